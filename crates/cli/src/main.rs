@@ -1,0 +1,3 @@
+//! The tcpwhy command.
+
+fn main() {}

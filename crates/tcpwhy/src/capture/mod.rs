@@ -1,0 +1,84 @@
+//! From bytes of a file, pipe or paste to captured items, in the order they stand there.
+//!
+//! [`Reader::push`] takes chunks of any size and tells the formats apart by content. Frames
+//! are handed on as views of the chunk wherever they do not straddle two of them. Damage ends
+//! a reader with a [`CaptureError`] that carries its place; what was handed on before stays.
+
+use crate::units::Time;
+use crate::wire::{Direction, Segment};
+
+/// What a capture holds, in file order.
+#[derive(Debug)]
+pub enum Item<'a> {
+    /// A captured link-layer frame.
+    Frame(Frame<'a>),
+    /// A TCP segment that a packet listing describes.
+    Segment(Segment<'a>),
+    /// A line of a listing that is a packet, but not TCP.
+    OtherPacket,
+    /// Packets are missing here although the capture saw them (a listing's `......`).
+    Gap,
+    /// Something to tell about the capture's quality.
+    Quality(Quality),
+}
+
+/// One captured link-layer frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Capture time.
+    pub time: Time,
+    /// Number in the file, from 1.
+    pub frame: u64,
+    /// `LINKTYPE_` value of the interface.
+    pub link_type: u32,
+    /// Interface number (pcapng; 0 in classic pcap).
+    pub interface: u32,
+    /// Direction from the packet's metadata (pcapng `epb_flags`), where given.
+    pub direction: Option<Direction>,
+    /// Length on the wire.
+    pub wire_len: u32,
+    /// The bytes that were kept.
+    pub data: &'a [u8],
+}
+
+/// A remark about the capture itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Quality {
+    /// What kind of remark.
+    pub kind: QualityKind,
+    /// How many (packets), where that makes sense.
+    pub count: u64,
+    /// In words.
+    pub note: String,
+}
+
+/// Kinds of remarks about a capture (the report's `quality[].kind`).
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum QualityKind {
+    /// The kernel dropped packets before the capture could store them.
+    KernelDrops,
+    /// The interface dropped packets.
+    InterfaceDrops,
+    /// A listing leaves packets out that were captured.
+    ListingGap,
+    /// The file ends in the middle of a record, or is damaged from some place on.
+    CutShort,
+    /// A line of a listing that could not be read.
+    UnreadableLine,
+    /// Timestamps go back by more than 1 ms.
+    TimeGoesBack,
+    /// Packets were captured twice.
+    Duplicates,
+    /// Bytes were acknowledged that the capture never saw.
+    MissedByCapture,
+    /// Frames longer than the path's segments: offload (TSO, GSO, GRO).
+    Offload,
+    /// TCP options cut by the snap length.
+    OptionsCut,
+    /// Connections that never got past the handshake and were counted, then forgotten.
+    HalfOpenForgotten,
+    /// The analysis dropped something to stay within its memory bounds.
+    Truncated,
+    /// Anything else worth telling.
+    Other,
+}

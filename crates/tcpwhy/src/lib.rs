@@ -1,0 +1,16 @@
+//! From captured bytes to an account of what a TCP transfer waited for.
+//!
+//! The modules follow the data, nothing looks back:
+//!
+//! ```text
+//! capture -> wire -> flow -> measure -> limits -> find -> view
+//!  bytes     Segment  Connection  Measures  Intervals  Findings  text / JSON
+//! ```
+//!
+//! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
+//! and terminals belong to the callers.
+
+pub mod capture;
+pub mod report;
+pub mod units;
+pub mod wire;

@@ -1,0 +1,174 @@
+//! From captured bytes to the strict TCP value that all later stages read.
+//!
+//! A [`Segment`] has shed the nonsense of the wire once, so nobody re-checks: cut or odd
+//! packets keep what was seen, and a reason is counted for what was not. Sequence numbers
+//! are raw here; the tracker unwraps them.
+
+use core::net::{IpAddr, SocketAddr};
+
+use crate::units::{Seq, Time};
+
+/// One TCP segment as captured: headers in full, application bytes only as a view.
+#[derive(Clone, Debug)]
+pub struct Segment<'a> {
+    /// Capture time.
+    pub time: Time,
+    /// Number of the packet in its file (or line record in a listing), from 1, as Wireshark counts.
+    pub frame: u64,
+    /// Which network the packet was seen in: VLAN tags and tunnel keys folded into one number,
+    /// 0 for none. Equal addresses in different networks are different connections.
+    pub network: u32,
+    /// Who sent it.
+    pub source: SocketAddr,
+    /// Who is to receive it.
+    pub destination: SocketAddr,
+    /// Sequence number of the first payload byte (of the SYN itself on a SYN).
+    pub seq: Seq,
+    /// Acknowledgement number; meaningful only with [`Flags::ACK`].
+    pub ack: Seq,
+    /// Flags of the TCP header.
+    pub flags: Flags,
+    /// Window field, unscaled.
+    pub window: u16,
+    /// Payload bytes on the wire, whatever the snap length kept of them.
+    pub payload_len: u32,
+    /// The part of the payload that was captured (may be empty).
+    pub payload: &'a [u8],
+    /// TCP options.
+    pub options: Options,
+    /// What the IP header adds.
+    pub ip: IpInfo,
+    /// What the link layer adds.
+    pub link: LinkInfo,
+}
+
+/// TCP header flags, in the bits of the header (RFC 9293 §3.1, RFC 3168, AE: RFC 9768).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// The sender has finished sending.
+    pub const FIN: Self = Self(0x001);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x002);
+    /// Reset the connection.
+    pub const RST: Self = Self(0x004);
+    /// Push.
+    pub const PSH: Self = Self(0x008);
+    /// The acknowledgement field counts.
+    pub const ACK: Self = Self(0x010);
+    /// The urgent pointer counts.
+    pub const URG: Self = Self(0x020);
+    /// ECN echo.
+    pub const ECE: Self = Self(0x040);
+    /// Congestion window reduced.
+    pub const CWR: Self = Self(0x080);
+    /// Accurate ECN (formerly NS).
+    pub const AE: Self = Self(0x100);
+
+    /// Whether all bits of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The union of both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// TCP options of one segment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Options {
+    /// Maximum segment size (kind 2).
+    pub mss: Option<u16>,
+    /// Window scale shift (kind 3), as sent.
+    pub window_scale: Option<u8>,
+    /// SACK permitted (kind 4).
+    pub sack_permitted: bool,
+    /// `TSval` and `TSecr` (kind 8).
+    pub timestamps: Option<(u32, u32)>,
+    /// SACK blocks (kind 5), left and right edge; only the first `sack_count` count.
+    pub sack: [(Seq, Seq); 4],
+    /// How many SACK blocks there are.
+    pub sack_count: u8,
+    /// Fast Open (kind 34, or 254 with the experiment's magic): cookie length, 0 for a request.
+    pub fast_open: Option<u8>,
+    /// Order of the option kinds as sent (NOP is 1), for naming the stack; first 8.
+    pub order: [u8; 8],
+    /// Length of the options in bytes as the header says.
+    pub len: u8,
+    /// The options were cut by the snap length, or malformed: what is absent here is unknown.
+    pub incomplete: bool,
+}
+
+impl Options {
+    /// The SACK blocks that were sent.
+    pub fn sack_blocks(&self) -> &[(Seq, Seq)] {
+        &self.sack[..usize::from(self.sack_count.min(4))]
+    }
+}
+
+/// What the IP header tells.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct IpInfo {
+    /// Identification field; `None` on IPv6 and in listings that do not show it.
+    pub id: Option<u16>,
+    /// Time to live or hop limit; `None` when not shown.
+    pub ttl: Option<u8>,
+    /// The two ECN bits (RFC 3168); `None` when not shown.
+    pub ecn: Option<u8>,
+}
+
+/// What the link layer tells.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LinkInfo {
+    /// Whether this host sent or received the packet, where the capture says so.
+    pub direction: Option<Direction>,
+    /// Interface number (pcapng interface, or SLL2 interface index), 0 when there is one only.
+    pub interface: u32,
+    /// A TCP checksum that does not match although every byte was captured: an outgoing packet
+    /// before checksum offload, or damage. `None` when it could not be checked.
+    pub checksum_ok: Option<bool>,
+}
+
+/// Direction of a packet seen from the capturing host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Direction {
+    /// Received by this host.
+    Incoming,
+    /// Sent by this host.
+    Outgoing,
+}
+
+/// Why a frame gave no [`Segment`].
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Skip {
+    /// Another protocol than TCP over IP.
+    NotTcp,
+    /// A fragment other than the first: it has no TCP header.
+    LaterFragment,
+    /// The headers were cut before the TCP header ended.
+    HeaderCut,
+    /// A header contradicts itself or the frame's length.
+    Malformed,
+    /// A link type this version does not know.
+    UnknownLinkType,
+}
+
+impl Skip {
+    /// The reason in words, as the report's `skipped[].reason`.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NotTcp => "not TCP over IP",
+            Self::LaterFragment => "IP fragment without TCP header",
+            Self::HeaderCut => "headers cut by the snap length",
+            Self::Malformed => "malformed header",
+            Self::UnknownLinkType => "unknown link type",
+        }
+    }
+}
+
+/// The unspecified address, for default values in tests.
+pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
