@@ -11,6 +11,8 @@
 //! and terminals belong to the callers.
 
 pub mod capture;
+pub mod flow;
 pub mod report;
+pub mod session;
 pub mod units;
 pub mod wire;

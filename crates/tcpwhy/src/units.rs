@@ -54,6 +54,7 @@ impl Seq {
 
 impl Time {
     /// The instant `span` later, at the end of the clock where it would overflow.
+    #[must_use]
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }

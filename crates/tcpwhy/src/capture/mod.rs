@@ -82,3 +82,60 @@ pub enum QualityKind {
     /// Anything else worth telling.
     Other,
 }
+
+impl QualityKind {
+    /// The name in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KernelDrops => "kernel_drops",
+            Self::InterfaceDrops => "interface_drops",
+            Self::ListingGap => "listing_gap",
+            Self::CutShort => "cut_short",
+            Self::UnreadableLine => "unreadable_line",
+            Self::TimeGoesBack => "time_goes_back",
+            Self::Duplicates => "duplicates",
+            Self::MissedByCapture => "missed_by_capture",
+            Self::Offload => "offload",
+            Self::OptionsCut => "options_cut",
+            Self::HalfOpenForgotten => "half_open_forgotten",
+            Self::Truncated => "truncated",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Tells capture formats apart and reads them, from chunks of any size.
+#[derive(Debug, Default)]
+pub struct Reader {}
+
+impl Reader {
+    /// A reader at the start of a capture.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes and hands on each item they complete.
+    pub fn push<F: FnMut(Item<'_>) + ?Sized>(
+        &mut self,
+        _bytes: &[u8],
+        _each: &mut F,
+    ) -> Result<(), CaptureError> {
+        Ok(())
+    }
+
+    /// Takes note that the capture ends here: hands on what was still held back.
+    pub fn finish<F: FnMut(Item<'_>) + ?Sized>(
+        &mut self,
+        _each: &mut F,
+    ) -> Result<(), CaptureError> {
+        Ok(())
+    }
+}
+
+/// Why reading a capture stopped.
+#[derive(Clone, Debug, thiserror::Error, Eq, PartialEq)]
+pub enum CaptureError {
+    /// Nothing at all to read.
+    #[error("the capture is empty")]
+    Empty,
+}

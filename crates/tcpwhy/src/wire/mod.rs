@@ -172,3 +172,8 @@ impl Skip {
 
 /// The unspecified address, for default values in tests.
 pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
+
+/// The TCP segment in a captured frame, or why there is none.
+pub fn parse<'a>(_frame: &crate::capture::Frame<'a>) -> Result<Segment<'a>, Skip> {
+    Err(Skip::NotTcp)
+}
