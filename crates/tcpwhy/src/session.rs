@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
-use crate::flow::{Config, Tracker};
 use crate::report::{Capture, FORMAT, Quality, Report, Skipped};
+use crate::tracker::{Config, Tracker};
 use crate::wire::{self, Skip};
 
 /// A run over captures.
@@ -78,12 +78,22 @@ impl Session {
     }
 
     /// The report over everything read.
-    pub fn finish(self) -> Report {
+    pub fn finish(mut self) -> Report {
+        let (connections, forgotten) = self.tracker.finish();
+        if forgotten > 0
+            && let Some(capture) = self.captures.last_mut()
+        {
+            capture.quality.push(Quality {
+                kind: QualityKind::HalfOpenForgotten.name().to_owned(),
+                count: forgotten,
+                note: "half-open connections were counted and forgotten to bound memory".to_owned(),
+            });
+        }
         Report {
             format: FORMAT.to_owned(),
             provisional: false,
             captures: self.captures,
-            connections: self.tracker.finish(),
+            connections,
         }
     }
 
