@@ -106,7 +106,7 @@ const NO_CAPTURE: &str = "pass a capture (pcap, pcapng) or a listing as tcpdump 
 /// `magic/Magdir/sniffer` and in the formats' own documents.
 const OTHERS: &[(Magic, &str, &str)] = &[
     (&[(0, b"\x0d\x0a\x0d\x0d\x0d\x0a")], "a pcapng file that was transferred as text", TEXT_MODE),
-    (&[(0, b"\x0a\x0d\x0a"), (6, b"\0")], "a pcapng file that was transferred as text", TEXT_MODE),
+    (&[(0, b"\x0a\x0d\x0a"), (5, b"\0")], "a pcapng file that was transferred as text", TEXT_MODE),
     (&[(0, b"\xff\xfe")], "text in UTF-16, as PowerShell writes it", UTF_16),
     (&[(0, b"\xfe\xff")], "text in UTF-16", UTF_16),
     (&[(0, b"snoop\0\0\0")], "a snoop capture", CONVERT),
@@ -205,6 +205,19 @@ mod tests {
         ];
         for (first, sentence) in cases {
             assert_eq!(said(first), *sentence);
+        }
+    }
+
+    #[test]
+    fn pcapng_damaged_by_text_transfer_is_known_whichever_way_it_went() {
+        for length in [b"\xbc\0\0\0", b"\0\0\0\xbc"] {
+            for magic in [&b"\n\r\n"[..], b"\r\n\r\r\r\n"] {
+                let told = said(&[magic, length].concat());
+                assert!(
+                    told.starts_with("it is a pcapng file that was transferred as text"),
+                    "{told}"
+                );
+            }
         }
     }
 

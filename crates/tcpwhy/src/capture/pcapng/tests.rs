@@ -138,6 +138,22 @@ fn the_last_statistics_of_each_interface_count_and_sections_add_up() {
 }
 
 #[test]
+fn what_dumpcap_tells_of_the_interface_is_the_kernels() {
+    let file = Tape::new(Order::Big)
+        .block(0x0a0d_0d0a, |body| {
+            let body = body.u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX);
+            body.option(3, b"Linux").option(4, b"Dumpcap (Wireshark) 4.0.17")
+        })
+        .interface(1, 0, &[])
+        .interface(1, 0, &[])
+        .statistics(0, 1517, 0)
+        .statistics(1, 1281, 0);
+    let items = read(&file).items;
+    assert_eq!(items.len(), 1);
+    assert!(items[0].starts_with("kernel_drops 2798: "), "{items:?}");
+}
+
+#[test]
 fn without_statistics_the_losses_that_packets_tell_count() {
     let file = section().packet(0, 0, b"", &[(4, &[3, 0, 0, 0, 0, 0, 0, 0])]).packet(
         0,
