@@ -5,9 +5,7 @@
 //! it for the card to go on from (Linux `CHECKSUM_PARTIAL`, `include/linux/skbuff.h`), which
 //! tells offload from damage, and tells that the capture ran on the sending host.
 
-use core::net::IpAddr;
-
-use super::walk::{Walk, be16};
+use super::walk::{Hosts, Walk, be16};
 use crate::capture::Frame;
 
 /// What the checksum field of a segment holds.
@@ -31,10 +29,9 @@ pub fn checksum(frame: &Frame<'_>) -> Option<Checksum> {
         return None;
     }
     let field = be16(segment.first_chunk::<20>()?, 16);
-    let addresses = match (walk.source, walk.destination) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => sum(&from.octets()) + sum(&to.octets()),
-        (IpAddr::V6(from), IpAddr::V6(to)) => sum(&from.octets()) + sum(&to.octets()),
-        _ => return None,
+    let addresses = match walk.hosts {
+        Hosts::V4([from, to]) => sum(from) + sum(to),
+        Hosts::V6([from, to]) => sum(from) + sum(to),
     };
     // Protocol number 6; the length is 32 bits wide in IPv6, and in IPv4 never needs more.
     let pseudo = addresses + 6 + u64::from(wire >> 16) + u64::from(wire & 0xffff);

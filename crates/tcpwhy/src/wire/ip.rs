@@ -8,9 +8,7 @@
 //! Left out: reassembly (a first fragment counts with its own length), and the home address
 //! option of Mobile IPv6, which renames the source.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use super::walk::{Layer, Walk, be16, be32};
+use super::walk::{Hosts, Layer, Walk, be16};
 use super::{IpInfo, Skip};
 
 /// Protocol numbers of IANA's register.
@@ -32,7 +30,7 @@ mod protocol {
 }
 
 /// IP of either version.
-pub(super) fn any(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
+pub(super) fn any(walk: &Walk<'_>) -> Result<Layer, Skip> {
     match walk.rest.peek::<1>()?[0] >> 4 {
         4 => Ok(Layer::Ipv4),
         6 => Ok(Layer::Ipv6),
@@ -56,8 +54,8 @@ pub(super) fn v4(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
     }
     walk.rest.limit(total);
     walk.rest.skip(header_len)?;
-    walk.source = IpAddr::V4(Ipv4Addr::from_bits(be32(header, 12)));
-    walk.destination = IpAddr::V4(Ipv4Addr::from_bits(be32(header, 16)));
+    let (addresses, _) = header[12..].as_chunks::<4>();
+    walk.hosts = Hosts::V4([&addresses[0], &addresses[1]]);
     walk.ip =
         IpInfo { id: Some(be16(header, 4)), ttl: Some(header[8]), ecn: Some(header[1] & 0b11) };
     let fragment = be16(header, 6);
@@ -79,18 +77,11 @@ pub(super) fn v6(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
         }
         payload_len => walk.rest.limit(u32::from(payload_len)),
     }
-    walk.source = v6_address(header, 8);
-    walk.destination = v6_address(header, 24);
+    let (addresses, _) = header[8..].as_chunks::<16>();
+    walk.hosts = Hosts::V6([&addresses[0], &addresses[1]]);
     walk.ip = IpInfo { id: None, ttl: Some(header[7]), ecn: Some((header[1] >> 4) & 0b11) };
     walk.fragment = false;
     carried(header[6], false)
-}
-
-#[inline]
-fn v6_address<const N: usize>(header: &[u8; N], at: usize) -> IpAddr {
-    let high = u64::from(be32(header, at)) << 32 | u64::from(be32(header, at + 4));
-    let low = u64::from(be32(header, at + 8)) << 32 | u64::from(be32(header, at + 12));
-    IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)))
 }
 
 /// Length after the IPv6 header as the jumbo option of the hop-by-hop header says it.
@@ -151,9 +142,10 @@ pub(super) fn extension(walk: &mut Walk<'_>, kind: u8) -> Result<Layer, Skip> {
         _ => (units + 1) * 8,
     };
     if kind == protocol::ROUTING
+        && let Hosts::V6([_, destination]) = &mut walk.hosts
         && let Some(last) = final_destination(walk.rest.data)
     {
-        walk.destination = last;
+        *destination = last;
     }
     walk.rest.skip(header_len)?;
     let mut later = false;
@@ -170,7 +162,7 @@ pub(super) fn extension(walk: &mut Walk<'_>, kind: u8) -> Result<Layer, Skip> {
 /// Until the last stop the IPv6 header names the next one only. Segment routing (type 4,
 /// RFC 8754 §2) lists the stops backwards; types 0 and 2 (RFC 2460 §4.4, RFC 6275 §6.4)
 /// forwards. `None` when the last stop is reached, or the list was cut or is of another type.
-fn final_destination(header: &[u8]) -> Option<IpAddr> {
+fn final_destination(header: &[u8]) -> Option<&[u8; 16]> {
     let [_, units, routing_type, segments_left, ..] = *header else { return None };
     let units = usize::from(units);
     let at = match routing_type {
@@ -179,5 +171,5 @@ fn final_destination(header: &[u8]) -> Option<IpAddr> {
         0 | 2 => units / 2 * 16 - 8,
         _ => return None,
     };
-    Some(v6_address(header.get(at..)?.first_chunk::<16>()?, 0))
+    header.get(at..)?.first_chunk()
 }

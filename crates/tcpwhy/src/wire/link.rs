@@ -31,17 +31,19 @@ mod link_type {
     pub(super) const LINUX_SLL2: u32 = 276;
 }
 
-/// The first header of a frame of this link type, past the pseudo header of the capture.
+/// Where the walk begins in a frame of this link type.
 #[inline]
-pub(super) fn begin(link_type: u32, walk: &mut Walk<'_>) -> Result<Layer, Skip> {
+pub(super) const fn first(link_type: u32) -> Layer {
     match link_type {
-        link_type::ETHERNET => Ok(Layer::Ethernet),
-        _ => begin_rarer(link_type, walk),
+        link_type::ETHERNET => Layer::Ethernet,
+        other => Layer::Link(other),
     }
 }
 
-fn begin_rarer(link_type: u32, walk: &mut Walk<'_>) -> Result<Layer, Skip> {
+/// Takes off what the link type puts before the first header, if anything.
+pub(super) fn pseudo_header(walk: &mut Walk<'_>, link_type: u32) -> Result<Layer, Skip> {
     match link_type {
+        link_type::ETHERNET => Ok(Layer::Ethernet),
         link_type::DLT_RAW | link_type::DLT_RAW_OPENBSD | link_type::RAW => Ok(Layer::Ip),
         link_type::IPV4 => Ok(Layer::Ipv4),
         link_type::IPV6 => Ok(Layer::Ipv6),
@@ -152,6 +154,7 @@ pub(super) fn ether_type(ether_type: u16) -> Result<Layer, Skip> {
 }
 
 /// Priority and VLAN id, then the Ethertype of what is tagged.
+#[inline]
 pub(super) fn vlan(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
     let tag: &[u8; 4] = walk.rest.take()?;
     let vlan = be16(tag, 0) & 0x0fff;

@@ -6,7 +6,7 @@
 
 use core::net::SocketAddr;
 
-use super::walk::{Walk, be16, be32};
+use super::walk::{Hosts, Walk, be16, be32};
 use super::{Flags, Options, Segment, Skip};
 use crate::capture::Frame;
 use crate::units::Seq;
@@ -28,6 +28,11 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
     if header_len < FIXED || (beyond && !walk.fragment) {
         return Err(Skip::Malformed);
     }
+    let (from, to) = (be16(header, 0), be16(header, 2));
+    let (source, destination) = match walk.hosts {
+        Hosts::V4([a, b]) => (SocketAddr::from((*a, from)), SocketAddr::from((*b, to))),
+        Hosts::V6([a, b]) => (SocketAddr::from((*a, from)), SocketAddr::from((*b, to))),
+    };
     let captured = rest.data.len().min(header_len);
     let mut options = options(&rest.data[FIXED..captured]);
     options.len = (header_len - FIXED) as u8;
@@ -36,8 +41,8 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
         time: frame.time,
         frame: frame.frame,
         network: walk.network,
-        source: SocketAddr::new(walk.source, be16(header, 0)),
-        destination: SocketAddr::new(walk.destination, be16(header, 2)),
+        source,
+        destination,
         seq: Seq(be32(header, 4)),
         ack: Seq(be32(header, 8)),
         flags: Flags(be16(header, 12) & 0x01ff),
@@ -79,6 +84,7 @@ fn options(bytes: &[u8]) -> Options {
     if bytes.is_empty() { Options::default() } else { options_one_by_one(bytes) }
 }
 
+#[inline(never)]
 fn options_one_by_one(mut bytes: &[u8]) -> Options {
     let mut options = Options::default();
     let mut order = options.order;

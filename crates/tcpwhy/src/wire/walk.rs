@@ -5,7 +5,7 @@
 //! what it tells in [`Walk`] and answers with the layer after it.
 //!
 //! ```text
-//! link::begin -> Ethernet -> Vlan -> Ipv4 -> Udp (VXLAN) -> Ethernet -> Ipv6 -> Tcp
+//! link::first -> Ethernet -> Vlan -> Ipv4 -> Udp (VXLAN) -> Ethernet -> Ipv6 -> Tcp
 //!                 link.rs    link.rs  ip.rs   tunnel.rs      link.rs     ip.rs    tcp.rs
 //! ```
 //!
@@ -15,8 +15,6 @@
 //!
 //! Left out: what hides the TCP header (ESP, `MACsec`, compressed PPP), the TCP header quoted in
 //! an ICMP error (it is not a segment), and reassembly of IP fragments.
-
-use core::net::{IpAddr, Ipv4Addr};
 
 use super::{IpInfo, LinkInfo, Skip, ip, link, tunnel};
 use crate::capture::Frame;
@@ -30,6 +28,8 @@ const MAX_HEADERS: u32 = 32;
 /// A header that comes next in a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Layer {
+    /// What a capture of this link type puts before the first header.
+    Link(u32),
     /// Ethernet II or 802.3, from the destination address on.
     Ethernet,
     /// An 802.1Q tag, after its Ethertype.
@@ -63,10 +63,8 @@ pub(super) enum Layer {
 pub(super) struct Walk<'a> {
     /// The bytes not looked at yet.
     pub(super) rest: Rest<'a>,
-    /// Source of the innermost IP header so far.
-    pub(super) source: IpAddr,
-    /// Destination of the innermost IP header so far.
-    pub(super) destination: IpAddr,
+    /// Source and destination of the innermost IP header so far.
+    pub(super) hosts: Hosts<'a>,
     /// Further fields of the innermost IP header so far.
     pub(super) ip: IpInfo,
     /// The innermost IP packet is a first fragment: more of it is in other frames.
@@ -79,13 +77,14 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Walks to the TCP header; `rest` then begins with it.
+    ///
+    /// Ethernet, a VLAN tag and IP are walked without the walk leaving the registers; all else
+    /// goes on in [`Walk::onward`].
     #[inline]
     pub(super) fn to_tcp(frame: &Frame<'a>) -> Result<Self, Skip> {
-        let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let mut walk = Self {
             rest: Rest::of(frame),
-            source: nobody,
-            destination: nobody,
+            hosts: Hosts::V4([&[0; 4]; 2]),
             ip: IpInfo::default(),
             fragment: false,
             network: 0,
@@ -95,37 +94,43 @@ impl<'a> Walk<'a> {
                 checksum_ok: None,
             },
         };
-        let mut layer = link::begin(frame.link_type, &mut walk)?;
+        let mut layer = link::first(frame.link_type);
+        if layer == Layer::Ethernet {
+            layer = link::ethernet(&mut walk)?;
+        }
+        if layer == Layer::Vlan {
+            layer = link::vlan(&mut walk)?;
+        }
+        match layer {
+            Layer::Ipv4 => layer = ip::v4(&mut walk)?,
+            Layer::Ipv6 => layer = ip::v6(&mut walk)?,
+            _ => {}
+        }
+        if layer == Layer::Tcp { Ok(walk) } else { walk.onward(layer) }
+    }
+
+    /// Walks on from any layer.
+    #[inline(never)]
+    fn onward(mut self, mut layer: Layer) -> Result<Self, Skip> {
         for _ in 0..MAX_HEADERS {
             layer = match layer {
-                Layer::Ethernet => link::ethernet(&mut walk)?,
-                Layer::Ipv4 => ip::v4(&mut walk)?,
-                Layer::Ipv6 => ip::v6(&mut walk)?,
-                Layer::Tcp => return Ok(walk),
-                other => walk.rarer(other)?,
+                Layer::Link(link_type) => link::pseudo_header(&mut self, link_type)?,
+                Layer::Ethernet => link::ethernet(&mut self)?,
+                Layer::Vlan => link::vlan(&mut self)?,
+                Layer::Llc => link::llc(&mut self)?,
+                Layer::Pppoe => link::pppoe(&mut self)?,
+                Layer::Ppp => link::ppp(&mut self)?,
+                Layer::Mpls => tunnel::mpls(&mut self)?,
+                Layer::Ip => ip::any(&self)?,
+                Layer::Ipv4 => ip::v4(&mut self)?,
+                Layer::Ipv6 => ip::v6(&mut self)?,
+                Layer::Extension(kind) => ip::extension(&mut self, kind)?,
+                Layer::Gre => tunnel::gre(&mut self)?,
+                Layer::Udp => tunnel::udp(&mut self)?,
+                Layer::Tcp => return Ok(self),
             };
         }
         Err(Skip::Malformed)
-    }
-
-    /// Layers of one frame in a hundred, kept out of the way of the others.
-    #[inline(never)]
-    fn rarer(&mut self, layer: Layer) -> Result<Layer, Skip> {
-        match layer {
-            Layer::Ethernet => link::ethernet(self),
-            Layer::Vlan => link::vlan(self),
-            Layer::Llc => link::llc(self),
-            Layer::Pppoe => link::pppoe(self),
-            Layer::Ppp => link::ppp(self),
-            Layer::Mpls => tunnel::mpls(self),
-            Layer::Ip => ip::any(self),
-            Layer::Ipv4 => ip::v4(self),
-            Layer::Ipv6 => ip::v6(self),
-            Layer::Extension(kind) => ip::extension(self, kind),
-            Layer::Gre => tunnel::gre(self),
-            Layer::Udp => tunnel::udp(self),
-            Layer::Tcp => Ok(Layer::Tcp),
-        }
     }
 
     /// Folds a VLAN id or tunnel key into the network's number.
@@ -140,6 +145,15 @@ impl<'a> Walk<'a> {
         let folded = self.network.wrapping_mul(FNV_PRIME) ^ ((kind as u32) << 24) ^ id;
         self.network = folded.max(1);
     }
+}
+
+/// Source and destination address, as they stand in the frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hosts<'a> {
+    /// Of IPv4.
+    V4([&'a [u8; 4]; 2]),
+    /// Of IPv6.
+    V6([&'a [u8; 16]; 2]),
 }
 
 /// Kinds of networks inside a network; the number keeps VLAN 5 apart from VNI 5.
