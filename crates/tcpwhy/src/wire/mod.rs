@@ -144,10 +144,12 @@ pub struct IpInfo {
 pub struct LinkInfo {
     /// Whether this host sent or received the packet, where the capture says so.
     pub direction: Option<Direction>,
-    /// Interface number (pcapng interface, or SLL2 interface index), 0 when there is one only.
+    /// Interface number (SLL2 interface index, else pcapng interface), 0 when there is one only.
     pub interface: u32,
-    /// A TCP checksum that does not match although every byte was captured: an outgoing packet
-    /// before checksum offload, or damage. `None` when it could not be checked.
+    /// Whether the TCP checksum matches; `None` when it was not or could not be checked.
+    ///
+    /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload, and tells an
+    /// outgoing packet before checksum offload from damage.
     pub checksum_ok: Option<bool>,
 }
 
