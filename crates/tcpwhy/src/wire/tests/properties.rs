@@ -1,6 +1,8 @@
 //! What holds for any bytes, and agreement with etherparse where both see TCP.
 
-use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
+use etherparse::{
+    LaxNetSlice, LaxSlicedPacket, TcpHeader, TcpOptionElement as Element, TransportSlice,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -12,9 +14,10 @@ const LINK_TYPES: [u32; 17] =
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let layer = 0..12_u8;
     let spoiled = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
-    (prop::collection::vec(layer, 0..8), 0..60_usize, any::<u8>(), spoiled).prop_map(
+    let options = prop_oneof![Just(STAMPS), any::<[u8; 12]>()];
+    (prop::collection::vec(layer, 0..8), 0..60_usize, options, spoiled).prop_map(
         |(layers, payload, options, spoiled)| {
-            let mut bytes = tcp(&vec![options; 12], payload);
+            let mut bytes = tcp(&options, payload);
             let (mut protocol, mut ether_type) = (6, 0x0800);
             for layer in layers {
                 (protocol, ether_type, bytes) = wrap(layer, protocol, ether_type, &bytes);
@@ -133,4 +136,49 @@ proptest! {
         };
         prop_assert_eq!((ours.source.ip(), ours.ip.ttl), (from, Some(ttl)));
     }
+
+    /// Written by etherparse, read by us.
+    #[test]
+    fn options_written_are_options_read(elements in prop::collection::vec(any_option(), 0..5)) {
+        let mut header = TcpHeader::new(PORTS.0, PORTS.1, SEQ, 0x01f6);
+        prop_assume!(header.set_options(&elements).is_ok());
+        let bytes = ethernet(0x0800, &v4(6, &header.to_bytes()));
+        let seen = on_ethernet(&bytes).expect("a segment").options;
+        let mut expected = Options { len: seen.len, order: seen.order, ..Options::default() };
+        for element in &elements {
+            match *element {
+                Element::Noop => {}
+                Element::MaximumSegmentSize(mss) => expected.mss = Some(mss),
+                Element::WindowScale(shift) => expected.window_scale = Some(shift),
+                Element::SelectiveAcknowledgementPermitted => expected.sack_permitted = true,
+                Element::Timestamp(value, echo) => expected.timestamps = Some((value, echo)),
+                Element::SelectiveAcknowledgement(first, others) => {
+                    let blocks = [Some(first), others[0], others[1], others[2]];
+                    expected.sack_count = 0;
+                    for ((left, right), place) in blocks.iter().flatten().zip(&mut expected.sack) {
+                        *place = (Seq(*left), Seq(*right));
+                        expected.sack_count += 1;
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(seen.sack_blocks(), expected.sack_blocks());
+        expected.sack = seen.sack;
+        prop_assert_eq!(seen, expected);
+    }
+}
+
+fn any_option() -> impl Strategy<Value = Element> {
+    let block = any::<(u32, u32)>();
+    let others = (0..4_usize, any::<[(u32, u32); 3]>())
+        .prop_map(|(count, blocks)| core::array::from_fn(|at| (at < count).then_some(blocks[at])));
+    prop_oneof![
+        Just(Element::Noop),
+        any::<u16>().prop_map(Element::MaximumSegmentSize),
+        any::<u8>().prop_map(Element::WindowScale),
+        Just(Element::SelectiveAcknowledgementPermitted),
+        any::<(u32, u32)>().prop_map(|(value, echo)| Element::Timestamp(value, echo)),
+        (block, others)
+            .prop_map(|(first, others)| Element::SelectiveAcknowledgement(first, others)),
+    ]
 }
