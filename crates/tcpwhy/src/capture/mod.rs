@@ -4,6 +4,8 @@
 //! are handed on as views of the chunk wherever they do not straddle two of them. Damage ends
 //! a reader with a [`CaptureError`] that carries its place; what was handed on before stays.
 
+pub mod listing;
+
 use crate::units::Time;
 use crate::wire::{Direction, Segment};
 
@@ -138,4 +140,16 @@ pub enum CaptureError {
     /// Nothing at all to read.
     #[error("the capture is empty")]
     Empty,
+    /// Text, but no line of it is a packet that `tcpdump` printed.
+    #[error(
+        "this is text, but none of its {lines} lines reads as a packet that tcpdump prints (the \
+         first is \"{first}\"); try the capture file itself (tcpdump -w), or paste the packet lines \
+         whole, without -q"
+    )]
+    NotAListing {
+        /// How many lines there are.
+        lines: u64,
+        /// The start of the first line with text in it, escaped.
+        first: String,
+    },
 }
