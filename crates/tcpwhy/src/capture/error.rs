@@ -45,6 +45,18 @@ pub enum CaptureError {
         /// The first bytes in hexadecimal digits.
         first: String,
     },
+    /// Text, but no line of it is a packet that `tcpdump` printed.
+    #[error(
+        "this is text, but none of its {lines} lines reads as a packet that tcpdump prints (the \
+         first is \"{first}\"); try the capture file itself (tcpdump -w), or paste the packet lines \
+         whole, without -q"
+    )]
+    NotAListing {
+        /// How many lines there are.
+        lines: u64,
+        /// The start of the first line with text in it, escaped.
+        first: String,
+    },
     /// A version of the format that nobody is known to write.
     #[error(
         "it claims {format} version {major}.{minor}, but only {known} is known: its header is \

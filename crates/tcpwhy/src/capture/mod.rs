@@ -11,7 +11,7 @@
 
 mod binary;
 mod error;
-mod listing;
+pub mod listing;
 mod pcap;
 mod pcapng;
 mod sniff;
