@@ -21,6 +21,9 @@ pub struct Session {
     skipped: BTreeMap<Skip, u64>,
     quality: BTreeMap<(QualityKind, String), u64>,
     frames_before: u64,
+    /// Packet listings among the captures, and whether all of them tell the date.
+    listings: u64,
+    dated: bool,
 }
 
 impl Session {
@@ -33,6 +36,8 @@ impl Session {
             skipped: BTreeMap::new(),
             quality: BTreeMap::new(),
             frames_before: 0,
+            listings: 0,
+            dated: true,
         }
     }
 
@@ -56,6 +61,10 @@ impl Session {
     /// The capture ends in the middle of a record, or held nothing that could be read.
     pub fn end(&mut self) -> Result<(), CaptureError> {
         let result = self.read(|reader, each| reader.finish(each));
+        if let Some(listing) = self.reader.listing() {
+            self.listings += 1;
+            self.dated &= listing.clock().has_date();
+        }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
         for (skip, count) in core::mem::take(&mut self.skipped) {
@@ -79,7 +88,18 @@ impl Session {
 
     /// The report over everything read.
     pub fn finish(mut self) -> Report {
-        let (connections, forgotten) = self.tracker.finish();
+        let (mut connections, forgotten) = self.tracker.finish();
+        let one_file = self.captures.len() == 1 && self.listings == 0;
+        for connection in &mut connections {
+            if !one_file {
+                connection.stream = None;
+            }
+            if !self.dated
+                && let Some((_, clock)) = connection.start.split_once('T')
+            {
+                connection.start = clock.trim_end_matches('Z').to_owned();
+            }
+        }
         if forgotten > 0
             && let Some(capture) = self.captures.last_mut()
         {
@@ -101,7 +121,7 @@ impl Session {
         &mut self,
         step: impl FnOnce(&mut Reader, &mut dyn FnMut(Item<'_>)) -> Result<(), CaptureError>,
     ) -> Result<(), CaptureError> {
-        let Self { tracker, reader, captures, skipped, quality, frames_before } = self;
+        let Self { tracker, reader, captures, skipped, quality, frames_before, .. } = self;
         let capture = captures.last_mut().expect("a capture was begun");
         let mut each = |item: Item<'_>| match item {
             Item::Frame(frame) => {

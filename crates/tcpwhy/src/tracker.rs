@@ -73,19 +73,13 @@ pub struct Tracker {
     config: Config,
     shards: Vec<Shard>,
     connections: u64,
-    dated: bool,
 }
 
 impl Tracker {
     /// A tracker that has seen nothing.
     pub fn new(config: Config) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { config, shards, connections: 0, dated: true }
-    }
-
-    /// The captures give times of day without a date.
-    pub fn without_date(&mut self) {
-        self.dated = false;
+        Self { config, shards, connections: 0 }
     }
 
     /// Takes the next segment in capture order.

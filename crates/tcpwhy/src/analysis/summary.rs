@@ -29,10 +29,10 @@ pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
     let (window_scaling, window_scaling_note) = scaling(flow, floors);
     Connection {
         id: flow.ordinal,
-        stream: None,
+        stream: Some(flow.ordinal),
         client: flow.endpoints[0],
         server: flow.endpoints[1],
-        start: String::new(),
+        start: flow.start.rfc3339(),
         duration_ns: lifetime,
         packets: flow.packets,
         frames: FrameRange { first: flow.first_frame, last: flow.last_frame },

@@ -198,6 +198,14 @@ impl Reader {
         self.keep_failure(read)
     }
 
+    /// What a packet listing tells beside its packets; `None` for other formats.
+    pub fn listing(&self) -> Option<&listing::ListingReader> {
+        match &self.state {
+            State::Listing(reader) => Some(reader),
+            _ => None,
+        }
+    }
+
     fn keep_failure(&mut self, read: Result<(), CaptureError>) -> Result<(), CaptureError> {
         self.failed = read.clone().err();
         read

@@ -28,6 +28,10 @@ impl Walker {
             && self.flight.outstanding() > 0
             && self.flight.nxt > event.ack;
         if advanced {
+            self.replay_batch();
+        }
+        let moved = self.take_window(event);
+        if advanced {
             self.on_advance(ack, at, event);
         }
         let dsack = blocks.first().is_some_and(|b| {
@@ -37,7 +41,6 @@ impl Walker {
             self.on_dsack(*block);
         }
         let newly = if blocks.is_empty() { 0 } else { self.flight.sack(blocks) };
-        let moved = self.take_window(event);
         if moved && !advanced {
             self.last_window_move = at;
         }
@@ -54,7 +57,6 @@ impl Walker {
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
-        self.replay_batch();
         let had_room_for = self.flight.outstanding();
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.

@@ -17,11 +17,22 @@ const SLACK: u64 = 2;
 /// Linux `TCP_INIT_CWND` (RFC 6928): assumed where the first flight did not fill the window.
 const LINUX_INITIAL_WINDOW: u64 = 10;
 
-/// An ACK as the replay needs it, in segments since the connection began.
+/// An ACK as the replay needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ack {
+    /// Segments acknowledged since the connection began.
     pub(crate) una: u64,
-    pub(crate) window_end: u64,
+    /// Highest byte the receiver allows.
+    pub(crate) window_end: i64,
+}
+
+/// A captured frame of data: the stack handed it down whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameEnd {
+    /// Segments sent up to its end.
+    pub(crate) segments: u64,
+    /// Its last byte.
+    pub(crate) byte: i64,
 }
 
 /// Windows that may explain a sender.
@@ -59,14 +70,14 @@ impl Replay {
         self.started
     }
 
-    /// Takes a batch of ACKs and the position up to which data was sent after them.
-    pub(crate) fn push(&mut self, acks: &[Ack], nxt: u64) {
+    /// Takes a batch of ACKs and the frames of new data that were sent after them, up to `nxt`.
+    pub(crate) fn push(&mut self, acks: &[Ack], frames: &[FrameEnd], nxt: u64) {
         if self.exited {
             self.nxt = nxt;
             return;
         }
         let (una, sent) = (self.una, self.nxt);
-        self.alive.retain_mut(|window| step(window, una, sent, acks, nxt));
+        self.alive.retain_mut(|window| step(window, una, sent, acks, frames, nxt));
         if let Some(last) = acks.last() {
             self.una = last.una.max(self.una);
         }
@@ -96,17 +107,31 @@ impl Replay {
     }
 }
 
-/// One hypothesis through a batch; `false` if it would not have sent this much.
-fn step(window: &mut SlowStart, mut una: u64, mut sent: u64, acks: &[Ack], nxt: u64) -> bool {
+/// One hypothesis through a batch; `false` if it would not have sent this much. A frame goes out
+/// when the whole of it fits both windows: the stack builds it (`tcp_write_xmit`) for what is
+/// allowed at that moment, so a frame is never the work of two ACKs.
+fn step(
+    window: &mut SlowStart,
+    mut una: u64,
+    mut sent: u64,
+    acks: &[Ack],
+    frames: &[FrameEnd],
+    nxt: u64,
+) -> bool {
+    let mut frames = frames.iter().peekable();
     for ack in acks {
         let acked = ack.una.saturating_sub(una);
         if acked > 0 {
             window.on_ack(acked);
             una = ack.una;
         }
-        let reach = (una + window.cwnd).min(ack.window_end).min(nxt);
-        if reach > sent {
-            sent = reach;
+        let before = sent;
+        while let Some(frame) =
+            frames.next_if(|f| f.segments <= una + window.cwnd && f.byte <= ack.window_end)
+        {
+            sent = frame.segments.max(sent);
+        }
+        if sent > before {
             window.on_sent(una, sent);
         }
     }
@@ -123,26 +148,42 @@ fn step(window: &mut SlowStart, mut una: u64, mut sent: u64, acks: &[Ack], nxt: 
 mod tests {
     use super::*;
 
-    const OPEN: u64 = u64::MAX;
+    const OPEN: i64 = i64::MAX;
+
+    fn frames(ends: &[u64]) -> Vec<FrameEnd> {
+        ends.iter().map(|end| FrameEnd { segments: *end, byte: *end as i64 }).collect()
+    }
 
     #[test]
-    fn the_article_capture_needs_the_old_rule_after_a_receive_limited_round() {
-        // Rounds of worked-example.md in segments; ACK positions from its listing.
+    fn frames_go_out_whole_so_a_receive_limited_round_stops_growth() {
+        // Rounds of worked-example.md in segments (one byte each here), its ACKs and frames. In
+        // round 5 the second frame does not fit until the third ACK, so the use of the window
+        // never exceeds 72 and then falls to 55: the first ACK of round 6 grows nothing under
+        // the old rule (kernel 4.18), 144 + 17 = 161. The new rule would reach 199.
         let mut replay = Replay::default();
         replay.start(0, 10, true);
-        replay.push(&[Ack { una: 10, window_end: OPEN }], 30);
+        let ack = |una, window_end| Ack { una, window_end };
+        replay.push(&[ack(10, OPEN)], &frames(&[15, 20, 25, 30]), 30);
         assert_eq!(replay.cwnd(20).best, Some(20));
-        replay.push(&[Ack { una: 30, window_end: 62 }], 62);
+        replay.push(&[ack(30, 62)], &frames(&[32, 43, 54, 62]), 62);
         assert_eq!(replay.cwnd(32).best, Some(40));
-        replay.push(&[Ack { una: 54, window_end: OPEN }, Ack { una: 62, window_end: OPEN }], 134);
+        let round4 = frames(&[79, 84, 101, 106, 126, 128, 134]);
+        replay.push(&[ack(54, 140), ack(62, 142)], &round4, 134);
         assert_eq!(replay.cwnd(72).best, Some(72));
+        let round5 = [ack(79, 170), ack(84, 171), ack(116, 182), ack(128, 186), ack(134, 189)];
+        replay.push(&round5, &frames(&[150, 172, 189]), 189);
+        assert_eq!(replay.cwnd(55).best, Some(144));
+        let round6 = frames(&[195, 217, 239, 279, 282, 325, 350]);
+        replay.push(&[ack(172, OPEN), ack(189, OPEN)], &round6, 350);
+        assert_eq!(replay.cwnd(161), Cwnd { low: Some(161), high: Some(199), best: Some(161) });
     }
 
     #[test]
     fn a_flight_beyond_the_window_ends_the_replay() {
         let mut replay = Replay::default();
         replay.start(0, 10, true);
-        replay.push(&[Ack { una: 10, window_end: OPEN }], 10 + 20 + 3);
+        let sent: Vec<u64> = (11..=33).collect();
+        replay.push(&[Ack { una: 10, window_end: OPEN }], &frames(&sent), 10 + 20 + 3);
         assert!(!replay.in_slow_start());
         assert_eq!(replay.cwnd(23).low, Some(23));
     }

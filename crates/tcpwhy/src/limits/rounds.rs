@@ -156,7 +156,7 @@ impl Rounds {
         {
             return decision(State::LocalQdisc, 85, &[], round.lag_sum / i64::from(round.sends));
         }
-        if near_edge && self.around(at).any(|r| r.edge) {
+        if near_edge && round.edge {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if queue_is_one && self.is_rate_flat(at) {

@@ -1,7 +1,7 @@
 //! What a send of new data does, and what it says about the wait before it.
 
 use super::piece::Base;
-use super::replay::Ack;
+use super::replay::{Ack, FrameEnd};
 use super::rounds::Phase;
 use super::walker::{ExitCause, InitialFlight, Run, Walker};
 use crate::flow::event::{Event, PSH};
@@ -82,6 +82,10 @@ impl Walker {
         };
         let (before, mss) = (self.flight.nxt, self.terms.mss);
         self.flight.send_new(sent, mss);
+        if self.sent_frames.len() < 4096 {
+            self.sent_frames
+                .push(FrameEnd { segments: self.flight.segments_to_nxt, byte: self.flight.nxt });
+        }
         self.note_stop(event, at, lag, segments, self.flight.nxt - before, release);
         self.last_short = short;
         self.sent_since_ack = true;
@@ -133,7 +137,7 @@ impl Walker {
         self.sent_since_ack = false;
         let acks = core::mem::take(&mut self.acks);
         if self.replay.has_started() {
-            self.replay.push(&acks, self.flight.segments_to_nxt);
+            self.replay.push(&acks, &self.sent_frames, self.flight.segments_to_nxt);
         } else if self.initial.is_none() && self.flight.segments_to_nxt > 0 {
             self.initial = Some(InitialFlight {
                 segments: self.flight.outstanding_segments(),
@@ -143,17 +147,13 @@ impl Walker {
         }
         self.acks = acks;
         self.acks.clear();
+        self.sent_frames.clear();
     }
 
     /// Remembers an ACK for the replay.
     pub(crate) fn queue_ack(&mut self) {
         let una = self.flight.segments_to(self.flight.una);
-        let window_end = if self.window_end >= self.flight.nxt {
-            let beyond = (self.window_end - self.flight.nxt) / self.terms.mss.max(1);
-            self.flight.segments_to_nxt + beyond as u64
-        } else {
-            self.flight.segments_to(self.window_end)
-        };
+        let window_end = self.window_end;
         if self.acks.len() < 4096 {
             self.acks.push(Ack { una, window_end });
         } else if let Some(last) = self.acks.last_mut() {

@@ -1,5 +1,6 @@
 //! How pieces are decided: at the next send, by the rounds after, at the end.
 
+use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
 use super::sends::Release;
@@ -36,7 +37,9 @@ impl Walker {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
         for piece in self.pieces.range_mut(self.wait_from..upto) {
-            piece.evidence.last_frame = event.frame;
+            if piece.base.is_open() {
+                piece.evidence = Evidence { last_frame: event.frame, ..self.stop };
+            }
             piece.base = match piece.base {
                 Base::Flying => flying,
                 Base::Quiet => Base::sure(State::IdleAppThink, 95),

@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::ledger::Ledger;
 use super::piece::{Base, Piece};
 use super::repair::Repairs;
-use super::replay::{Ack, Replay};
+use super::replay::{Ack, FrameEnd, Replay};
 use super::rounds::{Round, Rounds};
 use crate::flow::event::{Block, Event, SYN, Side};
 use crate::measure::flight::Flight;
@@ -98,6 +98,7 @@ pub(crate) struct Walker {
     pub(crate) window_max: i64,
     pub(crate) replay: Replay,
     pub(crate) acks: Vec<Ack>,
+    pub(crate) sent_frames: Vec<FrameEnd>,
     pub(crate) sent_since_ack: bool,
     /// The open round and the sequence number that ends it.
     pub(crate) round: Round,
@@ -201,6 +202,7 @@ impl Walker {
             window_max: 0,
             replay: Replay::default(),
             acks: Vec::new(),
+            sent_frames: Vec::new(),
             sent_since_ack: false,
             round: Round::default(),
             marker: i64::MIN,
