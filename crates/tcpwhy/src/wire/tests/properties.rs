@@ -114,8 +114,12 @@ proptest! {
     fn etherparse_sees_the_same(data in any_frame()) {
         let Ok(packet) = LaxSlicedPacket::from_ethernet(&data) else { return Ok(()) };
         let Some(TransportSlice::Tcp(theirs)) = &packet.transport else { return Ok(()) };
-        // It wants the whole header, so it never sees a segment that we do not.
-        let ours = parse(&frame(1, &data)).map_err(|skip| TestCaseError::fail(skip.reason()))?;
+        let ours = match parse(&frame(1, &data)) {
+            Ok(ours) => ours,
+            // It also forgives an IP length shorter than the headers.
+            Err(Skip::Malformed) => return Ok(()),
+            Err(skip) => return Err(TestCaseError::fail(skip.reason())),
+        };
         prop_assert_eq!(ours.source.port(), theirs.source_port());
         prop_assert_eq!(ours.destination.port(), theirs.destination_port());
         prop_assert_eq!(ours.seq.0, theirs.sequence_number());
@@ -141,7 +145,9 @@ proptest! {
     #[test]
     fn options_written_are_options_read(elements in prop::collection::vec(any_option(), 0..5)) {
         let mut header = TcpHeader::new(PORTS.0, PORTS.1, SEQ, 0x01f6);
-        prop_assume!(header.set_options(&elements).is_ok());
+        if header.set_options(&elements).is_err() {
+            return Ok(()); // More than 40 bytes.
+        }
         let bytes = ethernet(0x0800, &v4(6, &header.to_bytes()));
         let seen = on_ethernet(&bytes).expect("a segment").options;
         let mut expected = Options { len: seen.len, order: seen.order, ..Options::default() };

@@ -53,6 +53,13 @@ fn gre_with_each_set_of_flags() {
 }
 
 #[test]
+fn no_key_folds_to_no_network() {
+    // This key is the mark of GRE in the fold, turned round.
+    let bytes = outer(47, &join(&[0x20, 0, 0x08, 0x00, 3, 0, 0, 0], &v4(6, &data())));
+    assert_ne!(network(&bytes), 0);
+}
+
+#[test]
 fn gre_carries_ethernet_and_mpls() {
     let bridged = ethernet(0x86dd, &v6(6, &data()));
     assert_data_v6(&on_ethernet(&outer(47, &join(&[0, 0, 0x65, 0x58], &bridged))));
