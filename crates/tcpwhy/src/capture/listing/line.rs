@@ -123,12 +123,11 @@ fn packet<'a>(raw: &str, text: &'a str) -> Line<'a> {
                 Body::Other
             }
         }
-        Some(_) => return Line::Prose,
         None if known && is_header(rest) => Body::Header,
         None if known && is_other_protocol(rest, &link) => Body::Other,
         None if is_indented(raw) && has_portless_ends(rest) => Body::Other,
         None if stamp.is_some() || rest.contains(": Flags [") => return Line::Unreadable,
-        None => return Line::Prose,
+        Some(_) | None => return Line::Prose,
     };
     Line::Packet(Packet { number, stamp, link, ip, body, nested: raw.starts_with('\t') })
 }

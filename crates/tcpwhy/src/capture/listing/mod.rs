@@ -82,14 +82,32 @@ struct Listing {
     gaps_explained: bool,
     /// Its packets have times, so a packet without one is a quotation.
     timed: bool,
-    /// Bytes are printed as text (`-A`): lines between packets are not to be read.
-    ascii: bool,
-    /// The line before was a packet.
-    after_packet: bool,
-    /// The packet before was not TCP: it may quote one.
-    after_other: bool,
+    /// Its packets stand behind tabs, so tabs mean nothing.
+    tabbed: bool,
+    place: Place,
+    quotation: Quotation,
+}
+
+/// Where in a listing a line stands.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Place {
+    #[default]
+    Anywhere,
+    /// Right behind a packet: here payload may begin.
+    AfterPacket,
+    /// In payload shown as text (by `-A`, or decoded by `-v`): only packets are read.
+    Payload,
+}
+
+/// Whether a packet may be one that an ICMP error quotes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Quotation {
+    #[default]
+    Unlikely,
+    /// The packet before was not TCP.
+    Possible,
     /// The first line of a quoted packet came, its ends are due.
-    quoting: bool,
+    EndsDue,
 }
 
 impl ListingReader {
@@ -222,7 +240,11 @@ impl ListingReader {
                 return;
             }
         }
-        let after_packet = core::mem::take(&mut self.listing.after_packet);
+        let place = self.listing.place;
+        if place == Place::AfterPacket {
+            self.listing.place = Place::Anywhere;
+        }
+        let decoded = text.starts_with('\t') && !self.listing.tabbed;
         match line {
             Line::Packet(packet) => self.on_packet(packet, text, each),
             Line::Start => {
@@ -231,9 +253,10 @@ impl ListingReader {
             }
             Line::Footer(footer) => self.on_footer(footer, each),
             Line::Dump => {}
-            _ if self.listing.ascii => {}
-            // The first byte of the IP header, as text: version 4 with five words, or version 6.
-            _ if after_packet && text.starts_with(['E', '`']) => self.listing.ascii = true,
+            _ if place == Place::Payload => {}
+            _ if place == Place::AfterPacket && (decoded || begins_with_ip_header(text)) => {
+                self.listing.place = Place::Payload;
+            }
             Line::Gap => {
                 self.listing.gaps += 1;
                 self.hand_on(None, What::Gap, each);
@@ -241,6 +264,19 @@ impl ListingReader {
             Line::Unreadable => self.count_unreadable(text.as_bytes()),
             Line::Prose => {}
         }
+    }
+}
+
+/// Whether a line is the start of a packet as `-A` shows it: the IP header as text. Version 4 with
+/// five words is an E, version 6 a back quote; the next byte (type of service, or class) is no letter.
+fn begins_with_ip_header(text: &str) -> bool {
+    let mut chars = text.chars();
+    let first = chars.next();
+    let second = chars.next().unwrap_or(' ');
+    match first {
+        Some('E') => !second.is_alphanumeric() && !text.starts_with("E.g"),
+        Some('`') => second != '`',
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Host and service names in place of numbers, as `tcpdump` prints them without `-n`.
 //!
 //! A host name gets an address that is nobody's: in 240.0.0.0/4 (reserved, RFC 1112 §4) for IPv4,
-//! in 3fff::/20 (documentation, RFC 9637) for IPv6. A service gets its registered port, or one of
+//! in `3fff::/20` (documentation, RFC 9637) for IPv6. A service gets its registered port, or one of
 //! the dynamic ports (49152 on, RFC 6335 §6) when it is not in the table. Both come from a hash of
 //! the name, the next free one if that is taken; [`Names`] tells the names back.
 
@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 
 /// Names remembered of each sort. Ours: a listing is written by one host with one resolver cache.
 const REMEMBERED: usize = 65_536;
+
+/// The dynamic ports (RFC 6335 §6).
+const DYNAMIC: u64 = 49_152;
+const COUNT: u64 = 65_536 - DYNAMIC;
 
 /// What the synthetic addresses of a listing stand for.
 #[derive(Clone, Debug, Default)]
@@ -94,8 +98,6 @@ impl Names {
         if let Some(&known) = self.ports.get(name) {
             return known;
         }
-        const DYNAMIC: u64 = 49_152;
-        const COUNT: u64 = 65_536 - DYNAMIC;
         let mut hash = hash(name);
         // At most half the range is given away, so that the search stays short.
         let full = self.taken.len() as u64 >= COUNT / 2;
@@ -178,7 +180,7 @@ fn synthetic_v4(hash: u64) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from_bits(0xf000_0000 + low))
 }
 
-/// 3fff:0:0:0::/64.
+/// Out of `3fff::/64`.
 fn synthetic_v6(hash: u64) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits((0x3fff << 112) | u128::from(hash)))
 }

@@ -11,7 +11,9 @@
 //! pastes that lack the packet with the bases (then the SYN's number stands in, or zero), with
 //! several listings in one file and with reused ports.
 //!
-//! A pure ACK shows no `seq` (unless `-vv`); it gets the highest number its sender has reached.
+//! A pure ACK shows no `seq` (unless `-vv`); it gets the highest number its sender has reached. Where
+//! a listing starts midway with one, its sender's base stays hidden and is taken as zero: that side's
+//! numbers are then off by a constant, in both directions alike.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use super::clock::{Clock, HELD, Timeline};
 use super::line::{Body, Footer, Link, Packet};
 use super::segment::Printed;
 use super::stamp::Stamp;
-use super::{Listing, ListingReader};
+use super::{Listing, ListingReader, Place, Quotation};
 use crate::capture::{Item, Quality, QualityKind};
 use crate::units::Time;
 use crate::wire::{IpInfo, LinkInfo, Segment};
@@ -51,7 +51,7 @@ impl ListingReader {
         if stamp.is_none() && nested && is_header && self.header.is_some() {
             // A quotation begins: the ends of the packet that quotes were none we know.
             self.give_up_header(each);
-            self.listing.after_other = true;
+            self.listing.quotation = Quotation::Possible;
         }
         if self.is_quotation(stamp, is_header, nested, text) {
             return;
@@ -59,10 +59,11 @@ impl ListingReader {
         if stamp.is_some() || is_header {
             self.give_up_header(each);
         }
-        self.listing.ascii = false;
-        self.listing.after_packet = true;
+        let other = matches!(body, Body::Other);
+        self.listing.quotation = if other { Quotation::Possible } else { Quotation::Unlikely };
+        self.listing.place = Place::AfterPacket;
         self.listing.timed |= stamp.is_some();
-        self.listing.after_other = matches!(body, Body::Other);
+        self.listing.tabbed |= nested;
         let header = match self.header.take() {
             Some(first) => {
                 Header { ip: if ip == IpInfo::default() { first.ip } else { ip }, ..first }
@@ -97,16 +98,16 @@ impl ListingReader {
         text: &str,
     ) -> bool {
         if stamp.is_some() || self.header.is_some() {
-            self.listing.quoting = false;
             return false;
         }
-        let due = core::mem::take(&mut self.listing.quoting) && !header;
-        let behind_other = self.listing.after_other && nested;
-        if !due && !behind_other && !self.listing.timed {
+        let before = self.listing.quotation;
+        let ends_due = before == Quotation::EndsDue && !header;
+        let behind_other = before == Quotation::Possible && nested;
+        if !ends_due && !behind_other && !self.listing.timed {
             return false;
         }
-        self.listing.quoting = header;
-        if !due && !self.listing.after_other && !self.listing.ascii {
+        self.listing.quotation = if header { Quotation::EndsDue } else { Quotation::Possible };
+        if before == Quotation::Unlikely && self.listing.place != Place::Payload {
             self.count_unreadable(text.as_bytes());
         }
         true

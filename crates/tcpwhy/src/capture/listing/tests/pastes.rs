@@ -67,6 +67,22 @@ fn signs_of_omission_are_gaps() {
 }
 
 #[test]
+fn dots_in_shown_payload_are_no_gap() {
+    for payload in [
+        "E..<q.@.@......\n......\n",
+        "`....(.@.......\n......\n",
+        "\tHTTP/1.1 200 OK\n\t......\n",
+        "\t0x0000:  4500  E..<\n",
+    ] {
+        let read = read(&format!("{GET}\n{payload}{GET}\n......\n{GET}\n"));
+        assert_eq!((read.segments.len(), read.gaps), (3, 1), "{payload}");
+    }
+    for prose in ["E.g. here", "Explained:", "```"] {
+        assert_eq!(read(&format!("{GET}\n{prose}\n......\n{GET}\n")).gaps, 1, "{prose}");
+    }
+}
+
+#[test]
 fn figures_at_the_end_tell_what_is_missing() {
     let text = format!(
         "{SYN}\n{SYN_ACK}\n......\n{GET}\n120 packets captured\n131 packets received by filter\n\
@@ -261,7 +277,7 @@ fn a_line_without_end_is_skipped_in_bounded_memory() {
     };
     reader.push(format!("{SYN}\n").as_bytes(), &mut each).expect("reads");
     for _ in 0..1_000 {
-        reader.push(&[b'x'; 100_000], &mut each).expect("reads");
+        reader.push(&vec![b'x'; 100_000], &mut each).expect("reads");
         assert!(reader.partial.capacity() <= 2 * LONGEST_LINE);
     }
     reader.push(format!("\n{SYN_ACK}\n").as_bytes(), &mut each).expect("reads");

@@ -16,6 +16,7 @@ enum Times {
 fn every_form_gives_the_segments_of_the_capture() {
     use Times::{Absolute, FromFirst, None, OfDay};
     let (v4, v6, any) = (listing!("v4.truth"), listing!("v6.truth"), listing!("any.truth"));
+    let mid = listing!("mid.truth");
     for (truth, form, text, clock, times) in [
         (v4, "default", listing!("v4.default"), Clock::OfDay, OfDay),
         (v4, "t", listing!("v4.t"), Clock::None, None),
@@ -48,6 +49,8 @@ fn every_form_gives_the_segments_of_the_capture() {
         (v6, "nano-number", listing!("v6.nano-number"), Clock::SincePrevious, FromFirst),
         (any, "default", listing!("any.default"), Clock::OfDay, OfDay),
         (any, "v-e-S", listing!("any.v-e-S"), Clock::OfDay, OfDay),
+        (mid, "default", listing!("mid.default"), Clock::OfDay, OfDay),
+        (mid, "v-S-tt", listing!("mid.v-S-tt"), Clock::Epoch, Absolute),
     ] {
         let read = read(text);
         assert_eq!(read.error, Option::None, "{form}");
