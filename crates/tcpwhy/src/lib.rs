@@ -15,4 +15,5 @@ pub mod flow;
 pub mod report;
 pub mod session;
 pub mod units;
+pub mod view;
 pub mod wire;
