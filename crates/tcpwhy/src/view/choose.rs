@@ -114,7 +114,7 @@ pub(super) fn dominant(time_in: &TimeIn) -> Option<(State, Duration)> {
 /// At most `number` connections in the order asked for; linear in their number.
 pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usize> {
     let key = |connection: &Connection| match sort {
-        Sort::Worst => worst(connection).0,
+        Sort::Worst => worst(connection).map_or(i64::MIN, |longest| longest.0),
         Sort::Duration => connection.duration_ns,
         Sort::Bytes => i64::try_from(bytes(connection)).unwrap_or(i64::MAX),
         Sort::Rate => match rate(connection).filter(|rate| rate.0 > 0) {
@@ -133,16 +133,14 @@ pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usi
 }
 
 /// The longest transfer of a connection, silence not counted; without a list of transfers the
-/// lifetime, and nothing where no data flowed.
-fn worst(connection: &Connection) -> Duration {
+/// lifetime; `None` where no data flowed.
+pub(super) fn worst(connection: &Connection) -> Option<Duration> {
+    present(connection).next()?;
     let longest = connection.transfers.iter().map(worked).max();
-    longest.unwrap_or_else(|| {
-        if present(connection).next().is_none() {
-            return Duration::ZERO;
-        }
+    Some(longest.unwrap_or_else(|| {
         let silent = silence(&time_in_transfers(connection));
         Duration(connection.duration_ns) - silent
-    })
+    }))
 }
 
 /// The first `number` of `items` by `key`, in order, without sorting the others.
@@ -160,4 +158,40 @@ fn first_by_key<K: Ord>(
     }
     items.sort_by_key(&key);
     items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_connection_silent_for_a_minute_is_not_worse_than_a_slow_transfer() {
+        let slow = sample::worked_example().connections.remove(0);
+        let silent = sample::keep_alive().connections.remove(0);
+        let report = sample::report("x", 0, vec![silent, slow]);
+        assert_eq!(connections(&report, Sort::Worst, 2), [1, 0]);
+        assert_eq!(connections(&report, Sort::Duration, 2), [0, 1]);
+    }
+
+    #[test]
+    fn a_request_of_one_segment_is_not_shown_in_full() {
+        let shown = |report: &Report| -> Vec<usize> {
+            directions(&report.connections[0]).iter().map(|(at, _)| *at).collect()
+        };
+        let mut report = sample::worked_example();
+        assert_eq!(shown(&report), [1]);
+        if let Some(up) = &mut report.connections[0].directions[0] {
+            up.retransmitted.rto = 1;
+        }
+        assert_eq!(shown(&report), [1, 0], "what was repeated is of interest");
+    }
+
+    #[test]
+    fn the_first_by_key_come_in_order() {
+        let order = |at: &usize| Reverse(*at % 7);
+        assert_eq!(first_by_key((0..21).collect(), 3, |at| (order(at), *at)), [6, 13, 20]);
+        assert_eq!(first_by_key((0..3).collect(), 9, |at| (order(at), *at)), [2, 1, 0]);
+        assert!(first_by_key(Vec::new(), 3, order).is_empty());
+    }
 }

@@ -33,7 +33,7 @@ fn headline(page: &mut Page, connection: &Connection) {
     let mut parts = vec![format!("{from} -> {to}")];
     match main {
         Some((_, direction)) => {
-            parts.push(format!("{} in {lasted}", words::bytes(direction.bytes)))
+            parts.push(format!("{} in {lasted}", words::bytes(direction.bytes)));
         }
         None => parts.push(format!("no data in {lasted}")),
     }

@@ -73,7 +73,12 @@ pub(super) fn write(page: &mut Page, report: &Report) {
             } else {
                 String::new()
             };
-            line(page, 4, format!("{}{number}", remark.note));
+            let note = if remark.note.is_empty() {
+                remark.kind.replace('_', " ")
+            } else {
+                remark.note.clone()
+            };
+            line(page, 4, format!("{note}{number}"));
         }
         for skipped in &capture.skipped {
             line(

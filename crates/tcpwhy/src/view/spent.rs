@@ -11,6 +11,12 @@ use crate::units::Duration;
 /// Columns of a bar.
 const BAR: usize = 12;
 
+/// Columns before a bar, and before what stands under a row.
+const INDENT: usize = 11;
+
+/// Ours: a column of meanings narrower than this is harder to read than lines of their own.
+const NARROWEST_MEANING: usize = 28;
+
 /// Ours: states below this share of the whole are summed up in one line.
 const WORTH_A_LINE_PERCENT: f64 = 0.5;
 
@@ -32,7 +38,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
     let lifetime = Duration(connection.duration_ns);
     let proof = proof(&direction.limits);
     let mut filters = 2;
-    table(page, &direction.time_in, lifetime, |page, state, span| {
+    let meaning = |state| words::meaning(state, ends);
+    table(page, &direction.time_in, lifetime, meaning, |page, state, span| {
         if let Some(proof) = &proof[state as usize] {
             doubts(page, proof);
             let plain_fact = matches!(state, State::Handshake | State::Closing);
@@ -46,7 +53,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
 /// The states of several transfers in sum.
 pub(super) fn write_sum(page: &mut Page, title: &str, time_in: &TimeIn) {
     page.heading(title);
-    table(page, time_in, time_in.total(), |_, _, _| {});
+    table(page, time_in, time_in.total(), |state| state.meaning().to_owned(), |_, _, _| {});
 }
 
 /// One row a state, and under it what `more` adds.
@@ -54,6 +61,7 @@ fn table(
     page: &mut Page,
     time_in: &TimeIn,
     whole: Duration,
+    meaning: impl Fn(State) -> String,
     mut more: impl FnMut(&mut Page, State, Duration),
 ) {
     let ranked = time_in.ranked();
@@ -61,27 +69,31 @@ fn table(
         whole.0 <= 0 || *state == State::Unknown || span.percent_of(whole) >= WORTH_A_LINE_PERCENT
     });
     let name = rows.iter().map(|(state, _)| state.name().len()).max().unwrap_or(0);
+    let meaning_at = INDENT + BAR + 2 + 8 + 2 + name + 2;
     for (state, span) in rows {
         let share = span.percent_of(whole);
-        let percent = if whole.0 > 0 { format!("{share:5.1} %") } else { "    ? %".to_owned() };
-        let time = Duration(span.0).to_string();
-        let head =
-            [plain(words::tie(&percent)), (Ink::Of(state), words::tie(&bar(share / 100.0, BAR)))];
-        let indent = 2 + 7 + 2 + BAR + 2 + 8 + 2;
-        let mut spans = vec![plain("")];
-        spans.extend([head[0].clone(), plain("\u{a0}\u{a0}"), head[1].clone()]);
-        spans.push(plain(words::tie(&format!("  {time:>8}  "))));
-        spans.push((Ink::Strong, words::tie(&format!("{:name$}", state.name()))));
-        spans.push(plain(format!("\u{a0} {}", state.meaning())));
-        let hanging = if page.width() >= indent + name + 30 { indent + name + 2 } else { 11 };
-        page.wrapped(2, hanging, &spans);
+        let percent =
+            if whole.0 > 0 { format!("  {share:5.1} %  ") } else { "      ? %  ".to_owned() };
+        let time = format!("  {:>8}  ", Duration(span.0).to_string());
+        let painted = (Ink::Of(state), words::tie(&bar(share / 100.0, BAR)));
+        let mut spans = vec![plain(words::tie(&percent)), painted, plain(words::tie(&time))];
+        // Where the page is too narrow for a column of meanings they get lines of their own.
+        if page.width() >= meaning_at + NARROWEST_MEANING {
+            spans.push((Ink::Strong, words::tie(&format!("{:name$}", state.name()))));
+            spans.push(plain(format!("\u{a0} {}", meaning(state))));
+            page.wrapped(0, meaning_at, &spans);
+        } else {
+            spans.push((Ink::Strong, state.name().to_owned()));
+            page.row(&spans);
+            page.wrapped(INDENT, INDENT, &[plain(meaning(state))]);
+        }
         more(page, state, span);
     }
     if !small.is_empty() {
         let sum = small.iter().fold(Duration::ZERO, |sum, row| sum + row.1);
         let names: Vec<String> = small.iter().map(|row| row.0.name().to_owned()).collect();
         let text = format!("{} more in {}", words::time(sum.0), words::listed(&names));
-        page.wrapped(11, 11, &[(Ink::Faint, text)]);
+        page.wrapped(INDENT, INDENT, &[(Ink::Faint, text)]);
     }
 }
 
@@ -136,7 +148,7 @@ fn doubts(page: &mut Page, proof: &Proof<'_>) {
         parts.push(format!("{confidence}\u{a0}% sure"));
     }
     if !parts.is_empty() {
-        page.wrapped(11, 13, &[plain(parts.join("; "))]);
+        page.wrapped(INDENT, INDENT + 2, &[plain(parts.join("; "))]);
     }
 }
 
@@ -162,9 +174,13 @@ fn evidence(page: &mut Page, proof: &Proof<'_>, with_filter: bool) -> usize {
     }
     text.push_str(": ");
     text.push_str(&limit.evidence.text);
-    page.wrapped(11, 13, &[(Ink::Faint, text)]);
+    page.wrapped(INDENT, INDENT + 2, &[(Ink::Faint, text)]);
     if with_filter && !limit.evidence.filter.is_empty() {
-        page.wrapped(11, 13, &[(Ink::Faint, format!("Wireshark: {}", limit.evidence.filter))]);
+        page.wrapped(
+            INDENT,
+            INDENT + 2,
+            &[(Ink::Faint, format!("Wireshark: {}", limit.evidence.filter))],
+        );
         return 1;
     }
     0

@@ -35,13 +35,16 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     let shown = choose::connections(report, options.sort, options.top);
     let rows: Vec<Row> = shown.iter().map(|at| Row::of(&report.connections[*at])).collect();
     page.heading(&title(options.sort, rows.len(), report.connections.len()));
-    let cells: Vec<[String; 9]> = rows.iter().map(|row| row.cells.clone()).collect();
+    let cells: Vec<[String; 10]> = rows.iter().map(|row| row.cells.clone()).collect();
     let (layout, fits) = TABLE.fit(&cells, page.width());
     if fits {
         TABLE.titles(page, &layout);
         for row in &rows {
             TABLE.row(page, &layout, &row.cells, (HELD, row.ink));
         }
+        let legend = "longest: its longest transfer, silence of applications not counted; rate: over \
+                      all its transfers; retr: retransmitted segments";
+        page.wrapped(2, 2, &[(Ink::Faint, legend.to_owned())]);
     } else {
         two_lines_each(page, &rows);
     }
@@ -78,7 +81,7 @@ fn totals(page: &mut Page, report: &Report) {
 
 fn title(sort: Sort, shown: usize, of: usize) -> String {
     let order = match sort {
-        Sort::Worst => "longest transfer first, silence of applications not counted",
+        Sort::Worst => "longest transfer first",
         Sort::Duration => "longest first",
         Sort::Bytes => "most bytes first",
         Sort::Rate => "slowest first",
@@ -96,27 +99,28 @@ fn title(sort: Sort, shown: usize, of: usize) -> String {
 /// One connection's cells.
 struct Row {
     id: u64,
-    cells: [String; 9],
+    cells: [String; 10],
     ink: Ink,
 }
 
 /// Where the state stands that held most of the time.
-const HELD: usize = 7;
+const HELD: usize = 8;
 
-const TABLE: Columns<9> = Columns {
+const TABLE: Columns<10> = Columns {
     titles: [
         "id",
         "client",
         "server",
         "start",
         "duration",
+        "longest",
         "bytes",
         "rate",
         "held most by",
         "retr",
     ],
     words: &[1, 2, 3, HELD],
-    given_up: &[3, 6],
+    given_up: &[3, 7],
 };
 
 impl Row {
@@ -139,6 +143,7 @@ impl Row {
             connection.server.to_string(),
             time_of_day(&connection.start).to_owned(),
             Duration(connection.duration_ns).to_string(),
+            choose::worst(connection).map_or_else(|| "-".to_owned(), |span| span.to_string()),
             Bytes(choose::bytes(connection)).to_string(),
             choose::rate(connection)
                 .filter(|rate| rate.0 > 0)
@@ -159,10 +164,11 @@ fn time_of_day(start: &str) -> &str {
 
 fn two_lines_each(page: &mut Page, rows: &[Row]) {
     for row in rows {
-        let [id, client, server, start, duration, bytes, rate, held, retransmitted] =
+        let [id, client, server, start, duration, longest, bytes, rate, held, retransmitted] =
             row.cells.each_ref().map(|cell| words::tie(cell));
         page.wrapped(2, 4, &[(Ink::Strong, id), plain(format!(" {client} -> {server}"))]);
-        let numbers = format!("from {start}, {bytes} in {duration}, {rate}, ");
+        let numbers =
+            format!("from {start}, {bytes} in {duration}, longest transfer {longest}, {rate}, ");
         let end = format!(", {retransmitted}\u{a0}retransmitted");
         page.wrapped(4, 6, &[plain(numbers), (row.ink, held), plain(end)]);
     }

@@ -57,16 +57,19 @@ fn summary(exchanges: &[Exchange]) -> String {
     if unanswered > 0 {
         parts.push(format!("{} without a response", words::grouped(unanswered as u64)));
     }
-    let thought = exchanges.iter().filter_map(|each| each.server_think_ns.or(each.think_ns));
-    let mut thought: Vec<i64> = thought.collect();
+    let thought = exchanges.iter().enumerate();
+    let thought =
+        thought.filter_map(|(at, each)| Some((each.server_think_ns.or(each.think_ns)?, at)));
+    let mut thought: Vec<(i64, usize)> = thought.collect();
     thought.sort_unstable();
-    if let (Some(most), false) = (thought.last(), thought.is_empty()) {
-        let median = thought[thought.len() / 2];
-        let sum = thought.iter().fold(0_i64, |sum, ns| sum.saturating_add(*ns));
+    if let Some((most, at)) = thought.last() {
+        let median = thought[thought.len() / 2].0;
+        let sum = thought.iter().fold(0_i64, |sum, (ns, _)| sum.saturating_add(*ns));
         parts.push(format!(
-            "the server thought for {} (median), {} at most, {} in all",
+            "the server thought for {} (median), {} at most (request {}), {} in all",
             words::time(median),
             words::time(*most),
+            at + 1,
             words::time(sum)
         ));
     }

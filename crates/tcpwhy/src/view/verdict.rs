@@ -7,11 +7,14 @@
 use super::choose;
 use super::page::{Ink, Page, Span, plain};
 use super::words::{self, Ends, ends, spent};
-use crate::report::{Connection, Direction, State, TimeIn, Transfer};
+use crate::report::{Connection, Direction, Round, State, TimeIn, Transfer};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// Transfers with a sentence of their own.
 const TRANSFERS: usize = 3;
+
+/// Rounds listed by number.
+const ROUNDS: usize = 6;
 
 /// States named in a sentence.
 const STATES: usize = 3;
@@ -47,7 +50,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     let several = worst.len() > 1;
     for &at in &worst {
         let numbered = several.then_some(at + 1);
-        page.wrapped(2, 4, &sentence(&connection.transfers[at], numbered));
+        page.wrapped(2, 4, &sentence(connection, &connection.transfers[at], numbered));
     }
     if connection.transfers.len() > worst.len() {
         let number = words::grouped(connection.transfers.len() as u64);
@@ -85,7 +88,7 @@ fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<
 }
 
 /// The sentence on one transfer, with its number (from 1) where there are several.
-fn sentence(transfer: &Transfer, numbered: Option<usize>) -> Vec<Span> {
+fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize>) -> Vec<Span> {
     let unnamed = Ends { sender: "sender", receiver: "receiver" };
     let ends = choose::direction_of(transfer).map_or(unnamed, ends);
     let took = Duration(transfer.end_ns) - Duration(transfer.start_ns);
@@ -97,13 +100,14 @@ fn sentence(transfer: &Transfer, numbered: Option<usize>) -> Vec<Span> {
     let took_words = words::time(took.0);
     let mut spans =
         vec![plain(format!("{number}{bytes} from the {} in {took_words}{rate}: ", ends.sender))];
+    let rounds = rounds_of(connection, transfer);
     let named = named_states(&transfer.time_in, took);
     if named.is_empty() {
         spans.push(plain("where the time went is not known."));
     }
     for (at, (state, span)) in named.iter().enumerate() {
         let end = if at + 1 == named.len() { "." } else { "; " };
-        let doing = spent(*state, ends);
+        let doing = format!("{}{}", spent(*state, ends), in_rounds(rounds, *state));
         if *span == took {
             spans.push((Ink::Strong, "all of it".to_owned()));
             spans.push(plain(format!(" {doing}{end}")));
@@ -116,6 +120,40 @@ fn sentence(transfer: &Transfer, numbered: Option<usize>) -> Vec<Span> {
     spans
 }
 
+/// The rounds of a transfer with their number from 1 in the direction; none where none were kept.
+fn rounds_of<'a>(connection: &'a Connection, transfer: &Transfer) -> (u64, &'a [Round]) {
+    let direction =
+        choose::direction_of(transfer).and_then(|at| connection.directions[at].as_ref());
+    let rounds = direction.zip(transfer.rounds).and_then(|(direction, range)| {
+        let first = usize::try_from(range.first).ok()?;
+        let last = usize::try_from(range.last).ok()?;
+        Some((
+            range.first,
+            direction.rounds.get(first..=last.min(direction.rounds.len().checked_sub(1)?))?,
+        ))
+    });
+    rounds.map_or((1, &[]), |(first, rounds)| (first + 1, rounds))
+}
+
+/// ` (rounds 1, 2, 4 and 6; cwnd 10, 20, 72, 161)`: which rounds ended in a wait for `state`.
+fn in_rounds((first, rounds): (u64, &[Round]), state: State) -> String {
+    let of_state = || (first..).zip(rounds).filter(|(_, round)| round.limited_by == state);
+    let number = of_state().count();
+    if number == 0 {
+        return String::new();
+    }
+    if number > ROUNDS {
+        return format!(" ({number} of {} rounds)", rounds.len());
+    }
+    let numbers: Vec<String> = of_state().map(|(at, _)| at.to_string()).collect();
+    let noun = if number == 1 { "round" } else { "rounds" };
+    let cwnd: Option<Vec<String>> =
+        of_state().map(|(_, round)| Some(round.cwnd.best?.to_string())).collect();
+    let cwnd = cwnd.filter(|_| state.name().starts_with("cwnd."));
+    let cwnd = cwnd.map_or_else(String::new, |each| format!("; cwnd {}", each.join(", ")));
+    format!(" ({noun} {}{cwnd})", words::listed(&numbers))
+}
+
 /// The states worth naming, longest first; always the longest one.
 fn named_states(time_in: &TimeIn, took: Duration) -> Vec<(State, Duration)> {
     let ranked = time_in.ranked().into_iter().filter(|(_, span)| span.0 > 0);
@@ -125,4 +163,42 @@ fn named_states(time_in: &TimeIn, took: Duration) -> Vec<(State, Duration)> {
         .map(|(_, row)| row)
         .take(STATES)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// What is said of a connection of 100 ms whose server's application is silent for `ns` of it.
+    fn said(ns: i64) -> Option<String> {
+        let connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000_000);
+        let rows = [(State::IdleAppThink, ns), (State::CwndSlowStart, 100_000_000 - ns)];
+        let direction = Direction { time_in: sample::time_in(&rows), ..Direction::default() };
+        not_tcp(&connection, 1, &direction)
+    }
+
+    #[test]
+    fn silence_of_more_than_half_the_time_is_not_tcp() {
+        let text = said(50_000_001).expect("more than half").replace('\u{a0}', " ");
+        let expected = "Most of this is not TCP: 50 % of the time (50.0 ms) there was nothing to \
+                        send; TCP waited for the server's application for 50.0 ms.";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn silence_of_half_the_time_is_not_most_of_it() {
+        assert_eq!(said(50_000_000), None);
+        assert_eq!(said(0), None);
+    }
+
+    #[test]
+    fn rounds_out_of_the_list_are_not_named() {
+        let mut report = sample::worked_example();
+        let connection = &mut report.connections[0];
+        connection.transfers[1].rounds =
+            Some(crate::report::RoundRange { first: u64::MAX, last: 0 });
+        let (_, rounds) = rounds_of(connection, &connection.transfers[1]);
+        assert!(rounds.is_empty());
+    }
 }

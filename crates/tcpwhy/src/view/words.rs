@@ -171,6 +171,17 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
     fixed.to_owned()
 }
 
+/// The meaning of a state with the ends of a direction named in it.
+pub(super) fn meaning(state: State, ends: Ends) -> String {
+    let Ends { sender, receiver } = ends;
+    state
+        .meaning()
+        .replace("this side's", &format!("the {sender}'s"))
+        .replace("the sender's", &format!("the {sender}'s"))
+        .replace("the peer's", &format!("the {receiver}'s"))
+        .replace("the receiver's", &format!("the {receiver}'s"))
+}
+
 /// Whether an application, and not TCP or the network, is what held the sender.
 pub(super) const fn is_silence(state: State) -> bool {
     matches!(state, State::IdleAppThink | State::IdlePeerThink | State::App)
