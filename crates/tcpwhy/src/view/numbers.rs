@@ -13,6 +13,9 @@ use crate::report::{
 /// Pauses that get a line of their own.
 const IDLE_RESTARTS: usize = 3;
 
+/// Retransmissions that are named by frame.
+const REPEATS: usize = 3;
+
 /// All numbers of one direction of `connection`.
 pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, direction: &Direction) {
     let ends = words::ends(at);
@@ -120,7 +123,7 @@ fn idle_restart(restart: &IdleRestart) -> String {
     let verdict = match restart.verdict.as_str() {
         "on" => "the congestion window was cut back (idle restart on)",
         "off" => "the congestion window was kept (idle restart off)",
-        "not_applicable" => "idle restart made no difference",
+        "not_applicable" => "an idle restart would make no difference here",
         _ => "whether the congestion window was cut back is unknown",
     };
     let before = restart.cwnd_before.map_or_else(String::new, |segments| {
@@ -129,7 +132,7 @@ fn idle_restart(restart: &IdleRestart) -> String {
     let reason =
         if restart.reason.is_empty() { String::new() } else { format!(": {}", restart.reason) };
     format!(
-        "{} of nothing in flight before {}; {verdict}: {} ({}) at once{before}{reason}",
+        "nothing in flight for {} until {}, then {} ({}) at once{before}; {verdict}{reason}",
         words::time(restart.idle_ns),
         words::time(restart.at_ns),
         words::count(restart.segments, "segment"),
@@ -139,6 +142,7 @@ fn idle_restart(restart: &IdleRestart) -> String {
 
 fn losses(page: &mut Page, direction: &Direction) {
     page.item_if("retransmitted", retransmitted(direction));
+    page.item_if("", repeats(direction));
     let lost = direction.events.lost;
     let lost = (lost > 0).then(|| {
         let segments = words::count(lost, "segment");
@@ -180,6 +184,32 @@ fn retransmitted(direction: &Direction) -> Option<String> {
         words::listed(&causes),
         needless.unwrap_or_default()
     ))
+}
+
+/// Which frames repeat which: the first few, to be looked up.
+fn repeats(direction: &Direction) -> Option<String> {
+    let mut shown: Vec<String> = direction
+        .retransmissions
+        .iter()
+        .take(REPEATS)
+        .map(|each| {
+            let originals: Vec<String> =
+                each.originals.iter().take(REPEATS).map(u64::to_string).collect();
+            let of = match originals.len() {
+                0 => " repeats what was lost before the capture point".to_owned(),
+                _ => format!(" repeats {}", words::listed(&originals)),
+            };
+            format!("frame\u{a0}{}{of}", each.frame)
+        })
+        .collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let more = direction.retransmissions.len() - shown.len();
+    if more > 0 {
+        shown.push(format!("{} more", words::grouped(more as u64)));
+    }
+    Some(shown.join("; "))
 }
 
 fn loss_pattern(pattern: &LossPattern) -> String {

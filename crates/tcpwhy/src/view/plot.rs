@@ -76,7 +76,7 @@ impl Picture {
         {
             for (column, range) in steps(points, lifetime, columns).into_iter().enumerate() {
                 if let Some((low, high)) = range.filter(|range| range.0 <= top) {
-                    for row in picture.row(high, 1)..=picture.row(low, 1) {
+                    for row in picture.row(high)..=picture.row(low) {
                         picture.cells[column][row] = cell;
                     }
                 }
@@ -86,7 +86,7 @@ impl Picture {
             steps(&curves.sent, lifetime, columns * DOTS.0).into_iter().enumerate()
         {
             if let Some((low, high)) = range {
-                for row in picture.row(high, DOTS.1)..=picture.row(low, DOTS.1) {
+                for row in picture.dot_row(high)..=picture.dot_row(low) {
                     picture.dot(column, row);
                 }
             }
@@ -94,17 +94,21 @@ impl Picture {
         for retransmission in &direction.retransmissions {
             let column = strip::column_of(retransmission.at_ns, lifetime, columns);
             let bytes = u64::try_from(retransmission.seq).unwrap_or(0);
-            let row = picture.row(bytes, 1);
+            let row = picture.row(bytes);
             picture.cells[column][row] = Cell::Retransmitted;
         }
         picture
     }
 
-    /// The row of a number of bytes, `parts` rows to a character.
-    fn row(&self, bytes: u64, parts: usize) -> usize {
-        let rows = (ROWS * parts) as u128;
-        let up = u128::from(bytes.min(self.top)) * (rows - 1) / u128::from(self.top);
-        (rows - 1 - up) as usize
+    /// The row of dots of a number of bytes; the row of characters is a quarter of it.
+    fn dot_row(&self, bytes: u64) -> usize {
+        let last = (ROWS * DOTS.1 - 1) as u128;
+        let up = u128::from(bytes.min(self.top)) * last / u128::from(self.top);
+        (last - up) as usize
+    }
+
+    fn row(&self, bytes: u64) -> usize {
+        self.dot_row(bytes) / DOTS.1
     }
 
     /// Sets one braille dot (Unicode 1.1, block U+2800: dots 1-3 and 7 left, 4-6 and 8 right).
@@ -180,6 +184,7 @@ impl Curves {
     fn of(connection: &Connection, at: usize, rounds: &[Round]) -> Self {
         let (mut sent, mut acknowledged, mut edge) = (Vec::new(), Vec::new(), Vec::new());
         let mut total = 0_u64;
+        sent.extend(rounds.first().map(|round| (round.start_ns, 0)));
         for round in rounds {
             total = total.saturating_add(round.bytes);
             sent.push((round.start_ns, total));
@@ -197,8 +202,7 @@ impl Curves {
 
 /// Lowest and highest value in each column of a curve that keeps its value until the next point.
 ///
-/// Columns before the first point have none; the first value rises from zero only for what is
-/// sent, and all curves start at their first point. Both ends of a jump stay visible.
+/// Columns before the first point have none. Both ends of a jump stay visible.
 fn steps(points: &[Point], lifetime_ns: i64, columns: usize) -> Vec<Option<(u64, u64)>> {
     let mut ranges: Vec<Option<(u64, u64)>> = vec![None; columns];
     let mut held: Option<(usize, u64)> = None;

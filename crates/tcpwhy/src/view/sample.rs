@@ -327,9 +327,15 @@ pub(super) fn lossy() -> Report {
     let flights = [58_000, 61_000, 92_000, 117_000, 120_000];
     up.in_flight_at_loss =
         flights.map(|bytes| InFlightAtLoss { at_ns: ms(1_390), bytes, frame: None }).to_vec();
-    for at_ms in [1_430, 12_700, 15_950] {
-        let cause = "fast".to_owned();
-        up.retransmissions.push(Retransmission { at_ns: ms(at_ms), cause, ..Default::default() });
+    for (at_ms, frame, originals) in [
+        (1_430, 930, vec![871]),
+        (1_431, 931, vec![]),
+        (12_700, 20_102, vec![19_950, 19_951]),
+        (15_950, 29_004, vec![28_877]),
+    ] {
+        let retransmission =
+            Retransmission { at_ns: ms(at_ms), frame, originals, ..Retransmission::default() };
+        up.retransmissions.push(retransmission);
     }
     connection.transfers = vec![transfer(
         "client",
@@ -356,6 +362,37 @@ pub(super) fn lossy() -> Report {
     let skipped = Skipped { reason: "not TCP".to_owned(), count: 9_188 };
     report.captures[0].skipped.push(skipped);
     report
+}
+
+/// A long upload in 400 rounds of 50 ms: the window grows by a segment and halves at a loss.
+pub(super) fn saw() -> Report {
+    let mut connection = connection(0, "10.0.0.1:50000", "10.0.0.2:5001", ms(20_000));
+    let (mut up, mut total, mut cwnd) = (Direction::default(), 0_u64, 20_u64);
+    for at in 0..400_i64 {
+        let lost = cwnd == 60;
+        cwnd = if lost { 30 } else { cwnd + 1 };
+        let (start_ns, bytes) = (ms(at * 50), cwnd * 1_448);
+        if lost {
+            let seq = total as i64;
+            up.retransmissions.push(Retransmission { at_ns: start_ns, seq, ..Default::default() });
+        }
+        total += bytes;
+        up.rounds.push(Round {
+            start_ns,
+            bytes,
+            segments: cwnd,
+            rtt_ns: Some(ms(50)),
+            window_room_bytes: Some(600_000),
+            cwnd: Cwnd { low: None, high: None, best: Some(cwnd) },
+            limited_by: State::CwndAvoidance,
+            in_flight_bytes: bytes,
+            delivery_rate_bps: None,
+            frames: FrameRange::default(),
+        });
+    }
+    (up.bytes, up.strip) = (total, "v".repeat(512));
+    connection.directions[0] = Some(Box::new(up));
+    report("saw.pcap", 1, vec![connection])
 }
 
 /// A keep-alive connection: eight short requests, a server that thinks, a client that sleeps.

@@ -29,6 +29,12 @@ fn the_worked_example_on_a_narrow_page() {
 }
 
 #[test]
+fn a_saw_of_windows_as_a_picture() {
+    let connection = &sample::saw().connections[0];
+    insta::assert_snapshot!(plot::render(connection, 0, &Options::default()));
+}
+
+#[test]
 fn a_lossy_upload_from_a_damaged_file() {
     insta::assert_snapshot!(shown(&sample::lossy()));
 }

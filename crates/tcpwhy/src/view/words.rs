@@ -162,10 +162,16 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
             return format!("waiting for the {receiver}'s window, which is still growing");
         }
         S::RwndReader => {
-            return format!("waiting for the {receiver}'s application to read what has arrived");
+            return format!(
+                "waiting for the {receiver}'s application to read, which is not the network"
+            );
         }
         S::Sndbuf => return format!("stopped by the {sender}'s full socket buffer"),
-        S::App => return format!("waiting for the {sender}'s application to write more"),
+        S::App => {
+            return format!(
+                "waiting for the {sender}'s application to write more, which is not TCP"
+            );
+        }
         S::LocalQdisc => return format!("in a queue inside the {sender}'s own host"),
     };
     fixed.to_owned()
