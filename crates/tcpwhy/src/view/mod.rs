@@ -16,7 +16,7 @@
 //! in as [`Options`]. What the report does not know is left out or called unknown, never shown as
 //! zero. Text that came from a capture is stripped of control characters before it is printed.
 
-pub mod anonymize;
+mod anonymize;
 mod choose;
 mod columns;
 pub mod csv;

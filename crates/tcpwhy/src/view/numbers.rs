@@ -196,7 +196,7 @@ fn repeats(direction: &Direction) -> Option<String> {
             let originals: Vec<String> =
                 each.originals.iter().take(REPEATS).map(u64::to_string).collect();
             let of = match originals.len() {
-                0 => " repeats what was lost before the capture point".to_owned(),
+                0 => " repeats what this capture does not hold".to_owned(),
                 _ => format!(" repeats {}", words::listed(&originals)),
             };
             format!("frame\u{a0}{}{of}", each.frame)

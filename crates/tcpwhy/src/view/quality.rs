@@ -26,8 +26,13 @@ pub(super) fn write_errors(page: &mut Page, report: &Report) {
         }
         let text = format!("INCOMPLETE: cannot read all of {}: {error}", capture.source);
         page.wrapped(0, 2, &[(Ink::Alarm, text)]);
-        let read = words::count(capture.packets, "packet");
-        page.wrapped(2, 2, &[plain(format!("What follows is from the {read} before that."))]);
+        let read = match capture.packets {
+            0 => "Nothing of it could be read.".to_owned(),
+            packets => {
+                format!("What follows is from the {} before that.", words::count(packets, "packet"))
+            }
+        };
+        page.wrapped(2, 2, &[plain(read)]);
     }
     if left > 0 {
         let text = format!("INCOMPLETE: {} as well", words::count(left, "more capture"));
