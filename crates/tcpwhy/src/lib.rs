@@ -20,4 +20,5 @@ pub mod report;
 pub mod session;
 pub mod tracker;
 pub mod units;
+pub mod view;
 pub mod wire;
