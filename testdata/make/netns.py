@@ -6,28 +6,13 @@ leaving the `with` block every program started here is ended (by its own process
 and every namespace made here is deleted, also after an exception or a signal.
 
 Addresses exist only inside the namespaces. Needs root, iproute2 and Linux.
-Left out: delay and loss; `relay.py` emulates the path, because not every kernel has netem.
+Left out: delay and loss; `relay.c` emulates the path, because not every kernel has netem.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
 import time
-
-CLONE_NEWNET = 0x40000000  # linux/sched.h
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def enter(namespace):
-    """Moves the calling thread into a named network namespace (os.setns is newer than 3.11)."""
-    fd = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
-    try:
-        if _libc.setns(fd, CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"cannot enter namespace {namespace}")
-    finally:
-        os.close(fd)
-
 
 class Net:
     """A set of namespaces with the programs that run in them."""

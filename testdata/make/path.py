@@ -1,11 +1,12 @@
 """Builds the paths on which the makers transfer, and brings back the kernel's account.
 
-Two shapes, both with `relay.py` as the wire:
+Three shapes, all with `relay.c` as the wire:
 
     direct   server --relay(delay, rate, queue, loss)-- client
+    routed   server --veth-- router --relay-- client, the veth with or without offloads
     edge     server --relay(egress delay)-- edge --relay(delay, rate)-- client
 
-In the second, a capture on the edge's device towards the server sees what a tap sees that
+In the last, a capture on the edge's device towards the server sees what a tap sees that
 sits behind the server's own egress delay: data appears late, ACKs are seen on arrival.
 
 The kernel's account of a run is read where it happened: the server's TCP_INFO when all is
@@ -29,10 +30,34 @@ import netns
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER, CLIENT = "192.0.2.1", "198.51.100.2"  # RFC 5737
 SERVER6, CLIENT6 = "2001:db8:1::1", "2001:db8:2::2"  # RFC 3849
-FIFO = 50  # real-time priority of relay, capture and ends, or start-up jitter dominates
+# Real-time priorities, or start-up jitter dominates. The relay first: its lateness is the path's.
+FIFO_RELAY, FIFO_CAPTURE, FIFO_ENDS = 60, 55, 50
+LATE_LIMIT_US = 300  # Ours: beyond it a run says more about the machine than about TCP
 COUNTERS = ("Tcp RetransSegs", "TcpExt TCPLostRetransmit", "TcpExt TCPFastRetrans",
             "TcpExt TCPSlowStartRetrans", "TcpExt TCPTimeouts", "TcpExt TCPLossProbes",
             "TcpExt TCPSpuriousRTOs", "TcpExt TCPDSACKRecv", "TcpExt TCPSynRetrans")
+
+
+class TooLate(RuntimeError):
+    """The relay did not keep its times."""
+
+
+def repeat_when_late(make, attempts=6):
+    """Makes something, again if the relay was late."""
+    for attempt in range(1, attempts + 1):
+        try:
+            return make()
+        except TooLate as late:
+            print(f"attempt {attempt} of {attempts}: {late}")
+    raise SystemExit("no attempt kept its times; try again on a quieter machine")
+
+
+def as_argument(path):
+    """One direction's configuration as `relay.c` reads it."""
+    per_kbyte = int(8e6 / path["rate_mbit"]) if "rate_mbit" in path else 0
+    drops = ",".join(map(str, path.get("drop_data", [])))
+    return (f"{int(path.get('delay_ms', 0) * 1000)}:{per_kbyte}:{path.get('queue_packets', 10_000)}:"
+            f"{int(path.get('loss', 0) * 1e6)}:{int(path.get('loss_of_all', 0) * 1e6)}:{path.get('seed', 1)}:{drops}")
 
 
 class Path(netns.Net):
@@ -41,42 +66,50 @@ class Path(netns.Net):
     def __init__(self, *names):
         super().__init__(*names)
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="tcpwhy-make-"))
-        self.relay = None
+        self.relay, self.directions = None, []
 
     def __exit__(self, *error):
         super().__exit__(*error)
         shutil.rmtree(self.scratch)
 
     def link(self, name, a, dev_a, b, dev_b, a_to_b, b_to_a):
-        """One link as `relay.py` wants it."""
-        return {"name": name, "a": {"namespace": self.full(a), "device": dev_a},
-                "b": {"namespace": self.full(b), "device": dev_b}, "a_to_b": a_to_b, "b_to_a": b_to_a}
+        """One link as `relay.c` wants it, with the names of its directions."""
+        return ([f"{name} {a} to {b}", f"{name} {b} to {a}"],
+                [self.full(a), dev_a, self.full(b), dev_b, as_argument(a_to_b), as_argument(b_to_a)])
 
     def start_relay(self, *links):
-        """Starts the relay; the devices exist when this returns."""
-        config = self.scratch / "links.json"
-        config.write_text(json.dumps(links), encoding="utf-8")
+        """Compiles and starts the relay; the devices exist when this returns."""
+        program = self.scratch / "relay"
+        netns.run(os.environ.get("CC", "cc"), "-O2", "-Wall", "-o", program, HERE / "relay.c")
+        self.directions = [name for names, _ in links for name in names]
         self.relay = subprocess.Popen(
-            ["chrt", "-f", str(FIFO), sys.executable, HERE / "relay.py", config, self.scratch / "relay.json"],
+            ["chrt", "-f", str(FIFO_RELAY), program, *(argument for _, arguments in links for argument in arguments)],
             stdout=subprocess.PIPE, text=True)
         self.children.append(self.relay)
         if self.relay.stdout.readline() != "ready\n":
             raise RuntimeError("the relay did not start")
 
     def relay_report(self):
-        """Ends the relay and returns what it carried and lost."""
+        """Ends the relay and returns, per direction, what it carried and lost.
+
+        A run in which it was late is no truth about times: it is refused, to be repeated.
+        """
         netns.stop(self.relay)
-        return json.loads((self.scratch / "relay.json").read_text(encoding="utf-8"))
+        report = dict(zip(self.directions, map(json.loads, self.relay.stdout.read().splitlines())))
+        latest = max(direction["late_p99_us"] for direction in report.values())
+        if latest > LATE_LIMIT_US:
+            raise TooLate(f"the relay was up to {latest} us late (p99): too busy a machine")
+        return report
 
     def serve(self, *options):
         """Starts the server; what it says lands in the scratch directory."""
         said = open(self.scratch / "server.said", "w", encoding="utf-8")
-        self.start("server", sys.executable, HERE / "transfer.py", "serve", *options, fifo=FIFO, stdout=said)
+        self.start("server", sys.executable, HERE / "transfer.py", "serve", *options, fifo=FIFO_ENDS, stdout=said)
         netns.wait_until(lambda: "listening" in (self.scratch / "server.said").read_text(), "the server's start")
 
     def fetch(self, *options, timeout=120):
         """Runs the client to its end; returns the milliseconds of each answer."""
-        said = self.run("client", "chrt", "-f", FIFO, sys.executable, HERE / "transfer.py", "fetch", *options,
+        said = self.run("client", "chrt", "-f", FIFO_ENDS, sys.executable, HERE / "transfer.py", "fetch", *options,
                         timeout=timeout)
         return [float(line) for line in said.split()]
 
@@ -123,11 +156,11 @@ def direct(down, up, v6=False):
 
 
 @contextlib.contextmanager
-def edge(egress_ms, down, up, initcwnd=None):
-    """server -- edge -- client, with the server's egress delay before the edge."""
+def edge(egress, down, up, initcwnd=None):
+    """server -- edge -- client, with the server's egress path before the edge."""
     with Path("server", "edge", "client") as path:
         path.start_relay(
-            path.link("egress", "server", "eth0", "edge", "tap", {"delay_ms": egress_ms}, {}),
+            path.link("egress", "server", "eth0", "edge", "tap", egress, {}),
             path.link("wire", "edge", "out", "client", "eth0", down, up))
         path.address("server", "eth0", f"{SERVER}/24")
         path.address("edge", "tap", "192.0.2.254/24")
@@ -151,7 +184,7 @@ def captured(path, name, dev, file, *options, expression="tcp"):
     with open(log, "w", encoding="utf-8") as said:
         child = path.start(name, "tcpdump", "-n", "-i", dev, "-s", "100", "-B", "65536", "--immediate-mode",
                            "--time-stamp-precision=nano", "-Z", "root", "-w", file, *options, expression,
-                           fifo=FIFO + 1, stderr=said)
+                           fifo=FIFO_CAPTURE, stderr=said)
     netns.wait_until(lambda: "listening on" in log.read_text(encoding="utf-8"), "the capture's start")
     time.sleep(0.2)
     yield
