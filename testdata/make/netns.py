@@ -10,6 +10,7 @@ Left out: delay and loss; `relay.c` emulates the path, because not every kernel 
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -85,6 +86,14 @@ def run(*command, timeout=60):
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
     return done.stdout
+
+
+def need(*programs):
+    """Ends with one sentence when a program is not installed."""
+    absent = [program for program in programs if shutil.which(program) is None]
+    if absent:
+        raise SystemExit(f"not installed: {', '.join(absent)}; on Debian they are in the packages "
+                         "iproute2, ethtool, procps, util-linux, tcpdump, wireshark-common, iperf3, gcc")
 
 
 def stop(child, signal_number=signal.SIGTERM, grace_s=10):

@@ -144,9 +144,8 @@ def direct(down, up, v6=False):
     """server -- client; `down` is the direction of the data."""
     with Path("server", "client") as path:
         path.start_relay(path.link("wire", "server", "eth0", "client", "eth0", down, up))
-        both = (("server", "client", SERVER, CLIENT, SERVER6, CLIENT6),
-                ("client", "server", CLIENT, SERVER, CLIENT6, SERVER6))
-        for here, _, own, peer, own6, peer6 in both:
+        both = (("server", SERVER, CLIENT, SERVER6, CLIENT6), ("client", CLIENT, SERVER, CLIENT6, SERVER6))
+        for here, own, peer, own6, peer6 in both:
             path.run(here, "ip", "link", "set", "eth0", "txqueuelen", "10000")
             path.address(here, "eth0", f"{own}/32", f"{own6}/128")
             path.run(here, "ip", "route", "add", f"{peer}/32", "dev", "eth0")
