@@ -53,11 +53,11 @@ impl Analysis {
         self.place = terms::place(flow, &self.clocks);
         let midway = flow.sides.iter().all(|s| s.syn.is_none());
         let new_terms = [0, 1].map(|side| self.terms_of(flow, side));
-        let walkers =
-            self.walkers.get_or_insert_with(|| new_terms.map(|terms| Walker::new(terms, midway)));
+        let walkers = self.walkers.get_or_insert_with(|| {
+            new_terms.map(|terms| Walker::new(terms, midway, self.place.way_in[terms.side]))
+        });
         for (side, walker) in walkers.iter_mut().enumerate() {
             walker.terms = new_terms[side];
-            walker.shift_in = self.place.way_in[side];
             if last {
                 walker.ledger.lifetime = Some(flow.last_tap);
             }

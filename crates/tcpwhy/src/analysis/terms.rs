@@ -30,14 +30,21 @@ pub(crate) fn mss(flow: &Flow) -> u32 {
     };
     let agreed = agreed.map(|mss| mss.saturating_sub(options).max(1));
     let longest = flow.sides.iter().map(|s| s.longest_frame).max().unwrap_or(0);
-    match agreed {
+    // Many segments of one length that no write ended, and none longer.
+    let cut = flow
+        .sides
+        .iter()
+        .filter(|s| s.plain_count >= 4 && s.longest_plain == s.longest_frame)
+        .map(|s| s.longest_plain)
+        .max();
+    // Ethernet without a handshake: 1500 - 40 - options.
+    let usual = 1460 - options;
+    match (agreed, cut) {
         // Smaller segments throughout: the path's MTU, or half of a small window, is the limit.
-        Some(agreed) if longest > 0 && longest < agreed && flow.packets > 16 => longest,
-        Some(agreed) => agreed,
-        // Ethernet without a handshake: 1500 - 40 - options.
-        None if longest > 1460 => 1460 - options,
-        None if longest > 0 => longest,
-        None => 1460 - options,
+        (Some(agreed), Some(cut)) if longest <= cut && cut < agreed => cut,
+        (Some(agreed), _) => agreed,
+        (None, Some(cut)) if longest <= cut && cut <= usual => cut,
+        (None, _) => usual,
     }
 }
 

@@ -44,6 +44,10 @@ pub(crate) struct SideInfo {
     pub(crate) data_frames: u64,
     /// Longest payload in one frame.
     pub(crate) longest_frame: u32,
+    /// Longest payload without PSH, and how many frames had just that: a stream cut by the
+    /// segment size, not by the application.
+    pub(crate) longest_plain: u32,
+    pub(crate) plain_count: u32,
     reference: Option<(Seq, i64)>,
     isn: Option<Seq>,
 }
@@ -273,6 +277,11 @@ impl Flow {
         if event.len > 0 {
             info.data_frames += 1;
             info.longest_frame = info.longest_frame.max(event.len);
+            if !event.has(event::PSH) && event.len >= info.longest_plain {
+                info.plain_count =
+                    if event.len == info.longest_plain { info.plain_count + 1 } else { 1 };
+                info.longest_plain = event.len;
+            }
         }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());

@@ -167,10 +167,12 @@ impl Walker {
         let is_timer = |timer: i64| quiet * 100 >= timer * TIMER_SHARE_PERCENT;
         let tail = event.end() == self.flight.nxt;
         let nxt = self.flight.nxt;
-        let cause = if is_timer(rto) && event.seq <= self.flight.una {
-            "rto"
-        } else if tail && !signs && is_timer(self.rto.pto(lone)) {
+        // The probe is scheduled no later than the RTO, and goes first (`tcp_schedule_loss_probe`).
+        let cause = if tail && !signs && !self.tail_probed && is_timer(self.rto.pto(lone)) {
+            self.tail_probed = true;
             "tlp"
+        } else if is_timer(rto) && event.seq <= self.flight.una {
+            "rto"
         } else if in_timeout {
             "rto"
         } else {

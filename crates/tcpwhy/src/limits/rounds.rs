@@ -81,6 +81,12 @@ impl Round {
             .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
     }
 
+    /// What the round's least round trip has above the path's: a queue that never emptied in it.
+    /// The mean would count a burst's own serialisation as a queue.
+    fn standing_queue(&self, rtt_min: i64) -> i64 {
+        self.rtt_min.map_or(0, |rtt| rtt - rtt_min).max(0)
+    }
+
     fn rtt(&self) -> Option<i64> {
         (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count)
     }
@@ -120,6 +126,13 @@ impl Rounds {
         self.kept.push_back(round);
     }
 
+    /// Slow start turns out to have ended before round `number`.
+    pub(crate) fn name_from(&mut self, number: u64, phase: Phase) {
+        for round in self.kept.iter_mut().filter(|r| r.number >= number) {
+            round.phase = phase;
+        }
+    }
+
     /// Number of the newest closed round.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.kept.back().map(|r| r.number)
@@ -149,7 +162,7 @@ impl Rounds {
             return decision(State::CwndSlowStart, 50, &[State::Unknown], 0);
         };
         let round = &self.kept[at];
-        let queue = round.rtt().map_or(0, |rtt| rtt - rtt_min).max(0);
+        let queue = round.standing_queue(rtt_min);
         let queue_is_one = queue > QUEUE_MIN_NS.max(rtt_min / 10);
         if round.sends > 0
             && round.lag_sum / i64::from(round.sends) > QUEUE_MIN_NS.max(rtt_min / 10)
@@ -167,13 +180,22 @@ impl Rounds {
             };
             return decision(state, 85, &[], queue);
         }
-        if !round.loss && self.has_lid(at) {
+        // In slow start the flight doubles unless something else than the window stops it.
+        let below_window = round.phase == Phase::SlowStart
+            && round.cwnd.high.is_some()
+            && round.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= round.flight_segments * 5);
+        if below_window || self.has_lid(at) {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)
-            } else if round.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= round.flight_segments * 5) {
-                decision(State::Sndbuf, 80, &[State::AppWindow, State::CwndClamp], queue)
+            } else if below_window {
+                decision(State::Sndbuf, 80, &[State::AppWindow, State::App], queue)
             } else {
-                decision(State::Sndbuf, 60, &[State::CwndClamp, State::AppWindow], queue)
+                decision(
+                    State::Sndbuf,
+                    60,
+                    &[State::CwndClamp, State::AppWindow, State::App],
+                    queue,
+                )
             };
         }
         let state = match round.phase {
@@ -197,7 +219,7 @@ impl Rounds {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
         if round.is_even() && round.free > 8 * round.ack_released {
-            let queue = round.rtt().map_or(0, |rtt| rtt - rtt_min).max(0);
+            let queue = round.standing_queue(rtt_min);
             if queue > QUEUE_MIN_NS.max(rtt_min / 10) && self.is_rate_flat(at) {
                 return decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue);
             }
@@ -238,11 +260,16 @@ impl Rounds {
         xy > 0.0 && xy * xy > 0.49 * xx * yy
     }
 
-    /// Whether flights stopped growing without a loss: a run of rounds around `at`, all alike.
+    /// Whether flights stand still without a loss: a run of rounds around `at` of one flight to
+    /// the segment. In slow start four such rounds are a lid, because an open window doubles.
+    /// Later the window itself may stand still that long (CUBIC's plateau), so nothing is said.
     fn has_lid(&self, at: usize) -> bool {
-        let flight = self.kept[at].flight;
+        let (flight, phase) = (self.kept[at].flight_segments, self.kept[at].phase);
+        if phase != Phase::SlowStart {
+            return false;
+        }
         let alike =
-            |r: &&Round| (r.flight - flight).abs() <= 65_536.min(flight / 20 + 1) && !r.loss;
+            |r: &&Round| r.flight_segments.abs_diff(flight) <= 1 && !r.loss && r.phase == phase;
         let before = self.kept.range(..at).rev().take_while(alike).count();
         let after = self.kept.range(at..).take_while(alike).count();
         before + after >= LID_ROUNDS

@@ -121,7 +121,9 @@ impl Walker {
         if let Some(initial) = &mut self.initial
             && initial.full.is_none()
         {
-            let full = matches!(release, Release::Ack { by_data: false });
+            // Stopped by the receiver's window, the flight says nothing of the sender's.
+            let full = matches!(release, Release::Ack { by_data: false })
+                && self.stop.room >= self.terms.mss;
             initial.full = Some(full);
             let (una, nxt) = (0, initial.segments);
             self.replay.start(una, nxt, full);
@@ -278,18 +280,29 @@ impl Walker {
             self.flights.last = flight;
             return;
         }
-        // First of two rounds that grew by less than half.
-        self.flights.slow =
-            if flight * 2 < self.flights.last * 3 { self.flights.slow + 1 } else { 0 };
-        self.flights.last = flight;
-        if self.flights.slow >= 2 {
+        let slow = flight * 2 < self.flights.last * 3;
+        let last = core::mem::replace(&mut self.flights.last, flight);
+        if !slow {
+            self.flights.slow = 0;
+            return;
+        }
+        self.flights.slow += 1;
+        if self.flights.slow == 1 {
+            self.flights.slow_from = (last, round.start, round.number);
+        }
+        let (first, at, number) = self.flights.slow_from;
+        // A flight that does not grow at all has another lid than the window; one that creeps is
+        // in congestion avoidance from its first slow round on.
+        let creeps = flight > first + 1;
+        if self.flights.slow >= 2 && creeps {
             let delayed = round.rtt_min.is_some_and(|rtt| {
                 let least = self.least_rtt();
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
                 round.rtt_count >= 8 && rtt > least + (least / 8).clamp(4_000_000, 16_000_000)
             });
             let cause = if delayed { ExitCause::HystartDelay } else { ExitCause::Cached };
-            self.flights.exit = Some((round.end, Some(flight), cause));
+            self.flights.exit = Some((at, Some(first), cause));
+            self.rounds.name_from(number, self.phase());
             self.replay.exit();
         }
     }
@@ -305,11 +318,6 @@ impl Walker {
             Some((_, _, ExitCause::Cached)) => Phase::Cached,
             Some(_) => Phase::Avoidance,
         }
-    }
-
-    /// Nothing waits any more for what the wait's pieces are (kept for the end of the capture).
-    pub(crate) fn is_wait_quiet(&self) -> bool {
-        self.pieces.range(self.wait_from..).any(|p| p.base == Base::Quiet)
     }
 }
 

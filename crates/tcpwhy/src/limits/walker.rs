@@ -129,6 +129,8 @@ pub(crate) struct Walker {
     pub(crate) stop_window_max: i64,
     /// Constant part of the way from the tap to this sender: added to every inner border.
     pub(crate) shift_in: i64,
+    /// The tail was probed since the last progress: the next timer is the RTO.
+    pub(crate) tail_probed: bool,
     pub(crate) next_unnamed: usize,
     pub(crate) ripe_round: u64,
     /// First flight since the last pause, largest flight, and position where the pause ended.
@@ -172,6 +174,8 @@ pub(crate) struct InitialFlight {
 pub(crate) struct Flights {
     pub(crate) last: u64,
     pub(crate) slow: u32,
+    /// Flight, end and number of the first of these rounds.
+    pub(crate) slow_from: (u64, i64, u64),
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
     /// Flight before an idle restart; the window is below it until regained.
     pub(crate) regain: Option<u64>,
@@ -189,8 +193,9 @@ pub(crate) enum ExitCause {
 }
 
 impl Walker {
-    /// A walker that has seen nothing; `midway` if the capture lacks the handshake.
-    pub(crate) fn new(terms: Terms, midway: bool) -> Self {
+    /// A walker that has seen nothing; `midway` if the capture lacks the handshake, `shift_in` the
+    /// constant way from the tap to this sender.
+    pub(crate) fn new(terms: Terms, midway: bool, shift_in: i64) -> Self {
         Self {
             terms,
             flight: Flight::default(),
@@ -210,7 +215,7 @@ impl Walker {
             booked_rounds: Vec::new(),
             pieces: VecDeque::new(),
             wait_from: 0,
-            now: 0,
+            now: -shift_in,
             open: midway,
             advances: VecDeque::new(),
             advanced_by_data: false,
@@ -226,7 +231,8 @@ impl Walker {
             stop: Evidence::default(),
             stop_round: 0,
             stop_window_max: 0,
-            shift_in: 0,
+            shift_in,
+            tail_probed: false,
             next_unnamed: 0,
             ripe_round: 0,
             flight_of_pause: (0, 0),
@@ -291,17 +297,32 @@ impl Walker {
         if event.has(SYN) {
             self.on_syn(event, at);
             if event.has(crate::flow::event::ACK) {
-                self.open = true;
+                self.on_established(at);
                 self.take_window(event);
             }
             return;
         }
-        self.open = true;
         if event.has(crate::flow::event::ACK) {
+            self.on_established(at);
             self.on_ack(event, self.now, blocks);
         }
         if event.is_data() {
             self.on_peer_data(self.now);
+        }
+    }
+
+    /// The handshake is over for this side: its round trip seeds the timers
+    /// (`tcp_ack_update_rtt` of the SYN or SYN-ACK), if that was sent once.
+    fn on_established(&mut self, at: i64) {
+        if self.open {
+            return;
+        }
+        self.open = true;
+        self.last_progress = at;
+        if let Some(sent) = self.last_syn[self.terms.side].filter(|_| self.tally.syn == 0) {
+            let rtt = at - sent;
+            self.rto.sample(rtt, 0, 0);
+            self.rtt_min = self.rtt_min.min(rtt.max(1));
         }
     }
 
