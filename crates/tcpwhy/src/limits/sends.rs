@@ -288,13 +288,16 @@ impl Walker {
         }
         self.flights.slow += 1;
         if self.flights.slow == 1 {
-            self.flights.slow_from = (last, round.start, round.number);
+            self.flights.slow_from = (flight, round.start, round.number);
         }
         let (first, at, number) = self.flights.slow_from;
-        // A flight that does not grow at all has another lid than the window; one that creeps is
-        // in congestion avoidance from its first slow round on.
-        let creeps = flight > first + 1;
-        if self.flights.slow >= 2 && creeps {
+        // A flight that stands still, or goes up and down, has another lid than the window; one
+        // that creeps upwards is in congestion avoidance from its first slow round on.
+        if flight < last {
+            self.flights.slow = 0;
+            return;
+        }
+        if self.flights.slow >= 3 && flight >= first + 2 {
             let delayed = round.rtt_min.is_some_and(|rtt| {
                 let least = self.least_rtt();
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).

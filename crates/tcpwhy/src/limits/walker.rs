@@ -122,6 +122,8 @@ pub(crate) struct Walker {
     pub(crate) last_peer_data: Option<i64>,
     pub(crate) peer_data_since_send: bool,
     pub(crate) probed: bool,
+    /// What the last wait with data in flight was decided to be.
+    pub(crate) last_flying: Base,
     pub(crate) last_short: bool,
     pub(crate) stop: Evidence,
     /// Round and largest window so far at the last stop.
@@ -227,6 +229,7 @@ impl Walker {
             last_peer_data: None,
             peer_data_since_send: false,
             probed: false,
+            last_flying: Base::Flying,
             last_short: false,
             stop: Evidence::default(),
             stop_round: 0,
