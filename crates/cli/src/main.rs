@@ -1,3 +1,7 @@
 //! The tcpwhy command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tcpwhy_cli::run().into()
+}

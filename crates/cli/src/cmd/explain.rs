@@ -1,0 +1,146 @@
+//! `tcpwhy explain`: why did the transfers in these captures take as long as they did?
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tcpwhy::flow::Config;
+use tcpwhy::report::{Capture, Report};
+use tcpwhy::session::Session;
+
+use crate::anonymize::anonymized;
+use crate::exit::Exit;
+use crate::options::{Form, Options, Surroundings};
+use crate::read::{Input, by_first_packet, read_all};
+use crate::screen::Screen;
+use crate::{choose, complain, output};
+
+/// Reads, explains, prints.
+///
+/// # Errors
+/// A signal handler cannot be set, or the answer cannot be written.
+pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> {
+    if around.stdin_is_terminal && options.inputs.contains(&Input::Stdin) {
+        complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
+    }
+    let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+    options.inputs = by_first_packet(options.inputs);
+    let mut screen = screen(&options, around);
+    let report = read_all(&options.inputs, session(&options), &stop, &mut |session, progress| {
+        if screen.wants_preview(progress.elapsed) {
+            let began = Instant::now();
+            let mut report = session.provisional();
+            // The connection asked for may not have begun yet.
+            if shape(&mut report, &options).is_ok() {
+                let text = output::rendered(&report, &options);
+                screen.draw_preview(&text, progress.elapsed, began.elapsed());
+            }
+        }
+        screen.draw_progress(&progress);
+    });
+    screen.clear();
+    finish(report, &options)
+}
+
+/// Says what went wrong on the way and prints the rest.
+fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Analysed;
+    for capture in &report.captures {
+        if let Some(sentence) = remark(capture) {
+            complain(&sentence);
+        }
+        if capture.error.is_some() && capture.packets == 0 {
+            exit = Exit::Unreadable;
+        }
+    }
+    let nothing_read = report.captures.iter().all(|capture| capture.packets == 0);
+    if exit == Exit::Unreadable && nothing_read {
+        return Ok(exit);
+    }
+    if let Err(error) = shape(&mut report, options) {
+        complain(&error.to_string());
+        return Ok(Exit::Usage);
+    }
+    output::print(&output::rendered(&report, options)).context("cannot write the answer")?;
+    Ok(exit)
+}
+
+/// What is to be said about a capture that was not read to its end, or held nothing of use.
+fn remark(capture: &Capture) -> Option<String> {
+    let Capture { source, packets, tcp_segments, skipped, error, .. } = capture;
+    match (error, packets, tcp_segments) {
+        (Some(error), 0, _) => Some(format!("cannot read {source}: {error}")),
+        (Some(error), ..) => Some(format!(
+            "{source} was read only in part: {error}; the {packets} packets before that are \
+             explained"
+        )),
+        (None, 0, _) => Some(format!(
+            "{source} holds no packets; was the capture's filter or interface the right one?"
+        )),
+        (None, _, 0) => {
+            let reasons: Vec<_> =
+                skipped.iter().map(|skip| format!("{} {}", skip.count, skip.reason)).collect();
+            Some(format!(
+                "{source} holds {packets} packets, none of them TCP that could be read ({})",
+                reasons.join(", ")
+            ))
+        }
+        (None, ..) => None,
+    }
+}
+
+/// The connections asked for, in the order asked for, under the names asked for.
+fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchConnection> {
+    if let Some(filter) = &options.filter {
+        report.connections.retain(|c| filter.accepts(c.client, c.server));
+    }
+    if let Some(number) = options.connection {
+        choose::only(report, number)?;
+    }
+    if options.anonymize {
+        *report = anonymized(report);
+    }
+    if let Some(by) = options.sort {
+        choose::sort(report, by);
+    }
+    if let Some(count) = options.top {
+        choose::top(report, count);
+    }
+    Ok(())
+}
+
+/// A session that follows only what is asked for.
+fn session(options: &Options) -> Session {
+    let session = Session::new(Config { detail: options.wants_detail() });
+    if options.filter.is_none() && options.window.is_open() {
+        return session;
+    }
+    let (filter, window) = (options.filter.clone(), options.window);
+    let mut first = None;
+    session.select(move |segment| {
+        let first = *first.get_or_insert(segment.time);
+        window.contains(segment.time, first)
+            && filter
+                .as_ref()
+                .is_none_or(|filter| filter.may_accept(segment.source, segment.destination))
+    })
+}
+
+fn screen(options: &Options, around: &Surroundings) -> Screen {
+    let is_text = matches!(options.form, Form::Text { .. });
+    let preview = around.size.filter(|_| is_text && around.stdout_is_terminal);
+    Screen::new(around.stderr_is_terminal, preview)
+}
+
+/// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the process.
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Order matters: on the first signal the flag is still unset when this looks at it.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
