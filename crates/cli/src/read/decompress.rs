@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Decoder;
+use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
 use ruzstd::decoding::FrameDecoder as ZstdDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
@@ -135,6 +136,7 @@ struct ZstdFrames<R: Read> {
     source: BufReader<Peeked<R>>,
     decoder: Box<ZstdDecoder>,
     in_frame: bool,
+    cut: bool,
 }
 
 impl<R: Read> ZstdFrames<R> {
@@ -143,6 +145,7 @@ impl<R: Read> ZstdFrames<R> {
             source: BufReader::with_capacity(CHUNK, source),
             decoder: Box::default(),
             in_frame: false,
+            cut: false,
         }
     }
 
@@ -171,9 +174,29 @@ impl<R: Read> ZstdFrames<R> {
     }
 }
 
+impl<R: Read> ZstdFrames<R> {
+    /// Unpacks one more block of the frame.
+    ///
+    /// The decoder holds back as many bytes as later blocks may refer to, until the frame ends.
+    /// When the source ends first, an empty last block of our own makes it hand them out.
+    fn next_block(&mut self) -> io::Result<()> {
+        // RFC 8878 §3.1.1.2: last block, raw, of size 0; then room for a checksum.
+        const EMPTY_LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+        let decoded = self.decoder.decode_blocks(&mut self.source, UptoBlocks(1));
+        let Err(error) = decoded.map_err(io::Error::other) else { return Ok(()) };
+        if !is_cut(&error) {
+            return Err(error);
+        }
+        self.cut = true;
+        self.decoder
+            .decode_blocks(&EMPTY_LAST_BLOCK[..], UptoBlocks(1))
+            .map_err(io::Error::other)?;
+        Ok(())
+    }
+}
+
 impl<R: Read> Read for ZstdFrames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
         loop {
             if !self.in_frame {
                 if !self.next_frame()? {
@@ -182,13 +205,14 @@ impl<R: Read> Read for ZstdFrames<R> {
                 self.in_frame = true;
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                self.decoder
-                    .decode_blocks(&mut self.source, UptoBlocks(1))
-                    .map_err(io::Error::other)?;
+                self.next_block()?;
             }
             let got = self.decoder.read(buffer)?;
             if got > 0 || buffer.is_empty() {
                 return Ok(got);
+            }
+            if self.cut {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
             self.in_frame = false;
         }

@@ -60,14 +60,14 @@ pub fn read_all(
     for input in inputs {
         session.begin(&input.name());
         let source = Source::start(input.clone(), &taken);
-        let failure = feed(&mut session, &source, &mut watch, &mut |session| {
+        let failure = feed(&mut session, source, &mut watch, &mut |session| {
             let bytes = taken.load(Ordering::Relaxed);
             let packets = session.packets();
             tick(session, Progress { bytes, of, packets, elapsed: began.elapsed() });
         });
         // Any damage it tells is in the capture's `error`.
         let _ = session.end();
-        failures.push(failure.or_else(|| source.panicked()));
+        failures.push(failure);
         if watch.stopped() {
             break;
         }
@@ -85,7 +85,7 @@ pub fn read_all(
 /// Gives what went wrong outside the capture's own format.
 fn feed(
     session: &mut Session,
-    source: &Source,
+    source: Source,
     watch: &mut Watch<'_>,
     tick: &mut dyn FnMut(&Session),
 ) -> Option<String> {
@@ -100,7 +100,12 @@ fn feed(
             }
             Ok(Err(failure)) => return Some(failure),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
+            // The thread has ended: at the end of the input, or by a panic.
+            Err(RecvTimeoutError::Disconnected) => {
+                let panicked = source.thread.join().is_err();
+                return panicked
+                    .then(|| "it cannot be unpacked: the packed data is damaged".to_owned());
+            }
         }
         if watch.is_due() {
             tick(session);
@@ -156,15 +161,6 @@ impl Source {
             }
         });
         Self { chunks, used, thread }
-    }
-
-    /// What to say if the thread ended by a panic; a thread that still runs is left alone.
-    fn panicked(self) -> Option<String> {
-        // Ends the thread's waiting for a free place or buffer.
-        drop((self.chunks, self.used));
-        let ended = self.thread.is_finished();
-        (ended && self.thread.join().is_err())
-            .then(|| "reading it failed by a fault of tcpwhy; please report it".to_owned())
     }
 }
 
