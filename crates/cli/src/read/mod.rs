@@ -68,7 +68,7 @@ pub fn read_all(
         // Any damage it tells is in the capture's `error`.
         let _ = session.end();
         failures.push(failure);
-        if watch.stopped() {
+        if stop.load(Ordering::Relaxed) {
             break;
         }
     }
