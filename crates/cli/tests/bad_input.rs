@@ -222,7 +222,7 @@ fn no_tcp_inside() {
     let udp = [0, 53, 0, 53, 0, 8, 0, 0];
     let run = run_on(&Pcap::new().record(0, &ipv4(17, [1, 2], &udp)).0);
     assert_eq!(run.status, Some(0), "{run:?}");
-    assert!(run.stderr.contains("holds 1 packets, none of them TCP"), "{run:?}");
+    assert!(run.stderr.contains("holds 1 packet but no TCP"), "{run:?}");
     assert!(run.stderr.contains("not TCP over IP"), "{run:?}");
 }
 

@@ -29,7 +29,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     options.inputs = by_first_packet(options.inputs);
     let mut screen = screen(&options, around);
     let report = read_all(&options.inputs, session(&options), &stop, &mut |session, progress| {
-        if screen.wants_preview(progress.elapsed) {
+        if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
             let began = Instant::now();
             let mut report = session.provisional();
             // The connection asked for may not have begun yet.
@@ -70,11 +70,12 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
 /// What is to be said about a capture that was not read to its end, or held nothing of use.
 fn remark(capture: &Capture) -> Option<String> {
     let Capture { source, packets, tcp_segments, skipped, error, .. } = capture;
+    let source = if source == "-" { "standard input" } else { source };
+    let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
     match (error, packets, tcp_segments) {
         (Some(error), 0, _) => Some(format!("cannot read {source}: {error}")),
         (Some(error), ..) => Some(format!(
-            "{source} was read only in part: {error}; the {packets} packets before that are \
-             explained"
+            "{source} was read only in part: {error}; what came before ({counted}) is explained"
         )),
         (None, 0, _) => Some(format!(
             "{source} holds no packets; was the capture's filter or interface the right one?"
@@ -83,7 +84,7 @@ fn remark(capture: &Capture) -> Option<String> {
             let reasons: Vec<_> =
                 skipped.iter().map(|skip| format!("{} {}", skip.count, skip.reason)).collect();
             Some(format!(
-                "{source} holds {packets} packets, none of them TCP that could be read ({})",
+                "{source} holds {counted} but no TCP that could be read ({})",
                 reasons.join(", ")
             ))
         }
@@ -143,4 +144,46 @@ fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use tcpwhy::report::Skipped;
+
+    use super::*;
+
+    /// What is said about a capture with so many packets, TCP segments, and this error.
+    fn said(packets: u64, tcp_segments: u64, error: Option<&str>) -> Option<String> {
+        let skipped = vec![Skipped { reason: "not TCP over IP".to_owned(), count: packets }];
+        let (source, error) = ("x.pcap".to_owned(), error.map(str::to_owned));
+        remark(&Capture { source, packets, tcp_segments, skipped, error, quality: Vec::new() })
+    }
+
+    #[test]
+    fn a_good_capture_needs_no_words() {
+        assert_eq!(said(5, 3, None), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_sentence() {
+        for (packets, tcp_segments, error, sentence) in [
+            (0, 0, Some("it is empty"), "cannot read x.pcap: it is empty"),
+            (
+                7,
+                7,
+                Some("record 8 ends early"),
+                "x.pcap was read only in part: record 8 ends early; \
+                 what came before (7 packets) is explained",
+            ),
+            (
+                0,
+                0,
+                None,
+                "x.pcap holds no packets; was the capture's filter or interface the right one?",
+            ),
+            (1, 0, None, "x.pcap holds 1 packet but no TCP that could be read (1 not TCP over IP)"),
+        ] {
+            assert_eq!(said(packets, tcp_segments, error).as_deref(), Some(sentence));
+        }
+    }
 }
