@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use tcpwhy::flow::Config;
+use tcpwhy::tracker::Config;
 use tcpwhy::session::Session;
 
 fn main() {

@@ -10,9 +10,15 @@
 //! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
 //! and terminals belong to the callers.
 
+mod analysis;
 pub mod capture;
-pub mod flow;
+pub mod cc;
+mod flow;
+mod limits;
+mod measure;
 pub mod report;
 pub mod session;
+pub mod tracker;
 pub mod units;
+pub mod view;
 pub mod wire;

@@ -9,8 +9,8 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
-use crate::flow::{Config, Tracker};
 use crate::report::{Capture, FORMAT, Quality, Report, Skipped};
+use crate::tracker::{Config, Tracker};
 use crate::wire::{self, Segment, Skip};
 
 /// A run over captures.
@@ -25,6 +25,9 @@ pub struct Session {
     packets: u64,
     select: Option<Select>,
     left_out: u64,
+    /// Packet listings among the captures, and whether all of them tell the date.
+    listings: u64,
+    dated: bool,
 }
 
 impl Session {
@@ -40,6 +43,8 @@ impl Session {
             skipped: BTreeMap::new(),
             quality: BTreeMap::new(),
             frames_before: 0,
+            listings: 0,
+            dated: true,
         }
     }
 
@@ -77,6 +82,10 @@ impl Session {
     /// The capture ends in the middle of a record, or held nothing that could be read.
     pub fn end(&mut self) -> Result<(), CaptureError> {
         let result = self.read(|reader, each| reader.finish(each));
+        if let Some(listing) = self.reader.listing() {
+            self.listings += 1;
+            self.dated &= listing.clock().has_date();
+        }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
         for (skip, count) in core::mem::take(&mut self.skipped) {
@@ -103,12 +112,35 @@ impl Session {
     }
 
     /// The report over everything read.
-    pub fn finish(self) -> Report {
+    pub fn finish(mut self) -> Report {
+        let (mut connections, forgotten) = self.tracker.finish();
+        // Wireshark counts all connections of one file, also those left out here.
+        let all_of_one_file =
+            self.captures.len() == 1 && self.listings == 0 && self.select.is_none();
+        for connection in &mut connections {
+            if !all_of_one_file {
+                connection.stream = None;
+            }
+            if !self.dated
+                && let Some((_, clock)) = connection.start.split_once('T')
+            {
+                connection.start = clock.trim_end_matches('Z').to_owned();
+            }
+        }
+        if forgotten > 0
+            && let Some(capture) = self.captures.last_mut()
+        {
+            capture.quality.push(Quality {
+                kind: QualityKind::HalfOpenForgotten.name().to_owned(),
+                count: forgotten,
+                note: "half-open connections were counted and forgotten to bound memory".to_owned(),
+            });
+        }
         Report {
             format: FORMAT.to_owned(),
             provisional: false,
             captures: self.captures,
-            connections: self.tracker.finish(),
+            connections,
         }
     }
 
@@ -126,6 +158,7 @@ impl Session {
             packets,
             select,
             left_out,
+            ..
         } = self;
         let capture = captures.last_mut().expect("a capture was begun");
         let packets_before = capture.packets;

@@ -45,6 +45,8 @@ pub struct BitRate(pub u64);
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Seq(pub u32);
 
+const DAY_NS: i64 = 86_400_000_000_000;
+
 impl Seq {
     /// Signed distance in bytes from `earlier` to `self`; negative when `self` is older.
     pub const fn since(self, earlier: Self) -> i32 {
@@ -57,6 +59,25 @@ impl Time {
     #[must_use]
     pub const fn saturating_add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+
+    /// RFC 3339 in UTC with nine decimals: `2026-11-21T10:45:49.051409000Z`.
+    pub fn rfc3339(self) -> String {
+        let (days, ns) = (self.0.div_euclid(DAY_NS), self.0.rem_euclid(DAY_NS));
+        // Days to civil date, proleptic Gregorian: years begin in March, so leap days come last.
+        let z = days + 719_468;
+        let era = z.div_euclid(146_097);
+        let day_of_era = z.rem_euclid(146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:09}Z")
     }
 
     /// The span from `earlier` to `self`, saturating.
@@ -276,6 +297,19 @@ mod tests {
     fn sequence_numbers_compare_across_the_wrap() {
         assert_eq!(Seq(5).since(Seq(u32::MAX - 4)), 10);
         assert_eq!(Seq(u32::MAX - 4).since(Seq(5)), -10);
+    }
+
+    #[test]
+    fn instants_have_dates() {
+        let shown = [0, 951_782_400_000_000_001, -1].map(|ns| Time(ns).rfc3339());
+        assert_eq!(
+            shown,
+            [
+                "1970-01-01T00:00:00.000000000Z",
+                "2000-02-29T00:00:00.000000001Z",
+                "1969-12-31T23:59:59.999999999Z"
+            ]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use tcpwhy::flow::Config;
+use tcpwhy::tracker::Config;
 use tcpwhy::report::{Capture, Report};
 use tcpwhy::session::Session;
 

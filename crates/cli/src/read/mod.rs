@@ -200,7 +200,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
-    use tcpwhy::flow::Config;
+    use tcpwhy::tracker::Config;
 
     use super::*;
 

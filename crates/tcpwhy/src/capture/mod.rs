@@ -3,6 +3,22 @@
 //! [`Reader::push`] takes chunks of any size and tells the formats apart by content. Frames
 //! are handed on as views of the chunk wherever they do not straddle two of them. Damage ends
 //! a reader with a [`CaptureError`] that carries its place; what was handed on before stays.
+//! A capture that just ends too early is complete up to there: [`QualityKind::CutShort`].
+//!
+//! ```text
+//! chunks -> sniff -> pcap | pcapng | listing -> Item
+//! ```
+
+mod binary;
+mod error;
+pub mod listing;
+mod pcap;
+mod pcapng;
+mod sniff;
+#[cfg(test)]
+mod tape;
+
+pub use error::{BlockProblem, CaptureError};
 
 use crate::units::Time;
 use crate::wire::{Direction, Segment};
@@ -14,7 +30,8 @@ pub enum Item<'a> {
     Frame(Frame<'a>),
     /// A TCP segment that a packet listing describes.
     Segment(Segment<'a>),
-    /// A line of a listing that is a packet, but not TCP.
+    /// A line of a listing that is a packet, but not TCP; or a record of a capture that Wireshark
+    /// numbers like a packet (a log entry, a system call).
     OtherPacket,
     /// Packets are missing here although the capture saw them (a listing's `......`).
     Gap,
@@ -31,11 +48,11 @@ pub struct Frame<'a> {
     pub frame: u64,
     /// `LINKTYPE_` value of the interface.
     pub link_type: u32,
-    /// Interface number (pcapng; 0 in classic pcap).
+    /// Interface number (pcapng, counted on through its sections; 0 in classic pcap).
     pub interface: u32,
     /// Direction from the packet's metadata (pcapng `epb_flags`), where given.
     pub direction: Option<Direction>,
-    /// Length on the wire.
+    /// Length on the wire, in bytes.
     pub wire_len: u32,
     /// The bytes that were kept.
     pub data: &'a [u8],
@@ -50,6 +67,20 @@ pub struct Quality {
     pub count: u64,
     /// In words.
     pub note: String,
+}
+
+impl Quality {
+    /// The capture ends inside `record` ("packet 2", say).
+    fn cut_short(record: &str, cut: binary::Unfinished) -> Self {
+        let binary::Unfinished { offset, missing } = cut;
+        let bytes = if missing == 1 { "byte" } else { "bytes" };
+        let note = format!(
+            "the capture ends inside {record}, which begins at byte {offset}, at least \
+             {missing} {bytes} short: it was probably still being written, or copied incompletely; \
+             everything before was read"
+        );
+        Self { kind: QualityKind::CutShort, count: 1, note }
+    }
 }
 
 /// Kinds of remarks about a capture (the report's `quality[].kind`).
@@ -106,7 +137,26 @@ impl QualityKind {
 
 /// Tells capture formats apart and reads them, from chunks of any size.
 #[derive(Debug, Default)]
-pub struct Reader {}
+pub struct Reader {
+    state: State,
+    failed: Option<CaptureError>,
+}
+
+/// What the reader knows of the format.
+#[derive(Debug)]
+enum State {
+    /// The first bytes, too few yet to tell.
+    Sniffing(Vec<u8>),
+    Pcap(pcap::PcapReader),
+    PcapNg(pcapng::PcapNgReader),
+    Listing(listing::ListingReader),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Sniffing(Vec::new())
+    }
+}
 
 impl Reader {
     /// A reader at the start of a capture.
@@ -115,27 +165,218 @@ impl Reader {
     }
 
     /// Takes the next bytes and hands on each item they complete.
+    ///
+    /// # Errors
+    /// Why nothing can be read from here on. Later calls repeat it.
     pub fn push<F: FnMut(Item<'_>) + ?Sized>(
         &mut self,
-        _bytes: &[u8],
-        _each: &mut F,
+        bytes: &[u8],
+        each: &mut F,
     ) -> Result<(), CaptureError> {
-        Ok(())
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let read = self.state.push(bytes, each);
+        self.keep_failure(read)
     }
 
     /// Takes note that the capture ends here: hands on what was still held back.
+    ///
+    /// # Errors
+    /// The capture holds nothing, or not even its header; or the error of an earlier call.
     pub fn finish<F: FnMut(Item<'_>) + ?Sized>(
         &mut self,
-        _each: &mut F,
+        each: &mut F,
     ) -> Result<(), CaptureError> {
-        Ok(())
+        if let Some(error) = &self.failed {
+            if let State::PcapNg(reader) = &mut self.state {
+                reader.hand_on_remarks(each);
+            }
+            return Err(error.clone());
+        }
+        let read = self.state.finish(each);
+        self.keep_failure(read)
+    }
+
+    /// What a packet listing tells beside its packets; `None` for other formats.
+    pub fn listing(&self) -> Option<&listing::ListingReader> {
+        match &self.state {
+            State::Listing(reader) => Some(reader),
+            _ => None,
+        }
+    }
+
+    fn keep_failure(&mut self, read: Result<(), CaptureError>) -> Result<(), CaptureError> {
+        self.failed = read.clone().err();
+        read
     }
 }
 
-/// Why reading a capture stopped.
-#[derive(Clone, Debug, thiserror::Error, Eq, PartialEq)]
-pub enum CaptureError {
-    /// Nothing at all to read.
-    #[error("the capture is empty")]
-    Empty,
+impl State {
+    fn push<F: FnMut(Item<'_>) + ?Sized>(
+        &mut self,
+        bytes: &[u8],
+        each: &mut F,
+    ) -> Result<(), CaptureError> {
+        match self {
+            Self::Sniffing(first) if first.len() + bytes.len() < sniff::SNIFFED => {
+                first.extend_from_slice(bytes);
+                Ok(())
+            }
+            Self::Sniffing(first) => {
+                let (missing, later) = bytes.split_at(sniff::SNIFFED - first.len());
+                if first.is_empty() {
+                    // The usual case: frames stay views of the chunk from the first byte on.
+                    *self = Self::of(sniff::format(missing)?);
+                    return self.push(bytes, each);
+                }
+                first.extend_from_slice(missing);
+                let first = core::mem::take(first);
+                *self = Self::of(sniff::format(&first)?);
+                self.push(&first, each)?;
+                self.push(later, each)
+            }
+            Self::Pcap(reader) => reader.push(bytes, each),
+            Self::PcapNg(reader) => reader.push(bytes, each),
+            Self::Listing(reader) => reader.push(bytes, each),
+        }
+    }
+
+    fn finish<F: FnMut(Item<'_>) + ?Sized>(&mut self, each: &mut F) -> Result<(), CaptureError> {
+        match self {
+            Self::Sniffing(first) => {
+                let first = core::mem::take(first);
+                *self = Self::of(sniff::format(&first)?);
+                self.push(&first, each)?;
+                self.finish(each)
+            }
+            Self::Pcap(reader) => reader.finish(each),
+            Self::PcapNg(reader) => reader.finish(each),
+            Self::Listing(reader) => reader.finish(each),
+        }
+    }
+
+    fn of(format: sniff::Format) -> Self {
+        match format {
+            sniff::Format::Pcap => Self::Pcap(pcap::PcapReader::default()),
+            sniff::Format::PcapNg => Self::PcapNg(pcapng::PcapNgReader::default()),
+            sniff::Format::Listing => Self::Listing(listing::ListingReader::new()),
+        }
+    }
+}
+
+/// The longest record or block that is held, in bytes.
+///
+/// Ours: 64 times what libpcap captures of a packet, and little enough to hold one a reader.
+const LONGEST_RECORD: u32 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::tape::{Order, Tape, read, read_chunks};
+
+    /// A capture of each binary format with all that a chunk border may fall into.
+    fn captures() -> [Tape; 3] {
+        let classic = |order| {
+            Tape::new(order)
+                .pcap(0xa1b2_c3d4, 64, 1)
+                .record(7, 1, b"abcdef", 60)
+                .record(7, 2, b"", 60)
+                .record(7, 3, &[b'.'; 300], 300)
+        };
+        let blocks = Tape::new(Order::Little)
+            .section()
+            .block(1, |interface| interface.u16(1).u16(0).u32(0).option(9, &[9]))
+            .block(0x7777, |unknown| unknown.raw(&[b'u'; 100]))
+            .block(6, |packet| packet.u32(0).u32(0).u32(7).u32(3).u32(60).raw(b"abc"))
+            .block(9, |journal| journal.raw(b"MESSAGE=hi"))
+            .order(Order::Big)
+            .section()
+            .block(1, |interface| interface.u16(1).u16(0).u32(0))
+            .block(3, |packet| packet.u32(5).raw(b"abcde"))
+            .block(5, |drops| drops.u32(0).u64(0).u16(7).u16(8).u64(12));
+        [classic(Order::Little), classic(Order::Big), blocks]
+    }
+
+    #[test]
+    fn single_bytes_give_the_same_items_as_one_chunk() {
+        for tape in captures() {
+            let whole = read(&tape);
+            assert!(whole.items.len() >= 3 && whole.end.is_ok(), "{whole:?}");
+            assert_eq!(read_chunks(tape.bytes.chunks(1)), whole);
+        }
+    }
+
+    #[test]
+    fn wherever_a_capture_ends_the_items_before_stay() {
+        for tape in captures() {
+            let whole = read(&tape);
+            for length in 64..tape.bytes.len() {
+                let cut = read(&tape.clone().cut(tape.bytes.len() - length));
+                assert_eq!(cut.end, Ok(()));
+                let packets = |items: &[String]| -> Vec<String> {
+                    items.iter().filter(|item| item.starts_with(['#', 'O'])).cloned().collect()
+                };
+                assert!(packets(&whole.items).starts_with(&packets(&cut.items)), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_at_all_is_an_error_of_its_own() {
+        assert_eq!(read_chunks([]).end, Err("the capture is empty".to_owned()));
+        assert_eq!(read_chunks([&b""[..], b""]).end, Err("the capture is empty".to_owned()));
+    }
+
+    /// Bytes that get past the header: any capture above with some bytes overwritten or cut off.
+    fn damaged() -> impl Strategy<Value = Vec<u8>> {
+        let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+        (prop::sample::select(captures().to_vec()), damage, any::<prop::sample::Index>(), 0..4)
+            .prop_map(|(tape, damage, end, cut)| {
+                let mut bytes = tape.bytes;
+                for (place, byte) in damage {
+                    let place = place.index(bytes.len());
+                    bytes[place] = byte;
+                }
+                if cut == 0 {
+                    bytes.truncate(end.index(bytes.len()));
+                }
+                bytes
+            })
+    }
+
+    /// Cuts `bytes` into chunks of the lengths given, over and over.
+    fn chunks<'a>(bytes: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = bytes;
+        let mut lengths = lengths.iter().cycle();
+        core::iter::from_fn(move || {
+            let (chunk, later) = rest.split_at(rest.len().min(*lengths.next()?));
+            rest = later;
+            (!chunk.is_empty()).then_some(chunk)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_of_any_size_give_the_same_items(
+            bytes in damaged(),
+            lengths in prop::collection::vec(1..100_usize, 1..8),
+        ) {
+            prop_assert_eq!(read_chunks(chunks(&bytes, &lengths)), read_chunks([&bytes[..]]));
+        }
+
+        #[test]
+        fn any_bytes_are_borne(
+            magic in prop::sample::select(vec![
+                &b""[..],
+                b"\xd4\xc3\xb2\xa1\x02\0\x04\0",
+                b"\x0a\x0d\x0d\x0a\x1c\0\0\0\x4d\x3c\x2b\x1a\x01\0\0\0",
+            ]),
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let bytes = [magic, &bytes].concat();
+            prop_assert_eq!(read_chunks(bytes.chunks(1)), read_chunks([&bytes[..]]));
+        }
+    }
 }

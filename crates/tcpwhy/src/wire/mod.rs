@@ -4,8 +4,26 @@
 //! packets keep what was seen, and a reason is counted for what was not. Sequence numbers
 //! are raw here; the tracker unwraps them.
 
+//!
+//! ```text
+//! Frame -> walk (link, ip, tunnel) -> tcp -> Segment
+//!                                  -> checksum
+//! ```
+//!
+//! Read `walk.rs` first: it says how one header leads to the next.
+
+mod checksum;
+mod ip;
+mod link;
+mod tcp;
+mod tunnel;
+mod walk;
+
 use core::net::{IpAddr, SocketAddr};
 
+pub use self::checksum::{Checksum, checksum};
+use self::walk::Walk;
+use crate::capture::Frame;
 use crate::units::{Seq, Time};
 
 /// One TCP segment as captured: headers in full, application bytes only as a view.
@@ -126,10 +144,12 @@ pub struct IpInfo {
 pub struct LinkInfo {
     /// Whether this host sent or received the packet, where the capture says so.
     pub direction: Option<Direction>,
-    /// Interface number (pcapng interface, or SLL2 interface index), 0 when there is one only.
+    /// Interface number (SLL2 interface index, else pcapng interface), 0 when there is one only.
     pub interface: u32,
-    /// A TCP checksum that does not match although every byte was captured: an outgoing packet
-    /// before checksum offload, or damage. `None` when it could not be checked.
+    /// Whether the TCP checksum matches; `None` when it was not or could not be checked.
+    ///
+    /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload, and tells an
+    /// outgoing packet before checksum offload from damage.
     pub checksum_ok: Option<bool>,
 }
 
@@ -174,6 +194,16 @@ impl Skip {
 pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0);
 
 /// The TCP segment in a captured frame, or why there is none.
-pub fn parse<'a>(_frame: &crate::capture::Frame<'a>) -> Result<Segment<'a>, Skip> {
-    Err(Skip::NotTcp)
+///
+/// Tunnels are opened: the segment is the innermost one. [`LinkInfo::checksum_ok`] is left
+/// `None`; ask [`checksum`] about the few packets where it matters.
+///
+/// # Errors
+/// What the frame holds instead, or where its headers end or contradict themselves.
+#[inline]
+pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
+    tcp::segment(frame, &Walk::to_tcp(frame)?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! One connection from its events to its account: the stages in order.
+//!
+//! Events arrive in capture order and are taken in chunks. A chunk is learnt from first (clocks,
+//! distances), then laid out on each sender's own timeline and walked. What a later packet could
+//! still change stays for the next chunk, so a long transfer needs no more memory than a chunk,
+//! and a short one is seen whole before anything is decided.
+//!
+//! The timelines live in one frame of reference a side: an arrival happens when it passes the
+//! tap, a send happens `floor` (the constant round trip between tap and stack) before it passes.
+//! That shifts a whole direction by the constant way from tap to stack, which is added back to
+//! the inner borders when they are booked.
+
+pub(crate) mod exchanges;
+pub(crate) mod summary;
+pub(crate) mod terms;
+pub(crate) mod timeline;
+
+use crate::flow::connection::Flow;
+use crate::flow::event::{Event, Side};
+use crate::limits::walker::Walker;
+use crate::measure::clock::{Cause, SideClock};
+use crate::report::Vantage;
+
+/// Events taken at a time. Ours: 4,096 of 72 bytes fit the second-level cache; a chunk of one
+/// round of a 100 Gbit/s transfer is no larger.
+pub(crate) const CHUNK: usize = 4096;
+
+/// The state of one connection's analysis between chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Analysis {
+    pub(crate) clocks: [SideClock; 2],
+    causes: Vec<Cause>,
+    /// Events that the clocks have learnt from.
+    learnt: usize,
+    pub(crate) walkers: Option<[Walker; 2]>,
+    /// Up to which event each walker has taken sends and arrivals.
+    taken: [timeline::Cursor; 2],
+    pub(crate) place: terms::Place,
+    pub(crate) guessed_shift: [u8; 2],
+    guess: [terms::ShiftGuess; 2],
+    detail: bool,
+}
+
+impl Analysis {
+    /// An analysis that has seen nothing; `detail` keeps rounds and intervals.
+    pub(crate) fn new(detail: bool) -> Self {
+        Self { detail, ..Self::default() }
+    }
+
+    /// Takes what `flow` has gathered; all of it if `last`.
+    pub(crate) fn process(&mut self, flow: &mut Flow, last: bool) {
+        self.learn(flow);
+        self.place = terms::place(flow, &self.clocks);
+        let midway = flow.sides.iter().all(|s| s.syn.is_none());
+        let new_terms = [0, 1].map(|side| self.terms_of(flow, side));
+        let walkers =
+            self.walkers.get_or_insert_with(|| new_terms.map(|terms| Walker::new(terms, midway)));
+        for (side, walker) in walkers.iter_mut().enumerate() {
+            walker.terms = new_terms[side];
+            walker.shift_in = self.place.way_in[side];
+            if last {
+                walker.ledger.lifetime = Some(flow.last_tap);
+            }
+            timeline::walk(
+                walker,
+                &self.clocks[side],
+                flow,
+                &self.causes,
+                &mut self.taken[side],
+                last,
+            );
+            if last {
+                walker.finish(flow.last_tap, flow.sides[side].fin_at.is_some());
+            }
+        }
+        self.forget(flow);
+    }
+
+    fn learn(&mut self, flow: &Flow) {
+        let fresh = self.learnt;
+        for event in &flow.events[fresh..] {
+            let (own, peer) = (event.side(), 1 - event.side());
+            let cause = self.clocks[own].cause_of(event);
+            self.clocks[own].learn(event, cause);
+            self.clocks[peer].peer_passed(event);
+            self.causes.push(cause);
+            self.guess[own].push(event);
+            self.guess[peer].peer(event);
+        }
+        for side in 0..2 {
+            let knew = self.clocks[side].tick().is_some();
+            self.clocks[side].fit_tick();
+            let from = if knew { fresh } else { 0 };
+            for (event, cause) in flow.events[from..].iter().zip(&self.causes[from..]) {
+                if event.side() == side {
+                    self.clocks[side].bound(event, *cause);
+                }
+            }
+        }
+        self.learnt = flow.events.len();
+        self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
+    }
+
+    fn terms_of(&self, flow: &Flow, side: Side) -> crate::limits::walker::Terms {
+        let shift = flow.window_shift(1 - side);
+        crate::limits::walker::Terms {
+            side,
+            mss: i64::from(terms::mss(flow)),
+            shift: shift.unwrap_or(self.guessed_shift[1 - side]),
+            shift_guessed: shift.is_none(),
+            spread: self.clocks[side].spread(),
+            floor: match (self.clocks[0].floor(), self.clocks[1].floor()) {
+                (Some(a), Some(b)) => a + b,
+                _ => 0,
+            },
+            tap_at_sender: matches!(
+                (self.place.vantage, side),
+                (Vantage::Client, 0) | (Vantage::Server, 1)
+            ),
+            detail: self.detail,
+        }
+    }
+
+    /// Drops what both walkers have taken.
+    fn forget(&mut self, flow: &mut Flow) {
+        let done = self.taken.iter().map(timeline::Cursor::least).min().unwrap_or(0);
+        let done = done.min(flow.events.len());
+        flow.drop_events(done);
+        self.causes.drain(..done);
+        self.learnt -= done;
+        for cursor in &mut self.taken {
+            cursor.rebase(done);
+        }
+    }
+}

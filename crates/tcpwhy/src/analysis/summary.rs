@@ -1,0 +1,259 @@
+//! From the walkers to the report's plain data.
+
+use super::Analysis;
+use super::exchanges;
+use crate::flow::connection::Flow;
+use crate::limits::walker::{BookedRound, ExitCause, Walker};
+use crate::measure::stack;
+use crate::report::{
+    Connection, Direction, End, Events, FrameRange, InitialWindow, Limit, LimitEvidence,
+    LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Vantage, WindowScaling,
+};
+
+/// The report's account of `flow`.
+pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
+    let lifetime = flow.last_tap;
+    let floors = [0, 1].map(|side| analysis.clocks[side].floor());
+    let (transfers, exchanges) = match &analysis.walkers {
+        Some(walkers) => {
+            exchanges::collect(walkers, floors.map(Option::unwrap_or_default), lifetime)
+        }
+        None => Default::default(),
+    };
+    let directions = [0, 1].map(|side| {
+        let walker = &analysis.walkers.as_ref()?[side];
+        (walker.tally.frames > 0).then(|| Box::new(direction(flow, analysis, walker, lifetime)))
+    });
+    let truncated =
+        analysis.walkers.iter().flatten().any(|w| w.ledger.truncated || w.runs_dropped > 0);
+    let (window_scaling, window_scaling_note) = scaling(flow, floors);
+    Connection {
+        id: flow.ordinal,
+        stream: Some(flow.ordinal),
+        client: flow.endpoints[0],
+        server: flow.endpoints[1],
+        start: flow.start.rfc3339(),
+        duration_ns: lifetime,
+        packets: flow.packets,
+        frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
+        vantage: analysis.place.vantage,
+        vantage_evidence: analysis.place.evidence.clone(),
+        tap_to_client_rtt_ns: floors[0],
+        tap_to_server_rtt_ns: floors[1],
+        egress_delay_ns: egress(analysis),
+        handshake_rtt_ns: flow.handshake_rtt(),
+        mss: flow
+            .sides
+            .iter()
+            .any(|s| s.syn.is_some() || s.data_frames > 0)
+            .then(|| super::terms::mss(flow)),
+        window_scaling,
+        window_scaling_note,
+        sender_stack: [0, 1]
+            .map(|side| stack::name(&flow.sides[side], analysis.clocks[side].tick())),
+        end: if flow.end == End::Fin && !flow.is_closed() { End::Open } else { flow.end },
+        directions,
+        transfers,
+        exchanges,
+        tls: flow.tls.report(),
+        findings: Vec::new(),
+        duplicates: flow.duplicates,
+        truncated,
+    }
+}
+
+fn egress(analysis: &Analysis) -> Option<LowHigh> {
+    let side = match analysis.place.vantage {
+        Vantage::Client => 0,
+        Vantage::Server => 1,
+        Vantage::Middle | Vantage::Unknown => return None,
+    };
+    let low = analysis.clocks[side].floor()?;
+    Some(LowHigh { low, high: low + analysis.clocks[side].spread() })
+}
+
+fn scaling(flow: &Flow, floors: [Option<i64>; 2]) -> (WindowScaling, Option<String>) {
+    let [Some(client), Some(server)] = [0, 1].map(|side| flow.sides[side].syn) else {
+        return (WindowScaling::HandshakeNotSeen, None);
+    };
+    match (client.window_scale, server.window_scale) {
+        (Some(_), Some(_)) => (WindowScaling::Used, None),
+        (Some(shift), None) => (WindowScaling::NotNegotiated, Some(refused(flow, shift, floors))),
+        (None, _) => {
+            (WindowScaling::NotNegotiated, Some("the client did not offer scaling".to_owned()))
+        }
+    }
+}
+
+/// Who refused the scaling that the client offered: the server, or a nearer device that answers
+/// in its name. The evidence for a device is data acknowledged much sooner than the SYN was.
+fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> String {
+    let offer = format!("the client offered scaling (shift {shift}), the SYN-ACK refused it");
+    let (Some(handshake), Some(nearest)) = (flow.syn_ack_delay(), floors[1]) else { return offer };
+    if nearest * 4 < handshake && handshake - nearest > 500_000 {
+        format!(
+            "{offer}; later packets are answered within {:.3} ms although the SYN-ACK took {:.3} ms: a device nearer than the server answers in its name",
+            nearest as f64 / 1e6,
+            handshake as f64 / 1e6
+        )
+    } else {
+        offer
+    }
+}
+
+fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -> Direction {
+    let side = walker.terms.side;
+    let tally = &walker.tally;
+    let counts = flow.peers.counts[side];
+    let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
+    let rounds: Vec<Round> = walker.booked_rounds.iter().map(|r| round(r, &at)).collect();
+    let rates = rates(walker);
+    let first = walker.first_offset;
+    let bytes = (walker.flight.nxt - first).max(0) as u64;
+    Direction {
+        bytes,
+        bytes_sent: tally.bytes_sent,
+        segments: tally.segments,
+        frames: tally.frames,
+        retransmitted: Retransmitted {
+            fast: tally.fast,
+            rto: tally.rto,
+            tlp: tally.tlp,
+            spurious: tally.spurious,
+            unnecessary: tally.unnecessary,
+            syn: tally.syn,
+        },
+        events: Events {
+            zero_window: counts.zero_window,
+            zero_window_probe: counts.zero_window_probe,
+            window_full: counts.window_full,
+            window_update: counts.window_update,
+            keep_alive: counts.keep_alive,
+            duplicate_ack: counts.duplicate_ack,
+            partial_ack: tally.partial_acks,
+            out_of_order: tally.out_of_order,
+            ecn_echo: counts.ecn_echo,
+            lost: tally.lost,
+            not_captured: tally.not_captured,
+        },
+        rtt: Rtt {
+            min_ns: walker.rtt.min(),
+            median_ns: walker.rtt.quantile(500),
+            p95_ns: walker.rtt.quantile(950),
+            method: rtt_method(analysis, side).to_owned(),
+            samples: walker.rtt.len(),
+        },
+        max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
+        delivery_rate_bps: rates,
+        bottleneck_rate_bps: None,
+        bdp_bytes: None,
+        rounds,
+        limits: limits(walker),
+        time_in: walker.ledger.time_in.clone(),
+        strip: walker.ledger.strip(lifetime),
+        initial_window: walker.initial.map(|i| InitialWindow {
+            segments: i.segments,
+            bytes: i.bytes.max(0) as u64,
+            full: i.full == Some(true),
+        }),
+        slow_start_exit: walker.flights.exit.map(|(when, ssthresh, cause)| SlowStartExit {
+            at_ns: at(when),
+            cause: exit_cause(cause).to_owned(),
+            ssthresh,
+        }),
+        idle_restarts: walker
+            .idle
+            .reported
+            .iter()
+            .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
+            .collect(),
+        in_flight_at_loss: walker
+            .repairs
+            .flights_at_loss
+            .iter()
+            .map(|l| crate::report::InFlightAtLoss { at_ns: at(l.at_ns), ..*l })
+            .collect(),
+        loss_pattern: loss_pattern(walker),
+        retransmissions: walker
+            .retransmissions
+            .iter()
+            .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
+            .collect(),
+        burst_proven_bytes: None,
+    }
+}
+
+fn exit_cause(cause: ExitCause) -> &'static str {
+    match cause {
+        ExitCause::Loss => "loss",
+        ExitCause::HystartDelay => "hystart_delay",
+        ExitCause::Cached => "cached_ssthresh",
+        ExitCause::Rwnd => "rwnd",
+        ExitCause::App => "app",
+        ExitCause::Unknown => "unknown",
+    }
+}
+
+fn rtt_method(analysis: &Analysis, side: usize) -> &'static str {
+    let at_sender =
+        matches!((analysis.place.vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
+    if at_sender {
+        "data to its ACK at the sender's host, from the stack's own clock"
+    } else {
+        "data to its ACK on the sender's timeline, rebuilt from the round trips on both sides of the tap"
+    }
+}
+
+fn rates(walker: &Walker) -> Option<Rate> {
+    let (median, max) = (walker.rate_sketch.quantile(500)?, walker.rate_sketch.quantile(1000)?);
+    // The sketch holds bytes per second.
+    Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
+}
+
+fn round(booked: &BookedRound, at: &impl Fn(i64) -> i64) -> Round {
+    let r = &booked.round;
+    Round {
+        start_ns: at(r.start),
+        bytes: r.bytes.max(0) as u64,
+        segments: r.segments,
+        rtt_ns: r.rtt_min,
+        window_room_bytes: (r.stop.room < i64::MAX).then_some(r.stop.room),
+        cwnd: r.cwnd,
+        limited_by: booked.limited_by,
+        in_flight_bytes: r.stop.in_flight.max(0) as u64,
+        delivery_rate_bps: r.rate().map(|bytes| bytes * 8),
+        frames: FrameRange { first: r.first_frame, last: r.last_frame },
+    }
+}
+
+fn limits(walker: &Walker) -> Vec<Limit> {
+    walker
+        .ledger
+        .intervals
+        .iter()
+        .map(|i| {
+            let frames = i.evidence.frames();
+            let filter = if frames.first == 0 {
+                String::new()
+            } else {
+                format!("frame.number >= {} && frame.number <= {}", frames.first, frames.last)
+            };
+            Limit {
+                start_ns: i.start,
+                end_ns: i.end,
+                state: i.state,
+                confidence: i.confidence,
+                alternative: i.alternative.to_vec(),
+                evidence: LimitEvidence { text: i.evidence.words(i.state), frames, filter },
+            }
+        })
+        .collect()
+}
+
+fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
+    crate::measure::loss::pattern(
+        &walker.repairs.lost_at,
+        &walker.flight_samples,
+        walker.repairs.episodes,
+    )
+}

@@ -1,0 +1,152 @@
+//! One sender's timeline: when its packets left its stack, in order with what arrived there.
+//!
+//! A packet left the stack no later than it passed the tap less the constant distance (`high`),
+//! no earlier than its cause arrived (`low`); its timestamp narrows both. Senders that wait act
+//! the moment something arrives, so a send is put at the newest arrival in that range if one lies
+//! within the noise below `high`, else at `high`. What remains above is the packet's lag: a queue
+//! between stack and tap.
+
+use crate::flow::connection::Flow;
+use crate::flow::event::{Event, Side};
+use crate::limits::walker::Walker;
+use crate::measure::clock::{Cause, SideClock};
+
+/// How far a walker has taken the events: sends and arrivals separately, because a send that
+/// passed the tap late may have left before an arrival that passed it earlier.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cursor {
+    out: usize,
+    arrived: usize,
+    /// The newest arrival not after the last send's latest time, for the search to start from.
+    near: usize,
+    largest_lag: i64,
+}
+
+impl Cursor {
+    /// First event not yet taken in both senses.
+    pub(crate) fn least(&self) -> usize {
+        self.out.min(self.arrived).min(self.near)
+    }
+
+    /// The first `done` events are gone.
+    pub(crate) fn rebase(&mut self, done: usize) {
+        self.out -= done;
+        self.arrived -= done;
+        self.near -= done.min(self.near);
+    }
+}
+
+/// A send on its timeline.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    at: i64,
+    lag: i64,
+}
+
+/// Walks `flow`'s events on the walker's timeline, up to where nothing later can interfere, or to
+/// the end if `last`.
+pub(crate) fn walk(
+    walker: &mut Walker,
+    clock: &SideClock,
+    flow: &Flow,
+    causes: &[Cause],
+    cursor: &mut Cursor,
+    last: bool,
+) {
+    let side = walker.terms.side;
+    let events = &flow.events;
+    let newest = events.last().map_or(0, |e| e.tap);
+    let horizon = if last {
+        i64::MAX
+    } else {
+        newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
+    };
+    let mut placed = None;
+    loop {
+        cursor.out = skip(events, cursor.out, |e| e.side() == side);
+        cursor.arrived = skip(events, cursor.arrived, |e| e.side() != side);
+        let send = events.get(cursor.out);
+        if placed.is_none()
+            && let Some(event) = send
+        {
+            placed = Some(place(
+                clock,
+                events,
+                causes[cursor.out],
+                event,
+                side,
+                walker.terms.spread,
+                &mut cursor.near,
+            ));
+        }
+        let arrival = events.get(cursor.arrived);
+        let send_first = match (placed, arrival) {
+            (Some(p), Some(a)) => p.at < a.tap,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if send_first {
+            let (Some(p), Some(event)) = (placed, send) else { break };
+            if p.at > horizon {
+                break;
+            }
+            cursor.largest_lag = cursor.largest_lag.max(p.lag);
+            walker.on_out(event, p.at, p.lag);
+            cursor.out += 1;
+            placed = None;
+        } else {
+            let Some(event) = arrival else { break };
+            if event.tap > horizon {
+                break;
+            }
+            walker.on_in(event, event.tap, flow.blocks(event));
+            cursor.arrived += 1;
+        }
+    }
+}
+
+fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize {
+    events
+        .get(from..)
+        .map_or(from, |rest| from + rest.iter().position(wanted).unwrap_or(rest.len()))
+}
+
+fn place(
+    clock: &SideClock,
+    events: &[Event],
+    cause: Cause,
+    event: &Event,
+    side: Side,
+    spread: i64,
+    near: &mut usize,
+) -> Placed {
+    let latest = event.tap - clock.floor().unwrap_or(0);
+    let tick = clock.tick_of(event);
+    let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
+    let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
+    let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
+    // The newest arrival not after `high`.
+    let mut found = None;
+    let mut at = (*near).min(events.len());
+    while at > 0 && events[at - 1].tap > high {
+        at -= 1;
+    }
+    while let Some(other) = events.get(at) {
+        if other.tap > high {
+            break;
+        }
+        at += 1;
+    }
+    *near = at;
+    for other in events[..at].iter().rev() {
+        if other.tap < low.max(high - noise) {
+            break;
+        }
+        if other.side() != side {
+            found = Some(other.tap);
+            break;
+        }
+    }
+    let at = found.unwrap_or(high);
+    Placed { at, lag: (latest - at.max(high)).max(0) }
+}

@@ -1,0 +1,166 @@
+//! The time at the start of a line of `tcpdump`, in each of its forms.
+//!
+//! | option   | printed                        | read as                 |
+//! |----------|--------------------------------|-------------------------|
+//! | none     | `10:45:49.051409`              | [`Stamp::OfDay`]        |
+//! | `-tt`    | `1706697949.051409`            | [`Stamp::Epoch`]        |
+//! | `-ttt`   | `00:00:00.003586`, old `003586`| `OfDay`, [`Stamp::Delta`] |
+//! | `-tttt`  | `2024-01-31 10:45:49.051409`   | [`Stamp::Date`]         |
+//! | `-ttttt` | `00:00:00.063063`              | `OfDay`                 |
+//!
+//! Which of the three `OfDay` forms it is, one line cannot tell; `clock` finds out. Fractions
+//! have six digits, or nine with `--nano`; any number of them is read.
+
+/// A time as printed, in nanoseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stamp {
+    /// Since 1970-01-01 00:00 UTC.
+    Epoch(i64),
+    /// A date and a time of an unnamed zone, counted as if it were UTC.
+    Date(i64),
+    /// A time of the day, or a span in the same form.
+    OfDay(i64),
+    /// A span since the line before, in the form of tcpdump 3.
+    Delta(i64),
+}
+
+const SECOND: i64 = 1_000_000_000;
+/// One day.
+pub(super) const DAY: i64 = 86_400 * SECOND;
+
+/// The time at the start of `text`, and what follows it.
+pub(super) fn read(text: &str) -> Option<(Stamp, &str)> {
+    let (word, rest) = next_word(text);
+    if let Some(ns) = time_of_day(word) {
+        return Some((Stamp::OfDay(ns), rest));
+    }
+    if let Some(days) = date(word) {
+        let (clock, rest) = next_word(rest);
+        let ns = days.checked_mul(DAY)?.checked_add(time_of_day(clock)?)?;
+        return Some((Stamp::Date(ns), rest));
+    }
+    if let Some((seconds, digits)) = word.split_once('.') {
+        if digits.is_empty() {
+            let (micros, rest) = next_word(rest);
+            return Some((Stamp::Delta(seconds_and_micros(seconds, micros)?), rest));
+        }
+        if digits.len() >= 6 {
+            let ns = number(seconds)?.checked_mul(SECOND)?.checked_add(fraction(digits)?)?;
+            return Some((Stamp::Epoch(ns), rest));
+        }
+        return None;
+    }
+    // `-#` pads its numbers with two spaces; the six digits of tcpdump 3 have one behind them.
+    let one_space = !text.get(word.len()..)?.starts_with("  ");
+    (one_space && !text.starts_with(' '))
+        .then(|| seconds_and_micros("0", word))
+        .flatten()
+        .map(|ns| (Stamp::Delta(ns), rest))
+}
+
+/// The first word of `text` and what follows the white space behind it.
+pub(super) fn next_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    match text.split_once(char::is_whitespace) {
+        Some((word, rest)) => (word, rest.trim_start()),
+        None => (text, ""),
+    }
+}
+
+fn seconds_and_micros(seconds: &str, micros: &str) -> Option<i64> {
+    let six = micros.len() == 6;
+    let ns = number(seconds)?.checked_mul(SECOND)?.checked_add(fraction(micros)?)?;
+    six.then_some(ns)
+}
+
+/// `HH:MM:SS.ffffff`, perhaps with a minus sign, as packets before the first one get it.
+fn time_of_day(word: &str) -> Option<i64> {
+    let (sign, word) = match word.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, word),
+    };
+    let mut parts = word.splitn(3, ':');
+    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
+    let (seconds, digits) = seconds.split_once('.')?;
+    if hours.len() != 2 || minutes.len() != 2 || seconds.len() != 2 {
+        return None;
+    }
+    let (hours, minutes, seconds) = (number(hours)?, number(minutes)?, number(seconds)?);
+    if hours > 23 || minutes > 59 || seconds > 60 {
+        return None;
+    }
+    Some(sign * (((hours * 60 + minutes) * 60 + seconds) * SECOND + fraction(digits)?))
+}
+
+/// `YYYY-MM-DD` as days since 1970-01-01, by counting years from March (the leap day is last).
+fn date(word: &str) -> Option<i64> {
+    let mut parts = word.splitn(3, '-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    if year.len() != 4 || month.len() != 2 || day.len() != 2 {
+        return None;
+    }
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days_since_march_of_year_0 = year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1;
+    Some(days_since_march_of_year_0 - 719_468)
+}
+
+/// Decimal digits and nothing else.
+fn number(digits: &str) -> Option<i64> {
+    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// The digits behind the decimal point, in nanoseconds.
+fn fraction(digits: &str) -> Option<i64> {
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let padded = digits.bytes().chain(core::iter::repeat(b'0')).take(9);
+    Some(padded.fold(0, |ns, digit| ns * 10 + i64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_of_time_is_told_from_the_others() {
+        let ns = 38_749_051_409_000;
+        for (text, stamp) in [
+            ("10:45:49.051409 IP", Stamp::OfDay(ns)),
+            ("10:45:49.051409123 IP", Stamp::OfDay(ns + 123)),
+            ("1706697949.051409 IP", Stamp::Epoch(1_706_697_949_051_409_000)),
+            ("2024-01-31 10:45:49.051409 IP", Stamp::Date(19_753 * DAY + ns)),
+            ("1970-01-01 00:00:00.000001 IP", Stamp::Date(1_000)),
+            ("2000-02-29 00:00:00.000000 IP", Stamp::Date(11_016 * DAY)),
+            ("-00:00:00.000012 IP", Stamp::OfDay(-12_000)),
+            ("003586 IP", Stamp::Delta(3_586_000)),
+            ("2. 003586 IP", Stamp::Delta(2_003_586_000)),
+        ] {
+            assert_eq!(read(text), Some((stamp, "IP")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_not_taken_for_one() {
+        for text in [
+            "",
+            "IP",
+            "24:00:00.1 x",
+            "10:45:49 x",
+            "2024-13-01 10:00:00.1 x",
+            "100000  IP",
+            "192.168.1.1.80 > x",
+            "1.5 x",
+            "99999999999999999999.123456 IP",
+            "１２:00:00.1",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

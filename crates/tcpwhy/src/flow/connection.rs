@@ -1,0 +1,391 @@
+//! One connection in capture order: raw segments in, unwrapped events out.
+//!
+//! Sequence numbers become 64-bit offsets from the first data byte (or from the first number
+//! seen, where the capture starts midway), so no later stage thinks about wrap. Copies are
+//! dropped, small disorder of the capture's clock is mended, the handshake and the options that
+//! fix units (scale, MSS, timestamps) are remembered. Everything about *time at the sender*
+//! happens later, in `measure`, which takes the events in chunks.
+
+use core::net::SocketAddr;
+
+use super::copies::Copies;
+use super::event::{self, Block, Event, Side};
+use super::peers::Peers;
+use crate::measure::tls::TlsWatch;
+use crate::report::End;
+use crate::units::{Seq, Time};
+use crate::wire::{Direction, Flags, Options, Segment};
+
+/// Capture clocks that step back by no more than this are mended by sorting. Ours: per-CPU
+/// stamps of AF_PACKET on a 2-core machine differ by less; limits-method section 2.
+const REORDER_NS: i64 = 1_000_000;
+
+/// What one side said in its SYN, and what its packets look like.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SideInfo {
+    /// The options of its SYN or SYN-ACK.
+    pub(crate) syn: Option<Options>,
+    /// The window of its SYN or SYN-ACK.
+    pub(crate) syn_window: u16,
+    /// The hop limit its packets arrived with.
+    pub(crate) ttl: Option<u8>,
+    /// Its hop limit varied: more than one device answers in its name.
+    pub(crate) ttl_varies: bool,
+    /// Packets marked as sent by the capturing host, and as received.
+    pub(crate) outgoing: u32,
+    pub(crate) incoming: u32,
+    /// A packet whose checksum was left to the network card.
+    pub(crate) offloaded_checksum: bool,
+    /// Its segments carry timestamps.
+    pub(crate) timestamps: bool,
+    /// Offset after its last byte, once its FIN was seen.
+    pub(crate) fin_at: Option<i64>,
+    /// Data bytes seen, with repeats.
+    pub(crate) data_frames: u64,
+    /// Longest payload in one frame.
+    pub(crate) longest_frame: u32,
+    reference: Option<(Seq, i64)>,
+    isn: Option<Seq>,
+}
+
+/// When the handshake's packets passed the tap.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    syn: Option<i64>,
+    syn_ack: Option<i64>,
+    ack: Option<i64>,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Number among all connections, by first packet.
+    pub(crate) ordinal: u64,
+    /// Client and server.
+    pub(crate) endpoints: [SocketAddr; 2],
+    /// Capture time of the first packet.
+    pub(crate) start: Time,
+    /// Capture time of the last packet, relative.
+    pub(crate) last_tap: i64,
+    pub(crate) first_frame: u64,
+    pub(crate) last_frame: u64,
+    pub(crate) packets: u64,
+    pub(crate) duplicates: u64,
+    /// Steps back of the capture's clock by more than can be mended.
+    pub(crate) clock_steps: u64,
+    pub(crate) sides: [SideInfo; 2],
+    pub(crate) end: End,
+    pub(crate) peers: Peers,
+    pub(crate) tls: TlsWatch,
+    /// Events not yet consumed by the analysis.
+    pub(crate) events: Vec<Event>,
+    /// SACK blocks of those events.
+    pub(crate) sacks: Vec<Block>,
+    sacks_dropped: u32,
+    events_dropped: bool,
+    handshake: Handshake,
+    copies: Copies,
+    gap_pending: bool,
+    /// Whether the shard has put it in its queue of closed connections.
+    pub(crate) lingering: bool,
+}
+
+impl Flow {
+    /// The connection that `segment` opens or that the capture meets midway.
+    pub(crate) fn new(ordinal: u64, segment: &Segment<'_>) -> Self {
+        let client_sends = opened_by_source(segment);
+        let endpoints = if client_sends {
+            [segment.source, segment.destination]
+        } else {
+            [segment.destination, segment.source]
+        };
+        Self {
+            ordinal,
+            endpoints,
+            start: segment.time,
+            last_tap: 0,
+            first_frame: segment.frame,
+            last_frame: segment.frame,
+            packets: 0,
+            duplicates: 0,
+            clock_steps: 0,
+            sides: [SideInfo::default(), SideInfo::default()],
+            end: End::Open,
+            peers: Peers::default(),
+            tls: TlsWatch::default(),
+            events: Vec::new(),
+            sacks: Vec::new(),
+            sacks_dropped: 0,
+            events_dropped: false,
+            handshake: Handshake::default(),
+            copies: Copies::default(),
+            gap_pending: false,
+            lingering: false,
+        }
+    }
+
+    /// Whether `segment` cannot belong to this connection any more: its tuple is used anew.
+    pub(crate) fn is_reused_by(&self, segment: &Segment<'_>) -> bool {
+        if !segment.flags.has(Flags::SYN) {
+            return false;
+        }
+        let side = self.side_of(segment);
+        let other = &self.sides[1 - side];
+        match self.sides[side].isn {
+            Some(isn) => isn != segment.seq,
+            // Met midway, then a SYN; or a SYN from the side that had only answered so far.
+            None if segment.flags.has(Flags::ACK) => {
+                other.isn.is_none_or(|isn| segment.ack.since(isn) != 1) && self.packets > 0
+            }
+            None => self.sides[side].reference.is_some() || other.isn.is_none(),
+        }
+    }
+
+    /// Whether nothing but the beginning of a handshake was ever seen.
+    pub(crate) fn is_half_open(&self) -> bool {
+        !self.events_dropped
+            && self.packets < 12
+            && self.events.iter().all(|e| e.bits & (event::SYN | event::RST) != 0)
+    }
+
+    /// Whether both sides closed, or one reset.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end == End::Rst || self.sides.iter().all(|s| s.fin_at.is_some())
+    }
+
+    /// Which side sent `segment`.
+    pub(crate) fn side_of(&self, segment: &Segment<'_>) -> Side {
+        Side::from(segment.source != self.endpoints[0])
+    }
+
+    /// Last SYN to the ACK of the SYN-ACK.
+    pub(crate) fn handshake_rtt(&self) -> Option<i64> {
+        Some(self.handshake.ack? - self.handshake.syn?)
+    }
+
+    /// Last SYN to the SYN-ACK.
+    pub(crate) fn syn_ack_delay(&self) -> Option<i64> {
+        Some(self.handshake.syn_ack? - self.handshake.syn?)
+    }
+
+    /// Packets are missing here that the capture saw.
+    pub(crate) fn gap(&mut self) {
+        self.gap_pending = true;
+    }
+
+    /// Takes the next segment in capture order.
+    pub(crate) fn push(&mut self, segment: &Segment<'_>) {
+        let side = self.side_of(segment);
+        let mut event = self.unwrap(side, segment);
+        let blocks = segment.options.sack_blocks();
+        let mark =
+            blocks.iter().fold(0, |m: u32, b| m.rotate_left(5) ^ b.0.0 ^ b.1.0.rotate_left(16));
+        if self.copies.is_copy(&event, segment.link.interface, mark) {
+            self.duplicates += 1;
+            return;
+        }
+        if core::mem::take(&mut self.gap_pending) {
+            event.bits |= event::AFTER_GAP;
+        }
+        self.packets += 1;
+        self.last_frame = segment.frame;
+        self.note_side(side, segment, &event);
+        if self.peers.push(&event, self.scaled_window(side, &event)) {
+            event.bits |= event::PROBE;
+        }
+        if event.len > 0 {
+            self.tls.push(side, &event, segment.payload);
+        }
+        self.store(event, blocks);
+    }
+
+    fn unwrap(&mut self, side: Side, segment: &Segment<'_>) -> Event {
+        let flags = segment.flags;
+        let mut bits = if side == 1 { event::FROM_SERVER } else { 0 };
+        for (flag, bit) in [
+            (Flags::SYN, event::SYN),
+            (Flags::FIN, event::FIN),
+            (Flags::RST, event::RST),
+            (Flags::PSH, event::PSH),
+            (Flags::ACK, event::ACK),
+            (Flags::ECE, event::ECE),
+        ] {
+            if flags.has(flag) {
+                bits |= bit;
+            }
+        }
+        let syn = i64::from(flags.has(Flags::SYN));
+        if syn == 1 && self.sides[side].isn.is_none() {
+            self.sides[side].isn = Some(segment.seq);
+            self.sides[side].reference = Some((segment.seq, -1));
+        }
+        // A payload on a SYN (Fast Open) starts one after the SYN's own number.
+        let seq = if flags.has(Flags::RST) && !flags.has(Flags::ACK) {
+            place(&self.sides[side].reference, segment.seq)
+        } else {
+            advance(&mut self.sides[side].reference, segment.seq, segment.payload_len)
+        } + syn;
+        let ack = if flags.has(Flags::ACK) {
+            advance(&mut self.sides[1 - side].reference, segment.ack, 0)
+        } else {
+            0
+        };
+        let (tsval, tsecr) = segment.options.timestamps.unwrap_or_default();
+        if segment.options.timestamps.is_some() {
+            bits |= event::TS;
+        }
+        if segment.ip.id.is_some() {
+            bits |= event::ID;
+        }
+        let tap = segment.time.since(self.start).0;
+        Event {
+            tap,
+            frame: segment.frame,
+            seq,
+            ack,
+            tsval,
+            tsecr,
+            len: segment.payload_len,
+            sack_at: 0,
+            sack_count: 0,
+            window: segment.window,
+            id: segment.ip.id.unwrap_or_default(),
+            bits,
+        }
+    }
+
+    fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
+        let info = &mut self.sides[side];
+        if event.has(event::SYN) {
+            info.syn = Some(segment.options);
+            info.syn_window = segment.window;
+        }
+        if let Some(ttl) = segment.ip.ttl {
+            info.ttl_varies |= info.ttl.is_some_and(|old| old != ttl);
+            info.ttl = Some(ttl);
+        }
+        match segment.link.direction {
+            Some(Direction::Outgoing) => info.outgoing += 1,
+            Some(Direction::Incoming) => info.incoming += 1,
+            None => {}
+        }
+        info.timestamps |= event.has(event::TS);
+        if event.len > 0 {
+            info.data_frames += 1;
+            info.longest_frame = info.longest_frame.max(event.len);
+        }
+        if event.has(event::FIN) && info.fin_at.is_none() {
+            info.fin_at = Some(event.end());
+            self.end = if self.end == End::Rst { End::Rst } else { End::Fin };
+        }
+        if event.has(event::RST) {
+            self.end = End::Rst;
+        }
+        let handshake = &mut self.handshake;
+        match (event.has(event::SYN), event.has(event::ACK)) {
+            (true, false) => handshake.syn = Some(event.tap),
+            (true, true) => handshake.syn_ack = Some(event.tap),
+            (false, true) if side == 0 && handshake.syn_ack.is_some() => {
+                handshake.ack = handshake.ack.or(Some(event.tap));
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, mut event: Event, blocks: &[(Seq, Seq)]) {
+        if !blocks.is_empty() {
+            event.sack_at = self.sacks_dropped + self.sacks.len() as u32;
+            let reference = self.sides[1 - event.side()].reference;
+            for (left, right) in blocks {
+                let left_at = place(&reference, *left);
+                let len = right.since(*left);
+                if len > 0 {
+                    self.sacks.push((left_at, left_at + i64::from(len)));
+                    event.sack_count += 1;
+                }
+            }
+        }
+        if event.tap >= self.last_tap {
+            self.last_tap = event.tap;
+            self.events.push(event);
+        } else if self.last_tap - event.tap <= REORDER_NS {
+            event.tap = event.tap.max(0);
+            let at = self.events.partition_point(|e| e.tap <= event.tap);
+            self.events.insert(at, event);
+        } else {
+            self.clock_steps += 1;
+            event.tap = self.last_tap;
+            self.events.push(event);
+        }
+    }
+
+    /// The SACK blocks of `event`.
+    pub(crate) fn blocks(&self, event: &Event) -> &[Block] {
+        let from = event.sack_at.wrapping_sub(self.sacks_dropped) as usize;
+        let count = usize::from(event.sack_count);
+        if count == 0 { &[] } else { self.sacks.get(from..from + count).unwrap_or_default() }
+    }
+
+    /// Forgets the first `done` events.
+    pub(crate) fn drop_events(&mut self, done: usize) {
+        if done == 0 {
+            return;
+        }
+        self.events.drain(..done);
+        self.events_dropped = true;
+        let kept = self.events.iter().find(|e| e.sack_count > 0);
+        let gone =
+            kept.map_or(self.sacks.len(), |e| e.sack_at.wrapping_sub(self.sacks_dropped) as usize);
+        self.sacks.drain(..gone.min(self.sacks.len()));
+        self.sacks_dropped = self.sacks_dropped.wrapping_add(gone as u32);
+    }
+
+    /// Shift of the windows `side` announces, once both SYNs were seen.
+    pub(crate) fn window_shift(&self, side: Side) -> Option<u8> {
+        match [&self.sides[0].syn, &self.sides[1].syn] {
+            [Some(a), Some(b)] => Some(match (a.window_scale, b.window_scale) {
+                // RFC 7323 §2.3: a shift above 14 counts as 14.
+                (Some(_), Some(_)) => {
+                    self.sides[side].syn.and_then(|o| o.window_scale).unwrap_or(0).min(14)
+                }
+                _ => 0,
+            }),
+            _ => None,
+        }
+    }
+
+    fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
+        let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
+        shift.map(|s| i64::from(event.window) << s)
+    }
+}
+
+/// Whether the segment's source opened the connection, as far as one segment tells.
+fn opened_by_source(segment: &Segment<'_>) -> bool {
+    let flags = segment.flags;
+    if flags.has(Flags::SYN) {
+        return !flags.has(Flags::ACK);
+    }
+    // Met midway: servers listen on low ports (IANA system ports end at 1023, RFC 6335), clients
+    // take high ones; the lower port is the server's.
+    let (source, destination) = (segment.source.port(), segment.destination.port());
+    source >= destination
+}
+
+/// Offset of `seq`, which moves the reference forward when it is new.
+fn advance(reference: &mut Option<(Seq, i64)>, seq: Seq, len: u32) -> i64 {
+    let (at, offset) = reference.unwrap_or((seq, 0));
+    let here = offset + i64::from(seq.since(at));
+    let end = here + i64::from(len.min(1 << 20));
+    // A number far ahead of all others is damage or an attack, not progress; windows end at 2^30
+    // (RFC 7323 §2.3).
+    if reference.is_none() || (end > offset && end - offset <= 1 << 30) {
+        *reference = Some((Seq(at.0.wrapping_add((end - offset) as u32)), end));
+    }
+    here
+}
+
+/// Offset of `seq` without moving the reference.
+fn place(reference: &Option<(Seq, i64)>, seq: Seq) -> i64 {
+    reference.map_or(0, |(at, offset)| offset + i64::from(seq.since(at)))
+}

@@ -1,0 +1,82 @@
+//! One captured segment in the shape the analysis works on: 72 bytes, times and sequence
+//! numbers unwrapped and relative to the connection.
+
+/// Index of a side: the client is 0, the server 1.
+pub(crate) type Side = usize;
+
+/// A SACK block in unwrapped offsets of the data it acknowledges.
+pub(crate) type Block = (i64, i64);
+
+/// One captured segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Event {
+    /// Capture time in nanoseconds since the connection's first packet.
+    pub(crate) tap: i64,
+    /// Frame number.
+    pub(crate) frame: u64,
+    /// Offset of the first payload byte in its direction; the first byte after the SYN is 0.
+    pub(crate) seq: i64,
+    /// Offset acknowledged in the other direction; only with [`ACK`].
+    pub(crate) ack: i64,
+    /// Timestamp value; only with [`TS`].
+    pub(crate) tsval: u32,
+    /// Timestamp echo reply; only with [`TS`].
+    pub(crate) tsecr: u32,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    /// Where its SACK blocks start in the connection's list; only with `sack_count`.
+    pub(crate) sack_at: u32,
+    /// How many SACK blocks.
+    pub(crate) sack_count: u8,
+    /// Window field, unscaled.
+    pub(crate) window: u16,
+    /// IP identification; only with [`ID`].
+    pub(crate) id: u16,
+    /// Flag bits below.
+    pub(crate) bits: u16,
+}
+
+/// Sent by the server.
+pub(crate) const FROM_SERVER: u16 = 1;
+/// SYN flag.
+pub(crate) const SYN: u16 = 2;
+/// FIN flag.
+pub(crate) const FIN: u16 = 4;
+/// RST flag.
+pub(crate) const RST: u16 = 8;
+/// PSH flag.
+pub(crate) const PSH: u16 = 16;
+/// ACK flag.
+pub(crate) const ACK: u16 = 32;
+/// ECN echo.
+pub(crate) const ECE: u16 = 64;
+/// Timestamps are present.
+pub(crate) const TS: u16 = 128;
+/// The IP identification is known.
+pub(crate) const ID: u16 = 256;
+/// A listing's dots, or a drop of the capture, stand before this event.
+pub(crate) const AFTER_GAP: u16 = 512;
+/// The payload is a keep-alive or a window probe, no application data.
+pub(crate) const PROBE: u16 = 1024;
+
+impl Event {
+    /// Who sent it.
+    pub(crate) fn side(&self) -> Side {
+        Side::from(self.bits & FROM_SERVER != 0)
+    }
+
+    /// Whether all bits of `mask` are set.
+    pub(crate) fn has(&self, mask: u16) -> bool {
+        self.bits & mask == mask
+    }
+
+    /// Offset after its payload.
+    pub(crate) fn end(&self) -> i64 {
+        self.seq + i64::from(self.len)
+    }
+
+    /// Whether it carries application data.
+    pub(crate) fn is_data(&self) -> bool {
+        self.len > 0 && !self.has(PROBE)
+    }
+}

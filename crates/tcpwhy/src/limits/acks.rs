@@ -1,0 +1,162 @@
+//! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
+
+use super::piece::Base;
+use super::walker::Walker;
+use crate::flow::event::{Block, ECE, Event, FIN};
+use crate::report::State;
+
+/// Delayed ACKs come this much late (limits-method section 3): they measure the peer's timer,
+/// not the path.
+const DELAYED_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
+/// The peer's data counts as one flow while its gaps are shorter than this and than 1.5 round
+/// trips. Ours: a sender that waits for ACKs pauses one round trip.
+const FLOWING_NS: i64 = 10_000_000;
+
+impl Walker {
+    /// An ACK arrived.
+    pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        let ack = event.ack.min(self.flight.nxt);
+        if self.flight.segments_to_nxt == 0 && self.first_data.is_none() {
+            // Nothing sent yet: a capture that starts midway learns where it is.
+            self.flight.restart(event.ack);
+        }
+        let advanced = ack > self.flight.una;
+        let duplicate = !advanced
+            && event.len == 0
+            && !event.has(FIN)
+            && event.ack == self.flight.una
+            && self.flight.outstanding() > 0
+            && self.flight.nxt > event.ack;
+        if advanced {
+            self.replay_batch();
+        }
+        let moved = self.take_window(event);
+        if advanced {
+            self.on_advance(ack, at, event);
+        }
+        let dsack = blocks.first().is_some_and(|b| {
+            b.1 <= event.ack || blocks.get(1).is_some_and(|c| b.0 >= c.0 && b.1 <= c.1)
+        });
+        if dsack && let Some(block) = blocks.first() {
+            self.on_dsack(*block);
+        }
+        let newly = if blocks.is_empty() { 0 } else { self.flight.sack(blocks) };
+        if moved && !advanced {
+            self.last_window_move = at;
+        }
+        if advanced || newly > 0 {
+            self.last_progress = at;
+        }
+        if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
+            self.repairs.on_duplicate(at, self.flight.nxt, newly > 0);
+        }
+        if event.has(ECE) {
+            self.repairs.on_ece(at, self.flight.nxt);
+        }
+        self.repairs.on_progress(at, self.flight.una, self.flight.has_sacked());
+    }
+
+    fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
+        let had_room_for = self.flight.outstanding();
+        let positions_before = self.flight.una;
+        // The replay needs the position before entries go.
+        let round_over =
+            self.flight.segments_to_nxt > 0 && ack > self.marker && self.round.sends > 0;
+        let acked = self.flight.ack(ack);
+        self.queue_ack();
+        self.tally.not_captured += acked.unseen_segments;
+        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
+        if let Some(sent) = clean {
+            self.on_rtt(at - sent, acked.bytes, ack);
+        }
+        if let Some(sent) = acked.oldest_at {
+            self.rto.sample(at - sent, self.flight.una, self.flight.nxt);
+        }
+        self.round.acked += ack - positions_before;
+        if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
+            self.tally.partial_acks += 1;
+        }
+        if self.advances.len() == 64 {
+            self.advances.pop_front();
+        }
+        self.advances.push_back(at);
+        self.advanced_by_data = event.is_data();
+        self.last_gap_from = had_room_for;
+        if round_over {
+            self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
+            self.round.phase = self.phase();
+            self.close_round(at);
+        }
+        if self.flight.outstanding() == 0 {
+            self.last_done = at;
+            if let Some(run) = self.runs.last_mut() {
+                run.end = at;
+            }
+            self.idle.on_quiet(at, self.rto.rto(), self.round.number);
+        }
+    }
+
+    fn on_rtt(&mut self, rtt: i64, acked: i64, ack: i64) {
+        if rtt <= 0 {
+            return;
+        }
+        let _ = ack;
+        self.rtt.push(rtt);
+        self.rtt_min = self.rtt_min.min(rtt);
+        let late = rtt - self.rtt_min;
+        let delayed = acked < 2 * self.terms.mss && DELAYED_NS.contains(&late);
+        if !delayed {
+            let round = &mut self.round;
+            round.rtt_sum += rtt;
+            round.rtt_count += 1;
+            round.rtt_min = Some(round.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+    }
+
+    /// Takes the window that `event` announces; whether its right edge moved.
+    pub(crate) fn take_window(&mut self, event: &Event) -> bool {
+        let shift = if event.has(crate::flow::event::SYN) { 0 } else { self.terms.shift };
+        let window = i64::from(event.window) << shift;
+        let end = event.ack + window;
+        let moved = end > self.window_end;
+        // A reordered old ACK does not take the window back.
+        if event.ack >= self.flight.una || moved {
+            self.window = window;
+            self.window_end = self.window_end.max(end);
+        }
+        self.window_max = self.window_max.max(window);
+        moved
+    }
+
+    /// Data of the peer arrived: whatever was quiet before was its silence, or its flow.
+    pub(crate) fn on_peer_data(&mut self, at: i64) {
+        let flowing = FLOWING_NS.max(self.rtt_scale() * 3 / 2);
+        let since = self.last_peer_data.filter(|_| self.peer_data_since_send);
+        let state = match since {
+            Some(before) if at - before <= flowing => State::Receiving,
+            _ => State::IdlePeerThink,
+        };
+        let quiet = self.pieces.range(self.wait_from..).any(|p| p.base == Base::Quiet);
+        if quiet {
+            for piece in self.pieces.range_mut(self.wait_from..) {
+                piece.base = match piece.base {
+                    Base::Flying => Base::sure(State::LastFlight, 95),
+                    Base::Quiet | Base::Shut => Base::sure(state, 95),
+                    decided => decided,
+                };
+            }
+        }
+        if self.flight.outstanding() == 0 {
+            for piece in self.pieces.range_mut(self.wait_from..) {
+                if piece.base == Base::Flying {
+                    piece.base = Base::sure(State::LastFlight, 95);
+                }
+            }
+            self.wait_from = self.pieces.len();
+            self.advances.clear();
+        }
+        self.last_peer_data = Some(at);
+        self.peer_data_since_send = true;
+        self.last_done = self.last_done.max(at);
+    }
+}

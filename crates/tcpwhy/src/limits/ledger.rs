@@ -1,0 +1,185 @@
+//! The books: intervals in, conserved totals out.
+//!
+//! Question: does every nanosecond of the lifetime belong to exactly one state? The ledger takes
+//! decided intervals in order, each starting where the last one ended, and keeps the totals, a
+//! strip of at most 512 cells, the transfers' shares, and (when asked for) the intervals
+//! themselves, neighbours of one state merged. It closes whatever gap or overlap its caller
+//! leaves, so the sum is the lifetime by construction; the naive twin in the tests checks it.
+
+use super::evidence::Evidence;
+use crate::report::{State, TimeIn};
+use crate::units::Duration;
+
+/// Most cells of a strip, and how many are folded when it is full.
+const CELLS: usize = 512;
+/// Most intervals kept of one direction. Ours: 20,000 of 120 bytes are 2.4 MB, more than a page
+/// can draw.
+const MAX_INTERVALS: usize = 20_000;
+
+/// A decided interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) state: State,
+    pub(crate) confidence: u8,
+    pub(crate) alternative: &'static [State],
+    pub(crate) evidence: Evidence,
+}
+
+/// Books of one direction.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    keep: bool,
+    cursor: i64,
+    /// The lifetime, once known: nothing is booked beyond it.
+    pub(crate) lifetime: Option<i64>,
+    pub(crate) time_in: TimeIn,
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) truncated: bool,
+    strip: Strip,
+}
+
+impl Ledger {
+    /// Empty books at time zero; `keep` the intervals too.
+    pub(crate) fn new(keep: bool) -> Self {
+        Self {
+            keep,
+            cursor: 0,
+            lifetime: None,
+            time_in: TimeIn::default(),
+            intervals: Vec::new(),
+            truncated: false,
+            strip: Strip::default(),
+        }
+    }
+
+    /// Up to where time is accounted for.
+    pub(crate) fn cursor(&self) -> i64 {
+        self.cursor
+    }
+
+    /// Books `interval` from the cursor to its end; its start is where the last one ended.
+    pub(crate) fn book(&mut self, mut interval: Interval) {
+        interval.start = self.cursor;
+        interval.end = interval.end.min(self.lifetime.unwrap_or(i64::MAX));
+        if interval.end <= self.cursor {
+            return;
+        }
+        self.cursor = interval.end;
+        self.time_in.add(interval.state, Duration(interval.end - interval.start));
+        self.strip.add(interval.start, interval.end, interval.state);
+        if !self.keep {
+            return;
+        }
+        if let Some(last) = self.intervals.last_mut()
+            && last.state == interval.state
+        {
+            last.end = interval.end;
+            last.confidence = last.confidence.min(interval.confidence);
+            last.evidence.join(&interval.evidence);
+        } else if self.intervals.len() < MAX_INTERVALS {
+            self.intervals.push(interval);
+        } else {
+            self.truncated = true;
+        }
+    }
+
+    /// Books what is left of a lifetime of `end` as `state`.
+    pub(crate) fn close(&mut self, end: i64, state: State) {
+        if end > self.cursor {
+            let evidence = Evidence::default();
+            self.book(Interval {
+                start: 0,
+                end,
+                state,
+                confidence: 50,
+                alternative: &[],
+                evidence,
+            });
+        }
+    }
+
+    /// The state that held most time of each of `cells` slices of the lifetime.
+    pub(crate) fn strip(&self, lifetime: i64) -> String {
+        self.strip.letters(lifetime)
+    }
+}
+
+/// Time by state in equal cells; the cells double in length when the lifetime outgrows them.
+#[derive(Debug, Default)]
+struct Strip {
+    runs: Vec<(i64, State)>,
+    cells: Vec<TimeIn>,
+    cell: i64,
+}
+
+impl Strip {
+    /// Short lifetimes are kept as runs: cells are laid only once there are more runs than cells.
+    fn add(&mut self, start: i64, end: i64, state: State) {
+        if self.cells.is_empty() {
+            match self.runs.last_mut() {
+                Some(last) if last.1 == state => last.0 = end,
+                _ => self.runs.push((end, state)),
+            }
+            if self.runs.len() > 48 {
+                self.lay(end);
+            }
+            return;
+        }
+        self.spread(start, end, state);
+    }
+
+    fn lay(&mut self, upto: i64) {
+        self.cell = (upto / CELLS as i64 + 1).max(1);
+        let mut start = 0;
+        for (end, state) in core::mem::take(&mut self.runs) {
+            self.spread(start, end, state);
+            start = end;
+        }
+    }
+
+    fn spread(&mut self, mut start: i64, end: i64, state: State) {
+        while end > self.cell.saturating_mul(CELLS as i64) {
+            let pairs = core::mem::take(&mut self.cells);
+            self.cells = pairs.chunks(2).map(merge).collect();
+            self.cell = self.cell.saturating_mul(2);
+        }
+        while start < end {
+            let at = (start / self.cell) as usize;
+            if self.cells.len() <= at {
+                self.cells.resize_with(at + 1, TimeIn::default);
+            }
+            let cell_end = (at as i64 + 1).saturating_mul(self.cell).min(end);
+            self.cells[at].add(state, Duration(cell_end - start));
+            start = cell_end;
+        }
+    }
+
+    fn letters(&self, lifetime: i64) -> String {
+        if !self.cells.is_empty() {
+            return self.cells.iter().map(leading).collect();
+        }
+        let mut laid = Self { runs: self.runs.clone(), cells: Vec::new(), cell: 0 };
+        // Few runs need few cells: as many as show the shortest of them, up to 128.
+        laid.cell = (lifetime / 128 + 1).max(1);
+        let mut start = 0;
+        for (end, state) in core::mem::take(&mut laid.runs) {
+            laid.spread(start, end, state);
+            start = end;
+        }
+        laid.cells.iter().map(leading).collect()
+    }
+}
+
+fn merge(pair: &[TimeIn]) -> TimeIn {
+    let mut sum = pair[0].clone();
+    for (state, span) in pair.get(1).into_iter().flat_map(TimeIn::iter) {
+        sum.add(state, span);
+    }
+    sum
+}
+
+fn leading(cell: &TimeIn) -> char {
+    cell.ranked().first().map_or(State::Unknown.letter(), |row| row.0.letter())
+}

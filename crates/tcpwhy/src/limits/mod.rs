@@ -1,0 +1,18 @@
+//! What held the sender at each instant.
+//!
+//! One [`walker::Walker`] a direction walks that sender's timeline: its sends, and the arrivals
+//! of the peer's packets at its stack, wherever the tap stood. Between two events it lays down a
+//! [`piece::Piece`]; what releases the next send decides the pieces of the wait before it, rounds
+//! decide what looks alike wait by wait, and the [`ledger::Ledger`] books the result so that it
+//! adds up. Read limits-method sections 4 to 6 first.
+
+pub(crate) mod acks;
+pub(crate) mod evidence;
+pub(crate) mod ledger;
+pub(crate) mod piece;
+pub(crate) mod repair;
+pub(crate) mod replay;
+pub(crate) mod rounds;
+pub(crate) mod sends;
+pub(crate) mod settle;
+pub(crate) mod walker;

@@ -1,0 +1,50 @@
+//! Pieces of time that are not yet decided.
+//!
+//! Between two events nothing changes, so time falls into pieces with one base each. What a piece
+//! was spent on is often known only later: a wait belongs to what released the next send, a
+//! repair is a repair only if something was sent again, and bandwidth is told from the
+//! congestion window only after two more rounds. Pieces wait here until that is known.
+
+use super::evidence::Evidence;
+use crate::report::State;
+
+/// What is known of a piece.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Base {
+    /// Data in flight, the next send not yet seen.
+    Flying,
+    /// Nothing in flight, the next sender not yet seen.
+    Quiet,
+    /// The receiver's window takes no segment.
+    Shut,
+    /// Decided.
+    Fixed { state: State, confidence: u8, alternative: &'static [State] },
+    /// An ACK released the next send, the receiver's window was open: decided by rounds.
+    /// `near_edge`: less than a third of the receiver's window was left.
+    Clocked { round: u64, near_edge: bool, by_data: bool },
+    /// The next send came by itself while data was in flight: decided by rounds.
+    Free { round: u64 },
+}
+
+impl Base {
+    /// A decided state without rival.
+    pub(crate) const fn sure(state: State, confidence: u8) -> Self {
+        Self::Fixed { state, confidence, alternative: &[] }
+    }
+
+    /// Whether the wait it belongs to is still open.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::Flying | Self::Quiet | Self::Shut)
+    }
+}
+
+/// A piece of time on the sender's timeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) base: Base,
+    /// Loss episode it falls into, 0 for none.
+    pub(crate) episode: u32,
+    pub(crate) evidence: Evidence,
+}

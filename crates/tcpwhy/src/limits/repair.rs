@@ -1,0 +1,285 @@
+//! Loss episodes: when repairing began, what it repaired, and whether it was needed.
+//!
+//! An episode begins with the first sign of a hole (a SACK block or a duplicate ACK), becomes a
+//! repair when something is sent again, and ends when everything sent before it is acknowledged.
+//! Signs without a repair were reordering and cost nothing. A repair all of whose segments the
+//! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
+
+use super::piece::Base;
+use super::sends::{Release, segments_of};
+use super::walker::{ExitCause, Walker};
+use crate::flow::event::{Block, Event};
+use crate::measure::flight::{RETRANSMITTED, UNSEEN};
+use crate::report::{InFlightAtLoss, Retransmission, State};
+
+/// Most retransmissions listed and flights at losses kept of one direction.
+const MAX_LISTED: usize = 2000;
+/// A quiet time of at least this share of a timer's length is that timer's (limits-method
+/// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
+const TIMER_SHARE_PERCENT: i64 = 80;
+/// A hole filled within this share of the least round trip was reordering: a repair takes a
+/// whole one.
+const REORDER_SHARE_PERCENT: i64 = 75;
+/// Episodes remembered for late D-SACKs.
+const EPISODES: usize = 64;
+
+/// What an episode turned out to be.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// Signs of a hole only.
+    #[default]
+    Signs,
+    /// Something was sent again.
+    Repair,
+    /// Slowed down for marks.
+    Ecn,
+}
+
+/// One episode.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Episode {
+    pub(crate) id: u32,
+    pub(crate) start: i64,
+    /// Everything up to here was sent before it.
+    pub(crate) high: i64,
+    pub(crate) kind: Kind,
+    pub(crate) timeout: bool,
+    pub(crate) repeated: u64,
+    pub(crate) duplicates: u64,
+}
+
+/// All episodes of a direction.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    open: Option<Episode>,
+    past: std::collections::VecDeque<Episode>,
+    next_id: u32,
+    duplicates_seen: u32,
+    pub(crate) flights_at_loss: Vec<InFlightAtLoss>,
+    /// Sends between losses, for the loss pattern: positions (in segments) of lost originals.
+    pub(crate) lost_at: Vec<(i64, u64, i64)>,
+    pub(crate) episodes: u64,
+}
+
+impl Repairs {
+    /// Id of the open episode, 0 without one.
+    pub(crate) fn current(&self) -> u32 {
+        self.open.map_or(0, |e| e.id)
+    }
+
+    /// Whether something was sent again and is not yet settled.
+    pub(crate) fn is_repairing(&self) -> bool {
+        self.open.is_some_and(|e| e.kind == Kind::Repair)
+    }
+
+    fn open_at(&mut self, at: i64, high: i64) -> &mut Episode {
+        if self.open.is_none() {
+            self.next_id += 1;
+        }
+        let id = self.next_id;
+        self.open.get_or_insert(Episode { id, start: at, high, ..Episode::default() })
+    }
+
+    /// A sign of a hole.
+    pub(crate) fn on_duplicate(&mut self, at: i64, high: i64, _by_sack: bool) {
+        self.duplicates_seen += 1;
+        self.open_at(at, high);
+    }
+
+    /// A congestion mark was echoed.
+    pub(crate) fn on_ece(&mut self, at: i64, high: i64) {
+        let episode = self.open_at(at, high);
+        if episode.kind == Kind::Signs {
+            episode.kind = Kind::Ecn;
+        }
+    }
+
+    /// `una` moved or not: settles the open episode.
+    pub(crate) fn on_progress(&mut self, _at: i64, una: i64, holes: bool) {
+        let Some(episode) = self.open else { return };
+        let settled = una >= episode.high
+            || (episode.kind == Kind::Signs && !holes && una > 0 && self.duplicates_seen == 0);
+        if settled {
+            self.open = None;
+            self.duplicates_seen = 0;
+            if self.past.len() == EPISODES {
+                self.past.pop_front();
+            }
+            self.past.push_back(episode);
+        }
+    }
+
+    /// What the episode `id` was; `None` while it is open or long forgotten.
+    pub(crate) fn verdict(&self, id: u32) -> Option<State> {
+        let found = self.open.iter().chain(self.past.iter()).find(|e| e.id == id)?;
+        match found.kind {
+            Kind::Signs => None,
+            Kind::Ecn => Some(State::RecoveryEcn),
+            Kind::Repair if found.repeated > 0 && found.duplicates >= found.repeated => {
+                Some(State::RecoveryReorderSpurious)
+            }
+            Kind::Repair => Some(State::RecoveryLoss),
+        }
+    }
+
+    /// Whether the episode `id` is still open.
+    pub(crate) fn is_open(&self, id: u32) -> bool {
+        id != 0 && self.open.is_some_and(|e| e.id == id)
+    }
+}
+
+impl Walker {
+    /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
+    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64) {
+        let hole = self.flight.is_unseen(event.seq.max(self.flight.una), event.end());
+        let hole_age =
+            self.flight.overlapping(event.seq, event.end()).map(|e| at - e.at).max().unwrap_or(0);
+        if hole
+            && event.end() > self.flight.una
+            && hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100
+        {
+            self.tally.out_of_order += segments;
+            self.flight.fill(event.seq, event.end(), at, event.frame, 0);
+            return;
+        }
+        if event.end() <= self.flight.una {
+            self.tally.unnecessary += segments;
+            self.list(event, at, "unnecessary", Vec::new());
+            return;
+        }
+        let cause = self.cause_of_repeat(event, at);
+        match cause {
+            "rto" => self.tally.rto += segments,
+            "tlp" => self.tally.tlp += segments,
+            _ => self.tally.fast += segments,
+        }
+        let originals = self.mark_repeated(event, at);
+        self.list(event, at, cause, originals);
+        self.last_progress = at;
+    }
+
+    /// Which timer or sign made the sender repeat, with the wait before it named.
+    fn cause_of_repeat(&mut self, event: &Event, at: i64) -> &'static str {
+        let quiet = at - self.last_progress.max(self.last_send);
+        let (rto, lone) = (self.rto.rto(), self.flight.outstanding() <= self.terms.mss);
+        let signs = self.repairs.current() != 0;
+        let in_timeout = self.repairs.open.is_some_and(|e| e.timeout && e.kind == Kind::Repair);
+        let is_timer = |timer: i64| quiet * 100 >= timer * TIMER_SHARE_PERCENT;
+        let tail = event.end() == self.flight.nxt;
+        let nxt = self.flight.nxt;
+        let cause = if is_timer(rto) && event.seq <= self.flight.una {
+            "rto"
+        } else if tail && !signs && is_timer(self.rto.pto(lone)) {
+            "tlp"
+        } else if in_timeout {
+            "rto"
+        } else {
+            "fast"
+        };
+        let timer_wait = match cause {
+            "rto" if !in_timeout || is_timer(rto) => Some(State::RtoWait),
+            "tlp" => Some(State::TlpWait),
+            _ => None,
+        };
+        if let Some(state) = timer_wait {
+            self.relabel(self.last_progress.max(self.last_send), Base::sure(state, 92));
+        }
+        if cause != "tlp" {
+            let episode = self.repairs.open_at(at, nxt);
+            if episode.kind != Kind::Repair {
+                episode.kind = Kind::Repair;
+                self.repairs.episodes += 1;
+                self.on_first_repair(event, at);
+            }
+            if let Some(episode) = &mut self.repairs.open {
+                episode.timeout |= cause == "rto";
+                episode.repeated += segments_of(event.len, self.terms.mss);
+            }
+        }
+        cause
+    }
+
+    /// An episode's first repair: where the flight stood when the lost original went out.
+    fn on_first_repair(&mut self, event: &Event, at: i64) {
+        let original = self.flight.overlapping(event.seq, event.end()).next().copied();
+        if let Some(original) = original
+            && self.repairs.flights_at_loss.len() < MAX_LISTED
+        {
+            let seen = original.flags & UNSEEN == 0;
+            self.repairs.flights_at_loss.push(InFlightAtLoss {
+                at_ns: original.at,
+                bytes: original.flight_then.max(0) as u64,
+                frame: seen.then_some(original.frame),
+            });
+        }
+        if self.flights.exit.is_none() {
+            let flight = self.flight.outstanding_segments();
+            self.flights.exit = Some((at, Some(flight), ExitCause::Loss));
+        }
+        self.replay.exit();
+    }
+
+    /// Marks what `event` repeats; the frames of the originals.
+    fn mark_repeated(&mut self, event: &Event, at: i64) -> Vec<u64> {
+        let mut originals = Vec::new();
+        let (mut repeated, mut lost) = (0, Vec::new());
+        for entry in self.flight.overlapping(event.seq, event.end()) {
+            if entry.flags & UNSEEN == 0 && originals.len() < 64 {
+                originals.push(entry.frame);
+            }
+            if entry.flags & RETRANSMITTED == 0 {
+                lost.push((entry.at, entry.segments_to, entry.flight_then));
+            }
+            entry.flags = (entry.flags | RETRANSMITTED) & !UNSEEN;
+            entry.at = at;
+            repeated += entry.end.min(event.end()) - entry.start.max(event.seq);
+        }
+        self.flight.retransmitted_out += repeated;
+        self.tally.lost += segments_of(event.len, self.terms.mss);
+        if self.repairs.lost_at.len() < MAX_LISTED {
+            self.repairs.lost_at.extend(lost);
+        }
+        originals
+    }
+
+    fn list(&mut self, event: &Event, at: i64, cause: &str, originals: Vec<u64>) {
+        if self.terms.detail && self.retransmissions.len() < MAX_LISTED {
+            self.retransmissions.push(Retransmission {
+                at_ns: at,
+                frame: event.frame,
+                seq: event.seq,
+                bytes: u64::from(event.len),
+                cause: cause.to_owned(),
+                spurious: false,
+                originals,
+            });
+        }
+    }
+
+    /// The receiver reports data it got twice (RFC 2883).
+    pub(crate) fn on_dsack(&mut self, block: Block) {
+        let segments = segments_of((block.1 - block.0).clamp(0, 1 << 20) as u32, self.terms.mss);
+        self.tally.spurious += segments;
+        self.tally.lost = self.tally.lost.saturating_sub(segments);
+        let repairs = &mut self.repairs;
+        if let Some(episode) =
+            repairs.open.as_mut().filter(|e| e.kind == Kind::Repair).or(repairs.past.back_mut())
+        {
+            episode.duplicates += segments;
+        }
+        for listed in self.retransmissions.iter_mut().rev().take(256) {
+            if listed.seq < block.1 && listed.seq + listed.bytes as i64 > block.0 {
+                listed.spurious = true;
+                break;
+            }
+        }
+    }
+
+    /// New data sent by the probe timer: the tail may have been lost before the tap.
+    pub(crate) fn watch_tail_probe(&mut self, _event: &Event, at: i64, release: Release) {
+        if release != Release::Free || self.flight.outstanding() == 0 {
+            return;
+        }
+        let _ = at;
+    }
+}

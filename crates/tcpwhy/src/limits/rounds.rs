@@ -1,0 +1,254 @@
+//! Rounds, and what a run of them says that one wait cannot.
+//!
+//! A round starts at the first send, or at the ACK that first covers data sent in the current
+//! round, and ends when `snd_una` exceeds the marker: `snd_nxt` just before the sends that ACK
+//! releases (BBR's delivered-based round; it survives TSO, GRO and pacing).
+//!
+//! Waits that an ACK ended look alike whether the congestion window, the send buffer, an
+//! application's window or the path's rate held the sender. Rounds tell them apart: does the
+//! flight grow, does the round trip grow with it, does the rate?
+
+use std::collections::VecDeque;
+
+use super::evidence::Evidence;
+use crate::report::{Cwnd, State};
+
+/// Rounds kept for decisions; a decision looks at most four rounds back and two ahead.
+const KEPT: usize = 10;
+/// A queue is one only above this (limits-method section 6).
+const QUEUE_MIN_NS: i64 = 1_000_000;
+/// Rates within this of each other are flat (limits-method section 6: 5 %), in per mille.
+const FLAT_PER_MILLE: u64 = 50;
+/// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
+const LID_ROUNDS: usize = 4;
+
+/// How slow start ended, as far as the waits after it care.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Phase {
+    /// It has not.
+    #[default]
+    SlowStart,
+    /// By a loss.
+    AfterLoss,
+    /// The window restarted after idling and is below what it was.
+    AfterIdle,
+    /// Without a loss, a delay or another limit: at a remembered threshold.
+    Cached,
+    /// Otherwise.
+    Avoidance,
+}
+
+/// One closed round.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) number: u64,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) bytes: i64,
+    pub(crate) segments: u64,
+    pub(crate) rtt_min: Option<i64>,
+    pub(crate) rtt_sum: i64,
+    pub(crate) rtt_count: i64,
+    pub(crate) acked: i64,
+    /// Largest flight after a stop.
+    pub(crate) flight: i64,
+    pub(crate) flight_segments: u64,
+    /// Where the last send stopped.
+    pub(crate) stop: Evidence,
+    pub(crate) stopped_at: i64,
+    pub(crate) cwnd: Cwnd,
+    pub(crate) phase: Phase,
+    pub(crate) sends: u32,
+    pub(crate) ack_released: u32,
+    pub(crate) free: u32,
+    /// Sum of the sends' variable lag, and of the squares and gaps for their spacing.
+    pub(crate) lag_sum: i64,
+    pub(crate) gap_sum: i64,
+    pub(crate) gap_squares: i128,
+    pub(crate) gaps: i64,
+    pub(crate) loss: bool,
+    /// The receiver's window was full to the segment in it.
+    pub(crate) edge: bool,
+    pub(crate) first_frame: u64,
+    pub(crate) last_frame: u64,
+}
+
+impl Round {
+    /// Payload acknowledged by its length, in bytes per second.
+    pub(crate) fn rate(&self) -> Option<u64> {
+        let span = self.end - self.start;
+        (span > 0 && self.acked > 0)
+            .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
+    }
+
+    fn rtt(&self) -> Option<i64> {
+        (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count)
+    }
+
+    /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).
+    fn is_even(&self) -> bool {
+        if self.gaps < 8 || self.gap_sum <= 0 {
+            return false;
+        }
+        let n = i128::from(self.gaps);
+        let sum = i128::from(self.gap_sum);
+        let variance_n2 = n * self.gap_squares - sum * sum;
+        variance_n2 * 100 < 9 * sum * sum
+    }
+}
+
+/// What the packets of a round allow to say.
+pub(crate) struct Decision {
+    pub(crate) state: State,
+    pub(crate) confidence: u8,
+    pub(crate) alternative: &'static [State],
+    pub(crate) queue: i64,
+}
+
+/// The last rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    kept: VecDeque<Round>,
+}
+
+impl Rounds {
+    /// Closes a round.
+    pub(crate) fn push(&mut self, round: Round) {
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(round);
+    }
+
+    /// Number of the newest closed round.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.kept.back().map(|r| r.number)
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        let first = self.kept.front()?.number;
+        let at = usize::try_from(number.checked_sub(first)?).ok()?;
+        // A round still open is judged by the last closed one.
+        Some(at.min(self.kept.len() - 1))
+    }
+
+    /// Rounds around `at`: up to three before, two after.
+    fn around(&self, at: usize) -> impl Iterator<Item = &Round> {
+        self.kept.range(at.saturating_sub(3)..(at + 3).min(self.kept.len()))
+    }
+
+    /// What held ack-released sends in round `number`; `rtt_min` is the path's least round trip.
+    pub(crate) fn clocked(
+        &self,
+        number: u64,
+        near_edge: bool,
+        by_data: bool,
+        rtt_min: i64,
+    ) -> Decision {
+        let Some(at) = self.index(number) else {
+            return decision(State::CwndSlowStart, 50, &[State::Unknown], 0);
+        };
+        let round = &self.kept[at];
+        let queue = round.rtt().map_or(0, |rtt| rtt - rtt_min).max(0);
+        let queue_is_one = queue > QUEUE_MIN_NS.max(rtt_min / 10);
+        if round.sends > 0
+            && round.lag_sum / i64::from(round.sends) > QUEUE_MIN_NS.max(rtt_min / 10)
+        {
+            return decision(State::LocalQdisc, 85, &[], round.lag_sum / i64::from(round.sends));
+        }
+        if near_edge && round.edge {
+            return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
+        }
+        if queue_is_one && self.is_rate_flat(at) {
+            let state = if self.follows_own_flight(at) {
+                State::BandwidthSelfQueue
+            } else {
+                State::BandwidthExternal
+            };
+            return decision(state, 85, &[], queue);
+        }
+        if !round.loss && self.has_lid(at) {
+            return if by_data {
+                decision(State::AppWindow, 75, &[State::Sndbuf], queue)
+            } else if round.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= round.flight_segments * 5) {
+                decision(State::Sndbuf, 80, &[State::AppWindow, State::CwndClamp], queue)
+            } else {
+                decision(State::Sndbuf, 60, &[State::CwndClamp, State::AppWindow], queue)
+            };
+        }
+        let state = match round.phase {
+            Phase::SlowStart => State::CwndSlowStart,
+            Phase::AfterLoss => State::CwndPostLoss,
+            Phase::AfterIdle => State::CwndAfterIdle,
+            Phase::Cached => State::CwndCachedSsthresh,
+            Phase::Avoidance => State::CwndAvoidance,
+        };
+        decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
+    }
+
+    /// What held sends that came by themselves in round `number`.
+    pub(crate) fn free(&self, number: u64, rtt_min: i64) -> Decision {
+        let Some(at) = self.index(number) else {
+            return decision(State::App, 60, &[State::Pacing], 0);
+        };
+        let round = &self.kept[at];
+        let lag = if round.sends > 0 { round.lag_sum / i64::from(round.sends) } else { 0 };
+        if lag > QUEUE_MIN_NS.max(rtt_min / 10) {
+            return decision(State::LocalQdisc, 85, &[], lag);
+        }
+        if round.is_even() && round.free > 8 * round.ack_released {
+            let queue = round.rtt().map_or(0, |rtt| rtt - rtt_min).max(0);
+            if queue > QUEUE_MIN_NS.max(rtt_min / 10) && self.is_rate_flat(at) {
+                return decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue);
+            }
+            return decision(State::Pacing, 80, &[State::App], 0);
+        }
+        decision(State::App, 85, &[], 0)
+    }
+
+    fn is_rate_flat(&self, at: usize) -> bool {
+        let rates: Vec<u64> = self.around(at).filter_map(Round::rate).collect();
+        let (Some(low), Some(high)) = (rates.iter().min(), rates.iter().max()) else {
+            return false;
+        };
+        rates.len() >= 4 && (high - low) * 1000 <= high * FLAT_PER_MILLE * 2
+    }
+
+    /// Correlation of flight and round trip above 0.7, or a flight too steady to tell.
+    fn follows_own_flight(&self, at: usize) -> bool {
+        let points: Vec<(f64, f64)> = self
+            .around(at)
+            .filter_map(|r| r.rtt().map(|rtt| (r.flight as f64, rtt as f64)))
+            .collect();
+        let n = points.len() as f64;
+        let (mean_x, mean_y) =
+            points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
+        let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+        for (x, y) in &points {
+            xy += (x - mean_x) * (y - mean_y);
+            xx += (x - mean_x) * (x - mean_x);
+            yy += (y - mean_y) * (y - mean_y);
+        }
+        // A flight that varies by under 5 % cannot show a correlation; neither can a steady queue.
+        if xx <= n * (mean_x * 0.05) * (mean_x * 0.05)
+            || yy <= n * (mean_y * 0.05) * (mean_y * 0.05)
+        {
+            return true;
+        }
+        xy > 0.0 && xy * xy > 0.49 * xx * yy
+    }
+
+    /// Whether flights stopped growing without a loss: a run of rounds around `at`, all alike.
+    fn has_lid(&self, at: usize) -> bool {
+        let flight = self.kept[at].flight;
+        let alike =
+            |r: &&Round| (r.flight - flight).abs() <= 65_536.min(flight / 20 + 1) && !r.loss;
+        let before = self.kept.range(..at).rev().take_while(alike).count();
+        let after = self.kept.range(at..).take_while(alike).count();
+        before + after >= LID_ROUNDS
+    }
+}
+
+fn decision(state: State, confidence: u8, alternative: &'static [State], queue: i64) -> Decision {
+    Decision { state, confidence, alternative, queue }
+}

@@ -1,0 +1,320 @@
+//! What a send of new data does, and what it says about the wait before it.
+
+use super::piece::Base;
+use super::replay::{Ack, FrameEnd};
+use super::rounds::Phase;
+use super::walker::{ExitCause, InitialFlight, Run, Walker};
+use crate::flow::event::{Event, PSH};
+use crate::measure::flight::{SHORT, Sent};
+use crate::report::TimeIn;
+
+/// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
+/// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
+const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
+/// Most transfers kept of one direction; later ones are counted only.
+const MAX_RUNS: usize = 4096;
+
+/// What released a send.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Release {
+    /// An ACK that advanced; `by_data`: it came on data of the peer.
+    Ack { by_data: bool },
+    /// The receiver's window moved without an ACK of new data.
+    Window,
+    /// It follows the last send of its burst directly.
+    Burst,
+    /// Nothing that arrived.
+    Free,
+}
+
+impl Walker {
+    /// Data of this sender at stack time `at`.
+    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64) {
+        let segments = segments_of(event.len, self.terms.mss);
+        self.tally.bytes_sent += u64::from(event.len);
+        self.tally.frames += 1;
+        self.tally.segments += segments;
+        if self.first_data.is_none() {
+            // A capture that starts midway starts the account at the first byte it meets.
+            if self.flight.nxt < event.seq
+                && self.flight.outstanding() == 0
+                && event.seq > 0
+                && self.flight.segments_to_nxt == 0
+            {
+                self.flight.restart(event.seq);
+            }
+            self.first_offset = self.flight.nxt;
+            self.first_data = Some(at);
+        }
+        if event.end() <= self.flight.nxt {
+            self.on_repeat(event, at, segments);
+        } else {
+            self.on_new_data(event, at, lag, segments);
+        }
+        self.last_send = at;
+        self.peer_data_since_send = false;
+    }
+
+    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64) {
+        let release = self.release_of(at);
+        let was_quiet = self.flight.outstanding() == 0;
+        self.watch_tail_probe(event, at, release);
+        self.open_run(event, at, was_quiet && release == Release::Free);
+        if release != Release::Burst {
+            self.start_flight(release);
+            self.settle_wait(release, event, at);
+        }
+        if self.round.sends == 0 && (release == Release::Free || self.marker == i64::MIN) {
+            self.round.start = at;
+            self.marker = self.flight.nxt;
+        }
+        let short = i64::from(event.len) % self.terms.mss.max(1) != 0;
+        let flags = if short && event.has(PSH) { SHORT } else { 0 };
+        let sent = Sent {
+            start: event.seq,
+            end: event.end(),
+            at,
+            flight_then: 0,
+            frame: event.frame,
+            segments_to: 0,
+            segments: segments as u32,
+            flags,
+        };
+        let (before, mss) = (self.flight.nxt, self.terms.mss);
+        self.flight.send_new(sent, mss);
+        if self.sent_frames.len() < 4096 {
+            self.sent_frames
+                .push(FrameEnd { segments: self.flight.segments_to_nxt, byte: self.flight.nxt });
+        }
+        self.note_stop(event, at, lag, segments, self.flight.nxt - before, release);
+        self.last_short = short;
+        self.sent_since_ack = true;
+        if let Some(run) = self.runs.last_mut() {
+            run.to = self.flight.nxt;
+            run.last_round = self.round.number;
+        }
+    }
+
+    /// What released the send at `at`.
+    fn release_of(&self, at: i64) -> Release {
+        let tolerance = self.tolerance();
+        let advanced = self.advances.back().copied();
+        if let Some(ack_at) = advanced
+            && at - ack_at <= tolerance
+            && !(self.flight.outstanding() == 0 && self.advanced_by_data)
+        {
+            return Release::Ack { by_data: self.advanced_by_data };
+        }
+        if self.last_window_move > self.last_send && at - self.last_window_move <= tolerance {
+            return Release::Window;
+        }
+        let in_burst = self.flight.outstanding() > 0
+            && self.last_send > i64::MIN
+            && at - self.last_send <= tolerance
+            && at - self.burst_start <= self.rtt_scale() / 2;
+        if in_burst { Release::Burst } else { Release::Free }
+    }
+
+    /// The first flight ends where the first ACK of data releases the next send; after that each
+    /// batch of ACKs is replayed once the sends it released are known.
+    fn start_flight(&mut self, release: Release) {
+        if let Some(initial) = &mut self.initial
+            && initial.full.is_none()
+        {
+            let full = matches!(release, Release::Ack { by_data: false });
+            initial.full = Some(full);
+            let (una, nxt) = (0, initial.segments);
+            self.replay.start(una, nxt, full);
+        }
+        self.burst_start = self.now;
+    }
+
+    /// Runs the replay over the ACKs since the last sends.
+    pub(crate) fn replay_batch(&mut self) {
+        if !self.sent_since_ack {
+            return;
+        }
+        self.sent_since_ack = false;
+        let acks = core::mem::take(&mut self.acks);
+        if self.replay.has_started() {
+            self.replay.push(&acks, &self.sent_frames, self.flight.segments_to_nxt);
+        } else if self.initial.is_none() && self.flight.segments_to_nxt > 0 {
+            self.initial = Some(InitialFlight {
+                segments: self.flight.outstanding_segments(),
+                bytes: self.flight.outstanding(),
+                full: None,
+            });
+        }
+        self.acks = acks;
+        self.acks.clear();
+        self.sent_frames.clear();
+    }
+
+    /// Remembers an ACK for the replay.
+    pub(crate) fn queue_ack(&mut self) {
+        let una = self.flight.segments_to(self.flight.una);
+        let window_end = self.window_end;
+        if self.acks.len() < 4096 {
+            self.acks.push(Ack { una, window_end });
+        } else if let Some(last) = self.acks.last_mut() {
+            *last = Ack { una, window_end };
+        }
+    }
+
+    fn open_run(&mut self, event: &Event, at: i64, idle: bool) {
+        let idled = idle && self.last_progress_before(at) > IDLE_ENDS_RUN_NS.max(self.rtt_scale());
+        if !self.runs.is_empty() && !idled && !self.peer_spoke() {
+            return;
+        }
+        if self.runs.len() >= MAX_RUNS {
+            self.runs_dropped += 1;
+            return;
+        }
+        let number = self.round.number;
+        let from = event.seq.max(self.flight.nxt);
+        let after_peer = self.last_peer_data.filter(|_| self.peer_spoke()).map(|peer| at - peer);
+        self.runs.push(Run {
+            start: at,
+            end: at,
+            from,
+            to: from,
+            first_round: number,
+            last_round: number,
+            after_peer,
+        });
+        self.run_times.push(TimeIn::default());
+    }
+
+    fn last_progress_before(&self, at: i64) -> i64 {
+        at - self.last_progress
+    }
+
+    /// Whether data of the peer came since this side's last data.
+    fn peer_spoke(&self) -> bool {
+        self.peer_data_since_send
+    }
+
+    fn note_stop(
+        &mut self,
+        event: &Event,
+        at: i64,
+        lag: i64,
+        segments: u64,
+        new: i64,
+        release: Release,
+    ) {
+        let flight = self.flight.in_flight();
+        let outstanding = self.flight.outstanding_segments();
+        self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
+        let room =
+            if self.window_end > i64::MIN { self.window_end - self.flight.nxt } else { i64::MAX };
+        self.stop.in_flight = flight;
+        self.stop.segments = outstanding;
+        self.stop.room = room;
+        self.stop.window = self.window;
+        self.stop.first_frame = event.frame;
+        self.stop.last_frame = event.frame;
+        self.stop.cwnd = self.replay.cwnd(outstanding).best.unwrap_or(0);
+        self.stop_round = self.round.number;
+        self.stop_window_max = self.window_max;
+        self.largest_flight = self.largest_flight.max(outstanding);
+        self.sample_flight(flight);
+        self.flight_of_pause = (outstanding, self.flight.outstanding());
+        let round = &mut self.round;
+        if round.sends > 0 && self.last_send > i64::MIN {
+            let gap = at - self.last_send;
+            round.gap_sum += gap;
+            round.gap_squares += i128::from(gap) * i128::from(gap);
+            round.gaps += 1;
+        }
+        round.sends += 1;
+        round.bytes += new;
+        round.segments += segments;
+        round.lag_sum += lag;
+        match release {
+            Release::Ack { .. } | Release::Window => round.ack_released += 1,
+            Release::Free => round.free += 1,
+            Release::Burst => {}
+        }
+        round.flight = round.flight.max(flight);
+        round.flight_segments = round.flight_segments.max(outstanding);
+        round.edge |= room < self.terms.mss;
+        round.stop = self.stop;
+        round.stopped_at = at;
+        round.last_frame = event.frame;
+        if round.first_frame == 0 {
+            round.first_frame = event.frame;
+        }
+    }
+
+    /// Keeps an even sample of at most 1,000 flights over all sends, for the loss test.
+    fn sample_flight(&mut self, flight: i64) {
+        if self.tally.frames % self.sample_every != 0 {
+            return;
+        }
+        self.flight_samples.push(flight);
+        if self.flight_samples.len() == 1000 {
+            let mut odd = false;
+            self.flight_samples.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.sample_every *= 2;
+        }
+    }
+
+    /// Watches the flights of rounds for the end of slow start (limits-method section 5).
+    pub(crate) fn note_growth(&mut self, round: &super::rounds::Round) {
+        let flight = round.flight_segments;
+        if self.flights.regain.is_some_and(|before| flight >= before) {
+            self.flights.regain = None;
+        }
+        if !self.replay.in_slow_start() && self.flights.exit.is_none() {
+            // The replay broke without growth ending: more was sent than Linux would have.
+            self.flights.exit = Some((round.end, None, ExitCause::Unknown));
+        }
+        let limited = round.ack_released > round.free && !round.edge;
+        if !limited || self.flights.exit.is_some() {
+            self.flights.last = flight;
+            return;
+        }
+        // First of two rounds that grew by less than half.
+        self.flights.slow =
+            if flight * 2 < self.flights.last * 3 { self.flights.slow + 1 } else { 0 };
+        self.flights.last = flight;
+        if self.flights.slow >= 2 {
+            let delayed = round.rtt_min.is_some_and(|rtt| {
+                let least = self.least_rtt();
+                // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
+                round.rtt_count >= 8 && rtt > least + (least / 8).clamp(4_000_000, 16_000_000)
+            });
+            let cause = if delayed { ExitCause::HystartDelay } else { ExitCause::Cached };
+            self.flights.exit = Some((round.end, Some(flight), cause));
+            self.replay.exit();
+        }
+    }
+
+    /// How the waits of the open round are to be named when the congestion window held them.
+    pub(crate) fn phase(&self) -> Phase {
+        if self.flights.regain.is_some() {
+            return Phase::AfterIdle;
+        }
+        match self.flights.exit {
+            None => Phase::SlowStart,
+            Some((_, _, ExitCause::Loss)) => Phase::AfterLoss,
+            Some((_, _, ExitCause::Cached)) => Phase::Cached,
+            Some(_) => Phase::Avoidance,
+        }
+    }
+
+    /// Nothing waits any more for what the wait's pieces are (kept for the end of the capture).
+    pub(crate) fn is_wait_quiet(&self) -> bool {
+        self.pieces.range(self.wait_from..).any(|p| p.base == Base::Quiet)
+    }
+}
+
+/// Wire segments of a captured frame's payload.
+pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
+    let mss = mss.max(1) as u64;
+    u64::from(len).div_ceil(mss)
+}

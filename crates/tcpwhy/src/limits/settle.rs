@@ -1,0 +1,278 @@
+//! How pieces are decided: at the next send, by the rounds after, at the end.
+
+use super::evidence::Evidence;
+use super::ledger::Interval;
+use super::piece::{Base, Piece};
+use super::sends::Release;
+use super::walker::Walker;
+use crate::flow::event::Event;
+use crate::report::State;
+use crate::units::Duration;
+
+/// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
+/// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
+const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
+/// A window within this of its maximum is at it, in per cent.
+const AT_MAXIMUM_PERCENT: i64 = 95;
+/// Pieces and rounds a decision may wait for (design: decisions lag by at most 8 rounds).
+const MAX_LAG_ROUNDS: u64 = 8;
+const MAX_PIECES: usize = 65_536;
+
+impl Walker {
+    /// New data at `at` ends the open wait.
+    pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
+        let by_ack = matches!(release, Release::Ack { .. });
+        let from = if by_ack { self.cluster_start(at) } else { at };
+        let upto = self.split_at(from);
+        let quiet = self.pieces.range(self.wait_from..upto).any(|p| p.base == Base::Quiet);
+        let flying = match release {
+            Release::Ack { by_data } => self.blocked(by_data, event, at),
+            Release::Window => self.window_wait(),
+            Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
+            Release::Burst | Release::Free => Base::Free { round: self.stop_round },
+        };
+        let shut = if by_ack || release == Release::Window || self.probed {
+            Base::sure(State::ZeroWindow, 95)
+        } else {
+            Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
+        };
+        for piece in self.pieces.range_mut(self.wait_from..upto) {
+            if piece.base.is_open() {
+                piece.evidence = Evidence { last_frame: event.frame, ..self.stop };
+            }
+            piece.base = match piece.base {
+                Base::Flying => flying,
+                Base::Quiet => Base::sure(State::IdleAppThink, 95),
+                Base::Shut => shut,
+                decided => decided,
+            };
+        }
+        // What follows the ACK that released the send belongs to the wait after the send.
+        for piece in self.pieces.range_mut(upto..) {
+            if piece.base.is_open() {
+                piece.base = Base::Flying;
+            }
+        }
+        self.wait_from = upto;
+        self.advances.clear();
+        self.probed = false;
+        self.judge_idle(release, at);
+        self.merge_settled();
+        self.flush(false);
+    }
+
+    /// The first of the ACKs that arrived together and released the send at `at`.
+    fn cluster_start(&self, at: i64) -> i64 {
+        let tolerance = self.tolerance();
+        self.advances.iter().copied().find(|ack| at - ack <= tolerance).unwrap_or(at)
+    }
+
+    /// Index of the first piece of the open wait at or after `from`; splits the one across it.
+    fn split_at(&mut self, from: i64) -> usize {
+        let mut at = self.pieces.len();
+        while at > self.wait_from && self.pieces[at - 1].end > from {
+            at -= 1;
+        }
+        if let Some(piece) = self.pieces.get_mut(at)
+            && piece.start < from
+        {
+            let tail = Piece { start: from, ..*piece };
+            piece.end = from;
+            self.pieces.insert(at + 1, tail);
+            return at + 1;
+        }
+        at
+    }
+
+    /// Why a send had to wait for the ACK that released it.
+    fn blocked(&self, by_data: bool, event: &Event, at: i64) -> Base {
+        let stop = &self.stop;
+        let late = at - self.last_send - self.least_rtt();
+        let held = stop.in_flight < 2 * self.terms.mss && i64::from(event.len) < self.terms.mss;
+        if self.last_short && held && DELAYED_ACK_NS.contains(&late) {
+            return Base::sure(State::NagleDelack, 85);
+        }
+        let cwnd = self.replay.cwnd(stop.segments);
+        let cwnd_full = cwnd.high.is_some_and(|high| stop.segments >= high);
+        if stop.room < self.terms.mss && !cwnd_full {
+            return self.window_wait();
+        }
+        let near_edge = stop.room < stop.window / 3 && !cwnd_full;
+        Base::Clocked { round: self.stop_round, near_edge, by_data }
+    }
+
+    /// Which of the receiver's limits the window was at.
+    fn window_wait(&self) -> Base {
+        let stop = &self.stop;
+        let confidence = if self.terms.shift_guessed { 55 } else { 92 };
+        let state = if self.window_max > self.stop_window_max {
+            State::RwndAutotune
+        } else if stop.window * 100 >= self.stop_window_max * AT_MAXIMUM_PERCENT {
+            State::RwndCap
+        } else {
+            State::RwndReader
+        };
+        Base::sure(state, confidence)
+    }
+
+    fn judge_idle(&mut self, release: Release, at: i64) {
+        if self.idle.is_judging() {
+            let full = matches!(release, Release::Ack { .. } | Release::Window);
+            if full || release == Release::Free && self.flight.outstanding() == 0 {
+                let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
+                let (segments, bytes) = self.flight_of_pause;
+                if let Some(restarted) = self.idle.judge(segments, bytes, full, initial) {
+                    self.flights.regain = Some(restarted.before);
+                    if self.flights.exit.is_none() {
+                        let una = self.pause_start;
+                        self.replay.start(una, una + segments, full);
+                    }
+                }
+            }
+        }
+        if self.flight.outstanding() == 0 && release == Release::Free && self.first_data.is_some() {
+            let before = self.largest_flight;
+            if self.idle.on_send(at, before) {
+                self.pause_start = self.flight.segments_to_nxt;
+            }
+        }
+    }
+
+    /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
+    fn merge_settled(&mut self) {
+        while self.wait_from >= 2 {
+            let (left, right) = (self.pieces[self.wait_from - 2], self.pieces[self.wait_from - 1]);
+            if left.base != right.base || left.episode != right.episode || left.end != right.start {
+                break;
+            }
+            let joined = &mut self.pieces[self.wait_from - 2];
+            joined.end = right.end;
+            joined.evidence.join(&right.evidence);
+            self.pieces.remove(self.wait_from - 1);
+            self.wait_from -= 1;
+        }
+    }
+
+    /// Books what can be decided; everything if `all`.
+    pub(crate) fn flush(&mut self, all: bool) {
+        while let Some(piece) = self.pieces.front().copied() {
+            let forced = all || self.pieces.len() > MAX_PIECES;
+            if !forced && (self.wait_from == 0 || !self.is_ripe(&piece)) {
+                break;
+            }
+            self.pieces.pop_front();
+            self.wait_from = self.wait_from.saturating_sub(1);
+            self.book(&piece);
+        }
+    }
+
+    fn is_ripe(&self, piece: &Piece) -> bool {
+        if piece.end > self.round.start || self.repairs.is_open(piece.episode) {
+            return false;
+        }
+        let needed = match piece.base {
+            Base::Clocked { round, .. } | Base::Free { round } => round + 2,
+            _ if piece.episode != 0 => self.round.number.min(self.ripe_round + 2),
+            _ => return true,
+        };
+        self.rounds.newest().is_some_and(|newest| newest >= needed)
+            || self.round.number > needed + MAX_LAG_ROUNDS
+    }
+
+    fn book(&mut self, piece: &Piece) {
+        let mut evidence = piece.evidence;
+        let least = self.least_rtt();
+        let (mut state, mut confidence, mut alternative) = match piece.base {
+            Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
+            Base::Clocked { round, near_edge, by_data } => {
+                let decision = self.rounds.clocked(round, near_edge, by_data, least);
+                evidence.queue_ns = decision.queue;
+                (decision.state, decision.confidence, decision.alternative)
+            }
+            Base::Free { round } => {
+                let decision = self.rounds.free(round, least);
+                evidence.queue_ns = decision.queue;
+                (decision.state, decision.confidence, decision.alternative)
+            }
+            Base::Flying => (State::Unknown, 30, &[State::LastFlight, State::App] as &[_]),
+            Base::Quiet => (State::IdleAppThink, 50, &[State::IdlePeerThink] as &[_]),
+            Base::Shut => (State::ZeroWindow, 80, &[] as &[_]),
+        };
+        let outranked =
+            matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying)
+                || matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
+        if outranked && let Some(repair) = self.repairs.verdict(piece.episode) {
+            (state, confidence, alternative) = (repair, 90, &[]);
+        }
+        self.name_rounds(piece, state);
+        self.share_with_run(piece, state);
+        let end = piece.end + self.shift_in;
+        self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+    }
+
+    /// Adds the piece to the transfer it falls into.
+    fn share_with_run(&mut self, piece: &Piece, state: State) {
+        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start <= piece.start) {
+            self.next_run += 1;
+        }
+        let Some(run) = self.runs.get(self.next_run) else { return };
+        // The newest transfer still grows: what is decided of it lies before its last send.
+        let growing = self.next_run + 1 == self.runs.len() && !self.finishing;
+        let (start, end) =
+            (piece.start.max(run.start), if growing { piece.end } else { piece.end.min(run.end) });
+        if end > start {
+            self.run_times[self.next_run].add(state, Duration(end - start));
+        }
+    }
+
+    /// Rounds whose last send lies before the end of `piece` were limited by its state.
+    fn name_rounds(&mut self, piece: &Piece, state: State) {
+        while let Some(booked) = self.booked_rounds.get_mut(self.next_unnamed) {
+            if booked.round.stopped_at >= piece.end {
+                break;
+            }
+            (booked.limited_by, booked.known) = (state, true);
+            self.next_unnamed += 1;
+        }
+    }
+
+    /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did.
+    pub(crate) fn finish(&mut self, end: i64, closed: bool) {
+        self.finishing = true;
+        self.advance(end - self.shift_in);
+        self.replay_batch();
+        if self.round.sends > 0 {
+            self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
+            self.round.phase = self.phase();
+            let last = self.flight.una.max(self.marker);
+            self.marker = last;
+            let at = if self.flight.outstanding() == 0 {
+                self.last_done.max(self.round.start)
+            } else {
+                self.now
+            };
+            self.close_round(at);
+        }
+        self.judge_idle(Release::Free, self.now);
+        let done = self.flight.outstanding() == 0;
+        let rest = if done || closed { Base::sure(State::LastFlight, 95) } else { Base::Flying };
+        for piece in self.pieces.range_mut(self.wait_from..) {
+            if piece.base == Base::Flying {
+                piece.base = rest;
+            }
+        }
+        if done && self.open {
+            self.relabel(self.last_done, Base::sure(State::Closing, 99));
+        }
+        self.flush(true);
+        let state = self.ledger.intervals.last().map_or(State::Unknown, |i| i.state);
+        let state = if self.ledger.cursor() == 0 {
+            State::Unknown
+        } else if done {
+            State::Closing
+        } else {
+            state
+        };
+        self.ledger.close(end, state);
+    }
+}

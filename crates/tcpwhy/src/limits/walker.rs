@@ -1,0 +1,408 @@
+//! The state of one sender, event by event.
+//!
+//! This file holds what is known and how time is laid down; `sends`, `acks` and `repair` say what
+//! each event does to it, `settle` how pieces are decided.
+
+use std::collections::VecDeque;
+
+use super::evidence::Evidence;
+use super::ledger::Ledger;
+use super::piece::{Base, Piece};
+use super::repair::Repairs;
+use super::replay::{Ack, FrameEnd, Replay};
+use super::rounds::{Round, Rounds};
+use crate::flow::event::{Block, Event, SYN, Side};
+use crate::measure::flight::Flight;
+use crate::measure::idle::IdleWatch;
+use crate::measure::rto::Rto;
+use crate::measure::sketch::Sketch;
+use crate::report::{Retransmission, State, TimeIn};
+
+/// Sends within this of an ACK were released by it (limits-method section 4), at least.
+const RELEASE_MIN_NS: i64 = 50_000;
+/// Most rounds kept for the report.
+const MAX_ROUNDS: usize = 10_000;
+
+/// What does not change along the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    /// The sender.
+    pub(crate) side: Side,
+    /// Effective payload of a full segment.
+    pub(crate) mss: i64,
+    /// Shift of the windows the receiver announces.
+    pub(crate) shift: u8,
+    /// The shift is a guess: windows are lower bounds.
+    pub(crate) shift_guessed: bool,
+    /// Capture noise and jitter of the constant delay: answers within it are immediate.
+    pub(crate) spread: i64,
+    /// Least round trip, from both floors; 0 if unknown.
+    pub(crate) floor: i64,
+    /// The tap stands on the sender's host.
+    pub(crate) tap_at_sender: bool,
+    /// Keep rounds, intervals and retransmissions.
+    pub(crate) detail: bool,
+}
+
+/// What a transfer is known by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    pub(crate) first_round: u64,
+    pub(crate) last_round: u64,
+    /// Time since the peer's last data before it.
+    pub(crate) after_peer: Option<i64>,
+}
+
+/// Counters that go into the report as they are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) bytes_sent: u64,
+    pub(crate) frames: u64,
+    pub(crate) segments: u64,
+    pub(crate) fast: u64,
+    pub(crate) rto: u64,
+    pub(crate) tlp: u64,
+    pub(crate) spurious: u64,
+    pub(crate) unnecessary: u64,
+    pub(crate) lost: u64,
+    pub(crate) out_of_order: u64,
+    pub(crate) partial_acks: u64,
+    pub(crate) not_captured: u64,
+    pub(crate) max_in_flight: i64,
+    pub(crate) syn: u64,
+}
+
+/// A closed round with the state of the wait after its last send, once known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BookedRound {
+    pub(crate) round: Round,
+    pub(crate) limited_by: State,
+    pub(crate) known: bool,
+}
+
+/// One sender's walk.
+#[derive(Debug)]
+pub(crate) struct Walker {
+    pub(crate) terms: Terms,
+    pub(crate) flight: Flight,
+    pub(crate) rto: Rto,
+    pub(crate) rtt: Sketch,
+    pub(crate) rtt_min: i64,
+    /// Highest byte the receiver allows, and its window as last announced and at most.
+    pub(crate) window_end: i64,
+    pub(crate) window: i64,
+    pub(crate) window_max: i64,
+    pub(crate) replay: Replay,
+    pub(crate) acks: Vec<Ack>,
+    pub(crate) sent_frames: Vec<FrameEnd>,
+    pub(crate) sent_since_ack: bool,
+    /// The open round and the sequence number that ends it.
+    pub(crate) round: Round,
+    pub(crate) marker: i64,
+    pub(crate) rounds: Rounds,
+    pub(crate) booked_rounds: Vec<BookedRound>,
+    pub(crate) pieces: VecDeque<Piece>,
+    /// Index of the first piece of the open wait.
+    pub(crate) wait_from: usize,
+    pub(crate) now: i64,
+    pub(crate) open: bool,
+    /// Times of ACKs that advanced in this wait, oldest first.
+    pub(crate) advances: VecDeque<i64>,
+    /// The last event that advanced `una` also carried data of the peer.
+    pub(crate) advanced_by_data: bool,
+    pub(crate) last_window_move: i64,
+    pub(crate) last_send: i64,
+    pub(crate) last_gap_from: i64,
+    pub(crate) burst_start: i64,
+    pub(crate) last_progress: i64,
+    pub(crate) last_peer_data: Option<i64>,
+    pub(crate) peer_data_since_send: bool,
+    pub(crate) probed: bool,
+    pub(crate) last_short: bool,
+    pub(crate) stop: Evidence,
+    /// Round and largest window so far at the last stop.
+    pub(crate) stop_round: u64,
+    pub(crate) stop_window_max: i64,
+    /// Constant part of the way from the tap to this sender: added to every inner border.
+    pub(crate) shift_in: i64,
+    pub(crate) next_unnamed: usize,
+    pub(crate) ripe_round: u64,
+    /// First flight since the last pause, largest flight, and position where the pause ended.
+    pub(crate) flight_of_pause: (u64, i64),
+    pub(crate) largest_flight: u64,
+    pub(crate) pause_start: u64,
+    pub(crate) repairs: Repairs,
+    pub(crate) idle: IdleWatch,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) run_times: Vec<TimeIn>,
+    pub(crate) next_run: usize,
+    pub(crate) finishing: bool,
+    /// Offset of the first data byte the capture meets.
+    pub(crate) first_offset: i64,
+    /// Bytes per second of rounds, and flights of a sample of all sends.
+    pub(crate) rate_sketch: Sketch,
+    pub(crate) flight_samples: Vec<i64>,
+    pub(crate) sample_every: u64,
+    pub(crate) runs_dropped: u64,
+    pub(crate) last_syn: [Option<i64>; 2],
+    /// Last time own data was acknowledged in full, and the peer's data moved.
+    pub(crate) last_done: i64,
+    pub(crate) tally: Tally,
+    pub(crate) retransmissions: Vec<Retransmission>,
+    pub(crate) ledger: Ledger,
+    pub(crate) initial: Option<InitialFlight>,
+    pub(crate) first_data: Option<i64>,
+    pub(crate) flights: Flights,
+}
+
+/// The first flight, once an ACK of data ended it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InitialFlight {
+    pub(crate) segments: u64,
+    pub(crate) bytes: i64,
+    pub(crate) full: Option<bool>,
+}
+
+/// Flights of the cwnd-limited rounds, for the end of slow start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flights {
+    pub(crate) last: u64,
+    pub(crate) slow: u32,
+    pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
+    /// Flight before an idle restart; the window is below it until regained.
+    pub(crate) regain: Option<u64>,
+}
+
+/// Why slow start ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ExitCause {
+    Loss,
+    HystartDelay,
+    Cached,
+    Rwnd,
+    App,
+    Unknown,
+}
+
+impl Walker {
+    /// A walker that has seen nothing; `midway` if the capture lacks the handshake.
+    pub(crate) fn new(terms: Terms, midway: bool) -> Self {
+        Self {
+            terms,
+            flight: Flight::default(),
+            rto: Rto::default(),
+            rtt: Sketch::default(),
+            rtt_min: if terms.floor > 0 { terms.floor } else { i64::MAX },
+            window_end: i64::MIN,
+            window: 0,
+            window_max: 0,
+            replay: Replay::default(),
+            acks: Vec::new(),
+            sent_frames: Vec::new(),
+            sent_since_ack: false,
+            round: Round::default(),
+            marker: i64::MIN,
+            rounds: Rounds::default(),
+            booked_rounds: Vec::new(),
+            pieces: VecDeque::new(),
+            wait_from: 0,
+            now: 0,
+            open: midway,
+            advances: VecDeque::new(),
+            advanced_by_data: false,
+            last_window_move: i64::MIN,
+            last_send: i64::MIN,
+            last_gap_from: i64::MIN,
+            burst_start: i64::MIN,
+            last_progress: 0,
+            last_peer_data: None,
+            peer_data_since_send: false,
+            probed: false,
+            last_short: false,
+            stop: Evidence::default(),
+            stop_round: 0,
+            stop_window_max: 0,
+            shift_in: 0,
+            next_unnamed: 0,
+            ripe_round: 0,
+            flight_of_pause: (0, 0),
+            largest_flight: 0,
+            pause_start: 0,
+            repairs: Repairs::default(),
+            idle: IdleWatch::default(),
+            runs: Vec::new(),
+            run_times: Vec::new(),
+            next_run: 0,
+            finishing: false,
+            first_offset: 0,
+            rate_sketch: Sketch::default(),
+            flight_samples: Vec::new(),
+            sample_every: 1,
+            runs_dropped: 0,
+            last_syn: [None; 2],
+            last_done: 0,
+            tally: Tally::default(),
+            retransmissions: Vec::new(),
+            ledger: Ledger::new(terms.detail),
+            initial: None,
+            first_data: None,
+            flights: Flights::default(),
+        }
+    }
+
+    /// The round trip to judge by: the smoothed one, else the least, else a guess of 1 ms.
+    pub(crate) fn rtt_scale(&self) -> i64 {
+        let least = (self.rtt_min < i64::MAX).then_some(self.rtt_min);
+        least.or(self.rto.srtt()).unwrap_or(1_000_000)
+    }
+
+    /// Least round trip, 0 if unknown.
+    pub(crate) fn least_rtt(&self) -> i64 {
+        if self.rtt_min == i64::MAX { 0 } else { self.rtt_min }
+    }
+
+    /// A send within this of its cause was released by it.
+    pub(crate) fn tolerance(&self) -> i64 {
+        RELEASE_MIN_NS.max(self.rtt_scale() * 3 / 100) + self.terms.spread
+    }
+
+    /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
+    pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
+        self.advance(at);
+        if event.has(SYN) {
+            self.on_syn(event, at);
+            return;
+        }
+        if event.is_data() {
+            self.open = true;
+            self.on_data(event, self.now, lag);
+        } else if event.has(crate::flow::event::PROBE) {
+            self.probed = true;
+        }
+    }
+
+    /// Takes an arrival at this sender.
+    pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        self.advance(at);
+        if event.has(SYN) {
+            self.on_syn(event, at);
+            if event.has(crate::flow::event::ACK) {
+                self.open = true;
+                self.take_window(event);
+            }
+            return;
+        }
+        self.open = true;
+        if event.has(crate::flow::event::ACK) {
+            self.on_ack(event, self.now, blocks);
+        }
+        if event.is_data() {
+            self.on_peer_data(self.now);
+        }
+    }
+
+    /// A SYN or SYN-ACK of either side; a repeat turns the wait since the last into `syn_retry`.
+    fn on_syn(&mut self, event: &Event, at: i64) {
+        let side = event.side();
+        if let Some(before) = self.last_syn[side] {
+            if side == self.terms.side {
+                self.tally.syn += 1;
+            }
+            if !self.open {
+                self.relabel(before, Base::sure(State::SynRetry, 95));
+            }
+        }
+        self.last_syn[side] = Some(at);
+    }
+
+    /// Lays down time up to `at`; the timeline never runs backwards.
+    pub(crate) fn advance(&mut self, at: i64) {
+        if at <= self.now {
+            return;
+        }
+        let base = self.base_now();
+        let episode = self.repairs.current();
+        let (start, end) = (self.now, at);
+        self.now = at;
+        if self.pieces.len() > self.wait_from
+            && let Some(last) = self.pieces.back_mut()
+            && last.base == base
+            && last.episode == episode
+            && self.advances.is_empty()
+        {
+            last.end = end;
+            return;
+        }
+        self.pieces.push_back(Piece { start, end, base, episode, evidence: self.stop });
+    }
+
+    fn base_now(&self) -> Base {
+        if !self.open {
+            return Base::sure(State::Handshake, 99);
+        }
+        let shut = self.window_end > i64::MIN
+            && self.window_end - self.flight.nxt < self.terms.mss
+            && self.window < self.terms.mss.min(self.window_max / 2)
+            && self.flight.outstanding() <= self.terms.mss.min(self.window_max / 2);
+        if shut {
+            Base::Shut
+        } else if self.flight.outstanding() > 0 {
+            Base::Flying
+        } else {
+            Base::Quiet
+        }
+    }
+
+    /// Gives all open time since `from` a decided base; a piece that straddles it is split.
+    pub(crate) fn relabel(&mut self, from: i64, base: Base) {
+        let mut at = self.pieces.len();
+        while at > 0 && self.pieces[at - 1].end > from {
+            at -= 1;
+        }
+        let Some(first) = self.pieces.get_mut(at) else { return };
+        if first.start < from {
+            let mut tail = *first;
+            first.end = from;
+            tail.start = from;
+            at += 1;
+            self.pieces.insert(at, tail);
+            if at <= self.wait_from {
+                self.wait_from += 1;
+            }
+        }
+        for piece in self.pieces.range_mut(at..) {
+            piece.base = base;
+            piece.episode = 0;
+        }
+    }
+
+    /// Closes the open round at `at`, where `una` passed its marker.
+    pub(crate) fn close_round(&mut self, at: i64) {
+        let mut round = self.round;
+        if round.sends > 0 {
+            round.end = at;
+            self.rounds.push(round);
+            if let Some(rate) = round.rate() {
+                self.rate_sketch.push(i64::try_from(rate).unwrap_or(i64::MAX));
+            }
+            if self.terms.detail && self.booked_rounds.len() < MAX_ROUNDS {
+                self.booked_rounds.push(BookedRound {
+                    round,
+                    limited_by: State::Unknown,
+                    known: false,
+                });
+            }
+            self.note_growth(&round);
+        }
+        self.round = Round {
+            number: round.number + u64::from(round.sends > 0),
+            start: at,
+            ..Round::default()
+        };
+        self.marker = self.flight.nxt;
+    }
+}

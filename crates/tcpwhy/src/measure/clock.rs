@@ -1,0 +1,228 @@
+//! One side's clocks: how far behind its stack the tap stands, and what its timestamps tell.
+//!
+//! Question: when did a packet leave the sender's *stack*, given when it passed the tap? The tap
+//! may stand behind a queueing discipline, a delay of the sender's own, or half the path; only
+//! what is constant about that distance is harmless (limits-method section 1).
+//!
+//! Method. Each packet has a **cause**: the newest packet of the peer that it acknowledges or
+//! echoes. It cannot have left before its cause arrived. Two things follow:
+//!
+//! * The least `tap - cause` over packets that answer at once is the round trip between the tap
+//!   and this side's stack (the **floor**): 20 us on the host itself, 3.4 ms behind a 3 ms netem,
+//!   half the path's round trip in the middle.
+//! * The timestamp clock reads `tsval` from `base + tick * tsval` until one tick later, and the
+//!   packet left its stack within that tick (Linux stamps when it queues: `tcp_transmit_skb`).
+//!   `base > cause - tick * (tsval + 1)` for every packet and `base <= tap - floor - tick * tsval`
+//!   for every packet; where both bounds meet, the map from timestamp to time is known, and with
+//!   it each packet's own **lag** above the floor: a queue between stack and tap.
+//!
+//! Bounds are kept in buckets of capture time, so a skew between the two clocks cannot
+//! accumulate. Where the bounds do not meet, the map is not used and the lag is unknown.
+
+use std::collections::VecDeque;
+
+use super::sketch::Sketch;
+use crate::flow::event::{ACK, Event, FIN, RST, SYN, TS};
+
+/// Length of a bucket. Ours: quartz clocks differ by up to 100 ppm, 0.4 ms in 4 s, less than a
+/// tick of 1 ms.
+const BUCKET_NS: i64 = 4_000_000_000;
+/// Ticks that stacks use: 1 us (Linux >= 6.7 by route option), 1 ms (Linux, Windows, Apple),
+/// 4 and 10 ms (older Linux with HZ 250 and 100, BSD), 100 and 500 ms (old BSD).
+const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000];
+/// Peer's packets whose arrival is remembered per side: more than a second of distinct ticks.
+const ARRIVALS: usize = 2048;
+
+/// What is known of one side's clocks.
+#[derive(Debug, Default)]
+pub(crate) struct SideClock {
+    /// Arrival of the peer's timestamps at the tap, oldest first: `(tsval, tap)`.
+    echoes: VecDeque<(u32, i64)>,
+    /// Arrival of the peer's bytes at the tap: `(end offset, tap)`.
+    bytes: VecDeque<(i64, i64)>,
+    last_echoed: Option<u32>,
+    last_acked: i64,
+    first_stamp: Option<(u32, i64)>,
+    last_stamp: Option<(u32, i64)>,
+    tick: Option<i64>,
+    reflexes: Sketch,
+    buckets: VecDeque<Bucket>,
+}
+
+/// Bounds of the map's base within one bucket of capture time.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    number: i64,
+    low: i64,
+    high: i64,
+}
+
+/// What a packet answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cause {
+    /// Arrival at the tap of the newest packet of the peer that this one acknowledges or echoes;
+    /// `i64::MIN` when unknown.
+    pub(crate) at: i64,
+    /// It is the first to answer it.
+    pub(crate) fresh: bool,
+}
+
+impl SideClock {
+    /// A packet of the peer passed the tap.
+    pub(crate) fn peer_passed(&mut self, event: &Event) {
+        if event.has(TS) && self.echoes.back().is_none_or(|(v, _)| newer(event.tsval, *v)) {
+            if self.echoes.len() == ARRIVALS {
+                self.echoes.pop_front();
+            }
+            self.echoes.push_back((event.tsval, event.tap));
+        }
+        let end = event.end() + i64::from(event.has(FIN));
+        let takes_room = event.len > 0 || event.bits & (FIN | SYN) != 0;
+        if takes_room && self.bytes.back().is_none_or(|(e, _)| *e < end) {
+            if self.bytes.len() == ARRIVALS {
+                self.bytes.pop_front();
+            }
+            self.bytes.push_back((end, event.tap));
+        }
+    }
+
+    /// A packet of this side passed the tap: what is it an answer to?
+    pub(crate) fn cause_of(&mut self, event: &Event) -> Cause {
+        let mut cause = Cause { at: i64::MIN, fresh: false };
+        if event.has(RST) {
+            return cause;
+        }
+        if event.has(TS) && event.has(ACK) {
+            while self.echoes.len() > 1 && !newer(self.echoes[1].0, event.tsecr) {
+                self.echoes.pop_front();
+            }
+            if let Some((value, at)) = self.echoes.front()
+                && *value == event.tsecr
+            {
+                cause.at = *at;
+                cause.fresh = self.last_echoed.is_none_or(|e| newer(event.tsecr, e));
+                self.last_echoed = Some(event.tsecr);
+            }
+        }
+        if event.has(ACK) {
+            let mut newest = None;
+            while self.bytes.front().is_some_and(|(end, _)| *end <= event.ack) {
+                newest = self.bytes.pop_front();
+            }
+            if let Some((_, at)) = newest {
+                cause.fresh |= event.ack > self.last_acked || event.has(SYN);
+                cause.at = cause.at.max(at);
+            }
+            self.last_acked = self.last_acked.max(event.ack);
+        }
+        cause
+    }
+
+    /// Learns the distance to the stack from a packet of this side and its cause.
+    pub(crate) fn learn(&mut self, event: &Event, cause: Cause) {
+        if event.has(TS) {
+            if self.first_stamp.is_none() {
+                self.first_stamp = Some((event.tsval, event.tap));
+            }
+            self.last_stamp = Some((event.tsval, event.tap));
+        }
+        if cause.fresh && cause.at > i64::MIN {
+            self.reflexes.push(event.tap - cause.at);
+        }
+    }
+
+    /// Fits the tick, once enough time has passed to tell.
+    pub(crate) fn fit_tick(&mut self) {
+        if self.tick.is_some() {
+            return;
+        }
+        let (Some((v0, t0)), Some((v1, t1))) = (self.first_stamp, self.last_stamp) else { return };
+        let ticks = i64::from(v1.wrapping_sub(v0).cast_signed());
+        let span = t1 - t0;
+        // One tick of error at either end, and up to a fifth for the path's delay changing.
+        if ticks < 8 || span <= 0 {
+            return;
+        }
+        self.tick = TICKS_NS.into_iter().find(|tick| {
+            let expected = tick * ticks;
+            (expected - span).abs() <= span / 5 + 2 * tick
+        });
+    }
+
+    /// Narrows the map's base by a packet of this side.
+    pub(crate) fn bound(&mut self, event: &Event, cause: Cause) {
+        let (Some(tick), Some(floor)) = (self.tick, self.floor()) else { return };
+        if !event.has(TS) || event.has(RST) {
+            return;
+        }
+        let stamp = self.stamp_time(event.tsval, tick);
+        let number = event.tap.div_euclid(BUCKET_NS);
+        if self.buckets.back().is_none_or(|b| b.number < number) {
+            if self.buckets.len() == 64 {
+                self.buckets.pop_front();
+            }
+            self.buckets.push_back(Bucket { number, low: i64::MIN, high: i64::MAX });
+        }
+        if let Some(bucket) = self.buckets.iter_mut().rev().find(|b| b.number == number) {
+            bucket.high = bucket.high.min(event.tap - floor - stamp);
+            if cause.at > i64::MIN {
+                bucket.low = bucket.low.max(cause.at - stamp - tick);
+            }
+        }
+    }
+
+    /// When the tick `tsval` began and ended at the stack, in time of the tap less its distance;
+    /// `None` where the map is not known.
+    pub(crate) fn tick_of(&self, event: &Event) -> Option<(i64, i64)> {
+        let tick = self.tick?;
+        if !event.has(TS) {
+            return None;
+        }
+        let number = event.tap.div_euclid(BUCKET_NS);
+        let near = self.buckets.iter().rev().skip_while(|b| b.number > number + 1);
+        let (mut low, mut high) = (i64::MIN, i64::MAX);
+        for bucket in near.take(3).filter(|b| b.number >= number - 1) {
+            low = low.max(bucket.low);
+            high = high.min(bucket.high);
+        }
+        // The bounds must meet within two ticks, or 4 ms for the finest clock, to be a map.
+        let known = low > i64::MIN
+            && high < i64::MAX
+            && high - low <= (2 * tick).max(4_000_000)
+            && high >= low - tick;
+        known.then(|| {
+            let start = self.stamp_time(event.tsval, tick) + high.max(low);
+            (start, start + tick)
+        })
+    }
+
+    fn stamp_time(&self, tsval: u32, tick: i64) -> i64 {
+        let first = self.first_stamp.map_or(tsval, |(v, _)| v);
+        i64::from(tsval.wrapping_sub(first).cast_signed()) * tick
+    }
+
+    /// The constant part of the distance from stack to tap and back; `None` without an answer.
+    pub(crate) fn floor(&self) -> Option<i64> {
+        self.reflexes.min()
+    }
+
+    /// How far answers that leave at once spread above the floor, by the capture's noise and the
+    /// jitter of a constant delay: the median answer, but at most a quarter of the floor and
+    /// 100 us, because late answers are no reflexes (a delayed ACK, an application's pause).
+    pub(crate) fn spread(&self) -> i64 {
+        let (Some(floor), Some(middle)) = (self.reflexes.min(), self.reflexes.quantile(750)) else {
+            return 0;
+        };
+        (middle - floor).min(floor / 4 + 100_000)
+    }
+
+    /// Length of one tick of its timestamps.
+    pub(crate) fn tick(&self) -> Option<i64> {
+        self.tick
+    }
+}
+
+/// Whether timestamp `a` is later than `b` (RFC 7323 §5.2, modulo 2^32).
+fn newer(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() > 0
+}

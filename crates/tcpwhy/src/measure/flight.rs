@@ -1,0 +1,251 @@
+//! What one sender has in flight, on its own timeline.
+//!
+//! The flight is a contiguous run of entries from `una` to `nxt`, one a captured frame, so any
+//! sequence number is found by bisection. Bytes the tap never saw get an entry of their own
+//! (`UNSEEN`): they were lost before the tap, are still to come out of order, or were missed by
+//! the capture; which of these shows later. Segments are counted as the wire counts them: a
+//! captured super-segment is as many as fit its length.
+
+use std::collections::VecDeque;
+
+use crate::flow::event::Block;
+
+/// Entry flags.
+pub(crate) const RETRANSMITTED: u8 = 1;
+/// The tap did not see these bytes first sent.
+pub(crate) const UNSEEN: u8 = 2;
+/// Shorter than a full segment, with PSH.
+pub(crate) const SHORT: u8 = 4;
+
+/// One captured frame's payload in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// When it left the stack; of the latest transmission.
+    pub(crate) at: i64,
+    /// Bytes in flight after it was first sent.
+    pub(crate) flight_then: i64,
+    pub(crate) frame: u64,
+    /// Segments sent up to its end since the connection began.
+    pub(crate) segments_to: u64,
+    pub(crate) segments: u32,
+    pub(crate) flags: u8,
+}
+
+/// What an ACK took out of the flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acked {
+    pub(crate) bytes: i64,
+    /// When the newest entry fully acknowledged was sent; `None` if none, or it was retransmitted.
+    pub(crate) newest_at: Option<i64>,
+    /// When the oldest was sent; `None` if any was retransmitted (Karn).
+    pub(crate) oldest_at: Option<i64>,
+    /// Segments acknowledged that the tap never saw.
+    pub(crate) unseen_segments: u64,
+    /// Bytes of them.
+    pub(crate) unseen_bytes: i64,
+}
+
+/// One direction's flight.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    entries: VecDeque<Sent>,
+    pub(crate) una: i64,
+    pub(crate) nxt: i64,
+    /// Segments sent up to `nxt`.
+    pub(crate) segments_to_nxt: u64,
+    /// Ranges above `una` the receiver reported (RFC 2018), sorted and disjoint.
+    sacked: Vec<Block>,
+    /// Retransmitted since the last time nothing was missing, and not yet acknowledged.
+    pub(crate) retransmitted_out: i64,
+}
+
+/// Most SACK ranges kept: a hostile peer cannot make us remember more.
+const MAX_SACKED: usize = 1024;
+
+impl Flight {
+    /// Bytes sent and not cumulatively acknowledged.
+    pub(crate) fn outstanding(&self) -> i64 {
+        self.nxt - self.una
+    }
+
+    /// Bytes in flight in the kernel's sense (`tcp_packets_in_flight`): outstanding, less what
+    /// SACK says has arrived, less the holes below that, plus what was sent again.
+    pub(crate) fn in_flight(&self) -> i64 {
+        let Some(&(_, highest)) = self.sacked.last() else { return self.outstanding() };
+        // With three segments reported above a hole RFC 6675 calls it lost; RACK does so within a
+        // quarter of a round trip. Holes are small against the flight, so all count as lost.
+        (self.nxt - highest + self.retransmitted_out).clamp(0, self.outstanding())
+    }
+
+    /// Bytes reported by SACK.
+    pub(crate) fn sacked_bytes(&self) -> i64 {
+        self.sacked.iter().map(|b| b.1 - b.0).sum()
+    }
+
+    /// Whether SACK reported anything above `una`.
+    pub(crate) fn has_sacked(&self) -> bool {
+        !self.sacked.is_empty()
+    }
+
+    /// Segments in flight.
+    pub(crate) fn outstanding_segments(&self) -> u64 {
+        self.segments_to_nxt - self.segments_to(self.una)
+    }
+
+    /// Segments sent up to offset `at`.
+    pub(crate) fn segments_to(&self, at: i64) -> u64 {
+        let index = self.entries.partition_point(|e| e.end <= at);
+        match self.entries.get(index) {
+            Some(e) if at > e.start => {
+                let share = i64::from(e.segments) * (at - e.start) / (e.end - e.start).max(1);
+                e.segments_to - u64::from(e.segments) + share as u64
+            }
+            Some(e) => e.segments_to - u64::from(e.segments),
+            None => self.segments_to_nxt,
+        }
+    }
+
+    /// Adds data beyond `nxt`; a jump over bytes never seen gets its own entry.
+    pub(crate) fn send_new(&mut self, mut sent: Sent, mss: i64) {
+        if sent.start > self.nxt {
+            let missing = (sent.start - self.nxt + mss - 1) / mss.max(1);
+            self.segments_to_nxt += missing as u64;
+            self.entries.push_back(Sent {
+                start: self.nxt,
+                end: sent.start,
+                at: sent.at,
+                flight_then: sent.start - self.una,
+                frame: 0,
+                segments_to: self.segments_to_nxt,
+                segments: missing as u32,
+                flags: UNSEEN,
+            });
+        }
+        sent.start = sent.start.max(self.nxt);
+        self.segments_to_nxt += u64::from(sent.segments);
+        sent.segments_to = self.segments_to_nxt;
+        sent.flight_then = sent.end - self.una;
+        self.nxt = sent.end;
+        self.entries.push_back(sent);
+    }
+
+    /// The entries that overlap `[start, end)`.
+    pub(crate) fn overlapping(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Sent> {
+        let first = self.entries.partition_point(|e| e.end <= start);
+        self.entries.range_mut(first..).take_while(move |e| e.start < end)
+    }
+
+    /// Whether `[start, end)` lies in one entry the tap has not seen.
+    pub(crate) fn is_unseen(&self, start: i64, end: i64) -> bool {
+        let first = self.entries.partition_point(|e| e.end <= start);
+        self.entries.range(first..).take_while(|e| e.start < end).all(|e| e.flags & UNSEEN != 0)
+            && start >= self.una
+            && end <= self.nxt
+    }
+
+    /// Marks `[start, end)` of an unseen entry as seen in `frame`; splits the entry.
+    pub(crate) fn fill(&mut self, start: i64, end: i64, at: i64, frame: u64, flags: u8) {
+        let index = self.entries.partition_point(|e| e.end <= start);
+        let Some(&old) = self.entries.get(index) else { return };
+        let (start, end) = (start.max(old.start), end.min(old.end));
+        let piece = |from: i64, to: i64, flags: u8, before: u32| {
+            let span = (old.end - old.start).max(1);
+            let upto = (i64::from(old.segments) * (to - old.start) / span) as u32;
+            let base = old.segments_to - u64::from(old.segments);
+            Sent {
+                start: from,
+                end: to,
+                segments: upto.saturating_sub(before),
+                segments_to: base + u64::from(upto),
+                flags,
+                ..old
+            }
+        };
+        let mut pieces = Vec::with_capacity(3);
+        let mut before = 0;
+        for (from, to, seen) in
+            [(old.start, start, false), (start, end, true), (end, old.end, false)]
+        {
+            if to > from {
+                let mut p = piece(from, to, if seen { flags } else { UNSEEN }, before);
+                before += p.segments;
+                if seen {
+                    (p.at, p.frame) = (at, frame);
+                }
+                pieces.push(p);
+            }
+        }
+        self.entries.remove(index);
+        for (offset, p) in pieces.into_iter().enumerate() {
+            self.entries.insert(index + offset, p);
+        }
+    }
+
+    /// Moves `una` forward.
+    pub(crate) fn ack(&mut self, ack: i64) -> Acked {
+        let ack = ack.min(self.nxt);
+        let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
+        let mut clean = true;
+        while let Some(entry) = self.entries.front().copied() {
+            if entry.end > ack {
+                break;
+            }
+            self.entries.pop_front();
+            if entry.flags & UNSEEN != 0 {
+                acked.unseen_segments += u64::from(entry.segments);
+                acked.unseen_bytes += entry.end - entry.start;
+                continue;
+            }
+            if entry.flags & RETRANSMITTED != 0 {
+                clean = false;
+                self.retransmitted_out -= entry.end - entry.start;
+                acked.newest_at = None;
+            } else {
+                acked.newest_at = Some(entry.at);
+                acked.oldest_at = acked.oldest_at.or(Some(entry.at));
+            }
+        }
+        if !clean {
+            acked.oldest_at = None;
+        }
+        self.una = ack;
+        self.sacked.retain(|b| b.1 > ack);
+        if let Some(first) = self.sacked.first_mut() {
+            first.0 = first.0.max(ack);
+        }
+        if self.outstanding() == 0 || self.sacked.is_empty() {
+            self.retransmitted_out = self.retransmitted_out.max(0).min(self.outstanding());
+        }
+        acked
+    }
+
+    /// Takes SACK blocks above `una`; returns how many bytes are newly reported.
+    pub(crate) fn sack(&mut self, blocks: &[Block]) -> i64 {
+        let before = self.sacked_bytes();
+        for &(left, right) in blocks {
+            let (left, right) = (left.max(self.una), right.min(self.nxt));
+            if left >= right {
+                continue;
+            }
+            let first = self.sacked.partition_point(|b| b.1 < left);
+            let last = self.sacked.partition_point(|b| b.0 <= right);
+            let merged = self.sacked[first..last]
+                .iter()
+                .fold((left, right), |m, b| (m.0.min(b.0), m.1.max(b.1)));
+            if first == last && self.sacked.len() == MAX_SACKED {
+                continue;
+            }
+            self.sacked.splice(first..last, [merged]);
+        }
+        self.sacked_bytes() - before
+    }
+
+    /// Starts at `at` without anything in flight (a capture that begins midway).
+    pub(crate) fn restart(&mut self, at: i64) {
+        self.entries.clear();
+        self.sacked.clear();
+        (self.una, self.nxt) = (at, at);
+    }
+}

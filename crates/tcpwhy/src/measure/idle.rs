@@ -1,0 +1,118 @@
+//! Did the sender restart from a small window after idling?
+//!
+//! Linux cuts `cwnd` to the initial window, halving once per RTO of idle time
+//! (`tcp_cwnd_restart`, when `tcp_slow_start_after_idle` is 1; RFC 5681 §4.1). The verdict
+//! compares the first flight after the pause with the one before it (limits-method section 5).
+
+use crate::report::IdleRestart;
+
+/// Most pauses reported of one direction.
+const MAX_REPORTED: usize = 256;
+
+/// A pause that is being judged.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    at: i64,
+    idle: i64,
+    halvings: u32,
+    cwnd_before: u64,
+}
+
+/// Watches one direction's pauses.
+#[derive(Debug, Default)]
+pub(crate) struct IdleWatch {
+    quiet_since: Option<(i64, i64)>,
+    pause: Option<Pause>,
+    pub(crate) reported: Vec<IdleRestart>,
+}
+
+/// What a pause's verdict means for the congestion window.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Restarted {
+    /// The window the sender had before.
+    pub(crate) before: u64,
+}
+
+impl IdleWatch {
+    /// Everything was acknowledged at `at`.
+    pub(crate) fn on_quiet(&mut self, at: i64, rto: i64, _round: u64) {
+        self.quiet_since = Some((at, rto));
+    }
+
+    /// New data after nothing was in flight; `cwnd_before` the largest flight so far. Whether this
+    /// pause is long enough to matter.
+    pub(crate) fn on_send(&mut self, at: i64, cwnd_before: u64) -> bool {
+        let Some((since, rto)) = self.quiet_since.take() else { return false };
+        let idle = at - since;
+        if idle <= rto {
+            return false;
+        }
+        let halvings = (idle / rto.max(1)).min(63) as u32;
+        self.pause = Some(Pause { at, idle, halvings, cwnd_before });
+        true
+    }
+
+    /// The first flight after the pause: `segments` and `bytes` sent before any ACK of them, with
+    /// more waiting if `full`. `initial` is the initial window as seen at the connection's start.
+    pub(crate) fn judge(
+        &mut self,
+        segments: u64,
+        bytes: i64,
+        full: bool,
+        initial: Option<u64>,
+    ) -> Option<Restarted> {
+        let pause = self.pause.take()?;
+        // Linux and RFC 6928: 10 segments, where the connection's own start did not show it.
+        let initial_window = initial.unwrap_or(10);
+        let allowed = initial_window.max(pause.cwnd_before >> pause.halvings) + 1;
+        let (verdict, reason) = if pause.cwnd_before < 2 * initial_window {
+            let before = pause.cwnd_before;
+            (
+                "not_applicable",
+                format!(
+                    "the flight before was {before} segments, less than two initial windows of {initial_window}"
+                ),
+            )
+        } else if segments <= allowed && full {
+            (
+                "on",
+                format!(
+                    "the first flight stopped at {segments} segments; after {} halvings of at least {} Linux allows {allowed}",
+                    pause.halvings, pause.cwnd_before
+                ),
+            )
+        } else if segments > 2 * initial_window && pause.halvings >= 3 && segments > allowed {
+            (
+                "off",
+                format!("{segments} segments at once, more than the {allowed} a restart allows"),
+            )
+        } else if !full {
+            ("unknown", format!("the application sent only {segments} segments"))
+        } else {
+            (
+                "unknown",
+                format!(
+                    "{segments} segments fit both, after an idle time of {} RTO",
+                    pause.halvings
+                ),
+            )
+        };
+        if self.reported.len() < MAX_REPORTED {
+            self.reported.push(IdleRestart {
+                at_ns: pause.at,
+                idle_ns: pause.idle,
+                verdict: verdict.to_owned(),
+                reason,
+                segments,
+                bytes: bytes.max(0) as u64,
+                cwnd_before: Some(pause.cwnd_before),
+            });
+        }
+        (verdict == "on").then_some(Restarted { before: pause.cwnd_before })
+    }
+
+    /// Whether a pause waits for its first flight to end.
+    pub(crate) fn is_judging(&self) -> bool {
+        self.pause.is_some()
+    }
+}

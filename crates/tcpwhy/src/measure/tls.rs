@@ -1,0 +1,178 @@
+//! TLS handshake flights, told from the clear headers of records (RFC 8446 §5.1, RFC 5246 §6.2.1).
+//!
+//! Question: how many changes of direction did the TLS handshake take, and when did it end?
+//! Each record starts with type, version and length; we hop from header to header. Nothing is
+//! decrypted and no key is wanted. The watch gives up at the first gap, at a header that the
+//! snap length cut, or after the handshake: it costs nothing on what is not TLS.
+//! TLS 1.3 hides its later handshake records as application data; the first flight of the client
+//! after the server's hello is therefore reported as the end of the handshake.
+
+use crate::flow::event::{Event, Side};
+use crate::report::{Tls, TlsFlight};
+
+const HEADER: usize = 5;
+/// RFC 8446 §5.2: a protected record is at most 2^14 + 256 bytes (RFC 5246: + 2048).
+const MAX_RECORD: usize = (1 << 14) + 2048;
+/// A handshake takes four or five flights; more is renegotiation and not our question.
+const MAX_FLIGHTS: usize = 8;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// No payload seen yet.
+    Fresh,
+    /// Hopping from record to record.
+    Watching,
+    /// Not TLS, or the handshake is over, or the trail was lost.
+    Done,
+}
+
+/// Watches both directions of one connection.
+#[derive(Debug)]
+pub(crate) struct TlsWatch {
+    phase: Phase,
+    /// Offset of the next record header, by side.
+    next: [i64; 2],
+    flights: Vec<Flight>,
+    end: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    side: Side,
+    start: i64,
+    bytes: u64,
+    records: Vec<u8>,
+}
+
+impl Default for TlsWatch {
+    fn default() -> Self {
+        Self { phase: Phase::Fresh, next: [0; 2], flights: Vec::new(), end: None }
+    }
+}
+
+impl TlsWatch {
+    /// Takes the captured part of the payload of `event`.
+    pub(crate) fn push(&mut self, side: Side, event: &Event, payload: &[u8]) {
+        if self.phase == Phase::Fresh {
+            let hello = side == 0 && event.seq == 0 && payload.len() > HEADER && payload[0] == 22;
+            self.phase = if hello { Phase::Watching } else { Phase::Done };
+        }
+        if self.phase != Phase::Watching || event.end() <= self.next[side] {
+            return;
+        }
+        if self.flights.last().is_none_or(|f| f.side != side) {
+            if self.flights.len() == MAX_FLIGHTS {
+                self.phase = Phase::Done;
+                return;
+            }
+            self.flights.push(Flight { side, start: event.tap, bytes: 0, records: Vec::new() });
+        }
+        if let Some(flight) = self.flights.last_mut() {
+            flight.bytes += u64::from(event.len);
+        }
+        while self.phase == Phase::Watching && self.next[side] < event.end() {
+            self.hop(side, event, payload);
+        }
+    }
+
+    /// Reads the record header at `next`, if this payload holds it.
+    fn hop(&mut self, side: Side, event: &Event, payload: &[u8]) {
+        let at = usize::try_from(self.next[side] - event.seq).ok();
+        let header = at.and_then(|at| payload.get(at..at + HEADER));
+        let Some(&[kind @ 20..=23, 3, 0..=4, high, low]) = header else {
+            self.phase = Phase::Done;
+            return;
+        };
+        let len = usize::from(high) << 8 | usize::from(low);
+        if len > MAX_RECORD {
+            self.phase = Phase::Done;
+            return;
+        }
+        self.next[side] += (HEADER + len) as i64;
+        let server_spoke = self.flights.iter().any(|f| f.side == 1 && f.records.contains(&22));
+        if let Some(flight) = self.flights.last_mut()
+            && flight.records.last() != Some(&kind)
+        {
+            flight.records.push(kind);
+        }
+        if kind == 23 && side == 0 && server_spoke {
+            self.end = Some(event.tap);
+            self.phase = Phase::Done;
+        }
+    }
+
+    /// What was seen; `None` if this was no TLS.
+    pub(crate) fn report(&self) -> Option<Tls> {
+        let first = self.flights.first()?;
+        let flights = self.flights.iter().map(|f| TlsFlight {
+            from: if f.side == 0 { "client" } else { "server" }.to_owned(),
+            start_ns: f.start,
+            bytes: f.bytes,
+            records: f.records.iter().map(|kind| record_name(*kind).to_owned()).collect(),
+        });
+        self.flights.iter().any(|f| f.side == 1).then(|| Tls {
+            start_ns: first.start,
+            end_ns: self.end,
+            flights: flights.collect(),
+        })
+    }
+}
+
+fn record_name(kind: u8) -> &'static str {
+    match kind {
+        20 => "change_cipher_spec",
+        21 => "alert",
+        22 => "handshake",
+        _ => "application_data",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u8, len: u16) -> Vec<u8> {
+        let [high, low] = len.to_be_bytes();
+        let mut bytes = vec![kind, 3, 3, high, low];
+        bytes.resize(HEADER + usize::from(len), 0);
+        bytes
+    }
+
+    fn event(tap: i64, seq: i64, payload: &[u8]) -> Event {
+        Event { tap, seq, len: payload.len() as u32, ..Event::default() }
+    }
+
+    #[test]
+    fn a_tls_13_handshake_takes_three_flights() {
+        let mut watch = TlsWatch::default();
+        let hello = record(22, 200);
+        watch.push(0, &event(10, 0, &hello), &hello);
+        let answer = [record(22, 90), record(20, 1), record(23, 700)].concat();
+        watch.push(1, &event(20, 0, &answer), &answer);
+        let finish = [record(20, 1), record(23, 50), record(23, 300)].concat();
+        watch.push(0, &event(30, hello.len() as i64, &finish), &finish);
+        let tls = watch.report().expect("this is TLS");
+        assert_eq!((tls.start_ns, tls.end_ns), (10, Some(30)));
+        assert_eq!(tls.flights.len(), 3);
+        assert_eq!(tls.flights[1].records, ["handshake", "change_cipher_spec", "application_data"]);
+    }
+
+    #[test]
+    fn a_record_split_over_segments_is_followed() {
+        let mut watch = TlsWatch::default();
+        let hello = record(22, 200);
+        watch.push(0, &event(1, 0, &hello[..100]), &hello[..100]);
+        watch.push(0, &event(2, 100, &hello[100..]), &hello[100..]);
+        let answer = record(22, 90);
+        watch.push(1, &event(3, 0, &answer), &answer);
+        assert_eq!(watch.report().expect("this is TLS").flights[0].bytes, 205);
+    }
+
+    #[test]
+    fn plain_http_is_no_tls() {
+        let mut watch = TlsWatch::default();
+        let get = b"GET / HTTP/1.1\r\n";
+        watch.push(0, &event(1, 0, get), get);
+        assert_eq!(watch.report(), None);
+    }
+}

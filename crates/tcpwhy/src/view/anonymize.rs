@@ -1,0 +1,209 @@
+//! A report without its addresses, to be shown to others.
+//!
+//! Every IP address is replaced by one from a range kept for private networks or documentation:
+//! IPv4 by `10.0.0.1`, `10.0.0.2`, ... (RFC 1918), IPv6 by `2001:db8::1`, ... (RFC 3849), numbered in
+//! the order in which they appear, so that the same address keeps the same stand-in everywhere:
+//! in the connections and in every sentence, filter and command. Ports stay, since they tell the
+//! protocol. Capture names lose their directory. Loopback and unspecified addresses name no one
+//! and stay.
+//!
+//! Not hidden, since the account needs them: times, sizes, file names.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::BTreeMap;
+
+use crate::report::{Connection, Direction, Finding, Report};
+
+/// Replaces all addresses in `report`.
+pub fn anonymize(report: &mut Report) {
+    let mut names = Names::default();
+    for connection in &report.connections {
+        names.of(connection.client.ip());
+        names.of(connection.server.ip());
+    }
+    for capture in &mut report.captures {
+        let path = core::mem::take(&mut capture.source);
+        file_name(&path).clone_into(&mut capture.source);
+        let texts = capture
+            .error
+            .iter_mut()
+            .chain(capture.skipped.iter_mut().map(|each| &mut each.reason))
+            .chain(capture.quality.iter_mut().map(|each| &mut each.note));
+        for text in texts {
+            if !path.is_empty() {
+                *text = text.replace(&path, &capture.source);
+            }
+            *text = names.hide(text);
+        }
+    }
+    let mut hide = |text: &mut String| *text = names.hide(text);
+    for connection in &mut report.connections {
+        in_connection(connection, &mut hide);
+    }
+    for connection in &mut report.connections {
+        for end in [&mut connection.client, &mut connection.server] {
+            *end = SocketAddr::new(names.of(end.ip()), end.port());
+        }
+    }
+}
+
+/// The part of a path after its last separator, of either kind.
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)) {
+    hide(&mut connection.vantage_evidence);
+    connection.window_scaling_note.iter_mut().for_each(&mut *hide);
+    for stack in &mut connection.sender_stack {
+        hide(&mut stack.name);
+        hide(&mut stack.evidence);
+    }
+    for direction in connection.directions.iter_mut().flatten() {
+        in_direction(direction, hide);
+    }
+    for flight in connection.tls.iter_mut().flat_map(|tls| &mut tls.flights) {
+        flight.records.iter_mut().for_each(&mut *hide);
+    }
+    for finding in &mut connection.findings {
+        in_finding(finding, hide);
+    }
+}
+
+fn in_direction(direction: &mut Direction, hide: &mut impl FnMut(&mut String)) {
+    hide(&mut direction.rtt.method);
+    for limit in &mut direction.limits {
+        hide(&mut limit.evidence.text);
+        hide(&mut limit.evidence.filter);
+    }
+    direction.idle_restarts.iter_mut().for_each(|each| hide(&mut each.reason));
+}
+
+fn in_finding(finding: &mut Finding, hide: &mut impl FnMut(&mut String)) {
+    for text in [&mut finding.title, &mut finding.why, &mut finding.not] {
+        hide(text);
+    }
+    for evidence in &mut finding.evidence {
+        hide(&mut evidence.text);
+        hide(&mut evidence.filter);
+    }
+    for remedy in &mut finding.remedies {
+        hide(&mut remedy.what);
+        for text in [&mut remedy.command, &mut remedy.rollback, &mut remedy.knob] {
+            text.iter_mut().for_each(&mut *hide);
+        }
+    }
+}
+
+/// The stand-ins given out so far.
+#[derive(Default)]
+struct Names {
+    given: BTreeMap<IpAddr, IpAddr>,
+    v4: u32,
+    v6: u128,
+}
+
+impl Names {
+    fn of(&mut self, address: IpAddr) -> IpAddr {
+        if address.is_unspecified() || address.is_loopback() {
+            return address;
+        }
+        let Self { given, v4, v6 } = self;
+        *given.entry(address).or_insert_with(|| match address {
+            IpAddr::V4(_) => {
+                // 10.0.0.0/8 holds 2^24; beyond that stand-ins repeat rather than leave it.
+                *v4 = v4.wrapping_add(1);
+                Ipv4Addr::from(0x0a00_0000 | (*v4 & 0x00ff_ffff)).into()
+            }
+            IpAddr::V6(_) => {
+                *v6 += 1;
+                Ipv6Addr::from((0x2001_0db8_u128 << 96) | *v6).into()
+            }
+        })
+    }
+
+    /// `text` with every address in it replaced.
+    fn hide(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(start) = rest.find(is_address_char) {
+            let end = rest[start..].find(|c| !is_address_char(c)).map_or(rest.len(), |n| start + n);
+            out.push_str(&rest[..start]);
+            self.hide_token(&rest[start..end], &mut out);
+            rest = &rest[end..];
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// A run of characters that addresses are made of: `1.2.3.4`, `1.2.3.4:80`, `1.2.3.4.80` (as
+    /// tcpdump writes ports), `2001:db8::1`, perhaps with the end of a word before it and
+    /// punctuation after it. At each place the longest address that can be read is replaced.
+    fn hide_token(&mut self, token: &str, out: &mut String) {
+        let mut at = 0;
+        while at < token.len() {
+            if let Some((end, address)) = longest_address(token, at) {
+                out.push_str(&self.of(address).to_string());
+                at = end;
+            } else {
+                out.push_str(&token[at..=at]);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The longest address in `token` (ASCII) that starts at `at`, and its end.
+fn longest_address(token: &str, at: usize) -> Option<(usize, IpAddr)> {
+    /// `ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255`
+    const LONGEST: usize = 45;
+    let bytes = token.as_bytes();
+    let separator = |at: usize| matches!(bytes.get(at), None | Some(b'.' | b':'));
+    if at > 0 && !separator(at - 1) {
+        return None;
+    }
+    let last = token.len().min(at + LONGEST);
+    (at + 2..=last)
+        .rev()
+        .filter(|&end| separator(end) || separator(end - 1))
+        .find_map(|end| Some((end, token[at..end].parse().ok()?)))
+}
+
+const fn is_address_char(c: char) -> bool {
+    c.is_ascii_hexdigit() || matches!(c, '.' | ':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hidden(text: &str) -> String {
+        Names::default().hide(text)
+    }
+
+    #[test]
+    fn addresses_are_found_in_every_form_people_write_them() {
+        assert_eq!(hidden("ip.addr == 192.168.247.129 && tcp"), "ip.addr == 10.0.0.1 && tcp");
+        assert_eq!(hidden("192.168.1.7:80 -> 192.168.1.8.443."), "10.0.0.1:80 -> 10.0.0.2.443.");
+        assert_eq!(hidden("[2a00:1450::68]:443, fe80::1"), "[2001:db8::1]:443, 2001:db8::2");
+        assert_eq!(hidden("from 2a00:1450::: late"), "from 2001:db8::1: late");
+        assert_eq!(hidden("source:9.9.9.9 node:[::1]"), "source:10.0.0.1 node:[::1]");
+        assert_eq!(hidden("9.9.9.9, 9.9.9.9; 8.8.8.8"), "10.0.0.1, 10.0.0.1; 10.0.0.2");
+    }
+
+    #[test]
+    fn what_is_no_address_stays() {
+        for text in
+            ["at 10:45:49.051409", "1.5 s", "rwnd: 46,080 B", "0.0.0.0", "::", "127.0.0.1", "a.b."]
+        {
+            assert_eq!(hidden(text), text);
+        }
+    }
+
+    #[test]
+    fn paths_are_cut_to_their_names() {
+        assert_eq!(file_name("/home/ann/x.pcap"), "x.pcap");
+        assert_eq!(file_name("C:\\Users\\ann\\x.pcap"), "x.pcap");
+        assert_eq!(file_name("-"), "-");
+    }
+}

@@ -1,0 +1,197 @@
+//! What is worth showing: the main direction, the worst transfers, the order of connections.
+//!
+//! The unit is the transfer, not the connection: a keep-alive connection that is silent for most
+//! of its life is not slow. So "worst" is the longest transfer with the time subtracted in which
+//! an application had nothing to say.
+
+use core::cmp::Reverse;
+
+use super::Sort;
+use super::words::is_silence;
+use crate::report::{Connection, Direction, Report, State, TimeIn, Transfer};
+use crate::units::{BitRate, Bytes, Duration};
+
+/// The directions worth showing in full, the one with most bytes first (a tie goes to the
+/// server's). The other one follows if it repeated data, or carried at least a quarter as much
+/// in more segments than one initial window of ten (RFC 6928 §2).
+pub(super) fn directions(connection: &Connection) -> Vec<(usize, &Direction)> {
+    let mut all: Vec<(usize, &Direction)> = present(connection).collect();
+    all.sort_by_key(|(at, direction)| (Reverse(direction.bytes), Reverse(*at)));
+    let most = all.first().map_or(0, |(_, direction)| direction.bytes);
+    let mut first = true;
+    all.retain(|(_, direction)| {
+        let worth = retransmitted(direction) > 0
+            || (direction.bytes >= most / 4 && direction.segments > 10);
+        core::mem::replace(&mut first, false) || worth
+    });
+    all
+}
+
+/// The directions that carried data.
+pub(super) fn present(connection: &Connection) -> impl Iterator<Item = (usize, &Direction)> {
+    connection
+        .directions
+        .iter()
+        .enumerate()
+        .filter_map(|(at, direction)| direction.as_deref().map(|direction| (at, direction)))
+}
+
+/// Retransmitted segments of all causes (`spurious` is a remark on some of them, not a cause).
+pub(super) fn retransmitted(direction: &Direction) -> u64 {
+    let by = direction.retransmitted;
+    [by.fast, by.rto, by.tlp, by.unnecessary, by.syn].into_iter().fold(0, u64::saturating_add)
+}
+
+/// The direction of a transfer as an index; `None` for a name that is neither end's.
+pub(super) fn direction_of(transfer: &Transfer) -> Option<usize> {
+    match transfer.from.as_str() {
+        "client" => Some(0),
+        "server" => Some(1),
+        _ => None,
+    }
+}
+
+/// How long a transfer took, the silence of applications not counted.
+pub(super) fn worked(transfer: &Transfer) -> Duration {
+    Duration(transfer.end_ns) - Duration(transfer.start_ns) - silence(&transfer.time_in)
+}
+
+/// Time in which an application, not TCP, held the sender.
+pub(super) fn silence(time_in: &TimeIn) -> Duration {
+    time_in
+        .iter()
+        .filter(|(state, _)| is_silence(*state))
+        .fold(Duration::ZERO, |sum, (_, span)| sum + span)
+}
+
+/// At most `number` transfers, the worst first, as indices.
+pub(super) fn worst_transfers(connection: &Connection, number: usize) -> Vec<usize> {
+    let order = |at: &usize| (Reverse(worked(&connection.transfers[*at])), *at);
+    first_by_key((0..connection.transfers.len()).collect(), number, order)
+}
+
+/// What held a connection's transfers, in sum; its main direction's account where it lists none.
+pub(super) fn time_in_transfers(connection: &Connection) -> TimeIn {
+    let mut sum = TimeIn::default();
+    let parts = connection.transfers.iter().map(|transfer| &transfer.time_in);
+    let main = directions(connection).into_iter().map(|(_, direction)| &direction.time_in).take(1);
+    if connection.transfers.is_empty() {
+        add_all(&mut sum, main);
+    } else {
+        add_all(&mut sum, parts);
+    }
+    sum
+}
+
+fn add_all<'a>(sum: &mut TimeIn, parts: impl Iterator<Item = &'a TimeIn>) {
+    for time_in in parts {
+        for (state, span) in time_in.iter() {
+            sum.add(state, span);
+        }
+    }
+}
+
+/// Payload bytes of a connection in both directions.
+pub(super) fn bytes(connection: &Connection) -> u64 {
+    present(connection).fold(0, |sum, (_, direction)| sum.saturating_add(direction.bytes))
+}
+
+/// Bytes over the time that the transfers worked.
+pub(super) fn rate(connection: &Connection) -> Option<BitRate> {
+    let worked = if connection.transfers.is_empty() {
+        Duration(connection.duration_ns)
+    } else {
+        connection.transfers.iter().fold(Duration::ZERO, |sum, each| sum + worked(each))
+    };
+    BitRate::of(Bytes(bytes(connection)), worked)
+}
+
+/// The state that held a connection's transfers longest.
+pub(super) fn dominant(time_in: &TimeIn) -> Option<(State, Duration)> {
+    time_in.ranked().into_iter().next().filter(|(_, span)| span.0 > 0)
+}
+
+/// At most `number` connections in the order asked for; linear in their number.
+pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usize> {
+    let key = |connection: &Connection| match sort {
+        Sort::Worst => worst(connection).map_or(i64::MIN, |longest| longest.0),
+        Sort::Duration => connection.duration_ns,
+        Sort::Bytes => i64::try_from(bytes(connection)).unwrap_or(i64::MAX),
+        Sort::Rate => match rate(connection).filter(|rate| rate.0 > 0) {
+            Some(rate) => i64::try_from(rate.0).unwrap_or(i64::MAX).saturating_neg(),
+            None => i64::MIN,
+        },
+        Sort::Retransmissions => {
+            let sum = present(connection)
+                .fold(0_u64, |sum, (_, direction)| sum.saturating_add(retransmitted(direction)));
+            i64::try_from(sum).unwrap_or(i64::MAX)
+        }
+        Sort::Start => 0,
+    };
+    let keys: Vec<i64> = report.connections.iter().map(key).collect();
+    first_by_key((0..keys.len()).collect(), number, |at| (Reverse(keys[*at]), *at))
+}
+
+/// The longest transfer of a connection, silence not counted; without a list of transfers the
+/// lifetime; `None` where no data flowed.
+pub(super) fn worst(connection: &Connection) -> Option<Duration> {
+    present(connection).next()?;
+    let longest = connection.transfers.iter().map(worked).max();
+    Some(longest.unwrap_or_else(|| {
+        let silent = silence(&time_in_transfers(connection));
+        Duration(connection.duration_ns) - silent
+    }))
+}
+
+/// The first `number` of `items` by `key`, in order, without sorting the others.
+fn first_by_key<K: Ord>(
+    mut items: Vec<usize>,
+    number: usize,
+    key: impl Fn(&usize) -> K,
+) -> Vec<usize> {
+    if number == 0 {
+        return Vec::new();
+    }
+    if number < items.len() {
+        items.select_nth_unstable_by_key(number - 1, &key);
+        items.truncate(number);
+    }
+    items.sort_by_key(&key);
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_connection_silent_for_a_minute_is_not_worse_than_a_slow_transfer() {
+        let slow = sample::worked_example().connections.remove(0);
+        let silent = sample::keep_alive().connections.remove(0);
+        let report = sample::report("x", 0, vec![silent, slow]);
+        assert_eq!(connections(&report, Sort::Worst, 2), [1, 0]);
+        assert_eq!(connections(&report, Sort::Duration, 2), [0, 1]);
+    }
+
+    #[test]
+    fn a_request_of_one_segment_is_not_shown_in_full() {
+        let shown = |report: &Report| -> Vec<usize> {
+            directions(&report.connections[0]).iter().map(|(at, _)| *at).collect()
+        };
+        let mut report = sample::worked_example();
+        assert_eq!(shown(&report), [1]);
+        if let Some(up) = &mut report.connections[0].directions[0] {
+            up.retransmitted.rto = 1;
+        }
+        assert_eq!(shown(&report), [1, 0], "what was repeated is of interest");
+    }
+
+    #[test]
+    fn the_first_by_key_come_in_order() {
+        let order = |at: &usize| Reverse(*at % 7);
+        assert_eq!(first_by_key((0..21).collect(), 3, |at| (order(at), *at)), [6, 13, 20]);
+        assert_eq!(first_by_key((0..3).collect(), 9, |at| (order(at), *at)), [2, 1, 0]);
+        assert!(first_by_key(Vec::new(), 3, order).is_empty());
+    }
+}

@@ -1,0 +1,148 @@
+//! The first lines of a connection: who sent how much in what time, and the facts one asks first.
+
+use super::choose;
+use super::page::{Ink, Page, plain};
+use super::words;
+use crate::report::{Connection, Direction, End, SenderStack, Vantage, WindowScaling};
+
+/// `sender -> receiver   512 KiB in 63.1 ms   round trip 7.2 ms`, then the facts.
+pub(super) fn write(page: &mut Page, connection: &Connection) {
+    headline(page, connection);
+    let facts = facts(connection);
+    page.wrapped(2, 2, &[plain(facts.join("; "))]);
+    page.wrapped(2, 2, &[(Ink::Faint, which(connection))]);
+    if !connection.vantage_evidence.is_empty() {
+        let evidence = format!("where it was taken: {}", connection.vantage_evidence);
+        page.wrapped(2, 4, &[(Ink::Faint, evidence)]);
+    }
+    if let Some(note) = &connection.window_scaling_note {
+        page.wrapped(2, 4, &[(Ink::Faint, note.clone())]);
+    }
+    if let Some(other) = other_connection_note(connection) {
+        page.wrapped(2, 4, &[(Ink::Faint, other)]);
+    }
+}
+
+fn headline(page: &mut Page, connection: &Connection) {
+    let main = choose::directions(connection).into_iter().next();
+    let (from, to) = match main {
+        Some((1, _)) => (connection.server, connection.client),
+        _ => (connection.client, connection.server),
+    };
+    let lasted = words::time(connection.duration_ns);
+    let mut parts = vec![format!("{from} -> {to}")];
+    match main {
+        Some((_, direction)) => {
+            parts.push(format!("{} in {lasted}", words::bytes(direction.bytes)));
+        }
+        None => parts.push(format!("no data in {lasted}")),
+    }
+    let round_trip =
+        main.and_then(|(_, direction)| direction.rtt.median_ns.or(direction.rtt.min_ns));
+    match round_trip.or(connection.handshake_rtt_ns) {
+        Some(ns) => parts.push(format!("round trip {}", words::time(ns))),
+        None => parts.push("round trip unknown".to_owned()),
+    }
+    let line = parts.join("   ");
+    if line.chars().count() <= page.width() {
+        page.row(&[(Ink::Strong, line)]);
+    } else {
+        page.wrapped(0, 2, &[(Ink::Strong, parts.remove(0))]);
+        page.row(&[(Ink::Strong, format!("  {}", parts.join("   ")))]);
+    }
+}
+
+fn facts(connection: &Connection) -> Vec<String> {
+    let mut facts = vec![vantage(connection)];
+    facts.push(match connection.window_scaling {
+        WindowScaling::Used => "windows scaled".to_owned(),
+        WindowScaling::NotNegotiated => "windows not scaled, so never above 64 KiB".to_owned(),
+        WindowScaling::HandshakeNotSeen => {
+            "handshake not captured, so the windows' scale is an estimate".to_owned()
+        }
+    });
+    facts.extend(connection.mss.map(|mss| format!("MSS {}", words::exact_bytes(u64::from(mss)))));
+    facts.extend(stacks(&connection.sender_stack));
+    facts.push(
+        match connection.end {
+            End::Fin => "closed with FIN",
+            End::Rst => "cut off with RST",
+            End::Open => "still open when the capture ended",
+        }
+        .to_owned(),
+    );
+    facts
+}
+
+fn vantage(connection: &Connection) -> String {
+    let place = match connection.vantage {
+        Vantage::Client => "taken on the client",
+        Vantage::Server => "taken on the server",
+        Vantage::Middle => "taken between the two",
+        Vantage::Unknown => "where it was taken is not proven",
+    };
+    match connection.egress_delay_ns {
+        Some(delay) if (delay.low, delay.high) != (0, 0) => {
+            let range = if delay.low == delay.high {
+                words::time(delay.low)
+            } else {
+                format!("{} to {}", words::time(delay.low), words::time(delay.high))
+            };
+            format!("{place}, where packets leave {range} after its TCP sent them")
+        }
+        _ => place.to_owned(),
+    }
+}
+
+fn stacks(stacks: &[SenderStack; 2]) -> Option<String> {
+    let known = |stack: &SenderStack| !matches!(stack.name.as_str(), "" | "unknown");
+    let [client, server] = stacks;
+    match (known(client), known(server)) {
+        (true, true) if client.name == server.name => {
+            Some(format!("both ends run {}", client.name))
+        }
+        (true, true) => Some(format!("client runs {}, server {}", client.name, server.name)),
+        (true, false) => Some(format!("client runs {}", client.name)),
+        (false, true) => Some(format!("server runs {}", server.name)),
+        (false, false) => None,
+    }
+}
+
+/// The direction that is not shown in full, and what was left out of the account.
+fn other_connection_note(connection: &Connection) -> Option<String> {
+    let shown = choose::directions(connection);
+    let mut notes: Vec<String> = choose::present(connection)
+        .filter(|(at, _)| shown.iter().all(|(each, _)| each != at))
+        .map(|(at, direction): (usize, &Direction)| {
+            let ends = words::ends(at);
+            format!("{} from the {} the other way", words::bytes(direction.bytes), ends.sender)
+        })
+        .collect();
+    if connection.duplicates > 0 {
+        notes.push(format!(
+            "{} captured twice and left out",
+            words::count(connection.duplicates, "packet")
+        ));
+    }
+    if connection.truncated {
+        notes.push(
+            "lists of this connection were cut short to bound memory; totals are whole".to_owned(),
+        );
+    }
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+/// Which connection of the capture this is.
+fn which(connection: &Connection) -> String {
+    let mut parts = vec![format!("connection {}", connection.id)];
+    parts.extend(connection.stream.map(|stream| format!("tcp.stream {stream}")));
+    let packets = words::count(connection.packets, "packet");
+    parts.push(match words::frames(connection.frames) {
+        Some(frames) => format!("{packets} in {frames}"),
+        None => packets,
+    });
+    if !connection.start.is_empty() {
+        parts.push(format!("from {}", connection.start));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,95 @@
+//! The views: what a [`Report`](crate::report::Report) says, as text.
+//!
+//! The question each view answers:
+//!
+//! | view | question |
+//! |---|---|
+//! | [`text`] | why did this take so long? One connection in full, many as a table |
+//! | [`table`] | which of many connections is the worst, and what held them all? |
+//! | [`rounds`] | what happened round by round? The table articles draw by hand |
+//! | [`plot`] | what would the time-sequence graph look like? |
+//! | [`csv`] | the same figures for a spreadsheet |
+//! | [`anonymize`] | the same report without its addresses |
+//!
+//! Every view is a pure function: the same report and options give the same bytes. Nobody here
+//! asks whether the output is a terminal, how wide it is or which variables are set; that comes
+//! in as [`Options`]. What the report does not know is left out or called unknown, never shown as
+//! zero. Text that came from a capture is stripped of control characters before it is printed.
+
+mod anonymize;
+mod choose;
+mod columns;
+pub mod csv;
+mod finding;
+mod head;
+mod numbers;
+mod page;
+pub mod plot;
+mod quality;
+pub mod rounds;
+mod spent;
+mod strip;
+mod sum;
+pub mod table;
+pub mod text;
+mod traffic;
+mod verdict;
+mod words;
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use anonymize::anonymize;
+
+/// How a text view is to look and what it is to hold.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Options {
+    /// Columns of the page; words wrap there. Less than 40 is taken as 40.
+    pub width: usize,
+    /// Paint with ANSI colours (never the only carrier of a meaning).
+    pub color: bool,
+    /// Add the table of rounds to each connection shown in full.
+    pub rounds: bool,
+    /// Add the time-sequence picture to each connection shown in full.
+    pub plot: bool,
+    /// Rows of the table of connections.
+    pub top: usize,
+    /// Order of the table of connections.
+    pub sort: Sort,
+    /// Show this connection (its `id`) in full, and no other.
+    pub connection: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            width: 100,
+            color: false,
+            rounds: false,
+            plot: false,
+            top: 20,
+            sort: Sort::Worst,
+            connection: None,
+        }
+    }
+}
+
+/// Order of the table of connections.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Sort {
+    /// Longest transfer first, time in which an application was silent not counted.
+    #[default]
+    Worst,
+    /// Longest lifetime first.
+    Duration,
+    /// Most bytes first.
+    Bytes,
+    /// Slowest first; connections whose rate is unknown last.
+    Rate,
+    /// Most retransmissions first.
+    Retransmissions,
+    /// In the order of their first packets.
+    Start,
+}

@@ -1,0 +1,302 @@
+//! The numbers of a direction that people look for by name: round trip, first flight, slow start,
+//! retransmissions, losses, events, rates. A number the report does not know has no line.
+
+use core::fmt::Write as _;
+
+use super::choose;
+use super::page::Page;
+use super::words;
+use crate::report::{
+    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, Retransmitted, SlowStartExit,
+};
+
+/// Pauses that get a line of their own.
+const IDLE_RESTARTS: usize = 3;
+
+/// Retransmissions that are named by frame.
+const REPEATS: usize = 3;
+
+/// All numbers of one direction of `connection`.
+pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, direction: &Direction) {
+    let ends = words::ends(at);
+    page.heading(&format!("Numbers, {} to {}", ends.sender, ends.receiver));
+    page.item("sent", &sent(direction));
+    page.item("round trip", &round_trip(direction));
+    path(page, connection);
+    start(page, direction);
+    for restart in direction.idle_restarts.iter().take(IDLE_RESTARTS) {
+        page.item("pause", &idle_restart(restart));
+    }
+    if direction.idle_restarts.len() > IDLE_RESTARTS {
+        let more = direction.idle_restarts.len() - IDLE_RESTARTS;
+        page.item("", &format!("and {}", words::count(more as u64, "more pause")));
+    }
+    losses(page, direction);
+    page.item_if("events", events(direction));
+    page.item_if("rate", rates(direction));
+}
+
+fn sent(direction: &Direction) -> String {
+    let bytes = words::exact_bytes(direction.bytes);
+    let mut text = format!("{bytes} in {}", words::count(direction.segments, "segment"));
+    if direction.max_in_flight_bytes > 0 {
+        let flight = words::exact_bytes(direction.max_in_flight_bytes);
+        let _ = write!(text, ", at most {flight} in flight");
+    }
+    if direction.bytes_sent > direction.bytes {
+        let again = direction.bytes_sent - direction.bytes;
+        let _ = write!(text, "; {} of it sent again", words::exact_bytes(again));
+    }
+    if direction.frames != direction.segments && direction.frames > 0 {
+        let _ = write!(text, "; captured as {}", words::count(direction.frames, "frame"));
+    }
+    text
+}
+
+fn round_trip(direction: &Direction) -> String {
+    let rtt = &direction.rtt;
+    let figures: Vec<String> =
+        [("least", rtt.min_ns), ("median", rtt.median_ns), ("95th percentile", rtt.p95_ns)]
+            .into_iter()
+            .filter_map(|(name, ns)| Some(format!("{name} {}", words::time(ns?))))
+            .collect();
+    let mut text = if figures.is_empty() { "unknown".to_owned() } else { figures.join(", ") };
+    if rtt.samples > 0 {
+        let _ = write!(text, ", from {}", words::count(rtt.samples, "sample"));
+    }
+    if !rtt.method.is_empty() {
+        let _ = write!(text, " ({})", rtt.method);
+    }
+    text
+}
+
+fn path(page: &mut Page, connection: &Connection) {
+    let parts: Vec<String> = [
+        ("handshake took", connection.handshake_rtt_ns),
+        ("capture point to client", connection.tap_to_client_rtt_ns),
+        ("to server", connection.tap_to_server_rtt_ns),
+    ]
+    .into_iter()
+    .filter_map(|(name, ns)| Some(format!("{name} {}", words::time(ns?))))
+    .collect();
+    if !parts.is_empty() {
+        page.item("", &parts.join(", "));
+    }
+}
+
+fn start(page: &mut Page, direction: &Direction) {
+    let first = direction.initial_window.map(|window| {
+        let meaning = if window.full {
+            "with more to send: this is the initial congestion window"
+        } else {
+            "and no more to send: the initial congestion window may be larger"
+        };
+        let segments = words::count(window.segments, "segment");
+        format!("{segments}, {}, {meaning}", words::exact_bytes(window.bytes))
+    });
+    page.item_if("first flight", first);
+    page.item_if("slow start", direction.slow_start_exit.as_ref().map(slow_start_exit));
+    let proven = direction.burst_proven_bytes;
+    let proven =
+        proven.map(|bytes| format!("up to {} passed without loss or queue", words::bytes(bytes)));
+    page.item_if("bursts", proven);
+}
+
+fn slow_start_exit(exit: &SlowStartExit) -> String {
+    let cause = match exit.cause.as_str() {
+        "loss" => "by a loss",
+        "hystart_delay" => "because the round trip grew (HyStart, delay)",
+        "hystart_train" => "because the ACKs' train grew long (HyStart, train)",
+        "cached_ssthresh" => "at a threshold remembered from earlier connections",
+        "rwnd" => "because the receiver's window ended the growth",
+        "app" => "because the application sent less than the window allowed",
+        "" | "unknown" => "for an unknown reason",
+        other => other,
+    };
+    let threshold = exit.ssthresh.map_or_else(String::new, |segments| {
+        format!(", threshold {}", words::count(segments, "segment"))
+    });
+    format!("ended at {} {cause}{threshold}", words::time(exit.at_ns))
+}
+
+fn idle_restart(restart: &IdleRestart) -> String {
+    let verdict = match restart.verdict.as_str() {
+        "on" => "the congestion window was cut back (idle restart on)",
+        "off" => "the congestion window was kept (idle restart off)",
+        "not_applicable" => "an idle restart would make no difference here",
+        _ => "whether the congestion window was cut back is unknown",
+    };
+    let before = restart.cwnd_before.map_or_else(String::new, |segments| {
+        format!(" where at least {} were allowed before", words::grouped(segments))
+    });
+    let reason =
+        if restart.reason.is_empty() { String::new() } else { format!(": {}", restart.reason) };
+    format!(
+        "nothing in flight for {} until {}, then {} ({}) at once{before}; {verdict}{reason}",
+        words::time(restart.idle_ns),
+        words::time(restart.at_ns),
+        words::count(restart.segments, "segment"),
+        words::exact_bytes(restart.bytes),
+    )
+}
+
+fn losses(page: &mut Page, direction: &Direction) {
+    page.item_if("retransmitted", retransmitted(direction));
+    page.item_if("", repeats(direction));
+    let lost = direction.events.lost;
+    let lost = (lost > 0).then(|| {
+        let segments = words::count(lost, "segment");
+        format!("{segments} in the network, as far as retransmissions tell")
+    });
+    page.item_if("lost", lost);
+    page.item_if("loss pattern", direction.loss_pattern.as_ref().map(loss_pattern));
+    page.item_if("congestion point", congestion_point(direction));
+}
+
+fn retransmitted(direction: &Direction) -> Option<String> {
+    let Retransmitted { fast, rto, tlp, spurious, unnecessary, syn } = direction.retransmitted;
+    let total = choose::retransmitted(direction);
+    let causes: Vec<String> = [
+        (fast, "after SACK or duplicate ACKs"),
+        (rto, "after the retransmission timer"),
+        (tlp, "as tail loss probes"),
+        (unnecessary, "although already acknowledged here"),
+        (syn, "SYN or SYN-ACK"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, cause)| format!("{} {cause}", words::grouped(number)))
+    .collect();
+    let needless = (spurious > 0).then(|| {
+        format!("; {} proved needless (nothing was lost there)", words::grouped(spurious))
+    });
+    if total == 0 && needless.is_none() {
+        return None;
+    }
+    let share = (total > 0 && direction.segments > 0).then(|| {
+        let share = total as f64 * 100.0 / direction.segments as f64;
+        format!(" ({share:.2}\u{a0}%)")
+    });
+    Some(format!(
+        "{}{}: {}{}",
+        words::count(total, "segment"),
+        share.unwrap_or_default(),
+        words::listed(&causes),
+        needless.unwrap_or_default()
+    ))
+}
+
+/// Which frames repeat which: the first few, to be looked up.
+fn repeats(direction: &Direction) -> Option<String> {
+    let mut shown: Vec<String> = direction
+        .retransmissions
+        .iter()
+        .take(REPEATS)
+        .map(|each| {
+            let originals: Vec<String> =
+                each.originals.iter().take(REPEATS).map(u64::to_string).collect();
+            let of = match originals.len() {
+                0 => " repeats what this capture does not hold".to_owned(),
+                _ => format!(" repeats {}", words::listed(&originals)),
+            };
+            format!("frame\u{a0}{}{of}", each.frame)
+        })
+        .collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let more = direction.retransmissions.len() - shown.len();
+    if more > 0 {
+        shown.push(format!("{} more", words::grouped(more as u64)));
+    }
+    Some(shown.join("; "))
+}
+
+fn loss_pattern(pattern: &LossPattern) -> String {
+    let kind = match pattern.kind.as_str() {
+        "congestion" => "losses depend on how much was in flight: a queue overflows",
+        "random" => "random: losses do not depend on how much was in flight",
+        _ => "unknown: too few losses to tell congestion from chance",
+    };
+    let mut text = kind.to_owned();
+    if let Some(p) = pattern.p_value.filter(|p| p.is_finite()) {
+        let shown = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+        let _ = write!(text, " ({shown})");
+    }
+    let _ = write!(text, "; {}", words::count(pattern.episodes, "episode"));
+    let bursts: Vec<String> = ["1", "2", "3 to 5", "6 to 10", "more than 10"]
+        .into_iter()
+        .zip(pattern.bursts)
+        .filter(|(_, number)| *number > 0)
+        .map(|(length, number)| format!("{} of {length}", words::grouped(number)))
+        .collect();
+    if !bursts.is_empty() {
+        let _ = write!(text, "; lost in a row: {}", bursts.join(", "));
+    }
+    if let Some(period) = pattern.period_ns {
+        let _ = write!(text, "; they come every {}", words::time(period));
+    }
+    if let Some(period) = pattern.period_segments {
+        let _ = write!(text, "; they come every {}", words::count(period, "segment"));
+    }
+    text
+}
+
+/// The flight at which losses begin; random losses have no such point.
+fn congestion_point(direction: &Direction) -> Option<String> {
+    let random = direction.loss_pattern.as_ref().is_some_and(|pattern| pattern.kind == "random");
+    if random {
+        return Some("none: losses are random".to_owned());
+    }
+    let mut flights: Vec<u64> =
+        direction.in_flight_at_loss.iter().map(|at: &InFlightAtLoss| at.bytes).collect();
+    flights.sort_unstable();
+    let (least, most) = (flights.first()?, flights.last()?);
+    let median = flights[flights.len() / 2];
+    if flights.len() == 1 {
+        return Some(format!("{} in flight at the only loss episode", words::bytes(median)));
+    }
+    Some(format!(
+        "{} in flight at losses (median of {}; {} to {})",
+        words::bytes(median),
+        words::grouped(flights.len() as u64),
+        words::bytes(*least),
+        words::bytes(*most)
+    ))
+}
+
+fn events(direction: &Direction) -> Option<String> {
+    let events = direction.events;
+    let shown: Vec<String> = [
+        (events.zero_window, "zero window"),
+        (events.zero_window_probe, "zero window probe"),
+        (events.window_full, "window full"),
+        (events.window_update, "window update"),
+        (events.keep_alive, "keep-alive"),
+        (events.duplicate_ack, "duplicate ACK"),
+        (events.partial_ack, "partial ACK"),
+        (events.out_of_order, "out of order"),
+        (events.ecn_echo, "ECN echo"),
+        (events.not_captured, "missing in the capture only"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, name)| words::tie(&format!("{name} {}", words::grouped(number))))
+    .collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
+fn rates(direction: &Direction) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(rate) = direction.delivery_rate_bps {
+        let (median, most) = (words::rate(rate.median), words::rate(rate.max));
+        parts.push(format!("delivered at {median} (median round), {most} at most"));
+    }
+    if let Some(bps) = direction.bottleneck_rate_bps {
+        parts.push(format!("narrowest link about {}", words::rate(bps)));
+    }
+    if let Some(bytes) = direction.bdp_bytes {
+        parts.push(format!("it holds {} in flight without a queue (BDP)", words::bytes(bytes)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

@@ -1,0 +1,92 @@
+//! The report as people read it in a terminal.
+//!
+//! Up to three connections that carried data are shown in full, one under the other; more of them
+//! become a table with the worst first and a hint how to see one. The order within a connection
+//! is that of the questions: what was it, what was the reason, does the time add up, where did it
+//! go, when, and by which numbers.
+
+use super::page::{Ink, Page, plain};
+use super::{Options, choose, finding, head, numbers, plot, quality, rounds, spent, strip, sum};
+use super::{table, traffic, verdict, words};
+use crate::report::{Connection, Report};
+
+/// Connections with data that are shown in full rather than as a table.
+const FEW: usize = 3;
+
+/// The whole report.
+pub fn render(report: &Report, options: &Options) -> String {
+    let mut page = Page::new(options.width, options.color);
+    quality::write_errors(&mut page, report);
+    match options.connection {
+        Some(id) => one(&mut page, report, id, options),
+        None => all(&mut page, report, options),
+    }
+    quality::write(&mut page, report);
+    page.into_text()
+}
+
+fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
+    if let Some(connection) = report.connections.iter().find(|each| each.id == id) {
+        write(page, connection, options);
+        return;
+    }
+    let ids = report.connections.iter().map(|each| each.id);
+    let text = match (ids.clone().min(), ids.max()) {
+        (Some(first), Some(last)) => {
+            format!("There is no connection {id} in this report; it holds {first} to {last}.")
+        }
+        _ => format!("There is no connection {id}: the report holds none."),
+    };
+    page.wrapped(0, 0, &[plain(text)]);
+}
+
+fn all(page: &mut Page, report: &Report, options: &Options) {
+    if report.connections.is_empty() {
+        let text = "No TCP connection was found; the remarks below say what the capture holds.";
+        page.wrapped(0, 0, &[plain(text)]);
+        return;
+    }
+    let with_data = |each: &&Connection| choose::present(each).next().is_some();
+    let number = report.connections.iter().filter(with_data).take(FEW + 1).count();
+    if number > FEW || (number == 0 && report.connections.len() > 1) {
+        table::write(page, report, options);
+        return;
+    }
+    let only = report.connections.len() == 1;
+    for connection in report.connections.iter().filter(|each| only || with_data(each)) {
+        page.blank();
+        write(page, connection, options);
+    }
+    let others = (report.connections.len() - number.max(1)) as u64;
+    if others > 0 {
+        page.blank();
+        let text = format!("{} carried no data", words::count(others, "more connection"));
+        page.wrapped(0, 2, &[plain(text)]);
+    }
+}
+
+/// One connection in full.
+fn write(page: &mut Page, connection: &Connection, options: &Options) {
+    head::write(page, connection);
+    page.blank();
+    verdict::write(page, connection);
+    let directions = choose::directions(connection);
+    if let Some((at, direction)) = directions.first() {
+        page.blank();
+        page.wrapped(2, 4, &[(Ink::Strong, sum::line(connection, *at, direction))]);
+    }
+    finding::write(page, connection);
+    for (at, direction) in &directions {
+        spent::write(page, connection, *at, direction);
+        if options.plot {
+            plot::write(page, connection, *at, direction);
+        } else {
+            strip::write(page, connection.duration_ns, direction);
+        }
+        numbers::write(page, connection, *at, direction);
+        if options.rounds {
+            rounds::write(page, *at, direction);
+        }
+    }
+    traffic::write(page, connection);
+}

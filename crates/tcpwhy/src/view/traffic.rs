@@ -1,0 +1,104 @@
+//! What the applications did: requests with their think times, TLS handshake flights.
+
+use super::page::Page;
+use super::words;
+use crate::report::{Connection, Exchange, Tls, TlsFlight};
+
+/// Exchanges listed one by one; the rest is summed up.
+const EXCHANGES: usize = 5;
+
+/// Flights of a TLS handshake listed one by one.
+const FLIGHTS: usize = 8;
+
+/// Exchanges and TLS of a connection; nothing if there are none.
+pub(super) fn write(page: &mut Page, connection: &Connection) {
+    if !connection.exchanges.is_empty() {
+        page.heading("Requests");
+        for (at, exchange) in connection.exchanges.iter().take(EXCHANGES).enumerate() {
+            page.item(&format!("request {}", at + 1), &describe(connection, exchange));
+        }
+        if connection.exchanges.len() > EXCHANGES {
+            page.item("all", &summary(&connection.exchanges));
+        }
+    }
+    if let Some(tls) = &connection.tls {
+        page.heading("TLS handshake");
+        describe_tls(page, tls);
+    }
+}
+
+fn describe(connection: &Connection, exchange: &Exchange) -> String {
+    let size = |at: u64| {
+        let at = usize::try_from(at).ok()?;
+        Some(words::bytes(connection.transfers.get(at)?.bytes))
+    };
+    let request = size(exchange.request).unwrap_or_else(|| "unknown size".to_owned());
+    let Some(response) = exchange.response else {
+        return format!("{request}, no response in the capture");
+    };
+    let response = size(response).unwrap_or_else(|| "unknown size".to_owned());
+    let mut parts = vec![format!("{request}, answered with {response}")];
+    match (exchange.server_think_ns, exchange.think_ns) {
+        (Some(server), _) => parts.push(format!("the server thought for {}", words::time(server))),
+        (None, Some(tap)) => {
+            parts
+                .push(format!("answer after {} as seen here, distance included", words::time(tap)));
+        }
+        (None, None) => {}
+    }
+    parts.extend(exchange.first_byte_ns.map(|ns| format!("first byte after {}", words::time(ns))));
+    parts.extend(exchange.total_ns.map(|ns| format!("all of it after {}", words::time(ns))));
+    parts.join("; ")
+}
+
+fn summary(exchanges: &[Exchange]) -> String {
+    let mut parts = vec![words::count(exchanges.len() as u64, "request")];
+    let unanswered = exchanges.iter().filter(|each| each.response.is_none()).count();
+    if unanswered > 0 {
+        parts.push(format!("{} without a response", words::grouped(unanswered as u64)));
+    }
+    let thought = exchanges.iter().enumerate();
+    let thought =
+        thought.filter_map(|(at, each)| Some((each.server_think_ns.or(each.think_ns)?, at)));
+    let mut thought: Vec<(i64, usize)> = thought.collect();
+    thought.sort_unstable();
+    if let Some((most, at)) = thought.last() {
+        let median = thought[thought.len() / 2].0;
+        let sum = thought.iter().fold(0_i64, |sum, (ns, _)| sum.saturating_add(*ns));
+        parts.push(format!(
+            "the server thought for {} (median), {} at most (request {}), {} in all",
+            words::time(median),
+            words::time(*most),
+            at + 1,
+            words::time(sum)
+        ));
+    }
+    parts.join("; ")
+}
+
+fn describe_tls(page: &mut Page, tls: &Tls) {
+    let took = match tls.end_ns {
+        Some(end) => format!(
+            "{}, from {} to the first application data at {}",
+            words::time(end.saturating_sub(tls.start_ns)),
+            words::time(tls.start_ns),
+            words::time(end)
+        ),
+        None => format!("from {}; no application data followed", words::time(tls.start_ns)),
+    };
+    page.item("took", &took);
+    for flight in tls.flights.iter().take(FLIGHTS) {
+        let TlsFlight { from, start_ns, bytes, records } = flight;
+        let what = format!(
+            "{} at {}: {}",
+            words::bytes(*bytes),
+            words::time(*start_ns),
+            if records.is_empty() { "records unknown".to_owned() } else { records.join(", ") }
+        );
+        page.item(from, &what);
+    }
+    if tls.flights.len() > FLIGHTS {
+        let more = (tls.flights.len() - FLIGHTS) as u64;
+        page.item("", &format!("and {}", words::count(more, "more flight")));
+    }
+}

@@ -1,0 +1,204 @@
+//! One sentence a transfer: where its time went, in the order of size.
+//!
+//! The states that hold at least a tenth are named, at most three of them. When an application's
+//! silence holds most of the connection's life, that is said first: it is not TCP. Transfers much
+//! shorter than the longest one are only counted.
+
+use super::choose;
+use super::page::{Ink, Page, Span, plain};
+use super::words::{self, Ends, ends, spent};
+use crate::report::{Connection, Direction, Round, State, TimeIn, Transfer};
+use crate::units::{BitRate, Bytes, Duration};
+
+/// Transfers with a sentence of their own.
+const TRANSFERS: usize = 3;
+
+/// Rounds listed by number.
+const ROUNDS: usize = 6;
+
+/// States named in a sentence.
+const STATES: usize = 3;
+
+/// Ours: smaller shares, and transfers of a smaller share of the longest one, are not worth words
+/// in a verdict; the table below it has all the time.
+const WORTH_NAMING_PERCENT: f64 = 10.0;
+
+/// Fewer bytes than an initial window of ten segments of 1,460 B (RFC 6928 §2) are sent at once:
+/// dividing them by time gives the distance, not a rate.
+const WORTH_A_RATE: u64 = 14_600;
+
+/// The verdict on a connection and on its worst transfers.
+pub(super) fn write(page: &mut Page, connection: &Connection) {
+    let main = choose::directions(connection).into_iter().next();
+    if main.is_none() {
+        let text = "No data was transferred: there is no transfer to explain.";
+        page.wrapped(2, 4, &[plain(text)]);
+    }
+    let silent = main.and_then(|(at, direction)| not_tcp(connection, at, direction));
+    let sentences = if silent.is_some() { 1 } else { TRANSFERS };
+    if let Some(text) = silent {
+        page.wrapped(2, 4, &[(Ink::Strong, text)]);
+    }
+    let mut worst = choose::worst_transfers(connection, sentences);
+    if let Some(longest) = worst.first().map(|at| choose::worked(&connection.transfers[*at])) {
+        let share = |at: &usize| choose::worked(&connection.transfers[*at]).percent_of(longest);
+        let mut first = true;
+        worst.retain(|at| {
+            core::mem::replace(&mut first, false) || share(at) >= WORTH_NAMING_PERCENT
+        });
+    }
+    let several = worst.len() > 1;
+    for &at in &worst {
+        let numbered = several.then_some(at + 1);
+        page.wrapped(2, 4, &sentence(connection, &connection.transfers[at], numbered));
+    }
+    if connection.transfers.len() > worst.len() {
+        let number = words::grouped(connection.transfers.len() as u64);
+        let text = match worst.len() {
+            1 => format!("(the longest of {number} transfers)"),
+            some => format!("(the {some} longest of {number} transfers)"),
+        };
+        page.wrapped(4, 4, &[(Ink::Faint, text)]);
+    }
+}
+
+/// "Most of this is not TCP", when so.
+fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<String> {
+    let silent = choose::silence(&direction.time_in);
+    let lifetime = connection.duration_ns;
+    if i128::from(silent.0) * 2 <= i128::from(lifetime) || lifetime <= 0 {
+        return None;
+    }
+    let ends = ends(at);
+    let time = |state| direction.time_in.get(state);
+    let sender = time(State::IdleAppThink) + time(State::App);
+    let mut shares = [(ends.sender, sender), (ends.receiver, time(State::IdlePeerThink))];
+    shares.sort_by_key(|(_, span)| core::cmp::Reverse(*span));
+    let shares: Vec<String> = shares
+        .into_iter()
+        .filter(|(_, span)| span.0 > 0)
+        .map(|(who, span)| format!("the {who}'s application for {}", words::time(span.0)))
+        .collect();
+    Some(format!(
+        "Most of this is not TCP: {} of the time ({}) there was nothing to send; TCP waited for {}.",
+        words::percent(silent.0, lifetime),
+        words::time(silent.0),
+        words::listed(&shares)
+    ))
+}
+
+/// The sentence on one transfer, with its number (from 1) where there are several.
+fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize>) -> Vec<Span> {
+    let unnamed = Ends { sender: "sender", receiver: "receiver" };
+    let ends = choose::direction_of(transfer).map_or(unnamed, ends);
+    let took = Duration(transfer.end_ns) - Duration(transfer.start_ns);
+    let rate = BitRate::of(Bytes(transfer.bytes), took)
+        .filter(|_| transfer.bytes >= WORTH_A_RATE)
+        .map_or_else(String::new, |rate| format!(" ({})", words::rate(rate.0)));
+    let number = numbered.map_or_else(String::new, |at| format!("Transfer {at}: "));
+    let bytes = words::bytes(transfer.bytes);
+    let took_words = words::time(took.0);
+    let mut spans =
+        vec![plain(format!("{number}{bytes} from the {} in {took_words}{rate}: ", ends.sender))];
+    let rounds = rounds_of(connection, transfer);
+    let named = named_states(&transfer.time_in, took);
+    if named.is_empty() {
+        spans.push(plain("where the time went is not known."));
+    }
+    for (at, (state, span)) in named.iter().enumerate() {
+        let end = if at + 1 == named.len() { "." } else { "; " };
+        let doing = format!("{}{}", spent(*state, ends), in_rounds(rounds, *state));
+        if *span == took {
+            spans.push((Ink::Strong, "all of it".to_owned()));
+            spans.push(plain(format!(" {doing}{end}")));
+        } else {
+            let of_it = if at == 0 { " of it" } else { "" };
+            spans.push((Ink::Strong, words::percent(span.0, took.0)));
+            spans.push(plain(format!("{of_it} ({}) {doing}{end}", words::time(span.0))));
+        }
+    }
+    spans
+}
+
+/// The rounds of a transfer with their number from 1 in the direction; none where none were kept.
+fn rounds_of<'a>(connection: &'a Connection, transfer: &Transfer) -> (u64, &'a [Round]) {
+    let direction =
+        choose::direction_of(transfer).and_then(|at| connection.directions[at].as_ref());
+    let rounds = direction.zip(transfer.rounds).and_then(|(direction, range)| {
+        let first = usize::try_from(range.first).ok()?;
+        let last = usize::try_from(range.last).ok()?;
+        Some((
+            range.first,
+            direction.rounds.get(first..=last.min(direction.rounds.len().checked_sub(1)?))?,
+        ))
+    });
+    rounds.map_or((1, &[]), |(first, rounds)| (first + 1, rounds))
+}
+
+/// ` (rounds 1, 2, 4 and 6; cwnd 10, 20, 72, 161)`: which rounds ended in a wait for `state`.
+fn in_rounds((first, rounds): (u64, &[Round]), state: State) -> String {
+    let of_state = || (first..).zip(rounds).filter(|(_, round)| round.limited_by == state);
+    let number = of_state().count();
+    if number == 0 {
+        return String::new();
+    }
+    if number > ROUNDS {
+        return format!(" ({number} of {} rounds)", rounds.len());
+    }
+    let numbers: Vec<String> = of_state().map(|(at, _)| at.to_string()).collect();
+    let noun = if number == 1 { "round" } else { "rounds" };
+    let cwnd: Option<Vec<String>> =
+        of_state().map(|(_, round)| Some(round.cwnd.best?.to_string())).collect();
+    let cwnd = cwnd.filter(|_| state.name().starts_with("cwnd."));
+    let cwnd = cwnd.map_or_else(String::new, |each| format!("; cwnd {}", each.join(", ")));
+    format!(" ({noun} {}{cwnd})", words::listed(&numbers))
+}
+
+/// The states worth naming, longest first; always the longest one.
+fn named_states(time_in: &TimeIn, took: Duration) -> Vec<(State, Duration)> {
+    let ranked = time_in.ranked().into_iter().filter(|(_, span)| span.0 > 0);
+    ranked
+        .enumerate()
+        .filter(|(at, (_, span))| *at == 0 || span.percent_of(took) >= WORTH_NAMING_PERCENT)
+        .map(|(_, row)| row)
+        .take(STATES)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// What is said of a connection of 100 ms whose server's application is silent for `ns` of it.
+    fn said(ns: i64) -> Option<String> {
+        let connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000_000);
+        let rows = [(State::IdleAppThink, ns), (State::CwndSlowStart, 100_000_000 - ns)];
+        let direction = Direction { time_in: sample::time_in(&rows), ..Direction::default() };
+        not_tcp(&connection, 1, &direction)
+    }
+
+    #[test]
+    fn silence_of_more_than_half_the_time_is_not_tcp() {
+        let text = said(50_000_001).expect("more than half").replace('\u{a0}', " ");
+        let expected = "Most of this is not TCP: 50 % of the time (50.0 ms) there was nothing to \
+                        send; TCP waited for the server's application for 50.0 ms.";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn silence_of_half_the_time_is_not_most_of_it() {
+        assert_eq!(said(50_000_000), None);
+        assert_eq!(said(0), None);
+    }
+
+    #[test]
+    fn rounds_out_of_the_list_are_not_named() {
+        let mut report = sample::worked_example();
+        let connection = &mut report.connections[0];
+        connection.transfers[1].rounds =
+            Some(crate::report::RoundRange { first: u64::MAX, last: 0 });
+        let (_, rounds) = rounds_of(connection, &connection.transfers[1]);
+        assert!(rounds.is_empty());
+    }
+}

@@ -1,0 +1,241 @@
+//! From the first byte of a frame to its innermost TCP header.
+//!
+//! A frame is a row of headers, each naming the next. The walk takes them one by one: a
+//! [`Layer`] says which header comes next, its function takes the header off [`Rest`], notes
+//! what it tells in [`Walk`] and answers with the layer after it.
+//!
+//! ```text
+//! link::first -> Ethernet -> Vlan -> Ipv4 -> Udp (VXLAN) -> Ethernet -> Ipv6 -> Tcp
+//!                 link.rs    link.rs  ip.rs   tunnel.rs      link.rs     ip.rs    tcp.rs
+//! ```
+//!
+//! The inner connection wins: addresses and IP fields are overwritten by each further IP
+//! header. The steps are counted, so no frame can nest without end. There is no recursion and
+//! no allocation.
+//!
+//! Left out: what hides the TCP header (ESP, `MACsec`, compressed PPP), the TCP header quoted in
+//! an ICMP error (it is not a segment), and reassembly of IP fragments.
+
+use super::{IpInfo, LinkInfo, Skip, ip, link, tunnel};
+use crate::capture::Frame;
+
+/// Headers that are taken off before a frame counts as malformed.
+///
+/// Ours: the deepest stack built in earnest that we know (`QinQ`, MPLS, pseudo-wire, VLAN, IPv6
+/// with three extension headers, VXLAN, Ethernet, VLAN, IP, TCP) has 14.
+const MAX_HEADERS: u32 = 32;
+
+/// A header that comes next in a frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Layer {
+    /// What a capture of this link type puts before the first header.
+    Link(u32),
+    /// Ethernet II or 802.3, from the destination address on.
+    Ethernet,
+    /// An 802.1Q tag, after its Ethertype.
+    Vlan,
+    /// 802.2 LLC, from the DSAP on.
+    Llc,
+    /// `PPPoE` session header.
+    Pppoe,
+    /// PPP, from the address or the protocol field on.
+    Ppp,
+    /// A stack of MPLS labels.
+    Mpls,
+    /// IP of the version that its first nibble tells.
+    Ip,
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// An IPv6 extension header (or AH in IPv4) with this protocol number.
+    Extension(u8),
+    /// GRE.
+    Gre,
+    /// UDP, of interest for the tunnels in it only.
+    Udp,
+    /// TCP: the walk is over.
+    Tcp,
+}
+
+/// What the headers told so far, and the bytes behind them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk<'a> {
+    /// The bytes not looked at yet.
+    pub(super) rest: Rest<'a>,
+    /// Source and destination of the innermost IP header so far.
+    pub(super) hosts: Hosts<'a>,
+    /// Further fields of the innermost IP header so far.
+    pub(super) ip: IpInfo,
+    /// The innermost IP packet is a first fragment: more of it is in other frames.
+    pub(super) fragment: bool,
+    /// VLAN ids and tunnel keys, folded.
+    pub(super) network: u32,
+    /// What the link layer tells.
+    pub(super) link: LinkInfo,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks to the TCP header; `rest` then begins with it.
+    ///
+    /// Ethernet, a VLAN tag and IP are walked without the walk leaving the registers; all else
+    /// goes on in [`Walk::onward`].
+    #[inline]
+    pub(super) fn to_tcp(frame: &Frame<'a>) -> Result<Self, Skip> {
+        let mut walk = Self {
+            rest: Rest::of(frame),
+            hosts: Hosts::V4([&[0; 4]; 2]),
+            ip: IpInfo::default(),
+            fragment: false,
+            network: 0,
+            link: LinkInfo {
+                direction: frame.direction,
+                interface: frame.interface,
+                checksum_ok: None,
+            },
+        };
+        let mut layer = link::first(frame.link_type);
+        if layer == Layer::Ethernet {
+            layer = link::ethernet(&mut walk)?;
+        }
+        if layer == Layer::Vlan {
+            layer = link::vlan(&mut walk)?;
+        }
+        match layer {
+            Layer::Ipv4 => layer = ip::v4(&mut walk)?,
+            Layer::Ipv6 => layer = ip::v6(&mut walk)?,
+            _ => {}
+        }
+        if layer == Layer::Tcp { Ok(walk) } else { walk.onward(layer) }
+    }
+
+    /// Walks on from any layer.
+    #[inline(never)]
+    fn onward(mut self, mut layer: Layer) -> Result<Self, Skip> {
+        for _ in 0..MAX_HEADERS {
+            layer = match layer {
+                Layer::Link(link_type) => link::pseudo_header(&mut self, link_type)?,
+                Layer::Ethernet => link::ethernet(&mut self)?,
+                Layer::Vlan => link::vlan(&mut self)?,
+                Layer::Llc => link::llc(&mut self)?,
+                Layer::Pppoe => link::pppoe(&mut self)?,
+                Layer::Ppp => link::ppp(&mut self)?,
+                Layer::Mpls => tunnel::mpls(&mut self)?,
+                Layer::Ip => ip::any(&self)?,
+                Layer::Ipv4 => ip::v4(&mut self)?,
+                Layer::Ipv6 => ip::v6(&mut self)?,
+                Layer::Extension(kind) => ip::extension(&mut self, kind)?,
+                Layer::Gre => tunnel::gre(&mut self)?,
+                Layer::Udp => tunnel::udp(&mut self)?,
+                Layer::Tcp => return Ok(self),
+            };
+        }
+        Err(Skip::Malformed)
+    }
+
+    /// Folds a VLAN id or tunnel key into the network's number.
+    ///
+    /// A single VLAN is its own number. Other stacks are hashed (the prime of FNV-1a, 32 bit):
+    /// two networks that fall together by chance only matter where both also carry the same
+    /// addresses and ports. Left out are MPLS labels, which differ by direction, and the
+    /// priority tag (VLAN 0), which is no VLAN. Where the two directions of a connection run
+    /// in different VLANs or under different keys, it shows as two one-way connections.
+    pub(super) fn enter(&mut self, kind: Network, id: u32) {
+        const FNV_PRIME: u32 = 0x0100_0193;
+        let folded = self.network.wrapping_mul(FNV_PRIME) ^ ((kind as u32) << 24) ^ id;
+        self.network = folded.max(1);
+    }
+}
+
+/// Source and destination address, as they stand in the frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hosts<'a> {
+    /// Of IPv4.
+    V4([&'a [u8; 4]; 2]),
+    /// Of IPv6.
+    V6([&'a [u8; 16]; 2]),
+}
+
+/// Kinds of networks inside a network; the number keeps VLAN 5 apart from VNI 5.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Network {
+    /// 802.1Q VLAN id.
+    Vlan = 0,
+    /// VXLAN network identifier.
+    Vxlan = 1,
+    /// Geneve network identifier.
+    Geneve = 2,
+    /// GRE key.
+    Gre = 3,
+    /// `PPPoE` session.
+    Pppoe = 4,
+}
+
+/// The part of a frame that is not looked at yet.
+///
+/// `wire` never is less than `data.len()`, so a header that is missing from `data` was either
+/// cut by the snap length or never there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest<'a> {
+    /// What was captured of it.
+    pub(super) data: &'a [u8],
+    /// How many bytes it had on the wire.
+    pub(super) wire: u32,
+}
+
+impl<'a> Rest<'a> {
+    fn of(frame: &Frame<'a>) -> Self {
+        let captured = u32::try_from(frame.data.len()).unwrap_or(u32::MAX);
+        Self { data: frame.data, wire: frame.wire_len.max(captured) }
+    }
+
+    /// The next `N` bytes, left in place.
+    #[inline]
+    pub(super) fn peek<const N: usize>(&self) -> Result<&'a [u8; N], Skip> {
+        self.data.first_chunk().ok_or_else(|| self.missing(N))
+    }
+
+    /// Takes the next `N` bytes.
+    #[inline]
+    pub(super) fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], Skip> {
+        let head = self.peek()?;
+        self.skip(N)?;
+        Ok(head)
+    }
+
+    /// Drops the next `n` bytes.
+    #[inline]
+    pub(super) fn skip(&mut self, n: usize) -> Result<(), Skip> {
+        self.data = self.data.get(n..).ok_or_else(|| self.missing(n))?;
+        self.wire -= n as u32;
+        Ok(())
+    }
+
+    /// Ends the rest after `len` bytes: what follows in the frame is padding or a trailer.
+    ///
+    /// A `len` beyond the frame's end is believed: programs that cut packets and write the cut
+    /// length as the length on the wire are commoner than IP headers that lie.
+    #[inline]
+    pub(super) fn limit(&mut self, len: u32) {
+        self.data = self.data.get(..len as usize).unwrap_or(self.data);
+        self.wire = len;
+    }
+
+    /// Why `n` bytes are not there.
+    #[cold]
+    fn missing(&self, n: usize) -> Skip {
+        if (self.wire as usize) < n { Skip::Malformed } else { Skip::HeaderCut }
+    }
+}
+
+/// The big-endian number at `at`, for places known to be inside the array.
+#[inline]
+pub(super) const fn be16<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The big-endian number at `at`, for places known to be inside the array.
+#[inline]
+pub(super) const fn be32<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
