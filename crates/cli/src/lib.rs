@@ -1,14 +1,13 @@
 //! Command line of tcpwhy: opens what the user names, calls the core, prints its report.
 //!
 //! ```text
-//! flags -> options -> cmd/* -> read -> (core) -> choose, anonymize -> output
-//! typed    checked    run      bytes    report    what was asked     text
+//! flags -> options -> cmd/* -> read -> (core) -> choose -> output
+//! typed    checked    run      bytes    report    asked     text
 //! ```
 //!
 //! Nothing here judges packets; that is the core's. Files, terminals, signals and the environment
 //! are touched here and nowhere else.
 
-pub mod anonymize;
 pub mod choose;
 pub mod cmd;
 pub mod exit;

@@ -4,28 +4,27 @@ mod common;
 
 use common::report::full;
 use tcpwhy::report::{Connection, Report};
-use tcpwhy_cli::choose::{Sort, only, sort, top};
+use tcpwhy::view;
+use tcpwhy_cli::choose::{Sort, only};
 
 /// Three connections, by what they lasted, carried and repeated.
 fn report() -> Report {
     let connection = full().connections.remove(0);
-    let make = |id, duration_ns, bytes, repeats, rtt| {
+    let make = |id, duration_ns, bytes, repeats| {
         let mut made: Connection = connection.clone();
         made.id = id;
         made.duration_ns = duration_ns;
-        made.handshake_rtt_ns = Some(rtt);
         made.transfers[0].start_ns = 0;
-        made.transfers[0].end_ns = duration_ns;
+        made.transfers[0].end_ns = 2 * duration_ns;
         made.directions[0] = None;
         let sent = made.directions[1].as_mut().expect("data");
         sent.bytes = bytes;
         sent.retransmitted.fast = repeats;
-        sent.rtt.min_ns = None;
         made
     };
     let mut report = full();
     report.connections =
-        vec![make(0, 1_000, 8_000, 0, 30), make(1, 3_000, 9_000, 2, 10), make(2, 2_000, 0, 1, 20)];
+        vec![make(0, 100_000, 8_000, 0), make(1, 300_000, 9_000, 2), make(2, 200_000, 0, 1)];
     report
 }
 
@@ -38,22 +37,22 @@ fn each_key_puts_the_worst_first() {
     for (key, order) in [
         (Sort::Start, [0, 1, 2]),
         (Sort::Time, [1, 2, 0]),
+        (Sort::Duration, [1, 2, 0]),
         (Sort::Bytes, [1, 0, 2]),
         (Sort::Rate, [1, 0, 2]),
         (Sort::Loss, [1, 2, 0]),
-        (Sort::Rtt, [0, 2, 1]),
     ] {
         let mut report = report();
-        sort(&mut report, key);
+        view::keep_first(&mut report, key.into(), 3);
         assert_eq!(ids(&report), order, "{key:?}");
     }
 }
 
 #[test]
-fn top_keeps_the_first() {
+fn only_the_first_are_kept() {
     let mut report = report();
-    top(&mut report, 2);
-    assert_eq!(ids(&report), [0, 1]);
+    view::keep_first(&mut report, Sort::Bytes.into(), 2);
+    assert_eq!(ids(&report), [1, 0]);
 }
 
 #[test]

@@ -57,7 +57,6 @@ fn json_for_programs_is_one_line() {
 }
 
 #[test]
-#[ignore = "needs readers"]
 fn a_filter_keeps_whole_connections() {
     assert_eq!(ports(&[]), ["80", "80", "443"]);
     assert_eq!(ports(&["--filter", "port 443"]), ["443"]);
@@ -71,7 +70,6 @@ fn a_filter_keeps_whole_connections() {
 }
 
 #[test]
-#[ignore = "needs readers"]
 fn a_window_of_time() {
     assert_eq!(ports(&["--from", "+0.5s"]), ["80", "443"]);
     assert_eq!(ports(&["--to", "+0.5s"]), ["80"]);
@@ -80,7 +78,6 @@ fn a_window_of_time() {
 }
 
 #[test]
-#[ignore = "needs readers"]
 fn one_some_and_sorted() {
     assert_eq!(ports(&["--connection", "2"]), ["443"]);
     assert_eq!(ports(&["--top", "2"]), ["80", "80"]);
@@ -88,7 +85,6 @@ fn one_some_and_sorted() {
 }
 
 #[test]
-#[ignore = "needs readers"]
 fn rotated_files_in_any_order_are_one_capture() {
     let folder = TempDir::new().expect("a folder");
     let file = |name: &str, pcap: &Pcap| -> PathBuf {

@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use tcpwhy::tracker::Config;
+use tcpwhy::capture::QualityKind;
 use tcpwhy::report::{Capture, Report};
 use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy::view;
 
-use crate::anonymize::anonymized;
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{Input, by_first_packet, read_all};
@@ -44,19 +45,17 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     finish(report, &options)
 }
 
-/// Says what went wrong on the way and prints the rest.
+/// Prints the report, and what went wrong on the way where the report's form does not tell it.
 fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
-    let mut exit = Exit::Analysed;
-    for capture in &report.captures {
-        if let Some(sentence) = remark(capture) {
-            complain(&sentence);
-        }
-        if capture.error.is_some() && capture.packets == 0 {
-            exit = Exit::Unreadable;
-        }
-    }
+    let is_unreadable = |capture: &Capture| capture.error.is_some() && capture.packets == 0;
+    let any_unreadable = report.captures.iter().any(is_unreadable);
+    let exit = if any_unreadable { Exit::Unreadable } else { Exit::Analysed };
     let nothing_read = report.captures.iter().all(|capture| capture.packets == 0);
-    if exit == Exit::Unreadable && nothing_read {
+    let is_text = matches!(options.form, Form::Text { .. });
+    if !is_text || nothing_read {
+        report.captures.iter().filter_map(remark).for_each(|sentence| complain(&sentence));
+    }
+    if any_unreadable && nothing_read {
         return Ok(exit);
     }
     if let Err(error) = shape(&mut report, options) {
@@ -69,10 +68,11 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
 
 /// What is to be said about a capture that was not read to its end, or held nothing of use.
 fn remark(capture: &Capture) -> Option<String> {
-    let Capture { source, packets, tcp_segments, skipped, error, .. } = capture;
+    let Capture { source, packets, tcp_segments, skipped, quality, error } = capture;
     let source = if source == "-" { "standard input" } else { source };
     let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
-    match (error, packets, tcp_segments) {
+    let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);
+    match (error.as_ref().or_else(cut), packets, tcp_segments) {
         (Some(error), 0, _) => Some(format!("cannot read {source}: {error}")),
         (Some(error), ..) => Some(format!(
             "{source} was read only in part: {error}; what came before ({counted}) is explained"
@@ -92,6 +92,9 @@ fn remark(capture: &Capture) -> Option<String> {
     }
 }
 
+/// The kind of the remark that the capture ends inside a record.
+const CUT_SHORT: &str = QualityKind::CutShort.name();
+
 /// The connections asked for, in the order asked for, under the names asked for.
 fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchConnection> {
     if let Some(filter) = &options.filter {
@@ -101,13 +104,12 @@ fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchCon
         choose::only(report, number)?;
     }
     if options.anonymize {
-        *report = anonymized(report);
+        view::anonymize(report);
     }
-    if let Some(by) = options.sort {
-        choose::sort(report, by);
-    }
-    if let Some(count) = options.top {
-        choose::top(report, count);
+    // A table has an order and a length of its own, and says how many it leaves out.
+    if !matches!(options.form, Form::Text { .. }) {
+        let sort = options.sort.map_or(view::Sort::Start, Into::into);
+        view::keep_first(report, sort, options.top.unwrap_or(usize::MAX));
     }
     Ok(())
 }
