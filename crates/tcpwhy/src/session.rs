@@ -50,7 +50,8 @@ impl Session {
 
     /// Follows only the segments that `keep` accepts; it is asked once for each, in order.
     ///
-    /// The others still count as TCP segments of their capture and appear among `skipped`.
+    /// The others still count as TCP segments of their capture and appear among `skipped`,
+    /// and connections have no `stream`: Wireshark would count all of them.
     #[must_use]
     pub fn select(mut self, keep: impl FnMut(&Segment<'_>) -> bool + Send + 'static) -> Self {
         self.select = Some(Select(Box::new(keep)));

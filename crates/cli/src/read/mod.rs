@@ -92,11 +92,11 @@ fn feed(
     loop {
         match source.chunks.recv_timeout(TICK) {
             Ok(Ok(chunk)) => {
-                if session.push(&chunk).is_err() {
+                if session.push(&chunk.buffer[..chunk.filled]).is_err() {
                     return None;
                 }
                 // The reading thread may have ended already; then nobody needs the buffer.
-                let _ = source.used.send(chunk);
+                let _ = source.used.send(chunk.buffer);
             }
             Ok(Err(failure)) => return Some(failure),
             Err(RecvTimeoutError::Timeout) => {}
@@ -142,9 +142,16 @@ impl Watch<'_> {
     }
 }
 
+/// Some bytes of an input. The buffer keeps its length, so that a pipe's short reads do not cost
+/// clearing it each time.
+struct Chunk {
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
 /// A thread that reads one input.
 struct Source {
-    chunks: Receiver<Result<Vec<u8>, String>>,
+    chunks: Receiver<Result<Chunk, String>>,
     used: Sender<Vec<u8>>,
     thread: JoinHandle<()>,
 }
@@ -168,21 +175,19 @@ impl Source {
 fn read_chunks(
     input: &Input,
     taken: &Arc<AtomicU64>,
-    to_session: &SyncSender<Result<Vec<u8>, String>>,
+    to_session: &SyncSender<Result<Chunk, String>>,
     from_session: &Receiver<Vec<u8>>,
 ) -> Result<(), String> {
     let mut source = input.open(taken).map_err(|error| error.why)?;
     loop {
-        let mut chunk = from_session.try_recv().unwrap_or_default();
-        chunk.resize(CHUNK, 0);
-        let got = loop {
-            match source.read(&mut chunk) {
+        let mut buffer = from_session.try_recv().unwrap_or_else(|_| vec![0; CHUNK]);
+        let filled = loop {
+            match source.read(&mut buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other.map_err(|error| error.to_string())?,
             }
         };
-        chunk.truncate(got);
-        if got == 0 || to_session.send(Ok(chunk)).is_err() {
+        if filled == 0 || to_session.send(Ok(Chunk { buffer, filled })).is_err() {
             return Ok(());
         }
     }
