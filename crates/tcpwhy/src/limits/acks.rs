@@ -103,6 +103,7 @@ impl Walker {
             self.advances.pop_front();
         }
         self.advances.push_back(at);
+        self.last_release = Some(at);
         self.advanced_by_data = event.is_data();
     }
 

@@ -222,6 +222,7 @@ impl Walker {
         self.largest_flight = self.largest_flight.max(outstanding);
         self.sample_flight(flight);
         self.flight_of_pause = (outstanding, self.flight.outstanding());
+        let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());
         let round = &mut self.round;
         if round.sends > 0 && self.last_send > i64::MIN {
             let gap = at - self.last_send;
@@ -233,8 +234,12 @@ impl Walker {
         round.bytes += new;
         round.segments += segments;
         round.lag_sum += lag;
+        round.tap_at_sender = self.terms.tap_at_sender;
         match release {
-            Release::Ack { .. } | Release::Window => round.ack_released += 1,
+            Release::Ack { .. } | Release::Window => {
+                round.ack_released += 1;
+                round.late += u32::from(late);
+            }
             Release::Free => round.free += 1,
             Release::Burst => {}
         }
@@ -282,22 +287,21 @@ impl Walker {
         }
         let slow = flight * 2 < self.flights.last * 3;
         let last = core::mem::replace(&mut self.flights.last, flight);
-        if !slow {
+        if !slow || flight < last {
             self.flights.slow = 0;
             return;
         }
         self.flights.slow += 1;
         if self.flights.slow == 1 {
             self.flights.slow_from = (flight, round.start, round.number);
-        }
-        let (first, at, number) = self.flights.slow_from;
-        // A flight that stands still, or goes up and down, has another lid than the window; one
-        // that creeps upwards is in congestion avoidance from its first slow round on.
-        if flight < last {
-            self.flights.slow = 0;
+            self.flights.steps = 0;
             return;
         }
-        if self.flights.slow >= 3 && flight >= first + 2 {
+        self.flights.steps = self.flights.steps << 1 & 7 | u8::from(flight > last);
+        let (first, at, number) = self.flights.slow_from;
+        // A flight that stands still, or rises once, has another lid than the window; one that
+        // creeps upwards is in congestion avoidance from its first slow round on.
+        if self.flights.steps.count_ones() >= 2 {
             let delayed = round.rtt_min.is_some_and(|rtt| {
                 let least = self.least_rtt();
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
