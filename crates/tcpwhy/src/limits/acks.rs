@@ -28,7 +28,7 @@ impl Walker {
             && self.flight.outstanding() > 0
             && self.flight.nxt > event.ack;
         if advanced {
-            self.replay_batch();
+            self.replay_batch(at);
         }
         let moved = self.take_window(event);
         if advanced {

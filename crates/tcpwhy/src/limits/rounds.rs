@@ -70,8 +70,8 @@ pub(crate) struct Round {
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
     pub(crate) loss: bool,
-    /// The receiver's window was full to the segment in it.
-    pub(crate) edge: bool,
+    /// Largest flight that filled the receiver's window to the segment in it, 0 if none did.
+    pub(crate) edge_flight: i64,
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
 }
@@ -104,7 +104,7 @@ impl Round {
     /// what arrived.
     fn is_paced(&self) -> bool {
         let own = self.free + self.late;
-        self.is_even() && own * 5 >= (self.free + self.ack_released) * 4
+        self.is_even() && own * 2 >= self.free + self.ack_released
     }
 
     /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).
@@ -186,7 +186,7 @@ impl Rounds {
         if round.is_paced() {
             return self.paced(at, queue, queue_is_one);
         }
-        if near_edge && round.edge {
+        if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if queue_is_one && self.is_rate_flat(at) {
@@ -205,7 +205,7 @@ impl Rounds {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)
             } else if below_window {
-                decision(State::Sndbuf, 80, &[State::AppWindow, State::App], queue)
+                decision(State::Sndbuf, 80, &[State::AppWindow, State::App, State::CwndClamp], queue)
             } else {
                 decision(
                     State::Sndbuf,

@@ -131,11 +131,16 @@ impl Walker {
         self.burst_start = self.now;
     }
 
-    /// Runs the replay over the ACKs since the last sends.
-    pub(crate) fn replay_batch(&mut self) {
-        if !self.sent_since_ack {
+    /// Runs the replay over the last batch of ACKs and what was sent after them, if the ACK that
+    /// arrives at `at` does not belong to it. ACKs that come together make one batch: which of
+    /// them released which packet is within the noise of the capture, so it is dealt out again.
+    pub(crate) fn replay_batch(&mut self, at: i64) {
+        let together = self.last_release.is_some_and(|last| at - last <= self.tolerance())
+            && self.batch_start.is_some_and(|start| at - start <= self.rtt_scale() / 8);
+        if !self.sent_since_ack || together {
             return;
         }
+        self.batch_start = Some(at);
         self.sent_since_ack = false;
         let acks = core::mem::take(&mut self.acks);
         if self.replay.has_started() {
@@ -245,7 +250,9 @@ impl Walker {
         }
         round.flight = round.flight.max(flight);
         round.flight_segments = round.flight_segments.max(outstanding);
-        round.edge |= room < self.terms.mss;
+        if room < self.terms.mss {
+            round.edge_flight = round.edge_flight.max(flight);
+        }
         round.stop = self.stop;
         round.stopped_at = at;
         round.last_frame = event.frame;
@@ -280,7 +287,7 @@ impl Walker {
             // The replay broke without growth ending: more was sent than Linux would have.
             self.flights.exit = Some((round.end, None, ExitCause::Unknown));
         }
-        let limited = round.ack_released > round.free && !round.edge;
+        let limited = round.ack_released > round.free && round.edge_flight == 0;
         if !limited || self.flights.exit.is_some() {
             self.flights.last = flight;
             return;

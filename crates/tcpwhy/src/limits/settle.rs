@@ -260,7 +260,7 @@ impl Walker {
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
         self.finishing = true;
         self.advance(end - self.shift_in);
-        self.replay_batch();
+        self.replay_batch(i64::MAX);
         if self.round.sends > 0 {
             self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
             self.round.phase = self.phase();

@@ -100,6 +100,8 @@ pub(crate) struct Walker {
     pub(crate) acks: Vec<Ack>,
     pub(crate) sent_frames: Vec<FrameEnd>,
     pub(crate) sent_since_ack: bool,
+    /// When the first ACK of the open batch arrived.
+    pub(crate) batch_start: Option<i64>,
     /// The open round and the sequence number that ends it.
     pub(crate) round: Round,
     pub(crate) marker: i64,
@@ -215,6 +217,7 @@ impl Walker {
             acks: Vec::new(),
             sent_frames: Vec::new(),
             sent_since_ack: false,
+            batch_start: None,
             round: Round::default(),
             marker: i64::MIN,
             rounds: Rounds::default(),
