@@ -39,7 +39,6 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Episode {
     pub(crate) id: u32,
-    pub(crate) start: i64,
     /// Everything up to here was sent before it.
     pub(crate) high: i64,
     pub(crate) kind: Kind,
@@ -72,30 +71,30 @@ impl Repairs {
         self.open.is_some_and(|e| e.kind == Kind::Repair)
     }
 
-    fn open_at(&mut self, at: i64, high: i64) -> &mut Episode {
+    fn open_at(&mut self, high: i64) -> &mut Episode {
         if self.open.is_none() {
             self.next_id += 1;
         }
         let id = self.next_id;
-        self.open.get_or_insert(Episode { id, start: at, high, ..Episode::default() })
+        self.open.get_or_insert(Episode { id, high, ..Episode::default() })
     }
 
     /// A sign of a hole.
-    pub(crate) fn on_duplicate(&mut self, at: i64, high: i64, _by_sack: bool) {
+    pub(crate) fn on_duplicate(&mut self, high: i64) {
         self.duplicates_seen += 1;
-        self.open_at(at, high);
+        self.open_at(high);
     }
 
     /// A congestion mark was echoed.
-    pub(crate) fn on_ece(&mut self, at: i64, high: i64) {
-        let episode = self.open_at(at, high);
+    pub(crate) fn on_ece(&mut self, high: i64) {
+        let episode = self.open_at(high);
         if episode.kind == Kind::Signs {
             episode.kind = Kind::Ecn;
         }
     }
 
     /// `una` moved or not: settles the open episode.
-    pub(crate) fn on_progress(&mut self, _at: i64, una: i64, holes: bool) {
+    pub(crate) fn on_progress(&mut self, una: i64, holes: bool) {
         let Some(episode) = self.open else { return };
         let settled = una >= episode.high
             || (episode.kind == Kind::Signs && !holes && una > 0 && self.duplicates_seen == 0);
@@ -187,7 +186,7 @@ impl Walker {
             self.relabel(self.last_progress.max(self.last_send), Base::sure(state, 92));
         }
         if cause != "tlp" {
-            let episode = self.repairs.open_at(at, nxt);
+            let episode = self.repairs.open_at(nxt);
             if episode.kind != Kind::Repair {
                 episode.kind = Kind::Repair;
                 self.repairs.episodes += 1;

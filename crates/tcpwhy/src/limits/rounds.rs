@@ -49,6 +49,7 @@ pub(crate) struct Round {
     pub(crate) bytes: i64,
     pub(crate) segments: u64,
     pub(crate) rtt_min: Option<i64>,
+    pub(crate) rtt_max: i64,
     pub(crate) rtt_sum: i64,
     pub(crate) rtt_count: i64,
     pub(crate) acked: i64,
@@ -72,6 +73,11 @@ pub(crate) struct Round {
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
     pub(crate) loss: bool,
+    /// Start and end of the longest train of ACKs at most 2 ms apart, for HyStart.
+    pub(crate) train: (i64, i64),
+    /// Bytes of its largest run of sends without a pause.
+    pub(crate) burst: i64,
+    pub(crate) burst_now: i64,
     /// Largest flight that filled the receiver's window to the segment in it, 0 if none did.
     pub(crate) edge_flight: i64,
     pub(crate) first_frame: u64,
@@ -84,6 +90,11 @@ impl Round {
         let span = self.end - self.start;
         (span > 0 && self.acked > 0)
             .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
+    }
+
+    /// Whether its packets came through without loss and without standing in a queue.
+    pub(crate) fn is_clean(&self, rtt_min: i64) -> bool {
+        !self.loss && self.rtt_count > 0 && self.rtt_max - rtt_min <= QUEUE_MIN_NS.max(rtt_min / 10)
     }
 
     /// The mean variable lag of its sends, where that is a queue on the sender's own host.
@@ -149,6 +160,11 @@ impl Rounds {
         for round in self.kept.iter_mut().filter(|r| r.number >= number) {
             round.phase = phase;
         }
+    }
+
+    /// Rate of round `number`, in bytes per second.
+    pub(crate) fn rate(&self, number: u64) -> Option<u64> {
+        self.index(number).and_then(|at| self.kept[at].rate())
     }
 
     /// Number of the newest closed round.

@@ -11,6 +11,9 @@ use crate::report::TimeIn;
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
 /// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
 const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
+/// Sends closer than this are one burst. Ours: a stack hands a window's worth down within tens of
+/// microseconds.
+const BURST_GAP_NS: i64 = 100_000;
 /// Most transfers kept of one direction; later ones are counted only.
 const MAX_RUNS: usize = 4096;
 
@@ -235,6 +238,9 @@ impl Walker {
             round.gap_squares += i128::from(gap) * i128::from(gap);
             round.gaps += 1;
         }
+        let pause = at - self.last_send.max(round.start) > BURST_GAP_NS;
+        round.burst_now = if pause { new } else { round.burst_now + new };
+        round.burst = round.burst.max(round.burst_now);
         round.sends += 1;
         round.bytes += new;
         round.segments += segments;
@@ -316,7 +322,12 @@ impl Walker {
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
                 round.rtt_count >= 8 && rtt > least + (least / 8).clamp(4_000_000, 16_000_000)
             });
-            let cause = if delayed { ExitCause::HystartDelay } else { ExitCause::Cached };
+            let trained = round.train.1 - round.train.0 > self.least_rtt() / 2;
+            let cause = match (delayed, trained) {
+                (true, _) => ExitCause::HystartDelay,
+                (_, true) => ExitCause::HystartTrain,
+                _ => ExitCause::Cached,
+            };
             self.flights.exit = Some((at, Some(first), cause));
             self.rounds.name_from(number, self.phase());
             self.replay.exit();

@@ -232,10 +232,32 @@ impl Walker {
         if outranked && let Some(repair) = self.repairs.verdict(piece.episode) {
             (state, confidence, alternative) = (repair, 90, &[]);
         }
+        if let Base::Clocked { round, .. } | Base::Free { round } = piece.base
+            && matches!(
+                state,
+                State::BandwidthSelfQueue
+                    | State::BandwidthExternal
+                    | State::BandwidthPolicer
+                    | State::BandwidthVariable
+            )
+        {
+            self.note_path_rate(round);
+        }
         self.name_rounds(piece, state);
         self.share_with_run(piece, state);
         let end = piece.end + self.shift_in;
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+    }
+
+    /// Round `number` ran at the path's rate.
+    fn note_path_rate(&mut self, number: u64) {
+        if self.last_path_round == Some(number) {
+            return;
+        }
+        self.last_path_round = Some(number);
+        if let Some(rate) = self.rounds.rate(number) {
+            self.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
     }
 
     /// Adds the piece to the transfer it falls into.

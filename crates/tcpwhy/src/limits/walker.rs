@@ -158,6 +158,11 @@ pub(crate) struct Walker {
     pub(crate) first_offset: i64,
     /// Bytes per second of rounds, and flights of a sample of all sends.
     pub(crate) rate_sketch: Sketch,
+    /// Bytes per second of rounds that the path's rate held.
+    pub(crate) path_rates: Sketch,
+    pub(crate) last_path_round: Option<u64>,
+    /// Largest burst that passed without loss or queue.
+    pub(crate) burst_proven: i64,
     pub(crate) flight_samples: Vec<i64>,
     pub(crate) sample_every: u64,
     pub(crate) runs_dropped: u64,
@@ -199,9 +204,8 @@ pub(crate) struct Flights {
 pub(crate) enum ExitCause {
     Loss,
     HystartDelay,
+    HystartTrain,
     Cached,
-    Rwnd,
-    App,
     Unknown,
     /// In a gap of the capture.
     Unseen,
@@ -266,6 +270,9 @@ impl Walker {
             finishing: false,
             first_offset: 0,
             rate_sketch: Sketch::default(),
+            path_rates: Sketch::default(),
+            last_path_round: None,
+            burst_proven: 0,
             flight_samples: Vec::new(),
             sample_every: 1,
             runs_dropped: 0,
@@ -463,6 +470,10 @@ impl Walker {
         let mut round = self.round;
         if round.sends > 0 {
             round.end = at;
+            round.loss |= self.repairs.current() != 0;
+            if round.is_clean(self.least_rtt()) {
+                self.burst_proven = self.burst_proven.max(round.burst);
+            }
             self.rounds.push(round);
             if let Some(rate) = round.rate() {
                 self.rate_sketch.push(i64::try_from(rate).unwrap_or(i64::MAX));
