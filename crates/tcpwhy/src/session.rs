@@ -5,12 +5,13 @@
 //! [`Session::end`]. Frame numbers go on through the files of one rotated capture, as
 //! `mergecap -a` would number them.
 
+use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::report::{Capture, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
-use crate::wire::{self, Skip};
+use crate::wire::{self, Segment, Skip};
 
 /// A run over captures.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub struct Session {
     skipped: BTreeMap<Skip, u64>,
     quality: BTreeMap<(QualityKind, String), u64>,
     frames_before: u64,
+    packets: u64,
+    select: Option<Select>,
+    left_out: u64,
     /// Packet listings among the captures, and whether all of them tell the date.
     listings: u64,
     dated: bool,
@@ -30,6 +34,9 @@ impl Session {
     /// A session that has read nothing.
     pub fn new(config: Config) -> Self {
         Self {
+            packets: 0,
+            select: None,
+            left_out: 0,
             tracker: Tracker::new(config),
             reader: Reader::new(),
             captures: Vec::new(),
@@ -39,6 +46,21 @@ impl Session {
             listings: 0,
             dated: true,
         }
+    }
+
+    /// Follows only the segments that `keep` accepts; it is asked once for each, in order.
+    ///
+    /// The others still count as TCP segments of their capture and appear among `skipped`,
+    /// and connections have no `stream`: Wireshark would count all of them.
+    #[must_use]
+    pub fn select(mut self, keep: impl FnMut(&Segment<'_>) -> bool + Send + 'static) -> Self {
+        self.select = Some(Select(Box::new(keep)));
+        self
+    }
+
+    /// Packets read so far, over all captures.
+    pub const fn packets(&self) -> u64 {
+        self.packets
     }
 
     /// Starts the capture named `source`.
@@ -70,6 +92,10 @@ impl Session {
         for (skip, count) in core::mem::take(&mut self.skipped) {
             capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
         }
+        if self.left_out > 0 {
+            let count = core::mem::take(&mut self.left_out);
+            capture.skipped.push(Skipped { reason: LEFT_OUT.to_owned(), count });
+        }
         for ((kind, note), count) in core::mem::take(&mut self.quality) {
             capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
         }
@@ -89,9 +115,11 @@ impl Session {
     /// The report over everything read.
     pub fn finish(mut self) -> Report {
         let (mut connections, forgotten) = self.tracker.finish();
-        let one_file = self.captures.len() == 1 && self.listings == 0;
+        // Wireshark counts all connections of one file, also those left out here.
+        let all_of_one_file =
+            self.captures.len() == 1 && self.listings == 0 && self.select.is_none();
         for connection in &mut connections {
-            if !one_file {
+            if !all_of_one_file {
                 connection.stream = None;
             }
             if !self.dated
@@ -121,39 +149,68 @@ impl Session {
         &mut self,
         step: impl FnOnce(&mut Reader, &mut dyn FnMut(Item<'_>)) -> Result<(), CaptureError>,
     ) -> Result<(), CaptureError> {
-        let Self { tracker, reader, captures, skipped, quality, frames_before, .. } = self;
+        let Self {
+            tracker,
+            reader,
+            captures,
+            skipped,
+            quality,
+            frames_before,
+            packets,
+            select,
+            left_out,
+            ..
+        } = self;
         let capture = captures.last_mut().expect("a capture was begun");
-        let mut each = |item: Item<'_>| match item {
-            Item::Frame(frame) => {
-                capture.packets += 1;
-                match wire::parse(&frame) {
-                    Ok(mut segment) => {
-                        capture.tcp_segments += 1;
-                        segment.frame += *frames_before;
-                        tracker.push(&segment);
+        let packets_before = capture.packets;
+        let mut each = |item: Item<'_>| {
+            let mut segment = match item {
+                Item::Frame(frame) => {
+                    capture.packets += 1;
+                    match wire::parse(&frame) {
+                        Ok(segment) => segment,
+                        Err(skip) => return *skipped.entry(skip).or_default() += 1,
                     }
-                    Err(skip) => *skipped.entry(skip).or_default() += 1,
                 }
-            }
-            Item::Segment(mut segment) => {
-                capture.packets += 1;
-                capture.tcp_segments += 1;
-                segment.frame += *frames_before;
+                Item::Segment(segment) => {
+                    capture.packets += 1;
+                    segment
+                }
+                Item::OtherPacket => {
+                    capture.packets += 1;
+                    return *skipped.entry(Skip::NotTcp).or_default() += 1;
+                }
+                Item::Gap => return tracker.gap(),
+                Item::Quality(remark) => {
+                    return *quality.entry((remark.kind, remark.note)).or_default() += remark.count;
+                }
+            };
+            capture.tcp_segments += 1;
+            segment.frame += *frames_before;
+            if select.as_mut().is_none_or(|Select(keep)| keep(&segment)) {
                 tracker.push(&segment);
-            }
-            Item::OtherPacket => {
-                capture.packets += 1;
-                *skipped.entry(Skip::NotTcp).or_default() += 1;
-            }
-            Item::Gap => tracker.gap(),
-            Item::Quality(remark) => {
-                *quality.entry((remark.kind, remark.note)).or_default() += remark.count;
+            } else {
+                *left_out += 1;
             }
         };
         let result = step(reader, &mut each);
+        *packets += capture.packets - packets_before;
         if let Err(error) = &result {
-            capture.error = Some(error.to_string());
+            // The first damage is the cause; what its end says after that follows from it.
+            capture.error.get_or_insert_with(|| error.to_string());
         }
         result
     }
 }
+
+/// Which segments to follow; see [`Session::select`].
+struct Select(Box<dyn FnMut(&Segment<'_>) -> bool + Send>);
+
+impl fmt::Debug for Select {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Select")
+    }
+}
+
+/// Why a TCP segment was passed over although it could be read.
+const LEFT_OUT: &str = "outside the selection that was asked for";

@@ -28,7 +28,7 @@ impl Walker {
             && self.flight.outstanding() > 0
             && self.flight.nxt > event.ack;
         if advanced {
-            self.replay_batch();
+            self.replay_batch(at);
         }
         let moved = self.take_window(event);
         if advanced {
@@ -46,6 +46,10 @@ impl Walker {
         }
         if advanced || newly > 0 {
             self.last_progress = at;
+        }
+        if newly > 0 && !advanced {
+            // What SACK takes out of the flight lets new data out (RFC 6675, PRR).
+            self.note_release(at, event);
         }
         if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
             self.repairs.on_duplicate(at, self.flight.nxt, newly > 0);
@@ -77,11 +81,7 @@ impl Walker {
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
-        if self.advances.len() == 64 {
-            self.advances.pop_front();
-        }
-        self.advances.push_back(at);
-        self.advanced_by_data = event.is_data();
+        self.note_release(at, event);
         self.last_gap_from = had_room_for;
         if round_over {
             self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
@@ -95,6 +95,16 @@ impl Walker {
             }
             self.idle.on_quiet(at, self.rto.rto(), self.round.number);
         }
+    }
+
+    /// Something left the flight at `at`: sends that follow closely were released by it.
+    fn note_release(&mut self, at: i64, event: &Event) {
+        if self.advances.len() == 64 {
+            self.advances.pop_front();
+        }
+        self.advances.push_back(at);
+        self.last_release = Some(at);
+        self.advanced_by_data = event.is_data();
     }
 
     fn on_rtt(&mut self, rtt: i64, acked: i64, ack: i64) {

@@ -106,6 +106,9 @@ impl Replay {
         let windows = self.alive.iter().map(|w| w.cwnd);
         let (low, high) = (windows.clone().min(), windows.max());
         match (low, high) {
+            (Some(_), Some(_)) if self.assumed => {
+                Cwnd { low: Some(flight), high: None, best: None }
+            }
             (Some(low), Some(high)) => Cwnd {
                 low: Some(low),
                 high: Some(high),

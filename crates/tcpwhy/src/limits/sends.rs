@@ -131,11 +131,16 @@ impl Walker {
         self.burst_start = self.now;
     }
 
-    /// Runs the replay over the ACKs since the last sends.
-    pub(crate) fn replay_batch(&mut self) {
-        if !self.sent_since_ack {
+    /// Runs the replay over the last batch of ACKs and what was sent after them, if the ACK that
+    /// arrives at `at` does not belong to it. ACKs that come together make one batch: which of
+    /// them released which packet is within the noise of the capture, so it is dealt out again.
+    pub(crate) fn replay_batch(&mut self, at: i64) {
+        let together = self.last_release.is_some_and(|last| at - last <= self.tolerance())
+            && self.batch_start.is_some_and(|start| at - start <= self.rtt_scale() / 8);
+        if !self.sent_since_ack || together {
             return;
         }
+        self.batch_start = Some(at);
         self.sent_since_ack = false;
         let acks = core::mem::take(&mut self.acks);
         if self.replay.has_started() {
@@ -222,6 +227,7 @@ impl Walker {
         self.largest_flight = self.largest_flight.max(outstanding);
         self.sample_flight(flight);
         self.flight_of_pause = (outstanding, self.flight.outstanding());
+        let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());
         let round = &mut self.round;
         if round.sends > 0 && self.last_send > i64::MIN {
             let gap = at - self.last_send;
@@ -233,14 +239,20 @@ impl Walker {
         round.bytes += new;
         round.segments += segments;
         round.lag_sum += lag;
+        round.tap_at_sender = self.terms.tap_at_sender;
         match release {
-            Release::Ack { .. } | Release::Window => round.ack_released += 1,
+            Release::Ack { .. } | Release::Window => {
+                round.ack_released += 1;
+                round.late += u32::from(late);
+            }
             Release::Free => round.free += 1,
             Release::Burst => {}
         }
         round.flight = round.flight.max(flight);
         round.flight_segments = round.flight_segments.max(outstanding);
-        round.edge |= room < self.terms.mss;
+        if room < self.terms.mss {
+            round.edge_flight = round.edge_flight.max(flight);
+        }
         round.stop = self.stop;
         round.stopped_at = at;
         round.last_frame = event.frame;
@@ -275,26 +287,28 @@ impl Walker {
             // The replay broke without growth ending: more was sent than Linux would have.
             self.flights.exit = Some((round.end, None, ExitCause::Unknown));
         }
-        let limited = round.ack_released > round.free && !round.edge;
+        let limited = round.ack_released > round.free && round.edge_flight == 0;
         if !limited || self.flights.exit.is_some() {
             self.flights.last = flight;
             return;
         }
         let slow = flight * 2 < self.flights.last * 3;
         let last = core::mem::replace(&mut self.flights.last, flight);
-        if !slow {
+        if !slow || flight < last {
             self.flights.slow = 0;
             return;
         }
         self.flights.slow += 1;
         if self.flights.slow == 1 {
-            self.flights.slow_from = (last, round.start, round.number);
+            self.flights.slow_from = (flight, round.start, round.number);
+            self.flights.steps = 0;
+            return;
         }
+        self.flights.steps = self.flights.steps << 1 & 7 | u8::from(flight > last);
         let (first, at, number) = self.flights.slow_from;
-        // A flight that does not grow at all has another lid than the window; one that creeps is
-        // in congestion avoidance from its first slow round on.
-        let creeps = flight > first + 1;
-        if self.flights.slow >= 2 && creeps {
+        // A flight that stands still, or rises once, has another lid than the window; one that
+        // creeps upwards is in congestion avoidance from its first slow round on.
+        if self.flights.steps.count_ones() >= 2 {
             let delayed = round.rtt_min.is_some_and(|rtt| {
                 let least = self.least_rtt();
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).

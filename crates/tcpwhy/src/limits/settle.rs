@@ -36,6 +36,9 @@ impl Walker {
         } else {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
+        if self.stop.in_flight > 0 {
+            self.last_flying = flying;
+        }
         for piece in self.pieces.range_mut(self.wait_from..upto) {
             if piece.base.is_open() {
                 piece.evidence = Evidence { last_frame: event.frame, ..self.stop };
@@ -88,9 +91,26 @@ impl Walker {
     fn blocked(&self, by_data: bool, event: &Event, at: i64) -> Base {
         let stop = &self.stop;
         let late = at - self.last_send - self.least_rtt();
-        let held = stop.in_flight < 2 * self.terms.mss && i64::from(event.len) < self.terms.mss;
-        if self.last_short && held && DELAYED_ACK_NS.contains(&late) {
+        let short = i64::from(event.len) < self.terms.mss;
+        if self.last_short
+            && short
+            && stop.in_flight < 2 * self.terms.mss
+            && DELAYED_ACK_NS.contains(&late)
+        {
             return Base::sure(State::NagleDelack, 85);
+        }
+        // Less than a segment in flight fills no window and no buffer: Nagle's algorithm held the
+        // next short segment for the ACK, or the application wrote once a round trip.
+        if self.last_short
+            && short
+            && stop.in_flight < self.terms.mss
+            && stop.room >= self.terms.mss
+        {
+            return Base::Fixed {
+                state: State::NagleDelack,
+                confidence: 60,
+                alternative: &[State::App],
+            };
         }
         let cwnd = self.replay.cwnd(stop.segments);
         let cwnd_full = cwnd.high.is_some_and(|high| stop.segments >= high);
@@ -240,7 +260,7 @@ impl Walker {
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
         self.finishing = true;
         self.advance(end - self.shift_in);
-        self.replay_batch();
+        self.replay_batch(i64::MAX);
         if self.round.sends > 0 {
             self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
             self.round.phase = self.phase();
@@ -255,7 +275,10 @@ impl Walker {
         }
         self.judge_idle(Release::Free, self.now);
         let done = self.flight.outstanding() == 0;
-        let rest = if done || closed { Base::sure(State::LastFlight, 95) } else { Base::Flying };
+        // With data in flight at the end, nobody knows what would have released the next send; if
+        // all before it waited for one thing, this did too.
+        let rest =
+            if done || closed { Base::sure(State::LastFlight, 95) } else { self.last_flying };
         for piece in self.pieces.range_mut(self.wait_from..) {
             if piece.base == Base::Flying {
                 piece.base = rest;

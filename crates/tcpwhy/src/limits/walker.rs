@@ -100,6 +100,8 @@ pub(crate) struct Walker {
     pub(crate) acks: Vec<Ack>,
     pub(crate) sent_frames: Vec<FrameEnd>,
     pub(crate) sent_since_ack: bool,
+    /// When the first ACK of the open batch arrived.
+    pub(crate) batch_start: Option<i64>,
     /// The open round and the sequence number that ends it.
     pub(crate) round: Round,
     pub(crate) marker: i64,
@@ -122,6 +124,10 @@ pub(crate) struct Walker {
     pub(crate) last_peer_data: Option<i64>,
     pub(crate) peer_data_since_send: bool,
     pub(crate) probed: bool,
+    /// What the last wait with data in flight was decided to be.
+    pub(crate) last_flying: Base,
+    /// When something last left the flight.
+    pub(crate) last_release: Option<i64>,
     pub(crate) last_short: bool,
     pub(crate) stop: Evidence,
     /// Round and largest window so far at the last stop.
@@ -176,6 +182,8 @@ pub(crate) struct Flights {
     pub(crate) slow: u32,
     /// Flight, end and number of the first of these rounds.
     pub(crate) slow_from: (u64, i64, u64),
+    /// Which of the last three of them grew.
+    pub(crate) steps: u8,
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
     /// Flight before an idle restart; the window is below it until regained.
     pub(crate) regain: Option<u64>,
@@ -209,6 +217,7 @@ impl Walker {
             acks: Vec::new(),
             sent_frames: Vec::new(),
             sent_since_ack: false,
+            batch_start: None,
             round: Round::default(),
             marker: i64::MIN,
             rounds: Rounds::default(),
@@ -227,6 +236,8 @@ impl Walker {
             last_peer_data: None,
             peer_data_since_send: false,
             probed: false,
+            last_flying: Base::Flying,
+            last_release: None,
             last_short: false,
             stop: Evidence::default(),
             stop_round: 0,
@@ -274,6 +285,11 @@ impl Walker {
     /// A send within this of its cause was released by it.
     pub(crate) fn tolerance(&self) -> i64 {
         RELEASE_MIN_NS.max(self.rtt_scale() * 3 / 100) + self.terms.spread
+    }
+
+    /// A send later than this after its cause, though within the tolerance, may have had another.
+    pub(crate) fn promptness(&self) -> i64 {
+        RELEASE_MIN_NS + self.terms.spread
     }
 
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.

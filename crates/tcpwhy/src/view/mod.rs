@@ -43,6 +43,16 @@ mod tests;
 
 pub use anonymize::anonymize;
 
+use crate::report::Report;
+
+/// Keeps at most `number` connections of `report`, in the order asked for.
+pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
+    let order = choose::connections(report, sort, number);
+    let mut connections: Vec<_> =
+        core::mem::take(&mut report.connections).into_iter().map(Some).collect();
+    report.connections = order.into_iter().filter_map(|at| connections[at].take()).collect();
+}
+
 /// How a text view is to look and what it is to hold.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Options {

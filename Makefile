@@ -1,0 +1,41 @@
+# `make demo` and `make test` work on a fresh machine: scripts/setup installs what is missing.
+
+# A toolchain that setup has just installed is found without a new shell; an existing one goes first.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
+
+DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
+
+.PHONY: help demo test check bench fuzz
+
+help:
+	@echo 'make demo    build, and explain a real capture'
+	@echo 'make test    every test there is'
+	@echo 'make check   format, lints, licences'
+	@echo 'make bench   speed and memory, beside tcptrace and tshark'
+	@echo 'make fuzz    fuzz every reader until stopped'
+
+demo:
+	@scripts/setup demo
+	cargo build --release --locked --quiet -p tcpwhy-cli
+	@echo
+	cargo run --release --locked --quiet -p tcpwhy-cli -- $(DEMO)
+
+# Both parts run even if the first fails, so that one run tells all.
+test:
+	@scripts/setup test
+	@status=0; \
+	cargo test --locked --workspace --no-fail-fast </dev/null || status=1; \
+	scripts/check || status=1; \
+	exit $$status
+
+check:
+	@scripts/setup demo
+	scripts/check format clippy deny
+
+bench:
+	@scripts/setup test
+	bench/run
+
+fuzz:
+	@scripts/setup demo
+	fuzz/run

@@ -1,0 +1,191 @@
+//! `tcpwhy explain`: why did the transfers in these captures take as long as they did?
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tcpwhy::capture::QualityKind;
+use tcpwhy::report::{Capture, Report};
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy::view;
+
+use crate::exit::Exit;
+use crate::options::{Form, Options, Surroundings};
+use crate::read::{Input, by_first_packet, read_all};
+use crate::screen::Screen;
+use crate::{choose, complain, output};
+
+/// Reads, explains, prints.
+///
+/// # Errors
+/// A signal handler cannot be set, or the answer cannot be written.
+pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> {
+    if around.stdin_is_terminal && options.inputs.contains(&Input::Stdin) {
+        complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
+    }
+    let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+    options.inputs = by_first_packet(options.inputs);
+    let mut screen = screen(&options, around);
+    let report = read_all(&options.inputs, session(&options), &stop, &mut |session, progress| {
+        if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
+            let began = Instant::now();
+            let mut report = session.provisional();
+            // The connection asked for may not have begun yet.
+            if shape(&mut report, &options).is_ok() {
+                let text = output::rendered(&report, &options);
+                screen.draw_preview(&text, progress.elapsed, began.elapsed());
+            }
+        }
+        screen.draw_progress(&progress);
+    });
+    screen.clear();
+    finish(report, &options)
+}
+
+/// Prints the report, and what went wrong on the way where the report's form does not tell it.
+fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
+    let is_unreadable = |capture: &Capture| capture.error.is_some() && capture.packets == 0;
+    let any_unreadable = report.captures.iter().any(is_unreadable);
+    let exit = if any_unreadable { Exit::Unreadable } else { Exit::Analysed };
+    let nothing_read = report.captures.iter().all(|capture| capture.packets == 0);
+    let is_text = matches!(options.form, Form::Text { .. });
+    if !is_text || nothing_read {
+        report.captures.iter().filter_map(remark).for_each(|sentence| complain(&sentence));
+    }
+    if any_unreadable && nothing_read {
+        return Ok(exit);
+    }
+    if let Err(error) = shape(&mut report, options) {
+        complain(&error.to_string());
+        return Ok(Exit::Usage);
+    }
+    output::print(&output::rendered(&report, options)).context("cannot write the answer")?;
+    Ok(exit)
+}
+
+/// What is to be said about a capture that was not read to its end, or held nothing of use.
+fn remark(capture: &Capture) -> Option<String> {
+    let Capture { source, packets, tcp_segments, skipped, quality, error } = capture;
+    let source = if source == "-" { "standard input" } else { source };
+    let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
+    let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);
+    match (error.as_ref().or_else(cut), packets, tcp_segments) {
+        (Some(error), 0, _) => Some(format!("cannot read {source}: {error}")),
+        (Some(error), ..) => Some(format!(
+            "{source} was read only in part: {error}; what came before ({counted}) is explained"
+        )),
+        (None, 0, _) => Some(format!(
+            "{source} holds no packets; was the capture's filter or interface the right one?"
+        )),
+        (None, _, 0) => {
+            let reasons: Vec<_> =
+                skipped.iter().map(|skip| format!("{} {}", skip.count, skip.reason)).collect();
+            Some(format!(
+                "{source} holds {counted} but no TCP that could be read ({})",
+                reasons.join(", ")
+            ))
+        }
+        (None, ..) => None,
+    }
+}
+
+/// The kind of the remark that the capture ends inside a record.
+const CUT_SHORT: &str = QualityKind::CutShort.name();
+
+/// The connections asked for, in the order asked for, under the names asked for.
+fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchConnection> {
+    if let Some(filter) = &options.filter {
+        report.connections.retain(|c| filter.accepts(c.client, c.server));
+    }
+    if let Some(number) = options.connection {
+        choose::only(report, number)?;
+    }
+    if options.anonymize {
+        view::anonymize(report);
+    }
+    // A table has an order and a length of its own, and says how many it leaves out.
+    if !matches!(options.form, Form::Text { .. }) {
+        let sort = options.sort.map_or(view::Sort::Start, Into::into);
+        view::keep_first(report, sort, options.top.unwrap_or(usize::MAX));
+    }
+    Ok(())
+}
+
+/// A session that follows only what is asked for.
+fn session(options: &Options) -> Session {
+    let session = Session::new(Config { detail: options.wants_detail() });
+    if options.filter.is_none() && options.window.is_open() {
+        return session;
+    }
+    let (filter, window) = (options.filter.clone(), options.window);
+    let mut first = None;
+    session.select(move |segment| {
+        let first = *first.get_or_insert(segment.time);
+        window.contains(segment.time, first)
+            && filter
+                .as_ref()
+                .is_none_or(|filter| filter.may_accept(segment.source, segment.destination))
+    })
+}
+
+fn screen(options: &Options, around: &Surroundings) -> Screen {
+    let is_text = matches!(options.form, Form::Text { .. });
+    let preview = around.size.filter(|_| is_text && around.stdout_is_terminal);
+    Screen::new(around.stderr_is_terminal, preview)
+}
+
+/// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the process.
+fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Order matters: on the first signal the flag is still unset when this looks at it.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use tcpwhy::report::Skipped;
+
+    use super::*;
+
+    /// What is said about a capture with so many packets, TCP segments, and this error.
+    fn said(packets: u64, tcp_segments: u64, error: Option<&str>) -> Option<String> {
+        let skipped = vec![Skipped { reason: "not TCP over IP".to_owned(), count: packets }];
+        let (source, error) = ("x.pcap".to_owned(), error.map(str::to_owned));
+        remark(&Capture { source, packets, tcp_segments, skipped, error, quality: Vec::new() })
+    }
+
+    #[test]
+    fn a_good_capture_needs_no_words() {
+        assert_eq!(said(5, 3, None), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_sentence() {
+        for (packets, tcp_segments, error, sentence) in [
+            (0, 0, Some("it is empty"), "cannot read x.pcap: it is empty"),
+            (
+                7,
+                7,
+                Some("record 8 ends early"),
+                "x.pcap was read only in part: record 8 ends early; \
+                 what came before (7 packets) is explained",
+            ),
+            (
+                0,
+                0,
+                None,
+                "x.pcap holds no packets; was the capture's filter or interface the right one?",
+            ),
+            (1, 0, None, "x.pcap holds 1 packet but no TCP that could be read (1 not TCP over IP)"),
+        ] {
+            assert_eq!(said(packets, tcp_segments, error).as_deref(), Some(sentence));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the exit status says.
+
+use std::process::ExitCode;
+
+/// How a run ended. Status 1 is kept for findings that are to fail a build.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Exit {
+    /// The input was analysed, whatever was found, even if its end was damaged.
+    Analysed = 0,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// Some input could not be read at all, or the answer could not be written.
+    Unreadable = 3,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -1,0 +1,487 @@
+//! Which connections does the user mean?
+//!
+//! The words of pcap-filter(7) as far as they make sense for TCP connections:
+//!
+//! ```text
+//! expression = operand { ("and" | "or") operand }          && and || too
+//! operand    = "not" operand | "(" expression ")" | primitive       ! too
+//! primitive  = [side] ["host"] ADDRESS | [side] "net" ADDRESS/LENGTH
+//!            | [side] "port" NUMBER | [side] "portrange" FIRST-LAST
+//!            | "tcp" [primitive] | "ip" [primitive] | "ip6" [primitive]
+//! side       = "src" | "client" | "dst" | "server"
+//! ```
+//!
+//! A bare value repeats the last qualifiers, as in `port 80 or 443`. Two things differ from
+//! tcpdump. `src` and `dst` mean the connection's client and server, not the sender of a packet:
+//! half a connection cannot be explained. And `and` mixed with `or` needs parentheses, because
+//! tcpdump reads from left to right where Wireshark binds `and` first.
+//!
+//! Left out: host and port names (nothing is looked up), and all that does not name a connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// A checked filter.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Filter(Node);
+
+/// What is wrong with a filter, and where.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{what}\n  {text}\n  {}^", " ".repeat(*.column))]
+pub struct FilterError {
+    /// The filter as given.
+    pub text: String,
+    /// The place, in characters.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    Match(Side, What),
+}
+
+/// Which end of the connection has to match.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Side {
+    Client,
+    Server,
+    Either,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum What {
+    Anything,
+    V4,
+    V6,
+    Net { address: IpAddr, length: u8 },
+    Ports { first: u16, last: u16 },
+}
+
+impl Filter {
+    /// Reads a filter.
+    ///
+    /// # Errors
+    /// It does not follow the grammar; the error points at the place.
+    pub fn parse(text: &str) -> Result<Self, FilterError> {
+        let mut parser = Parser { text, tokens: tokens(text), at: 0, last: None };
+        let node = parser.expression(0)?;
+        match parser.peek() {
+            None => Ok(Self(node)),
+            Some(")") => Err(parser.error("this parenthesis was never opened")),
+            Some(_) => Err(parser.error("expected `and` or `or` before this")),
+        }
+    }
+
+    /// Whether it accepts the connection between these two.
+    pub fn accepts(&self, client: SocketAddr, server: SocketAddr) -> bool {
+        self.0.accepts(client, server)
+    }
+
+    /// Whether it accepts a connection with a segment between these two, whichever is the client.
+    ///
+    /// True for every segment of every connection that [`Filter::accepts`]: nothing it needs is
+    /// lost by dropping the other segments early.
+    pub fn may_accept(&self, source: SocketAddr, destination: SocketAddr) -> bool {
+        self.accepts(source, destination) || self.accepts(destination, source)
+    }
+}
+
+impl Node {
+    fn accepts(&self, client: SocketAddr, server: SocketAddr) -> bool {
+        match self {
+            Self::And(nodes) => nodes.iter().all(|node| node.accepts(client, server)),
+            Self::Or(nodes) => nodes.iter().any(|node| node.accepts(client, server)),
+            Self::Not(node) => !node.accepts(client, server),
+            Self::Match(Side::Client, what) => what.accepts(client),
+            Self::Match(Side::Server, what) => what.accepts(server),
+            Self::Match(Side::Either, what) => what.accepts(client) || what.accepts(server),
+        }
+    }
+}
+
+impl What {
+    fn accepts(&self, end: SocketAddr) -> bool {
+        match *self {
+            Self::Anything => true,
+            Self::V4 => end.is_ipv4(),
+            Self::V6 => end.is_ipv6(),
+            Self::Net { address, length } => is_inside(end.ip(), address, length),
+            Self::Ports { first, last } => (first..=last).contains(&end.port()),
+        }
+    }
+}
+
+/// Whether `address` agrees with the first `length` bits of `net`.
+fn is_inside(address: IpAddr, net: IpAddr, length: u8) -> bool {
+    let (difference, bits) = match (address, net) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()), 32),
+        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits(), 128),
+        _ => return false,
+    };
+    difference.checked_shr(bits - u32::from(length)).unwrap_or(0) == 0
+}
+
+/// Words and signs with their byte offsets.
+fn tokens(text: &str) -> Vec<(usize, &str)> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        rest = &rest[start..];
+        let sign = ["&&", "||", "(", ")", "!"].into_iter().find(|sign| rest.starts_with(sign));
+        let length = sign.map_or_else(
+            || rest.find(|c: char| c.is_whitespace() || "()!&|".contains(c)).unwrap_or(rest.len()),
+            str::len,
+        );
+        // A lone `&` or `|` is a token of its own, to be complained about.
+        let length = length.max(1);
+        tokens.push((text.len() - rest.len(), &rest[..length]));
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+/// What a bare value repeats.
+#[derive(Clone, Copy, Debug)]
+struct Qualifiers {
+    side: Side,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Host,
+    Net,
+    Port,
+    PortRange,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(usize, &'a str)>,
+    at: usize,
+    last: Option<Qualifiers>,
+}
+
+impl<'a> Parser<'a> {
+    fn expression(&mut self, depth: usize) -> Result<Node, FilterError> {
+        let mut nodes = vec![self.operand(depth)?];
+        let mut any = None;
+        while let Some(word) = self.peek() {
+            let is_or = match word {
+                "and" | "&&" => false,
+                "or" | "||" => true,
+                _ => break,
+            };
+            if any.is_some_and(|any| any != is_or) {
+                return Err(self.error(
+                    "`and` mixed with `or` needs parentheses: tcpdump reads from left to right, \
+                     Wireshark binds `and` first",
+                ));
+            }
+            any = Some(is_or);
+            self.at += 1;
+            nodes.push(self.operand(depth)?);
+        }
+        Ok(match any {
+            None => nodes.remove(0),
+            Some(false) => Node::And(nodes),
+            Some(true) => Node::Or(nodes),
+        })
+    }
+
+    fn operand(&mut self, depth: usize) -> Result<Node, FilterError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error("this is nested too deeply"));
+        }
+        match self.peek() {
+            Some("not" | "!") => {
+                self.at += 1;
+                Ok(Node::Not(Box::new(self.operand(depth + 1)?)))
+            }
+            Some("(") => {
+                let opened = self.at;
+                self.at += 1;
+                let node = self.expression(depth + 1)?;
+                match self.peek() {
+                    Some(")") => {
+                        self.at += 1;
+                        Ok(node)
+                    }
+                    None => {
+                        self.at = opened;
+                        Err(self.error("this parenthesis is never closed"))
+                    }
+                    Some(_) => Err(self.error("expected `and`, `or` or `)` before this")),
+                }
+            }
+            _ => self.primitive(),
+        }
+    }
+
+    fn primitive(&mut self) -> Result<Node, FilterError> {
+        let protocol = match self.peek() {
+            Some("tcp") => Some(What::Anything),
+            Some("ip") => Some(What::V4),
+            Some("ip6") => Some(What::V6),
+            Some("udp" | "icmp" | "icmp6" | "arp" | "sctp") => {
+                return Err(self.error("only TCP is explained: this would match nothing"));
+            }
+            _ => None,
+        };
+        let Some(protocol) = protocol else { return self.qualified() };
+        self.at += 1;
+        let protocol = Node::Match(Side::Either, protocol);
+        match self.peek() {
+            None | Some(")" | "and" | "or" | "&&" | "||") => Ok(protocol),
+            Some(_) => Ok(Node::And(vec![protocol, self.qualified()?])),
+        }
+    }
+
+    /// `[side] [kind] value`, or a bare value.
+    fn qualified(&mut self) -> Result<Node, FilterError> {
+        let side = match self.peek() {
+            Some("src" | "client") => Some(Side::Client),
+            Some("dst" | "server") => Some(Side::Server),
+            _ => None,
+        };
+        self.at += usize::from(side.is_some());
+        let kind = match self.peek() {
+            Some("host") => Some(Kind::Host),
+            Some("net") => Some(Kind::Net),
+            Some("port") => Some(Kind::Port),
+            Some("portrange") => Some(Kind::PortRange),
+            _ => None,
+        };
+        self.at += usize::from(kind.is_some());
+        let qualifiers = match (side, kind, self.last) {
+            (None, None, Some(last)) => last,
+            (side, kind, _) => {
+                Qualifiers { side: side.unwrap_or(Side::Either), kind: kind.unwrap_or(Kind::Host) }
+            }
+        };
+        let what = self.value(qualifiers.kind, side.is_some() || kind.is_some())?;
+        self.last = Some(qualifiers);
+        Ok(Node::Match(qualifiers.side, what))
+    }
+
+    fn value(&mut self, kind: Kind, announced: bool) -> Result<What, FilterError> {
+        let expected = match kind {
+            Kind::Host => "an address, such as 10.0.0.1 (host names are not looked up)",
+            Kind::Net => "a network, such as 10.0.0.0/8 or 2001:db8::/32",
+            Kind::Port => "a port number, such as 443 (port names are not looked up)",
+            Kind::PortRange => "a port range, such as 8000-8999",
+        };
+        let expected = if announced || self.last.is_some() {
+            format!("expected {expected}")
+        } else {
+            "expected `host`, `net`, `port`, `portrange`, `src`, `dst`, `client`, `server`, \
+             `tcp`, `not` or `(`"
+                .to_owned()
+        };
+        let what = self.peek().and_then(|word| match kind {
+            Kind::Host => word.parse().ok().map(host),
+            Kind::Net => net(word),
+            Kind::Port => word.parse().ok().map(|port| What::Ports { first: port, last: port }),
+            Kind::PortRange => port_range(word),
+        });
+        let what = what.ok_or_else(|| self.error(&expected))?;
+        self.at += 1;
+        Ok(what)
+    }
+
+    fn peek(&self) -> Option<&'a str> {
+        self.tokens.get(self.at).map(|token| token.1)
+    }
+
+    /// An error at the present token, or behind the last.
+    fn error(&self, what: &str) -> FilterError {
+        let offset = self.tokens.get(self.at).map_or(self.text.len(), |token| token.0);
+        let column = self.text[..offset].chars().count();
+        // One line, so that the mark below it stands right.
+        let text = self.text.replace(|c: char| c.is_control(), " ");
+        FilterError { text, column, what: what.to_owned() }
+    }
+}
+
+fn host(address: IpAddr) -> What {
+    What::Net { address, length: if address.is_ipv4() { 32 } else { 128 } }
+}
+
+/// `10.0.0.0/8`, or `10.1` for 10.1.0.0/16 as in pcap-filter(7).
+fn net(word: &str) -> Option<What> {
+    if let Some((address, length)) = word.split_once('/') {
+        let address: IpAddr = address.parse().ok()?;
+        let length: u8 = length.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        return (length <= most).then_some(What::Net { address, length });
+    }
+    if let Ok(address) = word.parse() {
+        return Some(host(address));
+    }
+    let parts = word.split('.').map(str::parse).collect::<Result<Vec<u8>, _>>().ok()?;
+    let mut octets = [0; 4];
+    octets.get_mut(..parts.len())?.copy_from_slice(&parts);
+    Some(What::Net { address: octets.into(), length: 8 * parts.len() as u8 })
+}
+
+fn port_range(word: &str) -> Option<What> {
+    let (first, last) = word.split_once('-')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some(What::Ports { first, last })
+}
+
+/// Parentheses and `not`s inside each other. Ours: far beyond what a person writes, far below
+/// what would exhaust a stack.
+const MAX_DEPTH: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CLIENT: &str = "10.0.0.1:40000";
+    const SERVER: &str = "192.168.7.2:80";
+
+    /// Whether `text` accepts the connection from [`CLIENT`] to [`SERVER`].
+    fn accepts(text: &str) -> bool {
+        let filter = Filter::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let [client, server] = [CLIENT, SERVER].map(|end| end.parse().expect("an address"));
+        if filter.accepts(client, server) {
+            assert!(filter.may_accept(client, server), "{text}");
+            assert!(filter.may_accept(server, client), "{text}");
+        }
+        filter.accepts(client, server)
+    }
+
+    fn error(text: &str) -> FilterError {
+        Filter::parse(text).expect_err(text)
+    }
+
+    #[test]
+    fn what_is_meant_is_accepted() {
+        for text in [
+            "tcp",
+            "host 10.0.0.1",
+            "10.0.0.1",
+            "host 10.0.0.1 and port 80",
+            "src host 10.0.0.1 && dst port 80",
+            "client 10.0.0.1 and server 192.168.7.2",
+            "net 192.168.0.0/16",
+            "net 192.168",
+            "dst net 192.168.7.0/24",
+            "net 0.0.0.0/0",
+            "tcp port 80",
+            "ip host 10.0.0.1",
+            "port 443 or 80",
+            "portrange 79-81",
+            "not port 443",
+            "!(port 443 or port 22)",
+            "not (src port 80)",
+            "not not tcp",
+            "(host 10.0.0.1 or host 10.0.0.2) and not port 22",
+        ] {
+            assert!(accepts(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_meant_is_refused() {
+        for text in [
+            "host 10.0.0.2",
+            "src 192.168.7.2",
+            "dst host 10.0.0.1",
+            "client port 80",
+            "net 192.169.0.0/16",
+            "net 192.168.7.3/32",
+            "net 2001:db8::/32",
+            "ip6",
+            "portrange 81-90",
+            "not tcp",
+            "port 443 or 22",
+        ] {
+            assert!(!accepts(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn ipv6_networks_count_bits() {
+        let filter = Filter::parse("net 2001:db8:8000::/33").expect("parses");
+        let far = SERVER.parse().expect("an address");
+        assert!(filter.accepts("[2001:db8:ffff::1]:1".parse().expect("an address"), far));
+        assert!(!filter.accepts("[2001:db8:7fff::1]:1".parse().expect("an address"), far));
+        let all = Filter::parse("net ::/0").expect("parses");
+        assert!(all.accepts("[ffff::]:1".parse().expect("an address"), far));
+        assert!(!all.accepts(far, far), "IPv4 is in no IPv6 network");
+    }
+
+    #[test]
+    fn the_error_points_at_the_place() {
+        assert_eq!(
+            error("host and port 80").to_string(),
+            "expected an address, such as 10.0.0.1 (host names are not looked up)\n  \
+             host and port 80\n       ^"
+        );
+    }
+
+    #[test]
+    fn each_mistake_has_its_place_and_words() {
+        for (text, column, word) in [
+            ("", 0, "expected `host`"),
+            ("port", 4, "a port number"),
+            ("port 65536", 5, "a port number"),
+            ("port http", 5, "port names"),
+            ("host example.com", 5, "host names"),
+            ("net 10.0.0.0/33", 4, "a network"),
+            ("net 1.2.3.4.5", 4, "a network"),
+            ("portrange 9-1", 10, "a port range"),
+            ("udp port 53", 0, "only TCP"),
+            ("port 80 port 81", 8, "`and` or `or`"),
+            ("(port 80", 0, "never closed"),
+            ("port 80)", 7, "never opened"),
+            ("port 80 and", 11, "a port number"),
+            ("port 80 & port 81", 8, "`and` or `or`"),
+            ("port 1 or port 2 and port 3", 17, "parentheses"),
+            ("ünknown", 0, "expected `host`"),
+        ] {
+            let error = error(text);
+            assert_eq!(error.column, column, "{text}: {error}");
+            assert!(error.what.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_no_crash() {
+        assert!(error(&"(".repeat(1_000_000)).what.contains("too deeply"));
+        assert!(error(&"not ".repeat(1_000_000)).what.contains("too deeply"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in r"(\PC|and|or|not|host|port|[()! &|/.:0-9]){0,40}") {
+            let _ = Filter::parse(&text);
+        }
+
+        #[test]
+        fn dropping_segments_early_loses_nothing(
+            words in proptest::collection::vec(
+                prop_oneof![
+                    Just("src port 80"), Just("dst port 80"), Just("not src host 10.0.0.1"),
+                    Just("host 10.0.0.1"), Just("not (dst port 80 or src port 1)"),
+                ], 1..5),
+            or in any::<bool>(), ports in any::<(u8, u8)>(),
+        ) {
+            let filter = Filter::parse(&words.join(if or { " or " } else { " and " })).expect("parses");
+            let end = |port: u8| SocketAddr::from(([10, 0, 0, port & 1], u16::from(port) & 0x51));
+            let (client, server) = (end(ports.0), end(ports.1));
+            if filter.accepts(client, server) {
+                prop_assert!(filter.may_accept(client, server));
+                prop_assert!(filter.may_accept(server, client));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The command line as typed, before anything is checked against the world.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::choose::Sort;
+use crate::window::Instant;
+
+/// Tells why a TCP transfer took as long as it did, from a capture of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tcpwhy",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read.\n\
+                  `tcpwhy FILE...` is short for `tcpwhy explain FILE...`."
+)]
+pub struct Flags {
+    /// What to do, if not to explain.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The flags of `explain`.
+    #[command(flatten)]
+    pub explain: ExplainFlags,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Explain what the transfers in a capture waited for
+    Explain(ExplainFlags),
+}
+
+/// Flags of `tcpwhy explain`.
+#[derive(Args, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
+pub struct ExplainFlags {
+    /// Captures: pcap, pcapng or what tcpdump prints, plain or packed with gzip, zstd or lz4;
+    /// `-` for standard input. Several files are one rotated capture, in any order
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// Print the report as JSON, in the form of docs/report.schema.json
+    #[arg(long, conflicts_with_all = ["csv", "rounds", "plot"])]
+    pub json: bool,
+    /// Print one line of comma-separated values for each transfer
+    #[arg(long, conflicts_with_all = ["rounds", "plot"])]
+    pub csv: bool,
+    /// Show each round: what was sent, how the windows stood, what stopped it
+    #[arg(long)]
+    pub rounds: bool,
+    /// Draw sequence numbers over time
+    #[arg(long)]
+    pub plot: bool,
+
+    /// Explain this connection only, by its number in the report
+    #[arg(long, value_name = "N")]
+    pub connection: Option<u64>,
+    /// Explain matching connections only: 'host 10.0.0.1 and port 80'
+    ///
+    /// The words of tcpdump's filters: host, net, port, portrange, and, or, not, parentheses.
+    /// src (or client) and dst (or server) are who opened the connection and who accepted it.
+    #[arg(long, value_name = "EXPRESSION")]
+    pub filter: Option<String>,
+    /// Ignore packets before this time: +1.5s after the first, 10:45:49.05, or RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Instant>,
+    /// Ignore packets after this time
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<Instant>,
+
+    /// Show at most this many connections [default: 10 in tables, all in JSON and CSV]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// Order of connections [default: worst first in tables, by start in JSON and CSV]
+    #[arg(long, value_name = "KEY")]
+    pub sort: Option<Sort>,
+    /// Replace all addresses, each consistently, to share the report
+    #[arg(long)]
+    pub anonymize: bool,
+
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Width of the text in columns [default: that of the terminal, else 100]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..=1000))]
+    pub width: Option<u16>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set; always if `CLICOLOR_FORCE` is.
+    #[default]
+    Auto,
+    /// Even into a file.
+    Always,
+    /// Nowhere.
+    Never,
+}

@@ -1,0 +1,272 @@
+//! Checked options: what the flags mean on this terminal, with these files.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+use crate::choose::Sort;
+use crate::filter::{Filter, FilterError};
+use crate::flags::{Color, ExplainFlags};
+use crate::read::{Input, OpenError};
+use crate::window::Window;
+
+/// What `tcpwhy explain` is to do.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What to read; not yet in the order of time.
+    pub inputs: Vec<Input>,
+    /// In which form to answer.
+    pub form: Form,
+    /// Only this connection.
+    pub connection: Option<u64>,
+    /// Only connections this accepts.
+    pub filter: Option<Filter>,
+    /// Only packets inside this.
+    pub window: Window,
+    /// At most so many connections, if asked for.
+    pub top: Option<usize>,
+    /// The order asked for.
+    pub sort: Option<Sort>,
+    /// Replace addresses.
+    pub anonymize: bool,
+    /// Use colour.
+    pub color: bool,
+    /// Columns of text.
+    pub width: usize,
+}
+
+/// In which form to answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// Words and tables.
+    Text {
+        /// With the table of rounds.
+        rounds: bool,
+        /// With the time-sequence picture.
+        plot: bool,
+    },
+    /// The whole report.
+    Json {
+        /// Indented.
+        pretty: bool,
+    },
+    /// A line for each transfer.
+    Csv,
+}
+
+/// Why the options cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionsError {
+    /// Nothing was named and nobody pipes anything in.
+    #[error("nothing to read")]
+    NothingToRead,
+    /// There is only one standard input.
+    #[error("`-` is named {0} times: standard input can be read only once")]
+    StdinTwice(usize),
+    /// The filter does not parse.
+    #[error("the filter cannot be read: {0}")]
+    Filter(#[from] FilterError),
+    /// `--to` is before `--from`.
+    #[error("--to is before --from: no packet can be in between")]
+    EmptyWindow,
+    /// Some input cannot be opened.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Open(Vec<OpenError>),
+}
+
+/// What of the surroundings changes the meaning of flags.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts about the process")]
+pub struct Surroundings {
+    /// Standard input is a terminal.
+    pub stdin_is_terminal: bool,
+    /// Standard output is a terminal.
+    pub stdout_is_terminal: bool,
+    /// Standard error is a terminal.
+    pub stderr_is_terminal: bool,
+    /// Size of that terminal: columns and rows.
+    pub size: Option<(u16, u16)>,
+    /// `NO_COLOR` is set and not empty (no-color.org).
+    pub no_color: bool,
+    /// `CLICOLOR_FORCE` is set and neither empty nor 0 (bixense.com/clicolors).
+    pub clicolor_force: bool,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        Self {
+            stdin_is_terminal: io::stdin().is_terminal(),
+            stdout_is_terminal: io::stdout().is_terminal(),
+            stderr_is_terminal: io::stderr().is_terminal(),
+            size: terminal_size::terminal_size().map(|(columns, rows)| (columns.0, rows.0)),
+            no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            clicolor_force: env::var_os("CLICOLOR_FORCE")
+                .is_some_and(|value| !value.is_empty() && value != "0"),
+        }
+    }
+
+    const fn color(&self, asked: Color) -> bool {
+        match asked {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto if self.no_color => false,
+            Color::Auto => self.clicolor_force || self.stdout_is_terminal,
+        }
+    }
+
+    fn width(&self) -> usize {
+        let columns = self.size.filter(|_| self.stdout_is_terminal).map(|size| size.0);
+        columns.map_or(DEFAULT_WIDTH, |columns| usize::from(columns).max(MIN_WIDTH))
+    }
+}
+
+impl Options {
+    /// Checks the flags.
+    ///
+    /// # Errors
+    /// They contradict themselves or the files they name.
+    pub fn check(flags: &ExplainFlags, around: &Surroundings) -> Result<Self, OptionsError> {
+        let inputs = inputs(flags, around)?;
+        let filter = flags.filter.as_deref().map(Filter::parse).transpose()?;
+        let window = Window { from: flags.from, to: flags.to };
+        if window.is_empty() {
+            return Err(OptionsError::EmptyWindow);
+        }
+        let unreadable: Vec<_> = inputs.iter().filter_map(|input| input.check().err()).collect();
+        if !unreadable.is_empty() {
+            return Err(OptionsError::Open(unreadable));
+        }
+        Ok(Self {
+            inputs,
+            form: if flags.json {
+                Form::Json { pretty: around.stdout_is_terminal }
+            } else if flags.csv {
+                Form::Csv
+            } else {
+                Form::Text { rounds: flags.rounds, plot: flags.plot }
+            },
+            connection: flags.connection,
+            filter,
+            window,
+            top: flags.top.map(|count| count as usize),
+            sort: flags.sort,
+            anonymize: flags.anonymize,
+            color: around.color(flags.color),
+            width: flags.width.map_or_else(|| around.width(), usize::from),
+        })
+    }
+
+    /// Whether rounds, intervals and retransmissions are wanted one by one.
+    pub fn wants_detail(&self) -> bool {
+        match self.form {
+            Form::Json { .. } => true,
+            Form::Csv => false,
+            Form::Text { rounds, plot } => rounds || plot || self.connection.is_some(),
+        }
+    }
+}
+
+fn inputs(flags: &ExplainFlags, around: &Surroundings) -> Result<Vec<Input>, OptionsError> {
+    let mut inputs: Vec<_> = flags.files.iter().map(|file| Input::named(file)).collect();
+    if inputs.is_empty() {
+        if around.stdin_is_terminal {
+            return Err(OptionsError::NothingToRead);
+        }
+        inputs.push(Input::Stdin);
+    }
+    match inputs.iter().filter(|&input| *input == Input::Stdin).count() {
+        0 | 1 => Ok(inputs),
+        times => Err(OptionsError::StdinTwice(times)),
+    }
+}
+
+/// Columns where there is no terminal. Ours: fits a ticket and a side-by-side window.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Narrower terminals get lines that wrap: below this the text has no sensible form.
+const MIN_WIDTH: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMINAL: Surroundings = Surroundings {
+        stdin_is_terminal: true,
+        stdout_is_terminal: true,
+        stderr_is_terminal: true,
+        size: Some((133, 50)),
+        no_color: false,
+        clicolor_force: false,
+    };
+    const PIPE: Surroundings = Surroundings {
+        stdin_is_terminal: false,
+        stdout_is_terminal: false,
+        stderr_is_terminal: false,
+        ..TERMINAL
+    };
+
+    fn flags(files: &[&str]) -> ExplainFlags {
+        ExplainFlags { files: files.iter().map(Into::into).collect(), ..ExplainFlags::default() }
+    }
+
+    #[test]
+    fn colour_is_for_terminals_unless_the_user_says_otherwise() {
+        let no_color = Surroundings { no_color: true, ..TERMINAL };
+        let forced = Surroundings { clicolor_force: true, ..PIPE };
+        let both = Surroundings { no_color: true, ..forced };
+        assert!(TERMINAL.color(Color::Auto));
+        assert!(!PIPE.color(Color::Auto));
+        assert!(!no_color.color(Color::Auto));
+        assert!(forced.color(Color::Auto));
+        assert!(!both.color(Color::Auto));
+        assert!(both.color(Color::Always));
+        assert!(!TERMINAL.color(Color::Never));
+    }
+
+    #[test]
+    fn the_width_is_the_terminal_s_when_there_is_one() {
+        assert_eq!(TERMINAL.width(), 133);
+        assert_eq!(PIPE.width(), DEFAULT_WIDTH);
+        assert_eq!(Surroundings { size: Some((3, 3)), ..TERMINAL }.width(), MIN_WIDTH);
+    }
+
+    #[test]
+    fn without_files_a_pipe_is_read_and_a_terminal_is_not() {
+        let options = Options::check(&flags(&[]), &PIPE).expect("a pipe");
+        assert_eq!(options.inputs, [Input::Stdin]);
+        let nothing = Options::check(&flags(&[]), &TERMINAL);
+        assert!(matches!(nothing, Err(OptionsError::NothingToRead)));
+    }
+
+    #[test]
+    fn standard_input_is_read_once() {
+        let twice = Options::check(&flags(&["-", "-"]), &PIPE);
+        assert!(matches!(twice, Err(OptionsError::StdinTwice(2))));
+    }
+
+    #[test]
+    fn all_unreadable_inputs_are_named_at_once() {
+        let error = Options::check(&flags(&["no-a", "Cargo.toml", "no-b"]), &PIPE)
+            .expect_err("two are missing")
+            .to_string();
+        assert_eq!(error.lines().count(), 2, "{error}");
+    }
+
+    #[test]
+    fn a_reversed_window_is_refused() {
+        let reversed = ExplainFlags {
+            from: "+2s".parse().ok(),
+            to: "+1s".parse().ok(),
+            ..flags(&["Cargo.toml"])
+        };
+        assert!(matches!(Options::check(&reversed, &PIPE), Err(OptionsError::EmptyWindow)));
+    }
+
+    #[test]
+    fn json_carries_all_detail_and_is_indented_for_people() {
+        let json = ExplainFlags { json: true, ..flags(&["Cargo.toml"]) };
+        let options = Options::check(&json, &TERMINAL).expect("valid");
+        assert_eq!(options.form, Form::Json { pretty: true });
+        assert!(options.wants_detail());
+    }
+}

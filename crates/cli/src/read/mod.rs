@@ -1,0 +1,242 @@
+//! From what the user named to a report.
+//!
+//! ```text
+//! Input --open, unpack--> chunks of up to 1 MiB --channel--> Session --> Report
+//!        (a thread each)                          (caller's thread)
+//! ```
+//!
+//! The reading thread may block for hours on a quiet pipe; the caller's thread never does, so
+//! progress is drawn and Ctrl-C is heard meanwhile. Buffers go round between the two threads:
+//! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
+
+mod decompress;
+mod open;
+mod order;
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tcpwhy::report::Report;
+use tcpwhy::session::Session;
+
+use decompress::CHUNK;
+pub use open::{Input, OpenError};
+pub use order::by_first_packet;
+
+/// How far reading has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Bytes taken from the inputs, as stored.
+    pub bytes: u64,
+    /// Bytes there are in all, where every input's size is known.
+    pub of: Option<u64>,
+    /// Packets read.
+    pub packets: u64,
+    /// Time since reading began.
+    pub elapsed: Duration,
+}
+
+/// Reads all `inputs` into `session` and gives its report.
+///
+/// `tick` is called about ten times a second with what is known. When `stop` becomes true,
+/// reading ends within [`GRACE`] and the report covers what was read up to then.
+///
+/// Damage does not end the run: it stands in the report, as the `error` of its capture.
+pub fn read_all(
+    inputs: &[Input],
+    mut session: Session,
+    stop: &AtomicBool,
+    tick: &mut dyn FnMut(&Session, Progress),
+) -> Report {
+    let began = Instant::now();
+    let taken = Arc::new(AtomicU64::new(0));
+    let of = inputs.iter().map(Input::size).sum();
+    let mut failures = Vec::new();
+    let mut watch = Watch { stop, stop_at: None, last_tick: began };
+    for input in inputs {
+        session.begin(&input.name());
+        let source = Source::start(input.clone(), &taken);
+        let failure = feed(&mut session, source, &mut watch, &mut |session| {
+            let bytes = taken.load(Ordering::Relaxed);
+            let packets = session.packets();
+            tick(session, Progress { bytes, of, packets, elapsed: began.elapsed() });
+        });
+        // Any damage it tells is in the capture's `error`.
+        let _ = session.end();
+        failures.push(failure);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let mut report = session.finish();
+    for (capture, failure) in report.captures.iter_mut().zip(failures) {
+        // Why the bytes ended tells more than that the last record is incomplete.
+        capture.error = failure.or(capture.error.take());
+    }
+    report
+}
+
+/// Moves one source's chunks into the session, to its end, its first damage, or the stop.
+///
+/// Gives what went wrong outside the capture's own format.
+fn feed(
+    session: &mut Session,
+    source: Source,
+    watch: &mut Watch<'_>,
+    tick: &mut dyn FnMut(&Session),
+) -> Option<String> {
+    loop {
+        match source.chunks.recv_timeout(TICK) {
+            Ok(Ok(chunk)) => {
+                if session.push(&chunk.buffer[..chunk.filled]).is_err() {
+                    return None;
+                }
+                // The reading thread may have ended already; then nobody needs the buffer.
+                let _ = source.used.send(chunk.buffer);
+            }
+            Ok(Err(failure)) => return Some(failure),
+            Err(RecvTimeoutError::Timeout) => {}
+            // The thread has ended: at the end of the input, or by a panic.
+            Err(RecvTimeoutError::Disconnected) => {
+                let panicked = source.thread.join().is_err();
+                return panicked
+                    .then(|| "it cannot be unpacked: the packed data is damaged".to_owned());
+            }
+        }
+        if watch.is_due() {
+            tick(session);
+        }
+        if watch.stopped() {
+            return Some("interrupted: this is what was read up to then".to_owned());
+        }
+    }
+}
+
+/// When to tick, and when to stop.
+struct Watch<'a> {
+    stop: &'a AtomicBool,
+    stop_at: Option<Instant>,
+    last_tick: Instant,
+}
+
+impl Watch<'_> {
+    fn is_due(&mut self) -> bool {
+        let due = self.last_tick.elapsed() >= TICK;
+        if due {
+            self.last_tick = Instant::now();
+        }
+        due
+    }
+
+    /// Whether the user wants an end and the writer had its time to flush.
+    fn stopped(&mut self) -> bool {
+        if !self.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let at = *self.stop_at.get_or_insert_with(|| Instant::now() + GRACE);
+        Instant::now() >= at
+    }
+}
+
+/// Some bytes of an input. The buffer keeps its length, so that a pipe's short reads do not cost
+/// clearing it each time.
+struct Chunk {
+    buffer: Vec<u8>,
+    filled: usize,
+}
+
+/// A thread that reads one input.
+struct Source {
+    chunks: Receiver<Result<Chunk, String>>,
+    used: Sender<Vec<u8>>,
+    thread: JoinHandle<()>,
+}
+
+impl Source {
+    fn start(input: Input, taken: &Arc<AtomicU64>) -> Self {
+        let (to_session, chunks) = mpsc::sync_channel(AHEAD);
+        let (used, from_session) = mpsc::channel();
+        let taken = Arc::clone(taken);
+        let thread = thread::spawn(move || {
+            if let Err(failure) = read_chunks(&input, &taken, &to_session, &from_session) {
+                // Nobody listens any more after a stop.
+                let _ = to_session.send(Err(failure));
+            }
+        });
+        Self { chunks, used, thread }
+    }
+}
+
+/// Reads to the end of the input or until nobody listens.
+fn read_chunks(
+    input: &Input,
+    taken: &Arc<AtomicU64>,
+    to_session: &SyncSender<Result<Chunk, String>>,
+    from_session: &Receiver<Vec<u8>>,
+) -> Result<(), String> {
+    let mut source = input.open(taken).map_err(|error| error.why)?;
+    loop {
+        let mut buffer = from_session.try_recv().unwrap_or_else(|_| vec![0; CHUNK]);
+        let filled = loop {
+            match source.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other.map_err(|error| error.to_string())?,
+            }
+        };
+        if filled == 0 || to_session.send(Ok(Chunk { buffer, filled })).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Chunks that may wait between the threads. Ours: enough that neither waits for long.
+const AHEAD: usize = 3;
+
+/// Time between two ticks.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Time for the writer of a pipe to flush after Ctrl-C: a terminal sends the signal to all of
+/// `tcpdump -w - | tcpwhy -`, and tcpdump writes its last buffer then.
+const GRACE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use tcpwhy::tracker::Config;
+
+    use super::*;
+
+    fn read(inputs: &[Input], stop: &AtomicBool) -> Report {
+        let session = Session::new(Config { detail: false });
+        read_all(inputs, session, stop, &mut |_, _| {})
+    }
+
+    #[test]
+    fn each_input_becomes_a_capture_in_order() {
+        let inputs = ["Cargo.toml", "src/lib.rs"].map(|name| Input::named(name.as_ref()));
+        let report = read(&inputs, &AtomicBool::new(false));
+        let sources: Vec<_> = report.captures.iter().map(|capture| &capture.source).collect();
+        assert_eq!(sources, ["Cargo.toml", "src/lib.rs"]);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_the_capture_s_error_and_the_next_is_still_read() {
+        let inputs = ["no/such/file", "Cargo.toml"].map(|name| Input::named(name.as_ref()));
+        let report = read(&inputs, &AtomicBool::new(false));
+        assert_eq!(report.captures.len(), 2);
+        assert_eq!(report.captures[0].error.as_deref(), Some("there is no such file"));
+    }
+
+    #[test]
+    fn a_stop_ends_reading_an_endless_input() {
+        let zeros = Input::named("/dev/zero".as_ref());
+        let began = Instant::now();
+        let report = read(&[zeros.clone(), zeros], &AtomicBool::new(true));
+        assert!(began.elapsed() < Duration::from_secs(10));
+        assert_eq!(report.captures.len(), 1, "the second input was not begun");
+        assert!(report.captures[0].error.is_some());
+    }
+}

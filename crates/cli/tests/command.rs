@@ -1,0 +1,106 @@
+//! Do the flags of the command line choose what they say, from the packets to the report?
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{PACKETS, Pcap, in_repository, run, run_with_stdin};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Two connections to port 80 from different hosts and one to port 443, a second apart.
+fn three() -> Pcap {
+    Pcap::new()
+        .connection(1_000_000, (1, 40_000), 80)
+        .connection(2_000_000, (3, 40_000), 80)
+        .connection(3_000_000, (1, 40_001), 443)
+}
+
+/// The report on `pcap` with these flags.
+fn report(flags: &[&str], pcap: &Pcap) -> Value {
+    let run = run_with_stdin(&[&["--json", "-"], flags].concat(), &pcap.0);
+    assert_eq!(run.status, Some(0), "{run:?}");
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+/// The servers' ports of the report on [`three`] with these flags.
+fn ports(flags: &[&str]) -> Vec<String> {
+    let report = report(flags, &three());
+    let connections = report["connections"].as_array().expect("a list").iter();
+    let server = |c: &Value| c["server"].as_str().expect("an address").to_owned();
+    connections.map(|c| server(c).rsplit(':').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn explain_is_what_a_bare_file_means() {
+    let capture = in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    let capture = capture.to_str().expect("UTF-8");
+    let bare = run(&["--json", capture]);
+    let long = run(&["explain", "--json", capture]);
+    assert_eq!(bare.status, Some(0), "{bare:?}");
+    assert_eq!((long.status, long.stdout), (bare.status, bare.stdout));
+}
+
+#[test]
+fn a_connection_that_is_not_there() {
+    let run = run_with_stdin(&["--json", "--connection", "7", "-"], &Pcap::new().0);
+    assert_eq!(run.status, Some(2), "{run:?}");
+    assert!(run.stderr.contains("there is no connection 7: none was found"), "{run:?}");
+}
+
+#[test]
+fn json_for_programs_is_one_line() {
+    let run = run_with_stdin(&["--json", "-"], &Pcap::new().0);
+    assert_eq!(run.stdout.matches('\n').count(), 1, "{run:?}");
+    assert!(run.stdout.ends_with("}\n"), "{run:?}");
+}
+
+#[test]
+fn a_filter_keeps_whole_connections() {
+    assert_eq!(ports(&[]), ["80", "80", "443"]);
+    assert_eq!(ports(&["--filter", "port 443"]), ["443"]);
+    assert_eq!(ports(&["--filter", "client 10.0.0.1"]), ["80", "443"]);
+    assert_eq!(ports(&["--filter", "server 10.0.0.1"]), [""; 0]);
+    assert_eq!(ports(&["--filter", "not src host 10.0.0.1"]), ["80"]);
+    let one = report(&["--filter", "dst port 443"], &three());
+    assert_eq!(one["connections"][0]["packets"], PACKETS, "both directions are there");
+    assert_eq!(one["captures"][0]["packets"], 3 * PACKETS);
+    assert_eq!(one["captures"][0]["skipped"][0]["count"], 2 * PACKETS);
+}
+
+#[test]
+fn a_window_of_time() {
+    assert_eq!(ports(&["--from", "+0.5s"]), ["80", "443"]);
+    assert_eq!(ports(&["--to", "+0.5s"]), ["80"]);
+    assert_eq!(ports(&["--from", "00:00:03"]), ["443"]);
+    assert_eq!(ports(&["--from", "1970-01-01T00:00:01.5Z", "--to", "+1.5s"]), ["80"]);
+}
+
+#[test]
+fn one_some_and_sorted() {
+    assert_eq!(ports(&["--connection", "2"]), ["443"]);
+    assert_eq!(ports(&["--top", "2"]), ["80", "80"]);
+    assert_eq!(ports(&["--sort", "start", "--top", "3"]), ["80", "80", "443"]);
+}
+
+#[test]
+fn rotated_files_in_any_order_are_one_capture() {
+    let folder = TempDir::new().expect("a folder");
+    let file = |name: &str, pcap: &Pcap| -> PathBuf {
+        let path = folder.path().join(name);
+        fs::write(&path, &pcap.0).expect("written");
+        path
+    };
+    // As `tcpdump -W 3` leaves them: the ring went round, and names sort otherwise.
+    let first = file("x.pcap2", &Pcap::new().connection(1_000_000, (1, 40_000), 80));
+    let second = file("x.pcap0", &Pcap::new().connection(2_000_000, (3, 40_000), 80));
+    let third = file("x.pcap1", &Pcap::new().connection(3_000_000, (1, 40_001), 443));
+    let flag = PathBuf::from("--json");
+    let sorted = run(&[&flag, &first, &second, &third]);
+    let shuffled = run(&[&flag, &third, &first, &second]);
+    assert_eq!(sorted.stdout, shuffled.stdout);
+    let report: Value = serde_json::from_str(&sorted.stdout).expect("JSON");
+    assert_eq!(report["captures"].as_array().map(Vec::len), Some(3));
+    assert_eq!(report["connections"][2]["frames"]["first"], 2 * PACKETS + 1, "frames go on");
+}

@@ -1,0 +1,239 @@
+//! A report in which every field holds something.
+//!
+//! Written out without `..Default::default()`, so that a new field of the report does not compile
+//! until it stands here, and then does not validate until it stands in the schema.
+
+use tcpwhy::report::{
+    Capture, Connection, Cwnd, Direction, End, Events, Evidence, Exchange, FORMAT, Finding,
+    FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LossPattern,
+    LowHigh, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
+    RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls, TlsFlight, Transfer,
+    Vantage, WindowScaling,
+};
+use tcpwhy::units::Duration;
+
+/// Every field filled, every list with an element, every state in `time_in` and the strip.
+pub(crate) fn full() -> Report {
+    Report {
+        format: FORMAT.to_owned(),
+        provisional: false,
+        captures: vec![Capture {
+            source: "download.pcap".to_owned(),
+            packets: 120,
+            tcp_segments: 118,
+            skipped: vec![Skipped { reason: "not TCP over IP".to_owned(), count: 2 }],
+            quality: vec![Quality {
+                kind: "kernel_drops".to_owned(),
+                count: 12,
+                note: "12 packets dropped by the kernel".to_owned(),
+            }],
+            error: Some("the last record ends early".to_owned()),
+        }],
+        connections: vec![connection()],
+    }
+}
+
+fn connection() -> Connection {
+    Connection {
+        id: 0,
+        stream: Some(0),
+        client: "192.168.247.130:44612".parse().expect("an address"),
+        server: "[2001:db8::129]:80".parse().expect("an address"),
+        start: "2026-11-21T10:45:49.051409000Z".to_owned(),
+        duration_ns: 63_063_000,
+        packets: 90,
+        frames: FrameRange { first: 1, last: 90 },
+        vantage: Vantage::Server,
+        vantage_evidence: "replies of 192.168.247.130 come late".to_owned(),
+        tap_to_client_rtt_ns: Some(3_272_000),
+        tap_to_server_rtt_ns: Some(3_586_000),
+        egress_delay_ns: Some(LowHigh { low: 3_200_000, high: 3_600_000 }),
+        handshake_rtt_ns: Some(6_858_000),
+        mss: Some(1_448),
+        window_scaling: WindowScaling::Used,
+        window_scaling_note: Some("refused by a nearer device".to_owned()),
+        sender_stack: [stack(), stack()],
+        end: End::Fin,
+        directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
+        transfers: vec![Transfer {
+            from: "server".to_owned(),
+            start_ns: 10_339_000,
+            end_ns: 56_171_000,
+            bytes: 524_583,
+            time_in: every_state(),
+            rounds: Some(RoundRange { first: 0, last: 6 }),
+        }],
+        exchanges: vec![Exchange {
+            request: 0,
+            response: Some(1),
+            think_ns: Some(3_332_000),
+            server_think_ns: Some(107_000),
+            first_byte_ns: Some(3_332_000),
+            total_ns: Some(49_164_000),
+        }],
+        tls: Some(Tls {
+            start_ns: 7_000_000,
+            end_ns: Some(20_000_000),
+            flights: vec![TlsFlight {
+                from: "client".to_owned(),
+                start_ns: 7_000_000,
+                bytes: 517,
+                records: vec!["handshake".to_owned()],
+            }],
+        }),
+        findings: vec![finding()],
+        duplicates: 3,
+        truncated: false,
+    }
+}
+
+fn stack() -> SenderStack {
+    SenderStack {
+        name: "linux".to_owned(),
+        evidence: "order of options".to_owned(),
+        timestamp_tick_ns: Some(1_000_000),
+    }
+}
+
+fn every_state() -> TimeIn {
+    let mut time_in = TimeIn::default();
+    for state in State::all() {
+        time_in.add(state, Duration(1_000));
+    }
+    time_in
+}
+
+fn direction() -> Direction {
+    Direction {
+        bytes: 524_583,
+        bytes_sent: 526_031,
+        segments: 364,
+        frames: 60,
+        retransmitted: Retransmitted {
+            fast: 1,
+            rto: 2,
+            tlp: 3,
+            spurious: 4,
+            unnecessary: 5,
+            syn: 6,
+        },
+        events: Events {
+            zero_window: 1,
+            zero_window_probe: 2,
+            window_full: 3,
+            window_update: 4,
+            keep_alive: 5,
+            duplicate_ack: 6,
+            partial_ack: 7,
+            out_of_order: 8,
+            ecn_echo: 9,
+            lost: 10,
+            not_captured: 11,
+        },
+        rtt: Rtt {
+            min_ns: Some(6_858_000),
+            median_ns: Some(7_000_000),
+            p95_ns: Some(7_300_000),
+            method: "timestamps, as the sender saw it".to_owned(),
+            samples: 7,
+        },
+        max_in_flight_bytes: 232_600,
+        delivery_rate_bps: Some(Rate { median: 33_000_000, max: 254_000_000 }),
+        bottleneck_rate_bps: Some(941_000_000),
+        bdp_bytes: Some(806_000),
+        rounds: vec![round()],
+        limits: vec![limit()],
+        time_in: every_state(),
+        strip: State::all().map(State::letter).collect(),
+        initial_window: Some(InitialWindow { segments: 10, bytes: 14_480, full: true }),
+        slow_start_exit: Some(SlowStartExit {
+            at_ns: 40_000_000,
+            cause: "hystart_delay".to_owned(),
+            ssthresh: Some(161),
+        }),
+        idle_restarts: vec![IdleRestart {
+            at_ns: 10_000_000_000,
+            idle_ns: 9_980_000_000,
+            verdict: "on".to_owned(),
+            reason: "the first burst is one initial window".to_owned(),
+            segments: 10,
+            bytes: 13_984,
+            cwnd_before: Some(77),
+        }],
+        in_flight_at_loss: vec![InFlightAtLoss { at_ns: 5, bytes: 65_160, frame: Some(17) }],
+        loss_pattern: Some(LossPattern {
+            kind: "random".to_owned(),
+            p_value: Some(0.25),
+            episodes: 3,
+            bursts: [3, 0, 0, 0, 0],
+            period_ns: Some(200_000_000),
+            period_segments: Some(100),
+        }),
+        retransmissions: vec![Retransmission {
+            at_ns: 6,
+            frame: 40,
+            seq: 4_294_968_000,
+            bytes: 1_448,
+            cause: "fast".to_owned(),
+            spurious: false,
+            originals: vec![17],
+        }],
+        burst_proven_bytes: Some(104_256),
+    }
+}
+
+fn round() -> Round {
+    Round {
+        start_ns: 7_007_000,
+        bytes: 14_480,
+        segments: 10,
+        rtt_ns: Some(7_074_000),
+        window_room_bytes: Some(-1),
+        cwnd: Cwnd { low: Some(10), high: Some(10), best: Some(10) },
+        limited_by: State::CwndSlowStart,
+        in_flight_bytes: 14_480,
+        delivery_rate_bps: Some(16_000_000),
+        frames: FrameRange { first: 6, last: 10 },
+    }
+}
+
+fn limit() -> Limit {
+    Limit {
+        start_ns: 0,
+        end_ns: 63_063_000,
+        state: State::RwndCap,
+        confidence: 100,
+        alternative: vec![State::RwndAutotune, State::Unknown],
+        evidence: LimitEvidence {
+            text: "46,080 B = 360 * 128: the window's edge".to_owned(),
+            frames: FrameRange { first: 17, last: 20 },
+            filter: "frame.number>=17 && frame.number<=20".to_owned(),
+        },
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        code: "slow-start".to_owned(),
+        severity: "warning".to_owned(),
+        title: "Slow start took 45 % of the transfer".to_owned(),
+        why: "four round trips waited for ACKs".to_owned(),
+        not: "not loss: nothing was repeated".to_owned(),
+        evidence: vec![Evidence {
+            from_ns: 7_007_000,
+            to_ns: 21_328_000,
+            frames: FrameRange { first: 6, last: 16 },
+            filter: "frame.number>=6 && frame.number<=16".to_owned(),
+            text: "10, 20 segments".to_owned(),
+        }],
+        cost_ns: 28_353_000,
+        remedies: vec![Remedy {
+            who: "application".to_owned(),
+            what: "keep the connection open".to_owned(),
+            command: Some("curl --keepalive-time 60".to_owned()),
+            rollback: Some("none needed".to_owned()),
+            knob: Some("net.ipv4.tcp_slow_start_after_idle".to_owned()),
+            predicted_ns: Some(Prediction { low: 18_000_000, best: 20_000_000, high: 30_000_000 }),
+        }],
+    }
+}

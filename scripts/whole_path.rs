@@ -1,0 +1,18 @@
+//! The whole path from bytes to a report, for looking at what the linker makes of it.
+//!
+//! `scripts/check wasm` builds this for wasm32-unknown-unknown and fails if the result imports
+//! anything: then something in the core reaches for a clock, a file or the environment.
+
+use std::hint::black_box;
+
+use tcpwhy::tracker::Config;
+use tcpwhy::session::Session;
+
+fn main() {
+    let mut session = Session::new(Config { detail: true });
+    session.begin("memory");
+    // Hidden from the optimiser, so that every reader and every verdict stays in.
+    let read = session.push(black_box(b"some capture"));
+    let ended = session.end();
+    drop(black_box((read, ended, session.provisional(), session.finish())));
+}
