@@ -190,7 +190,7 @@ fn exit_cause(cause: ExitCause) -> &'static str {
         ExitCause::Cached => "cached_ssthresh",
         ExitCause::Rwnd => "rwnd",
         ExitCause::App => "app",
-        ExitCause::Unknown => "unknown",
+        ExitCause::Unknown | ExitCause::Unseen => "unknown",
     }
 }
 

@@ -67,6 +67,7 @@ impl Walker {
         let round_over =
             self.flight.segments_to_nxt > 0 && ack > self.marker && self.round.sends > 0;
         let acked = self.flight.ack(ack);
+        self.blind = false;
         self.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;

@@ -6,7 +6,7 @@
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
 use super::piece::Base;
-use super::sends::{Release, segments_of};
+use super::sends::segments_of;
 use super::walker::{ExitCause, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
@@ -226,7 +226,7 @@ impl Walker {
         let mut originals = Vec::new();
         let (mut repeated, mut lost) = (0, Vec::new());
         for entry in self.flight.overlapping(event.seq, event.end()) {
-            if entry.flags & UNSEEN == 0 && originals.len() < 64 {
+            if entry.frame != 0 && originals.len() < 64 {
                 originals.push(entry.frame);
             }
             if entry.flags & RETRANSMITTED == 0 {
@@ -277,11 +277,26 @@ impl Walker {
         }
     }
 
-    /// New data sent by the probe timer: the tail may have been lost before the tap.
-    pub(crate) fn watch_tail_probe(&mut self, _event: &Event, at: i64, release: Release) {
-        if release != Release::Free || self.flight.outstanding() == 0 {
+    /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
+    /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, missing: u16) {
+        let since =
+            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
+        let quiet = at.saturating_sub(since);
+        let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
+        if missing == 0 || !self.open || !is_timer(self.rto.pto(true)) {
             return;
         }
-        let _ = at;
+        let segments = segments_of(event.len, self.terms.mss);
+        let (state, cause) = if is_timer(self.rto.rto()) {
+            self.tally.rto += segments;
+            (State::RtoWait, "rto")
+        } else {
+            self.tally.tlp += segments;
+            (State::TlpWait, "tlp")
+        };
+        self.tally.lost += u64::from(missing);
+        self.list(event, at, cause, Vec::new());
+        self.relabel(since, Base::sure(state, 80));
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Phase {
     AfterIdle,
     /// Without a loss, a delay or another limit: at a remembered threshold.
     Cached,
+    /// Nobody knows: the capture lacks packets.
+    Unseen,
     /// Otherwise.
     Avoidance,
 }
@@ -205,7 +207,12 @@ impl Rounds {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)
             } else if below_window {
-                decision(State::Sndbuf, 80, &[State::AppWindow, State::App, State::CwndClamp], queue)
+                decision(
+                    State::Sndbuf,
+                    80,
+                    &[State::AppWindow, State::App, State::CwndClamp],
+                    queue,
+                )
             } else {
                 decision(
                     State::Sndbuf,
@@ -221,6 +228,14 @@ impl Rounds {
             Phase::AfterIdle => State::CwndAfterIdle,
             Phase::Cached => State::CwndCachedSsthresh,
             Phase::Avoidance => State::CwndAvoidance,
+            Phase::Unseen => {
+                return decision(
+                    State::Unknown,
+                    30,
+                    &[State::CwndSlowStart, State::CwndAvoidance],
+                    queue,
+                );
+            }
         };
         decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
     }

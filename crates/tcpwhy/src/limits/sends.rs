@@ -29,7 +29,7 @@ pub(crate) enum Release {
 
 impl Walker {
     /// Data of this sender at stack time `at`.
-    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64) {
+    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, missing: u16) {
         let segments = segments_of(event.len, self.terms.mss);
         self.tally.bytes_sent += u64::from(event.len);
         self.tally.frames += 1;
@@ -49,16 +49,17 @@ impl Walker {
         if event.end() <= self.flight.nxt {
             self.on_repeat(event, at, segments);
         } else {
-            self.on_new_data(event, at, lag, segments);
+            self.on_new_data(event, at, lag, segments, missing);
         }
         self.last_send = at;
         self.peer_data_since_send = false;
     }
 
-    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64) {
+    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, missing: u16) {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
-        self.watch_tail_probe(event, at, release);
+        self.watch_lost_tail(event, at, missing);
+        self.watch_idle(event, segments, release, at);
         self.open_run(event, at, was_quiet && release == Release::Free);
         if release != Release::Burst {
             self.start_flight(release);
@@ -193,7 +194,7 @@ impl Walker {
     }
 
     fn last_progress_before(&self, at: i64) -> i64 {
-        at - self.last_progress
+        at - self.last_progress.max(self.last_send)
     }
 
     /// Whether data of the peer came since this side's last data.
@@ -226,7 +227,6 @@ impl Walker {
         self.stop_window_max = self.window_max;
         self.largest_flight = self.largest_flight.max(outstanding);
         self.sample_flight(flight);
-        self.flight_of_pause = (outstanding, self.flight.outstanding());
         let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());
         let round = &mut self.round;
         if round.sends > 0 && self.last_send > i64::MIN {
@@ -279,8 +279,10 @@ impl Walker {
 
     /// Watches the flights of rounds for the end of slow start (limits-method section 5).
     pub(crate) fn note_growth(&mut self, round: &super::rounds::Round) {
-        let flight = round.flight_segments;
-        if self.flights.regain.is_some_and(|before| flight >= before) {
+        // What a round sends is the window's worth; the flight at its end counts the overlap with
+        // the last one too.
+        let flight = round.segments;
+        if self.flights.regain.is_some_and(|before| round.flight_segments >= before) {
             self.flights.regain = None;
         }
         if !self.replay.in_slow_start() && self.flights.exit.is_none() {
@@ -330,6 +332,7 @@ impl Walker {
             None => Phase::SlowStart,
             Some((_, _, ExitCause::Loss)) => Phase::AfterLoss,
             Some((_, _, ExitCause::Cached)) => Phase::Cached,
+            Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
             Some(_) => Phase::Avoidance,
         }
     }

@@ -3,6 +3,7 @@
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
+use super::rounds::Phase;
 use super::sends::Release;
 use super::walker::Walker;
 use crate::flow::event::Event;
@@ -26,6 +27,9 @@ impl Walker {
         let upto = self.split_at(from);
         let quiet = self.pieces.range(self.wait_from..upto).any(|p| p.base == Base::Quiet);
         let flying = match release {
+            _ if self.blind => {
+                Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
+            }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
@@ -59,7 +63,6 @@ impl Walker {
         self.wait_from = upto;
         self.advances.clear();
         self.probed = false;
-        self.judge_idle(release, at);
         self.merge_settled();
         self.flush(false);
     }
@@ -135,25 +138,30 @@ impl Walker {
         Base::sure(state, confidence)
     }
 
-    fn judge_idle(&mut self, release: Release, at: i64) {
-        if self.idle.is_judging() {
-            let full = matches!(release, Release::Ack { .. } | Release::Window);
-            if full || release == Release::Free && self.flight.outstanding() == 0 {
-                let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
-                let (segments, bytes) = self.flight_of_pause;
-                if let Some(restarted) = self.idle.judge(segments, bytes, full, initial) {
-                    self.flights.regain = Some(restarted.before);
-                    if self.flights.exit.is_none() {
-                        let una = self.pause_start;
-                        self.replay.start(una, una + segments, full);
-                    }
-                }
-            }
+    /// Watches for a restart after idling: `event` is new data, not yet in flight.
+    pub(crate) fn watch_idle(&mut self, event: &Event, segments: u64, release: Release, at: i64) {
+        let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
+        if self.idle.is_judging() && !self.idle.extend(event, segments, self.terms.mss, by_ack) {
+            self.judge_idle(by_ack);
         }
-        if self.flight.outstanding() == 0 && release == Release::Free && self.first_data.is_some() {
-            let before = self.largest_flight;
-            if self.idle.on_send(at, before) {
-                self.pause_start = self.flight.segments_to_nxt;
+        if self.flight.outstanding() == 0
+            && release == Release::Free
+            && self.idle.on_send(at, event, self.largest_flight)
+        {
+            self.pause_start = self.flight.segments_to_nxt;
+            self.pause_round = self.round.number;
+            self.idle.extend(event, segments, self.terms.mss, false);
+        }
+    }
+
+    fn judge_idle(&mut self, full: bool) {
+        let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
+        if let Some(restarted) = self.idle.judge(full, initial) {
+            self.flights.regain = Some(restarted.before);
+            self.rounds.name_from(self.pause_round, Phase::AfterIdle);
+            if self.flights.exit.is_none() {
+                let una = self.pause_start;
+                self.replay.start(una, una + restarted.segments, full);
             }
         }
     }
@@ -273,7 +281,7 @@ impl Walker {
             };
             self.close_round(at);
         }
-        self.judge_idle(Release::Free, self.now);
+        self.judge_idle(false);
         let done = self.flight.outstanding() == 0;
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.

@@ -11,9 +11,11 @@ use super::piece::{Base, Piece};
 use super::repair::Repairs;
 use super::replay::{Ack, FrameEnd, Replay};
 use super::rounds::{Round, Rounds};
-use crate::flow::event::{Block, Event, SYN, Side};
+use super::sends::segments_of;
+use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
+use crate::measure::ipid;
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
 use crate::report::{Retransmission, State, TimeIn};
@@ -124,6 +126,9 @@ pub(crate) struct Walker {
     pub(crate) last_peer_data: Option<i64>,
     pub(crate) peer_data_since_send: bool,
     pub(crate) probed: bool,
+    /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
+    pub(crate) blind: bool,
+    pub(crate) ids: ipid::Ledger,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
     /// When something last left the flight.
@@ -139,10 +144,10 @@ pub(crate) struct Walker {
     pub(crate) tail_probed: bool,
     pub(crate) next_unnamed: usize,
     pub(crate) ripe_round: u64,
-    /// First flight since the last pause, largest flight, and position where the pause ended.
-    pub(crate) flight_of_pause: (u64, i64),
+    /// Largest flight, and the position where the last pause ended.
     pub(crate) largest_flight: u64,
     pub(crate) pause_start: u64,
+    pub(crate) pause_round: u64,
     pub(crate) repairs: Repairs,
     pub(crate) idle: IdleWatch,
     pub(crate) runs: Vec<Run>,
@@ -198,6 +203,8 @@ pub(crate) enum ExitCause {
     Rwnd,
     App,
     Unknown,
+    /// In a gap of the capture.
+    Unseen,
 }
 
 impl Walker {
@@ -236,6 +243,8 @@ impl Walker {
             last_peer_data: None,
             peer_data_since_send: false,
             probed: false,
+            blind: false,
+            ids: ipid::Ledger::default(),
             last_flying: Base::Flying,
             last_release: None,
             last_short: false,
@@ -246,9 +255,9 @@ impl Walker {
             tail_probed: false,
             next_unnamed: 0,
             ripe_round: 0,
-            flight_of_pause: (0, 0),
             largest_flight: 0,
             pause_start: 0,
+            pause_round: 0,
             repairs: Repairs::default(),
             idle: IdleWatch::default(),
             runs: Vec::new(),
@@ -294,31 +303,63 @@ impl Walker {
 
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
     pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
+        let before = self.now;
         self.advance(at);
+        let segments = segments_of(event.len, self.terms.mss);
+        let missing = self.ids.push(event, segments).unwrap_or(0);
         if event.has(SYN) {
             self.on_syn(event, at);
             return;
         }
+        if event.has(AFTER_GAP) {
+            self.on_gap(before, event.seq);
+        }
         if event.is_data() {
             self.open = true;
-            self.on_data(event, self.now, lag);
-        } else if event.has(crate::flow::event::PROBE) {
+            self.on_data(event, self.now, lag, missing);
+        } else if event.has(PROBE) {
             self.probed = true;
+        } else if event.has(FIN) && event.seq > self.flight.nxt && self.open {
+            // The FIN's place tells of data that the tap has not seen.
+            self.flight.send_unseen(event.seq, self.now, self.terms.mss);
+            self.last_send = self.now;
         }
+    }
+
+    /// Packets are missing in the capture since `before`: what happened there is not known, and
+    /// neither is the window after it.
+    fn on_gap(&mut self, before: i64, at: i64) {
+        self.relabel(before, Base::sure(State::CaptureGap, 99));
+        if at > self.flight.una {
+            self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
+        }
+        self.wait_from = self.pieces.len();
+        self.advances.clear();
+        self.blind = true;
+        self.replay.exit();
+        if self.flights.exit.is_none() {
+            self.flights.exit = Some((self.now, None, ExitCause::Unseen));
+        }
+        self.round = Round { number: self.round.number, start: self.now, ..Round::default() };
+        self.marker = self.flight.nxt;
     }
 
     /// Takes an arrival at this sender.
     pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        let before = self.now;
         self.advance(at);
+        if event.has(AFTER_GAP) && event.has(ACK) {
+            self.on_gap(before, event.ack);
+        }
         if event.has(SYN) {
             self.on_syn(event, at);
-            if event.has(crate::flow::event::ACK) {
+            if event.has(ACK) {
                 self.on_established(at);
                 self.take_window(event);
             }
             return;
         }
-        if event.has(crate::flow::event::ACK) {
+        if event.has(ACK) {
             self.on_established(at);
             self.on_ack(event, self.now, blocks);
         }
