@@ -9,7 +9,7 @@
 use crate::flow::connection::Flow;
 use crate::flow::event::{Event, Side};
 use crate::limits::walker::Walker;
-use crate::measure::clock::{Cause, SideClock};
+use crate::measure::clock::{Cause, NearMap, SideClock};
 
 /// How far a walker has taken the events: sends and arrivals separately, because a send that
 /// passed the tap late may have left before an arrival that passed it earlier.
@@ -61,6 +61,7 @@ pub(crate) fn walk(
     } else {
         newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
     };
+    let mut map = NearMap::default();
     let mut placed = None;
     loop {
         cursor.out = skip(events, cursor.out, |e| e.side() == side);
@@ -71,6 +72,7 @@ pub(crate) fn walk(
         {
             placed = Some(place(
                 clock,
+                &mut map,
                 events,
                 causes[cursor.out],
                 event,
@@ -113,6 +115,7 @@ fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize
 
 fn place(
     clock: &SideClock,
+    map: &mut NearMap,
     events: &[Event],
     cause: Cause,
     event: &Event,
@@ -121,7 +124,7 @@ fn place(
     near: &mut usize,
 ) -> Placed {
     let latest = event.tap - clock.floor().unwrap_or(0);
-    let tick = clock.tick_of(event);
+    let tick = clock.tick_of(event, map);
     let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
     let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
     let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);

@@ -173,6 +173,10 @@ impl Walker {
             }
             self.wait_from = self.pieces.len();
             self.advances.clear();
+            // A side that only receives never settles a wait of its own: without this its pieces
+            // would grow with the transfer.
+            self.merge_settled();
+            self.flush(false);
         }
         self.last_peer_data = Some(at);
         self.peer_data_since_send = true;

@@ -160,16 +160,38 @@ impl Strip {
         if !self.cells.is_empty() {
             return self.cells.iter().map(leading).collect();
         }
-        let mut laid = Self { runs: self.runs.clone(), cells: Vec::new(), cell: 0 };
         // Few runs need few cells: as many as show the shortest of them, up to 128.
-        laid.cell = (lifetime / 128 + 1).max(1);
+        let cell = (lifetime / 128 + 1).max(1);
+        let end = self.runs.last().map_or(0, |run| run.0);
+        let mut letters = String::with_capacity((end / cell + 1) as usize);
+        let mut runs = self.runs.as_slice();
         let mut start = 0;
-        for (end, state) in core::mem::take(&mut laid.runs) {
-            laid.spread(start, end, state);
-            start = end;
+        while start < end {
+            let cell_end = (start + cell).min(end);
+            letters.push(match runs {
+                [(run_end, state), ..] if *run_end >= cell_end => state.letter(),
+                _ => leading(&shares(runs, start, cell_end)),
+            });
+            start = cell_end;
+            let over = runs.iter().take_while(|run| run.0 <= start).count();
+            runs = &runs[over..];
         }
-        laid.cells.iter().map(leading).collect()
+        letters
     }
+}
+
+/// Time in `start..end` by state; `runs` are those that end after `start`.
+fn shares(runs: &[(i64, State)], mut start: i64, end: i64) -> TimeIn {
+    let mut sum = TimeIn::default();
+    for (run_end, state) in runs {
+        let upto = (*run_end).min(end);
+        sum.add(*state, Duration(upto - start));
+        start = upto;
+        if start == end {
+            break;
+        }
+    }
+    sum
 }
 
 fn merge(pair: &[TimeIn]) -> TimeIn {

@@ -167,7 +167,7 @@ impl Walker {
     }
 
     /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
-    fn merge_settled(&mut self) {
+    pub(crate) fn merge_settled(&mut self) {
         while self.wait_from >= 2 {
             let (left, right) = (self.pieces[self.wait_from - 2], self.pieces[self.wait_from - 1]);
             if left.base != right.base || left.episode != right.episode || left.end != right.start {

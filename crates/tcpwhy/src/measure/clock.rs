@@ -57,6 +57,17 @@ struct Bucket {
     high: i64,
 }
 
+/// The map from timestamps to time that was last asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NearMap(Option<Map>);
+
+/// The map's base in a bucket of capture time and its neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Map {
+    number: i64,
+    base: Option<i64>,
+}
+
 /// What a packet answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
@@ -171,14 +182,24 @@ impl SideClock {
         }
     }
 
-    /// When the tick `tsval` began and ended at the stack, in time of the tap less its distance;
-    /// `None` where the map is not known.
-    pub(crate) fn tick_of(&self, event: &Event) -> Option<(i64, i64)> {
+    /// When the tick of `event`'s timestamp began and ended at the stack, in time of the tap less
+    /// its distance; `None` where the map is not known. `near` keeps the map between calls with
+    /// events of about one time, as long as nothing is learnt.
+    pub(crate) fn tick_of(&self, event: &Event, near: &mut NearMap) -> Option<(i64, i64)> {
         let tick = self.tick?;
         if !event.has(TS) {
             return None;
         }
         let number = event.tap.div_euclid(BUCKET_NS);
+        if near.0.is_none_or(|map| map.number != number) {
+            near.0 = Some(Map { number, base: self.base(number, tick) });
+        }
+        let start = self.stamp_time(event.tsval, tick) + near.0?.base?;
+        Some((start, start + tick))
+    }
+
+    /// The map's base in bucket `number` and its neighbours, where the bounds meet.
+    fn base(&self, number: i64, tick: i64) -> Option<i64> {
         let near = self.buckets.iter().rev().skip_while(|b| b.number > number + 1);
         let (mut low, mut high) = (i64::MIN, i64::MAX);
         for bucket in near.take(3).filter(|b| b.number >= number - 1) {
@@ -190,10 +211,7 @@ impl SideClock {
             && high < i64::MAX
             && high - low <= (2 * tick).max(4_000_000)
             && high >= low - tick;
-        known.then(|| {
-            let start = self.stamp_time(event.tsval, tick) + high.max(low);
-            (start, start + tick)
-        })
+        known.then(|| high.max(low))
     }
 
     fn stamp_time(&self, tsval: u32, tick: i64) -> i64 {

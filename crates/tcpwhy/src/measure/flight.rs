@@ -96,7 +96,11 @@ impl Flight {
 
     /// Segments sent up to offset `at`.
     pub(crate) fn segments_to(&self, at: i64) -> u64 {
-        let index = self.entries.partition_point(|e| e.end <= at);
+        // Asked for `una` above all, which lies in the first entry.
+        let index = match self.entries.front() {
+            Some(first) if first.end > at => 0,
+            _ => self.entries.partition_point(|e| e.end <= at),
+        };
         match self.entries.get(index) {
             Some(e) if at > e.start => {
                 let share = i64::from(e.segments) * (at - e.start) / (e.end - e.start).max(1);

@@ -2,15 +2,23 @@
 //!
 //! Buckets are logarithmic with 32 to an octave, so a quantile is off by at most 1.6 % of itself
 //! (the method of HdrHistogram). Minimum and maximum are exact. Memory is bounded by the largest
-//! span: 4 bytes a bucket, at most 1,200 buckets.
+//! span: 4 bytes a bucket, at most 1,200 buckets. The first spans are kept as they are: most
+//! connections never get beyond them, and need no buckets.
 
 const SUB_BITS: u32 = 5;
 /// Spans below this share bucket 0: 256 ns is finer than any capture clock's meaning.
 const UNIT_BITS: u32 = 8;
 
+/// Spans kept before buckets are laid. Ours: more than a request and
+/// its response give.
+const FEW: usize = 8;
+
 /// A histogram of nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
+    /// The first spans, in the order they came; of no use once there are more.
+    few: [i64; FEW],
+    /// Empty while `few` holds all.
     counts: Vec<u32>,
     total: u64,
     least: i64,
@@ -21,14 +29,27 @@ impl Sketch {
     /// Adds a span; negative ones count as zero.
     pub(crate) fn push(&mut self, ns: i64) {
         let ns = ns.max(0);
+        (self.least, self.most) =
+            if self.total == 0 { (ns, ns) } else { (self.least.min(ns), self.most.max(ns)) };
+        if let Some(place) = self.few.get_mut(self.total as usize) {
+            *place = ns;
+        } else {
+            if self.counts.is_empty() {
+                for early in self.few {
+                    self.count(early);
+                }
+            }
+            self.count(ns);
+        }
+        self.total += 1;
+    }
+
+    fn count(&mut self, ns: i64) {
         let bucket = bucket_of(ns);
         if bucket >= self.counts.len() {
             self.counts.resize(bucket + 1, 0);
         }
         self.counts[bucket] = self.counts[bucket].saturating_add(1);
-        (self.least, self.most) =
-            if self.total == 0 { (ns, ns) } else { (self.least.min(ns), self.most.max(ns)) };
-        self.total += 1;
     }
 
     /// How many spans were added.
@@ -47,6 +68,12 @@ impl Sketch {
             return None;
         }
         let rank = (self.total - 1) * per_mille.min(1000) / 1000;
+        if self.counts.is_empty() {
+            let mut few = self.few;
+            let few = few.get_mut(..self.total as usize)?;
+            few.sort_unstable();
+            return Some(middle_of(bucket_of(few[rank as usize])).clamp(self.least, self.most));
+        }
         let mut below = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             below += u64::from(*count);
