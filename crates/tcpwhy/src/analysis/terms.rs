@@ -115,6 +115,10 @@ fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
             format!("the capture marks the {}'s packets as sent by this host", NAMES[side]),
         );
     }
+    let forwarded = |side: usize| flow.sides[side].incoming > 0 && flow.sides[side].outgoing == 0;
+    if forwarded(0) && forwarded(1) {
+        return (Vantage::Middle, "the capture marks both sides' packets as received by this host".to_owned());
+    }
     let mss = mss(flow);
     let routed =
         |side: usize| flow.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255));

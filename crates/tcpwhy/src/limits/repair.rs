@@ -283,7 +283,8 @@ impl Walker {
             self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
-        if missing == 0 || !self.open || !is_timer(self.rto.pto(true)) {
+        // A jump in sequence too is new data lost or missed, not a repeat.
+        if missing == 0 || event.seq != self.flight.nxt || !self.open || !is_timer(self.rto.pto(true)) {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
@@ -294,7 +295,7 @@ impl Walker {
             self.tally.tlp += segments;
             (State::TlpWait, "tlp")
         };
-        self.tally.lost += u64::from(missing);
+        self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
         self.relabel(since, Base::sure(state, 80));
     }

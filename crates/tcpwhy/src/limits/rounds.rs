@@ -117,7 +117,7 @@ impl Round {
     /// what arrived.
     fn is_paced(&self) -> bool {
         let own = self.free + self.late;
-        self.is_even() && own * 2 >= self.free + self.ack_released
+        self.is_even() && own * 2 >= self.sends
     }
 
     /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).

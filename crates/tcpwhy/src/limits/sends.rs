@@ -196,6 +196,27 @@ impl Walker {
         self.run_times.push(TimeIn::default());
     }
 
+    /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
+    /// transfer, or begins one.
+    pub(crate) fn extend_run(&mut self, since: i64, to: i64) {
+        let from = self.flight.nxt;
+        if self.runs.is_empty() || self.peer_spoke() {
+            let number = self.round.number;
+            let after_peer = None;
+            self.runs.push(Run { start: since, end: since, from, to, first_round: number, last_round: number, after_peer });
+            self.run_times.push(TimeIn::default());
+            self.peer_data_since_send = false;
+        }
+        if let Some(run) = self.runs.last_mut() {
+            run.to = run.to.max(to);
+            run.end = run.end.max(self.now);
+        }
+        if self.first_data.is_none() {
+            self.first_data = Some(since);
+            self.first_offset = from;
+        }
+    }
+
     fn last_progress_before(&self, at: i64) -> i64 {
         at - self.last_progress.max(self.last_send)
     }

@@ -244,9 +244,11 @@ impl Walker {
             self.note_path_rate(round);
         }
         self.name_rounds(piece, state);
-        self.share_with_run(piece, state);
+        
         let end = piece.end + self.shift_in;
+        let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+        self.share_with_run(from, self.ledger.cursor(), state);
     }
 
     /// Round `number` ran at the path's rate.
@@ -260,17 +262,20 @@ impl Walker {
         }
     }
 
-    /// Adds the piece to the transfer it falls into.
-    fn share_with_run(&mut self, piece: &Piece, state: State) {
-        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start <= piece.start) {
+    /// Adds what was booked from `start` to `end` to the transfer it falls into.
+    fn share_with_run(&mut self, start: i64, end: i64, state: State) {
+        let shift = self.shift_in;
+        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start + shift <= start) {
             self.next_run += 1;
         }
-        let Some(run) = self.runs.get(self.next_run) else { return };
+        let newest = self.next_run + 1 == self.runs.len();
+        let Some(run) = self.runs.get_mut(self.next_run) else { return };
         // The newest transfer still grows: what is decided of it lies before its last send.
-        let growing = self.next_run + 1 == self.runs.len() && !self.finishing;
-        let (start, end) =
-            (piece.start.max(run.start), if growing { piece.end } else { piece.end.min(run.end) });
+        let growing = newest && !self.finishing;
+        let start = start.max(run.start + shift);
+        let end = if growing { end } else { end.min(run.end + shift) };
         if end > start {
+            run.end = run.end.max(end - shift);
             self.run_times[self.next_run].add(state, Duration(end - start));
         }
     }
@@ -305,6 +310,9 @@ impl Walker {
         }
         self.judge_idle(false);
         let done = self.flight.outstanding() == 0;
+        if !done && let Some(run) = self.runs.last_mut() {
+            run.end = run.end.max(self.last_progress).max(self.last_send);
+        }
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.
         let rest =

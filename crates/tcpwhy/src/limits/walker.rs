@@ -337,9 +337,13 @@ impl Walker {
     /// neither is the window after it.
     fn on_gap(&mut self, before: i64, at: i64) {
         self.relabel(before, Base::sure(State::CaptureGap, 99));
+        if at > self.flight.nxt {
+            self.extend_run(before, at);
+        }
         if at > self.flight.una {
             self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
         }
+        self.last_progress = self.now;
         self.wait_from = self.pieces.len();
         self.advances.clear();
         self.blind = true;
