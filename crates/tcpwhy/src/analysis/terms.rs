@@ -115,6 +115,9 @@ fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
             format!("the capture marks the {}'s packets as sent by this host", NAMES[side]),
         );
     }
+    if flow.endpoints[0].ip() == flow.endpoints[1].ip() || flow.endpoints[0].ip().is_loopback() {
+        return (Vantage::Unknown, "both ends are on this host".to_owned());
+    }
     let forwarded = |side: usize| flow.sides[side].incoming > 0 && flow.sides[side].outgoing == 0;
     if forwarded(0) && forwarded(1) {
         return (Vantage::Middle, "the capture marks both sides' packets as received by this host".to_owned());

@@ -10,6 +10,7 @@ use super::sends::segments_of;
 use super::walker::{ExitCause, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
+use crate::measure::ipid::Step;
 use crate::report::{InFlightAtLoss, Retransmission, State};
 
 /// Most retransmissions listed and flights at losses kept of one direction.
@@ -17,7 +18,7 @@ const MAX_LISTED: usize = 2000;
 /// A quiet time of at least this share of a timer's length is that timer's (limits-method
 /// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
 const TIMER_SHARE_PERCENT: i64 = 80;
-/// A hole filled within this share of the least round trip was reordering: a repair takes a
+/// Without better evidence, a hole filled within this share of the least round trip was reordering: a repair takes a
 /// whole one.
 const REORDER_SHARE_PERCENT: i64 = 75;
 /// Episodes remembered for late D-SACKs.
@@ -129,14 +130,16 @@ impl Repairs {
 
 impl Walker {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
-    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64) {
+    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
         let hole = self.flight.is_unseen(event.seq.max(self.flight.una), event.end());
         let hole_age =
             self.flight.overlapping(event.seq, event.end()).map(|e| at - e.at).max().unwrap_or(0);
-        if hole
-            && event.end() > self.flight.una
-            && hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100
-        {
+        let late = match step {
+            Step::Before => true,
+            Step::After(_) => false,
+            Step::Unknown => hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100,
+        };
+        if hole && late && event.end() > self.flight.una {
             self.tally.out_of_order += segments;
             self.flight.fill(event.seq, event.end(), at, event.frame, 0);
             return;
@@ -278,13 +281,14 @@ impl Walker {
 
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
-    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, missing: u16) {
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
         let since =
             self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
+        let missing = matches!(step, Step::After(1..));
         // A jump in sequence too is new data lost or missed, not a repeat.
-        if missing == 0 || event.seq != self.flight.nxt || !self.open || !is_timer(self.rto.pto(true)) {
+        if !missing || event.seq != self.flight.nxt || !self.open || !is_timer(self.rto.pto(true)) {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);

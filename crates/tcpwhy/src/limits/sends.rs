@@ -6,6 +6,7 @@ use super::rounds::Phase;
 use super::walker::{ExitCause, InitialFlight, Run, Walker};
 use crate::flow::event::{Event, PSH};
 use crate::measure::flight::{SHORT, Sent};
+use crate::measure::ipid::Step;
 use crate::report::TimeIn;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
@@ -32,7 +33,7 @@ pub(crate) enum Release {
 
 impl Walker {
     /// Data of this sender at stack time `at`.
-    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, missing: u16) {
+    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, step: Step) {
         let segments = segments_of(event.len, self.terms.mss);
         self.tally.bytes_sent += u64::from(event.len);
         self.tally.frames += 1;
@@ -50,18 +51,18 @@ impl Walker {
             self.first_data = Some(at);
         }
         if event.end() <= self.flight.nxt {
-            self.on_repeat(event, at, segments);
+            self.on_repeat(event, at, segments, step);
         } else {
-            self.on_new_data(event, at, lag, segments, missing);
+            self.on_new_data(event, at, lag, segments, step);
         }
         self.last_send = at;
         self.peer_data_since_send = false;
     }
 
-    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, missing: u16) {
+    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
-        self.watch_lost_tail(event, at, missing);
+        self.watch_lost_tail(event, at, step);
         self.watch_idle(event, segments, release, at);
         self.open_run(event, at, was_quiet && release == Release::Free);
         if release != Release::Burst {

@@ -33,7 +33,7 @@ impl Walker {
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
-            Release::Burst | Release::Free => Base::Free { round: self.stop_round },
+            Release::Burst | Release::Free => self.held_until_late(event, at),
         };
         let shut = if by_ack || release == Release::Window || self.probed {
             Base::sure(State::ZeroWindow, 95)
@@ -124,6 +124,21 @@ impl Walker {
         Base::Clocked { round: self.stop_round, near_edge, by_data }
     }
 
+    /// A send that came by itself, though the last stop was at a full window: the window held it
+    /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
+    /// the application was.
+    fn held_until_late(&self, event: &Event, at: i64) -> Base {
+        let stop = &self.stop;
+        let full = stop.room < self.terms.mss
+            || self.replay.cwnd(stop.segments).high.is_some_and(|high| stop.segments >= high);
+        let late = self.advances.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
+        if full && late {
+            self.blocked(self.advanced_by_data, event, at)
+        } else {
+            Base::Free { round: self.stop_round }
+        }
+    }
+
     /// Which of the receiver's limits the window was at.
     fn window_wait(&self) -> Base {
         let stop = &self.stop;
@@ -146,12 +161,18 @@ impl Walker {
         }
         if self.flight.outstanding() == 0
             && release == Release::Free
-            && self.idle.on_send(at, event, self.largest_flight)
+            && self.idle.on_send(at, event, self.window_before_pause())
         {
             self.pause_start = self.flight.segments_to_nxt;
             self.pause_round = self.round.number;
             self.idle.extend(event, segments, self.terms.mss, false);
         }
+    }
+
+    /// The congestion window before a pause: by the replay if it still holds, else at least the
+    /// largest flight.
+    fn window_before_pause(&self) -> u64 {
+        self.replay.cwnd(0).high.unwrap_or(0).max(self.largest_flight)
     }
 
     fn judge_idle(&mut self, full: bool) {
@@ -326,7 +347,7 @@ impl Walker {
             self.relabel(self.last_done, Base::sure(State::Closing, 99));
         }
         self.flush(true);
-        let state = self.ledger.intervals.last().map_or(State::Unknown, |i| i.state);
+        let state = self.ledger.last;
         let state = if self.ledger.cursor() == 0 {
             State::Unknown
         } else if done {

@@ -12,10 +12,10 @@ use super::repair::Repairs;
 use super::replay::{Ack, FrameEnd, Replay};
 use super::rounds::{Round, Rounds};
 use super::sends::segments_of;
-use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side};
+use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, TS};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
-use crate::measure::ipid;
+use crate::measure::ipid::{self, Step};
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
 use crate::report::{Retransmission, State, TimeIn};
@@ -129,6 +129,7 @@ pub(crate) struct Walker {
     /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
     pub(crate) blind: bool,
     pub(crate) ids: ipid::Ledger,
+    pub(crate) newest_stamp: Option<u32>,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
     /// When something last left the flight.
@@ -249,6 +250,7 @@ impl Walker {
             probed: false,
             blind: false,
             ids: ipid::Ledger::default(),
+            newest_stamp: None,
             last_flying: Base::Flying,
             last_release: None,
             last_short: false,
@@ -313,7 +315,7 @@ impl Walker {
         let before = self.now;
         self.advance(at);
         let segments = segments_of(event.len, self.terms.mss);
-        let missing = self.ids.push(event, segments).unwrap_or(0);
+        let step = self.order_of(event, segments);
         if event.has(SYN) {
             self.on_syn(event, at);
             return;
@@ -323,13 +325,32 @@ impl Walker {
         }
         if event.is_data() {
             self.open = true;
-            self.on_data(event, self.now, lag, missing);
+            self.on_data(event, self.now, lag, step);
         } else if event.has(PROBE) {
             self.probed = true;
         } else if event.has(FIN) && event.seq > self.flight.nxt && self.open {
             // The FIN's place tells of data that the tap has not seen.
             self.flight.send_unseen(event.seq, self.now, self.terms.mss);
             self.last_send = self.now;
+        }
+    }
+
+    /// Whether `event` was sent after all others seen: by its IP identification, else by its
+    /// timestamp, which cannot tell within one tick.
+    fn order_of(&mut self, event: &Event, segments: u64) -> Step {
+        let by_id = self.ids.push(event, segments);
+        if !event.has(TS) {
+            return by_id;
+        }
+        let newest = self.newest_stamp.get_or_insert(event.tsval);
+        let age = newest.wrapping_sub(event.tsval).cast_signed();
+        if age < 0 {
+            *newest = event.tsval;
+        }
+        match by_id {
+            Step::Unknown if age > 0 => Step::Before,
+            Step::Unknown if age < 0 => Step::After(0),
+            known => known,
         }
     }
 

@@ -14,6 +14,17 @@ const MAX_JUMP: u16 = 64;
 /// Steps before the ledger is believed.
 const MIN_STEPS: u32 = 4;
 
+/// What the counter says of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    /// Nothing.
+    Unknown,
+    /// It was sent after all others seen, and this many segments are missing before it.
+    After(u16),
+    /// It was sent before one already seen: the network reordered them.
+    Before,
+}
+
 /// One sender's counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ledger {
@@ -23,23 +34,28 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a packet of `segments` wire segments; how many segments are missing before it, `None`
-    /// where the numbers do not tell.
-    pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Option<u16> {
+    /// Takes a packet of `segments` wire segments.
+    pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
         if !event.has(ID) {
-            return None;
+            return Step::Unknown;
         }
-        let taken = segments.clamp(1, 1 << 15) as u16;
-        let expected = self.next.replace(event.id.wrapping_add(taken))?;
+        let following = event.id.wrapping_add(segments.clamp(1, 1 << 15) as u16);
+        let Some(expected) = self.next else {
+            self.next = Some(following);
+            return Step::Unknown;
+        };
+        let believed = self.steps >= MIN_STEPS && self.breaks * 10 <= self.steps;
+        let back = expected.wrapping_sub(event.id);
+        if believed && (1..=MAX_JUMP).contains(&back) {
+            return Step::Before;
+        }
+        self.next = Some(following);
         match event.id.wrapping_sub(expected) {
             0 => self.steps += 1,
-            jump if jump <= MAX_JUMP => {
-                let believed = self.steps >= MIN_STEPS && self.breaks * 10 <= self.steps;
-                return believed.then_some(jump);
-            }
+            jump if jump <= MAX_JUMP => return if believed { Step::After(jump) } else { Step::Unknown },
             _ => self.breaks += 1,
         }
-        Some(0).filter(|_| self.steps >= MIN_STEPS)
+        if believed { Step::After(0) } else { Step::Unknown }
     }
 }
 
@@ -47,7 +63,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn missing(ids: &[(u16, u64)]) -> Vec<Option<u16>> {
+    fn steps(ids: &[(u16, u64)]) -> Vec<Step> {
         let mut ledger = Ledger::default();
         let event = |id| Event { id, bits: ID, ..Event::default() };
         ids.iter().map(|(id, segments)| ledger.push(&event(*id), *segments)).collect()
@@ -55,13 +71,19 @@ mod tests {
 
     #[test]
     fn a_jump_of_a_counter_is_missing_segments() {
-        let seen = missing(&[(65_533, 1), (65_534, 2), (0, 1), (1, 1), (2, 1), (6, 1)]);
-        assert_eq!(seen.last(), Some(&Some(3)));
+        let seen = steps(&[(65_533, 1), (65_534, 2), (0, 1), (1, 1), (2, 1), (6, 1)]);
+        assert_eq!(seen.last(), Some(&Step::After(3)));
+    }
+
+    #[test]
+    fn a_step_back_is_reordering() {
+        let seen = steps(&[(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (7, 1), (6, 1), (8, 1)]);
+        assert_eq!(seen[6..], [Step::Before, Step::After(0)]);
     }
 
     #[test]
     fn random_numbers_say_nothing() {
-        let seen = missing(&[(7, 1), (900, 1), (30_000, 1), (4, 1), (5, 1), (8, 1)]);
-        assert_eq!(seen.last(), Some(&None));
+        let seen = steps(&[(7, 1), (900, 1), (30_000, 1), (4, 1), (5, 1), (8, 1)]);
+        assert_eq!(seen.last(), Some(&Step::Unknown));
     }
 }
