@@ -11,7 +11,7 @@ use std::fs;
 use common::read::{explain, names, testdata};
 use common::sheet::Sheet;
 use common::twin::conserved;
-use tcpwhy::report::{Connection, Direction, Report, State, Vantage, WindowScaling};
+use tcpwhy::report::{Connection, Direction, Report, Retransmitted, State, Vantage, WindowScaling};
 
 const DIRECTORY: &str = "listings/articles";
 const ENDING: &str = ".tcpdump.txt";
@@ -246,7 +246,7 @@ fn what_an_abridged_listing_leaves_out_is_no_loss() {
             let Some(direction) = direction else { continue };
             let what = |what: &str| format!("{what} of side {side}");
             let repeated = direction.retransmitted;
-            sheet.equal(&name, &what("retransmitted"), Default::default(), repeated);
+            sheet.equal(&name, &what("retransmitted"), Retransmitted::default(), repeated);
             sheet.equal(&name, &what("lost"), 0, direction.events.lost);
             let repairs = REPAIRS.map(|state| direction.time_in.get(state).0);
             sheet.equal(&name, &what("time of repairs"), [0; 6], repairs);

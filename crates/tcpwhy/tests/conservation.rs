@@ -377,3 +377,49 @@ fn a_plain_transfer_fills_its_lifetime_in_both_directions() {
         assert_eq!(direction.limits.last().map(|l| l.end_ns), Some(last.0));
     }
 }
+
+/// Small streams that once broke the books or the arithmetic.
+#[test]
+fn what_broke_the_books_before_does_so_no_more() {
+    let end = |port: u16| SocketAddr::new(NOBODY.ip(), port);
+    let silent = Talk {
+        ends: [end(40_001), end(80)],
+        next: [0; 2],
+        window: [0; 2],
+        scale: None,
+        timestamps: false,
+        mss: None,
+        delay: 24_308_001,
+        ident: 1,
+    };
+    let open = Step::Handshake { syns: 0 };
+    let data = |side, segments, lost| Step::Data { side, segments, len: 1448, lost };
+    let clock = |ns| Step::Clock { ns };
+    let streams = [
+        // Two chunks with losses, and a request between.
+        vec![open.clone(), data(1, 5_479, 183), data(0, 1, 2), data(1, 5_968, 82)],
+        // The SYN thrice, data, then a jump of centuries each way.
+        vec![
+            open.clone(),
+            open.clone(),
+            open.clone(),
+            data(0, 17, 0),
+            clock(i64::MAX),
+            data(0, 3, 0),
+        ],
+        vec![
+            open.clone(),
+            data(1, 9, 0),
+            clock(i64::MIN),
+            data(1, 9, 4),
+            clock(i64::MAX),
+            data(0, 5, 0),
+        ],
+    ];
+    for (number, steps) in streams.into_iter().enumerate() {
+        let steps: Vec<(usize, Step)> = steps.into_iter().map(|step| (0, step)).collect();
+        let packets = stream(vec![silent.clone()], 1_700_000_000_000_000_000, &steps, &[]);
+        let fault = check(&packets).err().map(|fault| fault.to_string());
+        assert_eq!(fault, None, "stream {number}");
+    }
+}

@@ -31,9 +31,9 @@ struct Case {
 
 fn cases(wanted: impl Fn(&str, &Value) -> bool) -> Vec<Case> {
     let read = |name: String| {
-        let json = fs::read(testdata(&format!("{DIRECTORY}/{name}.truth.json")))
+        let json = fs::read_to_string(testdata(&format!("{DIRECTORY}/{name}.truth.json")))
             .expect("the truth lies beside the capture");
-        let truth: Value = serde_json::from_slice(&json).expect("the truth is JSON");
+        let truth: Value = serde_json::from_str(&json).expect("the truth is JSON");
         wanted(&name, &truth).then(|| {
             let capture = truth["capture"].as_str().expect("the truth names its capture");
             let report = explain(&testdata(&format!("{DIRECTORY}/{capture}")));

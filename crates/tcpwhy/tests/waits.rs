@@ -18,7 +18,7 @@ use common::read::{explain, names, testdata};
 use common::sheet::Sheet;
 use common::twin::conserved;
 use serde_json::Value;
-use tcpwhy::report::{Connection, Direction, Report, Round, State, Vantage};
+use tcpwhy::report::{Connection, Direction, Report, Retransmitted, Round, State, Vantage};
 
 const DIRECTORY: &str = "waits";
 /// Of a segment: MTU 1500 less headers and timestamps.
@@ -128,9 +128,9 @@ impl Case {
 
 fn cases() -> Vec<Case> {
     let read = |name: String| {
-        let json = fs::read(testdata(&format!("{DIRECTORY}/{name}.json")))
+        let json = fs::read_to_string(testdata(&format!("{DIRECTORY}/{name}.json")))
             .expect("JSON beside the capture");
-        let said = serde_json::from_slice(&json).expect("it is JSON");
+        let said = serde_json::from_str(&json).expect("it is JSON");
         let report = explain(&testdata(&format!("{DIRECTORY}/{name}.pcap.gz")));
         Case { name, said, report }
     };
@@ -173,7 +173,7 @@ fn sizes_and_the_first_flight_are_the_configured_ones() {
         let info = |field: &str| case.said["measured"]["tcp_info"][field].as_u64();
         sheet.equal(name, "bytes", info("bytes_acked"), Some(case.server().bytes));
         sheet.equal(name, "segments", info("data_segs_out"), Some(case.server().segments));
-        sheet.equal(name, "retransmitted", Default::default(), case.server().retransmitted);
+        sheet.equal(name, "retransmitted", Retransmitted::default(), case.server().retransmitted);
         let window = case.configured("initcwnd") as u64;
         let initial = case.server().initial_window.unwrap_or_default();
         let found = (initial.segments, initial.bytes, initial.full);
@@ -184,7 +184,9 @@ fn sizes_and_the_first_flight_are_the_configured_ones() {
 }
 
 fn shown(rounds: &[Round]) -> String {
-    rounds.iter().map(|r| format!("{} {}, ", r.segments, r.limited_by)).collect()
+    let each: Vec<String> =
+        rounds.iter().map(|r| format!("{} {}", r.segments, r.limited_by)).collect();
+    each.join(", ")
 }
 
 #[test]

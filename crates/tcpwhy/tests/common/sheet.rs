@@ -18,6 +18,7 @@ pub(crate) struct Sheet(Vec<Line>);
 
 impl Sheet {
     /// `found` is `wanted`.
+    #[expect(clippy::needless_pass_by_value, reason = "callers compare literals and results")]
     pub(crate) fn equal<T: Debug + PartialEq>(
         &mut self,
         subject: &str,
