@@ -15,6 +15,8 @@ use hashbrown::HashMap;
 
 use crate::analysis::{Analysis, CHUNK, summary};
 use crate::flow::connection::Flow;
+use crate::flow::event::Event;
+use crate::limits::walker::emptied;
 use crate::report::Connection;
 use crate::wire::Segment;
 
@@ -26,6 +28,10 @@ const LINGER_NS: i64 = 15_000_000_000;
 const MAX_LINGERING: usize = 512;
 /// Half-open connections kept per shard. Ours: 64 shards of 2,048 take under 200 MB.
 const MAX_HALF_OPEN: usize = 2048;
+
+/// Buffers kept for new connections, and the longest kept (in events).
+const SPARE: usize = 64;
+const SPARE_EVENTS: usize = 64;
 
 /// What the caller wants kept beyond totals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,12 +88,23 @@ struct Shard {
     half_open_forgotten: u64,
 }
 
+/// What all shards use.
+#[derive(Debug)]
+struct Common {
+    config: Config,
+    /// How many connections began.
+    connections: u64,
+    /// The analysis of connections that are short enough to be seen whole.
+    scratch: Analysis,
+    /// Room for events of new connections, from ended ones.
+    spare: Vec<Vec<Event>>,
+}
+
 /// Follows all connections of a capture.
 #[derive(Debug)]
 pub struct Tracker {
-    config: Config,
     shards: Vec<Shard>,
-    connections: u64,
+    common: Common,
     /// Shard and slot of the last packet's connection: the next one is often of the same.
     last: (usize, u32),
 }
@@ -96,7 +113,13 @@ impl Tracker {
     /// A tracker that has seen nothing.
     pub fn new(config: Config) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { config, shards, connections: 0, last: (0, 0) }
+        let common = Common {
+            config,
+            connections: 0,
+            scratch: Analysis::new(config.detail),
+            spare: Vec::new(),
+        };
+        Self { shards, common, last: (0, 0) }
     }
 
     /// Takes the next segment in capture order.
@@ -110,7 +133,7 @@ impl Tracker {
             slot = self.shards[at].live.get(&key).copied();
         }
         let shard = &mut self.shards[at];
-        let slot = shard.push(key, slot, segment, &mut self.connections, self.config);
+        let slot = shard.push(key, slot, segment, &mut self.common);
         self.last = (at, slot);
     }
 
@@ -133,7 +156,7 @@ impl Tracker {
         let mut forgotten = 0;
         for shard in &mut self.shards {
             for mut tracked in core::mem::take(&mut shard.slots).into_iter().flatten() {
-                shard.done.push(settle(&mut tracked, self.config));
+                shard.done.push(self.common.settle(&mut tracked));
             }
             all.append(&mut shard.done);
             forgotten += shard.half_open_forgotten;
@@ -155,25 +178,24 @@ impl Shard {
         key: Key,
         slot: Option<u32>,
         segment: &Segment<'_>,
-        connections: &mut u64,
-        config: Config,
+        common: &mut Common,
     ) -> u32 {
-        self.retire(segment.time.0, config);
+        self.retire(segment.time.0, common);
         // It may just have been retired.
         let slot = slot.and_then(|slot| self.slot_if(slot, &key));
         let slot = match slot {
             Some(slot) => {
-                self.renew_if_reused(slot, segment, connections, config);
+                self.renew_if_reused(slot, segment, common);
                 slot
             }
-            None => self.begin(key, segment, connections),
+            None => self.begin(key, segment, common),
         };
         let Some(tracked) = &mut self.slots[slot as usize] else { return slot };
         tracked.flow.push(segment);
         let gathered = tracked.flow.events.len();
         if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
-            let analysis =
-                tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(config.detail)));
+            let detail = common.config.detail;
+            let analysis = tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
             analysis.process(&mut tracked.flow, false);
         }
         if !tracked.flow.lingering && tracked.flow.is_closed() {
@@ -185,10 +207,9 @@ impl Shard {
     }
 
     /// A new connection.
-    fn begin(&mut self, key: Key, segment: &Segment<'_>, connections: &mut u64) -> u32 {
-        let flow = Flow::new(*connections, segment);
-        self.young.push_back((key, *connections));
-        *connections += 1;
+    fn begin(&mut self, key: Key, segment: &Segment<'_>, common: &mut Common) -> u32 {
+        let flow = common.open(segment);
+        self.young.push_back((key, flow.ordinal));
         let tracked = Some(Box::new(Tracked { key, flow, analysis: None }));
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         match self.slots.get_mut(slot as usize) {
@@ -200,31 +221,24 @@ impl Shard {
     }
 
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
-    fn renew_if_reused(
-        &mut self,
-        slot: u32,
-        segment: &Segment<'_>,
-        connections: &mut u64,
-        config: Config,
-    ) {
+    fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         if tracked.flow.is_reused_by(segment) {
-            self.done.push(settle(tracked, config));
-            (tracked.flow, tracked.analysis) = (Flow::new(*connections, segment), None);
-            self.young.push_back((tracked.key, *connections));
-            *connections += 1;
+            self.done.push(common.settle(tracked));
+            (tracked.flow, tracked.analysis) = (common.open(segment), None);
+            self.young.push_back((tracked.key, tracked.flow.ordinal));
         }
     }
 
     /// Settles closed connections whose time has come, and forgets half-open ones beyond the bound.
-    fn retire(&mut self, now: i64, config: Config) {
+    fn retire(&mut self, now: i64, common: &mut Common) {
         while let Some((deadline, key, ordinal)) = self.lingering.front().copied() {
             if deadline > now && self.lingering.len() <= MAX_LINGERING {
                 break;
             }
             self.lingering.pop_front();
             if let Some(mut tracked) = self.remove_if(&key, |flow| flow.ordinal == ordinal) {
-                self.done.push(settle(&mut tracked, config));
+                self.done.push(common.settle(&mut tracked));
             }
         }
         while self.young.len() > MAX_HALF_OPEN {
@@ -247,16 +261,30 @@ impl Shard {
     }
 }
 
-fn settle(tracked: &mut Tracked, config: Config) -> Connection {
-    let Tracked { flow, analysis, .. } = tracked;
-    // Most connections are short and meet their analysis only here.
-    let mut young = None;
-    let analysis = match analysis {
-        Some(analysis) => analysis,
-        None => young.insert(Analysis::new(config.detail)),
-    };
-    analysis.process(flow, true);
-    summary::connection(flow, analysis)
+impl Common {
+    /// The connection that `segment` begins.
+    fn open(&mut self, segment: &Segment<'_>) -> Flow {
+        let mut flow = Flow::new(self.connections, segment);
+        flow.events = self.spare.pop().unwrap_or_default();
+        self.connections += 1;
+        flow
+    }
+
+    /// Ends a connection. Most are short and meet their analysis only here: they take turns.
+    fn settle(&mut self, tracked: &mut Tracked) -> Connection {
+        let Tracked { flow, analysis, .. } = tracked;
+        let analysis = if let Some(analysis) = analysis {
+            analysis
+        } else {
+            self.scratch.renew();
+            &mut self.scratch
+        };
+        analysis.process(flow, true);
+        if self.spare.len() < SPARE && flow.events.capacity() <= SPARE_EVENTS {
+            self.spare.push(emptied(&mut flow.events));
+        }
+        summary::connection(flow, analysis)
+    }
 }
 
 fn sorted(mut connections: Vec<Connection>) -> Vec<Connection> {

@@ -118,6 +118,12 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.kept, &mut old.kept);
+        self.kept.clear();
+    }
+
     /// Closes a round.
     pub(crate) fn push(&mut self, round: Round) {
         if self.kept.len() == KEPT {
