@@ -84,7 +84,6 @@ struct Shard {
     lingering: VecDeque<(i64, Key, u64)>,
     /// Young connections in order of birth, for forgetting half-open ones.
     young: VecDeque<(Key, u64)>,
-    done: Vec<Connection>,
     half_open_forgotten: u64,
 }
 
@@ -96,6 +95,8 @@ struct Common {
     connections: u64,
     /// The analysis of connections that are short enough to be seen whole.
     scratch: Analysis,
+    /// Accounts of ended connections.
+    done: Vec<Connection>,
     /// Room for events of new connections, from ended ones.
     spare: Vec<Vec<Event>>,
 }
@@ -117,6 +118,7 @@ impl Tracker {
             config,
             connections: 0,
             scratch: Analysis::new(config.detail),
+            done: Vec::new(),
             spare: Vec::new(),
         };
         Self { shards, common, last: (0, 0) }
@@ -146,22 +148,20 @@ impl Tracker {
 
     /// What is known so far: connections that ended.
     pub fn provisional(&self) -> Vec<Connection> {
-        sorted(self.shards.iter().flat_map(|s| s.done.iter().cloned()).collect())
+        sorted(self.common.done.clone())
     }
 
     /// The account of every connection, in the order of their first packets, and how many
     /// half-open ones were forgotten.
     pub fn finish(mut self) -> (Vec<Connection>, u64) {
-        let mut all = Vec::new();
         let mut forgotten = 0;
         for shard in &mut self.shards {
             for mut tracked in core::mem::take(&mut shard.slots).into_iter().flatten() {
-                shard.done.push(self.common.settle(&mut tracked));
+                self.common.settle(&mut tracked);
             }
-            all.append(&mut shard.done);
             forgotten += shard.half_open_forgotten;
         }
-        (sorted(all), forgotten)
+        (sorted(self.common.done), forgotten)
     }
 }
 
@@ -224,7 +224,7 @@ impl Shard {
     fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         if tracked.flow.is_reused_by(segment) {
-            self.done.push(common.settle(tracked));
+            common.settle(tracked);
             (tracked.flow, tracked.analysis) = (common.open(segment), None);
             self.young.push_back((tracked.key, tracked.flow.ordinal));
         }
@@ -238,7 +238,7 @@ impl Shard {
             }
             self.lingering.pop_front();
             if let Some(mut tracked) = self.remove_if(&key, |flow| flow.ordinal == ordinal) {
-                self.done.push(common.settle(&mut tracked));
+                common.settle(&mut tracked);
             }
         }
         while self.young.len() > MAX_HALF_OPEN {
@@ -271,7 +271,7 @@ impl Common {
     }
 
     /// Ends a connection. Most are short and meet their analysis only here: they take turns.
-    fn settle(&mut self, tracked: &mut Tracked) -> Connection {
+    fn settle(&mut self, tracked: &mut Tracked) {
         let Tracked { flow, analysis, .. } = tracked;
         let analysis = if let Some(analysis) = analysis {
             analysis
@@ -283,7 +283,7 @@ impl Common {
         if self.spare.len() < SPARE && flow.events.capacity() <= SPARE_EVENTS {
             self.spare.push(emptied(&mut flow.events));
         }
-        summary::connection(flow, analysis)
+        self.done.push(summary::connection(flow, analysis));
     }
 }
 
