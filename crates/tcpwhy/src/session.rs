@@ -74,7 +74,7 @@ impl Session {
     /// # Errors
     /// Damage in the capture; what was read before it stays, and is told in the report too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
-        self.read(|reader, each| reader.push(bytes, each))
+        self.read(Some(bytes))
     }
 
     /// Ends the capture begun last.
@@ -82,7 +82,7 @@ impl Session {
     /// # Errors
     /// The capture ends in the middle of a record, or held nothing that could be read.
     pub fn end(&mut self) -> Result<(), CaptureError> {
-        let result = self.read(|reader, each| reader.finish(each));
+        let result = self.read(None);
         if let Some(listing) = self.reader.listing() {
             self.listings += 1;
             self.dated &= listing.clock().has_date();
@@ -145,10 +145,8 @@ impl Session {
         }
     }
 
-    fn read(
-        &mut self,
-        step: impl FnOnce(&mut Reader, &mut dyn FnMut(Item<'_>)) -> Result<(), CaptureError>,
-    ) -> Result<(), CaptureError> {
+    /// Takes the next bytes, or the end.
+    fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
         let Self {
             tracker,
             reader,
@@ -193,7 +191,10 @@ impl Session {
                 *left_out += 1;
             }
         };
-        let result = step(reader, &mut each);
+        let result = match bytes {
+            Some(bytes) => reader.push(bytes, &mut each),
+            None => reader.finish(&mut each),
+        };
         *packets += capture.packets - packets_before;
         if let Err(error) = &result {
             // The first damage is the cause; what its end says after that follows from it.

@@ -7,15 +7,16 @@
 //! and forgotten when there are too many: a flood fills no memory.
 
 use core::hash::BuildHasher;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 
 use crate::analysis::{Analysis, CHUNK, summary};
 use crate::flow::connection::Flow;
+use crate::flow::event::Event;
+use crate::limits::walker::emptied;
 use crate::report::Connection;
 use crate::wire::Segment;
 
@@ -28,6 +29,10 @@ const MAX_LINGERING: usize = 512;
 /// Half-open connections kept per shard. Ours: 64 shards of 2,048 take under 200 MB.
 const MAX_HALF_OPEN: usize = 2048;
 
+/// Buffers kept for new connections, and the longest kept (in events).
+const SPARE: usize = 64;
+const SPARE_EVENTS: usize = 64;
+
 /// What the caller wants kept beyond totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Config {
@@ -35,164 +40,255 @@ pub struct Config {
     pub detail: bool,
 }
 
-/// Who talks to whom, in which network; the smaller endpoint first.
+/// Who talks to whom, in which network; the smaller endpoint first. Plain numbers, because a key
+/// is made of each packet and compared or hashed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Key {
+    low: (u128, u16),
+    high: (u128, u16),
     network: u32,
-    ends: [SocketAddr; 2],
+    is_v6: bool,
 }
 
 impl Key {
     fn of(segment: &Segment<'_>) -> Self {
-        let (a, b) = (segment.source, segment.destination);
-        Self { network: segment.network, ends: if a <= b { [a, b] } else { [b, a] } }
+        let (a, b) = (numbers(segment.source), numbers(segment.destination));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        Self { low, high, network: segment.network, is_v6: segment.source.is_ipv6() }
     }
+}
+
+fn numbers(end: SocketAddr) -> (u128, u16) {
+    let host = match end.ip() {
+        IpAddr::V4(host) => u128::from(host.to_bits()),
+        IpAddr::V6(host) => host.to_bits(),
+    };
+    (host, end.port())
 }
 
 /// A connection and its analysis.
 #[derive(Debug)]
 struct Tracked {
+    key: Key,
     flow: Flow,
     analysis: Option<Box<Analysis>>,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    live: HashMap<Key, Tracked, FixedState>,
+    /// Where in `slots` each live connection is.
+    live: HashMap<Key, u32, FixedState>,
+    slots: Vec<Option<Box<Tracked>>>,
+    free: Vec<u32>,
     /// Closed connections by the time they may go.
     lingering: VecDeque<(i64, Key, u64)>,
     /// Young connections in order of birth, for forgetting half-open ones.
     young: VecDeque<(Key, u64)>,
-    done: Vec<Connection>,
     half_open_forgotten: u64,
+}
+
+/// What all shards use.
+#[derive(Debug)]
+struct Common {
+    config: Config,
+    /// How many connections began.
+    connections: u64,
+    /// The analysis of connections that are short enough to be seen whole.
+    scratch: Analysis,
+    /// Accounts of ended connections.
+    done: Vec<Connection>,
+    /// Room for events of new connections, from ended ones.
+    spare: Vec<Vec<Event>>,
 }
 
 /// Follows all connections of a capture.
 #[derive(Debug)]
 pub struct Tracker {
-    config: Config,
     shards: Vec<Shard>,
-    connections: u64,
+    common: Common,
+    /// Shard and slot of the last packet's connection: the next one is often of the same.
+    last: (usize, u32),
 }
 
 impl Tracker {
     /// A tracker that has seen nothing.
     pub fn new(config: Config) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { config, shards, connections: 0 }
+        let common = Common {
+            config,
+            connections: 0,
+            scratch: Analysis::new(config.detail),
+            done: Vec::new(),
+            spare: Vec::new(),
+        };
+        Self { shards, common, last: (0, 0) }
     }
 
     /// Takes the next segment in capture order.
     pub fn push(&mut self, segment: &Segment<'_>) {
         let key = Key::of(segment);
-        let hash = FixedState::default().hash_one(key);
-        let shard = &mut self.shards[(hash >> 58) as usize];
-        shard.push(key, segment, &mut self.connections, self.config);
+        let (mut at, hint) = self.last;
+        let mut slot = self.shards[at].slot_if(hint, &key);
+        if slot.is_none() {
+            let hash = FixedState::default().hash_one(key);
+            at = (hash >> 58) as usize;
+            slot = self.shards[at].live.get(&key).copied();
+        }
+        let shard = &mut self.shards[at];
+        let slot = shard.push(key, slot, segment, &mut self.common);
+        self.last = (at, slot);
     }
 
     /// Packets are missing here that the capture saw (a listing's dots).
     pub fn gap(&mut self) {
-        for tracked in self.shards.iter_mut().flat_map(|s| s.live.values_mut()) {
+        for tracked in self.shards.iter_mut().flat_map(|s| s.slots.iter_mut().flatten()) {
             tracked.flow.gap();
         }
     }
 
     /// What is known so far: connections that ended.
     pub fn provisional(&self) -> Vec<Connection> {
-        sorted(self.shards.iter().flat_map(|s| s.done.iter().cloned()).collect())
+        sorted(self.common.done.clone())
     }
 
     /// The account of every connection, in the order of their first packets, and how many
     /// half-open ones were forgotten.
     pub fn finish(mut self) -> (Vec<Connection>, u64) {
-        let mut all = Vec::new();
         let mut forgotten = 0;
         for shard in &mut self.shards {
-            let live = core::mem::take(&mut shard.live);
-            for (_, tracked) in live {
-                shard.done.push(settle(tracked, self.config));
+            for mut tracked in core::mem::take(&mut shard.slots).into_iter().flatten() {
+                self.common.settle(&mut tracked);
             }
-            all.append(&mut shard.done);
             forgotten += shard.half_open_forgotten;
         }
-        (sorted(all), forgotten)
+        (sorted(self.common.done), forgotten)
     }
 }
 
 impl Shard {
-    fn push(&mut self, key: Key, segment: &Segment<'_>, connections: &mut u64, config: Config) {
-        self.retire(segment.time.0, config);
-        let mut begin = || {
-            let ordinal = *connections;
-            *connections += 1;
-            Tracked { flow: Flow::new(ordinal, segment), analysis: None }
-        };
-        let tracked = match self.live.entry(key) {
-            Entry::Occupied(mut entry) => {
-                if entry.get().flow.is_reused_by(segment) {
-                    let old = entry.insert(begin());
-                    self.done.push(settle(old, config));
-                    self.young.push_back((key, entry.get().flow.ordinal));
-                }
-                entry.into_mut()
+    /// `slot`, if it holds the connection of `key`.
+    fn slot_if(&self, slot: u32, key: &Key) -> Option<u32> {
+        let tracked = self.slots.get(slot as usize)?.as_ref()?;
+        (tracked.key == *key).then_some(slot)
+    }
+
+    /// Takes a segment of the connection in `slot`, or of a new one; where it is now.
+    fn push(
+        &mut self,
+        key: Key,
+        slot: Option<u32>,
+        segment: &Segment<'_>,
+        common: &mut Common,
+    ) -> u32 {
+        self.retire(segment.time.0, common);
+        // It may just have been retired.
+        let slot = slot.and_then(|slot| self.slot_if(slot, &key));
+        let slot = match slot {
+            Some(slot) => {
+                self.renew_if_reused(slot, segment, common);
+                slot
             }
-            Entry::Vacant(entry) => {
-                let tracked = entry.insert(begin());
-                self.young.push_back((key, tracked.flow.ordinal));
-                tracked
-            }
+            None => self.begin(key, segment, common),
         };
+        let Some(tracked) = &mut self.slots[slot as usize] else { return slot };
         tracked.flow.push(segment);
-        if tracked.flow.events.len() >= CHUNK * 2
-            || (tracked.analysis.is_some() && tracked.flow.events.len() >= CHUNK)
-        {
-            let analysis =
-                tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(config.detail)));
+        let gathered = tracked.flow.events.len();
+        if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
+            let detail = common.config.detail;
+            let analysis = tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
             analysis.process(&mut tracked.flow, false);
         }
         if !tracked.flow.lingering && tracked.flow.is_closed() {
             tracked.flow.lingering = true;
-            self.lingering.push_back((
-                segment.time.0.saturating_add(LINGER_NS),
-                key,
-                tracked.flow.ordinal,
-            ));
+            let deadline = segment.time.0.saturating_add(LINGER_NS);
+            self.lingering.push_back((deadline, key, tracked.flow.ordinal));
+        }
+        slot
+    }
+
+    /// A new connection.
+    fn begin(&mut self, key: Key, segment: &Segment<'_>, common: &mut Common) -> u32 {
+        let flow = common.open(segment);
+        self.young.push_back((key, flow.ordinal));
+        let tracked = Some(Box::new(Tracked { key, flow, analysis: None }));
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = tracked,
+            None => self.slots.push(tracked),
+        }
+        self.live.insert(key, slot);
+        slot
+    }
+
+    /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
+    fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+        let Some(tracked) = &mut self.slots[slot as usize] else { return };
+        if tracked.flow.is_reused_by(segment) {
+            common.settle(tracked);
+            (tracked.flow, tracked.analysis) = (common.open(segment), None);
+            self.young.push_back((tracked.key, tracked.flow.ordinal));
         }
     }
 
     /// Settles closed connections whose time has come, and forgets half-open ones beyond the bound.
-    fn retire(&mut self, now: i64, config: Config) {
+    fn retire(&mut self, now: i64, common: &mut Common) {
         while let Some((deadline, key, ordinal)) = self.lingering.front().copied() {
             if deadline > now && self.lingering.len() <= MAX_LINGERING {
                 break;
             }
             self.lingering.pop_front();
-            if self.live.get(&key).is_some_and(|t| t.flow.ordinal == ordinal)
-                && let Some(tracked) = self.live.remove(&key)
-            {
-                self.done.push(settle(tracked, config));
+            if let Some(mut tracked) = self.remove_if(&key, |flow| flow.ordinal == ordinal) {
+                common.settle(&mut tracked);
             }
         }
         while self.young.len() > MAX_HALF_OPEN {
             let Some((key, ordinal)) = self.young.pop_front() else { break };
-            let half_open = |t: &Tracked| t.flow.ordinal == ordinal && t.flow.is_half_open();
-            if self.live.get(&key).is_some_and(half_open) {
-                self.live.remove(&key);
+            let half_open = |flow: &Flow| flow.ordinal == ordinal && flow.is_half_open();
+            if self.remove_if(&key, half_open).is_some() {
                 self.half_open_forgotten += 1;
             }
         }
     }
+
+    /// Takes out the connection of `key`, if it is as asked for.
+    fn remove_if(&mut self, key: &Key, wanted: impl Fn(&Flow) -> bool) -> Option<Box<Tracked>> {
+        let slot = *self.live.get(key)?;
+        let place = self.slots.get_mut(slot as usize)?;
+        let tracked = place.take_if(|tracked| wanted(&tracked.flow))?;
+        self.live.remove(key);
+        self.free.push(slot);
+        Some(tracked)
+    }
 }
 
-fn settle(mut tracked: Tracked, config: Config) -> Connection {
-    let mut analysis =
-        tracked.analysis.take().unwrap_or_else(|| Box::new(Analysis::new(config.detail)));
-    analysis.process(&mut tracked.flow, true);
-    summary::connection(&tracked.flow, &analysis)
+impl Common {
+    /// The connection that `segment` begins.
+    fn open(&mut self, segment: &Segment<'_>) -> Flow {
+        let mut flow = Flow::new(self.connections, segment);
+        flow.events = self.spare.pop().unwrap_or_default();
+        self.connections += 1;
+        flow
+    }
+
+    /// Ends a connection. Most are short and meet their analysis only here: they take turns.
+    fn settle(&mut self, tracked: &mut Tracked) {
+        let Tracked { flow, analysis, .. } = tracked;
+        let analysis = if let Some(analysis) = analysis {
+            analysis
+        } else {
+            self.scratch.renew();
+            &mut self.scratch
+        };
+        analysis.process(flow, true);
+        if self.spare.len() < SPARE && flow.events.capacity() <= SPARE_EVENTS {
+            self.spare.push(emptied(&mut flow.events));
+        }
+        self.done.push(summary::connection(flow, analysis));
+    }
 }
 
 fn sorted(mut connections: Vec<Connection>) -> Vec<Connection> {
-    connections.sort_by_key(|c| c.id);
+    connections.sort_unstable_by_key(|c| c.id);
     for (id, connection) in connections.iter_mut().enumerate() {
         connection.id = id as u64;
     }

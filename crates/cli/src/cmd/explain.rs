@@ -63,6 +63,8 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     output::print(&output::rendered(&report, options)).context("cannot write the answer")?;
+    // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
+    core::mem::forget(report);
     Ok(exit)
 }
 

@@ -17,8 +17,9 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
 /// Bytes taken from the system at a time.
 ///
-/// Ours: large enough that system calls do not show in a profile, small enough to stay in cache.
-pub(super) const CHUNK: usize = 1 << 20;
+/// Ours: large enough that system calls do not show in a profile, small enough that the chunks
+/// under way stay in the second-level cache (1 MiB takes a sixth longer for 900 MB).
+pub(super) const CHUNK: usize = 1 << 18;
 
 /// A source after a look at its first bytes.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;

@@ -1,7 +1,7 @@
 //! From what the user named to a report.
 //!
 //! ```text
-//! Input --open, unpack--> chunks of up to 1 MiB --channel--> Session --> Report
+//! Input --open, unpack--> chunks of up to 256 KiB --channel--> Session --> Report
 //!        (a thread each)                          (caller's thread)
 //! ```
 //!
@@ -193,8 +193,9 @@ fn read_chunks(
     }
 }
 
-/// Chunks that may wait between the threads. Ours: enough that neither waits for long.
-const AHEAD: usize = 3;
+/// Chunks that may wait between the threads, beside the one that is read and the one that is
+/// taken in. Ours: more of them leave the cache before they are looked at.
+const AHEAD: usize = 1;
 
 /// Time between two ticks.
 const TICK: Duration = Duration::from_millis(100);

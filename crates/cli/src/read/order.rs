@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicU64;
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::units::Time;
 
-use super::decompress::CHUNK;
 use super::open::Input;
 
 /// The inputs in the order of their first packets.
@@ -32,10 +31,10 @@ pub fn by_first_packet(mut inputs: Vec<Input>) -> Vec<Input> {
     inputs
 }
 
-/// Time of the first packet, if the first [`CHUNK`] of the input holds one.
+/// Time of the first packet, if the first [`SEARCHED`] bytes of the input hold one.
 fn first_time(input: &Input) -> Option<Time> {
     let source = input.open(&Arc::new(AtomicU64::new(0))).ok()?;
-    let mut source = source.take(CHUNK as u64);
+    let mut source = source.take(SEARCHED);
     let mut reader = Reader::new();
     let mut first = None;
     let mut each = |item: Item<'_>| {
@@ -58,6 +57,9 @@ fn first_time(input: &Input) -> Option<Time> {
     let _ = reader.finish(&mut each);
     first
 }
+
+/// Bytes in which the first packet is looked for. Ours: more than any header or preamble.
+const SEARCHED: u64 = 1 << 20;
 
 /// Bytes looked at in one step. Ours: holds the first packet of nearly every capture.
 const PIECE: usize = 64 << 10;

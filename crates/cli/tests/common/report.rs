@@ -56,7 +56,7 @@ fn connection() -> Connection {
         end: End::Fin,
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
-            from: "server".to_owned(),
+            from: "server".into(),
             start_ns: 10_339_000,
             end_ns: 56_171_000,
             bytes: 524_583,
@@ -89,8 +89,8 @@ fn connection() -> Connection {
 
 fn stack() -> SenderStack {
     SenderStack {
-        name: "linux".to_owned(),
-        evidence: "order of options".to_owned(),
+        name: "linux".into(),
+        evidence: "order of options".into(),
         timestamp_tick_ns: Some(1_000_000),
     }
 }
@@ -134,7 +134,7 @@ fn direction() -> Direction {
             min_ns: Some(6_858_000),
             median_ns: Some(7_000_000),
             p95_ns: Some(7_300_000),
-            method: "timestamps, as the sender saw it".to_owned(),
+            method: "timestamps, as the sender saw it".into(),
             samples: 7,
         },
         max_in_flight_bytes: 232_600,
@@ -146,11 +146,11 @@ fn direction() -> Direction {
         time_in: every_state(),
         strip: State::all().map(State::letter).collect(),
         initial_window: Some(InitialWindow { segments: 10, bytes: 14_480, full: true }),
-        slow_start_exit: Some(SlowStartExit {
+        slow_start_exit: Some(Box::new(SlowStartExit {
             at_ns: 40_000_000,
             cause: "hystart_delay".to_owned(),
             ssthresh: Some(161),
-        }),
+        })),
         idle_restarts: vec![IdleRestart {
             at_ns: 10_000_000_000,
             idle_ns: 9_980_000_000,
@@ -161,14 +161,14 @@ fn direction() -> Direction {
             cwnd_before: Some(77),
         }],
         in_flight_at_loss: vec![InFlightAtLoss { at_ns: 5, bytes: 65_160, frame: Some(17) }],
-        loss_pattern: Some(LossPattern {
+        loss_pattern: Some(Box::new(LossPattern {
             kind: "random".to_owned(),
             p_value: Some(0.25),
             episodes: 3,
             bursts: [3, 0, 0, 0, 0],
             period_ns: Some(200_000_000),
             period_segments: Some(100),
-        }),
+        })),
         retransmissions: vec![Retransmission {
             at_ns: 6,
             frame: 40,

@@ -40,7 +40,7 @@ pub(crate) fn collect(
     let transfers = placed
         .iter()
         .map(|p| Transfer {
-            from: if p.side == 0 { "client" } else { "server" }.to_owned(),
+            from: if p.side == 0 { "client" } else { "server" }.into(),
             start_ns: (p.run.start + p.shift).clamp(0, lifetime),
             end_ns: (p.run.end.max(p.run.start) + p.shift).clamp(0, lifetime),
             bytes: (p.run.to - p.run.from).max(0) as u64,
@@ -52,7 +52,8 @@ pub(crate) fn collect(
 }
 
 fn pair(placed: &[Placed<'_>], floors: [i64; 2]) -> Vec<Exchange> {
-    let mut exchanges = Vec::new();
+    let requests = placed.iter().filter(|p| p.side == 0).count();
+    let mut exchanges = Vec::with_capacity(requests);
     for (at, request) in placed.iter().enumerate().filter(|(_, p)| p.side == 0) {
         let response = placed[at + 1..].iter().position(|p| p.side == 1).map(|i| at + 1 + i);
         let next_request = placed[at + 1..].iter().position(|p| p.side == 0).map(|i| at + 1 + i);

@@ -142,7 +142,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             min_ns: walker.rtt.min(),
             median_ns: walker.rtt.quantile(500),
             p95_ns: walker.rtt.quantile(950),
-            method: rtt_method(analysis, side).to_owned(),
+            method: rtt_method(analysis, side).into(),
             samples: walker.rtt.len(),
         },
         max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
@@ -158,10 +158,9 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             bytes: i.bytes.max(0) as u64,
             full: i.full == Some(true),
         }),
-        slow_start_exit: walker.flights.exit.map(|(when, ssthresh, cause)| SlowStartExit {
-            at_ns: at(when),
-            cause: exit_cause(cause).to_owned(),
-            ssthresh,
+        slow_start_exit: walker.flights.exit.map(|(when, ssthresh, cause)| {
+            let cause = exit_cause(cause).to_owned();
+            Box::new(SlowStartExit { at_ns: at(when), cause, ssthresh })
         }),
         idle_restarts: walker
             .idle
@@ -175,7 +174,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             .iter()
             .map(|l| crate::report::InFlightAtLoss { at_ns: at(l.at_ns), ..*l })
             .collect(),
-        loss_pattern: loss_pattern(walker),
+        loss_pattern: loss_pattern(walker).map(Box::new),
         retransmissions: walker
             .retransmissions
             .iter()

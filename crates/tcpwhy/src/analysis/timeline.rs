@@ -36,6 +36,43 @@ impl Cursor {
     }
 }
 
+/// A place among the events, and the newest arrival before it.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    at: usize,
+    arrival: Option<usize>,
+}
+
+impl Near {
+    fn at(at: usize, events: &[Event], side: Side) -> Self {
+        let at = at.min(events.len());
+        Self { at, arrival: events[..at].iter().rposition(|e| e.side() != side) }
+    }
+
+    /// Goes behind the last event not after `time`; sends come nearly in order, so it is near.
+    fn move_to(&mut self, time: i64, events: &[Event], side: Side) {
+        let from = self.at;
+        while self.at > 0 && events[self.at - 1].tap > time {
+            self.at -= 1;
+        }
+        if self.at < from {
+            if self.arrival.is_some_and(|arrival| arrival >= self.at) {
+                *self = Self::at(self.at, events, side);
+            }
+            return;
+        }
+        while let Some(event) = events.get(self.at) {
+            if event.tap > time {
+                break;
+            }
+            if event.side() != side {
+                self.arrival = Some(self.at);
+            }
+            self.at += 1;
+        }
+    }
+}
+
 /// A send on its timeline.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
@@ -62,6 +99,7 @@ pub(crate) fn walk(
         newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
     };
     let mut map = NearMap::default();
+    let mut near = Near::at(cursor.near, events, side);
     let mut placed = None;
     loop {
         cursor.out = skip(events, cursor.out, |e| e.side() == side);
@@ -78,7 +116,7 @@ pub(crate) fn walk(
                 event,
                 side,
                 walker.terms.spread,
-                &mut cursor.near,
+                &mut near,
             ));
         }
         let arrival = events.get(cursor.arrived);
@@ -105,6 +143,7 @@ pub(crate) fn walk(
             cursor.arrived += 1;
         }
     }
+    cursor.near = near.at;
 }
 
 fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize {
@@ -121,35 +160,15 @@ fn place(
     event: &Event,
     side: Side,
     spread: i64,
-    near: &mut usize,
+    near: &mut Near,
 ) -> Placed {
     let latest = event.tap - clock.floor().unwrap_or(0);
     let tick = clock.tick_of(event, map);
     let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
     let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
     let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
-    // The newest arrival not after `high`.
-    let mut found = None;
-    let mut at = (*near).min(events.len());
-    while at > 0 && events[at - 1].tap > high {
-        at -= 1;
-    }
-    while let Some(other) = events.get(at) {
-        if other.tap > high {
-            break;
-        }
-        at += 1;
-    }
-    *near = at;
-    for other in events[..at].iter().rev() {
-        if other.tap < low.max(high - noise) {
-            break;
-        }
-        if other.side() != side {
-            found = Some(other.tap);
-            break;
-        }
-    }
-    let at = found.unwrap_or(high);
+    near.move_to(high, events, side);
+    let found = near.arrival.map(|arrival| events[arrival].tap);
+    let at = found.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
     Placed { at, lag: (latest - at.max(high)).max(0) }
 }

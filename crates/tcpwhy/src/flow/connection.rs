@@ -19,6 +19,8 @@ use crate::wire::{Direction, Flags, Options, Segment};
 /// Capture clocks that step back by no more than this are mended by sorting. Ours: per-CPU
 /// stamps of AF_PACKET on a 2-core machine differ by less; limits-method section 2.
 const REORDER_NS: i64 = 1_000_000;
+/// No connection lasts longer: 9 years, a quarter of what sums of a few times can hold.
+const LONGEST_NS: i64 = 1 << 58;
 
 /// What one side said in its SYN, and what its packets look like.
 #[derive(Clone, Debug, Default)]
@@ -239,7 +241,8 @@ impl Flow {
         if segment.ip.id.is_some() {
             bits |= event::ID;
         }
-        let tap = segment.time.since(self.start).0;
+        // Clocks centuries apart are damage; what is left of them must not overflow later sums.
+        let tap = segment.time.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS);
         Event {
             tap,
             frame: segment.frame,

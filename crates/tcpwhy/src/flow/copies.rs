@@ -16,7 +16,10 @@ const WITHIN_NS: i64 = 1_000_000;
 /// The same packet met on another interface, behind a delay of this host's own.
 const OTHER_INTERFACE_WITHIN_NS: i64 = 1_000_000_000;
 
-#[derive(Clone, Copy, Debug)]
+/// Packets looked back at.
+const RECENT: usize = 8;
+
+#[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     event: Event,
     interface: u32,
@@ -27,7 +30,10 @@ struct Seen {
 /// The last packets of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
-    recent: [Option<Seen>; 8],
+    recent: [Seen; RECENT],
+    /// Digests of `recent`: equal packets have equal ones, so that one look tells nearly always
+    /// that there is no copy. Zero where there is no packet yet.
+    digests: [u64; RECENT],
     next: usize,
     singles: u32,
     doubles: u32,
@@ -39,14 +45,20 @@ impl Copies {
     pub(crate) fn is_copy(&mut self, event: &Event, interface: u32, sack_mark: u32) -> bool {
         // A SYN or FIN is repeated after a timeout only.
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
-        let met = self.recent.iter().flatten().any(|old| {
-            let age = event.tap - old.event.tap;
-            let near = age <= WITHIN_NS
-                || (old.interface != interface
-                    && age <= OTHER_INTERFACE_WITHIN_NS
-                    && counted(event));
-            near && old.sack_mark == sack_mark && same_packet(&old.event, event)
-        });
+        let digest = digest(event, sack_mark);
+        // Without a branch per packet, so that all are compared at once.
+        let alike = self.digests.iter().fold(false, |alike, old| alike | (*old == digest));
+        let met = alike
+            && self.recent.iter().zip(&self.digests).filter(|(_, old)| **old == digest).any(
+                |(old, _)| {
+                    let age = event.tap - old.event.tap;
+                    let near = age <= WITHIN_NS
+                        || (old.interface != interface
+                            && age <= OTHER_INTERFACE_WITHIN_NS
+                            && counted(event));
+                    near && old.sack_mark == sack_mark && same_packet(&old.event, event)
+                },
+            );
         if met && (strong || self.doubles > 4 && self.doubles > 4 * self.singles) {
             if strong {
                 self.doubles += 1;
@@ -55,10 +67,18 @@ impl Copies {
             return true;
         }
         self.singles += u32::from(strong);
-        self.recent[self.next] = Some(Seen { event: *event, interface, sack_mark });
-        self.next = (self.next + 1) % self.recent.len();
+        self.recent[self.next] = Seen { event: *event, interface, sack_mark };
+        self.digests[self.next] = digest;
+        self.next = (self.next + 1) % RECENT;
         false
     }
+}
+
+/// A number that is equal for equal packets, and never zero.
+fn digest(event: &Event, sack_mark: u32) -> u64 {
+    let numbers = (event.seq as u64).rotate_left(32) ^ event.ack as u64;
+    let small = u64::from(event.id) << 48 | u64::from(event.bits) << 32 | u64::from(event.len);
+    numbers ^ small.rotate_left(7) ^ u64::from(event.tsval) << 20 ^ u64::from(sack_mark) | 1 << 63
 }
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it

@@ -47,8 +47,9 @@ impl Walker {
         if advanced || newly > 0 {
             self.last_progress = at;
         }
-        if newly > 0 && !advanced {
-            // What SACK takes out of the flight lets new data out (RFC 6675, PRR).
+        if !advanced && (newly > 0 || (duplicate && !moved)) {
+            // What SACK takes out of the flight lets data out (RFC 6675, PRR), and so does a
+            // duplicate ACK (RFC 5681 §3.2).
             self.note_release(at, event);
         }
         if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {

@@ -57,6 +57,11 @@ impl Ledger {
         }
     }
 
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        self.strip.runs = super::walker::emptied(&mut old.strip.runs);
+    }
+
     /// Up to where time is accounted for.
     pub(crate) fn cursor(&self) -> i64 {
         self.cursor

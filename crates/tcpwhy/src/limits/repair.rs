@@ -286,21 +286,29 @@ impl Walker {
             self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
-        let missing = matches!(step, Step::After(1..));
-        // A jump in sequence too is new data lost or missed, not a repeat.
-        if !missing || event.seq != self.flight.nxt || !self.open || !is_timer(self.rto.pto(true)) {
+        let jumped = matches!(step, Step::After(1..));
+        // A jump in sequence too is new data lost or missed, not a repeat; and the peer's data may
+        // have drawn an ACK that was lost.
+        if !jumped || event.seq != self.flight.nxt || !self.open || self.peer_data_since_send {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
         let (state, cause) = if is_timer(self.rto.rto()) {
             self.tally.rto += segments;
-            (State::RtoWait, "rto")
-        } else {
+            (Some(State::RtoWait), "rto")
+        } else if is_timer(self.rto.pto(true)) {
             self.tally.tlp += segments;
-            (State::TlpWait, "tlp")
+            (Some(State::TlpWait), "tlp")
+        } else if self.first_data.is_some() && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT {
+            self.tally.fast += segments;
+            (None, "fast")
+        } else {
+            return;
         };
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
-        self.relabel(since, Base::sure(state, 80));
+        if let Some(state) = state {
+            self.relabel(since, Base::sure(state, 80));
+        }
     }
 }

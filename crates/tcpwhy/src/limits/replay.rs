@@ -49,6 +49,11 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        self.alive = super::walker::emptied(&mut old.alive);
+    }
+
     /// Whether slow start has not ended, as far as is known.
     pub(crate) fn in_slow_start(&self) -> bool {
         !self.exited
@@ -59,8 +64,9 @@ impl Replay {
     pub(crate) fn start(&mut self, una: u64, nxt: u64, full: bool) {
         let flight = nxt.saturating_sub(una).max(1);
         let cwnd = if full { flight } else { flight.max(LINUX_INITIAL_WINDOW) };
-        self.alive =
-            [SampleRule::Old, SampleRule::New].map(|rule| SlowStart::new(rule, cwnd)).to_vec();
+        self.alive.clear();
+        self.alive
+            .extend([SampleRule::Old, SampleRule::New].map(|rule| SlowStart::new(rule, cwnd)));
         for window in &mut self.alive {
             window.on_sent(una, nxt);
         }

@@ -66,8 +66,8 @@ pub(crate) struct Round {
     pub(crate) free: u32,
     /// Of the ack-released, those that followed late enough to be chance.
     pub(crate) late: u32,
-    /// Sum of the sends' variable lag, and of the squares and gaps for their spacing.
-    pub(crate) lag_sum: i64,
+    /// Least variable lag of its sends; sums of the gaps between them and of their squares.
+    pub(crate) lag_min: i64,
     pub(crate) tap_at_sender: bool,
     pub(crate) gap_sum: i64,
     pub(crate) gap_squares: i128,
@@ -97,10 +97,9 @@ impl Round {
         !self.loss && self.rtt_count > 0 && self.rtt_max - rtt_min <= QUEUE_MIN_NS.max(rtt_min / 10)
     }
 
-    /// The mean variable lag of its sends, where that is a queue on the sender's own host.
+    /// The least variable lag of its sends (a burst's own serialisation does not count), where that is a queue on the sender's own host.
     fn local_queue(&self, rtt_min: i64) -> Option<i64> {
-        let lag = self.lag_sum / i64::from(self.sends.max(1));
-        (self.tap_at_sender && lag > QUEUE_MIN_NS.max(rtt_min / 10)).then_some(lag)
+        (self.tap_at_sender && self.lag_min > QUEUE_MIN_NS.max(rtt_min / 10)).then_some(self.lag_min)
     }
 
     /// What the round's least round trip has above the path's: a queue that never emptied in it.
@@ -147,6 +146,12 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.kept, &mut old.kept);
+        self.kept.clear();
+    }
+
     /// Closes a round.
     pub(crate) fn push(&mut self, round: Round) {
         if self.kept.len() == KEPT {

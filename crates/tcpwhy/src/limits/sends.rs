@@ -266,7 +266,7 @@ impl Walker {
         round.sends += 1;
         round.bytes += new;
         round.segments += segments;
-        round.lag_sum += lag;
+        round.lag_min = if round.sends == 1 { lag } else { round.lag_min.min(lag) };
         round.tap_at_sender = self.terms.tap_at_sender;
         match release {
             Release::Ack { .. } | Release::Window => {

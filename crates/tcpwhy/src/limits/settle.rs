@@ -49,6 +49,7 @@ impl Walker {
             }
             piece.base = match piece.base {
                 Base::Flying => flying,
+                Base::Quiet if self.blind => flying,
                 Base::Quiet => Base::sure(State::IdleAppThink, 95),
                 Base::Shut => shut,
                 decided => decided,
@@ -190,13 +191,15 @@ impl Walker {
     /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
     pub(crate) fn merge_settled(&mut self) {
         while self.wait_from >= 2 {
-            let (left, right) = (self.pieces[self.wait_from - 2], self.pieces[self.wait_from - 1]);
+            let (left, right) =
+                (&self.pieces[self.wait_from - 2], &self.pieces[self.wait_from - 1]);
             if left.base != right.base || left.episode != right.episode || left.end != right.start {
                 break;
             }
+            let (end, evidence) = (right.end, right.evidence);
             let joined = &mut self.pieces[self.wait_from - 2];
-            joined.end = right.end;
-            joined.evidence.join(&right.evidence);
+            joined.end = end;
+            joined.evidence.join(&evidence);
             self.pieces.remove(self.wait_from - 1);
             self.wait_from -= 1;
         }
@@ -204,12 +207,12 @@ impl Walker {
 
     /// Books what can be decided; everything if `all`.
     pub(crate) fn flush(&mut self, all: bool) {
-        while let Some(piece) = self.pieces.front().copied() {
+        while let Some(piece) = self.pieces.front() {
             let forced = all || self.pieces.len() > MAX_PIECES;
-            if !forced && (self.wait_from == 0 || !self.is_ripe(&piece)) {
+            if !forced && (self.wait_from == 0 || !self.is_ripe(piece)) {
                 break;
             }
-            self.pieces.pop_front();
+            let Some(piece) = self.pieces.pop_front() else { break };
             self.wait_from = self.wait_from.saturating_sub(1);
             self.book(&piece);
         }

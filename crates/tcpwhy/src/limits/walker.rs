@@ -289,6 +289,25 @@ impl Walker {
         }
     }
 
+    /// Starts anew as [`Walker::new`] does, and keeps the room of what grows in every connection.
+    pub(crate) fn renew(&mut self, terms: Terms, midway: bool, shift_in: i64) {
+        let mut new = Self::new(terms, midway, shift_in);
+        new.flight.reuse(&mut self.flight);
+        new.replay.reuse(&mut self.replay);
+        new.rounds.reuse(&mut self.rounds);
+        new.acks = emptied(&mut self.acks);
+        new.sent_frames = emptied(&mut self.sent_frames);
+        new.flight_samples = emptied(&mut self.flight_samples);
+        new.runs = emptied(&mut self.runs);
+        new.run_times = emptied(&mut self.run_times);
+        core::mem::swap(&mut new.pieces, &mut self.pieces);
+        core::mem::swap(&mut new.advances, &mut self.advances);
+        new.pieces.clear();
+        new.advances.clear();
+        new.ledger.reuse(&mut self.ledger);
+        *self = new;
+    }
+
     /// The round trip to judge by: the smoothed one, else the least, else a guess of 1 ms.
     pub(crate) fn rtt_scale(&self) -> i64 {
         let least = (self.rtt_min < i64::MAX).then_some(self.rtt_min);
@@ -519,4 +538,11 @@ impl Walker {
         };
         self.marker = self.flight.nxt;
     }
+}
+
+/// The room of `old`, for another connection.
+pub(crate) fn emptied<T>(old: &mut Vec<T>) -> Vec<T> {
+    let mut room = core::mem::take(old);
+    room.clear();
+    room
 }

@@ -79,6 +79,18 @@ pub(crate) struct Cause {
 }
 
 impl SideClock {
+    /// Forgets all, and keeps the room.
+    pub(crate) fn renew(&mut self) {
+        let mut new = Self::default();
+        core::mem::swap(&mut new.echoes, &mut self.echoes);
+        core::mem::swap(&mut new.bytes, &mut self.bytes);
+        core::mem::swap(&mut new.buckets, &mut self.buckets);
+        new.echoes.clear();
+        new.bytes.clear();
+        new.buckets.clear();
+        *self = new;
+    }
+
     /// A packet of the peer passed the tap.
     pub(crate) fn peer_passed(&mut self, event: &Event) {
         if event.has(TS) && self.echoes.back().is_none_or(|(v, _)| newer(event.tsval, *v)) {

@@ -65,6 +65,14 @@ pub(crate) struct Flight {
 const MAX_SACKED: usize = 1024;
 
 impl Flight {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.entries, &mut old.entries);
+        core::mem::swap(&mut self.sacked, &mut old.sacked);
+        self.entries.clear();
+        self.sacked.clear();
+    }
+
     /// Bytes sent and not cumulatively acknowledged.
     pub(crate) fn outstanding(&self) -> i64 {
         self.nxt - self.una

@@ -5,21 +5,19 @@
 //! stable. One feature alone names nothing.
 
 use crate::flow::connection::SideInfo;
-use crate::report::SenderStack;
+use crate::report::{SenderStack, Text};
 
 /// Names the stack of one side.
 pub(crate) fn name(info: &SideInfo, tick: Option<i64>) -> SenderStack {
-    let unknown = |evidence: &str| SenderStack {
-        name: "unknown".to_owned(),
-        evidence: evidence.to_owned(),
-        timestamp_tick_ns: tick,
-    };
-    let Some(syn) = info.syn else { return unknown("its SYN was not captured") };
+    let unknown =
+        |evidence: Text| SenderStack { name: "unknown".into(), evidence, timestamp_tick_ns: tick };
+    let Some(syn) = info.syn else { return unknown("its SYN was not captured".into()) };
     if syn.incomplete {
-        return unknown("the options of its SYN were cut");
+        return unknown("the options of its SYN were cut".into());
     }
-    let order: Vec<u8> = syn.order.iter().copied().take_while(|kind| *kind != 0).collect();
-    let named = match order.as_slice() {
+    let len = syn.order.iter().position(|kind| *kind == 0).unwrap_or(syn.order.len());
+    let order = &syn.order[..len];
+    let named = match order {
         // Linux `tcp_syn_options`, `tcp_synack_options`: MSS, SACK permitted, timestamps, NOP,
         // scale; without timestamps NOP NOP SACK permitted.
         [2, 4, 8, 1, 3, ..] | [2, 4, 8] => Some("linux"),
@@ -29,16 +27,26 @@ pub(crate) fn name(info: &SideInfo, tick: Option<i64>) -> SenderStack {
         [2, 1, 1, 4, 1, 3] if info.ttl.is_some_and(|ttl| ttl <= 64) => Some("linux"),
         _ => None,
     };
-    let listed: Vec<&str> = order.iter().map(|kind| kind_name(*kind)).collect();
     match named {
-        Some(name) => SenderStack {
-            name: name.to_owned(),
-            evidence: format!("order of the SYN's options: {}", listed.join(", ")),
-            timestamp_tick_ns: tick,
-        },
-        None if order.is_empty() => unknown("its SYN carries no options"),
-        None => unknown(&format!("order of the SYN's options: {}", listed.join(", "))),
+        Some(name) => {
+            SenderStack { name: name.into(), evidence: listed(order), timestamp_tick_ns: tick }
+        }
+        None if order.is_empty() => unknown("its SYN carries no options".into()),
+        None => unknown(listed(order)),
     }
+}
+
+fn listed(order: &[u8]) -> Text {
+    // Linux's own, with which most captures are filled.
+    if order == [2, 4, 8, 1, 3] {
+        return "order of the SYN's options: mss, sack, timestamps, nop, scale".into();
+    }
+    let mut text = String::with_capacity(80);
+    for (at, kind) in order.iter().enumerate() {
+        text.push_str(if at == 0 { "order of the SYN's options: " } else { ", " });
+        text.push_str(kind_name(*kind));
+    }
+    text.into()
 }
 
 fn kind_name(kind: u8) -> &'static str {
@@ -50,5 +58,17 @@ fn kind_name(kind: u8) -> &'static str {
         8 => "timestamps",
         34 => "fast open",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_options_are_listed_as_they_came() {
+        assert_eq!(listed(&[2]), "order of the SYN's options: mss");
+        let linux = listed(&[2, 4, 8, 1, 3]);
+        assert_eq!(listed(&[2, 4, 8, 1, 3, 34]), format!("{linux}, fast open"));
     }
 }

@@ -6,6 +6,7 @@
 //! unknown is `None` (JSON `null`), never zero; confidence runs from 0 to 100.
 
 use core::net::SocketAddr;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -170,13 +171,17 @@ pub enum WindowScaling {
     HandshakeNotSeen,
 }
 
+/// A word or sentence that is nearly always one of a few: a report of 100,000 connections does
+/// not hold it 100,000 times.
+pub type Text = Cow<'static, str>;
+
 /// A guess at one side's TCP.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderStack {
     /// `linux`, `windows`, `apple`, `bsd` or `unknown`.
-    pub name: String,
+    pub name: Text,
     /// What speaks for it.
-    pub evidence: String,
+    pub evidence: Text,
     /// Length of one tick of its timestamp clock, where it could be fitted.
     pub timestamp_tick_ns: Option<i64>,
 }
@@ -231,13 +236,13 @@ pub struct Direction {
     /// The first flight.
     pub initial_window: Option<InitialWindow>,
     /// How slow start ended.
-    pub slow_start_exit: Option<SlowStartExit>,
+    pub slow_start_exit: Option<Box<SlowStartExit>>,
     /// Idle times after which the congestion window may have been cut down.
     pub idle_restarts: Vec<IdleRestart>,
     /// Bytes in flight when the original of each loss episode's first loss was sent.
     pub in_flight_at_loss: Vec<InFlightAtLoss>,
     /// Whether losses depend on the flight, and how they cluster; `None` without loss.
-    pub loss_pattern: Option<LossPattern>,
+    pub loss_pattern: Option<Box<LossPattern>>,
     /// Each retransmission with the frames it repeats (capped).
     pub retransmissions: Vec<Retransmission>,
     /// Largest burst that passed without loss or queue.
@@ -298,7 +303,7 @@ pub struct Rtt {
     /// 95th percentile.
     pub p95_ns: Option<i64>,
     /// How it was measured at this vantage, in words.
-    pub method: String,
+    pub method: Text,
     /// How many samples.
     pub samples: u64,
 }
@@ -468,7 +473,7 @@ pub struct Retransmission {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
     /// `client` or `server`.
-    pub from: String,
+    pub from: Text,
     /// First byte sent.
     pub start_ns: i64,
     /// Its last ACK.

@@ -56,8 +56,8 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
     hide(&mut connection.vantage_evidence);
     connection.window_scaling_note.iter_mut().for_each(&mut *hide);
     for stack in &mut connection.sender_stack {
-        hide(&mut stack.name);
-        hide(&mut stack.evidence);
+        hide(stack.name.to_mut());
+        hide(stack.evidence.to_mut());
     }
     for direction in connection.directions.iter_mut().flatten() {
         in_direction(direction, hide);
@@ -71,7 +71,7 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
 }
 
 fn in_direction(direction: &mut Direction, hide: &mut impl FnMut(&mut String)) {
-    hide(&mut direction.rtt.method);
+    hide(direction.rtt.method.to_mut());
     for limit in &mut direction.limits {
         hide(&mut limit.evidence.text);
         hide(&mut limit.evidence.filter);

@@ -44,7 +44,7 @@ pub(super) fn retransmitted(direction: &Direction) -> u64 {
 
 /// The direction of a transfer as an index; `None` for a name that is neither end's.
 pub(super) fn direction_of(transfer: &Transfer) -> Option<usize> {
-    match transfer.from.as_str() {
+    match &*transfer.from {
         "client" => Some(0),
         "server" => Some(1),
         _ => None,

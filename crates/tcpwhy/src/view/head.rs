@@ -95,7 +95,7 @@ fn vantage(connection: &Connection) -> String {
 }
 
 fn stacks(stacks: &[SenderStack; 2]) -> Option<String> {
-    let known = |stack: &SenderStack| !matches!(stack.name.as_str(), "" | "unknown");
+    let known = |stack: &SenderStack| !matches!(&*stack.name, "" | "unknown");
     let [client, server] = stacks;
     match (known(client), known(server)) {
         (true, true) if client.name == server.name => {

@@ -95,7 +95,7 @@ fn start(page: &mut Page, direction: &Direction) {
         format!("{segments}, {}, {meaning}", words::exact_bytes(window.bytes))
     });
     page.item_if("first flight", first);
-    page.item_if("slow start", direction.slow_start_exit.as_ref().map(slow_start_exit));
+    page.item_if("slow start", direction.slow_start_exit.as_deref().map(slow_start_exit));
     let proven = direction.burst_proven_bytes;
     let proven =
         proven.map(|bytes| format!("up to {} passed without loss or queue", words::bytes(bytes)));
@@ -149,7 +149,7 @@ fn losses(page: &mut Page, direction: &Direction) {
         format!("{segments} in the network, as far as retransmissions tell")
     });
     page.item_if("lost", lost);
-    page.item_if("loss pattern", direction.loss_pattern.as_ref().map(loss_pattern));
+    page.item_if("loss pattern", direction.loss_pattern.as_deref().map(loss_pattern));
     page.item_if("congestion point", congestion_point(direction));
 }
 

@@ -118,7 +118,7 @@ pub(super) fn worked_example() -> Report {
     connection.window_scaling = WindowScaling::Used;
     connection.end = End::Fin;
     for stack in &mut connection.sender_stack {
-        stack.name = "linux".to_owned();
+        stack.name = "linux".into();
         stack.timestamp_tick_ns = Some(ms(1));
     }
     let mut down = accounted(limits(&[
@@ -175,7 +175,7 @@ pub(super) fn worked_example() -> Report {
         min_ns: Some(us(6_731)),
         median_ns: Some(us(7_163)),
         p95_ns: Some(us(7_301)),
-        method: "data to its ACK, in the sender's own time".to_owned(),
+        method: "data to its ACK, in the sender's own time".into(),
         samples: 7,
     };
     down.rounds = worked_rounds();
@@ -230,7 +230,7 @@ pub(super) fn transfer(
     rows: &[(State, i64)],
 ) -> Transfer {
     let time_in = time_in(rows);
-    Transfer { from: from.to_owned(), start_ns, end_ns, bytes, time_in, rounds: None }
+    Transfer { from: from.to_owned().into(), start_ns, end_ns, bytes, time_in, rounds: None }
 }
 
 fn worked_rounds() -> Vec<Round> {
@@ -275,7 +275,7 @@ pub(super) fn lossy() -> Report {
     connection.tap_to_server_rtt_ns = Some(ms(38));
     connection.mss = Some(1_428);
     connection.window_scaling = WindowScaling::Used;
-    connection.sender_stack[0].name = "linux".to_owned();
+    connection.sender_stack[0].name = "linux".into();
     let mut up = accounted(limits(&[
         (State::SynRetry, ms(1_020), frames(12, 13), "the SYN was repeated after 1.02 s"),
         (State::Handshake, ms(1_058), frames(13, 15), ""),
@@ -308,22 +308,25 @@ pub(super) fn lossy() -> Report {
         min_ns: Some(ms(38)),
         median_ns: Some(ms(39)),
         p95_ns: Some(ms(44)),
-        method: "data to its ACK".to_owned(),
+        method: "data to its ACK".into(),
         samples: 510,
     };
-    up.slow_start_exit =
-        Some(SlowStartExit { at_ns: ms(1_400), cause: "loss".to_owned(), ssthresh: Some(41) });
+    up.slow_start_exit = Some(Box::new(SlowStartExit {
+        at_ns: ms(1_400),
+        cause: "loss".to_owned(),
+        ssthresh: Some(41),
+    }));
     up.bottleneck_rate_bps = Some(96_400_000);
     up.bdp_bytes = Some(457_900);
     up.delivery_rate_bps = Some(Rate { median: 15_900_000, max: 37_200_000 });
-    up.loss_pattern = Some(LossPattern {
+    up.loss_pattern = Some(Box::new(LossPattern {
         kind: "congestion".to_owned(),
         p_value: Some(0.003),
         episodes: 21,
         bursts: [9, 4, 3, 4, 1],
         period_ns: None,
         period_segments: None,
-    });
+    }));
     let flights = [58_000, 61_000, 92_000, 117_000, 120_000];
     up.in_flight_at_loss =
         flights.map(|bytes| InFlightAtLoss { at_ns: ms(1_390), bytes, frame: None }).to_vec();
@@ -414,7 +417,7 @@ pub(super) fn keep_alive() -> Report {
     ]));
     (down.bytes, down.bytes_sent, down.segments, down.frames) = (9_600, 9_600, 8, 8);
     down.rtt.min_ns = Some(us(380));
-    down.rtt.method = "data to its ACK".to_owned();
+    down.rtt.method = "data to its ACK".into();
     down.initial_window = Some(InitialWindow { segments: 1, bytes: 1_200, full: false });
     down.idle_restarts.push(IdleRestart {
         at_ns: ms(10_000),
@@ -489,7 +492,7 @@ pub(super) fn midway() -> Report {
     ]));
     (down.bytes, down.bytes_sent, down.segments, down.frames) = (1_150_000, 1_150_000, 812, 812);
     down.events.not_captured = 90;
-    down.rtt.method = "no ACK, no timestamp".to_owned();
+    down.rtt.method = "no ACK, no timestamp".into();
     connection.directions[1] = Some(Box::new(down));
     connection.transfers = vec![transfer(
         "server",
