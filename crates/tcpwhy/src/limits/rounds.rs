@@ -102,6 +102,13 @@ impl Round {
         (self.tap_at_sender && self.lag_min > QUEUE_MIN_NS.max(rtt_min / 10)).then_some(self.lag_min)
     }
 
+    /// In slow start, a flight well below the replayed window.
+    fn is_below_window(&self) -> bool {
+        self.phase == Phase::SlowStart
+            && self.cwnd.high.is_some()
+            && self.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= self.flight_segments * 5)
+    }
+
     /// What the round's least round trip has above the path's: a queue that never emptied in it.
     /// The mean would count a burst's own serialisation as a queue.
     fn standing_queue(&self, rtt_min: i64) -> i64 {
@@ -212,6 +219,7 @@ impl Rounds {
         if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
+        
         if queue_is_one && self.is_rate_flat(at) {
             let state = if self.follows_own_flight(at) {
                 State::BandwidthSelfQueue
@@ -221,9 +229,11 @@ impl Rounds {
             return decision(state, 85, &[], queue);
         }
         // In slow start the flight doubles unless something else than the window stops it.
-        let below_window = round.phase == Phase::SlowStart
-            && round.cwnd.high.is_some()
-            && round.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= round.flight_segments * 5);
+        let below_window =
+            round.is_below_window()
+                && [at.wrapping_sub(1), at + 1]
+                    .iter()
+                    .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
         if below_window || self.has_lid(at) {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)
@@ -286,12 +296,17 @@ impl Rounds {
         }
     }
 
+    /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
+    /// has one rate.
     fn is_rate_flat(&self, at: usize) -> bool {
-        let rates: Vec<u64> = self.around(at).filter_map(Round::rate).collect();
-        let (Some(low), Some(high)) = (rates.iter().min(), rates.iter().max()) else {
-            return false;
-        };
-        rates.len() >= 4 && (high - low) * 1000 <= high * FLAT_PER_MILLE * 2
+        (at.saturating_sub(3)..=at.saturating_sub(1)).any(|from| {
+            if from + 4 > self.kept.len() {
+                return false;
+            }
+            let rates = self.kept.range(from..from + 4).map(|r| r.rate().unwrap_or(0));
+            let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
+            low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE * 2
+        })
     }
 
     /// Correlation of flight and round trip above 0.7, or a flight too steady to tell.

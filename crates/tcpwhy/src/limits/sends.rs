@@ -146,10 +146,14 @@ impl Walker {
             return;
         }
         self.batch_start = Some(at);
+        self.replay_now();
+    }
+
+    /// Runs the replay over all ACKs that came.
+    pub(crate) fn replay_now(&mut self) {
         self.sent_since_ack = false;
-        let acks = core::mem::take(&mut self.acks);
         if self.replay.has_started() {
-            self.replay.push(&acks, &self.sent_frames, self.flight.segments_to_nxt);
+            self.replay.push(&self.acks, &self.sent_frames, self.flight.segments_to_nxt);
         } else if self.initial.is_none() && self.flight.segments_to_nxt > 0 {
             self.initial = Some(InitialFlight {
                 segments: self.flight.outstanding_segments(),
@@ -157,7 +161,6 @@ impl Walker {
                 full: None,
             });
         }
-        self.acks = acks;
         self.acks.clear();
         self.sent_frames.clear();
     }

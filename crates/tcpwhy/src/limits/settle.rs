@@ -160,8 +160,11 @@ impl Walker {
         if self.idle.is_judging() && !self.idle.extend(event, segments, self.terms.mss, by_ack) {
             self.judge_idle(by_ack);
         }
-        if self.flight.outstanding() == 0
-            && release == Release::Free
+        let resumes = self.flight.outstanding() == 0 && release == Release::Free;
+        if resumes {
+            self.replay_now();
+        }
+        if resumes
             && self.idle.on_send(at, event, self.window_before_pause())
         {
             self.pause_start = self.flight.segments_to_nxt;
