@@ -9,6 +9,7 @@ use crate::report::{
     Connection, Direction, End, Events, FrameRange, InitialWindow, Limit, LimitEvidence,
     LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Vantage, WindowScaling,
 };
+use crate::units::{BitRate, Duration};
 
 /// The report's account of `flow`.
 pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
@@ -108,6 +109,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds: Vec<Round> = walker.booked_rounds.iter().map(|r| round(r, &at)).collect();
     let rates = rates(walker);
+    let path_rate = walker.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
     let first = walker.first_offset;
     let bytes = (walker.flight.nxt - first).max(0) as u64;
     Direction {
@@ -145,8 +147,8 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
         },
         max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
         delivery_rate_bps: rates,
-        bottleneck_rate_bps: None,
-        bdp_bytes: None,
+        bottleneck_rate_bps: path_rate.map(|rate| rate.0),
+        bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
         rounds,
         limits: limits(walker),
         time_in: walker.ledger.time_in.clone(),
@@ -178,7 +180,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             .iter()
             .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
-        burst_proven_bytes: None,
+        burst_proven_bytes: (walker.burst_proven > 0).then_some(walker.burst_proven as u64),
     }
 }
 
@@ -187,9 +189,8 @@ fn exit_cause(cause: ExitCause) -> &'static str {
         ExitCause::Loss => "loss",
         ExitCause::HystartDelay => "hystart_delay",
         ExitCause::Cached => "cached_ssthresh",
-        ExitCause::Rwnd => "rwnd",
-        ExitCause::App => "app",
-        ExitCause::Unknown => "unknown",
+        ExitCause::HystartTrain => "hystart_train",
+        ExitCause::Unknown | ExitCause::Unseen => "unknown",
     }
 }
 

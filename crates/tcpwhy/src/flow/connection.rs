@@ -34,8 +34,6 @@ pub(crate) struct SideInfo {
     /// Packets marked as sent by the capturing host, and as received.
     pub(crate) outgoing: u32,
     pub(crate) incoming: u32,
-    /// A packet whose checksum was left to the network card.
-    pub(crate) offloaded_checksum: bool,
     /// Its segments carry timestamps.
     pub(crate) timestamps: bool,
     /// Offset after its last byte, once its FIN was seen.

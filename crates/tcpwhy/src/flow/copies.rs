@@ -8,7 +8,7 @@
 //! been seen twice. A retransmission within one tick of the timestamp clock on IPv6 cannot be
 //! told from a copy.
 
-use super::event::{Event, ID};
+use super::event::{Event, FIN, ID, SYN};
 
 /// Copies follow their original within this. Ours: `tcpdump -i any` on Linux 6.18 delivers the
 /// copies of a packet within 30 us; mirrors queue both copies together.
@@ -43,7 +43,8 @@ impl Copies {
     /// Whether `event`, met on `interface`, is a copy of a packet already seen; `sack_mark` is a
     /// fingerprint of its SACK blocks.
     pub(crate) fn is_copy(&mut self, event: &Event, interface: u32, sack_mark: u32) -> bool {
-        let strong = counted(event) || event.len > 0;
+        // A SYN or FIN is repeated after a timeout only.
+        let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
         let digest = digest(event, sack_mark);
         // Without a branch per packet, so that all are compared at once.
         let alike: u32 = self.digests.iter().map(|old| u32::from(*old == digest)).sum();

@@ -28,7 +28,7 @@ impl Walker {
             && self.flight.outstanding() > 0
             && self.flight.nxt > event.ack;
         if advanced {
-            self.replay_batch();
+            self.replay_batch(at);
         }
         let moved = self.take_window(event);
         if advanced {
@@ -52,12 +52,12 @@ impl Walker {
             self.note_release(at, event);
         }
         if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
-            self.repairs.on_duplicate(at, self.flight.nxt, newly > 0);
+            self.repairs.on_duplicate(self.flight.nxt);
         }
         if event.has(ECE) {
-            self.repairs.on_ece(at, self.flight.nxt);
+            self.repairs.on_ece(self.flight.nxt);
         }
-        self.repairs.on_progress(at, self.flight.una, self.flight.has_sacked());
+        self.repairs.on_progress(self.flight.una, self.flight.has_sacked());
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
@@ -67,6 +67,7 @@ impl Walker {
         let round_over =
             self.flight.segments_to_nxt > 0 && ack > self.marker && self.round.sends > 0;
         let acked = self.flight.ack(ack);
+        self.blind = false;
         self.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
@@ -99,10 +100,17 @@ impl Walker {
 
     /// Something left the flight at `at`: sends that follow closely were released by it.
     fn note_release(&mut self, at: i64, event: &Event) {
+        let train = &mut self.round.train;
+        // `hystart_update`: ACKs at most 2 ms apart are one train.
+        *train = match self.last_release {
+            Some(last) if at - last <= 2_000_000 && train.1 == last => (train.0, at),
+            _ => (at, at),
+        };
         if self.advances.len() == 64 {
             self.advances.pop_front();
         }
         self.advances.push_back(at);
+        self.last_release = Some(at);
         self.advanced_by_data = event.is_data();
     }
 
@@ -119,6 +127,7 @@ impl Walker {
             let round = &mut self.round;
             round.rtt_sum += rtt;
             round.rtt_count += 1;
+            round.rtt_max = round.rtt_max.max(rtt);
             round.rtt_min = Some(round.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
     }

@@ -34,6 +34,8 @@ pub(crate) struct Ledger {
     cursor: i64,
     /// The lifetime, once known: nothing is booked beyond it.
     pub(crate) lifetime: Option<i64>,
+    /// State of the newest interval.
+    pub(crate) last: State,
     pub(crate) time_in: TimeIn,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) truncated: bool,
@@ -47,6 +49,7 @@ impl Ledger {
             keep,
             cursor: 0,
             lifetime: None,
+            last: State::Unknown,
             time_in: TimeIn::default(),
             intervals: Vec::new(),
             truncated: false,
@@ -72,6 +75,7 @@ impl Ledger {
             return;
         }
         self.cursor = interval.end;
+        self.last = interval.state;
         self.time_in.add(interval.state, Duration(interval.end - interval.start));
         self.strip.add(interval.start, interval.end, interval.state);
         if !self.keep {

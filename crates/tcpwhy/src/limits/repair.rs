@@ -6,10 +6,11 @@
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
 use super::piece::Base;
-use super::sends::{Release, segments_of};
+use super::sends::segments_of;
 use super::walker::{ExitCause, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
+use crate::measure::ipid::Step;
 use crate::report::{InFlightAtLoss, Retransmission, State};
 
 /// Most retransmissions listed and flights at losses kept of one direction.
@@ -17,7 +18,7 @@ const MAX_LISTED: usize = 2000;
 /// A quiet time of at least this share of a timer's length is that timer's (limits-method
 /// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
 const TIMER_SHARE_PERCENT: i64 = 80;
-/// A hole filled within this share of the least round trip was reordering: a repair takes a
+/// Without better evidence, a hole filled within this share of the least round trip was reordering: a repair takes a
 /// whole one.
 const REORDER_SHARE_PERCENT: i64 = 75;
 /// Episodes remembered for late D-SACKs.
@@ -39,7 +40,6 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Episode {
     pub(crate) id: u32,
-    pub(crate) start: i64,
     /// Everything up to here was sent before it.
     pub(crate) high: i64,
     pub(crate) kind: Kind,
@@ -72,30 +72,30 @@ impl Repairs {
         self.open.is_some_and(|e| e.kind == Kind::Repair)
     }
 
-    fn open_at(&mut self, at: i64, high: i64) -> &mut Episode {
+    fn open_at(&mut self, high: i64) -> &mut Episode {
         if self.open.is_none() {
             self.next_id += 1;
         }
         let id = self.next_id;
-        self.open.get_or_insert(Episode { id, start: at, high, ..Episode::default() })
+        self.open.get_or_insert(Episode { id, high, ..Episode::default() })
     }
 
     /// A sign of a hole.
-    pub(crate) fn on_duplicate(&mut self, at: i64, high: i64, _by_sack: bool) {
+    pub(crate) fn on_duplicate(&mut self, high: i64) {
         self.duplicates_seen += 1;
-        self.open_at(at, high);
+        self.open_at(high);
     }
 
     /// A congestion mark was echoed.
-    pub(crate) fn on_ece(&mut self, at: i64, high: i64) {
-        let episode = self.open_at(at, high);
+    pub(crate) fn on_ece(&mut self, high: i64) {
+        let episode = self.open_at(high);
         if episode.kind == Kind::Signs {
             episode.kind = Kind::Ecn;
         }
     }
 
     /// `una` moved or not: settles the open episode.
-    pub(crate) fn on_progress(&mut self, _at: i64, una: i64, holes: bool) {
+    pub(crate) fn on_progress(&mut self, una: i64, holes: bool) {
         let Some(episode) = self.open else { return };
         let settled = una >= episode.high
             || (episode.kind == Kind::Signs && !holes && una > 0 && self.duplicates_seen == 0);
@@ -130,14 +130,16 @@ impl Repairs {
 
 impl Walker {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
-    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64) {
+    pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
         let hole = self.flight.is_unseen(event.seq.max(self.flight.una), event.end());
         let hole_age =
             self.flight.overlapping(event.seq, event.end()).map(|e| at - e.at).max().unwrap_or(0);
-        if hole
-            && event.end() > self.flight.una
-            && hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100
-        {
+        let late = match step {
+            Step::Before => true,
+            Step::After(_) => false,
+            Step::Unknown => hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100,
+        };
+        if hole && late && event.end() > self.flight.una {
             self.tally.out_of_order += segments;
             self.flight.fill(event.seq, event.end(), at, event.frame, 0);
             return;
@@ -187,7 +189,7 @@ impl Walker {
             self.relabel(self.last_progress.max(self.last_send), Base::sure(state, 92));
         }
         if cause != "tlp" {
-            let episode = self.repairs.open_at(at, nxt);
+            let episode = self.repairs.open_at(nxt);
             if episode.kind != Kind::Repair {
                 episode.kind = Kind::Repair;
                 self.repairs.episodes += 1;
@@ -226,7 +228,7 @@ impl Walker {
         let mut originals = Vec::new();
         let (mut repeated, mut lost) = (0, Vec::new());
         for entry in self.flight.overlapping(event.seq, event.end()) {
-            if entry.flags & UNSEEN == 0 && originals.len() < 64 {
+            if entry.frame != 0 && originals.len() < 64 {
                 originals.push(entry.frame);
             }
             if entry.flags & RETRANSMITTED == 0 {
@@ -277,11 +279,28 @@ impl Walker {
         }
     }
 
-    /// New data sent by the probe timer: the tail may have been lost before the tap.
-    pub(crate) fn watch_tail_probe(&mut self, _event: &Event, at: i64, release: Release) {
-        if release != Release::Free || self.flight.outstanding() == 0 {
+    /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
+    /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
+        let since =
+            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
+        let quiet = at.saturating_sub(since);
+        let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
+        let missing = matches!(step, Step::After(1..));
+        // A jump in sequence too is new data lost or missed, not a repeat.
+        if !missing || event.seq != self.flight.nxt || !self.open || !is_timer(self.rto.pto(true)) {
             return;
         }
-        let _ = at;
+        let segments = segments_of(event.len, self.terms.mss);
+        let (state, cause) = if is_timer(self.rto.rto()) {
+            self.tally.rto += segments;
+            (State::RtoWait, "rto")
+        } else {
+            self.tally.tlp += segments;
+            (State::TlpWait, "tlp")
+        };
+        self.tally.lost += segments;
+        self.list(event, at, cause, Vec::new());
+        self.relabel(since, Base::sure(state, 80));
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Phase {
     AfterIdle,
     /// Without a loss, a delay or another limit: at a remembered threshold.
     Cached,
+    /// Nobody knows: the capture lacks packets.
+    Unseen,
     /// Otherwise.
     Avoidance,
 }
@@ -47,6 +49,7 @@ pub(crate) struct Round {
     pub(crate) bytes: i64,
     pub(crate) segments: u64,
     pub(crate) rtt_min: Option<i64>,
+    pub(crate) rtt_max: i64,
     pub(crate) rtt_sum: i64,
     pub(crate) rtt_count: i64,
     pub(crate) acked: i64,
@@ -61,14 +64,22 @@ pub(crate) struct Round {
     pub(crate) sends: u32,
     pub(crate) ack_released: u32,
     pub(crate) free: u32,
+    /// Of the ack-released, those that followed late enough to be chance.
+    pub(crate) late: u32,
     /// Sum of the sends' variable lag, and of the squares and gaps for their spacing.
     pub(crate) lag_sum: i64,
+    pub(crate) tap_at_sender: bool,
     pub(crate) gap_sum: i64,
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
     pub(crate) loss: bool,
-    /// The receiver's window was full to the segment in it.
-    pub(crate) edge: bool,
+    /// Start and end of the longest train of ACKs at most 2 ms apart, for HyStart.
+    pub(crate) train: (i64, i64),
+    /// Bytes of its largest run of sends without a pause.
+    pub(crate) burst: i64,
+    pub(crate) burst_now: i64,
+    /// Largest flight that filled the receiver's window to the segment in it, 0 if none did.
+    pub(crate) edge_flight: i64,
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
 }
@@ -81,6 +92,17 @@ impl Round {
             .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
     }
 
+    /// Whether its packets came through without loss and without standing in a queue.
+    pub(crate) fn is_clean(&self, rtt_min: i64) -> bool {
+        !self.loss && self.rtt_count > 0 && self.rtt_max - rtt_min <= QUEUE_MIN_NS.max(rtt_min / 10)
+    }
+
+    /// The mean variable lag of its sends, where that is a queue on the sender's own host.
+    fn local_queue(&self, rtt_min: i64) -> Option<i64> {
+        let lag = self.lag_sum / i64::from(self.sends.max(1));
+        (self.tap_at_sender && lag > QUEUE_MIN_NS.max(rtt_min / 10)).then_some(lag)
+    }
+
     /// What the round's least round trip has above the path's: a queue that never emptied in it.
     /// The mean would count a burst's own serialisation as a queue.
     fn standing_queue(&self, rtt_min: i64) -> i64 {
@@ -89,6 +111,13 @@ impl Round {
 
     fn rtt(&self) -> Option<i64> {
         (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count)
+    }
+
+    /// Whether the sender spaced its sends by a clock of its own: evenly, and not promptly after
+    /// what arrived.
+    fn is_paced(&self) -> bool {
+        let own = self.free + self.late;
+        self.is_even() && own * 2 >= self.sends
     }
 
     /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).
@@ -139,6 +168,11 @@ impl Rounds {
         }
     }
 
+    /// Rate of round `number`, in bytes per second.
+    pub(crate) fn rate(&self, number: u64) -> Option<u64> {
+        self.index(number).and_then(|at| self.kept[at].rate())
+    }
+
     /// Number of the newest closed round.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.kept.back().map(|r| r.number)
@@ -170,12 +204,13 @@ impl Rounds {
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
         let queue_is_one = queue > QUEUE_MIN_NS.max(rtt_min / 10);
-        if round.sends > 0
-            && round.lag_sum / i64::from(round.sends) > QUEUE_MIN_NS.max(rtt_min / 10)
-        {
-            return decision(State::LocalQdisc, 85, &[], round.lag_sum / i64::from(round.sends));
+        if let Some(lag) = round.local_queue(rtt_min) {
+            return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if near_edge && round.edge {
+        if round.is_paced() {
+            return self.paced(at, queue, queue_is_one);
+        }
+        if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if queue_is_one && self.is_rate_flat(at) {
@@ -194,7 +229,12 @@ impl Rounds {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)
             } else if below_window {
-                decision(State::Sndbuf, 80, &[State::AppWindow, State::App], queue)
+                decision(
+                    State::Sndbuf,
+                    80,
+                    &[State::AppWindow, State::App, State::CwndClamp],
+                    queue,
+                )
             } else {
                 decision(
                     State::Sndbuf,
@@ -210,6 +250,14 @@ impl Rounds {
             Phase::AfterIdle => State::CwndAfterIdle,
             Phase::Cached => State::CwndCachedSsthresh,
             Phase::Avoidance => State::CwndAvoidance,
+            Phase::Unseen => {
+                return decision(
+                    State::Unknown,
+                    30,
+                    &[State::CwndSlowStart, State::CwndAvoidance],
+                    queue,
+                );
+            }
         };
         decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
     }
@@ -220,18 +268,23 @@ impl Rounds {
             return decision(State::App, 60, &[State::Pacing], 0);
         };
         let round = &self.kept[at];
-        let lag = if round.sends > 0 { round.lag_sum / i64::from(round.sends) } else { 0 };
-        if lag > QUEUE_MIN_NS.max(rtt_min / 10) {
+        if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if round.is_even() && round.free > 8 * round.ack_released {
+        if round.is_paced() {
             let queue = round.standing_queue(rtt_min);
-            if queue > QUEUE_MIN_NS.max(rtt_min / 10) && self.is_rate_flat(at) {
-                return decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue);
-            }
-            return decision(State::Pacing, 80, &[State::App], 0);
+            return self.paced(at, queue, queue > QUEUE_MIN_NS.max(rtt_min / 10));
         }
         decision(State::App, 85, &[], 0)
+    }
+
+    /// A paced round: the pace is the limit, unless the path shows that it could not be faster.
+    fn paced(&self, at: usize, queue: i64, queue_is_one: bool) -> Decision {
+        if queue_is_one && self.is_rate_flat(at) {
+            decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
+        } else {
+            decision(State::Pacing, 80, &[State::App, State::Sndbuf], queue)
+        }
     }
 
     fn is_rate_flat(&self, at: usize) -> bool {

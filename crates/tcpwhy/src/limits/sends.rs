@@ -6,11 +6,15 @@ use super::rounds::Phase;
 use super::walker::{ExitCause, InitialFlight, Run, Walker};
 use crate::flow::event::{Event, PSH};
 use crate::measure::flight::{SHORT, Sent};
+use crate::measure::ipid::Step;
 use crate::report::TimeIn;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
 /// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
 const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
+/// Sends closer than this are one burst. Ours: a stack hands a window's worth down within tens of
+/// microseconds.
+const BURST_GAP_NS: i64 = 100_000;
 /// Most transfers kept of one direction; later ones are counted only.
 const MAX_RUNS: usize = 4096;
 
@@ -29,7 +33,7 @@ pub(crate) enum Release {
 
 impl Walker {
     /// Data of this sender at stack time `at`.
-    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64) {
+    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, step: Step) {
         let segments = segments_of(event.len, self.terms.mss);
         self.tally.bytes_sent += u64::from(event.len);
         self.tally.frames += 1;
@@ -47,18 +51,19 @@ impl Walker {
             self.first_data = Some(at);
         }
         if event.end() <= self.flight.nxt {
-            self.on_repeat(event, at, segments);
+            self.on_repeat(event, at, segments, step);
         } else {
-            self.on_new_data(event, at, lag, segments);
+            self.on_new_data(event, at, lag, segments, step);
         }
         self.last_send = at;
         self.peer_data_since_send = false;
     }
 
-    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64) {
+    fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
-        self.watch_tail_probe(event, at, release);
+        self.watch_lost_tail(event, at, step);
+        self.watch_idle(event, segments, release, at);
         self.open_run(event, at, was_quiet && release == Release::Free);
         if release != Release::Burst {
             self.start_flight(release);
@@ -131,11 +136,16 @@ impl Walker {
         self.burst_start = self.now;
     }
 
-    /// Runs the replay over the ACKs since the last sends.
-    pub(crate) fn replay_batch(&mut self) {
-        if !self.sent_since_ack {
+    /// Runs the replay over the last batch of ACKs and what was sent after them, if the ACK that
+    /// arrives at `at` does not belong to it. ACKs that come together make one batch: which of
+    /// them released which packet is within the noise of the capture, so it is dealt out again.
+    pub(crate) fn replay_batch(&mut self, at: i64) {
+        let together = self.last_release.is_some_and(|last| at - last <= self.tolerance())
+            && self.batch_start.is_some_and(|start| at - start <= self.rtt_scale() / 8);
+        if !self.sent_since_ack || together {
             return;
         }
+        self.batch_start = Some(at);
         self.sent_since_ack = false;
         let acks = core::mem::take(&mut self.acks);
         if self.replay.has_started() {
@@ -187,8 +197,37 @@ impl Walker {
         self.run_times.push(TimeIn::default());
     }
 
+    /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
+    /// transfer, or begins one.
+    pub(crate) fn extend_run(&mut self, since: i64, to: i64) {
+        let from = self.flight.nxt;
+        if self.runs.is_empty() || self.peer_spoke() {
+            let number = self.round.number;
+            let after_peer = None;
+            self.runs.push(Run {
+                start: since,
+                end: since,
+                from,
+                to,
+                first_round: number,
+                last_round: number,
+                after_peer,
+            });
+            self.run_times.push(TimeIn::default());
+            self.peer_data_since_send = false;
+        }
+        if let Some(run) = self.runs.last_mut() {
+            run.to = run.to.max(to);
+            run.end = run.end.max(self.now);
+        }
+        if self.first_data.is_none() {
+            self.first_data = Some(since);
+            self.first_offset = from;
+        }
+    }
+
     fn last_progress_before(&self, at: i64) -> i64 {
-        at - self.last_progress
+        at - self.last_progress.max(self.last_send)
     }
 
     /// Whether data of the peer came since this side's last data.
@@ -221,7 +260,7 @@ impl Walker {
         self.stop_window_max = self.window_max;
         self.largest_flight = self.largest_flight.max(outstanding);
         self.sample_flight(flight);
-        self.flight_of_pause = (outstanding, self.flight.outstanding());
+        let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());
         let round = &mut self.round;
         if round.sends > 0 && self.last_send > i64::MIN {
             let gap = at - self.last_send;
@@ -229,18 +268,27 @@ impl Walker {
             round.gap_squares += i128::from(gap) * i128::from(gap);
             round.gaps += 1;
         }
+        let pause = at - self.last_send.max(round.start) > BURST_GAP_NS;
+        round.burst_now = if pause { new } else { round.burst_now + new };
+        round.burst = round.burst.max(round.burst_now);
         round.sends += 1;
         round.bytes += new;
         round.segments += segments;
         round.lag_sum += lag;
+        round.tap_at_sender = self.terms.tap_at_sender;
         match release {
-            Release::Ack { .. } | Release::Window => round.ack_released += 1,
+            Release::Ack { .. } | Release::Window => {
+                round.ack_released += 1;
+                round.late += u32::from(late);
+            }
             Release::Free => round.free += 1,
             Release::Burst => {}
         }
         round.flight = round.flight.max(flight);
         round.flight_segments = round.flight_segments.max(outstanding);
-        round.edge |= room < self.terms.mss;
+        if room < self.terms.mss {
+            round.edge_flight = round.edge_flight.max(flight);
+        }
         round.stop = self.stop;
         round.stopped_at = at;
         round.last_frame = event.frame;
@@ -267,43 +315,49 @@ impl Walker {
 
     /// Watches the flights of rounds for the end of slow start (limits-method section 5).
     pub(crate) fn note_growth(&mut self, round: &super::rounds::Round) {
-        let flight = round.flight_segments;
-        if self.flights.regain.is_some_and(|before| flight >= before) {
+        // What a round sends is the window's worth; the flight at its end counts the overlap with
+        // the last one too.
+        let flight = round.segments;
+        if self.flights.regain.is_some_and(|before| round.flight_segments >= before) {
             self.flights.regain = None;
         }
         if !self.replay.in_slow_start() && self.flights.exit.is_none() {
             // The replay broke without growth ending: more was sent than Linux would have.
             self.flights.exit = Some((round.end, None, ExitCause::Unknown));
         }
-        let limited = round.ack_released > round.free && !round.edge;
+        let limited = round.ack_released > round.free && round.edge_flight == 0;
         if !limited || self.flights.exit.is_some() {
             self.flights.last = flight;
             return;
         }
         let slow = flight * 2 < self.flights.last * 3;
         let last = core::mem::replace(&mut self.flights.last, flight);
-        if !slow {
+        if !slow || flight < last {
             self.flights.slow = 0;
             return;
         }
         self.flights.slow += 1;
         if self.flights.slow == 1 {
             self.flights.slow_from = (flight, round.start, round.number);
-        }
-        let (first, at, number) = self.flights.slow_from;
-        // A flight that stands still, or goes up and down, has another lid than the window; one
-        // that creeps upwards is in congestion avoidance from its first slow round on.
-        if flight < last {
-            self.flights.slow = 0;
+            self.flights.steps = 0;
             return;
         }
-        if self.flights.slow >= 3 && flight >= first + 2 {
+        self.flights.steps = self.flights.steps << 1 & 7 | u8::from(flight > last);
+        let (first, at, number) = self.flights.slow_from;
+        // A flight that stands still, or rises once, has another lid than the window; one that
+        // creeps upwards is in congestion avoidance from its first slow round on.
+        if self.flights.steps.count_ones() >= 2 {
             let delayed = round.rtt_min.is_some_and(|rtt| {
                 let least = self.least_rtt();
                 // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
                 round.rtt_count >= 8 && rtt > least + (least / 8).clamp(4_000_000, 16_000_000)
             });
-            let cause = if delayed { ExitCause::HystartDelay } else { ExitCause::Cached };
+            let trained = round.train.1 - round.train.0 > self.least_rtt() / 2;
+            let cause = match (delayed, trained) {
+                (true, _) => ExitCause::HystartDelay,
+                (_, true) => ExitCause::HystartTrain,
+                _ => ExitCause::Cached,
+            };
             self.flights.exit = Some((at, Some(first), cause));
             self.rounds.name_from(number, self.phase());
             self.replay.exit();
@@ -319,6 +373,7 @@ impl Walker {
             None => Phase::SlowStart,
             Some((_, _, ExitCause::Loss)) => Phase::AfterLoss,
             Some((_, _, ExitCause::Cached)) => Phase::Cached,
+            Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
             Some(_) => Phase::Avoidance,
         }
     }

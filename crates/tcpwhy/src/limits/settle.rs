@@ -3,6 +3,7 @@
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
+use super::rounds::Phase;
 use super::sends::Release;
 use super::walker::Walker;
 use crate::flow::event::Event;
@@ -26,10 +27,13 @@ impl Walker {
         let upto = self.split_at(from);
         let quiet = self.pieces.range(self.wait_from..upto).any(|p| p.base == Base::Quiet);
         let flying = match release {
+            _ if self.blind => {
+                Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
+            }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
-            Release::Burst | Release::Free => Base::Free { round: self.stop_round },
+            Release::Burst | Release::Free => self.held_until_late(event, at),
         };
         let shut = if by_ack || release == Release::Window || self.probed {
             Base::sure(State::ZeroWindow, 95)
@@ -59,7 +63,6 @@ impl Walker {
         self.wait_from = upto;
         self.advances.clear();
         self.probed = false;
-        self.judge_idle(release, at);
         self.merge_settled();
         self.flush(false);
     }
@@ -121,6 +124,21 @@ impl Walker {
         Base::Clocked { round: self.stop_round, near_edge, by_data }
     }
 
+    /// A send that came by itself, though the last stop was at a full window: the window held it
+    /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
+    /// the application was.
+    fn held_until_late(&self, event: &Event, at: i64) -> Base {
+        let stop = &self.stop;
+        let full = stop.room < self.terms.mss
+            || self.replay.cwnd(stop.segments).high.is_some_and(|high| stop.segments >= high);
+        let late = self.advances.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
+        if full && late {
+            self.blocked(self.advanced_by_data, event, at)
+        } else {
+            Base::Free { round: self.stop_round }
+        }
+    }
+
     /// Which of the receiver's limits the window was at.
     fn window_wait(&self) -> Base {
         let stop = &self.stop;
@@ -135,25 +153,36 @@ impl Walker {
         Base::sure(state, confidence)
     }
 
-    fn judge_idle(&mut self, release: Release, at: i64) {
-        if self.idle.is_judging() {
-            let full = matches!(release, Release::Ack { .. } | Release::Window);
-            if full || release == Release::Free && self.flight.outstanding() == 0 {
-                let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
-                let (segments, bytes) = self.flight_of_pause;
-                if let Some(restarted) = self.idle.judge(segments, bytes, full, initial) {
-                    self.flights.regain = Some(restarted.before);
-                    if self.flights.exit.is_none() {
-                        let una = self.pause_start;
-                        self.replay.start(una, una + segments, full);
-                    }
-                }
-            }
+    /// Watches for a restart after idling: `event` is new data, not yet in flight.
+    pub(crate) fn watch_idle(&mut self, event: &Event, segments: u64, release: Release, at: i64) {
+        let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
+        if self.idle.is_judging() && !self.idle.extend(event, segments, self.terms.mss, by_ack) {
+            self.judge_idle(by_ack);
         }
-        if self.flight.outstanding() == 0 && release == Release::Free && self.first_data.is_some() {
-            let before = self.largest_flight;
-            if self.idle.on_send(at, before) {
-                self.pause_start = self.flight.segments_to_nxt;
+        if self.flight.outstanding() == 0
+            && release == Release::Free
+            && self.idle.on_send(at, event, self.window_before_pause())
+        {
+            self.pause_start = self.flight.segments_to_nxt;
+            self.pause_round = self.round.number;
+            self.idle.extend(event, segments, self.terms.mss, false);
+        }
+    }
+
+    /// The congestion window before a pause: by the replay if it still holds, else at least the
+    /// largest flight.
+    fn window_before_pause(&self) -> u64 {
+        self.replay.cwnd(0).high.unwrap_or(0).max(self.largest_flight)
+    }
+
+    fn judge_idle(&mut self, full: bool) {
+        let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
+        if let Some(restarted) = self.idle.judge(full, initial) {
+            self.flights.regain = Some(restarted.before);
+            self.rounds.name_from(self.pause_round, Phase::AfterIdle);
+            if self.flights.exit.is_none() {
+                let una = self.pause_start;
+                self.replay.start(una, una + restarted.segments, full);
             }
         }
     }
@@ -226,23 +255,50 @@ impl Walker {
         if outranked && let Some(repair) = self.repairs.verdict(piece.episode) {
             (state, confidence, alternative) = (repair, 90, &[]);
         }
+        if let Base::Clocked { round, .. } | Base::Free { round } = piece.base
+            && matches!(
+                state,
+                State::BandwidthSelfQueue
+                    | State::BandwidthExternal
+                    | State::BandwidthPolicer
+                    | State::BandwidthVariable
+            )
+        {
+            self.note_path_rate(round);
+        }
         self.name_rounds(piece, state);
-        self.share_with_run(piece, state);
+
         let end = piece.end + self.shift_in;
+        let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+        self.share_with_run(from, self.ledger.cursor(), state);
     }
 
-    /// Adds the piece to the transfer it falls into.
-    fn share_with_run(&mut self, piece: &Piece, state: State) {
-        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start <= piece.start) {
+    /// Round `number` ran at the path's rate.
+    fn note_path_rate(&mut self, number: u64) {
+        if self.last_path_round == Some(number) {
+            return;
+        }
+        self.last_path_round = Some(number);
+        if let Some(rate) = self.rounds.rate(number) {
+            self.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Adds what was booked from `start` to `end` to the transfer it falls into.
+    fn share_with_run(&mut self, start: i64, end: i64, state: State) {
+        let shift = self.shift_in;
+        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start + shift <= start) {
             self.next_run += 1;
         }
-        let Some(run) = self.runs.get(self.next_run) else { return };
+        let newest = self.next_run + 1 == self.runs.len();
+        let Some(run) = self.runs.get_mut(self.next_run) else { return };
         // The newest transfer still grows: what is decided of it lies before its last send.
-        let growing = self.next_run + 1 == self.runs.len() && !self.finishing;
-        let (start, end) =
-            (piece.start.max(run.start), if growing { piece.end } else { piece.end.min(run.end) });
+        let growing = newest && !self.finishing;
+        let start = start.max(run.start + shift);
+        let end = if growing { end } else { end.min(run.end + shift) };
         if end > start {
+            run.end = run.end.max(end - shift);
             self.run_times[self.next_run].add(state, Duration(end - start));
         }
     }
@@ -262,7 +318,7 @@ impl Walker {
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
         self.finishing = true;
         self.advance(end - self.shift_in);
-        self.replay_batch();
+        self.replay_batch(i64::MAX);
         if self.round.sends > 0 {
             self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
             self.round.phase = self.phase();
@@ -275,8 +331,11 @@ impl Walker {
             };
             self.close_round(at);
         }
-        self.judge_idle(Release::Free, self.now);
+        self.judge_idle(false);
         let done = self.flight.outstanding() == 0;
+        if !done && let Some(run) = self.runs.last_mut() {
+            run.end = run.end.max(self.last_progress).max(self.last_send);
+        }
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.
         let rest =
@@ -290,7 +349,7 @@ impl Walker {
             self.relabel(self.last_done, Base::sure(State::Closing, 99));
         }
         self.flush(true);
-        let state = self.ledger.intervals.last().map_or(State::Unknown, |i| i.state);
+        let state = self.ledger.last;
         let state = if self.ledger.cursor() == 0 {
             State::Unknown
         } else if done {

@@ -11,9 +11,11 @@ use super::piece::{Base, Piece};
 use super::repair::Repairs;
 use super::replay::{Ack, FrameEnd, Replay};
 use super::rounds::{Round, Rounds};
-use crate::flow::event::{Block, Event, SYN, Side};
+use super::sends::segments_of;
+use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, TS};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
+use crate::measure::ipid::{self, Step};
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
 use crate::report::{Retransmission, State, TimeIn};
@@ -100,6 +102,8 @@ pub(crate) struct Walker {
     pub(crate) acks: Vec<Ack>,
     pub(crate) sent_frames: Vec<FrameEnd>,
     pub(crate) sent_since_ack: bool,
+    /// When the first ACK of the open batch arrived.
+    pub(crate) batch_start: Option<i64>,
     /// The open round and the sequence number that ends it.
     pub(crate) round: Round,
     pub(crate) marker: i64,
@@ -122,8 +126,14 @@ pub(crate) struct Walker {
     pub(crate) last_peer_data: Option<i64>,
     pub(crate) peer_data_since_send: bool,
     pub(crate) probed: bool,
+    /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
+    pub(crate) blind: bool,
+    pub(crate) ids: ipid::Ledger,
+    pub(crate) newest_stamp: Option<u32>,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
+    /// When something last left the flight.
+    pub(crate) last_release: Option<i64>,
     pub(crate) last_short: bool,
     pub(crate) stop: Evidence,
     /// Round and largest window so far at the last stop.
@@ -135,10 +145,10 @@ pub(crate) struct Walker {
     pub(crate) tail_probed: bool,
     pub(crate) next_unnamed: usize,
     pub(crate) ripe_round: u64,
-    /// First flight since the last pause, largest flight, and position where the pause ended.
-    pub(crate) flight_of_pause: (u64, i64),
+    /// Largest flight, and the position where the last pause ended.
     pub(crate) largest_flight: u64,
     pub(crate) pause_start: u64,
+    pub(crate) pause_round: u64,
     pub(crate) repairs: Repairs,
     pub(crate) idle: IdleWatch,
     pub(crate) runs: Vec<Run>,
@@ -149,6 +159,11 @@ pub(crate) struct Walker {
     pub(crate) first_offset: i64,
     /// Bytes per second of rounds, and flights of a sample of all sends.
     pub(crate) rate_sketch: Sketch,
+    /// Bytes per second of rounds that the path's rate held.
+    pub(crate) path_rates: Sketch,
+    pub(crate) last_path_round: Option<u64>,
+    /// Largest burst that passed without loss or queue.
+    pub(crate) burst_proven: i64,
     pub(crate) flight_samples: Vec<i64>,
     pub(crate) sample_every: u64,
     pub(crate) runs_dropped: u64,
@@ -178,6 +193,8 @@ pub(crate) struct Flights {
     pub(crate) slow: u32,
     /// Flight, end and number of the first of these rounds.
     pub(crate) slow_from: (u64, i64, u64),
+    /// Which of the last three of them grew.
+    pub(crate) steps: u8,
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
     /// Flight before an idle restart; the window is below it until regained.
     pub(crate) regain: Option<u64>,
@@ -188,10 +205,11 @@ pub(crate) struct Flights {
 pub(crate) enum ExitCause {
     Loss,
     HystartDelay,
+    HystartTrain,
     Cached,
-    Rwnd,
-    App,
     Unknown,
+    /// In a gap of the capture.
+    Unseen,
 }
 
 impl Walker {
@@ -211,6 +229,7 @@ impl Walker {
             acks: Vec::new(),
             sent_frames: Vec::new(),
             sent_since_ack: false,
+            batch_start: None,
             round: Round::default(),
             marker: i64::MIN,
             rounds: Rounds::default(),
@@ -229,7 +248,11 @@ impl Walker {
             last_peer_data: None,
             peer_data_since_send: false,
             probed: false,
+            blind: false,
+            ids: ipid::Ledger::default(),
+            newest_stamp: None,
             last_flying: Base::Flying,
+            last_release: None,
             last_short: false,
             stop: Evidence::default(),
             stop_round: 0,
@@ -238,9 +261,9 @@ impl Walker {
             tail_probed: false,
             next_unnamed: 0,
             ripe_round: 0,
-            flight_of_pause: (0, 0),
             largest_flight: 0,
             pause_start: 0,
+            pause_round: 0,
             repairs: Repairs::default(),
             idle: IdleWatch::default(),
             runs: Vec::new(),
@@ -249,6 +272,9 @@ impl Walker {
             finishing: false,
             first_offset: 0,
             rate_sketch: Sketch::default(),
+            path_rates: Sketch::default(),
+            last_path_round: None,
+            burst_proven: 0,
             flight_samples: Vec::new(),
             sample_every: 1,
             runs_dropped: 0,
@@ -298,33 +324,93 @@ impl Walker {
         RELEASE_MIN_NS.max(self.rtt_scale() * 3 / 100) + self.terms.spread
     }
 
+    /// A send later than this after its cause, though within the tolerance, may have had another.
+    pub(crate) fn promptness(&self) -> i64 {
+        RELEASE_MIN_NS + self.terms.spread
+    }
+
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
     pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
+        let before = self.now;
         self.advance(at);
+        let segments = segments_of(event.len, self.terms.mss);
+        let step = self.order_of(event, segments);
         if event.has(SYN) {
             self.on_syn(event, at);
             return;
         }
+        if event.has(AFTER_GAP) {
+            self.on_gap(before, event.seq);
+        }
         if event.is_data() {
             self.open = true;
-            self.on_data(event, self.now, lag);
-        } else if event.has(crate::flow::event::PROBE) {
+            self.on_data(event, self.now, lag, step);
+        } else if event.has(PROBE) {
             self.probed = true;
+        } else if event.has(FIN) && event.seq > self.flight.nxt && self.open {
+            // The FIN's place tells of data that the tap has not seen.
+            self.flight.send_unseen(event.seq, self.now, self.terms.mss);
+            self.last_send = self.now;
         }
+    }
+
+    /// Whether `event` was sent after all others seen: by its IP identification, else by its
+    /// timestamp, which cannot tell within one tick.
+    fn order_of(&mut self, event: &Event, segments: u64) -> Step {
+        let by_id = self.ids.push(event, segments);
+        if !event.has(TS) {
+            return by_id;
+        }
+        let newest = self.newest_stamp.get_or_insert(event.tsval);
+        let age = newest.wrapping_sub(event.tsval).cast_signed();
+        if age < 0 {
+            *newest = event.tsval;
+        }
+        match by_id {
+            Step::Unknown if age > 0 => Step::Before,
+            Step::Unknown if age < 0 => Step::After(0),
+            known => known,
+        }
+    }
+
+    /// Packets are missing in the capture since `before`: what happened there is not known, and
+    /// neither is the window after it.
+    fn on_gap(&mut self, before: i64, at: i64) {
+        self.relabel(before, Base::sure(State::CaptureGap, 99));
+        if at > self.flight.nxt {
+            self.extend_run(before, at);
+        }
+        if at > self.flight.una {
+            self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
+        }
+        self.last_progress = self.now;
+        self.wait_from = self.pieces.len();
+        self.advances.clear();
+        self.blind = true;
+        self.replay.exit();
+        if self.flights.exit.is_none() {
+            self.flights.exit = Some((self.now, None, ExitCause::Unseen));
+        }
+        self.round = Round { number: self.round.number, start: self.now, ..Round::default() };
+        self.marker = self.flight.nxt;
     }
 
     /// Takes an arrival at this sender.
     pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        let before = self.now;
         self.advance(at);
+        if event.has(AFTER_GAP) && event.has(ACK) {
+            self.on_gap(before, event.ack);
+        }
         if event.has(SYN) {
             self.on_syn(event, at);
-            if event.has(crate::flow::event::ACK) {
+            if event.has(ACK) {
                 self.on_established(at);
                 self.take_window(event);
             }
             return;
         }
-        if event.has(crate::flow::event::ACK) {
+        if event.has(ACK) {
             self.on_established(at);
             self.on_ack(event, self.now, blocks);
         }
@@ -428,6 +514,10 @@ impl Walker {
         let mut round = self.round;
         if round.sends > 0 {
             round.end = at;
+            round.loss |= self.repairs.current() != 0;
+            if round.is_clean(self.least_rtt()) {
+                self.burst_proven = self.burst_proven.max(round.burst);
+            }
             self.rounds.push(round);
             if let Some(rate) = round.rate() {
                 self.rate_sketch.push(i64::try_from(rate).unwrap_or(i64::MAX));

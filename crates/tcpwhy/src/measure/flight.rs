@@ -121,26 +121,43 @@ impl Flight {
 
     /// Adds data beyond `nxt`; a jump over bytes never seen gets its own entry.
     pub(crate) fn send_new(&mut self, mut sent: Sent, mss: i64) {
-        if sent.start > self.nxt {
-            let missing = (sent.start - self.nxt + mss - 1) / mss.max(1);
-            self.segments_to_nxt += missing as u64;
-            self.entries.push_back(Sent {
-                start: self.nxt,
-                end: sent.start,
-                at: sent.at,
-                flight_then: sent.start - self.una,
-                frame: 0,
-                segments_to: self.segments_to_nxt,
-                segments: missing as u32,
-                flags: UNSEEN,
-            });
-        }
+        self.send_unseen(sent.start, sent.at, mss);
         sent.start = sent.start.max(self.nxt);
         self.segments_to_nxt += u64::from(sent.segments);
         sent.segments_to = self.segments_to_nxt;
         sent.flight_then = sent.end - self.una;
         self.nxt = sent.end;
         self.entries.push_back(sent);
+    }
+
+    /// Bytes up to `end` were sent that the tap did not see.
+    pub(crate) fn send_unseen(&mut self, end: i64, at: i64, mss: i64) {
+        if end <= self.nxt {
+            return;
+        }
+        let missing = (end - self.nxt + mss - 1) / mss.max(1);
+        self.segments_to_nxt += missing as u64;
+        self.entries.push_back(Sent {
+            start: self.nxt,
+            end,
+            at,
+            flight_then: end - self.una,
+            frame: 0,
+            segments_to: self.segments_to_nxt,
+            segments: missing as u32,
+            flags: UNSEEN,
+        });
+        self.nxt = end;
+    }
+
+    /// The capture lacks packets here: everything up to `at` was sent and acknowledged unseen.
+    /// Returns how many segments that is.
+    pub(crate) fn skip_to(&mut self, at: i64, mss: i64) -> u64 {
+        let unseen = (at - self.nxt).max(0) as u64;
+        self.segments_to_nxt += unseen.div_ceil(mss.max(1) as u64);
+        self.restart(at.max(self.una));
+        self.retransmitted_out = 0;
+        unseen.div_ceil(mss.max(1) as u64)
     }
 
     /// The entries that overlap `[start, end)`.

@@ -4,6 +4,7 @@
 //! (`tcp_cwnd_restart`, when `tcp_slow_start_after_idle` is 1; RFC 5681 §4.1). The verdict
 //! compares the first flight after the pause with the one before it (limits-method section 5).
 
+use crate::flow::event::{Event, TS};
 use crate::report::IdleRestart;
 
 /// Most pauses reported of one direction.
@@ -16,6 +17,12 @@ struct Pause {
     idle: i64,
     halvings: u32,
     cwnd_before: u64,
+    /// What the first frame after it echoes; the burst is what echoes the same, for nothing of
+    /// it was acknowledged before.
+    echo: Option<u32>,
+    start: i64,
+    end: i64,
+    segments: u64,
 }
 
 /// Watches one direction's pauses.
@@ -31,6 +38,8 @@ pub(crate) struct IdleWatch {
 pub(crate) struct Restarted {
     /// The window the sender had before.
     pub(crate) before: u64,
+    /// What it sent at once.
+    pub(crate) segments: u64,
 }
 
 impl IdleWatch {
@@ -41,27 +50,47 @@ impl IdleWatch {
 
     /// New data after nothing was in flight; `cwnd_before` the largest flight so far. Whether this
     /// pause is long enough to matter.
-    pub(crate) fn on_send(&mut self, at: i64, cwnd_before: u64) -> bool {
+    pub(crate) fn on_send(&mut self, at: i64, event: &Event, cwnd_before: u64) -> bool {
         let Some((since, rto)) = self.quiet_since.take() else { return false };
         let idle = at - since;
         if idle <= rto {
             return false;
         }
         let halvings = (idle / rto.max(1)).min(63) as u32;
-        self.pause = Some(Pause { at, idle, halvings, cwnd_before });
+        let echo = event.has(TS).then_some(event.tsecr);
+        let (start, end) = (event.seq, event.seq);
+        self.pause = Some(Pause { at, idle, halvings, cwnd_before, echo, start, end, segments: 0 });
         true
     }
 
-    /// The first flight after the pause: `segments` and `bytes` sent before any ACK of them, with
-    /// more waiting if `full`. `initial` is the initial window as seen at the connection's start.
-    pub(crate) fn judge(
+    /// Takes a frame after the pause; whether it still belongs to the first burst. `released` says
+    /// that an ACK let it out, for captures without timestamps.
+    pub(crate) fn extend(
         &mut self,
+        event: &Event,
         segments: u64,
-        bytes: i64,
-        full: bool,
-        initial: Option<u64>,
-    ) -> Option<Restarted> {
+        mss: i64,
+        released: bool,
+    ) -> bool {
+        let Some(pause) = &mut self.pause else { return false };
+        let same = match pause.echo {
+            Some(echo) => event.has(TS) && event.tsecr == echo,
+            None => !released,
+        };
+        if same {
+            // Frames the listing left out within the burst count by their bytes.
+            let skipped = (event.seq - pause.end).max(0);
+            pause.segments += segments + (skipped + mss - 1) as u64 / mss.max(1) as u64;
+            pause.end = pause.end.max(event.end());
+        }
+        same
+    }
+
+    /// The first burst is over, with more waiting if `full`. `initial` is the initial window as
+    /// seen at the connection's start.
+    pub(crate) fn judge(&mut self, full: bool, initial: Option<u64>) -> Option<Restarted> {
         let pause = self.pause.take()?;
+        let (segments, bytes) = (pause.segments, pause.end - pause.start);
         // Linux and RFC 6928: 10 segments, where the connection's own start did not show it.
         let initial_window = initial.unwrap_or(10);
         let allowed = initial_window.max(pause.cwnd_before >> pause.halvings) + 1;
@@ -108,7 +137,7 @@ impl IdleWatch {
                 cwnd_before: Some(pause.cwnd_before),
             });
         }
-        (verdict == "on").then_some(Restarted { before: pause.cwnd_before })
+        (verdict == "on").then_some(Restarted { before: pause.cwnd_before, segments })
     }
 
     /// Whether a pause waits for its first flight to end.

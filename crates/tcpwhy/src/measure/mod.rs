@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 pub(crate) mod flight;
 pub(crate) mod idle;
+pub(crate) mod ipid;
 pub(crate) mod loss;
 pub(crate) mod rto;
 pub(crate) mod sketch;
