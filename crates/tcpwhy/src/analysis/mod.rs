@@ -21,7 +21,7 @@ use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, SideClock};
 use crate::report::Vantage;
 
-/// Events taken at a time. Ours: 4,096 of 72 bytes fit the second-level cache; a chunk of one
+/// Events taken at a time. Ours: 4,096 of 56 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
 pub(crate) const CHUNK: usize = 4096;
 

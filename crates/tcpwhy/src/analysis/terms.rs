@@ -120,7 +120,10 @@ fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
     }
     let forwarded = |side: usize| flow.sides[side].incoming > 0 && flow.sides[side].outgoing == 0;
     if forwarded(0) && forwarded(1) {
-        return (Vantage::Middle, "the capture marks both sides' packets as received by this host".to_owned());
+        return (
+            Vantage::Middle,
+            "the capture marks both sides' packets as received by this host".to_owned(),
+        );
     }
     let mss = mss(flow);
     let routed =

@@ -41,23 +41,25 @@ impl Cursor {
 struct Near {
     at: usize,
     arrival: Option<usize>,
+    /// The sender; what the other side sends arrives.
+    side: Side,
 }
 
 impl Near {
     fn at(at: usize, events: &[Event], side: Side) -> Self {
         let at = at.min(events.len());
-        Self { at, arrival: events[..at].iter().rposition(|e| e.side() != side) }
+        Self { at, arrival: events[..at].iter().rposition(|e| e.side() != side), side }
     }
 
     /// Goes behind the last event not after `time`; sends come nearly in order, so it is near.
-    fn move_to(&mut self, time: i64, events: &[Event], side: Side) {
+    fn move_to(&mut self, time: i64, events: &[Event]) {
         let from = self.at;
         while self.at > 0 && events[self.at - 1].tap > time {
             self.at -= 1;
         }
         if self.at < from {
             if self.arrival.is_some_and(|arrival| arrival >= self.at) {
-                *self = Self::at(self.at, events, side);
+                *self = Self::at(self.at, events, self.side);
             }
             return;
         }
@@ -65,7 +67,7 @@ impl Near {
             if event.tap > time {
                 break;
             }
-            if event.side() != side {
+            if event.side() != self.side {
                 self.arrival = Some(self.at);
             }
             self.at += 1;
@@ -114,7 +116,6 @@ pub(crate) fn walk(
                 events,
                 causes[cursor.out],
                 event,
-                side,
                 walker.terms.spread,
                 &mut near,
             ));
@@ -158,7 +159,6 @@ fn place(
     events: &[Event],
     cause: Cause,
     event: &Event,
-    side: Side,
     spread: i64,
     near: &mut Near,
 ) -> Placed {
@@ -167,7 +167,7 @@ fn place(
     let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
     let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
     let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
-    near.move_to(high, events, side);
+    near.move_to(high, events);
     let found = near.arrival.map(|arrival| events[arrival].tap);
     let at = found.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
     Placed { at, lag: (latest - at.max(high)).max(0) }

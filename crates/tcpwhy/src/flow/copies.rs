@@ -47,8 +47,8 @@ impl Copies {
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
         let digest = digest(event, sack_mark);
         // Without a branch per packet, so that all are compared at once.
-        let alike = self.digests.iter().fold(false, |alike, old| alike | (*old == digest));
-        let met = alike
+        let alike: u32 = self.digests.iter().map(|old| u32::from(*old == digest)).sum();
+        let met = alike > 0
             && self.recent.iter().zip(&self.digests).filter(|(_, old)| **old == digest).any(
                 |(old, _)| {
                     let age = event.tap - old.event.tap;

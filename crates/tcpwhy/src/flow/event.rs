@@ -1,4 +1,4 @@
-//! One captured segment in the shape the analysis works on: 72 bytes, times and sequence
+//! One captured segment in the shape the analysis works on: 56 bytes, times and sequence
 //! numbers unwrapped and relative to the connection.
 
 /// Index of a side: the client is 0, the server 1.

@@ -207,7 +207,15 @@ impl Walker {
         if self.runs.is_empty() || self.peer_spoke() {
             let number = self.round.number;
             let after_peer = None;
-            self.runs.push(Run { start: since, end: since, from, to, first_round: number, last_round: number, after_peer });
+            self.runs.push(Run {
+                start: since,
+                end: since,
+                from,
+                to,
+                first_round: number,
+                last_round: number,
+                after_peer,
+            });
             self.run_times.push(TimeIn::default());
             self.peer_data_since_send = false;
         }

@@ -271,7 +271,7 @@ impl Walker {
             self.note_path_rate(round);
         }
         self.name_rounds(piece, state);
-        
+
         let end = piece.end + self.shift_in;
         let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });

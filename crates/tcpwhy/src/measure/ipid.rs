@@ -52,7 +52,9 @@ impl Ledger {
         self.next = Some(following);
         match event.id.wrapping_sub(expected) {
             0 => self.steps += 1,
-            jump if jump <= MAX_JUMP => return if believed { Step::After(jump) } else { Step::Unknown },
+            jump if jump <= MAX_JUMP => {
+                return if believed { Step::After(jump) } else { Step::Unknown };
+            }
             _ => self.breaks += 1,
         }
         if believed { Step::After(0) } else { Step::Unknown }
