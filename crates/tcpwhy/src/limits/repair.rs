@@ -173,9 +173,7 @@ impl Walker {
         let cause = if tail && !signs && !self.tail_probed && is_timer(self.rto.pto(lone)) {
             self.tail_probed = true;
             "tlp"
-        } else if is_timer(rto) && event.seq <= self.flight.una {
-            "rto"
-        } else if in_timeout {
+        } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
             "rto"
         } else {
             "fast"
@@ -216,6 +214,7 @@ impl Walker {
                 frame: seen.then_some(original.frame),
             });
         }
+        self.flights.lost_at = Some(self.flight.outstanding_segments());
         if self.flights.exit.is_none() {
             let flight = self.flight.outstanding_segments();
             self.flights.exit = Some((at, Some(flight), ExitCause::Loss));
@@ -299,7 +298,9 @@ impl Walker {
         } else if is_timer(self.rto.pto(true)) {
             self.tally.tlp += segments;
             (Some(State::TlpWait), "tlp")
-        } else if self.first_data.is_some() && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT {
+        } else if self.first_data.is_some()
+            && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT
+        {
             self.tally.fast += segments;
             (None, "fast")
         } else {
