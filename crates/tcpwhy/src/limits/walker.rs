@@ -131,6 +131,8 @@ pub(crate) struct Walker {
     pub(crate) blind: bool,
     pub(crate) ids: ipid::Ledger,
     pub(crate) newest_stamp: Option<u32>,
+    /// Segments missing by the ledger that no hole in sequence explains.
+    pub(crate) unexplained: u64,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
     /// When something last left the flight.
@@ -255,6 +257,7 @@ impl Walker {
             blind: false,
             ids: ipid::Ledger::default(),
             newest_stamp: None,
+            unexplained: 0,
             last_flying: Base::Flying,
             last_release: None,
             last_short: false,
