@@ -299,7 +299,9 @@ impl Walker {
         } else if is_timer(self.rto.pto(true)) {
             self.tally.tlp += segments;
             (Some(State::TlpWait), "tlp")
-        } else if self.first_data.is_some() && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT {
+        } else if self.first_data.is_some()
+            && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT
+        {
             self.tally.fast += segments;
             (None, "fast")
         } else {

@@ -99,7 +99,8 @@ impl Round {
 
     /// The least variable lag of its sends (a burst's own serialisation does not count), where that is a queue on the sender's own host.
     fn local_queue(&self, rtt_min: i64) -> Option<i64> {
-        (self.tap_at_sender && self.lag_min > QUEUE_MIN_NS.max(rtt_min / 10)).then_some(self.lag_min)
+        (self.tap_at_sender && self.lag_min > QUEUE_MIN_NS.max(rtt_min / 10))
+            .then_some(self.lag_min)
     }
 
     /// In slow start, a flight well below the replayed window.
@@ -219,7 +220,7 @@ impl Rounds {
         if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
-        
+
         if queue_is_one && self.is_rate_flat(at) {
             let state = if self.follows_own_flight(at) {
                 State::BandwidthSelfQueue
@@ -229,11 +230,10 @@ impl Rounds {
             return decision(state, 85, &[], queue);
         }
         // In slow start the flight doubles unless something else than the window stops it.
-        let below_window =
-            round.is_below_window()
-                && [at.wrapping_sub(1), at + 1]
-                    .iter()
-                    .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
+        let below_window = round.is_below_window()
+            && [at.wrapping_sub(1), at + 1]
+                .iter()
+                .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
         if below_window || self.has_lid(at) {
             return if by_data {
                 decision(State::AppWindow, 75, &[State::Sndbuf], queue)

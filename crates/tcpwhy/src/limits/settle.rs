@@ -164,9 +164,7 @@ impl Walker {
         if resumes {
             self.replay_now();
         }
-        if resumes
-            && self.idle.on_send(at, event, self.window_before_pause())
-        {
+        if resumes && self.idle.on_send(at, event, self.window_before_pause()) {
             self.pause_start = self.flight.segments_to_nxt;
             self.pause_round = self.round.number;
             self.idle.extend(event, segments, self.terms.mss, false);
