@@ -45,7 +45,8 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Key {
     /// Both hosts, in two words each.
-    hosts: [u64; 4],
+    low: (u64, u64),
+    high: (u64, u64),
     /// Both ports, and the network's number.
     ports: u64,
     is_v6: bool,
@@ -56,7 +57,8 @@ impl Key {
         let (a, b) = (numbers(segment.source), numbers(segment.destination));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
         Self {
-            hosts: [low.0, low.1, high.0, high.1],
+            low: (low.0, low.1),
+            high: (high.0, high.1),
             ports: u64::from(low.2) << 48 | u64::from(high.2) << 32 | u64::from(segment.network),
             is_v6: segment.source.is_ipv6(),
         }
