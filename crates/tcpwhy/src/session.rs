@@ -163,42 +163,46 @@ impl Session {
             ..
         } = self;
         let capture = captures.last_mut().expect("a capture was begun");
-        let packets_before = capture.packets;
-        let mut each = |item: Item<'_>| {
-            let mut segment = match item {
-                Item::Frame(frame) => {
-                    capture.packets += 1;
-                    match wire::parse(&frame) {
-                        Ok(segment) => segment,
-                        Err(skip) => return *skipped.entry(skip).or_default() += 1,
-                    }
-                }
-                Item::Segment(segment) => {
-                    capture.packets += 1;
-                    segment
-                }
-                Item::OtherPacket => {
-                    capture.packets += 1;
-                    return *skipped.entry(Skip::NotTcp).or_default() += 1;
-                }
-                Item::Gap => return tracker.gap(),
-                Item::Quality(remark) => {
-                    return *quality.entry((remark.kind, remark.note)).or_default() += remark.count;
-                }
-            };
-            capture.tcp_segments += 1;
-            segment.frame += *frames_before;
-            if select.as_mut().is_none_or(|Select(keep)| keep(&segment)) {
-                tracker.push(&segment);
+        let (mut packets_here, mut segments_here) = (0, 0);
+        let mut take = |tracker: &mut Tracker, segment: &Segment<'_>| {
+            segments_here += 1;
+            if select.as_mut().is_none_or(|Select(keep)| keep(segment)) {
+                tracker.push(segment);
             } else {
                 *left_out += 1;
+            }
+        };
+        let mut each = |item: Item<'_>| match item {
+            // Millions of these come: the segment is not moved from where it was read to.
+            Item::Frame(mut frame) => {
+                packets_here += 1;
+                frame.frame += *frames_before;
+                match wire::parse(&frame) {
+                    Ok(segment) => take(tracker, &segment),
+                    Err(skip) => *skipped.entry(skip).or_default() += 1,
+                }
+            }
+            Item::Segment(mut segment) => {
+                packets_here += 1;
+                segment.frame += *frames_before;
+                take(tracker, &segment);
+            }
+            Item::OtherPacket => {
+                packets_here += 1;
+                *skipped.entry(Skip::NotTcp).or_default() += 1;
+            }
+            Item::Gap => tracker.gap(),
+            Item::Quality(remark) => {
+                *quality.entry((remark.kind, remark.note)).or_default() += remark.count;
             }
         };
         let result = match bytes {
             Some(bytes) => reader.push(bytes, &mut each),
             None => reader.finish(&mut each),
         };
-        *packets += capture.packets - packets_before;
+        *packets += packets_here;
+        capture.packets += packets_here;
+        capture.tcp_segments += segments_here;
         if let Err(error) = &result {
             // The first damage is the cause; what its end says after that follows from it.
             capture.error.get_or_insert_with(|| error.to_string());

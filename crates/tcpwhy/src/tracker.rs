@@ -40,13 +40,15 @@ pub struct Config {
     pub detail: bool,
 }
 
-/// Who talks to whom, in which network; the smaller endpoint first. Plain numbers, because a key
-/// is made of each packet and compared or hashed.
+/// Who talks to whom, in which network; the smaller endpoint first. Plain words, because a key is
+/// made of each packet and compared or hashed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Key {
-    low: (u128, u16),
-    high: (u128, u16),
-    network: u32,
+    /// Both hosts, in two words each.
+    low: (u64, u64),
+    high: (u64, u64),
+    /// Both ports, and the network's number.
+    ports: u64,
     is_v6: bool,
 }
 
@@ -54,16 +56,21 @@ impl Key {
     fn of(segment: &Segment<'_>) -> Self {
         let (a, b) = (numbers(segment.source), numbers(segment.destination));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        Self { low, high, network: segment.network, is_v6: segment.source.is_ipv6() }
+        Self {
+            low: (low.0, low.1),
+            high: (high.0, high.1),
+            ports: u64::from(low.2) << 48 | u64::from(high.2) << 32 | u64::from(segment.network),
+            is_v6: segment.source.is_ipv6(),
+        }
     }
 }
 
-fn numbers(end: SocketAddr) -> (u128, u16) {
-    let host = match end.ip() {
-        IpAddr::V4(host) => u128::from(host.to_bits()),
-        IpAddr::V6(host) => host.to_bits(),
-    };
-    (host, end.port())
+/// Both halves of the host's address, and the port.
+fn numbers(end: SocketAddr) -> (u64, u64, u16) {
+    match end.ip() {
+        IpAddr::V4(host) => (0, u64::from(host.to_bits()), end.port()),
+        IpAddr::V6(host) => ((host.to_bits() >> 64) as u64, host.to_bits() as u64, end.port()),
+    }
 }
 
 /// A connection and its analysis.
@@ -135,7 +142,7 @@ impl Tracker {
             slot = self.shards[at].live.get(&key).copied();
         }
         let shard = &mut self.shards[at];
-        let slot = shard.push(key, slot, segment, &mut self.common);
+        let slot = shard.push(&key, slot, segment, &mut self.common);
         self.last = (at, slot);
     }
 
@@ -175,20 +182,20 @@ impl Shard {
     /// Takes a segment of the connection in `slot`, or of a new one; where it is now.
     fn push(
         &mut self,
-        key: Key,
+        key: &Key,
         slot: Option<u32>,
         segment: &Segment<'_>,
         common: &mut Common,
     ) -> u32 {
         self.retire(segment.time.0, common);
         // It may just have been retired.
-        let slot = slot.and_then(|slot| self.slot_if(slot, &key));
+        let slot = slot.and_then(|slot| self.slot_if(slot, key));
         let slot = match slot {
             Some(slot) => {
                 self.renew_if_reused(slot, segment, common);
                 slot
             }
-            None => self.begin(key, segment, common),
+            None => self.begin(*key, segment, common),
         };
         let Some(tracked) = &mut self.slots[slot as usize] else { return slot };
         tracked.flow.push(segment);
@@ -201,7 +208,7 @@ impl Shard {
         if !tracked.flow.lingering && tracked.flow.is_closed() {
             tracked.flow.lingering = true;
             let deadline = segment.time.0.saturating_add(LINGER_NS);
-            self.lingering.push_back((deadline, key, tracked.flow.ordinal));
+            self.lingering.push_back((deadline, *key, tracked.flow.ordinal));
         }
         slot
     }

@@ -31,8 +31,7 @@ type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 pub(super) fn unpack<'a>(
     mut source: impl Read + Send + 'a,
 ) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let mut head = Vec::with_capacity(MAGIC_LEN);
-    source.by_ref().take(MAGIC_LEN as u64).read_to_end(&mut head)?;
+    let head = head(&mut source)?;
     let packing = Packing::of(&head);
     let source = Cursor::new(head).chain(source);
     Ok(match packing {
@@ -52,6 +51,21 @@ pub(super) fn unpack<'a>(
             ));
         }
     })
+}
+
+/// Whether `source` is compressed, which its first bytes tell; they are taken from it.
+///
+/// # Errors
+/// The source cannot be read.
+pub(super) fn is_packed(source: &mut impl Read) -> io::Result<bool> {
+    Ok(Packing::of(&head(source)?).is_some())
+}
+
+/// Takes the bytes that tell the packing.
+fn head(source: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(MAGIC_LEN);
+    source.by_ref().take(MAGIC_LEN as u64).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// How an input is packed.

@@ -3,9 +3,11 @@
 //! ```text
 //! Input --open, unpack--> chunks of up to 256 KiB --channel--> Session --> Report
 //!        (a thread each)                          (caller's thread)
+//! plain file --------------------- chunks of 64 KiB ---------> Session --> Report
 //! ```
 //!
-//! The reading thread may block for hours on a quiet pipe; the caller's thread never does, so
+//! A plain file is read on the caller's thread: its bytes are there, and stay in the cache that
+//! they were read into. Of anything else the reading thread may block for hours on a quiet pipe; the caller's thread never does, so
 //! progress is drawn and Ctrl-C is heard meanwhile. Buffers go round between the two threads:
 //! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
@@ -13,6 +15,7 @@ mod decompress;
 mod open;
 mod order;
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,12 +62,16 @@ pub fn read_all(
     let mut watch = Watch { stop, stop_at: None, last_tick: began };
     for input in inputs {
         session.begin(&input.name());
-        let source = Source::start(input.clone(), &taken);
-        let failure = feed(&mut session, source, &mut watch, &mut |session| {
+        let mut tick = |session: &Session| {
             let bytes = taken.load(Ordering::Relaxed);
             let packets = session.packets();
             tick(session, Progress { bytes, of, packets, elapsed: began.elapsed() });
-        });
+        };
+        let failure = if let Some(file) = input.open_plain() {
+            feed_plain(&mut session, file, &taken, &mut watch, &mut tick)
+        } else {
+            feed(&mut session, Source::start(input.clone(), &taken), &mut watch, &mut tick)
+        };
         // Any damage it tells is in the capture's `error`.
         let _ = session.end();
         failures.push(failure);
@@ -111,10 +118,56 @@ fn feed(
             tick(session);
         }
         if watch.stopped() {
-            return Some("interrupted: this is what was read up to then".to_owned());
+            return Some(INTERRUPTED.to_owned());
         }
     }
 }
+
+/// Moves a plain file into the session, as [`feed`] does; `taken` counts its bytes.
+fn feed_plain(
+    session: &mut Session,
+    mut file: File,
+    taken: &AtomicU64,
+    watch: &mut Watch<'_>,
+    tick: &mut dyn FnMut(&Session),
+) -> Option<String> {
+    let mut buffer = vec![0; PLAIN_CHUNK];
+    loop {
+        match read_some(&mut file, &mut buffer) {
+            Ok(0) => return None,
+            Ok(filled) => {
+                taken.fetch_add(filled as u64, Ordering::Relaxed);
+                if session.push(&buffer[..filled]).is_err() {
+                    return None;
+                }
+            }
+            Err(error) => return Some(error.to_string()),
+        }
+        if watch.is_due() {
+            tick(session);
+        }
+        if watch.stopped() {
+            return Some(INTERRUPTED.to_owned());
+        }
+    }
+}
+
+/// Reads once, again if a signal came in between.
+fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// What a capture's error says after a stop.
+const INTERRUPTED: &str = "interrupted: this is what was read up to then";
+
+/// Bytes of a plain file read at a time. Ours: of 32 to 256 KiB the quickest for 900 MB; the bytes
+/// are still in the second-level cache, beside the events, when they are looked at.
+const PLAIN_CHUNK: usize = 64 << 10;
 
 /// When to tick, and when to stop.
 struct Watch<'a> {
@@ -181,12 +234,7 @@ fn read_chunks(
     let mut source = input.open(taken).map_err(|error| error.why)?;
     loop {
         let mut buffer = from_session.try_recv().unwrap_or_else(|_| vec![0; CHUNK]);
-        let filled = loop {
-            match source.read(&mut buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other.map_err(|error| error.to_string())?,
-            }
-        };
+        let filled = read_some(&mut source, &mut buffer).map_err(|error| error.to_string())?;
         if filled == 0 || to_session.send(Ok(Chunk { buffer, filled })).is_err() {
             return Ok(());
         }

@@ -4,12 +4,12 @@
 //! core's business, packing that of [`super::decompress`].
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::decompress::unpack;
+use super::decompress::{is_packed, unpack};
 
 /// Something to read a capture from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -91,6 +91,19 @@ impl Input {
         unpack(Counted { source, taken: Arc::clone(taken) }).map_err(|error| self.error(&error))
     }
 
+    /// Opens it if it is a plain file that is not packed: reading that neither waits nor unpacks.
+    ///
+    /// `None` says nothing of the cause; [`Input::open`] does.
+    pub fn open_plain(&self) -> Option<File> {
+        let Self::File(path) = self else { return None };
+        // A named pipe would wait for its writer.
+        fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let mut file = File::open(path).ok()?;
+        let packed = is_packed(&mut file).ok()?;
+        file.rewind().ok()?;
+        (!packed).then_some(file)
+    }
+
     /// The error in the user's words.
     fn error(&self, error: &io::Error) -> OpenError {
         let name = self.name();
@@ -141,6 +154,23 @@ mod tests {
         let here = Input::File("src".into());
         let directory = here.check().expect_err("a directory").to_string();
         assert!(directory.contains("`tcpwhy src/*`"), "{directory}");
+    }
+
+    #[test]
+    fn a_plain_file_opens_at_its_start_and_a_packed_one_not_as_plain() {
+        let directory = tempfile::tempdir().expect("room for files");
+        let file = |name: &str, bytes: &[u8]| {
+            let path = directory.path().join(name);
+            fs::write(&path, bytes).expect("can be written");
+            Input::File(path).open_plain()
+        };
+        for plain in [&b""[..], b"\x1f", b"a capture"] {
+            let mut read = Vec::new();
+            file("plain", plain).expect("is plain").read_to_end(&mut read).expect("can be read");
+            assert_eq!(read, plain);
+        }
+        assert!(file("packed", b"\x1f\x8b\x08 and so on").is_none());
+        assert!(Input::Stdin.open_plain().is_none());
     }
 
     #[test]

@@ -111,14 +111,17 @@ impl Analysis {
             self.guess[own].push(event);
             self.guess[peer].peer(event);
         }
-        for side in 0..2 {
-            let knew = self.clocks[side].tick().is_some();
-            self.clocks[side].fit_tick();
-            let from = if knew { fresh } else { 0 };
-            for (event, cause) in flow.events[from..].iter().zip(&self.causes[from..]) {
-                if event.side() == side {
-                    self.clocks[side].bound(event, *cause);
-                }
+        // A tick that was not known before tells something of the earlier events too.
+        let from = self.clocks.each_mut().map(|clock| {
+            let knew = clock.tick().is_some();
+            clock.fit_tick();
+            if knew { fresh } else { 0 }
+        });
+        let first = from[0].min(from[1]);
+        let known = flow.events[first..].iter().zip(&self.causes[first..]);
+        for (index, (event, cause)) in (first..).zip(known) {
+            if index >= from[event.side()] {
+                self.clocks[event.side()].bound(event, *cause);
             }
         }
         self.learnt = flow.events.len();

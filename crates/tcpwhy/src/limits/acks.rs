@@ -161,9 +161,14 @@ impl Walker {
         moved
     }
 
+    /// Longest gap within one flow of the peer's data.
+    pub(crate) fn flowing_gap(&self) -> i64 {
+        FLOWING_NS.max(self.rtt_scale() * 3 / 2)
+    }
+
     /// Data of the peer arrived: whatever was quiet before was its silence, or its flow.
     pub(crate) fn on_peer_data(&mut self, at: i64) {
-        let flowing = FLOWING_NS.max(self.rtt_scale() * 3 / 2);
+        let flowing = self.flowing_gap();
         let since = self.last_peer_data.filter(|_| self.peer_data_since_send);
         let state = match since {
             Some(before) if at - before <= flowing => State::Receiving,

@@ -6,6 +6,8 @@
 //! themselves, neighbours of one state merged. It closes whatever gap or overlap its caller
 //! leaves, so the sum is the lifetime by construction; the naive twin in the tests checks it.
 
+use core::iter::repeat_n;
+
 use super::evidence::Evidence;
 use crate::report::{State, TimeIn};
 use crate::units::Duration;
@@ -176,12 +178,17 @@ impl Strip {
         let mut runs = self.runs.as_slice();
         let mut start = 0;
         while start < end {
-            let cell_end = (start + cell).min(end);
-            letters.push(match runs {
-                [(run_end, state), ..] if *run_end >= cell_end => state.letter(),
-                _ => leading(&shares(runs, start, cell_end)),
+            // Whole cells of one run, or one cell that several runs share.
+            let whole = runs.first().map_or(0, |run| match run.0 {
+                run_end if run_end == end => (run_end - start + cell - 1) / cell,
+                run_end => (run_end - start) / cell,
             });
-            start = cell_end;
+            if whole > 0 {
+                letters.extend(repeat_n(runs[0].1.letter(), whole as usize));
+            } else {
+                letters.push(leading(&shares(runs, start, (start + cell).min(end))));
+            }
+            start = (start + cell * whole.max(1)).min(end);
             let over = runs.iter().take_while(|run| run.0 <= start).count();
             runs = &runs[over..];
         }

@@ -202,7 +202,9 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 /// What the frame holds instead, or where its headers end or contradict themselves.
 #[inline]
 pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
-    tcp::segment(frame, &Walk::to_tcp(frame)?)
+    let mut walk = Walk::at_start_of(frame);
+    walk.to_tcp(frame.link_type)?;
+    tcp::segment(frame, &walk)
 }
 
 #[cfg(test)]
