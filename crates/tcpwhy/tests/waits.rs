@@ -19,6 +19,7 @@ use common::sheet::Sheet;
 use common::twin::conserved;
 use serde_json::Value;
 use tcpwhy::report::{Connection, Direction, Report, Retransmitted, Round, State, Vantage};
+use tcpwhy::units::Duration;
 
 const DIRECTORY: &str = "waits";
 /// Of a segment: MTU 1500 less headers and timestamps.
