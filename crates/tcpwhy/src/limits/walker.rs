@@ -344,7 +344,7 @@ impl Walker {
         }
         if event.is_data() {
             self.open = true;
-            self.on_data(event, self.now, lag, step);
+            self.on_data(event, self.now, lag, segments, step);
         } else if event.has(PROBE) {
             self.probed = true;
         } else if event.has(FIN) && event.seq > self.flight.nxt && self.open {
