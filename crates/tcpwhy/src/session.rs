@@ -81,6 +81,9 @@ impl Session {
     ///
     /// # Errors
     /// The capture ends in the middle of a record, or held nothing that could be read.
+    ///
+    /// # Panics
+    /// Without a [`Session::begin`] before it.
     pub fn end(&mut self) -> Result<(), CaptureError> {
         let result = self.read(None);
         if let Some(listing) = self.reader.listing() {

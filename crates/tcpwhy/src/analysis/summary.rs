@@ -3,7 +3,8 @@
 use super::Analysis;
 use super::exchanges;
 use crate::flow::connection::Flow;
-use crate::limits::walker::{BookedRound, ExitCause, Walker};
+use crate::flow::peers::Counts;
+use crate::limits::walker::{BookedRound, ExitCause, Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
     Connection, Direction, End, Events, FrameRange, InitialWindow, Limit, LimitEvidence,
@@ -105,7 +106,7 @@ fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> String {
 fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -> Direction {
     let side = walker.terms.side;
     let tally = &walker.tally;
-    let counts = flow.peers.counts[side];
+
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds: Vec<Round> = walker.booked_rounds.iter().map(|r| round(r, &at)).collect();
     let rates = rates(walker);
@@ -117,27 +118,8 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
         bytes_sent: tally.bytes_sent,
         segments: tally.segments,
         frames: tally.frames,
-        retransmitted: Retransmitted {
-            fast: tally.fast,
-            rto: tally.rto,
-            tlp: tally.tlp,
-            spurious: tally.spurious,
-            unnecessary: tally.unnecessary,
-            syn: tally.syn,
-        },
-        events: Events {
-            zero_window: counts.zero_window,
-            zero_window_probe: counts.zero_window_probe,
-            window_full: counts.window_full,
-            window_update: counts.window_update,
-            keep_alive: counts.keep_alive,
-            duplicate_ack: counts.duplicate_ack,
-            partial_ack: tally.partial_acks,
-            out_of_order: tally.out_of_order,
-            ecn_echo: counts.ecn_echo,
-            lost: tally.lost,
-            not_captured: tally.not_captured,
-        },
+        retransmitted: retransmitted(tally),
+        events: events(&flow.peers.counts[side], tally),
         rtt: Rtt {
             min_ns: walker.rtt.min(),
             median_ns: walker.rtt.quantile(500),
@@ -181,6 +163,33 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
         burst_proven_bytes: (walker.burst_proven > 0).then_some(walker.burst_proven as u64),
+    }
+}
+
+fn retransmitted(tally: &Tally) -> Retransmitted {
+    Retransmitted {
+        fast: tally.fast,
+        rto: tally.rto,
+        tlp: tally.tlp,
+        spurious: tally.spurious,
+        unnecessary: tally.unnecessary,
+        syn: tally.syn,
+    }
+}
+
+fn events(counts: &Counts, tally: &Tally) -> Events {
+    Events {
+        zero_window: counts.zero_window,
+        zero_window_probe: counts.zero_window_probe,
+        window_full: counts.window_full,
+        window_update: counts.window_update,
+        keep_alive: counts.keep_alive,
+        duplicate_ack: counts.duplicate_ack,
+        partial_ack: tally.partial_acks,
+        out_of_order: tally.out_of_order,
+        ecn_echo: counts.ecn_echo,
+        lost: tally.lost,
+        not_captured: tally.not_captured,
     }
 }
 

@@ -101,85 +101,87 @@ pub(crate) fn place(flow: &Flow, clocks: &[SideClock; 2]) -> Place {
     Place { vantage, evidence, way_in }
 }
 
+const HOSTS: [Vantage; 2] = [Vantage::Client, Vantage::Server];
+const NAMES: [&str; 2] = ["client", "server"];
+
 fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
-    const HOSTS: [Vantage; 2] = [Vantage::Client, Vantage::Server];
-    const NAMES: [&str; 2] = ["client", "server"];
-    let mut own = [0u32; 2];
-    for side in 0..2 {
-        own[side] = flow.sides[side].outgoing + flow.sides[1 - side].incoming;
-    }
-    if own[0] != own[1] && own[0].min(own[1]) * 10 <= own[0].max(own[1]) {
-        let side = usize::from(own[1] > own[0]);
-        return (
-            HOSTS[side],
-            format!("the capture marks the {}'s packets as sent by this host", NAMES[side]),
-        );
-    }
     if flow.endpoints[0].ip() == flow.endpoints[1].ip() || flow.endpoints[0].ip().is_loopback() {
         return (Vantage::Unknown, "both ends are on this host".to_owned());
     }
+    if let Some(marked) = by_marks(flow) {
+        return marked;
+    }
+    let [Some(client), Some(server)] = floors else {
+        let why = "no packet answers another: the capture holds one direction";
+        return (Vantage::Unknown, why.to_owned());
+    };
+    by_offload(flow, [client, server])
+        .or_else(|| by_nearness(flow, [client, server]))
+        .unwrap_or_else(|| {
+            let (client, server) = (client as f64 / 1e6, server as f64 / 1e6);
+            (
+                Vantage::Unknown,
+                format!("the client answers within {client:.3} ms, the server within {server:.3} ms: neither is proven to be this host"),
+            )
+        })
+}
+
+/// The capture says which packets this host sent and received.
+fn by_marks(flow: &Flow) -> Option<(Vantage, String)> {
     let forwarded = |side: usize| flow.sides[side].incoming > 0 && flow.sides[side].outgoing == 0;
     if forwarded(0) && forwarded(1) {
-        return (
-            Vantage::Middle,
-            "the capture marks both sides' packets as received by this host".to_owned(),
-        );
+        let why = "the capture marks both sides' packets as received by this host";
+        return Some((Vantage::Middle, why.to_owned()));
     }
-    let mss = mss(flow);
-    let routed =
-        |side: usize| flow.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255));
-    // Offload: frames longer than a segment exist only between a stack and its network card. Sent
-    // ones pass the tap a round trip before their ACK, received ones (GRO) just before it.
-    for side in 0..2 {
-        let info = &flow.sides[side];
-        let big = info.longest_frame > mss && info.data_frames > 0;
-        let (Some(own_floor), Some(peer_floor)) = (floors[side], floors[1 - side]) else {
-            continue;
-        };
-        let path = (own_floor + peer_floor).max(1);
-        if big && peer_floor * 10 >= path && !routed(side) && own_floor <= peer_floor * 4 {
-            return (
-                HOSTS[side],
-                format!(
-                    "frames of up to {} bytes of the {}, longer than a segment, are acknowledged {:.2} ms later: this host sent them",
-                    info.longest_frame,
-                    NAMES[side],
-                    peer_floor as f64 / 1e6
-                ),
-            );
-        }
+    let own = [0, 1].map(|side| flow.sides[side].outgoing + flow.sides[1 - side].incoming);
+    let clear = own[0].min(own[1]) * 10 <= own[0].max(own[1]) && own[0] != own[1];
+    clear.then(|| {
+        let side = usize::from(own[1] > own[0]);
+        (
+            HOSTS[side],
+            format!("the capture marks the {}'s packets as sent by this host", NAMES[side]),
+        )
+    })
+}
+
+/// A hop limit that a router has lowered: this side is on another network.
+fn is_routed(flow: &Flow, side: usize) -> bool {
+    flow.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255))
+}
+
+/// Frames longer than a segment exist only between a stack and its network card. Sent ones pass
+/// the tap a tenth of a round trip or more before their ACK, received ones (GRO) just before it.
+fn by_offload(flow: &Flow, floors: [i64; 2]) -> Option<(Vantage, String)> {
+    let path = (floors[0] + floors[1]).max(1);
+    let side = (0..2).find(|side| {
+        let longer = flow.sides[*side].longest_frame > mss(flow);
+        let (own, peer) = (floors[*side], floors[1 - side]);
+        longer && peer * 10 >= path && own <= peer * 4 && !is_routed(flow, *side)
+    })?;
+    let (longest, peer) = (flow.sides[side].longest_frame, floors[1 - side] as f64 / 1e6);
+    let why = format!(
+        "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {peer:.2} ms later: this host sent them",
+        NAMES[side]
+    );
+    Some((HOSTS[side], why))
+}
+
+/// One side answers at once, the other does not.
+fn by_nearness(flow: &Flow, floors: [i64; 2]) -> Option<(Vantage, String)> {
+    let near = (0..2).find(|side| {
+        let (own, peer) = (floors[*side], floors[1 - side]);
+        own < HOST_NS && own * 5 < peer && !is_routed(flow, *side)
+    });
+    if let Some(side) = near {
+        let (own, peer) = (floors[side] as f64 / 1e6, floors[1 - side] as f64 / 1e6);
+        let why =
+            format!("the {} answers within {own:.3} ms, its peer within {peer:.3} ms", NAMES[side]);
+        return Some((HOSTS[side], why));
     }
-    let (Some(client), Some(server)) = (floors[0], floors[1]) else {
-        return (
-            Vantage::Unknown,
-            "no packet answers another: the capture holds one direction".to_owned(),
-        );
-    };
-    for (side, near, far) in [(0, client, server), (1, server, client)] {
-        if near < HOST_NS && near * 5 < far && !routed(side) {
-            return (
-                HOSTS[side],
-                format!(
-                    "the {} answers within {:.3} ms, its peer within {:.3} ms",
-                    NAMES[side],
-                    near as f64 / 1e6,
-                    far as f64 / 1e6
-                ),
-            );
-        }
-    }
-    if client > HOST_NS && server > HOST_NS && (routed(0) && routed(1)) {
-        return (
-            Vantage::Middle,
-            "both sides' hop limits were lowered before this tap, and both answer late".to_owned(),
-        );
-    }
-    (
-        Vantage::Unknown,
-        format!(
-            "the client answers within {:.3} ms, the server within {:.3} ms: neither is proven to be this host",
-            client as f64 / 1e6,
-            server as f64 / 1e6
-        ),
-    )
+    let far =
+        floors.iter().all(|floor| *floor > HOST_NS) && is_routed(flow, 0) && is_routed(flow, 1);
+    far.then(|| {
+        let why = "both sides' hop limits were lowered before this tap, and both answer late";
+        (Vantage::Middle, why.to_owned())
+    })
 }

@@ -149,7 +149,7 @@ enum State {
     Sniffing(Vec<u8>),
     Pcap(pcap::PcapReader),
     PcapNg(pcapng::PcapNgReader),
-    Listing(listing::ListingReader),
+    Listing(Box<listing::ListingReader>),
 }
 
 impl Default for State {
@@ -260,7 +260,7 @@ impl State {
         match format {
             sniff::Format::Pcap => Self::Pcap(pcap::PcapReader::default()),
             sniff::Format::PcapNg => Self::PcapNg(pcapng::PcapNgReader::default()),
-            sniff::Format::Listing => Self::Listing(listing::ListingReader::new()),
+            sniff::Format::Listing => Self::Listing(Box::new(listing::ListingReader::new())),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, Options, Segment};
 
 /// Capture clocks that step back by no more than this are mended by sorting. Ours: per-CPU
-/// stamps of AF_PACKET on a 2-core machine differ by less; limits-method section 2.
+/// stamps of `AF_PACKET` on a 2-core machine differ by less; limits-method section 2.
 const REORDER_NS: i64 = 1_000_000;
 /// No connection lasts longer: 9 years, a quarter of what sums of a few times can hold.
 const LONGEST_NS: i64 = 1 << 58;
@@ -225,7 +225,7 @@ impl Flow {
         }
         // A payload on a SYN (Fast Open) starts one after the SYN's own number.
         let seq = if flags.has(Flags::RST) && !flags.has(Flags::ACK) {
-            place(&self.sides[side].reference, segment.seq)
+            place(self.sides[side].reference, segment.seq)
         } else {
             advance(&mut self.sides[side].reference, segment.seq, segment.payload_len)
         } + syn;
@@ -307,7 +307,7 @@ impl Flow {
             event.sack_at = self.sacks_dropped + self.sacks.len() as u32;
             let reference = self.sides[1 - event.side()].reference;
             for (left, right) in blocks {
-                let left_at = place(&reference, *left);
+                let left_at = place(reference, *left);
                 let len = right.since(*left);
                 if len > 0 {
                     self.sacks.push((left_at, left_at + i64::from(len)));
@@ -396,6 +396,6 @@ fn advance(reference: &mut Option<(Seq, i64)>, seq: Seq, len: u32) -> i64 {
 }
 
 /// Offset of `seq` without moving the reference.
-fn place(reference: &Option<(Seq, i64)>, seq: Seq) -> i64 {
+fn place(reference: Option<(Seq, i64)>, seq: Seq) -> i64 {
     reference.map_or(0, |(at, offset)| offset + i64::from(seq.since(at)))
 }

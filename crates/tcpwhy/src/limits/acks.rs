@@ -15,6 +15,7 @@ const FLOWING_NS: i64 = 10_000_000;
 impl Walker {
     /// An ACK arrived.
     pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        self.on_ack_of_unseen(event.ack, at);
         let ack = event.ack.min(self.flight.nxt);
         if self.flight.segments_to_nxt == 0 && self.first_data.is_none() {
             // Nothing sent yet: a capture that starts midway learns where it is.
@@ -59,6 +60,18 @@ impl Walker {
             self.repairs.on_ece(self.flight.nxt);
         }
         self.repairs.on_progress(self.flight.una, self.flight.has_sacked());
+    }
+
+    /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
+    /// capture missed the sends.
+    fn on_ack_of_unseen(&mut self, ack: i64, at: i64) {
+        if self.first_data.is_none() || ack <= self.flight.nxt + 1 {
+            return;
+        }
+        self.extend_run(at, ack);
+        self.tally.not_captured += self.flight.skip_to(ack, self.terms.mss);
+        self.last_progress = at;
+        self.last_done = at;
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {

@@ -131,6 +131,9 @@ impl Repairs {
 impl Walker {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
     pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
+        if event.end() <= self.flight.nxt {
+            self.take_unexplained(event, step);
+        }
         let hole = self.flight.is_unseen(event.seq.max(self.flight.una), event.end());
         let hole_age =
             self.flight.overlapping(event.seq, event.end()).map(|e| at - e.at).max().unwrap_or(0);
@@ -173,9 +176,7 @@ impl Walker {
         let cause = if tail && !signs && !self.tail_probed && is_timer(self.rto.pto(lone)) {
             self.tail_probed = true;
             "tlp"
-        } else if is_timer(rto) && event.seq <= self.flight.una {
-            "rto"
-        } else if in_timeout {
+        } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
             "rto"
         } else {
             "fast"
@@ -216,6 +217,7 @@ impl Walker {
                 frame: seen.then_some(original.frame),
             });
         }
+        self.flights.lost_at = Some(self.flight.outstanding_segments());
         if self.flights.exit.is_none() {
             let flight = self.flight.outstanding_segments();
             self.flights.exit = Some((at, Some(flight), ExitCause::Loss));
@@ -286,10 +288,13 @@ impl Walker {
             self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
-        let jumped = matches!(step, Step::After(1..));
         // A jump in sequence too is new data lost or missed, not a repeat; and the peer's data may
         // have drawn an ACK that was lost.
-        if !jumped || event.seq != self.flight.nxt || !self.open || self.peer_data_since_send {
+        if !self.take_unexplained(event, step)
+            || event.seq != self.flight.nxt
+            || !self.open
+            || self.peer_data_since_send
+        {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
@@ -312,5 +317,32 @@ impl Walker {
         if let Some(state) = state {
             self.relabel(since, Base::sure(state, 80));
         }
+    }
+
+    /// Adds up the segments that the ledger misses and no hole in sequence explains; whether
+    /// `event` may be the repeat of one, which is then taken.
+    fn take_unexplained(&mut self, event: &Event, step: Step) -> bool {
+        if let Step::After(jump) = step {
+            let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
+            let explained = segments_of(hole, self.terms.mss);
+            self.unexplained += u64::from(jump).saturating_sub(explained);
+        }
+        let repeats = event.len > 0 && event.seq == self.flight.nxt && self.unexplained > 0;
+        self.unexplained -= u64::from(repeats);
+        repeats
+    }
+
+    /// A probe of the tail that sends new data (`tcp_send_loss_probe`): one full segment by
+    /// itself, after the probe timer's quiet time, while data is in flight and the application has
+    /// not ended a write short. An application that pauses just that long looks the same.
+    pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
+        let quiet = at - self.last_progress.max(self.last_send);
+        let timer = self.rto.pto(self.flight.outstanding() <= self.terms.mss);
+        let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
+            && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT);
+        in_time
+            && !self.last_short
+            && i64::from(event.len) == self.terms.mss
+            && self.rto.srtt().is_some()
     }
 }

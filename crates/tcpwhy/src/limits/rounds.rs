@@ -73,7 +73,7 @@ pub(crate) struct Round {
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
     pub(crate) loss: bool,
-    /// Start and end of the longest train of ACKs at most 2 ms apart, for HyStart.
+    /// Start and end of the longest train of ACKs at most 2 ms apart, for `HyStart`.
     pub(crate) train: (i64, i64),
     /// Bytes of its largest run of sends without a pause.
     pub(crate) burst: i64,
@@ -161,11 +161,11 @@ impl Rounds {
     }
 
     /// Closes a round.
-    pub(crate) fn push(&mut self, round: Round) {
+    pub(crate) fn push(&mut self, round: &Round) {
         if self.kept.len() == KEPT {
             self.kept.pop_front();
         }
-        self.kept.push_back(round);
+        self.kept.push_back(*round);
     }
 
     /// Slow start turns out to have ended before round `number`.
@@ -235,23 +235,7 @@ impl Rounds {
                 .iter()
                 .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
         if below_window || self.has_lid(at) {
-            return if by_data {
-                decision(State::AppWindow, 75, &[State::Sndbuf], queue)
-            } else if below_window {
-                decision(
-                    State::Sndbuf,
-                    80,
-                    &[State::AppWindow, State::App, State::CwndClamp],
-                    queue,
-                )
-            } else {
-                decision(
-                    State::Sndbuf,
-                    60,
-                    &[State::CwndClamp, State::AppWindow, State::App],
-                    queue,
-                )
-            };
+            return lid(by_data, below_window, queue);
         }
         let state = match round.phase {
             Phase::SlowStart => State::CwndSlowStart,
@@ -260,12 +244,8 @@ impl Rounds {
             Phase::Cached => State::CwndCachedSsthresh,
             Phase::Avoidance => State::CwndAvoidance,
             Phase::Unseen => {
-                return decision(
-                    State::Unknown,
-                    30,
-                    &[State::CwndSlowStart, State::CwndAvoidance],
-                    queue,
-                );
+                let either = &[State::CwndSlowStart, State::CwndAvoidance];
+                return decision(State::Unknown, 30, either, queue);
             }
         };
         decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
@@ -347,6 +327,17 @@ impl Rounds {
         let after = self.kept.range(at..).take_while(alike).count();
         before + after >= LID_ROUNDS
     }
+}
+
+/// A lid on the flight that is not the congestion window: these packets do not tell the send
+/// buffer, an application's window and one write a round trip apart.
+fn lid(by_data: bool, below_window: bool, queue: i64) -> Decision {
+    let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
+        (true, _) => (State::AppWindow, 75, &[State::Sndbuf]),
+        (_, true) => (State::Sndbuf, 80, &[State::AppWindow, State::App, State::CwndClamp]),
+        (_, false) => (State::Sndbuf, 60, &[State::CwndClamp, State::AppWindow, State::App]),
+    };
+    decision(state, confidence, alternative, queue)
 }
 
 fn decision(state: State, confidence: u8, alternative: &'static [State], queue: i64) -> Decision {

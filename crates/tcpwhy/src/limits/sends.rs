@@ -314,7 +314,7 @@ impl Walker {
 
     /// Keeps an even sample of at most 1,000 flights over all sends, for the loss test.
     fn sample_flight(&mut self, flight: i64) {
-        if self.tally.frames % self.sample_every != 0 {
+        if !self.tally.frames.is_multiple_of(self.sample_every) {
             return;
         }
         self.flight_samples.push(flight);
@@ -335,6 +335,9 @@ impl Walker {
         let flight = round.segments;
         if self.flights.regain.is_some_and(|before| round.flight_segments >= before) {
             self.flights.regain = None;
+        }
+        if self.flights.lost_at.is_some_and(|before| round.flight_segments >= before) {
+            self.flights.lost_at = None;
         }
         if !self.replay.in_slow_start() && self.flights.exit.is_none() {
             // The replay broke without growth ending: more was sent than Linux would have.
@@ -386,7 +389,7 @@ impl Walker {
         }
         match self.flights.exit {
             None => Phase::SlowStart,
-            Some((_, _, ExitCause::Loss)) => Phase::AfterLoss,
+            Some(_) if self.flights.lost_at.is_some() => Phase::AfterLoss,
             Some((_, _, ExitCause::Cached)) => Phase::Cached,
             Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
             Some(_) => Phase::Avoidance,

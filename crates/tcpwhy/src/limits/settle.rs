@@ -33,6 +33,9 @@ impl Walker {
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
+            Release::Free if self.is_new_data_probe(event, at) => {
+                Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }
+            }
             Release::Burst | Release::Free => self.held_until_late(event, at),
         };
         let shut = if by_ack || release == Release::Window || self.probed {

@@ -87,6 +87,7 @@ pub(crate) struct BookedRound {
 }
 
 /// One sender's walk.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, no state machine")]
 #[derive(Debug)]
 pub(crate) struct Walker {
     pub(crate) terms: Terms,
@@ -130,6 +131,8 @@ pub(crate) struct Walker {
     pub(crate) blind: bool,
     pub(crate) ids: ipid::Ledger,
     pub(crate) newest_stamp: Option<u32>,
+    /// Segments missing by the ledger that no hole in sequence explains.
+    pub(crate) unexplained: u64,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
     /// When something last left the flight.
@@ -198,6 +201,8 @@ pub(crate) struct Flights {
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
     /// Flight before an idle restart; the window is below it until regained.
     pub(crate) regain: Option<u64>,
+    /// Flight at the last loss, until regained.
+    pub(crate) lost_at: Option<u64>,
 }
 
 /// Why slow start ended.
@@ -215,6 +220,7 @@ pub(crate) enum ExitCause {
 impl Walker {
     /// A walker that has seen nothing; `midway` if the capture lacks the handshake, `shift_in` the
     /// constant way from the tap to this sender.
+    #[expect(clippy::too_many_lines, reason = "a flat list of initial values")]
     pub(crate) fn new(terms: Terms, midway: bool, shift_in: i64) -> Self {
         Self {
             terms,
@@ -251,6 +257,7 @@ impl Walker {
             blind: false,
             ids: ipid::Ledger::default(),
             newest_stamp: None,
+            unexplained: 0,
             last_flying: Base::Flying,
             last_release: None,
             last_short: false,
@@ -553,7 +560,7 @@ impl Walker {
             if round.is_clean(self.least_rtt()) {
                 self.burst_proven = self.burst_proven.max(round.burst);
             }
-            self.rounds.push(round);
+            self.rounds.push(&round);
             if let Some(rate) = round.rate() {
                 self.rate_sketch.push(i64::try_from(rate).unwrap_or(i64::MAX));
             }

@@ -1,7 +1,7 @@
 //! A fixed-size histogram of spans of time that answers for quantiles.
 //!
 //! Buckets are logarithmic with 32 to an octave, so a quantile is off by at most 1.6 % of itself
-//! (the method of HdrHistogram). Minimum and maximum are exact. Memory is bounded by the largest
+//! (the method of `HdrHistogram`). Minimum and maximum are exact. Memory is bounded by the largest
 //! span: 4 bytes a bucket, at most 1,200 buckets. The first spans are kept as they are: most
 //! connections never get beyond them, and need no buckets.
 
@@ -90,7 +90,7 @@ fn bucket_of(ns: i64) -> usize {
     if value < 1 << SUB_BITS {
         return value as usize;
     }
-    let octave = 63 - value.leading_zeros();
+    let octave = value.ilog2();
     let sub = (value >> (octave - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
     (((octave - SUB_BITS + 1) as usize) << SUB_BITS) + sub
 }
@@ -125,7 +125,9 @@ mod tests {
         #[test]
         fn quantiles_are_close_to_the_sorted_truth(mut spans in proptest::collection::vec(0i64..1 << 40, 1..300), per_mille in 0u64..=1000) {
             let mut sketch = Sketch::default();
-            spans.iter().for_each(|ns| sketch.push(*ns));
+            for ns in &spans {
+                sketch.push(*ns);
+            }
             spans.sort_unstable();
             let truth = spans[((spans.len() as u64 - 1) * per_mille / 1000) as usize];
             let got = sketch.quantile(per_mille).expect("not empty");
