@@ -177,9 +177,9 @@ impl Session {
             Item::Frame(mut frame) => {
                 packets_here += 1;
                 frame.frame += *frames_before;
-                match wire::parse(&frame) {
-                    Ok(segment) => take(tracker, &segment),
-                    Err(skip) => *skipped.entry(skip).or_default() += 1,
+                match &wire::parse(&frame) {
+                    Ok(segment) => take(tracker, segment),
+                    Err(skip) => *skipped.entry(*skip).or_default() += 1,
                 }
             }
             Item::Segment(mut segment) => {

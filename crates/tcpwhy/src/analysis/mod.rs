@@ -101,6 +101,7 @@ impl Analysis {
 
     fn learn(&mut self, flow: &Flow) {
         let fresh = self.learnt;
+        let guessing = flow.window_shift(0).is_none();
         self.causes.reserve(flow.events.len() - fresh);
         for event in &flow.events[fresh..] {
             let (own, peer) = (event.side(), 1 - event.side());
@@ -108,8 +109,10 @@ impl Analysis {
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
             self.causes.push(cause);
-            self.guess[own].push(event);
-            self.guess[peer].peer(event);
+            if guessing {
+                self.guess[own].push(event);
+                self.guess[peer].peer(event);
+            }
         }
         // A tick that was not known before tells something of the earlier events too.
         let from = self.clocks.each_mut().map(|clock| {

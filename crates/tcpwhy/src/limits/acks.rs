@@ -62,10 +62,15 @@ impl Walker {
         self.repairs.on_progress(self.flight.una, self.flight.has_sacked());
     }
 
+    /// Whether `ack` tells of sends that the capture missed.
+    pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
+        self.first_data.is_some() && ack > self.flight.nxt + 1
+    }
+
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
     /// capture missed the sends.
     fn on_ack_of_unseen(&mut self, ack: i64, at: i64) {
-        if self.first_data.is_none() || ack <= self.flight.nxt + 1 {
+        if !self.is_of_unseen(ack) {
             return;
         }
         self.extend_run(at, ack);

@@ -1,5 +1,6 @@
 //! What a send of new data does, and what it says about the wait before it.
 
+use super::evidence::Evidence;
 use super::replay::{Ack, FrameEnd};
 use super::rounds::Phase;
 use super::walker::{ExitCause, InitialFlight, Run, Walker};
@@ -32,8 +33,7 @@ pub(crate) enum Release {
 
 impl Walker {
     /// Data of this sender at stack time `at`.
-    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, step: Step) {
-        let segments = segments_of(event.len, self.terms.mss);
+    pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         self.tally.bytes_sent += u64::from(event.len);
         self.tally.frames += 1;
         self.tally.segments += segments;
@@ -72,7 +72,7 @@ impl Walker {
             self.round.start = at;
             self.marker = self.flight.nxt;
         }
-        let short = i64::from(event.len) % self.terms.mss.max(1) != 0;
+        let short = segments * self.terms.mss.max(1) as u64 != u64::from(event.len);
         let flags = if short && event.has(PSH) { SHORT } else { 0 };
         let sent = Sent {
             start: event.seq,
@@ -86,7 +86,7 @@ impl Walker {
         };
         let (before, mss) = (self.flight.nxt, self.terms.mss);
         self.flight.send_new(sent, mss);
-        if self.sent_frames.len() < 4096 {
+        if self.sent_frames.len() < 4096 && self.may_replay() {
             self.sent_frames
                 .push(FrameEnd { segments: self.flight.segments_to_nxt, byte: self.flight.nxt });
         }
@@ -164,8 +164,17 @@ impl Walker {
         self.sent_frames.clear();
     }
 
+    /// Whether the replay goes on, or may start again before it is run next: where slow start has
+    /// ended, only a restart after idling makes it do so, and all before that is replayed then.
+    fn may_replay(&self) -> bool {
+        self.replay.in_slow_start() || !self.replay.has_started() || self.idle.is_judging()
+    }
+
     /// Remembers an ACK for the replay.
     pub(crate) fn queue_ack(&mut self) {
+        if !self.may_replay() {
+            return;
+        }
         let una = self.flight.segments_to(self.flight.una);
         let window_end = self.window_end;
         if self.acks.len() < 4096 {
@@ -251,13 +260,17 @@ impl Walker {
         self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
         let room =
             if self.window_end > i64::MIN { self.window_end - self.flight.nxt } else { i64::MAX };
-        self.stop.in_flight = flight;
-        self.stop.segments = outstanding;
-        self.stop.room = room;
-        self.stop.window = self.window;
-        self.stop.first_frame = event.frame;
-        self.stop.last_frame = event.frame;
-        self.stop.cwnd = self.replay.cwnd(outstanding).best.unwrap_or(0);
+        let stop = Evidence {
+            in_flight: flight,
+            segments: outstanding,
+            room,
+            window: self.window,
+            cwnd: self.replay.cwnd(outstanding).best.unwrap_or(0),
+            queue_ns: self.stop.queue_ns,
+            first_frame: event.frame,
+            last_frame: event.frame,
+        };
+        self.stop = stop;
         self.stop_round = self.round.number;
         self.stop_window_max = self.window_max;
         self.largest_flight = self.largest_flight.max(outstanding);
@@ -291,7 +304,7 @@ impl Walker {
         if room < self.terms.mss {
             round.edge_flight = round.edge_flight.max(flight);
         }
-        round.stop = self.stop;
+        round.stop = stop;
         round.stopped_at = at;
         round.last_frame = event.frame;
         if round.first_frame == 0 {

@@ -351,7 +351,7 @@ impl Walker {
         }
         if event.is_data() {
             self.open = true;
-            self.on_data(event, self.now, lag, step);
+            self.on_data(event, self.now, lag, segments, step);
         } else if event.has(PROBE) {
             self.probed = true;
         } else if event.has(FIN) && event.seq > self.flight.nxt && self.open {
@@ -488,6 +488,7 @@ impl Walker {
             || open > 1
             || self.wait_from == 0
             || event.bits & (AFTER_GAP | SYN) != 0
+            || self.is_of_unseen(event.ack)
             || !self.peer_data_since_send
             || self.last_peer_data.is_none_or(|before| at - before > self.flowing_gap())
             || self.base_now() != Base::Quiet

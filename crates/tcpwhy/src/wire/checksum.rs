@@ -24,7 +24,7 @@ pub enum Checksum {
 /// Costs a pass over the payload, so [`parse`](super::parse) does not do it.
 pub fn checksum(frame: &Frame<'_>) -> Option<Checksum> {
     let mut walk = Walk::at_start_of(frame);
-    walk.to_tcp(frame.link_type).ok()?;
+    walk.reach_tcp(frame.link_type).ok()?;
     let (segment, wire) = (walk.rest.data, walk.rest.wire);
     if walk.fragment || segment.len() as u64 != u64::from(wire) {
         return None;

@@ -203,7 +203,7 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 #[inline]
 pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
     let mut walk = Walk::at_start_of(frame);
-    walk.to_tcp(frame.link_type)?;
+    walk.reach_tcp(frame.link_type)?;
     tcp::segment(frame, &walk)
 }
 

@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
     /// [`Walk::onward`]. Nothing is moved on the way: copying what was just written in small
     /// pieces took a tenth of the whole run.
     #[inline]
-    pub(super) fn to_tcp(&mut self, link_type: u32) -> Result<(), Skip> {
+    pub(super) fn reach_tcp(&mut self, link_type: u32) -> Result<(), Skip> {
         let mut layer = link::first(link_type);
         if layer == Layer::Ethernet {
             layer = link::ethernet(self)?;
