@@ -19,8 +19,8 @@ use crate::wire::{Direction, Flags, Options, Segment};
 /// Capture clocks that step back by no more than this are mended by sorting. Ours: per-CPU
 /// stamps of `AF_PACKET` on a 2-core machine differ by less; limits-method section 2.
 const REORDER_NS: i64 = 1_000_000;
-/// No connection lasts longer: 9 years, a quarter of what sums of a few times can hold.
-const LONGEST_NS: i64 = 1 << 58;
+/// No connection is followed longer than 104 days: a hundred times this still fits the numbers.
+const LONGEST_NS: i64 = 1 << 53;
 
 /// What one side said in its SYN, and what its packets look like.
 #[derive(Clone, Debug, Default)]

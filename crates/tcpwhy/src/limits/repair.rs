@@ -7,7 +7,7 @@
 
 use super::piece::Base;
 use super::sends::segments_of;
-use super::walker::{ExitCause, Walker};
+use super::walker::{ExitCause, NEVER, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
@@ -285,7 +285,7 @@ impl Walker {
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
         let since =
-            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(i64::MIN));
+            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(NEVER));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
         // A jump in sequence too is new data lost or missed, not a repeat; and the peer's data may

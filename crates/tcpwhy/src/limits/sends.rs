@@ -3,7 +3,7 @@
 use super::evidence::Evidence;
 use super::replay::{Ack, FrameEnd};
 use super::rounds::Phase;
-use super::walker::{ExitCause, InitialFlight, Run, Walker};
+use super::walker::{ExitCause, InitialFlight, NEVER, Run, Walker};
 use crate::flow::event::{Event, PSH};
 use crate::measure::flight::{SHORT, Sent};
 use crate::measure::ipid::Step;
@@ -68,7 +68,7 @@ impl Walker {
             self.start_flight(release);
             self.settle_wait(release, event, at);
         }
-        if self.round.sends == 0 && (release == Release::Free || self.marker == i64::MIN) {
+        if self.round.sends == 0 && (release == Release::Free || self.marker == NEVER) {
             self.round.start = at;
             self.marker = self.flight.nxt;
         }
@@ -113,7 +113,7 @@ impl Walker {
             return Release::Window;
         }
         let in_burst = self.flight.outstanding() > 0
-            && self.last_send > i64::MIN
+            && self.last_send > NEVER
             && at - self.last_send <= tolerance
             && at - self.burst_start <= self.rtt_scale() / 2;
         if in_burst { Release::Burst } else { Release::Free }
@@ -259,7 +259,7 @@ impl Walker {
         let outstanding = self.flight.outstanding_segments();
         self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
         let room =
-            if self.window_end > i64::MIN { self.window_end - self.flight.nxt } else { i64::MAX };
+            if self.window_end > NEVER { self.window_end - self.flight.nxt } else { i64::MAX };
         let stop = Evidence {
             in_flight: flight,
             segments: outstanding,
@@ -277,7 +277,7 @@ impl Walker {
         self.sample_flight(flight);
         let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());
         let round = &mut self.round;
-        if round.sends > 0 && self.last_send > i64::MIN {
+        if round.sends > 0 && self.last_send > NEVER {
             let gap = at - self.last_send;
             round.gap_sum += gap;
             round.gap_squares += i128::from(gap) * i128::from(gap);

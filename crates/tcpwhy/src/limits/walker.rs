@@ -22,6 +22,9 @@ use crate::report::{Retransmission, State, TimeIn};
 
 /// Sends within this of an ACK were released by it (limits-method section 4), at least.
 const RELEASE_MIN_NS: i64 = 50_000;
+/// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
+/// quarter of this), and far enough from the end of the numbers for sums and percentages.
+pub(crate) const NEVER: i64 = -(1 << 55);
 /// Most rounds kept for the report.
 const MAX_ROUNDS: usize = 10_000;
 
@@ -228,7 +231,7 @@ impl Walker {
             rto: Rto::default(),
             rtt: Sketch::default(),
             rtt_min: if terms.floor > 0 { terms.floor } else { i64::MAX },
-            window_end: i64::MIN,
+            window_end: NEVER,
             window: 0,
             window_max: 0,
             replay: Replay::default(),
@@ -237,7 +240,7 @@ impl Walker {
             sent_since_ack: false,
             batch_start: None,
             round: Round::default(),
-            marker: i64::MIN,
+            marker: NEVER,
             rounds: Rounds::default(),
             booked_rounds: Vec::new(),
             pieces: VecDeque::new(),
@@ -246,10 +249,10 @@ impl Walker {
             open: midway,
             advances: VecDeque::new(),
             advanced_by_data: false,
-            last_window_move: i64::MIN,
-            last_send: i64::MIN,
-            last_gap_from: i64::MIN,
-            burst_start: i64::MIN,
+            last_window_move: NEVER,
+            last_send: NEVER,
+            last_gap_from: NEVER,
+            burst_start: NEVER,
             last_progress: 0,
             last_peer_data: None,
             peer_data_since_send: false,
@@ -516,7 +519,7 @@ impl Walker {
         if !self.open {
             return Base::sure(State::Handshake, 99);
         }
-        let shut = self.window_end > i64::MIN
+        let shut = self.window_end > NEVER
             && self.window_end - self.flight.nxt < self.terms.mss
             && self.window < self.terms.mss.min(self.window_max / 2)
             && self.flight.outstanding() <= self.terms.mss.min(self.window_max / 2);

@@ -228,7 +228,7 @@ impl SideClock {
 
     fn stamp_time(&self, tsval: u32, tick: i64) -> i64 {
         let first = self.first_stamp.map_or(tsval, |(v, _)| v);
-        i64::from(tsval.wrapping_sub(first).cast_signed()) * tick
+        i64::from(tsval.wrapping_sub(first).cast_signed()).saturating_mul(tick)
     }
 
     /// The constant part of the distance from stack to tap and back; `None` without an answer.
