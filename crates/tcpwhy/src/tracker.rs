@@ -138,7 +138,7 @@ impl Tracker {
         let mut slot = self.shards[at].slot_if(hint, &key);
         if slot.is_none() {
             let hash = FixedState::default().hash_one(key);
-            at = (hash >> 58) as usize;
+            at = (hash >> 40) as usize % SHARDS;
             slot = self.shards[at].live.get(&key).copied();
         }
         let shard = &mut self.shards[at];

@@ -26,8 +26,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
         let walker = &analysis.walkers.as_ref()?[side];
         (walker.tally.frames > 0).then(|| Box::new(direction(flow, analysis, walker, lifetime)))
     });
-    let truncated =
-        analysis.walkers.iter().flatten().any(|w| w.ledger.truncated || w.runs_dropped > 0);
+    let truncated = analysis.walkers.iter().flatten().any(Walker::is_truncated);
     let (window_scaling, window_scaling_note) = scaling(flow, floors);
     Connection {
         id: flow.ordinal,

@@ -88,7 +88,7 @@ impl Peers {
         }
         let repeats =
             mine.seen && event.len == 0 && event.seq == mine.next_seq && event.ack == mine.ack;
-        if repeats && event.window != mine.window {
+        if repeats && event.window != mine.window && event.window != 0 {
             peer.window_update += 1;
         } else if repeats && event.window != 0 && self.last[1 - me].next_seq > event.ack {
             peer.duplicate_ack += 1;

@@ -59,7 +59,7 @@ impl Walker {
         if event.has(ECE) {
             self.repairs.on_ece(self.flight.nxt);
         }
-        self.repairs.on_progress(self.flight.una, self.flight.has_sacked());
+        self.repairs.on_progress(self.flight.una);
     }
 
     /// Whether `ack` tells of sends that the capture missed.
@@ -80,7 +80,6 @@ impl Walker {
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
-        let had_room_for = self.flight.outstanding();
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =
@@ -92,7 +91,7 @@ impl Walker {
         self.tally.not_captured += acked.unseen_segments;
         let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
         if let Some(sent) = clean {
-            self.on_rtt(at - sent, acked.bytes, ack);
+            self.on_rtt(at - sent, acked.bytes);
         }
         if let Some(sent) = acked.oldest_at {
             self.rto.sample(at - sent, self.flight.una, self.flight.nxt);
@@ -102,7 +101,6 @@ impl Walker {
             self.tally.partial_acks += 1;
         }
         self.note_release(at, event);
-        self.last_gap_from = had_room_for;
         if round_over {
             self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
             self.round.phase = self.phase();
@@ -113,7 +111,7 @@ impl Walker {
             if let Some(run) = self.runs.last_mut() {
                 run.end = at;
             }
-            self.idle.on_quiet(at, self.rto.rto(), self.round.number);
+            self.idle.on_quiet(at, self.rto.rto());
         }
     }
 
@@ -133,11 +131,10 @@ impl Walker {
         self.advanced_by_data = event.is_data();
     }
 
-    fn on_rtt(&mut self, rtt: i64, acked: i64, ack: i64) {
+    fn on_rtt(&mut self, rtt: i64, acked: i64) {
         if rtt <= 0 {
             return;
         }
-        let _ = ack;
         self.rtt.push(rtt);
         self.rtt_min = self.rtt_min.min(rtt);
         let late = rtt - self.rtt_min;

@@ -7,14 +7,12 @@
 
 use super::piece::Base;
 use super::sends::segments_of;
-use super::walker::{ExitCause, NEVER, Walker};
+use super::walker::{ExitCause, MAX_LISTED, NEVER, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
 use crate::report::{InFlightAtLoss, Retransmission, State};
 
-/// Most retransmissions listed and flights at losses kept of one direction.
-const MAX_LISTED: usize = 2000;
 /// A quiet time of at least this share of a timer's length is that timer's (limits-method
 /// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
 const TIMER_SHARE_PERCENT: i64 = 80;
@@ -54,7 +52,6 @@ pub(crate) struct Repairs {
     open: Option<Episode>,
     past: std::collections::VecDeque<Episode>,
     next_id: u32,
-    duplicates_seen: u32,
     pub(crate) flights_at_loss: Vec<InFlightAtLoss>,
     /// Sends between losses, for the loss pattern: positions (in segments) of lost originals.
     pub(crate) lost_at: Vec<(i64, u64, i64)>,
@@ -82,7 +79,6 @@ impl Repairs {
 
     /// A sign of a hole.
     pub(crate) fn on_duplicate(&mut self, high: i64) {
-        self.duplicates_seen += 1;
         self.open_at(high);
     }
 
@@ -95,13 +91,11 @@ impl Repairs {
     }
 
     /// `una` moved or not: settles the open episode.
-    pub(crate) fn on_progress(&mut self, una: i64, holes: bool) {
+    pub(crate) fn on_progress(&mut self, una: i64) {
         let Some(episode) = self.open else { return };
-        let settled = una >= episode.high
-            || (episode.kind == Kind::Signs && !holes && una > 0 && self.duplicates_seen == 0);
+        let settled = una >= episode.high;
         if settled {
             self.open = None;
-            self.duplicates_seen = 0;
             if self.past.len() == EPISODES {
                 self.past.pop_front();
             }
@@ -242,7 +236,7 @@ impl Walker {
         }
         self.flight.retransmitted_out += repeated;
         self.tally.lost += segments_of(event.len, self.terms.mss);
-        if self.repairs.lost_at.len() < MAX_LISTED {
+        if self.repairs.is_repairing() && self.repairs.lost_at.len() < MAX_LISTED {
             self.repairs.lost_at.extend(lost);
         }
         originals

@@ -241,7 +241,11 @@ impl Rounds {
             Phase::SlowStart => State::CwndSlowStart,
             Phase::AfterLoss => State::CwndPostLoss,
             Phase::AfterIdle => State::CwndAfterIdle,
-            Phase::Cached => State::CwndCachedSsthresh,
+            // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
+            // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
+            Phase::Cached => {
+                return decision(State::CwndCachedSsthresh, 55, &[State::CwndAvoidance], queue);
+            }
             Phase::Avoidance => State::CwndAvoidance,
             Phase::Unseen => {
                 let either = &[State::CwndSlowStart, State::CwndAvoidance];

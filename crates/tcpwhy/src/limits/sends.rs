@@ -125,9 +125,11 @@ impl Walker {
         if let Some(initial) = &mut self.initial
             && initial.full.is_none()
         {
-            // Stopped by the receiver's window, the flight says nothing of the sender's.
+            // Stopped by the receiver's window, or with a short segment (by the application, or
+            // Nagle's algorithm), the flight says nothing of the sender's window.
             let full = matches!(release, Release::Ack { by_data: false })
-                && self.stop.room >= self.terms.mss;
+                && self.stop.room >= self.terms.mss
+                && !self.last_short;
             initial.full = Some(full);
             let (una, nxt) = (0, initial.segments);
             self.replay.start(una, nxt, full);

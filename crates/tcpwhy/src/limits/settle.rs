@@ -167,7 +167,7 @@ impl Walker {
         if resumes {
             self.replay_now();
         }
-        if resumes && self.idle.on_send(at, event, self.window_before_pause()) {
+        if resumes && self.idle.on_send(at, event, self.last_send, self.window_before_pause()) {
             self.pause_start = self.flight.segments_to_nxt;
             self.pause_round = self.round.number;
             self.idle.extend(event, segments, self.terms.mss, false);
@@ -228,7 +228,7 @@ impl Walker {
         }
         let needed = match piece.base {
             Base::Clocked { round, .. } | Base::Free { round } => round + 2,
-            _ if piece.episode != 0 => self.round.number.min(self.ripe_round + 2),
+
             _ => return true,
         };
         self.rounds.newest().is_some_and(|newest| newest >= needed)

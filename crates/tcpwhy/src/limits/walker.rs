@@ -25,6 +25,8 @@ const RELEASE_MIN_NS: i64 = 50_000;
 /// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
 /// quarter of this), and far enough from the end of the numbers for sums and percentages.
 pub(crate) const NEVER: i64 = -(1 << 55);
+/// Most retransmissions listed and flights at losses kept of one direction.
+pub(crate) const MAX_LISTED: usize = 2000;
 /// Most rounds kept for the report.
 const MAX_ROUNDS: usize = 10_000;
 
@@ -124,7 +126,6 @@ pub(crate) struct Walker {
     pub(crate) advanced_by_data: bool,
     pub(crate) last_window_move: i64,
     pub(crate) last_send: i64,
-    pub(crate) last_gap_from: i64,
     pub(crate) burst_start: i64,
     pub(crate) last_progress: i64,
     pub(crate) last_peer_data: Option<i64>,
@@ -150,7 +151,6 @@ pub(crate) struct Walker {
     /// The tail was probed since the last progress: the next timer is the RTO.
     pub(crate) tail_probed: bool,
     pub(crate) next_unnamed: usize,
-    pub(crate) ripe_round: u64,
     /// Largest flight, and the position where the last pause ended.
     pub(crate) largest_flight: u64,
     pub(crate) pause_start: u64,
@@ -251,7 +251,6 @@ impl Walker {
             advanced_by_data: false,
             last_window_move: NEVER,
             last_send: NEVER,
-            last_gap_from: NEVER,
             burst_start: NEVER,
             last_progress: 0,
             last_peer_data: None,
@@ -270,7 +269,6 @@ impl Walker {
             shift_in,
             tail_probed: false,
             next_unnamed: 0,
-            ripe_round: 0,
             largest_flight: 0,
             pause_start: 0,
             pause_round: 0,
@@ -324,6 +322,14 @@ impl Walker {
         least.or(self.rto.srtt()).unwrap_or(1_000_000)
     }
 
+    /// Whether some list was cut short.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.ledger.truncated
+            || self.runs_dropped > 0
+            || self.booked_rounds.len() >= MAX_ROUNDS
+            || self.retransmissions.len() >= MAX_LISTED
+    }
+
     /// Least round trip, 0 if unknown.
     pub(crate) fn least_rtt(&self) -> i64 {
         if self.rtt_min == i64::MAX { 0 } else { self.rtt_min }
@@ -347,6 +353,10 @@ impl Walker {
         let step = self.order_of(event, segments);
         if event.has(SYN) {
             self.on_syn(event, at);
+            // Fast Open (RFC 7413): the SYN carries data.
+            if event.is_data() {
+                self.on_data(event, self.now, lag, segments, step);
+            }
             return;
         }
         if event.has(AFTER_GAP) {

@@ -43,8 +43,6 @@ pub(crate) struct Acked {
     pub(crate) oldest_at: Option<i64>,
     /// Segments acknowledged that the tap never saw.
     pub(crate) unseen_segments: u64,
-    /// Bytes of them.
-    pub(crate) unseen_bytes: i64,
 }
 
 /// One direction's flight.
@@ -90,11 +88,6 @@ impl Flight {
     /// Bytes reported by SACK.
     pub(crate) fn sacked_bytes(&self) -> i64 {
         self.sacked.iter().map(|b| b.1 - b.0).sum()
-    }
-
-    /// Whether SACK reported anything above `una`.
-    pub(crate) fn has_sacked(&self) -> bool {
-        !self.sacked.is_empty()
     }
 
     /// Segments in flight.
@@ -224,7 +217,6 @@ impl Flight {
             self.entries.pop_front();
             if entry.flags & UNSEEN != 0 {
                 acked.unseen_segments += u64::from(entry.segments);
-                acked.unseen_bytes += entry.end - entry.start;
                 continue;
             }
             if entry.flags & RETRANSMITTED != 0 {

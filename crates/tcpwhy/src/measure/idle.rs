@@ -44,19 +44,29 @@ pub(crate) struct Restarted {
 
 impl IdleWatch {
     /// Everything was acknowledged at `at`.
-    pub(crate) fn on_quiet(&mut self, at: i64, rto: i64, _round: u64) {
+    pub(crate) fn on_quiet(&mut self, at: i64, rto: i64) {
         self.quiet_since = Some((at, rto));
     }
 
-    /// New data after nothing was in flight; `cwnd_before` the largest flight so far. Whether this
+    /// New data after nothing was in flight; `cwnd_before` the largest flight so far,
+    /// `last_send` the time of the last data before. Whether this
     /// pause is long enough to matter.
-    pub(crate) fn on_send(&mut self, at: i64, event: &Event, cwnd_before: u64) -> bool {
+    pub(crate) fn on_send(
+        &mut self,
+        at: i64,
+        event: &Event,
+        last_send: i64,
+        cwnd_before: u64,
+    ) -> bool {
         let Some((since, rto)) = self.quiet_since.take() else { return false };
         let idle = at - since;
-        if idle <= rto {
+        let unsent = at - last_send;
+        if unsent <= rto {
             return false;
         }
-        let halvings = (idle / rto.max(1)).min(63) as u32;
+        // `tcp_cwnd_restart` takes off an RTO, then halves once for each that is left and begun;
+        // it counts from the last send.
+        let halvings = ((unsent - 1) / rto.max(1)).clamp(0, 63) as u32;
         let echo = event.has(TS).then_some(event.tsecr);
         let (start, end) = (event.seq, event.seq);
         self.pause = Some(Pause { at, idle, halvings, cwnd_before, echo, start, end, segments: 0 });

@@ -19,7 +19,7 @@ pub(crate) fn pattern(
     flights: &[i64],
     episodes: u64,
 ) -> Option<LossPattern> {
-    if lost.is_empty() {
+    if lost.is_empty() || episodes == 0 {
         return None;
     }
     let mut bursts = [0; 5];
@@ -63,7 +63,7 @@ fn episode_gaps(lost: &[(i64, u64, i64)], of: impl Fn(&(i64, u64, i64)) -> i64) 
 }
 
 /// The mean gap, if gaps are alike: a coefficient of variation under 0.2 over at least 6 of them.
-/// Ours: independent losses have 1, and 6 of their gaps fall under 0.2 once in 10,000 times.
+/// Ours: independent losses have 1, and 6 of their gaps fall under 0.2 once in 1,000 times.
 fn period(gaps: &[i64]) -> Option<i64> {
     if gaps.len() < 6 || gaps.iter().any(|g| *g <= 0) {
         return None;
