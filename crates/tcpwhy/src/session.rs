@@ -9,7 +9,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
-use crate::report::{Capture, FORMAT, Quality, Report, Skipped};
+use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
 use crate::wire::{self, Segment, Skip};
 
@@ -107,21 +107,62 @@ impl Session {
 
     /// What is known so far.
     pub fn provisional(&self) -> Report {
+        let mut connections = self.tracker.provisional();
+        self.fit_to_captures(&mut connections);
         Report {
             format: FORMAT.to_owned(),
             provisional: true,
             captures: self.captures.clone(),
-            connections: self.tracker.provisional(),
+            connections,
         }
     }
 
     /// The report over everything read.
     pub fn finish(mut self) -> Report {
-        let (mut connections, forgotten) = self.tracker.finish();
-        // Wireshark counts all connections of one file, also those left out here.
+        let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
+        let (mut connections, forgotten) = tracker.finish();
+        self.fit_to_captures(&mut connections);
+        let copies = connections.iter().map(|c| c.duplicates).sum();
+        let missed = connections.iter().flat_map(|c| c.directions.iter().flatten());
+        let missed = missed.map(|d| d.events.not_captured).sum();
+        for (kind, count, note) in [
+            (
+                QualityKind::Duplicates,
+                copies,
+                "packets were captured twice; the copies are left out",
+            ),
+            (
+                QualityKind::MissedByCapture,
+                missed,
+                "segments were acknowledged that the capture does not hold; they are not taken for loss",
+            ),
+            (
+                QualityKind::HalfOpenForgotten,
+                forgotten,
+                "half-open connections were counted and forgotten to bound memory",
+            ),
+        ] {
+            if count > 0
+                && let Some(capture) = self.captures.last_mut()
+            {
+                let (kind, note) = (kind.name().to_owned(), note.to_owned());
+                capture.quality.push(Quality { kind, count, note });
+            }
+        }
+        Report {
+            format: FORMAT.to_owned(),
+            provisional: false,
+            captures: self.captures,
+            connections,
+        }
+    }
+
+    /// Takes out of connections what these captures do not define: Wireshark numbers the streams
+    /// of one file, all of them; a listing may lack the date.
+    fn fit_to_captures(&self, connections: &mut [Connection]) {
         let all_of_one_file =
             self.captures.len() == 1 && self.listings == 0 && self.select.is_none();
-        for connection in &mut connections {
+        for connection in connections {
             if !all_of_one_file {
                 connection.stream = None;
             }
@@ -130,21 +171,6 @@ impl Session {
             {
                 connection.start = clock.trim_end_matches('Z').to_owned();
             }
-        }
-        if forgotten > 0
-            && let Some(capture) = self.captures.last_mut()
-        {
-            capture.quality.push(Quality {
-                kind: QualityKind::HalfOpenForgotten.name().to_owned(),
-                count: forgotten,
-                note: "half-open connections were counted and forgotten to bound memory".to_owned(),
-            });
-        }
-        Report {
-            format: FORMAT.to_owned(),
-            provisional: false,
-            captures: self.captures,
-            connections,
         }
     }
 

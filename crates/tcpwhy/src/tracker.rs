@@ -33,10 +33,13 @@ const MAX_HALF_OPEN: usize = 2048;
 const SPARE: usize = 64;
 const SPARE_EVENTS: usize = 64;
 
+/// So many connections keep their intervals anyhow: a capture of a few is shown in full.
+const ALWAYS_DETAILED: u64 = 6;
+
 /// What the caller wants kept beyond totals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Config {
-    /// Keep rounds, intervals and retransmissions of each direction.
+    /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
 }
 
@@ -124,7 +127,7 @@ impl Tracker {
         let common = Common {
             config,
             connections: 0,
-            scratch: Analysis::new(config.detail),
+            scratch: Analysis::default(),
             done: Vec::new(),
             spare: Vec::new(),
         };
@@ -201,7 +204,7 @@ impl Shard {
         tracked.flow.push(segment);
         let gathered = tracked.flow.events.len();
         if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
-            let detail = common.config.detail;
+            let detail = common.wants_detail(&tracked.flow);
             let analysis = tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
             analysis.process(&mut tracked.flow, false);
         }
@@ -277,13 +280,18 @@ impl Common {
         flow
     }
 
+    fn wants_detail(&self, flow: &Flow) -> bool {
+        self.config.detail || flow.ordinal < ALWAYS_DETAILED
+    }
+
     /// Ends a connection. Most are short and meet their analysis only here: they take turns.
     fn settle(&mut self, tracked: &mut Tracked) {
+        let detail = self.wants_detail(&tracked.flow);
         let Tracked { flow, analysis, .. } = tracked;
         let analysis = if let Some(analysis) = analysis {
             analysis
         } else {
-            self.scratch.renew();
+            self.scratch.renew(detail);
             &mut self.scratch
         };
         analysis.process(flow, true);

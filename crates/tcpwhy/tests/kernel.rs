@@ -89,9 +89,9 @@ fn compare(connection: &Connection, limits: &[Limit], rows: &[Value]) -> (i64, i
 fn check(vantage_is_sender: bool, worst_percent: i64) {
     let mut sheet = Sheet::default();
     for name in names(DIRECTORY, ".truth.json") {
-        let truth =
-            fs::read(testdata(DIRECTORY).join(format!("{name}.truth.json"))).expect("truth");
-        let truth: Value = serde_json::from_slice(&truth).expect("truth is JSON");
+        let truth = fs::read_to_string(testdata(DIRECTORY).join(format!("{name}.truth.json")))
+            .expect("truth");
+        let truth: Value = serde_json::from_str(&truth).expect("truth is JSON");
         let sender = usize::from(truth["sender"] == "server");
         let host = if (sender == 1) == vantage_is_sender { "server" } else { "client" };
         if !vantage_is_sender && HIDDEN_FROM_RECEIVER.iter().any(|(hidden, _)| *hidden == name) {
@@ -130,9 +130,9 @@ fn at_the_receivers_tap_states_are_the_sending_kernels() {
 fn retransmissions_are_the_kernels() {
     let mut sheet = Sheet::default();
     for name in names(DIRECTORY, ".truth.json") {
-        let truth =
-            fs::read(testdata(DIRECTORY).join(format!("{name}.truth.json"))).expect("truth");
-        let truth: Value = serde_json::from_slice(&truth).expect("truth is JSON");
+        let truth = fs::read_to_string(testdata(DIRECTORY).join(format!("{name}.truth.json")))
+            .expect("truth");
+        let truth: Value = serde_json::from_str(&truth).expect("truth is JSON");
         let Some(wanted) = truth["retransmitted_segments"].as_u64() else { continue };
         let sender = usize::from(truth["sender"] == "server");
         let host = if sender == 1 { "server" } else { "client" };

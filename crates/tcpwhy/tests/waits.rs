@@ -36,7 +36,6 @@ enum Wait {
     Window,
     /// Slow start's window fills the path to more than nine tenths: the one or the other.
     Brink,
-    Path,
     Last,
 }
 
@@ -49,7 +48,6 @@ impl Wait {
             Self::Both => slow_start || window,
             Self::Window => window,
             Self::Brink => slow_start || is_path(state),
-            Self::Path => is_path(state),
             Self::Last => state == State::LastFlight,
         }
     }
@@ -229,8 +227,8 @@ fn no_time_is_spent_in_states_that_the_setup_excludes() {
     for case in cases() {
         let waits: Vec<Wait> = flights(&case.name).into_iter().map(|f| f.1).collect();
         let twice = case.configured("answers") > 1.0;
-        let path = waits.iter().any(|w| matches!(w, Wait::Path | Wait::Brink))
-            || case.name == "4m-rtt12-100mbit";
+        let path =
+            waits.iter().any(|w| matches!(w, Wait::Brink)) || case.name == "4m-rtt12-100mbit";
         let may = |state: State| match state {
             State::Handshake
             | State::IdlePeerThink

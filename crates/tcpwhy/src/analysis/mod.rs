@@ -51,7 +51,8 @@ impl Analysis {
 
     /// Forgets all, and keeps the room: allocating it anew for each of 100,000 connections took
     /// longer than analysing them.
-    pub(crate) fn renew(&mut self) {
+    pub(crate) fn renew(&mut self, detail: bool) {
+        self.detail = detail;
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();

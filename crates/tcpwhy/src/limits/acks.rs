@@ -160,6 +160,7 @@ impl Walker {
             self.window_end = self.window_end.max(end);
         }
         self.window_max = self.window_max.max(window);
+        self.recent_windows[0] = self.recent_windows[0].max(window);
         moved
     }
 

@@ -275,6 +275,7 @@ impl Walker {
         self.stop = stop;
         self.stop_round = self.round.number;
         self.stop_window_max = self.window_max;
+        self.stop_window_recent = self.recent_windows[0].max(self.recent_windows[1]);
         self.largest_flight = self.largest_flight.max(outstanding);
         self.sample_flight(flight);
         let late = self.last_release.is_some_and(|ack| at - ack > self.promptness());

@@ -149,7 +149,7 @@ impl Walker {
         let confidence = if self.terms.shift_guessed { 55 } else { 92 };
         let state = if self.window_max > self.stop_window_max {
             State::RwndAutotune
-        } else if stop.window * 100 >= self.stop_window_max * AT_MAXIMUM_PERCENT {
+        } else if stop.window * 100 >= self.stop_window_recent * AT_MAXIMUM_PERCENT {
             State::RwndCap
         } else {
             State::RwndReader

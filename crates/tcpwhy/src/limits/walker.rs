@@ -104,6 +104,9 @@ pub(crate) struct Walker {
     pub(crate) window_end: i64,
     pub(crate) window: i64,
     pub(crate) window_max: i64,
+    /// Largest window of this run of eight rounds and of the one before: a buffer that shrank long
+    /// ago is no reader that lags now.
+    pub(crate) recent_windows: [i64; 2],
     pub(crate) replay: Replay,
     pub(crate) acks: Vec<Ack>,
     pub(crate) sent_frames: Vec<FrameEnd>,
@@ -146,6 +149,7 @@ pub(crate) struct Walker {
     /// Round and largest window so far at the last stop.
     pub(crate) stop_round: u64,
     pub(crate) stop_window_max: i64,
+    pub(crate) stop_window_recent: i64,
     /// Constant part of the way from the tap to this sender: added to every inner border.
     pub(crate) shift_in: i64,
     /// The tail was probed since the last progress: the next timer is the RTO.
@@ -234,6 +238,7 @@ impl Walker {
             window_end: NEVER,
             window: 0,
             window_max: 0,
+            recent_windows: [0; 2],
             replay: Replay::default(),
             acks: Vec::new(),
             sent_frames: Vec::new(),
@@ -266,6 +271,7 @@ impl Walker {
             stop: Evidence::default(),
             stop_round: 0,
             stop_window_max: 0,
+            stop_window_recent: 0,
             shift_in,
             tail_probed: false,
             next_unnamed: 0,
@@ -413,6 +419,9 @@ impl Walker {
         }
         self.round = Round { number: self.round.number, start: self.now, ..Round::default() };
         self.marker = self.flight.nxt;
+        if self.round.number.is_multiple_of(8) {
+            self.recent_windows = [0, self.recent_windows[0]];
+        }
     }
 
     /// Takes an arrival at this sender.

@@ -59,6 +59,9 @@ pub(crate) struct Flight {
     pub(crate) retransmitted_out: i64,
 }
 
+/// Most frames in flight kept. Ours: 131,072 segments are 190 MB in flight, 100 Gbit/s over 15 ms.
+const MAX_ENTRIES: usize = 1 << 17;
+
 /// Most SACK ranges kept: a hostile peer cannot make us remember more.
 const MAX_SACKED: usize = 1024;
 
@@ -121,6 +124,12 @@ impl Flight {
         sent.flight_then = sent.end - self.una;
         self.nxt = sent.end;
         self.entries.push_back(sent);
+        // Without ACKs (a capture of one direction) nothing ever leaves: the oldest is let go.
+        if self.entries.len() > MAX_ENTRIES
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.una = self.una.max(oldest.end);
+        }
     }
 
     /// Bytes up to `end` were sent that the tap did not see.
