@@ -1,7 +1,7 @@
 //! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
 
 use super::piece::Base;
-use super::walker::Walker;
+use super::walker::{HOLE_BYTES, Walker};
 use crate::flow::event::{Block, ECE, Event, FIN};
 use crate::report::State;
 
@@ -73,7 +73,12 @@ impl Walker {
         if !self.is_of_unseen(ack) {
             return;
         }
-        self.extend_run(at, ack);
+        if ack - self.flight.nxt > HOLE_BYTES {
+            self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
+            self.wait_from = self.pieces.len();
+            self.advances.clear();
+        }
+        self.extend_run(self.event_before, ack);
         self.tally.not_captured += self.flight.skip_to(ack, self.terms.mss);
         self.last_progress = at;
         self.last_done = at;

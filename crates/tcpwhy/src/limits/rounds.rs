@@ -221,7 +221,9 @@ impl Rounds {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
 
-        if queue_is_one && self.is_rate_flat(at) {
+        // A queue that never emptied in a round kept the path's slowest link busy throughout.
+        let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
+        if queue_is_one && (never_empty || self.is_rate_flat(at)) {
             let state = if self.follows_own_flight(at) {
                 State::BandwidthSelfQueue
             } else {

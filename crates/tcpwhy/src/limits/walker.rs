@@ -22,6 +22,8 @@ use crate::report::{Retransmission, State, TimeIn};
 
 /// Sends within this of an ACK were released by it (limits-method section 4), at least.
 const RELEASE_MIN_NS: i64 = 50_000;
+/// Less than this beyond a window is damage or a probe. Ours: a super-segment.
+pub(crate) const HOLE_BYTES: i64 = 65_536;
 /// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
 /// quarter of this), and far enough from the end of the numbers for sums and percentages.
 pub(crate) const NEVER: i64 = -(1 << 55);
@@ -136,6 +138,8 @@ pub(crate) struct Walker {
     pub(crate) probed: bool,
     /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
     pub(crate) blind: bool,
+    /// Time of the event before this one.
+    pub(crate) event_before: i64,
     pub(crate) ids: ipid::Ledger,
     pub(crate) newest_stamp: Option<u32>,
     /// Segments missing by the ledger that no hole in sequence explains.
@@ -262,6 +266,7 @@ impl Walker {
             peer_data_since_send: false,
             probed: false,
             blind: false,
+            event_before: -shift_in,
             ids: ipid::Ledger::default(),
             newest_stamp: None,
             unexplained: 0,
@@ -365,7 +370,7 @@ impl Walker {
             }
             return;
         }
-        if event.has(AFTER_GAP) {
+        if event.has(AFTER_GAP) || self.is_beyond_window(event) {
             self.on_gap(before, event.seq);
         }
         if event.is_data() {
@@ -399,6 +404,16 @@ impl Walker {
         }
     }
 
+    /// Data further than the receiver allowed: the ACKs that allowed it, and more, are missing in
+    /// the capture (a rotated file left out, a stall of the capturing host).
+    fn is_beyond_window(&self, event: &Event) -> bool {
+        event.is_data()
+            && self.first_data.is_some()
+            && !self.terms.shift_guessed
+            && self.window_end > NEVER
+            && event.seq > self.window_end + HOLE_BYTES
+    }
+
     /// Packets are missing in the capture since `before`: what happened there is not known, and
     /// neither is the window after it.
     fn on_gap(&mut self, before: i64, at: i64) {
@@ -427,6 +442,7 @@ impl Walker {
     /// Takes an arrival at this sender.
     pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         let before = self.now;
+        self.event_before = before;
         if !(event.is_data() && self.goes_on_receiving(event, at)) {
             self.advance(at);
         }
