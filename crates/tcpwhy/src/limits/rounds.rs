@@ -13,12 +13,13 @@ use std::collections::VecDeque;
 use super::evidence::Evidence;
 use crate::report::{Cwnd, State};
 
-/// Rounds kept for decisions; a decision looks at most four rounds back and two ahead.
+/// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
 const KEPT: usize = 10;
 /// A queue is one only above this (limits-method section 6).
 const QUEUE_MIN_NS: i64 = 1_000_000;
-/// Rates within this of each other are flat (limits-method section 6: 5 %), in per mille.
-const FLAT_PER_MILLE: u64 = 50;
+/// Rates within this of each other are flat, in per mille. The method asks for 5 %; ours: ACKs that
+/// come in batches move a round's ends by as much again (20 Mbit/s over 40 ms in simulated time).
+const FLAT_PER_MILLE: u64 = 100;
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
 const LID_ROUNDS: usize = 4;
 
@@ -73,7 +74,7 @@ pub(crate) struct Round {
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
     pub(crate) loss: bool,
-    /// Start and end of the longest train of ACKs at most 2 ms apart, for `HyStart`.
+    /// Start and end of the last train of ACKs at most 2 ms apart, for `HyStart`.
     pub(crate) train: (i64, i64),
     /// Bytes of its largest run of sends without a pause.
     pub(crate) burst: i64,
@@ -291,7 +292,7 @@ impl Rounds {
             }
             let rates = self.kept.range(from..from + 4).map(|r| r.rate().unwrap_or(0));
             let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
-            low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE * 2
+            low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
         })
     }
 

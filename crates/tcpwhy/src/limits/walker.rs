@@ -327,7 +327,7 @@ impl Walker {
         *self = new;
     }
 
-    /// The round trip to judge by: the smoothed one, else the least, else a guess of 1 ms.
+    /// The round trip to judge by: the least, else the smoothed one, else a guess of 1 ms.
     pub(crate) fn rtt_scale(&self) -> i64 {
         let least = (self.rtt_min < i64::MAX).then_some(self.rtt_min);
         least.or(self.rto.srtt()).unwrap_or(1_000_000)

@@ -237,7 +237,7 @@ impl SideClock {
     }
 
     /// How far answers that leave at once spread above the floor, by the capture's noise and the
-    /// jitter of a constant delay: the median answer, but at most a quarter of the floor and
+    /// jitter of a constant delay: three quarters of the answers, but at most a quarter of the floor and
     /// 100 us, because late answers are no reflexes (a delayed ACK, an application's pause).
     pub(crate) fn spread(&self) -> i64 {
         let (Some(floor), Some(middle)) = (self.reflexes.min(), self.reflexes.quantile(750)) else {

@@ -1,6 +1,6 @@
 //! Did the sender restart from a small window after idling?
 //!
-//! Linux cuts `cwnd` to the initial window, halving once per RTO of idle time
+//! Linux halves `cwnd` once per RTO of idle time, down to the initial window
 //! (`tcp_cwnd_restart`, when `tcp_slow_start_after_idle` is 1; RFC 5681 §4.1). The verdict
 //! compares the first flight after the pause with the one before it (limits-method section 5).
 

@@ -1,6 +1,8 @@
 //! What can hold a sender, with the names every view and the JSON use.
 //!
-//! `limits-method` section 6 defines each; the order here is the order in which they are tested.
+//! `docs/reference/limits-method.md` section 6 defines each, in this order. Not yet decided by any rule:
+//! `recovery.corrupt`, `bandwidth.policer`, `bandwidth.variable` and, but as an alternative,
+//! `cwnd.clamp`.
 
 use core::fmt;
 
