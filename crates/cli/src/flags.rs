@@ -44,7 +44,7 @@ pub struct ExplainFlags {
     /// Print the report as JSON, in the form of docs/report.schema.json
     #[arg(long, conflicts_with_all = ["csv", "rounds", "plot"])]
     pub json: bool,
-    /// Print one line of comma-separated values for each transfer
+    /// Print one line of comma-separated values for each connection and direction
     #[arg(long, conflicts_with_all = ["rounds", "plot"])]
     pub csv: bool,
     /// Show each round: what was sent, how the windows stood, what stopped it

