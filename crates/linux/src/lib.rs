@@ -1,0 +1,3 @@
+//! All that touches a running Linux. It reads and carries out; the core judges.
+
+pub mod lab;

@@ -1,0 +1,3 @@
+//! Experiments: what a user writes, and what a backend carries out.
+
+pub mod plan;

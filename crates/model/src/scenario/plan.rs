@@ -1,0 +1,282 @@
+//! One run of an experiment, with every choice made: what a backend carries out.
+//!
+//! A plan names no namespaces, interfaces or commands. Two hosts, `client` and `server`, are
+//! joined by a path; on it lies a tap at each host and one in the middle. Each backend builds
+//! that from what it has: TUN devices and a process, netem in routers, or a model's queues.
+//!
+//! All times are nanoseconds, sizes bytes, rates bits per second, shares parts of a million, so
+//! that plans are equal bit by bit wherever they are read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Parts of a million.
+pub type Ppm = u32;
+
+/// One run.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The variant's name; empty if there is only one.
+    pub variant: String,
+    /// Which repeat of the variant, from 0.
+    pub repeat: u32,
+    /// Seeds every random choice of the path.
+    pub seed: u64,
+    /// Addresses are IPv6.
+    pub ipv6: bool,
+    /// The end that connects.
+    pub client: Host,
+    /// The end that accepts.
+    pub server: Host,
+    /// What lies between them.
+    pub path: Path,
+    /// The conversations, in order of their start.
+    pub flows: Vec<Flow>,
+    /// What is recorded beside the captures at both ends.
+    pub records: Records,
+    /// Longest time the run may take on the experiment's own clock.
+    pub limit_ns: u64,
+    /// Time that the captures stay open after the last application ended.
+    pub tail_ns: u64,
+}
+
+/// One end's machine.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Settings of its own network namespace, as `net.ipv4.tcp_sack` to `0`.
+    pub sysctl: BTreeMap<String, String>,
+    /// Words of its route to the peer, as `initcwnd` to `100`, `congctl` to `reno`, `rto_min` to
+    /// `200ms`, `cwnd` to `lock 30` (ip-route(8)).
+    pub route: BTreeMap<String, String>,
+    /// Segmentation and receive offloads (TSO, GSO, GRO) of its interface.
+    pub offload: bool,
+    /// A queueing discipline at its own egress.
+    pub egress: Option<Egress>,
+    /// Delay between its stack and its tap, each way: its capture is taken behind a distance.
+    pub stack_to_tap_ns: u64,
+}
+
+/// A queueing discipline on a host's way out.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Egress {
+    /// Token bucket, before the host's tap: the capture sees packets behind it.
+    TokenBucket(TokenBucket),
+    /// `fq`: paces what TCP asks it to pace.
+    Fq,
+    /// `fq_codel`.
+    FqCodel,
+}
+
+/// A token bucket (tc-tbf(8)).
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenBucket {
+    /// Refill, in bits per second on layer 2.
+    pub rate: u64,
+    /// Credit, in bytes.
+    pub burst: u64,
+    /// Queue for what finds no credit, in bytes; 0 polices: what finds no credit is dropped.
+    pub queue: u64,
+}
+
+/// Both ways between the hosts.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// From server to client.
+    pub down: Way,
+    /// From client to server.
+    pub up: Way,
+    /// What changes while it runs, in order of time.
+    pub changes: Vec<Change>,
+}
+
+/// One way, in the order a packet meets its parts: a link with its queue, losses, a distance.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// Rate of the link on layer 2, in bits per second; 0 is as fast as it goes.
+    pub rate: u64,
+    /// Where packets wait for the link.
+    pub queue: Queue,
+    /// A token bucket in place of the plain link.
+    pub bucket: Option<TokenBucket>,
+    /// What is lost behind the link.
+    pub loss: Loss,
+    /// Constant delay behind it.
+    pub delay_ns: u64,
+    /// Uniform spread around it, to either side; packets may overtake.
+    pub jitter_ns: u64,
+    /// Share of packets that is delayed more, so that later ones overtake them.
+    pub reorder: Ppm,
+    /// By how much those are delayed more.
+    pub reorder_ns: u64,
+    /// Share of packets delivered twice.
+    pub duplicate: Ppm,
+    /// Share of packets with a flipped bit in the TCP payload.
+    pub corrupt: Ppm,
+}
+
+/// A drop-tail queue.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// So long that nothing is dropped.
+    #[default]
+    Endless,
+    /// At most so many bytes wait.
+    Bytes(u64),
+    /// At most so many packets wait.
+    Packets(u64),
+}
+
+/// Which packets are lost.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each packet with the same chance.
+    Random(Ppm),
+    /// In bursts (Gilbert): chance to fall into the bad state, to leave it, and to be lost in it.
+    Gilbert {
+        /// From good to bad, per packet.
+        enter: Ppm,
+        /// From bad to good, per packet.
+        leave: Ppm,
+        /// Loss in the bad state.
+        bad: Ppm,
+    },
+    /// Just these packets with data, counted from 1 over the whole run as they reach this place,
+    /// with retransmissions.
+    Exact(Vec<u64>),
+}
+
+/// A change of the path at an instant.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// When, after the first application started.
+    pub at_ns: u64,
+    /// The way as it is from then on, if it changes; its queue keeps what waits in it.
+    pub down: Option<Way>,
+    /// The same for the other way.
+    pub up: Option<Way>,
+}
+
+/// One pair of applications and the connections between them.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// When the client starts, after the first one.
+    pub start_ns: u64,
+    /// Port that the server listens on.
+    pub port: u16,
+    /// Connections, one after the other.
+    pub connections: u32,
+    /// Pause between them.
+    pub gap_ns: u64,
+    /// What the client does with each.
+    pub client: Vec<Step>,
+    /// What the server does with each.
+    pub server: Vec<Step>,
+    /// The client's socket.
+    pub client_socket: Socket,
+    /// The server's sockets; set on the listener too.
+    pub server_socket: Socket,
+}
+
+/// Options of a socket; what is absent stays as the kernel has it.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Socket {
+    /// `SO_SNDBUF`, as given to setsockopt (the kernel doubles it).
+    pub sndbuf: Option<u32>,
+    /// `SO_RCVBUF`, likewise.
+    pub rcvbuf: Option<u32>,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `TCP_CORK` while the steps run.
+    pub cork: bool,
+    /// `TCP_CONGESTION`.
+    pub congestion: Option<String>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub notsent_lowat: Option<u32>,
+    /// `SO_MAX_PACING_RATE`, in bytes per second.
+    pub max_pacing: Option<u64>,
+    /// `TCP_WINDOW_CLAMP`.
+    pub window_clamp: Option<u32>,
+    /// `TCP_FASTOPEN` on the listener, data with the SYN at the client.
+    pub fast_open: bool,
+    /// Backlog of `listen`.
+    pub backlog: Option<u32>,
+}
+
+/// One step of an application.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Writes `bytes`, `chunk` at a time, `pause_ns` after each.
+    Write {
+        /// In all.
+        bytes: u64,
+        /// At a time.
+        chunk: u64,
+        /// After each.
+        pause_ns: u64,
+    },
+    /// Reads just `bytes`, at most `chunk` at a time, `pause_ns` after each read.
+    Read {
+        /// In all.
+        bytes: u64,
+        /// At most at a time.
+        chunk: u64,
+        /// After each.
+        pause_ns: u64,
+    },
+    /// Reads to the end of the stream.
+    ReadToEnd {
+        /// At most at a time.
+        chunk: u64,
+        /// After each.
+        pause_ns: u64,
+    },
+    /// Writes a head of so many bytes that ends in an empty line.
+    WriteHead(u64),
+    /// Reads up to and with an empty line.
+    ReadHead,
+    /// Does nothing: the application's own work.
+    Sleep(u64),
+    /// Waits until all that was written is acknowledged.
+    Drain,
+    /// Ends its own sending (`shutdown`).
+    EndWriting,
+    /// Ends the connection by a reset.
+    Reset,
+    /// Repeats steps.
+    Repeat {
+        /// How often.
+        times: u32,
+        /// What.
+        steps: Vec<Step>,
+    },
+}
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Records {
+    /// Bytes kept of each packet.
+    pub snap_length: u32,
+    /// A capture in the middle of the path, behind the link of the way down.
+    pub middle: bool,
+    /// `TCP_INFO` of every socket, so often; 0 is never.
+    pub tcp_info_every_ns: u64,
+}
