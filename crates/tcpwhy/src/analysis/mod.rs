@@ -148,6 +148,7 @@ impl Analysis {
                 (self.place.vantage, side),
                 (Vantage::Client, 0) | (Vantage::Server, 1)
             ),
+            sack: flow.sides.iter().all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted)),
             detail: self.detail,
         }
     }

@@ -122,6 +122,8 @@ impl Walker {
 
     /// Something left the flight at `at`: sends that follow closely were released by it.
     fn note_release(&mut self, at: i64, event: &Event) {
+        let since = self.last_release.map_or(self.round.start, |last| last.max(self.round.start));
+        self.round.ack_gap = self.round.ack_gap.max(at - since);
         let train = &mut self.round.train;
         // `hystart_update`: ACKs at most 2 ms apart are one train.
         *train = match self.last_release {

@@ -16,6 +16,8 @@ use crate::report::{InFlightAtLoss, Retransmission, State};
 /// A quiet time of at least this share of a timer's length is that timer's (limits-method
 /// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
 const TIMER_SHARE_PERCENT: i64 = 80;
+/// Timers are this late at most: two jiffies at HZ=100.
+const JIFFIES_NS: i64 = 20_000_000;
 /// Without better evidence, a hole filled within this share of the least round trip was reordering: a repair takes a
 /// whole one.
 const REORDER_SHARE_PERCENT: i64 = 75;
@@ -167,7 +169,8 @@ impl Walker {
         let tail = event.end() == self.flight.nxt;
         let nxt = self.flight.nxt;
         // The probe is scheduled no later than the RTO, and goes first (`tcp_schedule_loss_probe`).
-        let cause = if tail && !signs && !self.tail_probed && is_timer(self.rto.pto(lone)) {
+        let may_probe = tail && !signs && self.terms.sack && !self.tail_probed;
+        let cause = if may_probe && is_timer(self.rto.pto(lone)) {
             self.tail_probed = true;
             "tlp"
         } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
@@ -282,48 +285,92 @@ impl Walker {
             self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(NEVER));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
-        // A jump in sequence too is new data lost or missed, not a repeat; and the peer's data may
-        // have drawn an ACK that was lost.
-        if !self.take_unexplained(event, step)
-            || event.seq != self.flight.nxt
-            || !self.open
-            || self.peer_data_since_send
-        {
+        // The peer's data may have drawn an ACK that was lost.
+        let missing = self.take_unexplained(event, step);
+        if missing == 0 || !self.open || self.peer_data_since_send {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
-        let (state, cause) = if is_timer(self.rto.rto()) {
-            self.tally.rto += segments;
-            (Some(State::RtoWait), "rto")
-        } else if is_timer(self.rto.pto(true)) {
-            self.tally.tlp += segments;
-            (Some(State::TlpWait), "tlp")
-        } else if self.first_data.is_some()
-            && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT
-        {
-            self.tally.fast += segments;
-            (None, "fast")
-        } else {
-            return;
+        let lone = missing == 1 && event.seq == self.flight.nxt;
+        let cause = match self.timers_until(since, quiet, missing, lone) {
+            Some(cause) => cause,
+            None if self.first_data.is_some()
+                && is_timer(self.rtt_scale())
+                && !is_timer(self.rto.pto(lone)) =>
+            {
+                "fast"
+            }
+            None => return,
         };
+        match cause {
+            "rto" => self.tally.rto += segments,
+            "tlp" => self.tally.tlp += segments,
+            _ => self.tally.fast += segments,
+        }
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
-        if let Some(state) = state {
-            self.relabel(since, Base::sure(state, 80));
-        }
     }
 
-    /// Adds up the segments that the ledger misses and no hole in sequence explains; whether
-    /// `event` may be the repeat of one, which is then taken.
-    fn take_unexplained(&mut self, event: &Event, step: Step) -> bool {
+    /// Names the `quiet` time since `since` by the timers that ran out in it, if the capture lacks
+    /// enough (`missing` segments) for all their sends but the last: the probe of the tail first,
+    /// which needs SACK (`tcp_schedule_loss_probe`), then timeouts, each twice as long.
+    fn timers_until(
+        &mut self,
+        since: i64,
+        quiet: i64,
+        missing: u64,
+        lone: bool,
+    ) -> Option<&'static str> {
+        let probe = if self.terms.sack && !self.tail_probed { self.rto.pto(lone) } else { 0 };
+        let mut timers = u64::from(probe > 0);
+        let (mut due, mut timeout) = (probe, self.rto.rto());
+        let ran_out = |due: i64| quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT;
+        if due > 0 && !ran_out(due) {
+            return None;
+        }
+        while ran_out(due + timeout) && timers < missing.min(16) {
+            due += timeout;
+            timeout *= 2;
+            timers += 1;
+        }
+        // Longer than all these timers: something else was lost, and the application paused. Of
+        // several that are missing one alone may have been in flight.
+        let latest = due - probe + self.rto.pto(true).max(probe) + JIFFIES_NS;
+        if due == 0 || quiet * TIMER_SHARE_PERCENT > latest * 100 {
+            return None;
+        }
+        if probe > 0 {
+            self.tail_probed = true;
+            self.relabel(since, Base::sure(State::TlpWait, 80));
+        }
+        if due > probe {
+            self.relabel(since + probe, Base::sure(State::RtoWait, 80));
+            return Some("rto");
+        }
+        Some("tlp")
+    }
+
+    /// Adds up the segments that the ledger misses and no hole in sequence explains. If `event`
+    /// may be the repeat of one, that is taken: how many were missing, else 0.
+    fn take_unexplained(&mut self, event: &Event, step: Step) -> u64 {
+        let mut surplus = 0;
         if let Step::After(jump) = step {
             let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
-            let explained = segments_of(hole, self.terms.mss);
-            self.unexplained += u64::from(jump).saturating_sub(explained);
+            surplus = u64::from(jump).saturating_sub(segments_of(hole, self.terms.mss));
         }
-        let repeats = event.len > 0 && event.seq == self.flight.nxt && self.unexplained > 0;
-        self.unexplained -= u64::from(repeats);
-        repeats
+        self.unexplained += surplus;
+        // Beyond a hole, only what is missing just before it can be its first copy; at the sender's
+        // own tap the capture is likelier to have missed that.
+        let missing = match event.seq.cmp(&self.flight.nxt) {
+            core::cmp::Ordering::Equal => self.unexplained,
+            core::cmp::Ordering::Greater if !self.terms.tap_at_sender => surplus,
+            _ => 0,
+        };
+        if event.len == 0 || missing == 0 {
+            return 0;
+        }
+        self.unexplained -= 1;
+        missing
     }
 
     /// A probe of the tail that sends new data (`tcp_send_loss_probe`): one full segment by

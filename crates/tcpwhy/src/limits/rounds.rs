@@ -73,6 +73,9 @@ pub(crate) struct Round {
     pub(crate) gap_sum: i64,
     pub(crate) gap_squares: i128,
     pub(crate) gaps: i64,
+    /// Longest time between two of its sends, and between two ACKs that let something out.
+    pub(crate) longest_gap: i64,
+    pub(crate) ack_gap: i64,
     pub(crate) loss: bool,
     /// Start and end of the last train of ACKs at most 2 ms apart, for `HyStart`.
     pub(crate) train: (i64, i64),
@@ -125,7 +128,19 @@ impl Round {
     /// what arrived.
     fn is_paced(&self) -> bool {
         let own = self.free + self.late;
-        self.is_even() && own * 2 >= self.sends
+        (self.is_even() || self.is_smooth()) && own * 2 >= self.sends
+    }
+
+    /// Whether its sends came without a pause. A flight that a window stops and that does not fill
+    /// the path leaves it silent for the rest of the round trip. Ours: an eighth of the round.
+    fn is_smooth(&self) -> bool {
+        let silence = self.longest_gap.max(self.end - self.stopped_at);
+        self.gaps >= 8 && silence * 8 <= self.end - self.start
+    }
+
+    /// Whether ACKs kept coming: half a round of silence is no link that was busy throughout.
+    fn is_answered_throughout(&self) -> bool {
+        self.ack_gap * 2 <= self.end - self.start
     }
 
     /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).
@@ -221,10 +236,14 @@ impl Rounds {
         if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
+        if self.is_paced_afar(at, queue_is_one) {
+            return paced_afar(queue);
+        }
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
-        if queue_is_one && (never_empty || self.is_rate_flat(at)) {
+        let is_full = never_empty || (self.is_rate_flat(at) && round.is_answered_throughout());
+        if queue_is_one && is_full {
             let state = if self.follows_own_flight(at) {
                 State::BandwidthSelfQueue
             } else {
@@ -271,7 +290,21 @@ impl Rounds {
             let queue = round.standing_queue(rtt_min);
             return self.paced(at, queue, queue > QUEUE_MIN_NS.max(rtt_min / 10));
         }
+        if self.is_paced_afar(at, round.standing_queue(rtt_min) > QUEUE_MIN_NS.max(rtt_min / 10)) {
+            return paced_afar(0);
+        }
         decision(State::App, 85, &[], 0)
+    }
+
+    /// Whether the sender seems paced as seen from elsewhere, where the ACK that released a packet
+    /// cannot be told from one that passed by: a steady rate without pauses and without a queue.
+    fn is_paced_afar(&self, at: usize, queue_is_one: bool) -> bool {
+        let round = &self.kept[at];
+        !round.tap_at_sender
+            && !queue_is_one
+            && round.edge_flight == 0
+            && round.is_smooth()
+            && self.is_rate_flat(at)
     }
 
     /// A paced round: the pace is the limit, unless the path shows that it could not be faster.
@@ -345,6 +378,11 @@ fn lid(by_data: bool, below_window: bool, queue: i64) -> Decision {
         (_, false) => (State::Sndbuf, 60, &[State::CwndClamp, State::AppWindow, State::App]),
     };
     decision(state, confidence, alternative, queue)
+}
+
+/// A path that is just full and has no queue looks the same from here.
+fn paced_afar(queue: i64) -> Decision {
+    decision(State::Pacing, 60, &[State::BandwidthExternal, State::App, State::Sndbuf], queue)
 }
 
 fn decision(state: State, confidence: u8, alternative: &'static [State], queue: i64) -> Decision {

@@ -284,6 +284,7 @@ impl Walker {
             round.gap_sum += gap;
             round.gap_squares += i128::from(gap) * i128::from(gap);
             round.gaps += 1;
+            round.longest_gap = round.longest_gap.max(gap);
         }
         let pause = at - self.last_send.max(round.start) > BURST_GAP_NS;
         round.burst_now = if pause { new } else { round.burst_now + new };

@@ -49,6 +49,8 @@ pub(crate) struct Terms {
     pub(crate) floor: i64,
     /// The tap stands on the sender's host.
     pub(crate) tap_at_sender: bool,
+    /// Both ends offered selective acknowledgements, or nobody saw.
+    pub(crate) sack: bool,
     /// Keep rounds, intervals and retransmissions.
     pub(crate) detail: bool,
 }
