@@ -5,9 +5,10 @@
 //! Signs without a repair were reordering and cost nothing. A repair all of whose segments the
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
+use super::growth::ExitCause;
 use super::piece::Base;
 use super::sends::segments_of;
-use super::walker::{ExitCause, MAX_LISTED, NEVER, Walker};
+use super::walker::{MAX_LISTED, NEVER, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
@@ -154,21 +155,25 @@ impl Walker {
         }
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
-        self.last_progress = at;
+        self.progress.at = at;
     }
 
     /// Which timer or sign made the sender repeat, with the wait before it named.
     fn cause_of_repeat(&mut self, event: &Event, at: i64) -> &'static str {
-        let quiet = at - self.last_progress.max(self.last_send);
-        let (rto, lone) = (self.rto.rto(), self.flight.outstanding() <= self.terms.mss);
+        let quiet = at - self.progress.at.max(self.sends.last);
+        let (rto, lone) = (self.trips.timers.rto(), self.flight.outstanding() <= self.terms.mss);
         let signs = self.repairs.current() != 0;
         let in_timeout = self.repairs.open.is_some_and(|e| e.timeout && e.kind == Kind::Repair);
         let is_timer = |timer: i64| quiet * 100 >= timer * TIMER_SHARE_PERCENT;
         let tail = event.end() == self.flight.nxt;
         let nxt = self.flight.nxt;
         // The probe is scheduled no later than the RTO, and goes first (`tcp_schedule_loss_probe`).
-        let cause = if tail && !signs && !self.tail_probed && is_timer(self.rto.pto(lone)) {
-            self.tail_probed = true;
+        let cause = if tail
+            && !signs
+            && !self.progress.tail_probed
+            && is_timer(self.trips.timers.pto(lone))
+        {
+            self.progress.tail_probed = true;
             "tlp"
         } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
             "rto"
@@ -181,7 +186,7 @@ impl Walker {
             _ => None,
         };
         if let Some(state) = timer_wait {
-            self.relabel(self.last_progress.max(self.last_send), Base::sure(state, 92));
+            self.relabel(self.progress.at.max(self.sends.last), Base::sure(state, 92));
         }
         if cause != "tlp" {
             let episode = self.repairs.open_at(nxt);
@@ -211,10 +216,10 @@ impl Walker {
                 frame: seen.then_some(original.frame),
             });
         }
-        self.flights.lost_at = Some(self.flight.outstanding_segments());
-        if self.flights.exit.is_none() {
+        self.growth.lost_at = Some(self.flight.outstanding_segments());
+        if self.growth.exit.is_none() {
             let flight = self.flight.outstanding_segments();
-            self.flights.exit = Some((at, Some(flight), ExitCause::Loss));
+            self.growth.exit = Some((at, Some(flight), ExitCause::Loss));
         }
         self.replay.exit();
     }
@@ -278,27 +283,26 @@ impl Walker {
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
-        let since =
-            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(NEVER));
+        let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
         // A jump in sequence too is new data lost or missed, not a repeat; and the peer's data may
         // have drawn an ACK that was lost.
         if !self.take_unexplained(event, step)
             || event.seq != self.flight.nxt
-            || !self.open
-            || self.peer_data_since_send
+            || !self.handshake.is_over
+            || self.peer.spoke
         {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
-        let (state, cause) = if is_timer(self.rto.rto()) {
+        let (state, cause) = if is_timer(self.trips.timers.rto()) {
             self.tally.rto += segments;
             (Some(State::RtoWait), "rto")
-        } else if is_timer(self.rto.pto(true)) {
+        } else if is_timer(self.trips.timers.pto(true)) {
             self.tally.tlp += segments;
             (Some(State::TlpWait), "tlp")
-        } else if self.first_data.is_some()
+        } else if self.transfers.first_at.is_some()
             && quiet * 100 >= self.rtt_scale() * REORDER_SHARE_PERCENT
         {
             self.tally.fast += segments;
@@ -319,10 +323,10 @@ impl Walker {
         if let Step::After(jump) = step {
             let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
             let explained = segments_of(hole, self.terms.mss);
-            self.unexplained += u64::from(jump).saturating_sub(explained);
+            self.order.unexplained += u64::from(jump).saturating_sub(explained);
         }
-        let repeats = event.len > 0 && event.seq == self.flight.nxt && self.unexplained > 0;
-        self.unexplained -= u64::from(repeats);
+        let repeats = event.len > 0 && event.seq == self.flight.nxt && self.order.unexplained > 0;
+        self.order.unexplained -= u64::from(repeats);
         repeats
     }
 
@@ -330,13 +334,13 @@ impl Walker {
     /// itself, after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same.
     pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
-        let quiet = at - self.last_progress.max(self.last_send);
-        let timer = self.rto.pto(self.flight.outstanding() <= self.terms.mss);
+        let quiet = at - self.progress.at.max(self.sends.last);
+        let timer = self.trips.timers.pto(self.flight.outstanding() <= self.terms.mss);
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
             && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT);
         in_time
-            && !self.last_short
+            && !self.sends.short
             && i64::from(event.len) == self.terms.mss
-            && self.rto.srtt().is_some()
+            && self.trips.timers.srtt().is_some()
     }
 }
