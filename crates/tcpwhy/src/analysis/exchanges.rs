@@ -5,7 +5,8 @@
 //! arrival of the request's last byte to the first byte of the response; what the tap sees is
 //! longer by the round trip between tap and server.
 
-use crate::limits::walker::{Run, Walker};
+use crate::limits::transfers::Run;
+use crate::limits::walker::Walker;
 use crate::report::{Exchange, RoundRange, TimeIn, Transfer};
 
 /// A transfer with the side that sent it.
@@ -24,18 +25,16 @@ pub(crate) fn collect(
     floors: [i64; 2],
     lifetime: i64,
 ) -> (Vec<Transfer>, Vec<Exchange>) {
-    let mut placed: Vec<Placed<'_>> = walkers
-        .iter()
-        .enumerate()
-        .flat_map(|(side, walker)| {
-            walker.runs.iter().zip(&walker.run_times).map(move |(run, time_in)| Placed {
-                side,
-                run,
-                time_in,
-                shift: walker.shift_in,
+    let mut placed: Vec<Placed<'_>> =
+        walkers
+            .iter()
+            .enumerate()
+            .flat_map(|(side, walker)| {
+                walker.transfers.runs.iter().zip(&walker.transfers.times).map(
+                    move |(run, time_in)| Placed { side, run, time_in, shift: walker.shift_in },
+                )
             })
-        })
-        .collect();
+            .collect();
     placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
     let transfers = placed
         .iter()

@@ -4,7 +4,9 @@ use super::Analysis;
 use super::exchanges;
 use crate::flow::connection::Flow;
 use crate::flow::peers::Counts;
-use crate::limits::walker::{BookedRound, ExitCause, Tally, Walker};
+use crate::limits::book::BookedRound;
+use crate::limits::growth::ExitCause;
+use crate::limits::walker::{Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
     Connection, Direction, End, Events, FrameRange, InitialWindow, Limit, LimitEvidence,
@@ -107,24 +109,23 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
     let tally = &walker.tally;
 
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
-    let rounds: Vec<Round> = walker.booked_rounds.iter().map(|r| round(r, &at)).collect();
+    let rounds: Vec<Round> = walker.book.listed.iter().map(|r| round(r, &at)).collect();
     let rates = rates(walker);
-    let path_rate = walker.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
-    let first = walker.first_offset;
-    let bytes = (walker.flight.nxt - first).max(0) as u64;
+    let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+    let bytes = walker.flight.nxt - walker.transfers.first_offset;
     Direction {
-        bytes,
+        bytes: bytes.max(0) as u64,
         bytes_sent: tally.bytes_sent,
         segments: tally.segments,
         frames: tally.frames,
         retransmitted: retransmitted(tally),
         events: events(&flow.peers.counts[side], tally),
         rtt: Rtt {
-            min_ns: walker.rtt.min(),
-            median_ns: walker.rtt.quantile(500),
-            p95_ns: walker.rtt.quantile(950),
+            min_ns: walker.trips.spans.min(),
+            median_ns: walker.trips.spans.quantile(500),
+            p95_ns: walker.trips.spans.quantile(950),
             method: rtt_method(analysis, side).into(),
-            samples: walker.rtt.len(),
+            samples: walker.trips.spans.len(),
         },
         max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
         delivery_rate_bps: rates,
@@ -139,12 +140,13 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             bytes: i.bytes.max(0) as u64,
             full: i.full == Some(true),
         }),
-        slow_start_exit: walker.flights.exit.map(|(when, ssthresh, cause)| {
+        slow_start_exit: walker.growth.exit.map(|(when, ssthresh, cause)| {
             let cause = exit_cause(cause).to_owned();
             Box::new(SlowStartExit { at_ns: at(when), cause, ssthresh })
         }),
         idle_restarts: walker
-            .idle
+            .pauses
+            .watch
             .reported
             .iter()
             .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
@@ -161,7 +163,8 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             .iter()
             .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
-        burst_proven_bytes: (walker.burst_proven > 0).then_some(walker.burst_proven as u64),
+        burst_proven_bytes: (walker.book.burst_proven > 0)
+            .then_some(walker.book.burst_proven as u64),
     }
 }
 
@@ -213,7 +216,7 @@ fn rtt_method(analysis: &Analysis, side: usize) -> &'static str {
 }
 
 fn rates(walker: &Walker) -> Option<Rate> {
-    let (median, max) = (walker.rate_sketch.quantile(500)?, walker.rate_sketch.quantile(1000)?);
+    let (median, max) = (walker.book.rates.quantile(500)?, walker.book.rates.quantile(1000)?);
     // The sketch holds bytes per second.
     Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
 }
@@ -261,7 +264,7 @@ fn limits(walker: &Walker) -> Vec<Limit> {
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
     crate::measure::loss::pattern(
         &walker.repairs.lost_at,
-        &walker.flight_samples,
+        &walker.samples.kept,
         walker.repairs.episodes,
     )
 }

@@ -17,7 +17,7 @@ impl Walker {
     pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         self.on_ack_of_unseen(event.ack, at);
         let ack = event.ack.min(self.flight.nxt);
-        if self.flight.segments_to_nxt == 0 && self.first_data.is_none() {
+        if self.flight.segments_to_nxt == 0 && self.transfers.first_at.is_none() {
             // Nothing sent yet: a capture that starts midway learns where it is.
             self.flight.restart(event.ack);
         }
@@ -43,10 +43,10 @@ impl Walker {
         }
         let newly = if blocks.is_empty() { 0 } else { self.flight.sack(blocks) };
         if moved && !advanced {
-            self.last_window_move = at;
+            self.window.moved_at = at;
         }
         if advanced || newly > 0 {
-            self.last_progress = at;
+            self.progress.at = at;
         }
         if !advanced && (newly > 0 || (duplicate && !moved)) {
             // What SACK takes out of the flight lets data out (RFC 6675, PRR), and so does a
@@ -64,7 +64,7 @@ impl Walker {
 
     /// Whether `ack` tells of sends that the capture missed.
     pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
-        self.first_data.is_some() && ack > self.flight.nxt + 1
+        self.transfers.first_at.is_some() && ack > self.flight.nxt + 1
     }
 
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
@@ -75,23 +75,23 @@ impl Walker {
         }
         if ack - self.flight.nxt > HOLE_BYTES {
             self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
-            self.wait_from = self.pieces.len();
-            self.advances.clear();
+            self.waits.from = self.waits.pieces.len();
+            self.releases.acks.clear();
         }
         self.extend_run(self.event_before, ack);
         self.tally.not_captured += self.flight.skip_to(ack, self.terms.mss);
-        self.last_progress = at;
-        self.last_done = at;
+        self.progress.at = at;
+        self.progress.done = at;
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =
-            self.flight.segments_to_nxt > 0 && ack > self.marker && self.round.sends > 0;
+            self.flight.segments_to_nxt > 0 && ack > self.book.marker && self.book.open.sends > 0;
         let acked = self.flight.ack(ack);
-        self.blind = false;
-        self.tail_probed = false;
+        self.waits.blind = false;
+        self.progress.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
         let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
@@ -99,55 +99,51 @@ impl Walker {
             self.on_rtt(at - sent, acked.bytes);
         }
         if let Some(sent) = acked.oldest_at {
-            self.rto.sample(at - sent, self.flight.una, self.flight.nxt);
+            self.trips.timers.sample(at - sent, self.flight.una, self.flight.nxt);
         }
-        self.round.acked += ack - positions_before;
+        self.book.open.acked += ack - positions_before;
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
         self.note_release(at, event);
         if round_over {
-            self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
-            self.round.phase = self.phase();
+            self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);
+            self.book.open.phase = self.phase();
             self.close_round(at);
         }
         if self.flight.outstanding() == 0 {
-            self.last_done = at;
-            if let Some(run) = self.runs.last_mut() {
+            self.progress.done = at;
+            if let Some(run) = self.transfers.runs.last_mut() {
                 run.end = at;
             }
-            self.idle.on_quiet(at, self.rto.rto());
+            self.pauses.watch.on_quiet(at, self.trips.timers.rto());
         }
     }
 
     /// Something left the flight at `at`: sends that follow closely were released by it.
     fn note_release(&mut self, at: i64, event: &Event) {
-        let since = self.last_release.map_or(self.round.start, |last| last.max(self.round.start));
-        self.round.ack_gap = self.round.ack_gap.max(at - since);
-        let train = &mut self.round.train;
+        let since =
+            self.releases.last.map_or(self.book.open.start, |last| last.max(self.book.open.start));
+        self.book.open.ack_gap = self.book.open.ack_gap.max(at - since);
+        let train = &mut self.book.open.train;
         // `hystart_update`: ACKs at most 2 ms apart are one train.
-        *train = match self.last_release {
+        *train = match self.releases.last {
             Some(last) if at - last <= 2_000_000 && train.1 == last => (train.0, at),
             _ => (at, at),
         };
-        if self.advances.len() == 64 {
-            self.advances.pop_front();
-        }
-        self.advances.push_back(at);
-        self.last_release = Some(at);
-        self.advanced_by_data = event.is_data();
+        self.releases.push(at, event.is_data());
     }
 
     fn on_rtt(&mut self, rtt: i64, acked: i64) {
         if rtt <= 0 {
             return;
         }
-        self.rtt.push(rtt);
-        self.rtt_min = self.rtt_min.min(rtt);
-        let late = rtt - self.rtt_min;
+        self.trips.spans.push(rtt);
+        self.trips.least = self.trips.least.min(rtt);
+        let late = rtt - self.trips.least;
         let delayed = acked < 2 * self.terms.mss && DELAYED_NS.contains(&late);
         if !delayed {
-            let round = &mut self.round;
+            let round = &mut self.book.open;
             round.rtt_sum += rtt;
             round.rtt_count += 1;
             round.rtt_max = round.rtt_max.max(rtt);
@@ -159,16 +155,7 @@ impl Walker {
     pub(crate) fn take_window(&mut self, event: &Event) -> bool {
         let shift = if event.has(crate::flow::event::SYN) { 0 } else { self.terms.shift };
         let window = i64::from(event.window) << shift;
-        let end = event.ack + window;
-        let moved = end > self.window_end;
-        // A reordered old ACK does not take the window back.
-        if event.ack >= self.flight.una || moved {
-            self.window = window;
-            self.window_end = self.window_end.max(end);
-        }
-        self.window_max = self.window_max.max(window);
-        self.recent_windows[0] = self.recent_windows[0].max(window);
-        moved
+        self.window.take(event.ack, window, self.flight.una)
     }
 
     /// Longest gap within one flow of the peer's data.
@@ -179,14 +166,14 @@ impl Walker {
     /// Data of the peer arrived: whatever was quiet before was its silence, or its flow.
     pub(crate) fn on_peer_data(&mut self, at: i64) {
         let flowing = self.flowing_gap();
-        let since = self.last_peer_data.filter(|_| self.peer_data_since_send);
+        let since = self.peer.last_data.filter(|_| self.peer.spoke);
         let state = match since {
             Some(before) if at - before <= flowing => State::Receiving,
             _ => State::IdlePeerThink,
         };
-        let quiet = self.pieces.range(self.wait_from..).any(|p| p.base == Base::Quiet);
+        let quiet = self.waits.pieces.range(self.waits.from..).any(|p| p.base == Base::Quiet);
         if quiet {
-            for piece in self.pieces.range_mut(self.wait_from..) {
+            for piece in self.waits.pieces.range_mut(self.waits.from..) {
                 piece.base = match piece.base {
                     Base::Flying => Base::sure(State::LastFlight, 95),
                     Base::Quiet | Base::Shut => Base::sure(state, 95),
@@ -195,20 +182,20 @@ impl Walker {
             }
         }
         if self.flight.outstanding() == 0 {
-            for piece in self.pieces.range_mut(self.wait_from..) {
+            for piece in self.waits.pieces.range_mut(self.waits.from..) {
                 if piece.base == Base::Flying {
                     piece.base = Base::sure(State::LastFlight, 95);
                 }
             }
-            self.wait_from = self.pieces.len();
-            self.advances.clear();
+            self.waits.from = self.waits.pieces.len();
+            self.releases.acks.clear();
             // A side that only receives never settles a wait of its own: without this its pieces
             // would grow with the transfer.
             self.merge_settled();
             self.flush(false);
         }
-        self.last_peer_data = Some(at);
-        self.peer_data_since_send = true;
-        self.last_done = self.last_done.max(at);
+        self.peer.last_data = Some(at);
+        self.peer.spoke = true;
+        self.progress.done = self.progress.done.max(at);
     }
 }

@@ -7,12 +7,23 @@
 //! adds up. Read limits-method sections 4 to 6 first.
 
 pub(crate) mod acks;
+pub(crate) mod batch;
+pub(crate) mod book;
 pub(crate) mod evidence;
+pub(crate) mod growth;
 pub(crate) mod ledger;
+pub(crate) mod order;
 pub(crate) mod piece;
+pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod rounds;
+pub(crate) mod samples;
 pub(crate) mod sends;
 pub(crate) mod settle;
+pub(crate) mod stop;
+pub(crate) mod transfers;
+pub(crate) mod trips;
+pub(crate) mod waits;
 pub(crate) mod walker;
+pub(crate) mod window;

@@ -5,9 +5,10 @@
 //! Signs without a repair were reordering and cost nothing. A repair all of whose segments the
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
+use super::growth::ExitCause;
 use super::piece::Base;
 use super::sends::segments_of;
-use super::walker::{ExitCause, MAX_LISTED, NEVER, Walker};
+use super::walker::{MAX_LISTED, NEVER, Walker};
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
@@ -156,22 +157,22 @@ impl Walker {
         }
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
-        self.last_progress = at;
+        self.progress.at = at;
     }
 
     /// Which timer or sign made the sender repeat, with the wait before it named.
     fn cause_of_repeat(&mut self, event: &Event, at: i64) -> &'static str {
-        let quiet = at - self.last_progress.max(self.last_send);
-        let (rto, lone) = (self.rto.rto(), self.flight.outstanding() <= self.terms.mss);
+        let quiet = at - self.progress.at.max(self.sends.last);
+        let (rto, lone) = (self.trips.timers.rto(), self.flight.outstanding() <= self.terms.mss);
         let signs = self.repairs.current() != 0;
         let in_timeout = self.repairs.open.is_some_and(|e| e.timeout && e.kind == Kind::Repair);
         let is_timer = |timer: i64| quiet * 100 >= timer * TIMER_SHARE_PERCENT;
         let tail = event.end() == self.flight.nxt;
         let nxt = self.flight.nxt;
         // The probe is scheduled no later than the RTO, and goes first (`tcp_schedule_loss_probe`).
-        let may_probe = tail && !signs && self.terms.sack && !self.tail_probed;
-        let cause = if may_probe && is_timer(self.rto.pto(lone)) {
-            self.tail_probed = true;
+        let may_probe = tail && !signs && self.terms.sack && !self.progress.tail_probed;
+        let cause = if may_probe && is_timer(self.trips.timers.pto(lone)) {
+            self.progress.tail_probed = true;
             "tlp"
         } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
             "rto"
@@ -184,7 +185,7 @@ impl Walker {
             _ => None,
         };
         if let Some(state) = timer_wait {
-            self.relabel(self.last_progress.max(self.last_send), Base::sure(state, 92));
+            self.relabel(self.progress.at.max(self.sends.last), Base::sure(state, 92));
         }
         if cause != "tlp" {
             let episode = self.repairs.open_at(nxt);
@@ -214,10 +215,10 @@ impl Walker {
                 frame: seen.then_some(original.frame),
             });
         }
-        self.flights.lost_at = Some(self.flight.outstanding_segments());
-        if self.flights.exit.is_none() {
+        self.growth.lost_at = Some(self.flight.outstanding_segments());
+        if self.growth.exit.is_none() {
             let flight = self.flight.outstanding_segments();
-            self.flights.exit = Some((at, Some(flight), ExitCause::Loss));
+            self.growth.exit = Some((at, Some(flight), ExitCause::Loss));
         }
         self.replay.exit();
     }
@@ -281,22 +282,21 @@ impl Walker {
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
-        let since =
-            self.last_progress.max(self.last_send).max(self.last_peer_data.unwrap_or(NEVER));
+        let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
         let quiet = at.saturating_sub(since);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
         // The peer's data may have drawn an ACK that was lost.
         let missing = self.take_unexplained(event, step);
-        if missing == 0 || !self.open || self.peer_data_since_send {
+        if missing == 0 || !self.handshake.is_over || self.peer.spoke {
             return;
         }
         let segments = segments_of(event.len, self.terms.mss);
         let lone = missing == 1 && event.seq == self.flight.nxt;
         let cause = match self.timers_until(since, quiet, missing, lone) {
             Some(cause) => cause,
-            None if self.first_data.is_some()
+            None if self.transfers.first_at.is_some()
                 && is_timer(self.rtt_scale())
-                && !is_timer(self.rto.pto(lone)) =>
+                && !is_timer(self.trips.timers.pto(lone)) =>
             {
                 "fast"
             }
@@ -321,9 +321,13 @@ impl Walker {
         missing: u64,
         lone: bool,
     ) -> Option<&'static str> {
-        let probe = if self.terms.sack && !self.tail_probed { self.rto.pto(lone) } else { 0 };
+        let probe = if self.terms.sack && !self.progress.tail_probed {
+            self.trips.timers.pto(lone)
+        } else {
+            0
+        };
         let mut timers = u64::from(probe > 0);
-        let (mut due, mut timeout) = (probe, self.rto.rto());
+        let (mut due, mut timeout) = (probe, self.trips.timers.rto());
         let ran_out = |due: i64| quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT;
         if due > 0 && !ran_out(due) {
             return None;
@@ -335,12 +339,12 @@ impl Walker {
         }
         // Longer than all these timers: something else was lost, and the application paused. Of
         // several that are missing one alone may have been in flight.
-        let latest = due - probe + self.rto.pto(true).max(probe) + JIFFIES_NS;
+        let latest = due - probe + self.trips.timers.pto(true).max(probe) + JIFFIES_NS;
         if due == 0 || quiet * TIMER_SHARE_PERCENT > latest * 100 {
             return None;
         }
         if probe > 0 {
-            self.tail_probed = true;
+            self.progress.tail_probed = true;
             self.relabel(since, Base::sure(State::TlpWait, 80));
         }
         if due > probe {
@@ -358,18 +362,18 @@ impl Walker {
             let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
             surplus = u64::from(jump).saturating_sub(segments_of(hole, self.terms.mss));
         }
-        self.unexplained += surplus;
+        self.order.unexplained += surplus;
         // Beyond a hole, only what is missing just before it can be its first copy; at the sender's
         // own tap the capture is likelier to have missed that.
         let missing = match event.seq.cmp(&self.flight.nxt) {
-            core::cmp::Ordering::Equal => self.unexplained,
+            core::cmp::Ordering::Equal => self.order.unexplained,
             core::cmp::Ordering::Greater if !self.terms.tap_at_sender => surplus,
             _ => 0,
         };
         if event.len == 0 || missing == 0 {
             return 0;
         }
-        self.unexplained -= 1;
+        self.order.unexplained -= 1;
         missing
     }
 
@@ -377,13 +381,13 @@ impl Walker {
     /// itself, after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same.
     pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
-        let quiet = at - self.last_progress.max(self.last_send);
-        let timer = self.rto.pto(self.flight.outstanding() <= self.terms.mss);
+        let quiet = at - self.progress.at.max(self.sends.last);
+        let timer = self.trips.timers.pto(self.flight.outstanding() <= self.terms.mss);
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
             && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT);
         in_time
-            && !self.last_short
+            && !self.sends.short
             && i64::from(event.len) == self.terms.mss
-            && self.rto.srtt().is_some()
+            && self.trips.timers.srtt().is_some()
     }
 }

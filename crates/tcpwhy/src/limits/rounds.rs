@@ -353,19 +353,22 @@ impl Rounds {
         xy > 0.0 && xy * xy > 0.49 * xx * yy
     }
 
-    /// Whether flights stand still without a loss: a run of rounds around `at` of one flight to
-    /// the segment. In slow start four such rounds are a lid, because an open window doubles.
-    /// Later the window itself may stand still that long (CUBIC's plateau), so nothing is said.
+    /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
+    /// of one number of segments sent, to the segment. In slow start four such rounds are a lid,
+    /// because an open window doubles. Later the window itself may stand still that long (CUBIC's
+    /// plateau), so nothing is said.
     fn has_lid(&self, at: usize) -> bool {
-        let (flight, phase) = (self.kept[at].flight_segments, self.kept[at].phase);
-        if phase != Phase::SlowStart {
+        let this = &self.kept[at];
+        if this.phase != Phase::SlowStart {
             return false;
         }
-        let alike =
-            |r: &&Round| r.flight_segments.abs_diff(flight) <= 1 && !r.loss && r.phase == phase;
-        let before = self.kept.range(..at).rev().take_while(alike).count();
-        let after = self.kept.range(at..).take_while(alike).count();
-        before + after >= LID_ROUNDS
+        let is_alike = |of: fn(&Round) -> u64| {
+            let alike =
+                |r: &&Round| of(r).abs_diff(of(this)) <= 1 && !r.loss && r.phase == this.phase;
+            let before = self.kept.range(..at).rev().take_while(alike).count();
+            before + self.kept.range(at..).take_while(alike).count() >= LID_ROUNDS
+        };
+        is_alike(|r| r.flight_segments) || is_alike(|r| r.segments)
     }
 }
 

@@ -8,7 +8,6 @@ use super::sends::Release;
 use super::walker::Walker;
 use crate::flow::event::Event;
 use crate::report::State;
-use crate::units::Duration;
 
 /// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
 /// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
@@ -25,9 +24,9 @@ impl Walker {
         let by_ack = matches!(release, Release::Ack { .. });
         let from = if by_ack { self.cluster_start(at) } else { at };
         let upto = self.split_at(from);
-        let quiet = self.pieces.range(self.wait_from..upto).any(|p| p.base == Base::Quiet);
+        let quiet = self.waits.pieces.range(self.waits.from..upto).any(|p| p.base == Base::Quiet);
         let flying = match release {
-            _ if self.blind => {
+            _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
@@ -38,35 +37,35 @@ impl Walker {
             }
             Release::Burst | Release::Free => self.held_until_late(event, at),
         };
-        let shut = if by_ack || release == Release::Window || self.probed {
+        let shut = if by_ack || release == Release::Window || self.waits.probed {
             Base::sure(State::ZeroWindow, 95)
         } else {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
-        if self.stop.in_flight > 0 {
-            self.last_flying = flying;
+        if self.stop.evidence.in_flight > 0 {
+            self.waits.last_flying = flying;
         }
-        for piece in self.pieces.range_mut(self.wait_from..upto) {
+        for piece in self.waits.pieces.range_mut(self.waits.from..upto) {
             if piece.base.is_open() {
-                piece.evidence = Evidence { last_frame: event.frame, ..self.stop };
+                piece.evidence = Evidence { last_frame: event.frame, ..self.stop.evidence };
             }
             piece.base = match piece.base {
                 Base::Flying => flying,
-                Base::Quiet if self.blind => flying,
+                Base::Quiet if self.waits.blind => flying,
                 Base::Quiet => Base::sure(State::IdleAppThink, 95),
                 Base::Shut => shut,
                 decided => decided,
             };
         }
         // What follows the ACK that released the send belongs to the wait after the send.
-        for piece in self.pieces.range_mut(upto..) {
+        for piece in self.waits.pieces.range_mut(upto..) {
             if piece.base.is_open() {
                 piece.base = Base::Flying;
             }
         }
-        self.wait_from = upto;
-        self.advances.clear();
-        self.probed = false;
+        self.waits.from = upto;
+        self.releases.acks.clear();
+        self.waits.probed = false;
         self.merge_settled();
         self.flush(false);
     }
@@ -74,21 +73,21 @@ impl Walker {
     /// The first of the ACKs that arrived together and released the send at `at`.
     fn cluster_start(&self, at: i64) -> i64 {
         let tolerance = self.tolerance();
-        self.advances.iter().copied().find(|ack| at - ack <= tolerance).unwrap_or(at)
+        self.releases.acks.iter().copied().find(|ack| at - ack <= tolerance).unwrap_or(at)
     }
 
     /// Index of the first piece of the open wait at or after `from`; splits the one across it.
     fn split_at(&mut self, from: i64) -> usize {
-        let mut at = self.pieces.len();
-        while at > self.wait_from && self.pieces[at - 1].end > from {
+        let mut at = self.waits.pieces.len();
+        while at > self.waits.from && self.waits.pieces[at - 1].end > from {
             at -= 1;
         }
-        if let Some(piece) = self.pieces.get_mut(at)
+        if let Some(piece) = self.waits.pieces.get_mut(at)
             && piece.start < from
         {
             let tail = Piece { start: from, ..*piece };
             piece.end = from;
-            self.pieces.insert(at + 1, tail);
+            self.waits.pieces.insert(at + 1, tail);
             return at + 1;
         }
         at
@@ -96,10 +95,10 @@ impl Walker {
 
     /// Why a send had to wait for the ACK that released it.
     fn blocked(&self, by_data: bool, event: &Event, at: i64) -> Base {
-        let stop = &self.stop;
-        let late = at - self.last_send - self.least_rtt();
+        let stop = &self.stop.evidence;
+        let late = at - self.sends.last - self.least_rtt();
         let short = i64::from(event.len) < self.terms.mss;
-        if self.last_short
+        if self.sends.short
             && short
             && stop.in_flight < 2 * self.terms.mss
             && DELAYED_ACK_NS.contains(&late)
@@ -108,7 +107,7 @@ impl Walker {
         }
         // Less than a segment in flight fills no window and no buffer: Nagle's algorithm held the
         // next short segment for the ACK, or the application wrote once a round trip.
-        if self.last_short
+        if self.sends.short
             && short
             && stop.in_flight < self.terms.mss
             && stop.room >= self.terms.mss
@@ -125,31 +124,31 @@ impl Walker {
             return self.window_wait();
         }
         let near_edge = stop.room < stop.window / 3 && !cwnd_full;
-        Base::Clocked { round: self.stop_round, near_edge, by_data }
+        Base::Clocked { round: self.stop.round, near_edge, by_data }
     }
 
     /// A send that came by itself, though the last stop was at a full window: the window held it
     /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
     /// the application was.
     fn held_until_late(&self, event: &Event, at: i64) -> Base {
-        let stop = &self.stop;
+        let stop = &self.stop.evidence;
         let full = stop.room < self.terms.mss
             || self.replay.cwnd(stop.segments).high.is_some_and(|high| stop.segments >= high);
-        let late = self.advances.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
+        let late = self.releases.acks.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
         if full && late {
-            self.blocked(self.advanced_by_data, event, at)
+            self.blocked(self.releases.by_data, event, at)
         } else {
-            Base::Free { round: self.stop_round }
+            Base::Free { round: self.stop.round }
         }
     }
 
     /// Which of the receiver's limits the window was at.
     fn window_wait(&self) -> Base {
-        let stop = &self.stop;
+        let stop = &self.stop.evidence;
         let confidence = if self.terms.shift_guessed { 55 } else { 92 };
-        let state = if self.window_max > self.stop_window_max {
+        let state = if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if stop.window * 100 >= self.stop_window_recent * AT_MAXIMUM_PERCENT {
+        } else if stop.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
             State::RwndCap
         } else {
             State::RwndReader
@@ -160,33 +159,37 @@ impl Walker {
     /// Watches for a restart after idling: `event` is new data, not yet in flight.
     pub(crate) fn watch_idle(&mut self, event: &Event, segments: u64, release: Release, at: i64) {
         let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
-        if self.idle.is_judging() && !self.idle.extend(event, segments, self.terms.mss, by_ack) {
+        if self.pauses.watch.is_judging()
+            && !self.pauses.watch.extend(event, segments, self.terms.mss, by_ack)
+        {
             self.judge_idle(by_ack);
         }
         let resumes = self.flight.outstanding() == 0 && release == Release::Free;
         if resumes {
             self.replay_now();
         }
-        if resumes && self.idle.on_send(at, event, self.last_send, self.window_before_pause()) {
-            self.pause_start = self.flight.segments_to_nxt;
-            self.pause_round = self.round.number;
-            self.idle.extend(event, segments, self.terms.mss, false);
+        if resumes
+            && self.pauses.watch.on_send(at, event, self.sends.last, self.window_before_pause())
+        {
+            self.pauses.start = self.flight.segments_to_nxt;
+            self.pauses.round = self.book.open.number;
+            self.pauses.watch.extend(event, segments, self.terms.mss, false);
         }
     }
 
     /// The congestion window before a pause: by the replay if it still holds, else at least the
     /// largest flight.
     fn window_before_pause(&self) -> u64 {
-        self.replay.cwnd(0).high.unwrap_or(0).max(self.largest_flight)
+        self.replay.cwnd(0).high.unwrap_or(0).max(self.pauses.largest_flight)
     }
 
     fn judge_idle(&mut self, full: bool) {
         let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
-        if let Some(restarted) = self.idle.judge(full, initial) {
-            self.flights.regain = Some(restarted.before);
-            self.rounds.name_from(self.pause_round, Phase::AfterIdle);
-            if self.flights.exit.is_none() {
-                let una = self.pause_start;
+        if let Some(restarted) = self.pauses.watch.judge(full, initial) {
+            self.growth.regain = Some(restarted.before);
+            self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
+            if self.growth.exit.is_none() {
+                let una = self.pauses.start;
                 self.replay.start(una, una + restarted.segments, full);
             }
         }
@@ -194,36 +197,36 @@ impl Walker {
 
     /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
     pub(crate) fn merge_settled(&mut self) {
-        while self.wait_from >= 2 {
+        while self.waits.from >= 2 {
             let (left, right) =
-                (&self.pieces[self.wait_from - 2], &self.pieces[self.wait_from - 1]);
+                (&self.waits.pieces[self.waits.from - 2], &self.waits.pieces[self.waits.from - 1]);
             if left.base != right.base || left.episode != right.episode || left.end != right.start {
                 break;
             }
             let (end, evidence) = (right.end, right.evidence);
-            let joined = &mut self.pieces[self.wait_from - 2];
+            let joined = &mut self.waits.pieces[self.waits.from - 2];
             joined.end = end;
             joined.evidence.join(&evidence);
-            self.pieces.remove(self.wait_from - 1);
-            self.wait_from -= 1;
+            self.waits.pieces.remove(self.waits.from - 1);
+            self.waits.from -= 1;
         }
     }
 
     /// Books what can be decided; everything if `all`.
     pub(crate) fn flush(&mut self, all: bool) {
-        while let Some(piece) = self.pieces.front() {
-            let forced = all || self.pieces.len() > MAX_PIECES;
-            if !forced && (self.wait_from == 0 || !self.is_ripe(piece)) {
+        while let Some(piece) = self.waits.pieces.front() {
+            let forced = all || self.waits.pieces.len() > MAX_PIECES;
+            if !forced && (self.waits.from == 0 || !self.is_ripe(piece)) {
                 break;
             }
-            let Some(piece) = self.pieces.pop_front() else { break };
-            self.wait_from = self.wait_from.saturating_sub(1);
+            let Some(piece) = self.waits.pieces.pop_front() else { break };
+            self.waits.from = self.waits.from.saturating_sub(1);
             self.book(&piece);
         }
     }
 
     fn is_ripe(&self, piece: &Piece) -> bool {
-        if piece.end > self.round.start || self.repairs.is_open(piece.episode) {
+        if piece.end > self.book.open.start || self.repairs.is_open(piece.episode) {
             return false;
         }
         let needed = match piece.base {
@@ -231,8 +234,8 @@ impl Walker {
 
             _ => return true,
         };
-        self.rounds.newest().is_some_and(|newest| newest >= needed)
-            || self.round.number > needed + MAX_LAG_ROUNDS
+        self.book.closed.newest().is_some_and(|newest| newest >= needed)
+            || self.book.open.number > needed + MAX_LAG_ROUNDS
     }
 
     fn book(&mut self, piece: &Piece) {
@@ -241,12 +244,12 @@ impl Walker {
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
             Base::Clocked { round, near_edge, by_data } => {
-                let decision = self.rounds.clocked(round, near_edge, by_data, least);
+                let decision = self.book.closed.clocked(round, near_edge, by_data, least);
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
             Base::Free { round } => {
-                let decision = self.rounds.free(round, least);
+                let decision = self.book.closed.free(round, least);
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
@@ -276,46 +279,28 @@ impl Walker {
         let end = piece.end + self.shift_in;
         let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
-        self.share_with_run(from, self.ledger.cursor(), state);
+        self.transfers.share(from, self.ledger.cursor(), state, self.shift_in, self.finishing);
     }
 
     /// Round `number` ran at the path's rate.
     fn note_path_rate(&mut self, number: u64) {
-        if self.last_path_round == Some(number) {
+        if self.book.last_path_round == Some(number) {
             return;
         }
-        self.last_path_round = Some(number);
-        if let Some(rate) = self.rounds.rate(number) {
-            self.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
-        }
-    }
-
-    /// Adds what was booked from `start` to `end` to the transfer it falls into.
-    fn share_with_run(&mut self, start: i64, end: i64, state: State) {
-        let shift = self.shift_in;
-        while self.runs.get(self.next_run + 1).is_some_and(|next| next.start + shift <= start) {
-            self.next_run += 1;
-        }
-        let newest = self.next_run + 1 == self.runs.len();
-        let Some(run) = self.runs.get_mut(self.next_run) else { return };
-        // The newest transfer still grows: what is decided of it lies before its last send.
-        let growing = newest && !self.finishing;
-        let start = start.max(run.start + shift);
-        let end = if growing { end } else { end.min(run.end + shift) };
-        if end > start {
-            run.end = run.end.max(end - shift);
-            self.run_times[self.next_run].add(state, Duration(end - start));
+        self.book.last_path_round = Some(number);
+        if let Some(rate) = self.book.closed.rate(number) {
+            self.book.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
         }
     }
 
     /// Rounds whose last send lies before the end of `piece` were limited by its state.
     fn name_rounds(&mut self, piece: &Piece, state: State) {
-        while let Some(booked) = self.booked_rounds.get_mut(self.next_unnamed) {
+        while let Some(booked) = self.book.listed.get_mut(self.book.next_unnamed) {
             if booked.round.stopped_at >= piece.end {
                 break;
             }
-            (booked.limited_by, booked.known) = (state, true);
-            self.next_unnamed += 1;
+            booked.limited_by = state;
+            self.book.next_unnamed += 1;
         }
     }
 
@@ -324,13 +309,13 @@ impl Walker {
         self.finishing = true;
         self.advance(end - self.shift_in);
         self.replay_batch(i64::MAX);
-        if self.round.sends > 0 {
-            self.round.cwnd = self.replay.cwnd(self.round.flight_segments);
-            self.round.phase = self.phase();
-            let last = self.flight.una.max(self.marker);
-            self.marker = last;
+        if self.book.open.sends > 0 {
+            self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);
+            self.book.open.phase = self.phase();
+            let last = self.flight.una.max(self.book.marker);
+            self.book.marker = last;
             let at = if self.flight.outstanding() == 0 {
-                self.last_done.max(self.round.start)
+                self.progress.done.max(self.book.open.start)
             } else {
                 self.now
             };
@@ -338,20 +323,20 @@ impl Walker {
         }
         self.judge_idle(false);
         let done = self.flight.outstanding() == 0;
-        if !done && let Some(run) = self.runs.last_mut() {
-            run.end = run.end.max(self.last_progress).max(self.last_send);
+        if !done && let Some(run) = self.transfers.runs.last_mut() {
+            run.end = run.end.max(self.progress.at).max(self.sends.last);
         }
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.
         let rest =
-            if done || closed { Base::sure(State::LastFlight, 95) } else { self.last_flying };
-        for piece in self.pieces.range_mut(self.wait_from..) {
+            if done || closed { Base::sure(State::LastFlight, 95) } else { self.waits.last_flying };
+        for piece in self.waits.pieces.range_mut(self.waits.from..) {
             if piece.base == Base::Flying {
                 piece.base = rest;
             }
         }
-        if done && self.open {
-            self.relabel(self.last_done, Base::sure(State::Closing, 99));
+        if done && self.handshake.is_over {
+            self.relabel(self.progress.done, Base::sure(State::Closing, 99));
         }
         self.flush(true);
         let state = self.ledger.last;

@@ -1,0 +1,169 @@
+//! The book of rounds: the open one, the last closed ones, and what all of them add up to.
+//!
+//! [`super::rounds`] says what a round is and what a run of them tells.
+
+use super::evidence::Evidence;
+use super::rounds::{Round, Rounds};
+use super::walker::NEVER;
+use crate::measure::sketch::Sketch;
+use crate::report::State;
+
+/// Most rounds kept for the report.
+const MOST_LISTED: usize = 10_000;
+
+/// Sends closer than this are one burst. Ours: not measured.
+const BURST_GAP_NS: i64 = 100_000;
+
+/// A send of new data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewSend {
+    pub(crate) at: i64,
+    /// The send before it, `NEVER` without one.
+    pub(crate) before: i64,
+    /// How far behind its stack the tap saw it, beyond the constant part.
+    pub(crate) lag: i64,
+    pub(crate) segments: u64,
+    /// Bytes never sent before.
+    pub(crate) new: i64,
+}
+
+impl Round {
+    /// Takes a send, and `stop`, where it left the sender.
+    pub(crate) fn add_send(&mut self, send: &NewSend, stop: &Evidence, mss: i64) {
+        if self.sends > 0 && send.before > NEVER {
+            let gap = send.at - send.before;
+            self.gap_sum += gap;
+            self.gap_squares += i128::from(gap) * i128::from(gap);
+            self.longest_gap = self.longest_gap.max(gap);
+            self.gaps += 1;
+        }
+        let pause = send.at - send.before.max(self.start) > BURST_GAP_NS;
+        self.burst_now = if pause { send.new } else { self.burst_now + send.new };
+        self.burst = self.burst.max(self.burst_now);
+        self.sends += 1;
+        self.bytes += send.new;
+        self.segments += send.segments;
+        self.lag_min = if self.sends == 1 { send.lag } else { self.lag_min.min(send.lag) };
+        self.flight = self.flight.max(stop.in_flight);
+        self.flight_segments = self.flight_segments.max(stop.segments);
+        if stop.room < mss {
+            self.edge_flight = self.edge_flight.max(stop.in_flight);
+        }
+        self.stop = *stop;
+        self.stopped_at = send.at;
+        self.last_frame = stop.last_frame;
+        if self.first_frame == 0 {
+            self.first_frame = stop.last_frame;
+        }
+    }
+}
+
+/// A closed round with the state of the wait after its last send, once known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BookedRound {
+    pub(crate) round: Round,
+    pub(crate) limited_by: State,
+}
+
+/// One sender's rounds.
+#[derive(Debug)]
+pub(crate) struct RoundBook {
+    /// The open round, and the sequence number that ends it.
+    pub(crate) open: Round,
+    pub(crate) marker: i64,
+    /// The last closed ones.
+    pub(crate) closed: Rounds,
+    /// All of them, where they are asked for, and the first whose state is not known yet.
+    pub(crate) listed: Vec<BookedRound>,
+    pub(crate) next_unnamed: usize,
+    /// Bytes per second of all rounds, and of those that the path's rate held.
+    pub(crate) rates: Sketch,
+    pub(crate) path_rates: Sketch,
+    pub(crate) last_path_round: Option<u64>,
+    /// Largest burst that passed without loss or queue.
+    pub(crate) burst_proven: i64,
+}
+
+impl Default for RoundBook {
+    fn default() -> Self {
+        Self {
+            open: Round::default(),
+            marker: NEVER,
+            closed: Rounds::default(),
+            listed: Vec::new(),
+            next_unnamed: 0,
+            rates: Sketch::default(),
+            path_rates: Sketch::default(),
+            last_path_round: None,
+            burst_proven: 0,
+        }
+    }
+}
+
+impl RoundBook {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        self.closed.reuse(&mut old.closed);
+    }
+
+    /// Enters `round`, which is closed; `least_rtt` is the path's, `list` keeps it for the report.
+    pub(crate) fn enter(&mut self, round: &Round, least_rtt: i64, list: bool) {
+        if round.is_clean(least_rtt) {
+            self.burst_proven = self.burst_proven.max(round.burst);
+        }
+        self.closed.push(round);
+        if let Some(rate) = round.rate() {
+            self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+        if list && !self.is_full() {
+            self.listed.push(BookedRound { round: *round, limited_by: State::Unknown });
+        }
+    }
+
+    /// Opens the round after the open one at `start`; it ends when `marker` is acknowledged.
+    pub(crate) fn open_next(&mut self, start: i64, marker: i64) {
+        let number = self.open.number + u64::from(self.open.sends > 0);
+        self.open = Round { number, start, ..Round::default() };
+        self.marker = marker;
+    }
+
+    /// Begins the open round anew at `start`: what was sent in it is not known.
+    pub(crate) fn restart(&mut self, start: i64, marker: i64) {
+        self.open = Round { number: self.open.number, start, ..Round::default() };
+        self.marker = marker;
+    }
+
+    /// Whether more rounds came than are listed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.listed.len() >= MOST_LISTED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_send_keeps_its_number() {
+        let mut book = RoundBook::default();
+        book.open_next(5, 100);
+        assert_eq!((book.open.number, book.open.start, book.marker), (0, 5, 100));
+        book.open.sends = 1;
+        book.restart(6, 101);
+        assert_eq!((book.open.number, book.open.sends), (0, 0));
+        book.open.sends = 1;
+        book.open_next(7, 102);
+        assert_eq!(book.open.number, 1);
+    }
+
+    #[test]
+    fn only_rounds_without_loss_and_queue_prove_a_burst() {
+        let clean = Round { rtt_count: 1, rtt_max: 7_000_000, burst: 9000, ..Round::default() };
+        let mut book = RoundBook::default();
+        book.enter(&Round { loss: true, burst: 90_000, ..clean }, 7_000_000, false);
+        book.enter(&Round { rtt_max: 9_000_000, burst: 80_000, ..clean }, 7_000_000, false);
+        assert_eq!(book.burst_proven, 0);
+        book.enter(&clean, 7_000_000, true);
+        assert_eq!((book.burst_proven, book.listed.len()), (9000, 1));
+    }
+}

@@ -1,0 +1,164 @@
+//! How the flight grew from round to round, and where slow start ended (limits-method section 5).
+//!
+//! What a round sends is the window's worth. In slow start it doubles; two rounds in three that
+//! grow by less than half, and do grow, are congestion avoidance since the first slow one. A
+//! flight that stands still, or rises once, has another lid than the window.
+
+use super::rounds::{Phase, Round};
+
+/// Why slow start ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ExitCause {
+    Loss,
+    HystartDelay,
+    HystartTrain,
+    Cached,
+    Unknown,
+    /// In a gap of the capture.
+    Unseen,
+}
+
+/// The first flight, once an ACK of data ended it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InitialFlight {
+    pub(crate) segments: u64,
+    pub(crate) bytes: i64,
+    pub(crate) full: Option<bool>,
+}
+
+/// A round from which the flight no longer doubled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct SlowFrom {
+    pub(crate) flight: u64,
+    pub(crate) start: i64,
+    pub(crate) number: u64,
+}
+
+/// Flights of the cwnd-limited rounds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Growth {
+    last: u64,
+    slow: u32,
+    /// The first of the slow rounds.
+    slow_from: Option<SlowFrom>,
+    /// Which of the last three of them grew.
+    steps: u8,
+    /// When slow start ended, with which window, and why.
+    pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
+    /// Flight before an idle restart; the window is below it until regained.
+    pub(crate) regain: Option<u64>,
+    /// Flight at the last loss, until regained.
+    pub(crate) lost_at: Option<u64>,
+}
+
+impl Growth {
+    /// Slow start ended at `at` with a window of `ssthresh`, unless it had ended before.
+    pub(crate) fn leave_slow_start(&mut self, at: i64, ssthresh: Option<u64>, cause: ExitCause) {
+        self.exit.get_or_insert((at, ssthresh, cause));
+    }
+
+    /// Takes a closed round; from which round on slow start had ended, if this one shows it.
+    pub(crate) fn push(&mut self, round: &Round, least_rtt: i64) -> Option<SlowFrom> {
+        let flight = round.segments;
+        let below = |before: &u64| round.flight_segments < *before;
+        (self.regain, self.lost_at) = (self.regain.filter(below), self.lost_at.filter(below));
+        let limited = round.ack_released > round.free && round.edge_flight == 0;
+        if !limited || self.exit.is_some() {
+            self.last = flight;
+            return None;
+        }
+        let slow = flight * 2 < self.last * 3;
+        let last = core::mem::replace(&mut self.last, flight);
+        if !slow || flight < last {
+            self.slow = 0;
+            return None;
+        }
+        self.slow += 1;
+        if self.slow == 1 {
+            self.slow_from = Some(SlowFrom { flight, start: round.start, number: round.number });
+            self.steps = 0;
+            return None;
+        }
+        self.steps = self.steps << 1 & 7 | u8::from(flight > last);
+        let from = self.slow_from.filter(|_| self.steps.count_ones() >= 2)?;
+        self.leave_slow_start(from.start, Some(from.flight), cause(round, least_rtt));
+        Some(from)
+    }
+
+    /// How the waits of the open round are to be named when the congestion window held them.
+    pub(crate) fn phase(&self) -> Phase {
+        if self.regain.is_some() {
+            return Phase::AfterIdle;
+        }
+        match self.exit {
+            None => Phase::SlowStart,
+            Some(_) if self.lost_at.is_some() => Phase::AfterLoss,
+            Some((_, _, ExitCause::Cached)) => Phase::Cached,
+            Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
+            Some(_) => Phase::Avoidance,
+        }
+    }
+}
+
+/// What made slow start end without a loss: Linux's `HyStart` by delay or by the length of the
+/// train of ACKs, else a threshold that was remembered.
+fn cause(round: &Round, least_rtt: i64) -> ExitCause {
+    let delayed = round.rtt_min.is_some_and(|rtt| {
+        // `hystart_update`: the round's least of 8 samples above base + clamp(base/8, 4..16 ms).
+        round.rtt_count >= 8 && rtt > least_rtt + (least_rtt / 8).clamp(4_000_000, 16_000_000)
+    });
+    let trained = round.train.1 - round.train.0 > least_rtt / 2;
+    match (delayed, trained) {
+        (true, _) => ExitCause::HystartDelay,
+        (_, true) => ExitCause::HystartTrain,
+        _ => ExitCause::Cached,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of so many segments, released by ACKs; which of them showed the end of slow start.
+    fn shown(growth: &mut Growth, flights: &[u64]) -> Vec<Option<u64>> {
+        let round = |(number, segments): (usize, &u64)| Round {
+            number: number as u64,
+            start: number as i64 * 100,
+            segments: *segments,
+            flight_segments: *segments,
+            ack_released: 1,
+            ..Round::default()
+        };
+        let rounds = flights.iter().enumerate().map(round);
+        rounds.map(|round| growth.push(&round, 100).map(|from| from.number)).collect()
+    }
+
+    #[test]
+    fn slow_start_ended_with_the_first_round_that_crept() {
+        let mut growth = Growth::default();
+        let seen = shown(&mut growth, &[10, 20, 40, 44, 45, 46, 47]);
+        assert_eq!(seen, [None, None, None, None, None, Some(3), None]);
+        assert_eq!(growth.exit, Some((300, Some(44), ExitCause::Cached)));
+        assert_eq!(growth.phase(), Phase::Cached);
+    }
+
+    #[test]
+    fn a_flight_that_stands_still_has_another_lid() {
+        let mut growth = Growth::default();
+        assert!(shown(&mut growth, &[10, 20, 40, 40, 40, 40, 41, 40]).iter().all(Option::is_none));
+        assert_eq!(growth.phase(), Phase::SlowStart);
+    }
+
+    #[test]
+    fn a_flight_lost_is_below_the_window_until_it_is_regained() {
+        let mut growth = Growth::default();
+        growth.leave_slow_start(7, Some(30), ExitCause::Loss);
+        growth.leave_slow_start(9, None, ExitCause::Unknown);
+        growth.lost_at = Some(30);
+        shown(&mut growth, &[20]);
+        assert_eq!(growth.phase(), Phase::AfterLoss);
+        shown(&mut growth, &[30]);
+        assert_eq!(growth.phase(), Phase::Avoidance);
+        assert_eq!(growth.exit, Some((7, Some(30), ExitCause::Loss)), "the first cause stays");
+    }
+}

@@ -1,0 +1,49 @@
+//! What let data out since the open wait began: the ACKs that took something out of the flight.
+
+use std::collections::VecDeque;
+
+/// Most ACKs of one wait that are remembered. Ours: the oldest of them are no neighbours of the
+/// send that ends the wait.
+const MOST: usize = 64;
+
+/// ACKs of the open wait, and the last of all.
+#[derive(Debug, Default)]
+pub(crate) struct Releases {
+    /// Times of the ACKs of the open wait, oldest first.
+    pub(crate) acks: VecDeque<i64>,
+    /// The last one also carried data of the peer.
+    pub(crate) by_data: bool,
+    /// When something last left the flight.
+    pub(crate) last: Option<i64>,
+}
+
+impl Releases {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.acks, &mut old.acks);
+        self.acks.clear();
+    }
+
+    /// Something left the flight at `at`; `by_data` if it came on data of the peer.
+    pub(crate) fn push(&mut self, at: i64, by_data: bool) {
+        if self.acks.len() == MOST {
+            self.acks.pop_front();
+        }
+        self.acks.push_back(at);
+        self.last = Some(at);
+        self.by_data = by_data;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_remembers_its_newest_acks() {
+        let mut releases = Releases::default();
+        (0..100).for_each(|at| releases.push(at, at == 99));
+        assert_eq!((releases.acks.front(), releases.acks.back()), (Some(&36), Some(&99)));
+        assert!(releases.by_data);
+    }
+}

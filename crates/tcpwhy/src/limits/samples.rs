@@ -1,0 +1,55 @@
+//! An even sample of at most 1,000 flights over all sends, for the loss test.
+
+/// Flights kept before every other one is dropped.
+const MOST: usize = 1000;
+
+/// The sample.
+#[derive(Debug)]
+pub(crate) struct FlightSamples {
+    pub(crate) kept: Vec<i64>,
+    /// Every how many frames one is taken.
+    every: u64,
+}
+
+impl Default for FlightSamples {
+    fn default() -> Self {
+        Self { kept: Vec::new(), every: 1 }
+    }
+}
+
+impl FlightSamples {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        self.kept = super::walker::emptied(&mut old.kept);
+    }
+
+    /// The flight after data frame `number`.
+    pub(crate) fn push(&mut self, flight: i64, number: u64) {
+        if !number.is_multiple_of(self.every) {
+            return;
+        }
+        self.kept.push(flight);
+        if self.kept.len() == MOST {
+            let mut odd = false;
+            self.kept.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            self.every *= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_stays_small_and_even() {
+        let mut samples = FlightSamples::default();
+        (0..100_000).for_each(|number| samples.push(number as i64, number));
+        assert!((500..1000).contains(&samples.kept.len()), "{}", samples.kept.len());
+        let middle = samples.kept[samples.kept.len() / 2];
+        assert!((45_000..55_000).contains(&middle), "{middle}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Round trips of one sender, and the scale of time that follows from them.
+//!
+//! Question: what counts as "at once" on this path? Whatever follows its cause within a small
+//! share of a round trip was drawn by it; a pause is long when it exceeds one. The timers that the
+//! kernel would run ([`Rto`]) are fed from the same samples.
+
+use crate::measure::rto::Rto;
+use crate::measure::sketch::Sketch;
+
+/// Sends within this of an ACK were released by it (limits-method section 4), at least.
+const RELEASE_MIN_NS: i64 = 50_000;
+
+/// What is known of the round trip.
+#[derive(Debug)]
+pub(crate) struct RoundTrips {
+    pub(crate) timers: Rto,
+    /// All samples, for the report.
+    pub(crate) spans: Sketch,
+    /// The least, `i64::MAX` while unknown.
+    pub(crate) least: i64,
+}
+
+impl RoundTrips {
+    /// Nothing but `floor` is known, 0 if not even that: the constant round trips on both sides of
+    /// the tap.
+    pub(crate) fn new(floor: i64) -> Self {
+        let least = if floor > 0 { floor } else { i64::MAX };
+        Self { timers: Rto::default(), spans: Sketch::default(), least }
+    }
+
+    /// The round trip to judge by: the least, else the smoothed one, else a guess of 1 ms.
+    pub(crate) fn scale(&self) -> i64 {
+        let least = (self.least < i64::MAX).then_some(self.least);
+        least.or(self.timers.srtt()).unwrap_or(1_000_000)
+    }
+
+    /// A send within this of its cause was released by it; `spread` is the capture's noise.
+    pub(crate) fn tolerance(&self, spread: i64) -> i64 {
+        RELEASE_MIN_NS.max(self.scale() * 3 / 100) + spread
+    }
+}
+
+/// A send later than this after its cause, though within the tolerance, may have had another.
+pub(crate) fn promptness(spread: i64) -> i64 {
+    RELEASE_MIN_NS + spread
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_is_the_best_that_is_known() {
+        let mut trips = RoundTrips::new(0);
+        assert_eq!(trips.scale(), 1_000_000);
+        trips.timers.sample(8_000_000, 0, 0);
+        assert_eq!(trips.scale(), 8_000_000);
+        trips.least = 7_000_000;
+        assert_eq!(trips.scale(), 7_000_000);
+        assert_eq!(RoundTrips::new(5_000_000).scale(), 5_000_000);
+    }
+
+    #[test]
+    fn at_once_is_never_less_than_the_capture_can_tell() {
+        assert_eq!(RoundTrips::new(20_000).tolerance(7), 50_007);
+        assert_eq!(RoundTrips::new(100_000_000).tolerance(0), 3_000_000);
+    }
+}

@@ -1,0 +1,160 @@
+//! Time laid down and not yet booked: decided waits, then the open one.
+
+use std::collections::VecDeque;
+
+use super::evidence::Evidence;
+use super::piece::{Base, Piece};
+
+/// The pieces of one sender's timeline that wait for a decision.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    pub(crate) pieces: VecDeque<Piece>,
+    /// Index of the first piece of the open wait.
+    pub(crate) from: usize,
+    /// The sender probed the receiver's window in the open wait.
+    pub(crate) probed: bool,
+    /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
+    pub(crate) blind: bool,
+    /// What the last wait with data in flight was decided to be.
+    pub(crate) last_flying: Base,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            pieces: VecDeque::new(),
+            from: 0,
+            probed: false,
+            blind: false,
+            last_flying: Base::Flying,
+        }
+    }
+}
+
+impl Waits {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.pieces, &mut old.pieces);
+        self.pieces.clear();
+    }
+
+    /// Lays down time from `start` to `end` in the open wait: more of the last piece, if it is of
+    /// the same kind and `join` allows it, else a new one.
+    pub(crate) fn lay(&mut self, piece: Piece, join: bool) {
+        if join
+            && self.pieces.len() > self.from
+            && let Some(last) = self.pieces.back_mut()
+            && last.base == piece.base
+            && last.episode == piece.episode
+        {
+            last.end = piece.end;
+            return;
+        }
+        self.pieces.push_back(piece);
+    }
+
+    /// Gives all time since `from` a decided base; a piece that straddles it is split.
+    pub(crate) fn relabel(&mut self, from: i64, base: Base) {
+        let mut at = self.pieces.len();
+        while at > 0 && self.pieces[at - 1].end > from {
+            at -= 1;
+        }
+        let Some(first) = self.pieces.get_mut(at) else { return };
+        if first.start < from {
+            let mut tail = *first;
+            first.end = from;
+            tail.start = from;
+            at += 1;
+            self.pieces.insert(at, tail);
+            if at <= self.from {
+                self.from += 1;
+            }
+        }
+        for piece in self.pieces.range_mut(at..) {
+            piece.base = base;
+            piece.episode = 0;
+        }
+    }
+
+    /// The open wait is decided as it stands; the next begins.
+    pub(crate) fn begin_next(&mut self) {
+        self.from = self.pieces.len();
+    }
+
+    /// Lets the last decided piece, of `base`, go on to `at` in place of an open wait that is at
+    /// most one quiet piece; whether it could.
+    pub(crate) fn go_on(&mut self, base: Base, episode: u32, at: i64, stop: &Evidence) -> bool {
+        let open = self.pieces.len() - self.from;
+        if open > 1 || self.from == 0 {
+            return false;
+        }
+        let waits = |piece: &Piece| piece.base == Base::Quiet && piece.episode == episode;
+        if open == 1 && !self.pieces.back().is_some_and(waits) {
+            return false;
+        }
+        let last = &mut self.pieces[self.from - 1];
+        if last.base != base || last.episode != episode {
+            return false;
+        }
+        last.end = at;
+        last.evidence.join(stop);
+        self.pieces.truncate(self.from);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::State;
+
+    fn piece(start: i64, end: i64, base: Base) -> Piece {
+        Piece { start, end, base, episode: 0, evidence: Evidence::default() }
+    }
+
+    fn spans(waits: &Waits) -> Vec<(i64, i64, Base)> {
+        waits.pieces.iter().map(|p| (p.start, p.end, p.base)).collect()
+    }
+
+    #[test]
+    fn time_of_one_kind_is_one_piece() {
+        let mut waits = Waits::default();
+        waits.lay(piece(0, 5, Base::Flying), true);
+        waits.lay(piece(5, 7, Base::Flying), true);
+        waits.lay(piece(7, 8, Base::Flying), false);
+        waits.begin_next();
+        waits.lay(piece(8, 9, Base::Flying), true);
+        assert_eq!(
+            spans(&waits),
+            [(0, 7, Base::Flying), (7, 8, Base::Flying), (8, 9, Base::Flying)]
+        );
+    }
+
+    #[test]
+    fn relabelling_splits_the_piece_it_begins_in() {
+        let timer = Base::sure(State::RtoWait, 92);
+        let mut waits = Waits::default();
+        waits.lay(piece(0, 10, Base::Flying), true);
+        waits.begin_next();
+        waits.lay(piece(10, 12, Base::Quiet), true);
+        waits.relabel(4, timer);
+        assert_eq!(spans(&waits), [(0, 4, Base::Flying), (4, 10, timer), (10, 12, timer)]);
+        assert_eq!(waits.from, 2, "the open wait is still the same piece");
+    }
+
+    #[test]
+    fn a_flow_goes_on_only_where_nothing_else_happened() {
+        let flow = Base::sure(State::Receiving, 95);
+        let mut waits = Waits::default();
+        let stop = Evidence::default();
+        assert!(!waits.go_on(flow, 0, 9, &stop), "nothing to go on from");
+        waits.lay(piece(0, 5, flow), true);
+        waits.begin_next();
+        waits.lay(piece(5, 8, Base::Quiet), true);
+        assert!(!waits.go_on(flow, 1, 9, &stop), "another episode");
+        assert!(waits.go_on(flow, 0, 9, &stop));
+        assert_eq!(spans(&waits), [(0, 9, flow)]);
+        waits.lay(piece(9, 10, Base::Flying), true);
+        assert!(!waits.go_on(flow, 0, 11, &stop), "data is in flight");
+    }
+}
