@@ -18,6 +18,11 @@ pub struct Connection {
     pub client: SocketAddr,
     /// The other end.
     pub server: SocketAddr,
+    /// The client as a packet listing prints it (`host:service`), where it prints names: then the
+    /// address in `client` is a stand-in that nobody has (240.0.0.0/4 or `3fff::/20`).
+    pub client_name: Option<Box<str>>,
+    /// The same for the server.
+    pub server_name: Option<Box<str>>,
     /// Capture time of the first packet: RFC 3339 with nine decimals, without date for listings.
     pub start: String,
     /// First to last captured packet: the lifetime all intervals add up to.
@@ -62,6 +67,22 @@ pub struct Connection {
     pub duplicates: u64,
     /// Some lists were cut short to bound memory.
     pub truncated: bool,
+}
+
+impl Connection {
+    /// The client as people know it: by the listing's name, else by address and port.
+    pub fn client_shown(&self) -> String {
+        shown(self.client_name.as_deref(), self.client)
+    }
+
+    /// The server as people know it.
+    pub fn server_shown(&self) -> String {
+        shown(self.server_name.as_deref(), self.server)
+    }
+}
+
+fn shown(name: Option<&str>, address: SocketAddr) -> String {
+    name.map_or_else(|| address.to_string(), str::to_owned)
 }
 
 /// The host a capture was taken on.
