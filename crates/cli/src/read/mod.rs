@@ -14,6 +14,7 @@
 mod decompress;
 mod open;
 mod order;
+mod source;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,9 +27,9 @@ use std::time::{Duration, Instant};
 use tcpwhy::report::Report;
 use tcpwhy::session::Session;
 
-use decompress::CHUNK;
 pub use open::{Input, OpenError};
 pub use order::by_first_packet;
+use source::CHUNK;
 
 /// How far reading has come.
 #[derive(Clone, Copy, Debug)]
