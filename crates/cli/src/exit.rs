@@ -11,6 +11,8 @@ pub enum Exit {
     Usage = 2,
     /// Some input could not be read at all, or the answer could not be written.
     Unreadable = 3,
+    /// tcpwhy itself is at fault; what it could tell nevertheless is printed.
+    Internal = 4,
 }
 
 impl From<Exit> for ExitCode {

@@ -13,7 +13,8 @@ use crate::window::Instant;
     name = "tcpwhy",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read.\n\
+    after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read,\n\
+                  4 a mistake in tcpwhy itself.\n\
                   `tcpwhy FILE...` is short for `tcpwhy explain FILE...`."
 )]
 pub struct Flags {

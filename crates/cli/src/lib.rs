@@ -20,6 +20,7 @@ pub mod screen;
 pub mod window;
 
 use std::io::{self, Write};
+use std::panic::{self, PanicHookInfo, UnwindSafe};
 
 use clap::{CommandFactory, Parser};
 
@@ -29,6 +30,27 @@ use options::{Options, OptionsError, Surroundings};
 
 /// Runs the command line of this process.
 pub fn run() -> Exit {
+    panic::set_hook(Box::new(own_up));
+    or_internal(command)
+}
+
+/// Carries out `work`; a panic in it is a mistake of ours, of which [`own_up`] has told.
+fn or_internal(work: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
+    panic::catch_unwind(work).unwrap_or(Exit::Internal)
+}
+
+/// Says that tcpwhy is at fault, and what to do about it.
+fn own_up(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let what = panic.payload_as_str().unwrap_or("no more is known");
+    complain(&format!(
+        "this is a mistake in tcpwhy{place}: {what}\n  your capture may be all right; please report \
+         this with tcpwhy's version ({}) and, if you can share it, the capture",
+        env!("CARGO_PKG_VERSION")
+    ));
+}
+
+fn command() -> Exit {
     let flags = match Flags::try_parse() {
         Ok(flags) => flags,
         Err(error) => {
@@ -75,4 +97,15 @@ fn refuse(error: &OptionsError) -> Exit {
 fn complain(sentence: &str) {
     // A closed standard error leaves nobody to tell.
     let _ = writeln!(io::stderr(), "tcpwhy: {sentence}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_of_ours_has_an_exit_status_of_its_own() {
+        assert_eq!(or_internal(|| Exit::Analysed), Exit::Analysed);
+        assert_eq!(or_internal(|| panic!("a mistake made for a test")), Exit::Internal);
+    }
 }

@@ -101,6 +101,29 @@ fn several_bad_files_are_all_named() {
 }
 
 #[test]
+fn one_bad_file_of_several_costs_only_itself() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("good.pcap");
+    fs::write(&path, &one_connection().0).expect("written");
+    let good = path.to_str().expect("UTF-8");
+    let run = run(&["--json", "no-a.pcap", good]);
+    assert_eq!(run.status, Some(3), "{run:?}");
+    assert_eq!(run.stderr, "tcpwhy: cannot read no-a.pcap: there is no such file\n");
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(report["connections"][0]["packets"], PACKETS);
+    let text = common::run(&["no-a.pcap", good]).stdout;
+    assert!(text.starts_with("INCOMPLETE: cannot read no-a.pcap: there is no such file"), "{text}");
+}
+
+#[test]
+fn a_directory_on_standard_input() {
+    let directory = fs::File::open("src").expect("is there");
+    let run = finish(tcpwhy().arg("-").stdin(directory).output().expect("starts"));
+    assert_unreadable(&run, "standard input: it is a directory; name the files in it");
+    assert!(!run.stderr.contains("-/*"), "{run:?}");
+}
+
+#[test]
 fn packed_in_a_way_that_is_not_read() {
     assert_unreadable(&run_on(b"\xfd7zXZ\0 and so on"), "`xz -dc FILE | tcpwhy -`");
 }
@@ -172,8 +195,9 @@ fn interrupted(content: &[u8]) -> Run {
         }
         std::thread::yield_now();
     }
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(kill.expect("kill is there").success());
+    // The shell's own `kill`: a bare machine has no program of that name.
+    let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
+    assert!(kill.expect("a shell is there").success());
     let run = finish(child.wait_with_output().expect("ends"));
     drop(stdin);
     run

@@ -104,3 +104,19 @@ fn rotated_files_in_any_order_are_one_capture() {
     assert_eq!(report["captures"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["connections"][2]["frames"]["first"], 2 * PACKETS + 1, "frames go on");
 }
+
+#[test]
+fn a_listing_s_names_are_shown_instead_of_their_stand_ins() {
+    let listing = in_repository("testdata/listings/v4.names.txt");
+    let listing = listing.to_str().expect("UTF-8");
+    let text = run(&[listing]).stdout;
+    assert!(text.starts_with("localhost:80 -> localhost:33930"), "{text}");
+    let report: Value = serde_json::from_str(&run(&["--json", listing]).stdout).expect("JSON");
+    assert_eq!(report["connections"][0]["server_name"], "localhost:80");
+    let csv = run(&["--csv", listing]).stdout;
+    assert!(csv.contains(",localhost:33930,localhost:80,"), "{csv}");
+    let hidden = run(&["--json", "--anonymize", listing]).stdout;
+    assert!(!hidden.contains("localhost"), "{hidden}");
+    let report: Value = serde_json::from_str(&hidden).expect("JSON");
+    assert_eq!(report["connections"][0]["client"], "10.0.0.1:33930");
+}

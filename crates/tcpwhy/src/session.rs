@@ -8,6 +8,7 @@
 use core::fmt;
 use std::collections::BTreeMap;
 
+use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
@@ -28,6 +29,8 @@ pub struct Session {
     /// Packet listings among the captures, and whether all of them tell the date.
     listings: u64,
     dated: bool,
+    /// What the listings among them print instead of addresses.
+    names: Names,
 }
 
 impl Session {
@@ -45,6 +48,7 @@ impl Session {
             frames_before: 0,
             listings: 0,
             dated: true,
+            names: Names::default(),
         }
     }
 
@@ -89,6 +93,7 @@ impl Session {
         if let Some(listing) = self.reader.listing() {
             self.listings += 1;
             self.dated &= listing.clock().has_date();
+            self.names.merge(listing.names());
         }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
@@ -157,14 +162,22 @@ impl Session {
         }
     }
 
-    /// Takes out of connections what these captures do not define: Wireshark numbers the streams
-    /// of one file, all of them; a listing may lack the date.
+    /// Gives connections the names of their listings, and takes out of them what these captures do
+    /// not define: Wireshark numbers the streams of one file; a listing may lack the date.
     fn fit_to_captures(&self, connections: &mut [Connection]) {
         let all_of_one_file =
             self.captures.len() == 1 && self.listings == 0 && self.select.is_none();
         for connection in connections {
             if !all_of_one_file {
                 connection.stream = None;
+            }
+            for (end, name) in [
+                (connection.client, &mut connection.client_name),
+                (connection.server, &mut connection.server_name),
+            ] {
+                // A listing that is still being read has its names to itself.
+                let read_now = self.reader.listing().and_then(|listing| listing.names().name(end));
+                *name = self.names.name(end).or(read_now).map(Into::into);
             }
             if !self.dated
                 && let Some((_, clock)) = connection.start.split_once('T')

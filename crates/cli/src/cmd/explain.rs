@@ -14,7 +14,7 @@ use tcpwhy::view;
 
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
-use crate::read::{Input, by_first_packet, read_all};
+use crate::read::{INTERNAL_ERROR, Input, by_first_packet, read_all};
 use crate::screen::Screen;
 use crate::{choose, complain, output};
 
@@ -49,7 +49,15 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
 fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     let is_unreadable = |capture: &Capture| capture.error.is_some() && capture.packets == 0;
     let any_unreadable = report.captures.iter().any(is_unreadable);
-    let exit = if any_unreadable { Exit::Unreadable } else { Exit::Analysed };
+    let is_mistaken =
+        |capture: &Capture| capture.error.as_deref().is_some_and(|e| e == INTERNAL_ERROR);
+    let exit = if report.captures.iter().any(is_mistaken) {
+        Exit::Internal
+    } else if any_unreadable {
+        Exit::Unreadable
+    } else {
+        Exit::Analysed
+    };
     let nothing_read = report.captures.iter().all(|capture| capture.packets == 0);
     let is_text = matches!(options.form, Form::Text { .. });
     if !is_text || nothing_read {
@@ -71,7 +79,7 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
 /// What is to be said about a capture that was not read to its end, or held nothing of use.
 fn remark(capture: &Capture) -> Option<String> {
     let Capture { source, packets, tcp_segments, skipped, quality, error } = capture;
-    let source = if source == "-" { "standard input" } else { source };
+    let source = spoken(source);
     let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
     let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);
     match (error.as_ref().or_else(cut), packets, tcp_segments) {
@@ -92,6 +100,11 @@ fn remark(capture: &Capture) -> Option<String> {
         }
         (None, ..) => None,
     }
+}
+
+/// A capture's name in a sentence.
+fn spoken(source: &str) -> &str {
+    if source == "-" { "standard input" } else { source }
 }
 
 /// The kind of the remark that the capture ends inside a record.

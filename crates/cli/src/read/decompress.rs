@@ -3,42 +3,31 @@
 //! The first bytes tell gzip, zstd and lz4 apart; anything else is handed on as it is. All three
 //! are read as streams, so a small file that unpacks to terabytes costs time but no memory, and
 //! files made of several members (`cat a.gz b.gz`, `pzstd`, rotated logs) are read to their end.
-//! Data that ends early gives an error after the last byte that could be unpacked.
+//! Data that ends early gives an error after the last byte that could be unpacked; so do a wrong
+//! checksum, and anything that follows the packed data (zeros, which tapes and block devices add,
+//! are passed over).
 //!
 //! Left out: xz, bzip2 and zip. Their magic numbers are known only to name the command that helps.
 
-use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use lz4_flex::frame::FrameDecoder as Lz4Decoder;
 use ruzstd::decoding::BlockDecodingStrategy::UptoBlocks;
 use ruzstd::decoding::FrameDecoder as ZstdDecoder;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
-/// Bytes taken from the system at a time.
-///
-/// Ours: large enough that system calls do not show in a profile, small enough that the chunks
-/// under way stay in the second-level cache (1 MiB takes a sixth longer for 900 MB).
-pub(super) const CHUNK: usize = 1 << 18;
-
-/// A source after a look at its first bytes.
-type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
+use super::source::Source;
 
 /// Unpacks `source` if it is compressed.
 ///
 /// # Errors
 /// The source cannot be read, or is packed in a way this version does not read.
-pub(super) fn unpack<'a>(
-    mut source: impl Read + Send + 'a,
-) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let head = head(&mut source)?;
-    let packing = Packing::of(&head);
-    let source = Cursor::new(head).chain(source);
-    Ok(match packing {
+pub(super) fn unpack<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let mut source = Source::new(source);
+    skip_skippable(&mut source)?;
+    Ok(match Packing::of(source.look(MAGIC_LEN)?) {
         None => Box::new(source),
-        Some(Packing::Gzip) => {
-            Box::new(Named("gzip", MultiGzDecoder::new(BufReader::with_capacity(CHUNK, source))))
-        }
+        Some(Packing::Gzip) => Box::new(Named("gzip", GzipMembers::Between(source))),
         Some(Packing::Zstd) => Box::new(Named("zstd", ZstdFrames::new(source))),
         Some(Packing::Lz4) => Box::new(Named("lz4", Lz4Frames::new(source))),
         Some(Packing::Foreign { name, command }) => {
@@ -58,14 +47,9 @@ pub(super) fn unpack<'a>(
 /// # Errors
 /// The source cannot be read.
 pub(super) fn is_packed(source: &mut impl Read) -> io::Result<bool> {
-    Ok(Packing::of(&head(source)?).is_some())
-}
-
-/// Takes the bytes that tell the packing.
-fn head(source: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(MAGIC_LEN);
     source.by_ref().take(MAGIC_LEN as u64).read_to_end(&mut head)?;
-    Ok(head)
+    Ok(is_skippable(&head) || Packing::of(&head).is_some())
 }
 
 /// How an input is packed.
@@ -85,8 +69,8 @@ impl Packing {
         Some(match head {
             // RFC 1952 §2.3.1; method 8 (deflate) is the only one there is.
             [0x1f, 0x8b, 8, ..] => Self::Gzip,
-            // RFC 8878 §3.1.1, and §3.1.2 for a skippable frame in front.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            // RFC 8878 §3.1.1.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
             // LZ4 frame format 1.6.4 "Magic Number", and "Legacy frame".
             [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => Self::Lz4,
             // The .xz file format 1.2.1 §2.1.1.1.
@@ -102,28 +86,73 @@ impl Packing {
     }
 }
 
+/// A frame that both zstd and lz4 skip: RFC 8878 §3.1.2, LZ4 frame format 1.6.4 "Skippable Frames".
+const fn is_skippable(head: &[u8]) -> bool {
+    matches!(head, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+fn is_legacy_lz4(head: &[u8]) -> bool {
+    matches!(head, [0x02, 0x21, 0x4c, 0x18, ..])
+}
+
+/// Goes past skippable frames.
+fn skip_skippable<R: Read>(source: &mut Source<R>) -> io::Result<()> {
+    while is_skippable(source.look(4)?) {
+        let &[_, _, _, _, a, b, c, d] = source.look(8)? else {
+            return Err(ErrorKind::UnexpectedEof.into());
+        };
+        let length = 8 + u64::from(u32::from_le_bytes([a, b, c, d]));
+        if io::copy(&mut source.by_ref().take(length), &mut io::sink())? < length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether another member of `packing` begins here; otherwise this must be the end.
+fn goes_on<R: Read>(source: &mut Source<R>, packing: Packing) -> io::Result<bool> {
+    if packing != Packing::Gzip {
+        skip_skippable(source)?;
+    }
+    if Packing::of(source.look(MAGIC_LEN)?) == Some(packing) {
+        return Ok(true);
+    }
+    let at = source.passed();
+    if source.only_zeros_follow()? { Ok(false) } else { Err(io::Error::other(Follows { at })) }
+}
+
+/// Something that is not packed follows the packed data.
+#[derive(Debug, thiserror::Error)]
+#[error("something else follows at byte {at}")]
+struct Follows {
+    at: u64,
+}
+
 /// Says which packing an error comes from, and what it means for the reader.
 struct Named<R>(&'static str, R);
 
 impl<R: Read> Read for Named<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.1.read(buffer).map_err(|error| {
-            let Self(name, _) = self;
+        let Self(name, inner) = self;
+        inner.read(buffer).map_err(|error| {
             if error.kind() == ErrorKind::Interrupted {
-                error
-            } else if is_cut(&error) {
-                io::Error::new(
-                    ErrorKind::UnexpectedEof,
-                    format!(
-                        "the {name} data ends early: the file was cut short, or is still written"
-                    ),
-                )
-            } else {
-                io::Error::new(
-                    ErrorKind::InvalidData,
-                    format!("the {name} data is damaged: {error}"),
-                )
+                return error;
             }
+            if let Some(Follows { at }) = error.get_ref().and_then(|cause| cause.downcast_ref()) {
+                let text = format!(
+                    "the {name} data ends at byte {at} of the file and something else follows, \
+                     which was not read: unpack it yourself if it matters"
+                );
+                return io::Error::new(ErrorKind::InvalidData, text);
+            }
+            if is_cut(&error) {
+                let text = format!(
+                    "the {name} data ends early: the file was cut short, or is still written"
+                );
+                return io::Error::new(ErrorKind::UnexpectedEof, text);
+            }
+            let text = format!("the {name} data is damaged: {error}; copy the file again");
+            io::Error::new(ErrorKind::InvalidData, text)
         })
     }
 }
@@ -144,52 +173,54 @@ fn is_cut(error: &io::Error) -> bool {
     false
 }
 
-/// Zstandard frames one after the other, skippable ones skipped (RFC 8878 §3.1).
+/// Gzip members one after the other (RFC 1952 §2.2).
+#[expect(clippy::large_enum_variant, reason = "there is one of these for each input")]
+enum GzipMembers<R: Read> {
+    /// Before the first member, or behind one.
+    Between(Source<R>),
+    Inside(GzDecoder<Source<R>>),
+    Ended,
+}
+
+impl<R: Read> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            *self = match core::mem::replace(self, Self::Ended) {
+                Self::Ended => return Ok(0),
+                Self::Between(mut source) => {
+                    if !goes_on(&mut source, Packing::Gzip)? {
+                        return Ok(0);
+                    }
+                    Self::Inside(GzDecoder::new(source))
+                }
+                Self::Inside(mut decoder) => {
+                    let got = decoder.read(buffer)?;
+                    if got > 0 || buffer.is_empty() {
+                        *self = Self::Inside(decoder);
+                        return Ok(got);
+                    }
+                    Self::Between(decoder.into_inner())
+                }
+            };
+        }
+    }
+}
+
+/// Zstandard frames one after the other (RFC 8878 §3.1).
 ///
 /// The decoder refuses windows beyond 128 MiB, which bounds the memory a hostile file can take.
 struct ZstdFrames<R: Read> {
-    source: BufReader<Peeked<R>>,
+    source: Source<R>,
     decoder: Box<ZstdDecoder>,
     in_frame: bool,
     cut: bool,
 }
 
 impl<R: Read> ZstdFrames<R> {
-    fn new(source: Peeked<R>) -> Self {
-        Self {
-            source: BufReader::with_capacity(CHUNK, source),
-            decoder: Box::default(),
-            in_frame: false,
-            cut: false,
-        }
+    fn new(source: Source<R>) -> Self {
+        Self { source, decoder: Box::default(), in_frame: false, cut: false }
     }
 
-    /// Goes to the start of the next data frame; `false` at the end of the source.
-    fn next_frame(&mut self) -> io::Result<bool> {
-        loop {
-            if self.source.fill_buf()?.is_empty() {
-                return Ok(false);
-            }
-            match self.decoder.init(&mut self.source) {
-                Ok(()) => return Ok(true),
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    let length = u64::from(length);
-                    let skipped =
-                        io::copy(&mut self.source.by_ref().take(length), &mut io::sink())?;
-                    if skipped < length {
-                        return Err(ErrorKind::UnexpectedEof.into());
-                    }
-                }
-                Err(error) => return Err(io::Error::other(error)),
-            }
-        }
-    }
-}
-
-impl<R: Read> ZstdFrames<R> {
     /// Unpacks one more block of the frame.
     ///
     /// The decoder holds back as many bytes as later blocks may refer to, until the frame ends.
@@ -208,15 +239,31 @@ impl<R: Read> ZstdFrames<R> {
             .map_err(io::Error::other)?;
         Ok(())
     }
+
+    /// Ends a frame whose bytes were all handed out.
+    fn end_frame(&mut self) -> io::Result<()> {
+        self.in_frame = false;
+        if self.cut {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let stored = self.decoder.get_checksum_from_data();
+        if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+            return Err(io::Error::other(
+                "the checksum of its content is wrong, so some of what came out of it is too",
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl<R: Read> Read for ZstdFrames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             if !self.in_frame {
-                if !self.next_frame()? {
+                if !goes_on(&mut self.source, Packing::Zstd)? {
                     return Ok(0);
                 }
+                self.decoder.init(&mut self.source).map_err(io::Error::other)?;
                 self.in_frame = true;
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
@@ -226,76 +273,48 @@ impl<R: Read> Read for ZstdFrames<R> {
             if got > 0 || buffer.is_empty() {
                 return Ok(got);
             }
-            if self.cut {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            self.in_frame = false;
+            self.end_frame()?;
         }
     }
 }
 
-/// LZ4 frames, with a check that the last one really ended.
+/// LZ4 frames one after the other, with a check that each really ended.
 ///
 /// The decoder takes the end of the source between two blocks for the end of the data. A frame
-/// ends with a block size of zero and, if its header says so, a checksum of four bytes; the last
-/// eight bytes of the source show whether it did. Legacy frames have no end mark.
+/// ends with a mark, though, behind which the decoder reads no further: having met the end of the
+/// source inside a frame means that it was cut. Legacy frames have no end mark.
 struct Lz4Frames<R: Read> {
-    decoder: Lz4Decoder<Tail<BufReader<Peeked<R>>>>,
+    decoder: Lz4Decoder<Source<R>>,
+    in_frame: bool,
+    is_legacy: bool,
 }
 
 impl<R: Read> Lz4Frames<R> {
-    fn new(source: Peeked<R>) -> Self {
-        let source = BufReader::with_capacity(CHUNK, source);
-        Self { decoder: Lz4Decoder::new(Tail { source, head: Vec::new(), last: [0xff; 8] }) }
+    fn new(source: Source<R>) -> Self {
+        Self { decoder: Lz4Decoder::new(source), in_frame: false, is_legacy: false }
     }
 }
 
 impl<R: Read> Read for Lz4Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
+            if !self.in_frame {
+                let source = self.decoder.get_mut();
+                if !goes_on(source, Packing::Lz4)? {
+                    return Ok(0);
+                }
+                self.is_legacy = is_legacy_lz4(source.look(4)?);
+                self.in_frame = true;
+            }
             let got = self.decoder.read(buffer)?;
             if got > 0 || buffer.is_empty() {
                 return Ok(got);
             }
-            let tail = self.decoder.get_mut();
-            if tail.source.fill_buf()?.is_empty() {
-                return if tail.ended() { Ok(0) } else { Err(ErrorKind::UnexpectedEof.into()) };
+            if self.decoder.get_ref().met_end() && !self.is_legacy {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
-            // The decoder stops at the end of each frame; here another one follows.
+            self.in_frame = false;
         }
-    }
-}
-
-/// Remembers the first five and the last eight bytes that passed.
-struct Tail<R> {
-    source: R,
-    head: Vec<u8>,
-    last: [u8; 8],
-}
-
-impl<R> Tail<R> {
-    /// Whether what passed ends as an LZ4 frame ends.
-    fn ended(&self) -> bool {
-        // Frame descriptor, FLG byte, bit 2: content checksum.
-        const CONTENT_CHECKSUM: u8 = 1 << 2;
-        match self.head[..] {
-            [0x04, .., flags] if flags & CONTENT_CHECKSUM != 0 => self.last[..4] == [0; 4],
-            [0x04, ..] => self.last[4..] == [0; 4],
-            _ => true,
-        }
-    }
-}
-
-impl<R: Read> Read for Tail<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.source.read(buffer)?;
-        let new = &buffer[..got];
-        let missing = 5_usize.saturating_sub(self.head.len()).min(got);
-        self.head.extend_from_slice(&new[..missing]);
-        let kept = &new[got.saturating_sub(8)..];
-        self.last.rotate_left(kept.len());
-        self.last[8 - kept.len()..].copy_from_slice(kept);
-        Ok(got)
     }
 }
 
@@ -378,12 +397,57 @@ mod tests {
     }
 
     #[test]
-    fn a_skippable_zstd_frame_in_front_is_skipped() {
-        let mut packed = vec![0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
-        packed.extend(zstd(b"inside"));
+    fn members_of_different_makers_are_one_stream() {
+        let packed = [lz4(b"one ", true), lz4(b"two ", false), lz4(b"three", true)].concat();
         let (out, error) = unpacked(&packed);
         assert!(error.is_none(), "{error:?}");
-        assert_eq!(out, b"inside");
+        assert_eq!(out, b"one two three");
+    }
+
+    #[test]
+    fn skippable_frames_are_skipped_wherever_they_stand() {
+        let skippable = [0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        for (name, packed) in [("zstd", zstd(b"inside")), ("lz4", lz4(b"inside", true))] {
+            let all = [&skippable, &packed[..], &skippable, &packed[..], &skippable].concat();
+            let (out, error) = unpacked(&all);
+            assert!(error.is_none(), "{name}: {error:?}");
+            assert_eq!(out, b"insideinside", "{name}");
+        }
+        let cut = unpacked(&skippable[..9]).1.expect("it is cut");
+        assert_eq!(cut.kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn what_follows_packed_data_is_told_and_padding_is_not() {
+        for (name, packed) in packings() {
+            let followed = unpacked(&[&packed[..], b"something else"].concat());
+            assert!(followed.0 == text(), "{name}");
+            let error = followed.1.expect("something follows").to_string();
+            assert!(
+                error.contains(&format!("ends at byte {} of", packed.len())),
+                "{name}: {error}"
+            );
+            let padded = unpacked(&[&packed[..], &[0; 700]].concat());
+            assert!(padded.1.is_none(), "{name}: {:?}", padded.1);
+            assert!(padded.0 == text(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_damage() {
+        for (name, mut packed) in packings() {
+            let length = packed.len();
+            match name {
+                "lz4" => continue,
+                // Its size follows the checksum.
+                "gzip" => packed[length - 5] ^= 1,
+                _ => packed[length - 1] ^= 1,
+            }
+            let (out, error) = unpacked(&packed);
+            assert!(text().starts_with(&out), "{name}");
+            let error = error.expect("the checksum is wrong").to_string();
+            assert!(error.contains("damaged"), "{name}: {error}");
+        }
     }
 
     #[test]

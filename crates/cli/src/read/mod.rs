@@ -14,6 +14,7 @@
 mod decompress;
 mod open;
 mod order;
+mod source;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,9 +27,9 @@ use std::time::{Duration, Instant};
 use tcpwhy::report::Report;
 use tcpwhy::session::Session;
 
-use decompress::CHUNK;
 pub use open::{Input, OpenError};
 pub use order::by_first_packet;
+use source::CHUNK;
 
 /// How far reading has come.
 #[derive(Clone, Copy, Debug)]
@@ -109,9 +110,7 @@ fn feed(
             Err(RecvTimeoutError::Timeout) => {}
             // The thread has ended: at the end of the input, or by a panic.
             Err(RecvTimeoutError::Disconnected) => {
-                let panicked = source.thread.join().is_err();
-                return panicked
-                    .then(|| "it cannot be unpacked: the packed data is damaged".to_owned());
+                return source.thread.join().is_err().then(|| INTERNAL_ERROR.to_owned());
             }
         }
         if watch.is_due() {
@@ -162,6 +161,11 @@ fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// What a capture's error says when the reading thread came to a sudden end. Its place was printed
+/// by then, see [`crate::run`].
+pub const INTERNAL_ERROR: &str =
+    "a mistake in tcpwhy ended reading; this is what was read up to then";
+
 /// What a capture's error says after a stop.
 const INTERRUPTED: &str = "interrupted: this is what was read up to then";
 
@@ -211,11 +215,17 @@ struct Source {
 
 impl Source {
     fn start(input: Input, taken: &Arc<AtomicU64>) -> Self {
+        let taken = Arc::clone(taken);
+        Self::reading(move || input.open(&taken).map_err(|error| error.why))
+    }
+
+    /// A thread that reads what `open` gives.
+    fn reading<R: Read>(open: impl FnOnce() -> Result<R, String> + Send + 'static) -> Self {
         let (to_session, chunks) = mpsc::sync_channel(AHEAD);
         let (used, from_session) = mpsc::channel();
-        let taken = Arc::clone(taken);
         let thread = thread::spawn(move || {
-            if let Err(failure) = read_chunks(&input, &taken, &to_session, &from_session) {
+            let read = open().and_then(|source| read_chunks(source, &to_session, &from_session));
+            if let Err(failure) = read {
                 // Nobody listens any more after a stop.
                 let _ = to_session.send(Err(failure));
             }
@@ -226,12 +236,10 @@ impl Source {
 
 /// Reads to the end of the input or until nobody listens.
 fn read_chunks(
-    input: &Input,
-    taken: &Arc<AtomicU64>,
+    mut source: impl Read,
     to_session: &SyncSender<Result<Chunk, String>>,
     from_session: &Receiver<Vec<u8>>,
 ) -> Result<(), String> {
-    let mut source = input.open(taken).map_err(|error| error.why)?;
     loop {
         let mut buffer = from_session.try_recv().unwrap_or_else(|_| vec![0; CHUNK]);
         let filled = read_some(&mut source, &mut buffer).map_err(|error| error.to_string())?;
@@ -277,6 +285,26 @@ mod tests {
         let report = read(&inputs, &AtomicBool::new(false));
         assert_eq!(report.captures.len(), 2);
         assert_eq!(report.captures[0].error.as_deref(), Some("there is no such file"));
+    }
+
+    #[test]
+    fn a_reader_s_mistake_is_no_damage_of_the_file() {
+        /// A capture without packets, and a mistake behind it.
+        struct Mistaken(bool);
+        impl Read for Mistaken {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                assert!(!std::mem::replace(&mut self.0, true), "a mistake made for a test");
+                buffer[..4].copy_from_slice(&0xa1b2_c3d4_u32.to_le_bytes());
+                Ok(4)
+            }
+        }
+        let mut session = Session::new(Config { detail: false });
+        session.begin("mistaken");
+        let (stop, now) = (AtomicBool::new(false), Instant::now());
+        let mut watch = Watch { stop: &stop, stop_at: None, last_tick: now };
+        let source = Source::reading(|| Ok(Mistaken(false)));
+        let failure = feed(&mut session, source, &mut watch, &mut |_| {});
+        assert_eq!(failure.as_deref(), Some(INTERNAL_ERROR));
     }
 
     #[test]

@@ -113,6 +113,9 @@ impl Input {
                 "permission denied; captures made as root belong to root: \
                  try `sudo cat {name} | tcpwhy -`"
             ),
+            ErrorKind::IsADirectory if *self == Self::Stdin => {
+                "it is a directory; name the files in it: `tcpwhy DIRECTORY/*`".to_owned()
+            }
             ErrorKind::IsADirectory => {
                 format!("it is a directory; name the files in it: `tcpwhy {name}/*`")
             }

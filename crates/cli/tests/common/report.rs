@@ -39,6 +39,8 @@ fn connection() -> Connection {
         stream: Some(0),
         client: "192.168.247.130:44612".parse().expect("an address"),
         server: "[2001:db8::129]:80".parse().expect("an address"),
+        client_name: Some("reader.example.com:44612".into()),
+        server_name: Some("www.example.com:http".into()),
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns: 63_063_000,
         packets: 90,

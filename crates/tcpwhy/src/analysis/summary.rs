@@ -35,6 +35,8 @@ pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
         stream: Some(flow.ordinal),
         client: flow.endpoints[0],
         server: flow.endpoints[1],
+        client_name: None,
+        server_name: None,
         start: flow.start.rfc3339(),
         duration_ns: lifetime,
         packets: flow.packets,

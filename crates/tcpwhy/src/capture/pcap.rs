@@ -11,11 +11,14 @@
 //!
 //! Source: draft-ietf-opsawg-pcap (the format), libpcap 1.10 `sf-pcap.c` (old versions, and the
 //! variant of Kuznetsov's patched libpcap, magic 0xa1b2cd34, that some Linux systems wrote).
+//! Where a record should begin there may be another file's header instead: files joined with `cat`
+//! are read on as one.
+//!
 //! Left out: the variants by AIX, Nokia, Navtel and an old distribution, which share magic numbers
 //! with others and can only be guessed.
 
 use super::binary::{Endian, Step, Straddle};
-use super::{CaptureError, Frame, Item, Quality};
+use super::{CaptureError, Frame, Item, Quality, QualityKind};
 use crate::units::Time;
 use crate::wire::Direction;
 
@@ -25,6 +28,8 @@ pub(super) struct PcapReader {
     records: Straddle,
     header: Option<Header>,
     packets: u64,
+    /// File headers behind the first.
+    joined: u64,
 }
 
 impl PcapReader {
@@ -34,10 +39,13 @@ impl PcapReader {
         bytes: &[u8],
         each: &mut F,
     ) -> Result<(), CaptureError> {
-        let Self { records, header, packets } = self;
+        let Self { records, header, packets, joined } = self;
         records.feed(bytes, |bytes, offset| {
-            if let Some(header) = header {
-                return header.record(bytes, offset, packets, each);
+            if let Some(known) = header {
+                if !is_file_header(bytes) {
+                    return known.record(bytes, offset, packets, each);
+                }
+                *joined += u64::from(bytes.len() >= FILE_HEADER);
             }
             if bytes.len() < FILE_HEADER {
                 return Ok(Step::Needs(FILE_HEADER));
@@ -52,6 +60,12 @@ impl PcapReader {
         &mut self,
         each: &mut F,
     ) -> Result<(), CaptureError> {
+        if self.joined > 0 {
+            let note = "captures joined to this file behind its first one are read on as one: \
+                        they must be in the order of their time";
+            let (kind, count) = (QualityKind::Other, self.joined);
+            each(Item::Quality(Quality { kind, count, note: note.to_owned() }));
+        }
         let Some(cut) = self.records.unfinished() else { return Ok(()) };
         if self.header.is_none() {
             return Err(CaptureError::CutHeader { format: "pcap", missing: cut.missing });
@@ -60,6 +74,20 @@ impl PcapReader {
         each(Item::Quality(Quality::cut_short(&packet, cut)));
         Ok(())
     }
+}
+
+/// Whether a file begins where a record should: a magic number, version 2.4, and zeros where a
+/// record has its two lengths. No record is like that, for a packet has at least a byte.
+#[inline]
+fn is_file_header(bytes: &[u8]) -> bool {
+    let Some(([head @ .., _, _, _, _, _, _, _, _], _)) = bytes.split_first_chunk::<RECORD_HEADER>()
+    else {
+        return false;
+    };
+    bytes[8..RECORD_HEADER] == [0; 8]
+        && head.first_chunk().and_then(|magic| Magic::of(*magic)).is_some_and(|magic| {
+            magic.endian.u16_at(head, 4) == Some(2) && magic.endian.u16_at(head, 6) == Some(4)
+        })
 }
 
 /// What the first four bytes tell.
@@ -216,7 +244,7 @@ const LONGEST_USUAL_RECORD: u32 = 262_144;
 
 #[cfg(test)]
 mod tests {
-    use super::super::tape::{Order, Tape, read};
+    use super::super::tape::{Order, Tape, read, read_chunks};
 
     /// Little-endian, microseconds, snap length 64, Ethernet.
     fn header() -> Tape {
@@ -236,6 +264,23 @@ mod tests {
             ]
         );
         assert_eq!(tape.end, Ok(()));
+    }
+
+    #[test]
+    fn files_joined_one_behind_the_other_are_one() {
+        let big = Tape::new(Order::Big).pcap(0xa1b2_3c4d, 64, 101).record(8, 5, b"y", 1);
+        let file = header().record(7, 3, b"x", 1).raw(&big.bytes);
+        for tape in [read(&file), read_chunks(file.bytes.chunks(1))] {
+            assert_eq!(
+                tape.items[..2],
+                [
+                    "#1 7.000003000 link 1 if 0 wire 1 `x`",
+                    "#2 8.000000005 link 101 if 0 wire 1 `y`"
+                ]
+            );
+            assert!(tape.items[2].contains("joined"), "{:?}", tape.items);
+            assert_eq!(tape.end, Ok(()));
+        }
     }
 
     #[test]

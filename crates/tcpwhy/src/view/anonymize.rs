@@ -4,8 +4,9 @@
 //! IPv4 by `10.0.0.1`, `10.0.0.2`, ... (RFC 1918), IPv6 by `2001:db8::1`, ... (RFC 3849), numbered in
 //! the order in which they appear, so that the same address keeps the same stand-in everywhere:
 //! in the connections and in every sentence, filter and command. Ports stay, since they tell the
-//! protocol. Capture names lose their directory. Loopback and unspecified addresses name no one
-//! and stay.
+//! protocol. Host names that a packet listing prints get such addresses too, and what is quoted of
+//! a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
+//! addresses name no one and stay.
 //!
 //! Not hidden, since the account needs them: times, sizes, file names.
 
@@ -33,7 +34,7 @@ pub fn anonymize(report: &mut Report) {
             if !path.is_empty() {
                 *text = text.replace(&path, &capture.source);
             }
-            *text = names.hide(text);
+            *text = names.hide(&without_quotation(text));
         }
     }
     let mut hide = |text: &mut String| *text = names.hide(text);
@@ -44,12 +45,23 @@ pub fn anonymize(report: &mut Report) {
         for end in [&mut connection.client, &mut connection.server] {
             *end = SocketAddr::new(names.of(end.ip()), end.port());
         }
+        (connection.client_name, connection.server_name) = (None, None);
     }
 }
 
 /// The part of a path after its last separator, of either kind.
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// `text` without what stands between its first and its last quotation mark: lines of a listing.
+fn without_quotation(text: &str) -> String {
+    match (text.find('"'), text.rfind('"')) {
+        (Some(first), Some(last)) if first < last => {
+            format!("{}\"...{}", &text[..first], &text[last..])
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)) {
@@ -198,6 +210,13 @@ mod tests {
         {
             assert_eq!(hidden(text), text);
         }
+    }
+
+    #[test]
+    fn lines_of_a_listing_are_not_quoted() {
+        let quoted = "the first is line 7: \"ann@vpn.example.com:~$ \"ls\"\", read on";
+        assert_eq!(without_quotation(quoted), "the first is line 7: \"...\", read on");
+        assert_eq!(without_quotation("one \" alone"), "one \" alone");
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `provisional` | `true` while the input was still being read |
 //! | `id`, `stream` | number in this report; Wireshark's `tcp.stream` where defined |
-//! | `client`, `server` | addresses with ports, IPv6 in brackets |
+//! | `client`, `server` | addresses with ports, IPv6 in brackets; names where a listing prints names |
 //! | `start`, `duration_ns` | capture time of the first packet; first to last captured packet |
 //! | `packets`, `first_frame`, `last_frame` | packets captured and where they stand in the input |
 //! | `vantage`, `window_scaling`, `end`, `mss`, `handshake_rtt_ns` | as in the JSON |
@@ -117,8 +117,8 @@ fn connection_fields(out: &mut Csv, provisional: bool, connection: &Connection) 
     out.field(provisional);
     out.field(connection.id);
     out.known(connection.stream);
-    out.field(connection.client);
-    out.field(connection.server);
+    out.field(connection.client_shown());
+    out.field(connection.server_shown());
     out.field(&connection.start);
     out.field(connection.duration_ns);
     out.field(connection.packets);

@@ -26,8 +26,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 fn headline(page: &mut Page, connection: &Connection) {
     let main = choose::directions(connection).into_iter().next();
     let (from, to) = match main {
-        Some((1, _)) => (connection.server, connection.client),
-        _ => (connection.client, connection.server),
+        Some((1, _)) => (connection.server_shown(), connection.client_shown()),
+        _ => (connection.client_shown(), connection.server_shown()),
     };
     let lasted = words::time(connection.duration_ns);
     let mut parts = vec![format!("{from} -> {to}")];

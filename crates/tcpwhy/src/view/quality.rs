@@ -24,15 +24,16 @@ pub(super) fn write_errors(page: &mut Page, report: &Report) {
             left += 1;
             continue;
         }
-        let text = format!("INCOMPLETE: cannot read all of {}: {error}", capture.source);
-        page.wrapped(0, 2, &[(Ink::Alarm, text)]);
-        let read = match capture.packets {
-            0 => "Nothing of it could be read.".to_owned(),
-            packets => {
-                format!("What follows is from the {} before that.", words::count(packets, "packet"))
-            }
+        let source = if capture.source == "-" { "standard input" } else { &capture.source };
+        let text = match capture.packets {
+            0 => format!("INCOMPLETE: cannot read {source}: {error}"),
+            _ => format!("INCOMPLETE: {source} was read only in part: {error}"),
         };
-        page.wrapped(2, 2, &[plain(read)]);
+        page.wrapped(0, 2, &[(Ink::Alarm, text)]);
+        if capture.packets > 0 {
+            let packets = words::count(capture.packets, "packet");
+            page.wrapped(2, 2, &[plain(format!("What came before ({packets}) is explained."))]);
+        }
     }
     if left > 0 {
         let text = format!("INCOMPLETE: {} as well", words::count(left, "more capture"));

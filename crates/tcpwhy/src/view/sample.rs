@@ -35,6 +35,8 @@ pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         stream: Some(id),
         client: address(client),
         server: address(server),
+        client_name: None,
+        server_name: None,
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns,
         packets: 0,

@@ -139,8 +139,8 @@ impl Row {
             .fold(0_u64, |sum, (_, each)| sum.saturating_add(choose::retransmitted(each)));
         let cells = [
             connection.id.to_string(),
-            connection.client.to_string(),
-            connection.server.to_string(),
+            connection.client_shown(),
+            connection.server_shown(),
             time_of_day(&connection.start).to_owned(),
             Duration(connection.duration_ns).to_string(),
             choose::worst(connection).map_or_else(|| "-".to_owned(), |span| span.to_string()),

@@ -133,8 +133,8 @@ fn a_capture_without_connections_says_so() {
 fn a_capture_that_cannot_be_read_says_so_first() {
     let mut report = sample::report("x.pcap", 0, Vec::new());
     report.captures[0].error = Some("no capture format begins with 0x00000000".to_owned());
-    let expected = "INCOMPLETE: cannot read all of x.pcap: no capture format begins with 0x00000000\n  \
-                    Nothing of it could be read.\n\nNo TCP connection was found";
+    let expected = "INCOMPLETE: cannot read x.pcap: no capture format begins with 0x00000000\n\n\
+                    No TCP connection was found";
     assert!(shown(&report).starts_with(expected), "{}", shown(&report));
 }
 

@@ -41,6 +41,22 @@ impl Names {
         self.hosts.iter().map(|(&address, name)| (address, name.as_str()))
     }
 
+    /// Takes over what `other` tells; for what both tell, this one's word stands.
+    pub fn merge(&mut self, other: &Self) {
+        for (&address, name) in &other.hosts {
+            self.hosts.entry(address).or_insert_with(|| name.clone());
+        }
+        for (&address, name) in &other.services {
+            self.services.entry(address).or_insert_with(|| name.clone());
+        }
+    }
+
+    /// `address` with the names of the listing, where it has any for it.
+    pub fn name(&self, address: SocketAddr) -> Option<String> {
+        let named = self.host(address.ip()).is_some() || self.service(address).is_some();
+        named.then(|| self.show(address))
+    }
+
     /// `address` as people know it: with the names of the listing where it has them.
     pub fn show(&self, address: SocketAddr) -> String {
         match (self.host(address.ip()), self.service(address)) {

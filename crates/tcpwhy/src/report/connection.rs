@@ -1,0 +1,162 @@
+//! One connection: who, when, seen from where, and how it began and ended.
+
+use core::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Direction, Exchange, Finding, FrameRange, LowHigh, Text, Transfer};
+
+/// One TCP connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Number in this report, from 0, in the order of first packets.
+    pub id: u64,
+    /// Wireshark's `tcp.stream` of the same file; `None` where that is not defined (listings,
+    /// several files, tunnels Wireshark would number otherwise).
+    pub stream: Option<u64>,
+    /// Who opened the connection (or seems to have: see `handshake_seen`).
+    pub client: SocketAddr,
+    /// The other end.
+    pub server: SocketAddr,
+    /// The client as a packet listing prints it (`host:service`), where it prints names: then the
+    /// address in `client` is a stand-in that nobody has (240.0.0.0/4 or `3fff::/20`).
+    pub client_name: Option<Box<str>>,
+    /// The same for the server.
+    pub server_name: Option<Box<str>>,
+    /// Capture time of the first packet: RFC 3339 with nine decimals, without date for listings.
+    pub start: String,
+    /// First to last captured packet: the lifetime all intervals add up to.
+    pub duration_ns: i64,
+    /// Packets captured of it, duplicates not counted.
+    pub packets: u64,
+    /// Number of its first and last packet in the input.
+    pub frames: FrameRange,
+    /// Whose host the capture was taken on.
+    pub vantage: Vantage,
+    /// Why we think so.
+    pub vantage_evidence: String,
+    /// Round trip between the tap and the client.
+    pub tap_to_client_rtt_ns: Option<i64>,
+    /// Round trip between the tap and the server.
+    pub tap_to_server_rtt_ns: Option<i64>,
+    /// Constant delay between the captured host's stack and the tap; `None` if not on a host or unknown.
+    pub egress_delay_ns: Option<LowHigh>,
+    /// Last SYN to the ACK of the SYN-ACK.
+    pub handshake_rtt_ns: Option<i64>,
+    /// Effective payload per segment: both MSS options less the options every segment carries.
+    pub mss: Option<u32>,
+    /// Whether windows are scaled.
+    pub window_scaling: WindowScaling,
+    /// Who refused scaling and how we know, when it was offered and refused.
+    pub window_scaling_note: Option<String>,
+    /// Operating system family of client and server, guessed from the packets.
+    pub sender_stack: [SenderStack; 2],
+    /// How it ended.
+    pub end: End,
+    /// Client to server, then server to client; `None` where no data flowed.
+    pub directions: [Option<Box<Direction>>; 2],
+    /// Runs of application data of one direction.
+    pub transfers: Vec<Transfer>,
+    /// Requests and their responses.
+    pub exchanges: Vec<Exchange>,
+    /// TLS handshake flights, from the clear headers of records.
+    pub tls: Option<Tls>,
+    /// What was found (filled by the `find` room).
+    pub findings: Vec<Finding>,
+    /// Packets that were captured twice and left out.
+    pub duplicates: u64,
+    /// Some lists were cut short to bound memory.
+    pub truncated: bool,
+}
+
+impl Connection {
+    /// The client as people know it: by the listing's name, else by address and port.
+    pub fn client_shown(&self) -> String {
+        shown(self.client_name.as_deref(), self.client)
+    }
+
+    /// The server as people know it.
+    pub fn server_shown(&self) -> String {
+        shown(self.server_name.as_deref(), self.server)
+    }
+}
+
+fn shown(name: Option<&str>, address: SocketAddr) -> String {
+    name.map_or_else(|| address.to_string(), str::to_owned)
+}
+
+/// The host a capture was taken on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vantage {
+    /// The client's host.
+    Client,
+    /// The server's host.
+    Server,
+    /// Neither: a device between them.
+    Middle,
+    /// Not proven.
+    #[default]
+    Unknown,
+}
+
+/// Whether the connection scales its windows (RFC 7323 §2).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowScaling {
+    /// Both sides offered it.
+    Used,
+    /// At least one side did not offer it: windows stay below 64 KiB.
+    NotNegotiated,
+    /// The capture lacks the handshake; the shift is an estimate.
+    #[default]
+    HandshakeNotSeen,
+}
+
+/// A guess at one side's TCP.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SenderStack {
+    /// `linux`, `windows`, `apple`, `bsd` or `unknown`.
+    pub name: Text,
+    /// What speaks for it.
+    pub evidence: Text,
+    /// Length of one tick of its timestamp clock, where it could be fitted.
+    pub timestamp_tick_ns: Option<i64>,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With FIN.
+    Fin,
+    /// With RST.
+    Rst,
+    /// The capture ended first.
+    #[default]
+    Open,
+}
+
+/// TLS as its clear record headers show it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tls {
+    /// First handshake record.
+    pub start_ns: i64,
+    /// First application data record, or `None`.
+    pub end_ns: Option<i64>,
+    /// Changes of direction before application data: a round trip is two.
+    pub flights: Vec<TlsFlight>,
+}
+
+/// One flight of a TLS handshake.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TlsFlight {
+    /// `client` or `server`.
+    pub from: String,
+    /// First record.
+    pub start_ns: i64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Record types in order.
+    pub records: Vec<String>,
+}

@@ -1,0 +1,164 @@
+//! One direction of a connection: what was sent, what came back, and what was measured on the way.
+
+use serde::{Deserialize, Serialize};
+
+use super::{InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Text, TimeIn};
+
+/// One direction that carried data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Unique payload bytes.
+    pub bytes: u64,
+    /// Payload bytes with repeats.
+    pub bytes_sent: u64,
+    /// Segments on the wire (a captured super-segment counts for all it was split into).
+    pub segments: u64,
+    /// Data frames as captured.
+    pub frames: u64,
+    /// Retransmitted segments by cause.
+    pub retransmitted: Retransmitted,
+    /// What Wireshark's users look for, in its sense.
+    pub events: Events,
+    /// Round-trip time as this sender saw it.
+    pub rtt: Rtt,
+    /// Payload bytes in flight, at most.
+    pub max_in_flight_bytes: u64,
+    /// Delivery rate over rounds.
+    pub delivery_rate_bps: Option<Rate>,
+    /// Estimate of the narrowest link's rate (payload), where the packets show one.
+    pub bottleneck_rate_bps: Option<u64>,
+    /// `bottleneck_rate_bps` times the least round trip.
+    pub bdp_bytes: Option<u64>,
+    /// Rounds (only when asked for).
+    pub rounds: Vec<Round>,
+    /// What held this direction at each instant (only when asked for, or when few).
+    pub limits: Vec<Limit>,
+    /// Time in each state; adds up to the connection's lifetime.
+    pub time_in: TimeIn,
+    /// The state that held the most time of each of equal slices of the lifetime, as letters of
+    /// [`State::letter`](super::State::letter).
+    pub strip: String,
+    /// The first flight.
+    pub initial_window: Option<InitialWindow>,
+    /// How slow start ended.
+    pub slow_start_exit: Option<Box<SlowStartExit>>,
+    /// Idle times after which the congestion window may have been cut down.
+    pub idle_restarts: Vec<IdleRestart>,
+    /// Bytes in flight when the original of each loss episode's first loss was sent.
+    pub in_flight_at_loss: Vec<InFlightAtLoss>,
+    /// Whether losses depend on the flight, and how they cluster; `None` without loss.
+    pub loss_pattern: Option<Box<LossPattern>>,
+    /// Each retransmission with the frames it repeats (capped).
+    pub retransmissions: Vec<Retransmission>,
+    /// Largest burst that passed without loss or queue.
+    pub burst_proven_bytes: Option<u64>,
+}
+
+/// Retransmitted segments by cause.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Retransmitted {
+    /// After SACK or duplicate ACKs.
+    pub fast: u64,
+    /// After a retransmission timeout.
+    pub rto: u64,
+    /// Tail loss probes that repeat data.
+    pub tlp: u64,
+    /// Shown needless by D-SACK or by the original's timestamp echo.
+    pub spurious: u64,
+    /// Data the tap had already seen acknowledged.
+    pub unnecessary: u64,
+    /// Repeated SYN or SYN-ACK.
+    pub syn: u64,
+}
+
+/// Counts in the sense of Wireshark's analysis flags.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Events {
+    /// Zero-window advertisements by the receiver.
+    pub zero_window: u64,
+    /// Probes of a zero window by the sender.
+    pub zero_window_probe: u64,
+    /// Segments that filled the receiver's window to the byte.
+    pub window_full: u64,
+    /// Window updates by the receiver.
+    pub window_update: u64,
+    /// Keep-alives by the sender.
+    pub keep_alive: u64,
+    /// Duplicate ACKs by the receiver.
+    pub duplicate_ack: u64,
+    /// ACKs during recovery that advance without ending it.
+    pub partial_ack: u64,
+    /// Data that arrived out of order and was no retransmission.
+    pub out_of_order: u64,
+    /// ACKs of the receiver with ECN echo.
+    pub ecn_echo: u64,
+    /// Segments lost in the network, as far as retransmissions tell.
+    pub lost: u64,
+    /// Segments missing in the capture although they were acknowledged.
+    pub not_captured: u64,
+}
+
+/// Round-trip time figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rtt {
+    /// Least.
+    pub min_ns: Option<i64>,
+    /// Median.
+    pub median_ns: Option<i64>,
+    /// 95th percentile.
+    pub p95_ns: Option<i64>,
+    /// How it was measured at this vantage, in words.
+    pub method: Text,
+    /// How many samples.
+    pub samples: u64,
+}
+
+/// A rate, over rounds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Median.
+    pub median: u64,
+    /// Maximum.
+    pub max: u64,
+}
+
+/// The first flight of a direction.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct InitialWindow {
+    /// In segments.
+    pub segments: u64,
+    /// In bytes.
+    pub bytes: u64,
+    /// The application had more to send: this was the limit, not the data.
+    pub full: bool,
+}
+
+/// The end of slow start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowStartExit {
+    /// When.
+    pub at_ns: i64,
+    /// `loss`, `hystart_delay`, `hystart_train`, `cached_ssthresh`, `rwnd`, `app` or `unknown`.
+    pub cause: String,
+    /// In segments.
+    pub ssthresh: Option<u64>,
+}
+
+/// A pause after which Linux may restart from the initial window (RFC 5681 §4.1, Linux `tcp_cwnd_restart`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IdleRestart {
+    /// When sending went on.
+    pub at_ns: i64,
+    /// How long nothing was in flight.
+    pub idle_ns: i64,
+    /// `on`, `off`, `not_applicable` or `unknown`.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
+    /// Segments of the first burst after the pause.
+    pub segments: u64,
+    /// Bytes of it.
+    pub bytes: u64,
+    /// Congestion window before the pause, at least, in segments.
+    pub cwnd_before: Option<u64>,
+}

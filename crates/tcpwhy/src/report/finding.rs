@@ -1,0 +1,69 @@
+//! What was found, where it shows, and what would help.
+
+use serde::{Deserialize, Serialize};
+
+use super::FrameRange;
+
+/// A finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable code; `tcpwhy doc CODE` explains it.
+    pub code: String,
+    /// `info`, `warning` or `error`.
+    pub severity: String,
+    /// One line.
+    pub title: String,
+    /// Why we say so.
+    pub why: String,
+    /// What it is not.
+    pub not: String,
+    /// Where it shows.
+    pub evidence: Vec<Evidence>,
+    /// Time of the intervals named; findings may share intervals.
+    pub cost_ns: i64,
+    /// What to do, best first.
+    pub remedies: Vec<Remedy>,
+}
+
+/// Where a finding shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Start.
+    pub from_ns: i64,
+    /// End.
+    pub to_ns: i64,
+    /// Frames.
+    pub frames: FrameRange,
+    /// Wireshark display filter.
+    pub filter: String,
+    /// In words.
+    pub text: String,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// `sender`, `receiver`, `application` or `path`.
+    pub who: String,
+    /// What to change.
+    pub what: String,
+    /// Command that does it, where there is one.
+    pub command: Option<String>,
+    /// Command that takes it back.
+    pub rollback: Option<String>,
+    /// The setting's name.
+    pub knob: Option<String>,
+    /// New duration of the same transfer.
+    pub predicted_ns: Option<Prediction>,
+}
+
+/// A predicted duration.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// At best.
+    pub low: i64,
+    /// Most likely.
+    pub best: i64,
+    /// At worst.
+    pub high: i64,
+}

@@ -1,0 +1,50 @@
+//! What was lost and sent again, and how losses fall.
+
+use serde::{Deserialize, Serialize};
+
+/// Flight at a loss.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct InFlightAtLoss {
+    /// When the lost original was sent.
+    pub at_ns: i64,
+    /// Bytes in flight then.
+    pub bytes: u64,
+    /// Frame of the original, `None` if it was lost before the tap.
+    pub frame: Option<u64>,
+}
+
+/// How losses fall.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LossPattern {
+    /// `congestion` (depends on the flight), `random` or `unknown`.
+    pub kind: String,
+    /// Probability that losses this independent of the flight arise by chance (Wilcoxon).
+    pub p_value: Option<f64>,
+    /// Loss episodes.
+    pub episodes: u64,
+    /// Lost segments by burst length: 1, 2, 3 to 5, 6 to 10, more.
+    pub bursts: [u64; 5],
+    /// Period of the episodes in time, where significant.
+    pub period_ns: Option<i64>,
+    /// Period in segments, where significant.
+    pub period_segments: Option<u64>,
+}
+
+/// One retransmission.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Retransmission {
+    /// When it was sent.
+    pub at_ns: i64,
+    /// Its frame.
+    pub frame: u64,
+    /// Relative sequence number.
+    pub seq: i64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// `fast`, `rto`, `tlp`, `syn` or `unnecessary`.
+    pub cause: String,
+    /// Shown needless later.
+    pub spurious: bool,
+    /// Frames whose bytes it repeats.
+    pub originals: Vec<u64>,
+}

@@ -1,0 +1,48 @@
+//! Runs of application data, and the requests and responses they make up.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Text, TimeIn};
+
+/// Application data of one direction until an idle state, or data of the peer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// `client` or `server`.
+    pub from: Text,
+    /// First byte sent.
+    pub start_ns: i64,
+    /// Its last ACK.
+    pub end_ns: i64,
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Time in each state between start and end.
+    pub time_in: TimeIn,
+    /// Its rounds, as indices into the direction's rounds.
+    pub rounds: Option<RoundRange>,
+}
+
+/// A range of round numbers, both ends included.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct RoundRange {
+    /// First round.
+    pub first: u64,
+    /// Last round.
+    pub last: u64,
+}
+
+/// A request and its response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Index of the request in `transfers`.
+    pub request: u64,
+    /// Index of the response; `None` if none came.
+    pub response: Option<u64>,
+    /// Last request byte to first response byte, as seen at the tap.
+    pub think_ns: Option<i64>,
+    /// The same less the round trip from the tap to the server.
+    pub server_think_ns: Option<i64>,
+    /// First request byte to first response byte.
+    pub first_byte_ns: Option<i64>,
+    /// First request byte to the last ACK of the response.
+    pub total_ns: Option<i64>,
+}
