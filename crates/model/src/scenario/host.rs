@@ -1,0 +1,186 @@
+//! `[client]`, `[server]` and their sockets.
+
+use std::collections::BTreeMap;
+
+use super::error::ScenarioError;
+use super::keys::{BUCKET, HOST, ROUTE, SOCKET};
+use super::plan::{Egress, Host, Socket, TokenBucket};
+use super::section::Section;
+use super::tree::{Node, Table, Value};
+
+/// Reads a host; its socket's options stand apart, for applications may change them.
+pub(super) fn read<'n>(
+    name: &str,
+    node: Option<&'n Node>,
+) -> Result<(Host, Option<&'n Node>), ScenarioError> {
+    let section = Section::open(name, HOST, node)?;
+    let host = Host {
+        sysctl: sysctl(&section)?,
+        route: route(&section)?,
+        offload: section.switch("offload")?,
+        egress: egress(&section)?,
+        stack_to_tap_ns: section.figure("tap_delay")?,
+    };
+    Ok((host, section.node("socket")))
+}
+
+/// Reads a socket's options, later layers over earlier ones; each with its dotted name.
+pub(super) fn socket(layers: &[(String, Option<&Node>)]) -> Result<Socket, ScenarioError> {
+    let mut all = Node::default();
+    for (path, node) in layers {
+        // Opened alone first, so that errors name the layer that is wrong.
+        Section::open(path.as_str(), SOCKET, *node)?;
+        if let Some(node) = node {
+            all.overlay(node);
+        }
+    }
+    let path = layers.last().map_or("socket", |(path, _)| path);
+    let section = Section::open(path, SOCKET, Some(&all))?;
+    let narrow = |name| Ok::<_, ScenarioError>(section.number(name)?.map(|n| n as u32));
+    Ok(Socket {
+        sndbuf: narrow("sndbuf")?,
+        rcvbuf: narrow("rcvbuf")?,
+        nodelay: section.switch("nodelay")?,
+        cork: section.switch("cork")?,
+        congestion: match section.text("congestion")? {
+            Some((_, name)) if is_word(&name) => Some(name),
+            Some((place, name)) => {
+                let what = format!("`{path}.congestion`: `{name}` is no name of a controller");
+                return Err(ScenarioError::new(place, what));
+            }
+            None => None,
+        },
+        notsent_lowat: narrow("notsent_lowat")?,
+        max_pacing: section.number("max_pacing")?.map(|bits| bits / 8),
+        window_clamp: narrow("window_clamp")?,
+        fast_open: section.switch("fast_open")?,
+        backlog: narrow("backlog")?,
+    })
+}
+
+fn sysctl(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
+    let mut settings = BTreeMap::new();
+    let Some(table) = table_of(section, "sysctl")? else { return Ok(settings) };
+    flatten(section, "", table, &mut settings)?;
+    Ok(settings)
+}
+
+/// `net.ipv4.tcp_sack` may come as one key or as tables in tables.
+fn flatten(
+    section: &Section<'_>,
+    prefix: &str,
+    table: &Table,
+    settings: &mut BTreeMap<String, String>,
+) -> Result<(), ScenarioError> {
+    for (key, (place, node)) in table {
+        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        if let Value::Table(inner) = &node.value {
+            flatten(section, &name, inner, settings)?;
+            continue;
+        }
+        let refuse = |what: &str| Err(ScenarioError::new(place, format!("`{name}` {what}")));
+        let is_plain = name.split('.').all(is_word);
+        if !is_plain || !name.starts_with("net.") {
+            return refuse("cannot be set: only names below `net.` belong to one host alone");
+        }
+        if HOST_WIDE.contains(&name.as_str()) {
+            return refuse("holds for the whole machine, which no experiment may touch");
+        }
+        let value = section.text_of(&format!("sysctl.{name}"), node)?;
+        if value.contains(['\n', '\0']) {
+            return refuse("has a value of more than one line");
+        }
+        settings.insert(name, value);
+    }
+    Ok(())
+}
+
+fn route(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioError> {
+    let mut words = BTreeMap::new();
+    for (word, (place, node)) in table_of(section, "route")?.into_iter().flatten() {
+        if !ROUTE.contains(&word.as_str()) {
+            let known = ROUTE.iter().copied();
+            return Err(ScenarioError::unknown(place, "word of a route", word, known));
+        }
+        let value = match &node.value {
+            Value::Switch(on) => u8::from(*on).to_string(),
+            _ => section.text_of(&format!("route.{word}"), node)?,
+        };
+        if value.split(' ').all(is_word) {
+            words.insert(word.clone(), value);
+        } else {
+            let what = format!("`{value}` is no value of a route's `{word}`");
+            return Err(ScenarioError::new(&node.place, what));
+        }
+    }
+    Ok(words)
+}
+
+fn table_of<'n>(section: &Section<'n>, name: &str) -> Result<Option<&'n Table>, ScenarioError> {
+    match section.node(name).map(|node| (&node.value, &node.place)) {
+        None => Ok(None),
+        Some((Value::Table(table), _)) => Ok(Some(table)),
+        Some((_, place)) => {
+            let what = format!("`{}` is a table of names and values", section.name(name));
+            Err(ScenarioError::new(place, what))
+        }
+    }
+}
+
+fn egress(section: &Section<'_>) -> Result<Option<Egress>, ScenarioError> {
+    let Some(node) = section.node("egress") else { return Ok(None) };
+    match &node.value {
+        Value::Text(text) => match text.as_str() {
+            "fq" => Ok(Some(Egress::Fq)),
+            "fq_codel" => Ok(Some(Egress::FqCodel)),
+            "none" => Ok(None),
+            _ => Err(ScenarioError::unknown(
+                &node.place,
+                "queueing discipline",
+                text,
+                ["fq", "fq_codel", "none"],
+            )),
+        },
+        _ => bucket(section, "egress").map(|bucket| bucket.map(Egress::TokenBucket)),
+    }
+}
+
+/// Reads a token bucket.
+pub(super) fn bucket(
+    section: &Section<'_>,
+    name: &str,
+) -> Result<Option<TokenBucket>, ScenarioError> {
+    let Some(node) = section.node(name) else { return Ok(None) };
+    let path = section.name(name);
+    let bucket = Section::open(path.as_str(), BUCKET, Some(node))?;
+    let needed = |key: &str| {
+        bucket
+            .number(key)?
+            .ok_or_else(|| ScenarioError::new(&node.place, format!("`{path}` needs `{key}`")))
+    };
+    Ok(Some(TokenBucket {
+        rate: needed("rate")?,
+        burst: needed("burst")?,
+        queue: bucket.figure("queue")?,
+    }))
+}
+
+/// What may stand in a command or a file's name: nothing that a shell or a path would understand.
+pub(super) fn is_word(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    !text.is_empty() && text.len() <= 64 && !text.starts_with('-') && text.chars().all(plain)
+}
+
+/// Not kept per namespace (Linux v6.12 `net/ipv4/sysctl_net_ipv4.c`, `ipv4_table`): writing one
+/// inside a namespace would be refused, or would change the machine.
+const HOST_WIDE: &[&str] = &[
+    "net.ipv4.tcp_mem",
+    "net.ipv4.udp_mem",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_low_latency",
+    "net.ipv4.inet_peer_threshold",
+    "net.ipv4.inet_peer_minttl",
+    "net.ipv4.inet_peer_maxttl",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_available_ulp",
+];
