@@ -5,3 +5,4 @@
 
 pub mod backend;
 pub mod folder;
+pub mod live;
