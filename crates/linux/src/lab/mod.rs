@@ -3,4 +3,5 @@
 //! A backend carries out a [`tcpwhy_model::scenario::plan::Plan`] and leaves a folder, the same
 //! whatever the backend; [`folder`] has its names.
 
+pub mod agent;
 pub mod folder;
