@@ -1,6 +1,7 @@
 //! The lab: a path to run real TCP over, and the kernel's own record of it.
 //!
-//! A backend carries out a [`tcpwhy_model::scenario::plan::Plan`] and leaves a folder, the same
-//! whatever the backend; [`folder`] has its names.
+//! A [`backend`] carries out a [`tcpwhy_model::scenario::plan::Plan`] and leaves a folder, the
+//! same whatever the backend; [`folder`] has its names.
 
+pub mod backend;
 pub mod folder;
