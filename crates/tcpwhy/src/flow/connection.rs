@@ -184,7 +184,7 @@ impl Flow {
         let blocks = segment.options.sack_blocks();
         let mark =
             blocks.iter().fold(0, |m: u32, b| m.rotate_left(5) ^ b.0.0 ^ b.1.0.rotate_left(16));
-        if self.copies.is_copy(&event, &Spot::of(segment), mark) {
+        if self.copies.is_copy(&event, Spot::of(segment), mark) {
             self.duplicates += 1;
             return;
         }

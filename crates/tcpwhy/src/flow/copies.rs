@@ -39,7 +39,7 @@ impl Spot {
     }
 
     /// Whether packets met here are those of `first`, forwarded.
-    fn is_behind(&self, first: &Self) -> bool {
+    fn is_behind(self, first: Self) -> bool {
         let elsewhere = self.interface != first.interface || self.direction != first.direction;
         let went_out = first.direction == Some(Direction::Incoming)
             && self.direction == Some(Direction::Outgoing);
@@ -57,10 +57,10 @@ struct First {
 
 impl First {
     /// Whether `event` at `spot` was met before where this direction is followed.
-    fn has_seen(&mut self, event: &Event, spot: &Spot) -> bool {
+    fn has_seen(&mut self, event: &Event, spot: Spot) -> bool {
         let end = event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN));
-        let first = *self.spot.get_or_insert(*spot);
-        if first != *spot && spot.is_behind(&first) && end <= self.end && event.ack <= self.ack {
+        let first = *self.spot.get_or_insert(spot);
+        if first != spot && spot.is_behind(first) && end <= self.end && event.ack <= self.ack {
             return true;
         }
         (self.end, self.ack) = (self.end.max(end), self.ack.max(event.ack));
@@ -92,7 +92,7 @@ pub(crate) struct Copies {
 impl Copies {
     /// Whether `event`, met at `spot`, is a copy of a packet already seen; `sack_mark` is a
     /// fingerprint of its SACK blocks.
-    pub(crate) fn is_copy(&mut self, event: &Event, spot: &Spot, sack_mark: u32) -> bool {
+    pub(crate) fn is_copy(&mut self, event: &Event, spot: Spot, sack_mark: u32) -> bool {
         if self.first[event.side()].has_seen(event, spot) {
             return true;
         }
@@ -170,30 +170,30 @@ mod tests {
         let (inward, outward) =
             (spot(3, Direction::Incoming, 64), spot(4, Direction::Outgoing, 63));
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 2896), &inward, 0));
-        assert!(!copies.is_copy(&data(5, 2896, 2896), &inward, 0));
+        assert!(!copies.is_copy(&data(0, 0, 2896), inward, 0));
+        assert!(!copies.is_copy(&data(5, 2896, 2896), inward, 0));
         // Twenty milliseconds in the router's queue.
-        assert!(copies.is_copy(&data(20_000_000, 0, 1448), &outward, 0));
-        assert!(copies.is_copy(&data(20_000_001, 1448, 1448), &outward, 0));
+        assert!(copies.is_copy(&data(20_000_000, 0, 1448), outward, 0));
+        assert!(copies.is_copy(&data(20_000_001, 1448, 1448), outward, 0));
         // Sent again by the server: met where it was first met, so it is no copy.
-        assert!(!copies.is_copy(&data(40_000_000, 0, 1448), &inward, 0));
-        assert!(copies.is_copy(&data(60_000_000, 0, 1448), &outward, 0));
+        assert!(!copies.is_copy(&data(40_000_000, 0, 1448), inward, 0));
+        assert!(copies.is_copy(&data(60_000_000, 0, 1448), outward, 0));
     }
 
     #[test]
     fn what_is_new_elsewhere_is_no_copy() {
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 1448), &spot(3, Direction::Incoming, 64), 0));
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
         // One byte more than was met before.
-        assert!(!copies.is_copy(&data(5, 1, 1448), &spot(4, Direction::Outgoing, 63), 0));
+        assert!(!copies.is_copy(&data(5, 1, 1448), spot(4, Direction::Outgoing, 63), 0));
     }
 
     #[test]
     fn a_second_link_with_as_many_hops_left_is_no_way_out() {
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 1448), &spot(3, Direction::Incoming, 64), 0));
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
         let again = data(300_000_000, 0, 1448);
-        assert!(!copies.is_copy(&again, &spot(4, Direction::Incoming, 64), 0));
-        assert!(copies.is_copy(&data(300_000_010, 0, 1448), &spot(4, Direction::Incoming, 63), 0));
+        assert!(!copies.is_copy(&again, spot(4, Direction::Incoming, 64), 0));
+        assert!(copies.is_copy(&data(300_000_010, 0, 1448), spot(4, Direction::Incoming, 63), 0));
     }
 }

@@ -34,6 +34,7 @@ pub(crate) const NEVER: i64 = -(1 << 55);
 pub(crate) const MAX_LISTED: usize = 2000;
 
 /// What does not change along the way.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, no state machine")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms {
     /// The sender.
