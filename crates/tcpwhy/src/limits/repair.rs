@@ -6,6 +6,8 @@
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
 use super::growth::ExitCause;
+use std::collections::VecDeque;
+
 use super::piece::Base;
 use super::sends::segments_of;
 use super::walker::{MAX_LISTED, NEVER, Walker};
@@ -25,6 +27,9 @@ const JIFFIES_NS: i64 = 20_000_000;
 const REORDER_SHARE_PERCENT: i64 = 75;
 /// Episodes remembered for late D-SACKs.
 const EPISODES: usize = 64;
+
+/// Repeats remembered for D-SACKs: as many as one round trip's. Ours: not measured.
+const REPEATS: usize = 256;
 
 /// What an episode turned out to be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -67,16 +72,25 @@ impl Episode {
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
     open: Option<Episode>,
-    past: std::collections::VecDeque<Episode>,
+    past: VecDeque<Episode>,
     next_id: u32,
     pub(crate) flights_at_loss: Vec<InFlightAtLoss>,
     /// Sends between losses, for the loss pattern: positions (in segments) of lost originals.
     pub(crate) lost_at: Vec<(i64, u64, i64)>,
     pub(crate) episodes: u64,
     policer: Policer,
+    /// Start and end of what was sent again last.
+    repeats: VecDeque<Block>,
 }
 
 impl Repairs {
+    fn note_repeat(&mut self, range: Block) {
+        if self.repeats.len() == REPEATS {
+            self.repeats.pop_front();
+        }
+        self.repeats.push_back(range);
+    }
+
     /// Whether the losses so far are a policer's.
     pub(crate) fn are_policed(&self) -> bool {
         self.policer.is_one()
@@ -174,6 +188,7 @@ impl Walker {
             "tlp" => self.tally.tlp += segments,
             _ => self.tally.fast += segments,
         }
+        self.repairs.note_repeat((event.seq, event.end()));
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
         self.progress.at = at;
@@ -295,6 +310,10 @@ impl Walker {
     pub(crate) fn on_dsack(&mut self, block: Block) {
         let segments = segments_of((block.1 - block.0).clamp(0, 1 << 20) as u32, self.terms.mss);
         let repairs = &mut self.repairs;
+        // What was sent once and arrived twice was doubled on the way.
+        if !repairs.repeats.iter().any(|repeat| repeat.0 < block.1 && repeat.1 > block.0) {
+            return;
+        }
         let mut told = 0;
         if let Some(episode) =
             repairs.open.as_mut().filter(|e| e.kind == Kind::Repair).or(repairs.past.back_mut())

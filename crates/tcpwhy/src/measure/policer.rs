@@ -23,6 +23,8 @@ pub(crate) struct Policer {
     /// Time and bytes between losses, the newest overwriting the oldest.
     distances: [(i64, i64); DISTANCES],
     count: usize,
+    /// The losses fit one, and have not ceased to.
+    is_one: bool,
 }
 
 impl Policer {
@@ -44,21 +46,27 @@ impl Policer {
         self.distances[self.count % DISTANCES] = (at - then, sent - before);
         self.count += 1;
         self.last = Some((at, sent));
+        // Once the window has settled, the losses come evenly at the rate proven before.
+        self.is_one = self.has_one_rate() && (self.is_one || self.is_uneven());
     }
 
     /// Whether the losses fit a policer.
     pub(crate) fn is_one(&self) -> bool {
-        if self.count < DISTANCES {
-            return false;
-        }
-        let times = self.distances.map(|distance| distance.0);
-        let rates =
-            self.distances.map(|(time, bytes)| i128::from(bytes) * 1_000_000 / i128::from(time));
-        let (shortest, longest) = bounds(times);
-        let (slowest, fastest) = bounds(rates);
-        slowest > 0
+        self.is_one
+    }
+
+    fn has_one_rate(&self) -> bool {
+        let rate =
+            |(time, bytes): (i64, i64)| i128::from(bytes) * 1_000_000 / i128::from(time.max(1));
+        let (slowest, fastest) = bounds(self.distances.map(rate));
+        self.count >= DISTANCES
+            && slowest > 0
             && (fastest - slowest) * 100 <= fastest * ALIKE_PERCENT
-            && longest / VARIED_PERCENT >= shortest / 100
+    }
+
+    fn is_uneven(&self) -> bool {
+        let (shortest, longest) = bounds(self.distances.map(|distance| distance.0));
+        longest / VARIED_PERCENT >= shortest / 100
     }
 }
 
@@ -103,6 +111,16 @@ mod tests {
     #[test]
     fn losses_at_even_distances_are_no_policer() {
         assert!(!losses(&[3; 6], 125_000, &[0], false).is_one());
+    }
+
+    #[test]
+    fn once_proven_it_may_become_even_but_not_another_rate() {
+        let even = [TIMES.as_slice(), &[4; 8]].concat();
+        assert!(losses(&even, 125_000, &[0], false).is_one());
+        let mut policer = losses(&TIMES, 125_000, &[0], false);
+        let (at, sent) = policer.last.expect("losses came");
+        policer.on_loss(at + 400_000_000, sent + 400_000, false, 20_000_000);
+        assert!(!policer.is_one());
     }
 
     #[test]
