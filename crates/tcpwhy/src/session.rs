@@ -124,8 +124,13 @@ impl Session {
             ),
             (
                 QualityKind::HalfOpenForgotten,
-                forgotten,
+                forgotten.half_open,
                 "half-open connections were counted and forgotten to bound memory",
+            ),
+            (
+                QualityKind::SlightForgotten,
+                forgotten.slight,
+                "connections of up to 3 packets, without data of both sides, were counted and forgotten to bound memory",
             ),
         ] {
             if count > 0

@@ -108,6 +108,8 @@ pub enum QualityKind {
     OptionsCut,
     /// Connections that never got past the handshake and were counted, then forgotten.
     HalfOpenForgotten,
+    /// Connections of a few packets without a dialogue that were counted, then forgotten.
+    SlightForgotten,
     /// The analysis dropped something to stay within its memory bounds.
     Truncated,
     /// Anything else worth telling.
@@ -129,6 +131,7 @@ impl QualityKind {
             Self::Offload => "offload",
             Self::OptionsCut => "options_cut",
             Self::HalfOpenForgotten => "half_open_forgotten",
+            Self::SlightForgotten => "slight_forgotten",
             Self::Truncated => "truncated",
             Self::Other => "other",
         }

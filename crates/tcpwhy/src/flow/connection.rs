@@ -22,6 +22,10 @@ const REORDER_NS: i64 = 1_000_000;
 /// No connection is followed longer than 104 days: a hundred times this still fits the numbers.
 const LONGEST_NS: i64 = 1 << 53;
 
+/// Most packets of a slight connection. Ours: a request and its answer without handshake and end
+/// are four with their ACKs.
+const MOST_OF_SLIGHT: u64 = 3;
+
 /// What one side said in its SYN, and what its packets look like.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideInfo {
@@ -174,6 +178,18 @@ impl Flow {
         !self.events_dropped
             && self.packets < 12
             && self.events.iter().all(|e| e.bits & (event::SYN | event::RST) != 0)
+    }
+
+    /// Whether a few packets are all there was, and at most one side sent data: a scan, a stray
+    /// reset, the end of a connection that the capture met too late. Such a connection explains
+    /// nothing, and a hostile capture holds millions.
+    pub(crate) fn is_slight(&self) -> bool {
+        self.packets <= MOST_OF_SLIGHT && self.sides.iter().any(|side| side.data_frames == 0)
+    }
+
+    /// Capture time of its last packet.
+    pub(crate) fn last_seen(&self) -> i64 {
+        self.start.0.saturating_add(self.last_tap)
     }
 
     /// Whether both sides closed, or one reset.

@@ -6,8 +6,6 @@
 //! themselves, neighbours of one state merged. It closes whatever gap or overlap its caller
 //! leaves, so the sum is the lifetime by construction; the naive twin in the tests checks it.
 
-use core::iter::repeat_n;
-
 use super::evidence::Evidence;
 use crate::report::{State, TimeIn};
 use crate::units::Duration;
@@ -169,12 +167,12 @@ impl Strip {
 
     fn letters(&self, lifetime: i64) -> String {
         if !self.cells.is_empty() {
-            return self.cells.iter().map(leading).collect();
+            return self.cells.iter().map(|cell| leading(cell).letter()).collect();
         }
         // Few runs need few cells: as many as show the shortest of them, up to 128.
         let cell = (lifetime / 128 + 1).max(1);
         let end = self.runs.last().map_or(0, |run| run.0);
-        let mut letters = String::with_capacity((end / cell + 1) as usize);
+        let mut letters: Vec<u8> = Vec::with_capacity((end / cell + 1) as usize);
         let mut runs = self.runs.as_slice();
         let mut start = 0;
         while start < end {
@@ -184,15 +182,15 @@ impl Strip {
                 run_end => (run_end - start) / cell,
             });
             if whole > 0 {
-                letters.extend(repeat_n(runs[0].1.letter(), whole as usize));
+                letters.resize(letters.len() + whole as usize, ascii(runs[0].1));
             } else {
-                letters.push(leading(&shares(runs, start, (start + cell).min(end))));
+                letters.push(ascii(leading(&shares(runs, start, (start + cell).min(end)))));
             }
             start = (start + cell * whole.max(1)).min(end);
             let over = runs.iter().take_while(|run| run.0 <= start).count();
             runs = &runs[over..];
         }
-        letters
+        String::from_utf8(letters).unwrap_or_default()
     }
 }
 
@@ -218,6 +216,13 @@ fn merge(pair: &[TimeIn]) -> TimeIn {
     sum
 }
 
-fn leading(cell: &TimeIn) -> char {
-    cell.ranked().first().map_or(State::Unknown.letter(), |row| row.0.letter())
+/// The state that held most time of `cell`, the first of equals.
+fn leading(cell: &TimeIn) -> State {
+    let longer = |a: (State, Duration), b: (State, Duration)| if b.1 > a.1 { b } else { a };
+    cell.iter().reduce(longer).map_or(State::Unknown, |row| row.0)
+}
+
+/// The letter of `state`; all are ASCII.
+fn ascii(state: State) -> u8 {
+    state.letter() as u8
 }

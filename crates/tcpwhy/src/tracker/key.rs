@@ -1,0 +1,53 @@
+//! What tells connections apart, in plain words.
+
+use core::hash::BuildHasher;
+use core::net::{IpAddr, SocketAddr};
+
+use foldhash::fast::FixedState;
+
+use crate::wire::Segment;
+
+/// Who talks to whom, in which network; the smaller endpoint first. Plain words, because a key is
+/// made of each packet and compared or hashed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Key {
+    /// Both hosts, in two words each.
+    low: (u64, u64),
+    high: (u64, u64),
+    /// Both ports, and the network's number.
+    ports: u64,
+    is_v6: bool,
+}
+
+impl Key {
+    pub(super) fn of(segment: &Segment<'_>) -> Self {
+        let (a, b) = (numbers(segment.source), numbers(segment.destination));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        Self {
+            low: (low.0, low.1),
+            high: (high.0, high.1),
+            ports: u64::from(low.2) << 48 | u64::from(high.2) << 32 | u64::from(segment.network),
+            is_v6: segment.source.is_ipv6(),
+        }
+    }
+}
+
+impl Key {
+    /// A hash that is the same on any machine and any run.
+    pub(super) fn hash(&self) -> u64 {
+        FixedState::default().hash_one(self)
+    }
+
+    /// The network's number.
+    pub(super) fn network(&self) -> u32 {
+        self.ports as u32
+    }
+}
+
+/// Both halves of the host's address, and the port.
+fn numbers(end: SocketAddr) -> (u64, u64, u16) {
+    match end.ip() {
+        IpAddr::V4(host) => (0, u64::from(host.to_bits()), end.port()),
+        IpAddr::V6(host) => ((host.to_bits() >> 64) as u64, host.to_bits() as u64, end.port()),
+    }
+}

@@ -1,0 +1,163 @@
+//! All connections of a capture.
+//!
+//! Connections live in 64 shards by a hash of their addresses, so that workers can later share
+//! them; each shard sees only its own packets, and what it does depends on nothing else, so the
+//! result is the same on any number of threads. [`shard`] says which connections are kept.
+
+mod key;
+mod shard;
+
+use key::Key;
+use shard::Shard;
+
+pub use shard::Forgotten;
+
+use crate::analysis::{Analysis, summary};
+use crate::flow::connection::Flow;
+use crate::flow::event::Event;
+use crate::limits::walker::emptied;
+use crate::report::Connection;
+use crate::wire::Segment;
+
+/// Fixed, whatever the number of threads (design: same input, same bytes out).
+const SHARDS: usize = 64;
+
+/// Buffers kept for new connections, and the longest kept (in events).
+const SPARE: usize = 64;
+const SPARE_EVENTS: usize = 64;
+
+/// So many connections keep their intervals anyhow: a capture of a few is shown in full.
+const ALWAYS_DETAILED: u64 = 6;
+
+/// What the caller wants kept beyond totals.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Config {
+    /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
+    pub detail: bool,
+}
+
+/// What all shards use.
+#[derive(Debug)]
+struct Common {
+    config: Config,
+    /// How many connections began.
+    connections: u64,
+    /// The analysis of connections that are short enough to be seen whole.
+    scratch: Analysis,
+    /// Accounts of ended connections.
+    done: Vec<Connection>,
+    /// Room for events of new connections, from ended ones.
+    spare: Vec<Vec<Event>>,
+}
+
+/// Follows all connections of a capture.
+#[derive(Debug)]
+pub struct Tracker {
+    shards: Vec<Shard>,
+    common: Common,
+    /// Shard and slot of the last packet's connection: the next one is often of the same.
+    last: (usize, u32),
+}
+
+impl Tracker {
+    /// A tracker that has seen nothing.
+    pub fn new(config: Config) -> Self {
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        let common = Common::new(config);
+        Self { shards, common, last: (0, 0) }
+    }
+
+    /// Takes the next segment in capture order.
+    pub fn push(&mut self, segment: &Segment<'_>) {
+        let (at, hint) = self.last;
+        let shard = &mut self.shards[at];
+        // What retires connections of this shard comes first, as for any other segment.
+        if shard.is_of(hint, segment) && !shard.retire(segment.time.0, &mut self.common) {
+            shard.renew_if_reused(hint, segment, &mut self.common);
+            shard.take(hint, segment, &mut self.common);
+            return;
+        }
+        let key = Key::of(segment);
+        let hash = key.hash();
+        let at = (hash >> 40) as usize % SHARDS;
+        let slot = self.shards[at].push(&key, hash, segment, &mut self.common);
+        self.last = (at, slot);
+    }
+
+    /// Packets are missing here that the capture saw (a listing's dots).
+    pub fn gap(&mut self) {
+        self.shards.iter_mut().for_each(Shard::gap);
+    }
+
+    /// What is known so far: connections that ended.
+    pub fn provisional(&self) -> Vec<Connection> {
+        sorted(self.common.done.clone())
+    }
+
+    /// The account of every connection, in the order of their first packets, and how many were
+    /// forgotten.
+    pub fn finish(mut self) -> (Vec<Connection>, Forgotten) {
+        let mut forgotten = Forgotten::default();
+        for shard in &mut self.shards {
+            shard.finish(&mut self.common);
+            forgotten.half_open += shard.forgotten.half_open;
+            forgotten.slight += shard.forgotten.slight;
+        }
+        (sorted(self.common.done), forgotten)
+    }
+}
+
+impl Common {
+    fn new(config: Config) -> Self {
+        Self {
+            config,
+            connections: 0,
+            scratch: Analysis::default(),
+            done: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// The connection that `segment` begins.
+    fn open(&mut self, segment: &Segment<'_>) -> Flow {
+        let mut flow = Flow::new(self.connections, segment);
+        flow.events = self.spare.pop().unwrap_or_default();
+        self.connections += 1;
+        flow
+    }
+
+    fn wants_detail(&self, flow: &Flow) -> bool {
+        self.config.detail || flow.ordinal < ALWAYS_DETAILED
+    }
+
+    /// Ends a connection. Most are short and meet their analysis only here: they take turns.
+    fn settle(&mut self, flow: &mut Flow, analysis: Option<Box<Analysis>>) {
+        let detail = self.wants_detail(flow);
+        let account = if let Some(mut analysis) = analysis {
+            analysis.process(flow, true);
+            summary::connection(flow, &analysis)
+        } else {
+            self.scratch.renew(detail);
+            self.scratch.process(flow, true);
+            summary::connection(flow, &self.scratch)
+        };
+        self.done.push(account);
+        self.reuse(flow);
+    }
+
+    /// Keeps the room of a connection that ended for those to come.
+    fn reuse(&mut self, flow: &mut Flow) {
+        if self.spare.len() < SPARE && flow.events.capacity() <= SPARE_EVENTS {
+            self.spare.push(emptied(&mut flow.events));
+        }
+    }
+}
+
+fn sorted(mut connections: Vec<Connection>) -> Vec<Connection> {
+    // Accounts are large: their numbers are sorted, and each is moved once.
+    connections.sort_by_cached_key(|c| c.id);
+    for (id, connection) in connections.iter_mut().enumerate() {
+        connection.id = id as u64;
+    }
+    connections
+}

@@ -1,0 +1,395 @@
+//! The connections of one shard, and which of them go when there are too many.
+//!
+//! ```text
+//! begin -> young -> grown         oldest births first; the half-open ones among those that leave
+//!            |        |           `young` are forgotten, the others grow
+//!            v        v
+//!         lingering   settled     closed ones wait for late packets; of those that never close the
+//!            |                    longest silent are settled as they stand
+//!            v
+//!         settled -> an account, unless it is slight and there are enough of those
+//! ```
+//!
+//! All of it depends on this shard's packets and their times only, so a flood fills no memory and
+//! the result is the same on any number of threads.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashTable;
+
+use super::Common;
+use super::key::Key;
+use crate::analysis::{Analysis, CHUNK};
+use crate::flow::connection::Flow;
+use crate::wire::{Flags, Segment};
+
+/// A closed connection takes packets this long, and then only while not too many linger. Ours: not
+/// measured; 128 in each of 64 shards last for 0.8 s at 10,000 connections a second, four times
+/// the least retransmission timeout. (512 took a twentieth more time, for cache misses.)
+const LINGER_NS: i64 = 15_000_000_000;
+const MAX_LINGERING: usize = 128;
+/// Young connections kept before half-open ones are forgotten. Ours: 65,536 in all shards.
+const MAX_YOUNG: usize = 1024;
+/// Live connections kept. Ours: 131,072 in all shards are about 300 MB.
+const MAX_LIVE: usize = 2048;
+/// Grown connections looked at to find one that was silent since it was last looked at.
+const LOOKED_AT: usize = 8;
+/// Accounts of slight connections kept ([`Flow::is_slight`]). Ours: 65,536 in all shards, more than
+/// a reader goes through, are about 100 MB.
+const MAX_SLIGHT: u64 = 1024;
+
+/// A connection and its analysis.
+#[derive(Debug)]
+struct Tracked {
+    key: Key,
+    hash: u64,
+    flow: Flow,
+    analysis: Option<Box<Analysis>>,
+}
+
+/// A connection that was in a slot; it is still if the number is the same.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    slot: u32,
+    ordinal: u64,
+}
+
+/// How many connections were counted and forgotten.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Forgotten {
+    /// Nothing but the beginning of a handshake was seen of them.
+    pub half_open: u64,
+    /// A few packets without a dialogue were seen of them.
+    pub slight: u64,
+}
+
+/// The connections of one shard.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    /// Slots of live connections by the hash of their key.
+    live: HashTable<u32>,
+    slots: Vec<Option<Box<Tracked>>>,
+    free: Vec<u32>,
+    /// Closed connections by the time they may go.
+    lingering: VecDeque<(i64, Seat)>,
+    /// Young connections in order of birth.
+    young: VecDeque<Seat>,
+    /// Older ones, with the time of their last packet when they were last looked at.
+    grown: VecDeque<(i64, Seat)>,
+    slight: u64,
+    pub(super) forgotten: Forgotten,
+}
+
+impl Shard {
+    /// Whether `slot` holds the connection of `segment`.
+    pub(super) fn is_of(&self, slot: u32, segment: &Segment<'_>) -> bool {
+        let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
+        let ends = &tracked.flow.endpoints;
+        tracked.key.network() == segment.network
+            && (*ends == [segment.source, segment.destination]
+                || *ends == [segment.destination, segment.source])
+    }
+
+    /// Takes a segment of the connection of `key`, which may be new; where it is now.
+    pub(super) fn push(
+        &mut self,
+        key: &Key,
+        hash: u64,
+        segment: &Segment<'_>,
+        common: &mut Common,
+    ) -> u32 {
+        self.retire(segment.time.0, common);
+        let Self { live, slots, .. } = self;
+        let is_key = |slot: &u32| slots[*slot as usize].as_ref().is_some_and(|t| t.key == *key);
+        let slot = match live.find(hash, is_key).copied() {
+            Some(slot) => {
+                self.renew_if_reused(slot, segment, common);
+                slot
+            }
+            None => self.begin(*key, hash, segment, common),
+        };
+        self.take(slot, segment, common);
+        slot
+    }
+
+    /// Takes a segment of the connection in `slot`.
+    pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+        let Some(tracked) = &mut self.slots[slot as usize] else { return };
+        tracked.flow.push(segment);
+        let gathered = tracked.flow.events.len();
+        if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
+            let detail = common.wants_detail(&tracked.flow);
+            let analysis = tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
+            analysis.process(&mut tracked.flow, false);
+        }
+        if !tracked.flow.lingering && tracked.flow.is_closed() {
+            tracked.flow.lingering = true;
+            let deadline = segment.time.0.saturating_add(LINGER_NS);
+            self.lingering.push_back((deadline, Seat { slot, ordinal: tracked.flow.ordinal }));
+        }
+    }
+
+    /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
+    pub(super) fn renew_if_reused(
+        &mut self,
+        slot: u32,
+        segment: &Segment<'_>,
+        common: &mut Common,
+    ) {
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
+        let Some(tracked) = &mut self.slots[slot as usize] else { return };
+        if !tracked.flow.is_reused_by(segment) {
+            return;
+        }
+        let new = common.open(segment);
+        self.young.push_back(Seat { slot, ordinal: new.ordinal });
+        let mut old = core::mem::replace(&mut tracked.flow, new);
+        let analysis = tracked.analysis.take();
+        self.settle(&mut old, analysis, common);
+    }
+
+    /// Settles closed connections whose time has come, and those that are too many; whether there
+    /// were any.
+    pub(super) fn retire(&mut self, now: i64, common: &mut Common) -> bool {
+        let is_due = self.lingering.front().is_some_and(|(deadline, _)| *deadline <= now)
+            || self.lingering.len() > MAX_LINGERING
+            || self.young.len() > MAX_YOUNG
+            || self.live.len() > MAX_LIVE;
+        if is_due {
+            self.retire_due(now, common);
+        }
+        is_due
+    }
+
+    /// Settles all that are still there.
+    pub(super) fn finish(&mut self, common: &mut Common) {
+        for mut tracked in core::mem::take(&mut self.slots).into_iter().flatten() {
+            self.settle(&mut tracked.flow, tracked.analysis, common);
+        }
+    }
+
+    /// Packets are missing here that the capture saw.
+    pub(super) fn gap(&mut self) {
+        for tracked in self.slots.iter_mut().flatten() {
+            tracked.flow.gap();
+        }
+    }
+
+    /// A new connection.
+    fn begin(&mut self, key: Key, hash: u64, segment: &Segment<'_>, common: &mut Common) -> u32 {
+        let flow = common.open(segment);
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        self.young.push_back(Seat { slot, ordinal: flow.ordinal });
+        let tracked = Some(Box::new(Tracked { key, hash, flow, analysis: None }));
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = tracked,
+            None => self.slots.push(tracked),
+        }
+        let slots = &self.slots;
+        let hash_of = |slot: &u32| slots[*slot as usize].as_ref().map_or(0, |t| t.hash);
+        self.live.insert_unique(hash, slot, hash_of);
+        slot
+    }
+
+    #[cold]
+    fn retire_due(&mut self, now: i64, common: &mut Common) {
+        while let Some((deadline, seat)) = self.lingering.front().copied() {
+            if deadline > now && self.lingering.len() <= MAX_LINGERING {
+                break;
+            }
+            self.lingering.pop_front();
+            self.leave(seat, common);
+        }
+        while self.young.len() > MAX_YOUNG {
+            let Some(seat) = self.young.pop_front() else { break };
+            if self.remove_if(seat, Flow::is_half_open).is_some() {
+                self.forgotten.half_open += 1;
+            } else if let Some(flow) = self.flow_of(seat) {
+                self.grown.push_back((flow.last_seen(), seat));
+            }
+        }
+        // Closed ones have left the slots, but not this queue.
+        if self.grown.len() > 2 * MAX_LIVE {
+            let mut grown = core::mem::take(&mut self.grown);
+            grown.retain(|(_, seat)| self.flow_of(*seat).is_some());
+            self.grown = grown;
+        }
+        while self.live.len() > MAX_LIVE {
+            let Some(seat) = self.most_silent() else { break };
+            self.leave(seat, common);
+        }
+    }
+
+    /// A grown connection that had no packet since it was last looked at, else of a few the one
+    /// whose last packet is the oldest: the queue's order is nearly that of last packets, and no
+    /// packet has to move its connection in it.
+    fn most_silent(&mut self) -> Option<Seat> {
+        let mut most_silent: Option<(i64, Seat)> = None;
+        for _ in 0..LOOKED_AT {
+            let Some((seen, seat)) = self.grown.pop_front() else { break };
+            let Some(now_seen) = self.flow_of(seat).map(Flow::last_seen) else { continue };
+            if now_seen == seen {
+                return Some(seat);
+            }
+            self.grown.push_back((now_seen, seat));
+            if most_silent.is_none_or(|(oldest, _)| now_seen < oldest) {
+                most_silent = Some((now_seen, seat));
+            }
+        }
+        most_silent.map(|(_, seat)| seat)
+    }
+
+    /// The connection that took `seat`, if it is still there.
+    fn flow_of(&self, seat: Seat) -> Option<&Flow> {
+        let tracked = self.slots.get(seat.slot as usize)?.as_ref()?;
+        (tracked.flow.ordinal == seat.ordinal).then_some(&tracked.flow)
+    }
+
+    /// The connection in `seat` leaves with an account, if it is still there.
+    fn leave(&mut self, seat: Seat, common: &mut Common) {
+        if let Some(mut tracked) = self.remove_if(seat, |_| true) {
+            self.settle(&mut tracked.flow, tracked.analysis, common);
+        }
+    }
+
+    /// Takes out the connection in `seat`, if it is still there and as asked for.
+    fn remove_if(&mut self, seat: Seat, wanted: impl Fn(&Flow) -> bool) -> Option<Box<Tracked>> {
+        let place = self.slots.get_mut(seat.slot as usize)?;
+        let tracked = place
+            .take_if(|tracked| tracked.flow.ordinal == seat.ordinal && wanted(&tracked.flow))?;
+        if let Ok(entry) = self.live.find_entry(tracked.hash, |slot| *slot == seat.slot) {
+            entry.remove();
+        }
+        self.free.push(seat.slot);
+        Some(tracked)
+    }
+
+    /// Writes the account of a connection, unless it is slight and there are enough of those.
+    fn settle(&mut self, flow: &mut Flow, analysis: Option<Box<Analysis>>, common: &mut Common) {
+        if flow.is_slight() {
+            self.slight += 1;
+            if self.slight > MAX_SLIGHT {
+                self.forgotten.slight += 1;
+                return common.reuse(flow);
+            }
+        }
+        common.settle(flow, analysis);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{Ipv4Addr, SocketAddr};
+
+    use super::super::Config;
+    use super::*;
+    use crate::report::End;
+    use crate::units::{Seq, Time};
+    use crate::wire::{IpInfo, LinkInfo, Options};
+
+    /// A segment of client `client` at `ms`, or of the server to it.
+    fn segment(
+        ms: i64,
+        client: u32,
+        from_client: bool,
+        flags: Flags,
+        len: u32,
+    ) -> Segment<'static> {
+        let client = SocketAddr::from((Ipv4Addr::from_bits(client), 40_000));
+        let server = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 80));
+        let (source, destination) = if from_client { (client, server) } else { (server, client) };
+        Segment {
+            time: Time(ms * 1_000_000),
+            frame: 1,
+            network: 0,
+            source,
+            destination,
+            seq: Seq(len * u32::from(from_client)),
+            ack: Seq(1),
+            flags,
+            window: 500,
+            payload_len: len,
+            payload: &[],
+            options: Options::default(),
+            ip: IpInfo { id: None, ttl: Some(64), ecn: None },
+            link: LinkInfo::default(),
+        }
+    }
+
+    /// One shard with everything in it.
+    struct Only(Shard, Common);
+
+    impl Only {
+        fn new() -> Self {
+            Self(Shard::default(), Common::new(Config::default()))
+        }
+
+        fn push(&mut self, segment: &Segment<'_>) {
+            let key = Key::of(segment);
+            self.0.push(&key, key.hash(), segment, &mut self.1);
+        }
+
+        /// A request and its response: no slight connection.
+        fn dialogue(&mut self, ms: i64, client: u32) {
+            for (from_client, len) in [(true, 10), (false, 20), (true, 0), (false, 20)] {
+                self.push(&segment(ms, client, from_client, Flags::ACK, len));
+            }
+        }
+    }
+
+    #[test]
+    fn stray_resets_are_counted_and_forgotten_beyond_the_bound() {
+        let mut only = Only::new();
+        for client in 0..5000 {
+            only.push(&segment(i64::from(client), client, true, Flags::RST, 0));
+        }
+        assert!(only.0.live.len() <= MAX_LINGERING + 2, "{} are live", only.0.live.len());
+        only.0.finish(&mut only.1);
+        assert_eq!(only.1.done.len() as u64, MAX_SLIGHT);
+        assert_eq!(only.0.forgotten.slight, 5000 - MAX_SLIGHT);
+    }
+
+    #[test]
+    fn half_open_connections_are_forgotten_and_others_are_not() {
+        let mut only = Only::new();
+        only.dialogue(0, 1 << 30);
+        for client in 0..3000 {
+            only.push(&segment(1, client, true, Flags::SYN, 0));
+        }
+        assert!(only.0.live.len() <= MAX_YOUNG + 2, "{} are live", only.0.live.len());
+        only.0.finish(&mut only.1);
+        // The newest is let in before the oldest goes.
+        assert_eq!(only.0.forgotten.half_open, 3000 - (MAX_YOUNG as u64 + 1));
+        assert!(only.1.done.iter().any(|c| c.id == 0), "the dialogue stays");
+    }
+
+    #[test]
+    fn of_connections_that_never_close_the_most_silent_leave_first() {
+        let mut only = Only::new();
+        let clients = MAX_LIVE as u32 + 500;
+        for client in 0..clients {
+            only.dialogue(i64::from(client), client);
+            // The first one is never silent for long.
+            only.push(&segment(i64::from(client), 0, true, Flags::ACK, 0));
+        }
+        assert_eq!(only.0.live.len(), MAX_LIVE);
+        let left: Vec<u64> = only.1.done.iter().map(|c| c.id).collect();
+        assert_eq!(left, (1..=500).collect::<Vec<_>>());
+        assert!(only.1.done.iter().all(|c| c.end == End::Open));
+        only.0.finish(&mut only.1);
+        assert_eq!(only.1.done.len(), clients as usize, "each has its account");
+    }
+
+    #[test]
+    fn the_queue_of_grown_connections_does_not_grow_with_the_capture() {
+        let mut only = Only::new();
+        for client in 0..20_000 {
+            only.dialogue(i64::from(client), client);
+            only.push(&segment(i64::from(client), client, true, Flags::RST, 0));
+        }
+        assert!(only.0.grown.len() <= 2 * MAX_LIVE, "{}", only.0.grown.len());
+        assert!(only.0.slots.len() <= MAX_LIVE + 2, "{}", only.0.slots.len());
+    }
+}
