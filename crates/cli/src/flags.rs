@@ -38,7 +38,8 @@ pub enum Command {
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
 pub struct ExplainFlags {
     /// Captures: pcap, pcapng or what tcpdump prints, plain or packed with gzip, zstd or lz4;
-    /// `-` for standard input. Several files are one rotated capture, in any order
+    /// `-` for standard input. Several files are one rotated capture, in any order: captures of the
+    /// same packets in two places are to be explained one by one
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

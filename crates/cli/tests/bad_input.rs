@@ -287,6 +287,10 @@ fn time_that_goes_back_and_centuries_off() {
     let run = run_on(&odd.0);
     assert_eq!(run.status, Some(0), "{run:?}");
     assert_eq!(capture(&run)["packets"], 3 * PACKETS, "{run:?}");
+    let told = &capture(&run)["quality"][0];
+    assert_eq!((&told["kind"], &told["count"]), (&"time_goes_back".into(), &1.into()), "{told}");
+    let note = told["note"].as_str().expect("words");
+    assert!(note.contains(&format!("first at frame {}:", PACKETS + 1)), "{note}");
 }
 
 #[test]

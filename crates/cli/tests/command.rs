@@ -169,6 +169,26 @@ fn rotated_files_in_any_order_are_one_capture() {
 }
 
 #[test]
+fn one_file_twice_and_both_ends_are_no_rotated_capture() {
+    let folder = TempDir::new().expect("a folder");
+    let file = |name: &str, content: &[u8]| -> String {
+        let path = folder.path().join(name);
+        fs::write(&path, content).expect("written");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let one = file("one.pcap", &three().0);
+    let later = Pcap::new().connection(1_000_700, (1, 40_000), 80);
+    for (other, word) in [
+        (file("copy.pcap", &three().0), "seems to be a copy"),
+        (file("end.pcap", &later.0), "taken in two places"),
+    ] {
+        let run = run(&[&*one, &other]);
+        assert_eq!((run.status, &*run.stdout), (Some(2), ""), "{run:?}");
+        assert!(run.stderr.contains(word) && run.stderr.contains("explain each alone"), "{run:?}");
+    }
+}
+
+#[test]
 fn a_listing_s_names_are_shown_instead_of_their_stand_ins() {
     let listing = in_repository("testdata/listings/v4.names.txt");
     let listing = listing.to_str().expect("UTF-8");

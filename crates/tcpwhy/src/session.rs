@@ -11,6 +11,7 @@ use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
+use crate::units::{Duration, Time};
 use crate::wire::{self, Segment, Skip};
 
 /// A run over captures.
@@ -28,6 +29,7 @@ pub struct Session {
     dated: bool,
     /// What the listings among them print instead of addresses.
     names: Names,
+    steps_back: StepsBack,
 }
 
 impl Session {
@@ -44,6 +46,7 @@ impl Session {
             listings: 0,
             dated: true,
             names: Names::default(),
+            steps_back: StepsBack::default(),
         }
     }
 
@@ -84,6 +87,9 @@ impl Session {
         self.frames_before += capture.packets;
         for (skip, count) in core::mem::take(&mut self.skipped) {
             capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
+        }
+        if let Some(told) = core::mem::take(&mut self.steps_back).told() {
+            capture.quality.push(told);
         }
         for ((kind, note), count) in core::mem::take(&mut self.quality) {
             capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
@@ -172,13 +178,25 @@ impl Session {
         }
     }
 
+    /// Counts what was read of the capture begun last, and keeps what ended it.
+    fn count(&mut self, packets: u64, segments: u64, error: Option<&CaptureError>) {
+        let capture = self.captures.last_mut().expect("a capture was begun");
+        self.packets += packets;
+        capture.packets += packets;
+        capture.tcp_segments += segments;
+        if let Some(error) = error {
+            // The first damage is the cause; what its end says after that follows from it.
+            capture.error.get_or_insert_with(|| error.to_string());
+        }
+    }
+
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
-        let Self { tracker, reader, captures, skipped, quality, frames_before, packets, .. } = self;
-        let capture = captures.last_mut().expect("a capture was begun");
+        let Self { tracker, reader, skipped, quality, frames_before, steps_back, .. } = self;
         let (mut packets_here, mut segments_here) = (0, 0);
         let mut take = |tracker: &mut Tracker, segment: &Segment<'_>| {
             segments_here += 1;
+            steps_back.look_at(segment);
             tracker.push(segment);
         };
         let mut each = |item: Item<'_>| match item {
@@ -214,13 +232,7 @@ impl Session {
             Some(bytes) => reader.push(bytes, &mut each),
             None => reader.finish(&mut each),
         };
-        *packets += packets_here;
-        capture.packets += packets_here;
-        capture.tcp_segments += segments_here;
-        if let Err(error) = &result {
-            // The first damage is the cause; what its end says after that follows from it.
-            capture.error.get_or_insert_with(|| error.to_string());
-        }
+        self.count(packets_here, segments_here, result.as_ref().err());
         result
     }
 }
@@ -230,4 +242,47 @@ impl Session {
 fn is_worth_summing(segment: &Segment<'_>) -> bool {
     segment.payload.len() as u64 == u64::from(segment.payload_len)
         && (segment.payload_len > 0 || segment.flags.has(wire::Flags::SYN))
+}
+
+/// Where the time of a capture's segments goes back.
+#[derive(Debug)]
+struct StepsBack {
+    /// Time of the segment before, the least there is at first.
+    before: Time,
+    count: u64,
+    first_frame: u64,
+}
+
+impl Default for StepsBack {
+    fn default() -> Self {
+        Self { before: Time(i64::MIN), count: 0, first_frame: 0 }
+    }
+}
+
+impl StepsBack {
+    /// Packets of several interfaces or processors may be stored out of order by less. Ours.
+    const TOLERATED: Duration = Duration::from_millis(1);
+
+    #[inline]
+    fn look_at(&mut self, segment: &Segment<'_>) {
+        if self.before.since(segment.time) > Self::TOLERATED {
+            if self.count == 0 {
+                self.first_frame = segment.frame;
+            }
+            self.count += 1;
+        }
+        self.before = segment.time;
+    }
+
+    fn told(&self) -> Option<Quality> {
+        (self.count > 0).then(|| Quality {
+            kind: QualityKind::TimeGoesBack.name().to_owned(),
+            count: self.count,
+            note: format!(
+                "the time goes back between packets, first at frame {}: the clock was set, or captures \
+                 were joined out of order; waits around there are not to be trusted",
+                self.first_frame
+            ),
+        })
+    }
 }

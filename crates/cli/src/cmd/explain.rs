@@ -28,7 +28,13 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
     }
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    options.inputs = by_first_packet(options.inputs);
+    options.inputs = match by_first_packet(options.inputs) {
+        Ok(inputs) => inputs,
+        Err(same) => {
+            complain(&same.to_string());
+            return Ok(Exit::Usage);
+        }
+    };
     let mut screen = screen(&options, around);
     let session = Session::new(Config { detail: options.wants_detail() });
     let report = read_all(&options.inputs, session, &stop, &mut |session, progress| {

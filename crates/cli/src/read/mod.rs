@@ -12,6 +12,7 @@
 //! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
 mod decompress;
+mod glance;
 mod open;
 mod order;
 mod source;
@@ -28,7 +29,7 @@ use tcpwhy::report::Report;
 use tcpwhy::session::Session;
 
 pub use open::{Input, OpenError};
-pub use order::by_first_packet;
+pub use order::{SamePackets, by_first_packet};
 use source::CHUNK;
 
 /// How far reading has come.

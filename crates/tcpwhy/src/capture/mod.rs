@@ -102,16 +102,10 @@ pub enum QualityKind {
     Duplicates,
     /// Bytes were acknowledged that the capture never saw.
     MissedByCapture,
-    /// Frames longer than the path's segments: offload (TSO, GSO, GRO).
-    Offload,
-    /// TCP options cut by the snap length.
-    OptionsCut,
     /// Connections that never got past the handshake and were counted, then forgotten.
     HalfOpenForgotten,
     /// Connections of a few packets without a dialogue that were counted, then forgotten.
     SlightForgotten,
-    /// The analysis dropped something to stay within its memory bounds.
-    Truncated,
     /// Anything else worth telling.
     Other,
 }
@@ -128,11 +122,8 @@ impl QualityKind {
             Self::TimeGoesBack => "time_goes_back",
             Self::Duplicates => "duplicates",
             Self::MissedByCapture => "missed_by_capture",
-            Self::Offload => "offload",
-            Self::OptionsCut => "options_cut",
             Self::HalfOpenForgotten => "half_open_forgotten",
             Self::SlightForgotten => "slight_forgotten",
-            Self::Truncated => "truncated",
             Self::Other => "other",
         }
     }

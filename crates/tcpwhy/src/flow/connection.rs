@@ -100,8 +100,6 @@ pub(crate) struct Flow {
     pub(crate) last_frame: u64,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
-    /// Steps back of the capture's clock by more than can be mended.
-    pub(crate) clock_steps: u64,
     pub(crate) sides: [SideInfo; 2],
     pub(crate) end: End,
     pub(crate) peers: Peers,
@@ -139,7 +137,6 @@ impl Flow {
             last_frame: segment.frame,
             packets: 0,
             duplicates: 0,
-            clock_steps: 0,
             sides: [SideInfo::default(), SideInfo::default()],
             end: End::Open,
             peers: Peers::default(),
@@ -363,7 +360,7 @@ impl Flow {
             let at = self.events.partition_point(|e| e.tap <= event.tap);
             self.events.insert(at, event);
         } else {
-            self.clock_steps += 1;
+            // The capture's clock stepped back: time stands still until it has caught up.
             event.tap = self.last_tap;
             self.events.push(event);
         }

@@ -20,7 +20,7 @@ pub(super) fn directions(connection: &Connection) -> Vec<(usize, &Direction)> {
     let most = all.first().map_or(0, |(_, direction)| direction.bytes);
     let mut first = true;
     all.retain(|(_, direction)| {
-        let worth = retransmitted(direction) > 0
+        let worth = retransmitted(direction) > direction.retransmitted.syn
             || (direction.bytes >= most / 4 && direction.segments > 10);
         core::mem::replace(&mut first, false) || worth
     });

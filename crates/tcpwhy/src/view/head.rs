@@ -89,6 +89,9 @@ fn facts(connection: &Connection) -> Vec<String> {
     facts
 }
 
+/// Ours: a host that holds its packets back for less than this does nothing a reader looks for.
+const WORTH_SAYING_NS: i64 = 100_000;
+
 fn vantage(connection: &Connection) -> String {
     let place = match connection.vantage {
         Vantage::Client => "taken on the client",
@@ -97,7 +100,7 @@ fn vantage(connection: &Connection) -> String {
         Vantage::Unknown => "where it was taken is not proven",
     };
     match connection.egress_delay_ns {
-        Some(delay) if (delay.low, delay.high) != (0, 0) => {
+        Some(delay) if delay.high >= WORTH_SAYING_NS => {
             let range = if delay.low == delay.high {
                 words::time(delay.low)
             } else {

@@ -22,6 +22,7 @@ mod choose;
 mod clip;
 mod columns;
 pub mod csv;
+mod doubt;
 mod finding;
 mod head;
 mod numbers;

@@ -7,7 +7,8 @@ use super::choose;
 use super::page::Page;
 use super::words;
 use crate::report::{
-    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, Retransmitted, SlowStartExit,
+    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, Retransmission, Retransmitted,
+    SlowStartExit,
 };
 
 /// Pauses that get a line of their own.
@@ -168,14 +169,23 @@ fn retransmitted(direction: &Direction) -> Option<String> {
     .filter(|(number, _)| *number > 0)
     .map(|(number, cause)| format!("{} {cause}", words::grouped(number)))
     .collect();
-    let needless = (spurious > 0).then(|| {
-        format!("; {} proved needless (nothing was lost there)", words::grouped(spurious))
+    // What was acknowledged already is needless anyhow, and told among the causes.
+    let listed = direction.retransmissions.iter();
+    let told = if direction.retransmissions.is_empty() {
+        unnecessary
+    } else {
+        listed.filter(|each| each.spurious && each.cause == "unnecessary").count() as u64
+    };
+    let needless = spurious.saturating_sub(told);
+    let needless = (needless > 0).then(|| {
+        format!("; {} proved needless (nothing was lost there)", words::grouped(needless))
     });
     if total == 0 && needless.is_none() {
         return None;
     }
-    let share = (total > 0 && direction.segments > 0).then(|| {
-        let share = total as f64 * 100.0 / direction.segments as f64;
+    let data = total - syn;
+    let share = (data > 0 && direction.segments > 0).then(|| {
+        let share = data as f64 * 100.0 / direction.segments as f64;
         format!(" ({share:.2}\u{a0}%)")
     });
     Some(format!(
@@ -189,28 +199,35 @@ fn retransmitted(direction: &Direction) -> Option<String> {
 
 /// Which frames repeat which: the first few, to be looked up.
 fn repeats(direction: &Direction) -> Option<String> {
-    let mut shown: Vec<String> = direction
-        .retransmissions
-        .iter()
-        .take(REPEATS)
-        .map(|each| {
-            let originals: Vec<String> =
-                each.originals.iter().take(REPEATS).map(u64::to_string).collect();
-            let of = match originals.len() {
-                0 => " repeats what this capture does not hold".to_owned(),
-                _ => format!(" repeats {}", words::listed(&originals)),
-            };
-            format!("frame\u{a0}{}{of}", each.frame)
-        })
-        .collect();
-    if shown.is_empty() {
+    let all = &direction.retransmissions;
+    let first = &all[..all.len().min(REPEATS)];
+    let unseen = first.iter().all(|each| each.originals.is_empty());
+    let mut shown: Vec<String> = if unseen {
+        // Behind the loss no original was captured.
+        let frames: Vec<String> = first.iter().map(|each| each.frame.to_string()).collect();
+        let (noun, verb) = if first.len() == 1 { ("frame", "is") } else { ("frames", "are") };
+        let frames = words::listed(&frames);
+        vec![format!("{noun}\u{a0}{frames} {verb} new here: the originals were not captured")]
+    } else {
+        first.iter().map(repeat).collect()
+    };
+    if first.is_empty() {
         return None;
     }
-    let more = direction.retransmissions.len() - shown.len();
-    if more > 0 {
-        shown.push(format!("{} more", words::grouped(more as u64)));
+    if all.len() > first.len() {
+        shown.push(format!("{} more", words::grouped((all.len() - first.len()) as u64)));
     }
     Some(shown.join("; "))
+}
+
+/// `frame 26 repeats 16`
+fn repeat(each: &Retransmission) -> String {
+    let originals: Vec<String> = each.originals.iter().take(REPEATS).map(u64::to_string).collect();
+    let of = match originals.len() {
+        0 => "what this capture does not hold".to_owned(),
+        _ => words::listed(&originals),
+    };
+    format!("frame\u{a0}{} repeats {of}", each.frame)
 }
 
 fn loss_pattern(pattern: &LossPattern) -> String {
@@ -229,7 +246,10 @@ fn loss_pattern(pattern: &LossPattern) -> String {
         .into_iter()
         .zip(pattern.bursts)
         .filter(|(_, number)| *number > 0)
-        .map(|(length, number)| format!("{} of {length}", words::grouped(number)))
+        .map(|(length, number)| match number {
+            1 => format!("{length} (once)"),
+            _ => format!("{length} ({} times)", words::grouped(number)),
+        })
         .collect();
     if !bursts.is_empty() {
         let _ = write!(text, "; lost in a row: {}", bursts.join(", "));
@@ -300,4 +320,50 @@ fn rates(direction: &Direction) -> Option<String> {
         parts.push(format!("it holds {} in flight without a queue (BDP)", words::bytes(bytes)));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of these retransmissions among ten segments.
+    fn said(retransmitted: Retransmitted, list: &[(&str, bool)]) -> Option<String> {
+        let row = |(cause, spurious): &(&str, bool)| Retransmission {
+            cause: (*cause).to_owned(),
+            spurious: *spurious,
+            ..Retransmission::default()
+        };
+        let retransmissions = list.iter().map(row).collect();
+        let direction =
+            Direction { segments: 10, retransmitted, retransmissions, ..Direction::default() };
+        super::retransmitted(&direction).map(|text| text.replace('\u{a0}', " "))
+    }
+
+    #[test]
+    fn a_needless_retransmission_is_told_once() {
+        let counts = Retransmitted { unnecessary: 2, spurious: 2, ..Retransmitted::default() };
+        let once = Some("2 segments (20.00 %): 2 although already acknowledged here".to_owned());
+        assert_eq!(said(counts, &[("unnecessary", true), ("unnecessary", true)]), once);
+        assert_eq!(said(counts, &[]), once, "the list was not kept");
+        let counts = Retransmitted { fast: 1, unnecessary: 1, spurious: 1, ..counts };
+        let both = said(counts, &[("unnecessary", false), ("fast", true)]).expect("two");
+        assert!(both.ends_with("; 1 proved needless (nothing was lost there)"), "{both}");
+    }
+
+    #[test]
+    fn a_repeated_syn_is_no_share_of_the_data() {
+        let syn = Retransmitted { syn: 1, ..Retransmitted::default() };
+        assert_eq!(said(syn, &[]).as_deref(), Some("1 segment: 1 SYN or SYN-ACK"));
+    }
+
+    #[test]
+    fn originals_that_were_not_captured_are_said_so_in_one_go() {
+        let retransmissions = [7, 9].map(|frame| Retransmission { frame, ..Default::default() });
+        let direction =
+            Direction { retransmissions: retransmissions.to_vec(), ..Default::default() };
+        assert_eq!(
+            repeats(&direction).map(|text| text.replace('\u{a0}', " ")).as_deref(),
+            Some("frames 7 and 9 are new here: the originals were not captured")
+        );
+    }
 }

@@ -3,9 +3,10 @@
 //! Each state has its share, a bar, its time and its meaning; the ones that matter have their
 //! longest interval as evidence. What these packets cannot tell apart is named as such.
 
+use super::doubt::Doubt;
 use super::page::{Ink, Page, bar, plain};
 use super::words;
-use crate::report::{Connection, Direction, Limit, State, TimeIn};
+use crate::report::{Connection, Direction, FrameRange, Limit, State, TimeIn};
 use crate::units::Duration;
 
 /// Columns of a bar.
@@ -23,9 +24,6 @@ const WORTH_A_LINE_PERCENT: f64 = 0.5;
 /// Ours: states below this share of the whole carry no evidence in the text (the JSON has it).
 const WORTH_EVIDENCE_PERCENT: f64 = 5.0;
 
-/// Confidence from which on it goes without saying.
-const SURE: i64 = 80;
-
 /// The states of one direction of `connection`.
 pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, direction: &Direction) {
     let ends = words::ends(at);
@@ -41,7 +39,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
     let meaning = |state| words::meaning(state, ends);
     table(page, &direction.time_in, lifetime, meaning, |page, state, span| {
         if let Some(proof) = &proof[state as usize] {
-            doubts(page, proof);
+            let whole = (i64::MIN, i64::MAX);
+            doubts(page, &Doubt::about(state, &direction.limits, whole));
             let plain_fact = matches!(state, State::Handshake | State::Closing);
             if !plain_fact && span.percent_of(lifetime) >= WORTH_EVIDENCE_PERCENT {
                 filters -= evidence(page, proof, filters > 0);
@@ -101,9 +100,6 @@ fn table(
 struct Proof<'a> {
     longest: &'a Limit,
     others: u64,
-    /// Confidence times length, and length, in nanoseconds.
-    weighted: (i128, i128),
-    alternative: Vec<State>,
 }
 
 /// One pass over the intervals, by state.
@@ -111,42 +107,22 @@ fn proof(limits: &[Limit]) -> [Option<Proof<'_>>; State::COUNT] {
     let mut all = [const { None }; State::COUNT];
     for limit in limits {
         let length = |limit: &Limit| i128::from(limit.end_ns) - i128::from(limit.start_ns);
-        let proof = all[limit.state as usize].get_or_insert_with(|| Proof {
-            longest: limit,
-            others: 0,
-            weighted: (0, 0),
-            alternative: Vec::new(),
-        });
+        let proof = all[limit.state as usize].get_or_insert(Proof { longest: limit, others: 0 });
         if !core::ptr::eq(proof.longest, limit) {
             proof.others += 1;
         }
         if length(limit) > length(proof.longest) {
             proof.longest = limit;
         }
-        proof.weighted.0 += length(limit) * i128::from(limit.confidence);
-        proof.weighted.1 += length(limit);
-        for state in &limit.alternative {
-            if !proof.alternative.contains(state) {
-                proof.alternative.push(*state);
-            }
-        }
     }
     all
 }
 
 /// How sure it is, and what else it may be.
-fn doubts(page: &mut Page, proof: &Proof<'_>) {
-    let mut parts = Vec::new();
-    if !proof.alternative.is_empty() {
-        let names: Vec<&str> = proof.alternative.iter().map(|state| state.name()).collect();
-        parts.push(format!("or {} (these packets cannot tell them apart)", names.join(", ")));
-    }
-    let (weighted, length) = proof.weighted;
-    let confidence =
-        if length > 0 { weighted / length } else { i128::from(proof.longest.confidence) };
-    if confidence < i128::from(SURE) {
-        parts.push(format!("{confidence}\u{a0}% sure"));
-    }
+fn doubts(page: &mut Page, doubt: &Doubt) {
+    let names =
+        doubt.names().map(|names| format!("or {names} (these packets cannot tell them apart)"));
+    let parts: Vec<String> = names.into_iter().chain(doubt.sure()).collect();
     if !parts.is_empty() {
         page.wrapped(INDENT, INDENT + 2, &[plain(parts.join("; "))]);
     }
@@ -155,7 +131,7 @@ fn doubts(page: &mut Page, proof: &Proof<'_>) {
 /// The longest interval in words; returns how many filters were printed.
 fn evidence(page: &mut Page, proof: &Proof<'_>, with_filter: bool) -> usize {
     let limit = proof.longest;
-    if limit.evidence.text.is_empty() {
+    if limit.evidence.text.is_empty() && limit.evidence.frames == FrameRange::default() {
         return 0;
     }
     let mut text = String::new();
@@ -172,8 +148,10 @@ fn evidence(page: &mut Page, proof: &Proof<'_>, with_filter: bool) -> usize {
         text.push_str(", ");
         text.push_str(&frames);
     }
-    text.push_str(": ");
-    text.push_str(&limit.evidence.text);
+    if !limit.evidence.text.is_empty() {
+        text.push_str(": ");
+        text.push_str(&limit.evidence.text);
+    }
     page.wrapped(INDENT, INDENT + 2, &[(Ink::Faint, text)]);
     if with_filter && !limit.evidence.filter.is_empty() {
         page.wrapped(

@@ -39,6 +39,7 @@ fn describe(connection: &Connection, exchange: &Exchange) -> String {
     let response = size(response).unwrap_or_else(|| "unknown size".to_owned());
     let mut parts = vec![format!("{request}, answered with {response}")];
     match (exchange.server_think_ns, exchange.think_ns) {
+        (Some(0), _) => parts.push("the server answered at once".to_owned()),
         (Some(server), _) => parts.push(format!("the server thought for {}", words::time(server))),
         (None, Some(tap)) => {
             parts

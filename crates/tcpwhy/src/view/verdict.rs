@@ -1,10 +1,12 @@
 //! One sentence a transfer: where its time went, in the order of size.
 //!
-//! The states that hold at least a tenth are named, at most three of them. When an application's
+//! The states that hold at least a tenth are named, at most three of them, with what else the
+//! packets allow and how sure it is where that does not go without saying. When an application's
 //! silence holds most of the connection's life, that is said first: it is not TCP. Transfers much
 //! shorter than the longest one are only counted.
 
 use super::choose;
+use super::doubt::Doubt;
 use super::page::{Ink, Page, Span, plain};
 use super::words::{self, Ends, ends, spent};
 use crate::report::{Connection, Direction, Round, State, TimeIn, Transfer};
@@ -22,6 +24,9 @@ const STATES: usize = 3;
 /// Ours: smaller shares, and transfers of a smaller share of the longest one, are not worth words
 /// in a verdict; the table below it has all the time.
 const WORTH_NAMING_PERCENT: f64 = 10.0;
+
+/// Ours: of two applications, one that was silent for less of the time than this is not named.
+const WORTH_SAYING_PERCENT: f64 = 1.0;
 
 /// Fewer bytes than an initial window of ten segments of 1,460 B (RFC 6928 §2) are sent at once:
 /// dividing them by time gives the distance, not a rate.
@@ -76,7 +81,7 @@ fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<
     shares.sort_by_key(|(_, span)| core::cmp::Reverse(*span));
     let shares: Vec<String> = shares
         .into_iter()
-        .filter(|(_, span)| span.0 > 0)
+        .filter(|(_, span)| span.percent_of(silent) >= WORTH_SAYING_PERCENT)
         .map(|(who, span)| format!("the {who}'s application for {}", words::time(span.0)))
         .collect();
     Some(format!(
@@ -97,6 +102,13 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
         .map_or_else(String::new, |rate| format!(" ({})", words::rate(rate.0)));
     let number = numbered.map_or_else(String::new, |at| format!("Transfer {at}: "));
     let bytes = words::bytes(transfer.bytes);
+    if took <= Duration::ZERO && connection.part.is_none() {
+        let text = format!(
+            "{number}{bytes} from the {}, of which no ACK was captured: how long it took is not known.",
+            ends.sender
+        );
+        return vec![plain(text)];
+    }
     let took_words = words::time(took.0);
     let mut spans =
         vec![plain(format!("{number}{bytes} from the {} in {took_words}{rate}: ", ends.sender))];
@@ -107,7 +119,13 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
     }
     for (at, (state, span)) in named.iter().enumerate() {
         let end = if at + 1 == named.len() { "." } else { "; " };
-        let doing = format!("{}{}", spent(*state, ends), in_rounds(rounds, *state));
+        let notes: Vec<String> = in_rounds(rounds, *state)
+            .into_iter()
+            .chain(doubt(connection, transfer, *state))
+            .collect();
+        let notes =
+            if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        let doing = format!("{}{notes}", spent(*state, ends));
         if *span == took {
             spans.push((Ink::Strong, "all of it".to_owned()));
             spans.push(plain(format!(" {doing}{end}")));
@@ -135,15 +153,25 @@ fn rounds_of<'a>(connection: &'a Connection, transfer: &Transfer) -> (u64, &'a [
     rounds.map_or((1, &[]), |(first, rounds)| (first + 1, rounds))
 }
 
-/// ` (rounds 1, 2, 4 and 6; cwnd 10, 20, 72, 161)`: which rounds ended in a wait for `state`.
-fn in_rounds((first, rounds): (u64, &[Round]), state: State) -> String {
+/// `55 % sure, it may be cwnd.avoidance`, where that does not go without saying.
+fn doubt(connection: &Connection, transfer: &Transfer, state: State) -> Option<String> {
+    let direction = connection.directions[choose::direction_of(transfer)?].as_ref()?;
+    let span = (transfer.start_ns, transfer.end_ns);
+    let doubt = Doubt::about(state, &direction.limits, span);
+    let other = doubt.names().map(|names| format!("it may be {names}"));
+    let parts: Vec<String> = doubt.sure().into_iter().chain(other).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `rounds 1, 2, 4 and 6; cwnd 10, 20, 72, 161`: which rounds ended in a wait for `state`.
+fn in_rounds((first, rounds): (u64, &[Round]), state: State) -> Option<String> {
     let of_state = || (first..).zip(rounds).filter(|(_, round)| round.limited_by == state);
     let number = of_state().count();
     if number == 0 {
-        return String::new();
+        return None;
     }
     if number > ROUNDS {
-        return format!(" ({number} of {} rounds)", rounds.len());
+        return Some(format!("{number} of {} rounds", rounds.len()));
     }
     let numbers: Vec<String> = of_state().map(|(at, _)| at.to_string()).collect();
     let noun = if number == 1 { "round" } else { "rounds" };
@@ -151,7 +179,7 @@ fn in_rounds((first, rounds): (u64, &[Round]), state: State) -> String {
         of_state().map(|(_, round)| Some(round.cwnd.best?.to_string())).collect();
     let cwnd = cwnd.filter(|_| state.name().starts_with("cwnd."));
     let cwnd = cwnd.map_or_else(String::new, |each| format!("; cwnd {}", each.join(", ")));
-    format!(" ({noun} {}{cwnd})", words::listed(&numbers))
+    Some(format!("{noun} {}{cwnd}", words::listed(&numbers)))
 }
 
 /// The states worth naming, longest first; always the longest one.
@@ -190,6 +218,36 @@ mod tests {
     fn silence_of_half_the_time_is_not_most_of_it() {
         assert_eq!(said(50_000_000), None);
         assert_eq!(said(0), None);
+    }
+
+    fn sentence_of(connection: &Connection, at: usize) -> String {
+        let spans = sentence(connection, &connection.transfers[at], None);
+        let text: String = spans.into_iter().map(|span| span.1).collect();
+        text.replace('\u{a0}', " ")
+    }
+
+    #[test]
+    fn a_guess_is_called_one_and_names_what_else_it_may_be() {
+        let mut connection = sample::worked_example().connections.remove(0);
+        assert!(!sentence_of(&connection, 1).contains("sure"));
+        for limit in &mut connection.directions[1].as_mut().expect("data").limits {
+            if limit.state == State::CwndSlowStart {
+                limit.confidence = 55;
+                limit.alternative = vec![State::App, State::Sndbuf];
+            }
+        }
+        let text = sentence_of(&connection, 1);
+        assert!(text.contains("; 55 % sure, it may be sndbuf or app); 2"), "{text}");
+    }
+
+    #[test]
+    fn what_was_never_acknowledged_has_no_duration() {
+        let mut connection = sample::worked_example().connections.remove(0);
+        connection.transfers[0].end_ns = connection.transfers[0].start_ns;
+        assert_eq!(
+            sentence_of(&connection, 0),
+            "147 B from the client, of which no ACK was captured: how long it took is not known."
+        );
     }
 
     #[test]
