@@ -13,5 +13,6 @@ mod memory;
 mod pcapng;
 pub(crate) mod sys;
 pub mod tcp_info;
+pub mod trace;
 
 pub use sys::{Clock, Stop};

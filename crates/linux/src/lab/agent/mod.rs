@@ -26,7 +26,7 @@ pub use log::{Entry, SocketFacts};
 use crate::record::clock::ClockMap;
 use crate::record::counters::Counters;
 use crate::record::sys::{self, Clock, Stop};
-use crate::record::{capture, tcp_info};
+use crate::record::{capture, tcp_info, trace};
 
 /// Runs the program with these arguments, the first of which is its name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -64,6 +64,8 @@ enum What {
     App(App),
     /// Writes the packets of an interface to a pcapng file.
     Capture(Capture),
+    /// Writes the kernel's TCP tracepoints.
+    Trace(Trace),
     /// Writes `TCP_INFO` of all sockets again and again.
     TcpInfo(TcpInfo),
     /// Prints the counters of this network namespace, or how much they have grown.
@@ -114,6 +116,26 @@ struct Capture {
 }
 
 #[derive(Args)]
+struct Trace {
+    /// The file to write, one JSON object a line.
+    #[arg(long, default_value = crate::lab::folder::KERNEL)]
+    output: PathBuf,
+    /// Only events with this port at either end; may be given several times.
+    #[arg(long = "port")]
+    ports: Vec<u16>,
+    /// An event besides the usual ones, as `tcp_truth` or `qdisc/qdisc_dequeue`; may be given
+    /// several times.
+    #[arg(long = "event")]
+    events: Vec<String>,
+    /// How to get events.
+    #[arg(long, value_enum, default_value_t = trace::Method::Any)]
+    method: trace::Method,
+    /// Room in the kernel for each processor.
+    #[arg(long, value_name = "KIB", default_value_t = 4096)]
+    room: u32,
+}
+
+#[derive(Args)]
 struct TcpInfo {
     /// The file to write, one JSON object a line.
     #[arg(long, default_value = crate::lab::folder::TCP_INFO)]
@@ -146,6 +168,7 @@ impl Asked {
         match self.what {
             What::App(app) => app.carry_out(stop),
             What::Capture(capture) => capture.carry_out(&stop),
+            What::Trace(trace) => trace.carry_out(&stop),
             What::TcpInfo(tcp_info) => tcp_info.carry_out(&stop),
             What::Counters(counters) => counters.carry_out(),
             What::Clock => {
@@ -196,6 +219,35 @@ impl Capture {
             ));
         }
         Ok(())
+    }
+}
+
+impl Trace {
+    fn carry_out(self, stop: &Stop) -> Result<(), String> {
+        let options = trace::Options {
+            ports: self.ports,
+            events: self.events,
+            method: self.method,
+            room_kib: self.room,
+        };
+        let output = self.output.display();
+        let traced = trace::run(&self.output, &options, stop, ready)
+            .map_err(|e| format!("cannot trace the kernel to {output}: {e}"))?;
+        if traced.lost + traced.odd > 0 {
+            complain(&format!(
+                "warning: {} records of the kernel were lost for lack of room and {} were odd, of \
+                 {}; more room is given by --room",
+                traced.lost,
+                traced.odd,
+                traced.records + traced.lost + traced.odd
+            ));
+        }
+        print_json(&serde_json::json!({
+            "records": traced.records,
+            "lost": traced.lost,
+            "odd": traced.odd,
+            "method": traced.method,
+        }))
     }
 }
 
