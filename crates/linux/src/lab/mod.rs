@@ -3,6 +3,7 @@
 //! A [`backend`] carries out a [`tcpwhy_model::scenario::plan::Plan`] and leaves a folder, the
 //! same whatever the backend; [`folder`] has its names.
 
+pub mod agent;
 pub mod backend;
 pub mod folder;
 pub mod live;

@@ -1,0 +1,175 @@
+//! The small program that runs beside real TCP: applications and recorders.
+//!
+//! It reads a plan and does one thing in the network namespace it is started in; backends start
+//! as many of it as a run needs. It runs on a live kernel and, linked statically, in a simulated
+//! one, where processes take no time. When it is ready it says so on standard output by the line
+//! `ready`; it ends on SIGTERM or SIGINT with all records complete. Exit status: 0 done, 1 an
+//! error that is told on standard error, 2 usage.
+
+mod app;
+mod log;
+mod socket;
+mod steps;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tcpwhy_model::scenario::plan::Plan;
+
+pub use app::{AppError, Role, Side};
+pub use log::{Entry, SocketFacts};
+
+use crate::record::capture;
+use crate::record::sys::{self, Stop};
+
+/// Runs the program with these arguments, the first of which is its name.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let asked = match Asked::try_parse_from(arguments) {
+        Ok(asked) => asked,
+        Err(error) => {
+            let status = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(status);
+        }
+    };
+    match asked.carry_out() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            complain(&sentence);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Applications and recorders of the lab.
+#[derive(Parser)]
+#[command(name = "tcpwhy-agent", version)]
+struct Asked {
+    /// Run under `SCHED_FIFO` with this priority; where that is refused, a warning says so.
+    #[arg(long, global = true, value_name = "PRIORITY")]
+    fifo: Option<i32>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Plays one end of one flow of a plan.
+    App(App),
+    /// Writes the packets of an interface to a pcapng file.
+    Capture(Capture),
+}
+
+#[derive(Args)]
+struct App {
+    /// The plan, as JSON.
+    #[arg(long)]
+    plan: PathBuf,
+    /// Which of its flows, from 0.
+    #[arg(long, default_value_t = 0)]
+    flow: usize,
+    /// Which end of it.
+    #[arg(long)]
+    side: Side,
+    /// The server's address.
+    #[arg(long)]
+    address: IpAddr,
+    /// When the first application of the run starts: ns since 1970; absent means at once.
+    #[arg(long, value_name = "NS")]
+    start: Option<u64>,
+    /// Log file; lines are added to it.
+    #[arg(long, default_value = crate::lab::folder::APPLICATIONS)]
+    log: PathBuf,
+}
+
+#[derive(Args)]
+struct Capture {
+    /// Name of the interface, or `any`.
+    #[arg(long)]
+    interface: String,
+    /// The pcapng file to write.
+    #[arg(long)]
+    output: PathBuf,
+    /// Bytes kept of each packet.
+    #[arg(long, default_value_t = 262_144, value_name = "BYTES")]
+    snap_length: u32,
+    /// Only TCP from or to this port; may be given several times.
+    #[arg(long = "port")]
+    ports: Vec<u16>,
+    /// End when the file has reached this size.
+    #[arg(long, value_name = "BYTES")]
+    max_bytes: Option<u64>,
+}
+
+impl Asked {
+    fn carry_out(self) -> Result<(), String> {
+        let stop = Stop::listen().map_err(|e| format!("cannot listen for signals: {e}"))?;
+        if let Some(priority) = self.fifo
+            && let Err(error) = sys::run_first(priority)
+        {
+            complain(&format!(
+                "warning: SCHED_FIFO is refused ({error}); times may be late by a scheduler's slice"
+            ));
+        }
+        match self.what {
+            What::App(app) => app.carry_out(stop),
+            What::Capture(capture) => capture.carry_out(&stop),
+        }
+    }
+}
+
+impl App {
+    fn carry_out(self, stop: Stop) -> Result<(), String> {
+        let name = self.plan.display();
+        let text = std::fs::read_to_string(&self.plan)
+            .map_err(|e| format!("cannot read the plan {name}: {e}"))?;
+        let plan: Plan = serde_json::from_str(&text)
+            .map_err(|e| format!("cannot understand the plan {name}: {e}"))?;
+        let role = Role {
+            plan: &plan,
+            flow: self.flow,
+            side: self.side,
+            address: self.address,
+            start: self.start,
+            log: &self.log,
+        };
+        app::run(role, stop, ready).map_err(|e| e.to_string())
+    }
+}
+
+impl Capture {
+    fn carry_out(self, stop: &Stop) -> Result<(), String> {
+        let options = capture::Options {
+            snap_length: self.snap_length,
+            ports: self.ports,
+            max_bytes: self.max_bytes,
+        };
+        let (interface, output) = (&self.interface, self.output.display());
+        let taken = capture::run(interface, &self.output, &options, stop, ready)
+            .map_err(|e| format!("cannot capture {interface} to {output}: {e}"))?;
+        if taken.dropped > 0 {
+            complain(&format!(
+                "warning: the kernel dropped {} of {} packets of {interface} for lack of room",
+                taken.dropped,
+                taken.dropped + taken.packets
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Tells whoever started us that it may go on.
+fn ready() {
+    let mut out = std::io::stdout().lock();
+    // Nobody may be listening, which is no fault.
+    let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
+}
+
+#[expect(clippy::print_stderr, reason = "the program's way to tell")]
+fn complain(sentence: &str) {
+    eprintln!("tcpwhy-agent: {sentence}");
+}

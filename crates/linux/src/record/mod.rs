@@ -1,0 +1,14 @@
+//! Records of what real TCP does: packets, the kernel's tracepoints, `TCP_INFO`, counters.
+//!
+//! Nothing here judges. Every time is `CLOCK_REALTIME` in nanoseconds since 1970, the clock of
+//! packet captures. Nothing of the host changes: no setting, no mount outside a namespace of our
+//! own, and of the tracing system at most an instance of our own that goes when we do.
+
+pub mod capture;
+mod filter;
+mod link;
+mod memory;
+mod pcapng;
+pub(crate) mod sys;
+
+pub use sys::{Clock, Stop};

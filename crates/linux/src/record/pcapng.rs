@@ -1,0 +1,203 @@
+//! Writes pcapng: one section, one interface, packets with nanosecond stamps, final statistics.
+//!
+//! The blocks are those of draft-ietf-opsawg-pcapng (sections 4.1 to 4.6), in little-endian
+//! order. A crate would save little here, and none that was looked at writes Interface Statistics
+//! Blocks together with nanosecond stamps and directions.
+
+use std::io::{self, Write};
+
+/// What a file says about its interface.
+#[derive(Clone, Debug)]
+pub(super) struct Interface {
+    /// Its name.
+    pub(super) name: String,
+    /// Layer-2 headers of its packets (a LINKTYPE of the tcpdump group's registry).
+    pub(super) link_type: u16,
+    /// Most bytes kept of a packet.
+    pub(super) snap_length: u32,
+}
+
+/// Which way a packet went, seen from the host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Direction {
+    /// Not told.
+    Unknown = 0,
+    /// Received.
+    Inbound = 1,
+    /// Sent.
+    Outbound = 2,
+}
+
+/// One packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    /// Nanoseconds since 1970.
+    pub(super) time: u64,
+    /// The bytes kept, in up to two pieces that follow each other.
+    pub(super) bytes: [&'a [u8]; 2],
+    /// Its length on the wire.
+    pub(super) length: u32,
+    /// Which way it went.
+    pub(super) direction: Direction,
+}
+
+/// What is known at the end of a capture.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Statistics {
+    /// When it began and ended, in nanoseconds since 1970.
+    pub(super) from: u64,
+    /// See `from`.
+    pub(super) to: u64,
+    /// Packets that passed the filter.
+    pub(super) received: u64,
+    /// Those among them that were dropped for lack of room.
+    pub(super) dropped: u64,
+    /// Packets in the file.
+    pub(super) written: u64,
+}
+
+/// A pcapng file under way.
+#[derive(Debug)]
+pub(super) struct Writer<W> {
+    out: W,
+    block: Vec<u8>,
+    written: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the head of a file.
+    pub(super) fn begin(out: W, interface: &Interface, program: &str) -> io::Result<Self> {
+        let mut writer = Self { out, block: Vec::with_capacity(BLOCK_ROOM), written: 0 };
+        writer.block(SECTION_HEADER, |body| {
+            body.extend(0x1A2B_3C4D_u32.to_le_bytes());
+            body.extend(1_u16.to_le_bytes());
+            body.extend(0_u16.to_le_bytes());
+            body.extend((-1_i64).to_le_bytes());
+            option(body, OPT_USERAPPL, program.as_bytes());
+            end_of_options(body);
+        })?;
+        writer.block(INTERFACE_DESCRIPTION, |body| {
+            body.extend(interface.link_type.to_le_bytes());
+            body.extend(0_u16.to_le_bytes());
+            body.extend(interface.snap_length.to_le_bytes());
+            option(body, IF_NAME, interface.name.as_bytes());
+            option(body, IF_TSRESOL, &[NANOSECONDS]);
+            end_of_options(body);
+        })?;
+        Ok(writer)
+    }
+
+    /// Adds a packet.
+    pub(super) fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+        let captured = packet.bytes.iter().map(|piece| piece.len()).sum::<usize>() as u32;
+        self.block(ENHANCED_PACKET, |body| {
+            body.extend(0_u32.to_le_bytes());
+            body.extend(((packet.time >> 32) as u32).to_le_bytes());
+            body.extend((packet.time as u32).to_le_bytes());
+            body.extend(captured.to_le_bytes());
+            body.extend(packet.length.to_le_bytes());
+            for piece in packet.bytes {
+                body.extend(piece);
+            }
+            pad(body);
+            if packet.direction != Direction::Unknown {
+                option(body, EPB_FLAGS, &(packet.direction as u32).to_le_bytes());
+                end_of_options(body);
+            }
+        })
+    }
+
+    /// Adds what is known at the end, and hands everything on.
+    pub(super) fn end(mut self, statistics: &Statistics) -> io::Result<W> {
+        self.block(INTERFACE_STATISTICS, |body| {
+            let time = |at: u64| {
+                let mut halves = ((at >> 32) as u32).to_le_bytes().to_vec();
+                halves.extend((at as u32).to_le_bytes());
+                halves
+            };
+            body.extend(0_u32.to_le_bytes());
+            body.extend(time(statistics.to));
+            option(body, ISB_STARTTIME, &time(statistics.from));
+            option(body, ISB_ENDTIME, &time(statistics.to));
+            option(body, ISB_IFRECV, &statistics.received.to_le_bytes());
+            option(body, ISB_OSDROP, &statistics.dropped.to_le_bytes());
+            option(body, ISB_USRDELIV, &statistics.written.to_le_bytes());
+            end_of_options(body);
+        })?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Hands everything on that was added.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Size of the file up to now.
+    pub(super) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A block: type, length, body, length again.
+    fn block(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let block = &mut self.block;
+        block.clear();
+        block.extend(kind.to_le_bytes());
+        block.extend([0; 4]);
+        body(block);
+        pad(block);
+        let length = (block.len() + 4) as u32;
+        block[4..8].copy_from_slice(&length.to_le_bytes());
+        block.extend(length.to_le_bytes());
+        self.out.write_all(block)?;
+        self.written += u64::from(length);
+        Ok(())
+    }
+}
+
+/// Largest size of the statistics block, for whoever keeps room for it.
+pub(super) const STATISTICS_LENGTH: u64 = 12 + 12 + 5 * 12 + 4;
+
+/// Size of a packet's block.
+pub(super) const fn packet_length(captured: u32) -> u64 {
+    // Head and foot of the block, its fixed fields, padded bytes, flags and end of options.
+    12 + 20 + (captured as u64).div_ceil(4) * 4 + 12
+}
+
+fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    body.extend(code.to_le_bytes());
+    body.extend((value.len() as u16).to_le_bytes());
+    body.extend(value);
+    pad(body);
+}
+
+fn end_of_options(body: &mut Vec<u8>) {
+    body.extend([0; 4]);
+}
+
+/// Every part of a block begins at a multiple of four bytes.
+fn pad(body: &mut Vec<u8>) {
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const INTERFACE_STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+
+const OPT_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const EPB_FLAGS: u16 = 2;
+const ISB_STARTTIME: u16 = 2;
+const ISB_ENDTIME: u16 = 3;
+const ISB_IFRECV: u16 = 4;
+const ISB_OSDROP: u16 = 7;
+const ISB_USRDELIV: u16 = 8;
+
+/// `if_tsresol`: stamps count units of 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// Ours: holds a block of a 64 KiB packet without growing.
+const BLOCK_ROOM: usize = 70_000;

@@ -1,0 +1,263 @@
+//! System calls that the standard library has no name for, each behind a safe signature.
+//!
+//! All `unsafe` of the recorders is here and in `memory`. Options of sockets pass as
+//! bytes in the machine's order, so no call depends on the layout of a structure of ours.
+
+#![expect(unsafe_code, reason = "each function wraps one system call")]
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::{null, null_mut};
+
+/// A clock of the kernel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Clock {
+    /// `CLOCK_REALTIME`: what captures are stamped with.
+    Real,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_BOOTTIME`: monotonic, and goes on in suspend.
+    Boot,
+}
+
+impl Clock {
+    const fn id(self) -> libc::clockid_t {
+        match self {
+            Self::Real => libc::CLOCK_REALTIME,
+            Self::Monotonic => libc::CLOCK_MONOTONIC,
+            Self::Boot => libc::CLOCK_BOOTTIME,
+        }
+    }
+
+    /// Nanoseconds since the clock's zero.
+    pub fn now(self) -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place to write to; these clocks exist on every kernel we run on.
+        unsafe { libc::clock_gettime(self.id(), &raw mut time) };
+        time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+    }
+
+    /// Sleeps until this clock shows `at` nanoseconds; returns at once if it does already.
+    pub fn sleep_until(self, at: u64) {
+        let time = timespec(at);
+        loop {
+            // SAFETY: `time` is valid; the remaining time is not asked for.
+            let refused = unsafe {
+                libc::clock_nanosleep(self.id(), libc::TIMER_ABSTIME, &raw const time, null_mut())
+            };
+            if refused != libc::EINTR {
+                return;
+            }
+        }
+    }
+}
+
+/// Nanoseconds in a second.
+pub(crate) const NS_PER_S: u64 = 1_000_000_000;
+
+const fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / NS_PER_S) as _,
+        tv_nsec: (ns % NS_PER_S) as _,
+    }
+}
+
+/// Lets the timers of this thread, and of those it starts, fire without the usual 50 us of slack.
+pub(crate) fn fine_timers() {
+    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+/// Puts this thread, and those it starts, under `SCHED_FIFO`.
+pub(crate) fn run_first(priority: i32) -> io::Result<()> {
+    // The raw call, because musl's wrapper always refuses.
+    // SAFETY: the kernel's `sched_param` is one int, which is read only; 0 is the calling thread.
+    check(unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority)
+    } as i32)
+    .map(drop)
+}
+
+/// How often this thread went to sleep of its own accord (`ru_nvcsw`, getrusage(2)).
+pub(crate) fn sleeps() -> u64 {
+    // SAFETY: all zeros is a valid `rusage`, and the kernel writes just one of them.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    usage.ru_nvcsw as u64
+}
+
+/// setsockopt(2) of an option that is plain bytes.
+pub(crate) fn set_option(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads at most `value.len()` bytes from `value`.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// getsockopt(2) into `value`; how many bytes there were.
+pub(crate) fn option(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &mut [u8],
+) -> io::Result<usize> {
+    let mut length = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, which is what `value` holds.
+    check(unsafe {
+        libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length)
+    })?;
+    Ok(length as usize)
+}
+
+/// A number that an ioctl gives, as `SIOCOUTQ`.
+pub(crate) fn queue(fd: BorrowedFd<'_>, request: Queue) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: these requests write one int.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, &raw mut bytes) })?;
+    Ok(bytes as u32)
+}
+
+/// What [`queue`] can ask (Linux `include/uapi/linux/sockios.h`, tcp(7)).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Queue {
+    /// `SIOCINQ`: received and not read.
+    Unread = 0x541B,
+    /// `SIOCOUTQ`: written and not acknowledged.
+    Unacked = 0x5411,
+    /// `SIOCOUTQNSD`: written and not sent.
+    Unsent = 0x894B,
+}
+
+/// Readable as soon as the process was asked to end (SIGTERM, SIGINT, SIGHUP).
+#[derive(Debug)]
+pub struct Stop(OwnedFd);
+
+impl Stop {
+    /// From now on these signals interrupt neither this thread nor those it starts: they are
+    /// heard by [`Stop`] alone. To be called before any thread is started.
+    ///
+    /// # Errors
+    /// What `signalfd` refuses: no descriptor left.
+    pub fn listen() -> io::Result<Self> {
+        // SAFETY: all zeros is a valid signal set, which `sigemptyset` then prepares; the
+        // descriptor is new and belongs to nobody else.
+        unsafe {
+            let mut signals: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut signals);
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                libc::sigaddset(&raw mut signals, signal);
+            }
+            let refused = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, null_mut());
+            if refused != 0 {
+                return Err(io::Error::from_raw_os_error(refused));
+            }
+            let fd = check(libc::signalfd(-1, &raw const signals, libc::SFD_CLOEXEC))?;
+            Ok(Self(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Waits until the process is asked to end.
+    pub fn wait(&self) {
+        while !self.within(None).unwrap_or(true) {}
+    }
+
+    /// Whether the process was asked to end; waits at most `timeout_ns` for it, `None` for ever.
+    ///
+    /// # Errors
+    /// What `ppoll` refuses.
+    pub fn within(&self, timeout_ns: Option<u64>) -> io::Result<bool> {
+        use std::os::fd::AsFd as _;
+        Ok(readable([self.0.as_fd()], timeout_ns)?[0])
+    }
+}
+
+impl std::os::fd::AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Which of `fds` can be read or are broken; waits at most `timeout_ns` for one, `None` for ever.
+pub(crate) fn readable<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    timeout_ns: Option<u64>,
+) -> io::Result<[bool; N]> {
+    let mut asked =
+        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let time = timespec(timeout_ns.unwrap_or(0));
+    let limit = if timeout_ns.is_some() { &raw const time } else { null() };
+    // SAFETY: `asked` has N entries and `time` outlives the call.
+    let ready = unsafe { libc::ppoll(asked.as_mut_ptr(), N as libc::nfds_t, limit, null()) };
+    match check(ready) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+        Ok(_) => Ok(asked.map(|fd| fd.revents != 0)),
+    }
+}
+
+/// One instruction of a packet filter in the classic language (bpf(4)): code, jumps, operand.
+pub(crate) type Instruction = libc::sock_filter;
+
+/// Attaches a filter to a socket, in the place of the one before.
+pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
+    let program = libc::sock_fprog {
+        len: program.len() as libc::c_ushort,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: the kernel copies `len` instructions from `filter` and writes nothing.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// The number of an interface of this network namespace.
+pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: `name` ends in a zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as i32) }
+}
+
+/// Binds a packet socket to an interface (0 is all) and a protocol (0 is none yet); the
+/// interface's hardware type.
+pub(crate) fn bind_packets(fd: BorrowedFd<'_>, index: i32, protocol: u16) -> io::Result<u16> {
+    // SAFETY: all zeros is a valid `sockaddr_ll`.
+    let mut at: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    at.sll_family = libc::AF_PACKET as u16;
+    at.sll_protocol = protocol.to_be();
+    at.sll_ifindex = index;
+    let mut length = size_of_val(&at) as libc::socklen_t;
+    // SAFETY: the kernel reads `length` bytes of `at`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const at).cast(), length) })?;
+    // SAFETY: the kernel writes at most `length` bytes to `at`.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut at).cast(), &raw mut length) })?;
+    Ok(at.sll_hatype)
+}
+
+/// Turns the -1 of a system call into its error.
+pub(super) fn check(result: i32) -> io::Result<i32> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
