@@ -8,7 +8,7 @@ pub mod capture;
 mod filter;
 mod link;
 mod memory;
-mod pcapng;
+pub(crate) mod pcapng;
 pub(crate) mod sys;
 
 pub use sys::{Clock, Stop};

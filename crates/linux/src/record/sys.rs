@@ -57,10 +57,7 @@ impl Clock {
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
 const fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (ns / NS_PER_S) as _,
-        tv_nsec: (ns % NS_PER_S) as _,
-    }
+    libc::timespec { tv_sec: (ns / NS_PER_S) as _, tv_nsec: (ns % NS_PER_S) as _ }
 }
 
 /// Lets the timers of this thread, and of those it starts, fire without the usual 50 us of slack.
