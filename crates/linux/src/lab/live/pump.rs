@@ -5,7 +5,7 @@
 //! ```text
 //!   read both devices -> cut super-packets -> offer to the way -> decisions -> heap of what is due
 //!         ^                                                                         |
-//!         +----- rest: ppoll until 60 us before the next instant, then spin <--- write it
+//!         +----- rest: ppoll until 100 us before the next instant, then spin <--- write it
 //! ```
 //!
 //! Nothing here waits for a file, another thread or the terminal: records go through a channel of
@@ -493,7 +493,7 @@ const LARGEST_PACKET: usize = (1 << 16) + Offload::LENGTH;
 const BATCH: usize = 16;
 
 /// Ours: on a busy virtual machine a timer wakes a FIFO thread within this, 99 times in a hundred.
-const SPIN_NS: u64 = 60_000;
+const SPIN_NS: u64 = 100_000;
 
 /// Ours: most answers of a plain server come within this.
 const STAY_NS: u64 = 250_000;
