@@ -7,8 +7,14 @@
 //! (duplicate ACKs): they count as copies only once most data packets of the connection have
 //! been seen twice. A retransmission within one tick of the timestamp clock on IPv6 cannot be
 //! told from a copy.
+//!
+//! A router or a bridge meets each packet again on its way out, perhaps much later and cut into
+//! other sizes, so fields do not tell. There every direction is followed where it was first met;
+//! what comes by elsewhere, changed as forwarding changes it, and brings nothing new, was met
+//! before.
 
 use super::event::{Event, FIN, ID, SYN};
+use crate::wire::{Direction, Segment};
 
 /// Copies follow their original within this (limits-method section 2). Ours: not measured.
 const WITHIN_NS: i64 = 1_000_000;
@@ -17,6 +23,50 @@ const OTHER_INTERFACE_WITHIN_NS: i64 = 1_000_000_000;
 
 /// Packets looked back at.
 const RECENT: usize = 8;
+
+/// Where a packet was met, and how worn it was.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Spot {
+    interface: u32,
+    direction: Option<Direction>,
+    hops_left: Option<u8>,
+}
+
+impl Spot {
+    pub(crate) fn of(segment: &Segment<'_>) -> Self {
+        let (link, ip) = (&segment.link, &segment.ip);
+        Self { interface: link.interface, direction: link.direction, hops_left: ip.ttl }
+    }
+
+    /// Whether packets met here are those of `first`, forwarded.
+    fn is_behind(self, first: Self) -> bool {
+        let elsewhere = self.interface != first.interface || self.direction != first.direction;
+        let went_out = first.direction == Some(Direction::Incoming)
+            && self.direction == Some(Direction::Outgoing);
+        elsewhere && (went_out || self.hops_left < first.hops_left)
+    }
+}
+
+/// Where one direction was first met, and how far it had come there.
+#[derive(Clone, Copy, Debug, Default)]
+struct First {
+    spot: Option<Spot>,
+    end: i64,
+    ack: i64,
+}
+
+impl First {
+    /// Whether `event` at `spot` was met before where this direction is followed.
+    fn has_seen(&mut self, event: &Event, spot: Spot) -> bool {
+        let end = event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN));
+        let first = *self.spot.get_or_insert(spot);
+        if first != spot && spot.is_behind(first) && end <= self.end && event.ack <= self.ack {
+            return true;
+        }
+        (self.end, self.ack) = (self.end.max(end), self.ack.max(event.ack));
+        false
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -36,12 +86,17 @@ pub(crate) struct Copies {
     next: usize,
     singles: u32,
     doubles: u32,
+    first: [First; 2],
 }
 
 impl Copies {
-    /// Whether `event`, met on `interface`, is a copy of a packet already seen; `sack_mark` is a
+    /// Whether `event`, met at `spot`, is a copy of a packet already seen; `sack_mark` is a
     /// fingerprint of its SACK blocks.
-    pub(crate) fn is_copy(&mut self, event: &Event, interface: u32, sack_mark: u32) -> bool {
+    pub(crate) fn is_copy(&mut self, event: &Event, spot: Spot, sack_mark: u32) -> bool {
+        if self.first[event.side()].has_seen(event, spot) {
+            return true;
+        }
+        let interface = spot.interface;
         // A SYN or FIN is repeated after a timeout only.
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
         let digest = digest(event, sack_mark);
@@ -95,4 +150,50 @@ fn same_packet(a: &Event, b: &Event) -> bool {
         && a.window == b.window
         && (a.tsval, a.tsecr) == (b.tsval, b.tsecr)
         && a.sack_count == b.sack_count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::event::FROM_SERVER;
+
+    fn data(at: i64, seq: i64, len: u32) -> Event {
+        Event { tap: at, seq, len, bits: FROM_SERVER, ..Event::default() }
+    }
+
+    fn spot(interface: u32, direction: Direction, hops_left: u8) -> Spot {
+        Spot { interface, direction: Some(direction), hops_left: Some(hops_left) }
+    }
+
+    #[test]
+    fn a_router_meets_packets_again_on_their_way_out_however_cut() {
+        let (inward, outward) =
+            (spot(3, Direction::Incoming, 64), spot(4, Direction::Outgoing, 63));
+        let mut copies = Copies::default();
+        assert!(!copies.is_copy(&data(0, 0, 2896), inward, 0));
+        assert!(!copies.is_copy(&data(5, 2896, 2896), inward, 0));
+        // Twenty milliseconds in the router's queue.
+        assert!(copies.is_copy(&data(20_000_000, 0, 1448), outward, 0));
+        assert!(copies.is_copy(&data(20_000_001, 1448, 1448), outward, 0));
+        // Sent again by the server: met where it was first met, so it is no copy.
+        assert!(!copies.is_copy(&data(40_000_000, 0, 1448), inward, 0));
+        assert!(copies.is_copy(&data(60_000_000, 0, 1448), outward, 0));
+    }
+
+    #[test]
+    fn what_is_new_elsewhere_is_no_copy() {
+        let mut copies = Copies::default();
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
+        // One byte more than was met before.
+        assert!(!copies.is_copy(&data(5, 1, 1448), spot(4, Direction::Outgoing, 63), 0));
+    }
+
+    #[test]
+    fn a_second_link_with_as_many_hops_left_is_no_way_out() {
+        let mut copies = Copies::default();
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
+        let again = data(300_000_000, 0, 1448);
+        assert!(!copies.is_copy(&again, spot(4, Direction::Incoming, 64), 0));
+        assert!(copies.is_copy(&data(300_000_010, 0, 1448), spot(4, Direction::Incoming, 63), 0));
+    }
 }
