@@ -10,7 +10,7 @@ pub mod counters;
 mod filter;
 mod link;
 mod memory;
-mod pcapng;
+pub(crate) mod pcapng;
 pub(crate) mod sys;
 pub mod tcp_info;
 pub mod trace;
