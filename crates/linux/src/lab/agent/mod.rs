@@ -7,6 +7,7 @@
 //! error that is told on standard error, 2 usage.
 
 mod app;
+pub(crate) mod init;
 mod log;
 mod socket;
 mod steps;
@@ -47,7 +48,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Applications and recorders of the lab.
 #[derive(Parser)]
-#[command(name = "tcpwhy-agent", version)]
+#[command(name = "tcpwhy-agent", version = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TCPWHY_LAB_STAMP")))]
 struct Asked {
     /// Run under `SCHED_FIFO` with this priority; where that is refused, a warning says so.
     #[arg(long, global = true, value_name = "PRIORITY")]
@@ -62,6 +63,13 @@ enum What {
     App(App),
     /// Writes the packets of an interface to a pcapng file.
     Capture(Capture),
+    /// Carries a run out as the first process of a simulated machine.
+    #[command(hide = true)]
+    Init {
+        /// What the kernel adds of its own, as `console=tty0`.
+        #[arg(hide = true)]
+        kernel_words: Vec<OsString>,
+    },
 }
 
 #[derive(Args)]
@@ -118,6 +126,7 @@ impl Asked {
         match self.what {
             What::App(app) => app.carry_out(stop),
             What::Capture(capture) => capture.carry_out(&stop),
+            What::Init { kernel_words: _ } => init::run(),
         }
     }
 }
