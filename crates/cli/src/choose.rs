@@ -1,7 +1,10 @@
 //! Which connections does the user want to see, and in which order?
 
 use tcpwhy::report::Report;
+use tcpwhy::units::Time;
 use tcpwhy::view;
+
+use crate::filter::Filter;
 
 /// The order of connections in a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
@@ -35,18 +38,47 @@ impl From<Sort> for view::Sort {
 
 /// The connection asked for is not in the report.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("there is no connection {number}: {}", held(*.connections))]
+#[error("there is no connection {number}: {}", held(*.span))]
 pub struct NoSuchConnection {
     number: u64,
-    connections: usize,
+    /// The least and the greatest number there is.
+    span: Option<(u64, u64)>,
 }
 
-fn held(connections: usize) -> String {
-    match connections {
-        0 => "none was found".to_owned(),
-        1 => "the only one has number 0".to_owned(),
-        _ => format!("they are numbered 0 to {}", connections - 1),
+fn held(span: Option<(u64, u64)>) -> String {
+    match span {
+        None => "none was found".to_owned(),
+        Some((first, last)) if first == last => format!("the only one has number {first}"),
+        Some((first, last)) => format!("they are numbered {first} to {last}"),
     }
+}
+
+/// Keeps the connections that `filter` accepts, under their numbers; what to say if that is none.
+pub fn matching(report: &mut Report, filter: &Filter) -> Option<String> {
+    let connections = core::mem::take(&mut report.connections);
+    let number = connections.len();
+    let example = connections.first().map(|first| {
+        format!("{} (client) -> {} (server)", first.client_shown(), first.server_shown())
+    });
+    report.connections = connections.into_iter().filter(|each| filter.accepts(each)).collect();
+    let example = example.filter(|_| report.connections.is_empty())?;
+    let mut text = match number {
+        1 => format!("the filter does not match the only connection there is, {example}"),
+        _ => format!("the filter matches none of the {number} connections; the first is {example}"),
+    };
+    if filter.names_a_host() {
+        text.push_str("; names are known only where a packet listing prints them: try the address");
+    }
+    Some(text)
+}
+
+/// What to say when no connection has packets in the window of time that was asked for.
+pub fn outside(first: Time, last: Time) -> String {
+    format!(
+        "nothing happened between --from and --to: the TCP packets begin at {} and end {} later",
+        first.rfc3339(),
+        last.since(first)
+    )
 }
 
 /// Keeps connection `number` alone.
@@ -54,10 +86,11 @@ fn held(connections: usize) -> String {
 /// # Errors
 /// There is none of that number.
 pub fn only(report: &mut Report, number: u64) -> Result<(), NoSuchConnection> {
-    let connections = report.connections.len();
+    let numbers = || report.connections.iter().map(|connection| connection.id);
+    let span = numbers().min().zip(numbers().max());
     report.connections.retain(|connection| connection.id == number);
     if report.connections.is_empty() {
-        return Err(NoSuchConnection { number, connections });
+        return Err(NoSuchConnection { number, span });
     }
     Ok(())
 }

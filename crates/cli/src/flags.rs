@@ -62,12 +62,14 @@ pub struct ExplainFlags {
     ///
     /// The words of tcpdump's filters: host, net, port, portrange, and, or, not, parentheses.
     /// src (or client) and dst (or server) are who opened the connection and who accepted it.
+    /// A host may be given by name where a packet listing prints names.
     #[arg(long, value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Ignore packets before this time: +1.5s after the first, 10:45:49.05, or RFC 3339
+    /// Explain what happened from this time on: +1.5s after the first packet, 10:45:49.05, or
+    /// RFC 3339; all packets are read, for what came before tells what these mean
     #[arg(long, value_name = "TIME")]
     pub from: Option<Instant>,
-    /// Ignore packets after this time
+    /// Explain what happened up to this time
     #[arg(long, value_name = "TIME")]
     pub to: Option<Instant>,
 

@@ -159,11 +159,13 @@ impl Options {
 
     /// Whether rounds, intervals and retransmissions are wanted one by one.
     pub fn wants_detail(&self) -> bool {
-        match self.form {
-            Form::Json { .. } => true,
-            Form::Csv => false,
-            Form::Text { rounds, plot } => rounds || plot || self.connection.is_some(),
-        }
+        // A part of the time is cut out of the intervals.
+        !self.window.is_open()
+            || match self.form {
+                Form::Json { .. } => true,
+                Form::Csv => false,
+                Form::Text { rounds, plot } => rounds || plot || self.connection.is_some(),
+            }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::str::FromStr;
 
-use tcpwhy::units::{Duration, Time};
+use tcpwhy::units::{Duration, Time, days_since_1970};
 
 /// A span of the capture, open where nothing was given.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -49,10 +49,12 @@ impl Window {
         }
     }
 
-    /// Whether `time` is inside, in a capture whose first segment is at `first`.
-    pub fn contains(&self, time: Time, first: Time) -> bool {
-        self.from.is_none_or(|from| from.resolve(first) <= time)
-            && self.to.is_none_or(|to| time <= to.resolve(first))
+    /// Its first and last instant, in a capture whose first segment is at `first`.
+    pub fn bounds(&self, first: Time) -> (Time, Time) {
+        (
+            self.from.map_or(Time(i64::MIN), |from| from.resolve(first)),
+            self.to.map_or(Time(i64::MAX), |to| to.resolve(first)),
+        )
     }
 }
 
@@ -136,18 +138,6 @@ fn rfc3339(date: &str, clock: &str) -> Option<Time> {
     let midnight = days_since_1970(year, month, day).checked_mul(DAY.0)?;
     let since_midnight = clock_of(clock)? - offset;
     midnight.checked_add(since_midnight.0).map(Time)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar.
-///
-/// Counts years from 1 March, so that the leap day is the last of its year, and 400-year eras of
-/// 146,097 days; month lengths from March on follow `(153 m + 2) / 5`.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month_from_march = (month + 9) % 12;
-    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    365 * year + leap_days + day_of_year - 719_468
 }
 
 fn days_in(year: i64, month: i64) -> i64 {
@@ -251,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn a_window_holds_both_its_ends() {
+    fn a_window_is_where_its_ends_say() {
         let window = Window { from: Some(instant("+1s")), to: Some(instant("+2s")) };
         let first = Time(77 * SECOND);
-        let inside = [0, 1, 2, 3].map(|s| window.contains(first + Duration::from_secs(s), first));
-        assert_eq!(inside, [false, true, true, false]);
-        assert!(!window.contains(first + Duration(2 * SECOND + 1), first));
+        let (from, to) = window.bounds(first);
+        assert_eq!((from.since(first).0, to.since(first).0), (SECOND, 2 * SECOND));
+        assert_eq!(Window::default().bounds(first), (Time(i64::MIN), Time(i64::MAX)));
     }
 
     #[test]

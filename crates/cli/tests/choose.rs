@@ -13,6 +13,7 @@ fn report() -> Report {
     let make = |id, duration_ns, bytes, repeats| {
         let mut made: Connection = connection.clone();
         made.id = id;
+        made.part = None;
         made.duration_ns = duration_ns;
         made.transfers[0].start_ns = 0;
         made.transfers[0].end_ns = 2 * duration_ns;

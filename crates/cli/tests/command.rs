@@ -66,7 +66,70 @@ fn a_filter_keeps_whole_connections() {
     let one = report(&["--filter", "dst port 443"], &three());
     assert_eq!(one["connections"][0]["packets"], PACKETS, "both directions are there");
     assert_eq!(one["captures"][0]["packets"], 3 * PACKETS);
-    assert_eq!(one["captures"][0]["skipped"][0]["count"], 2 * PACKETS);
+}
+
+#[test]
+fn what_is_left_keeps_its_numbers() {
+    let one = report(&["--filter", "port 443"], &three());
+    assert_eq!(one["connections"][0]["id"], 2);
+    assert_eq!(one["connections"][0]["stream"], 2);
+    let missing =
+        run_with_stdin(&["--json", "--filter", "port 443", "--connection", "0", "-"], &three().0);
+    assert!(missing.stderr.contains("the only one has number 2"), "{missing:?}");
+}
+
+#[test]
+fn a_filter_that_matches_nothing_says_so() {
+    let run = run_with_stdin(&["--filter", "port 81", "-"], &three().0);
+    assert_eq!((run.status, &*run.stdout), (Some(0), ""), "{run:?}");
+    assert_eq!(
+        run.stderr,
+        "tcpwhy: the filter matches none of the 3 connections; the first is \
+         10.0.0.1:40000 (client) -> 10.0.0.2:80 (server)\n"
+    );
+    let json = report(&["--filter", "host www.example.com"], &three());
+    assert_eq!(json["connections"], serde_json::json!([]));
+}
+
+#[test]
+fn a_part_of_the_time_keeps_what_was_known_before_it_and_adds_up() {
+    let capture = in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    let capture = capture.to_str().expect("UTF-8");
+    let run = run(&["--json", "--from", "+10ms", "--to", "10:45:49.081409", capture]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let connection = &report["connections"][0];
+    assert_eq!(connection["window_scaling"], "used");
+    assert_eq!(connection["mss"], 1448);
+    assert_eq!(connection["start"], "10:45:49.061409000");
+    assert_eq!(connection["duration_ns"], 20_000_000);
+    assert_eq!(connection["part"]["of_ns"], 63_063_000);
+    for direction in connection["directions"].as_array().expect("two") {
+        let states = direction["time_in"].as_object().expect("states");
+        assert_eq!(states.values().filter_map(Value::as_i64).sum::<i64>(), 20_000_000);
+        assert!(!states.contains_key("handshake"), "{states:?}");
+        assert_eq!(direction["strip"].as_str().map(str::len), Some(512));
+    }
+    // Rounds 2 and 3 of worked-example.md begin in it.
+    let server = &connection["directions"][1];
+    let bytes: u64 = server["rounds"]
+        .as_array()
+        .expect("rounds")
+        .iter()
+        .filter_map(|round| round["bytes"].as_u64())
+        .sum();
+    assert_eq!(connection["part"]["bytes"][1], bytes);
+    // The last ACK of the request lies in it too.
+    assert_eq!(connection["transfers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(connection["transfers"][0]["bytes"], 0);
+    assert_eq!(connection["transfers"][1]["bytes"], bytes);
+    assert_eq!(connection["exchanges"], serde_json::json!([]), "it reaches beyond the part");
+}
+
+#[test]
+fn a_part_in_which_nothing_happened() {
+    let run = run_with_stdin(&["--from", "+1h", "-"], &three().0);
+    assert_eq!((run.status, &*run.stdout), (Some(0), ""), "{run:?}");
+    assert!(run.stderr.contains("begin at 1970-01-01T00:00:01.000000000Z and end 2.03 s later"));
 }
 
 #[test]

@@ -5,7 +5,6 @@
 //! [`Session::end`]. Frame numbers go on through the files of one rotated capture, as
 //! `mergecap -a` would number them.
 
-use core::fmt;
 use std::collections::BTreeMap;
 
 use crate::capture::listing::Names;
@@ -24,8 +23,6 @@ pub struct Session {
     quality: BTreeMap<(QualityKind, String), u64>,
     frames_before: u64,
     packets: u64,
-    select: Option<Select>,
-    left_out: u64,
     /// Packet listings among the captures, and whether all of them tell the date.
     listings: u64,
     dated: bool,
@@ -38,8 +35,6 @@ impl Session {
     pub fn new(config: Config) -> Self {
         Self {
             packets: 0,
-            select: None,
-            left_out: 0,
             tracker: Tracker::new(config),
             reader: Reader::new(),
             captures: Vec::new(),
@@ -50,16 +45,6 @@ impl Session {
             dated: true,
             names: Names::default(),
         }
-    }
-
-    /// Follows only the segments that `keep` accepts; it is asked once for each, in order.
-    ///
-    /// The others still count as TCP segments of their capture and appear among `skipped`,
-    /// and connections have no `stream`: Wireshark would count all of them.
-    #[must_use]
-    pub fn select(mut self, keep: impl FnMut(&Segment<'_>) -> bool + Send + 'static) -> Self {
-        self.select = Some(Select(Box::new(keep)));
-        self
     }
 
     /// Packets read so far, over all captures.
@@ -99,10 +84,6 @@ impl Session {
         self.frames_before += capture.packets;
         for (skip, count) in core::mem::take(&mut self.skipped) {
             capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
-        }
-        if self.left_out > 0 {
-            let count = core::mem::take(&mut self.left_out);
-            capture.skipped.push(Skipped { reason: LEFT_OUT.to_owned(), count });
         }
         for ((kind, note), count) in core::mem::take(&mut self.quality) {
             capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
@@ -165,10 +146,9 @@ impl Session {
     /// Gives connections the names of their listings, and takes out of them what these captures do
     /// not define: Wireshark numbers the streams of one file; a listing may lack the date.
     fn fit_to_captures(&self, connections: &mut [Connection]) {
-        let all_of_one_file =
-            self.captures.len() == 1 && self.listings == 0 && self.select.is_none();
+        let one_file = self.captures.len() == 1 && self.listings == 0;
         for connection in connections {
-            if !all_of_one_file {
+            if !one_file {
                 connection.stream = None;
             }
             for (end, name) in [
@@ -189,27 +169,12 @@ impl Session {
 
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
-        let Self {
-            tracker,
-            reader,
-            captures,
-            skipped,
-            quality,
-            frames_before,
-            packets,
-            select,
-            left_out,
-            ..
-        } = self;
+        let Self { tracker, reader, captures, skipped, quality, frames_before, packets, .. } = self;
         let capture = captures.last_mut().expect("a capture was begun");
         let (mut packets_here, mut segments_here) = (0, 0);
         let mut take = |tracker: &mut Tracker, segment: &Segment<'_>| {
             segments_here += 1;
-            if select.as_mut().is_none_or(|Select(keep)| keep(segment)) {
-                tracker.push(segment);
-            } else {
-                *left_out += 1;
-            }
+            tracker.push(segment);
         };
         let mut each = |item: Item<'_>| match item {
             // Millions of these come: the segment is not moved from where it was read to.
@@ -249,15 +214,3 @@ impl Session {
         result
     }
 }
-
-/// Which segments to follow; see [`Session::select`].
-struct Select(Box<dyn FnMut(&Segment<'_>) -> bool + Send>);
-
-impl fmt::Debug for Select {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Select")
-    }
-}
-
-/// Why a TCP segment was passed over although it could be read.
-const LEFT_OUT: &str = "outside the selection that was asked for";

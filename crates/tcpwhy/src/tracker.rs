@@ -18,7 +18,7 @@ use crate::flow::connection::Flow;
 use crate::flow::event::Event;
 use crate::limits::walker::emptied;
 use crate::report::Connection;
-use crate::wire::Segment;
+use crate::wire::{Flags, Segment};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
@@ -65,6 +65,13 @@ impl Key {
             ports: u64::from(low.2) << 48 | u64::from(high.2) << 32 | u64::from(segment.network),
             is_v6: segment.source.is_ipv6(),
         }
+    }
+}
+
+impl Key {
+    /// The network's number.
+    fn network(&self) -> u32 {
+        self.ports as u32
     }
 }
 
@@ -136,16 +143,18 @@ impl Tracker {
 
     /// Takes the next segment in capture order.
     pub fn push(&mut self, segment: &Segment<'_>) {
-        let key = Key::of(segment);
-        let (mut at, hint) = self.last;
-        let mut slot = self.shards[at].slot_if(hint, &key);
-        if slot.is_none() {
-            let hash = FixedState::default().hash_one(key);
-            at = (hash >> 40) as usize % SHARDS;
-            slot = self.shards[at].live.get(&key).copied();
-        }
+        let (at, hint) = self.last;
         let shard = &mut self.shards[at];
-        let slot = shard.push(&key, slot, segment, &mut self.common);
+        // What retires connections of this shard comes first, as for any other segment.
+        if shard.is_of(hint, segment) && !shard.retire(segment.time.0, &mut self.common) {
+            shard.renew_if_reused(hint, segment, &mut self.common);
+            shard.take(hint, segment, &mut self.common);
+            return;
+        }
+        let key = Key::of(segment);
+        let hash = FixedState::default().hash_one(key);
+        let at = (hash >> 40) as usize % SHARDS;
+        let slot = self.shards[at].push(&key, segment, &mut self.common);
         self.last = (at, slot);
     }
 
@@ -176,31 +185,32 @@ impl Tracker {
 }
 
 impl Shard {
-    /// `slot`, if it holds the connection of `key`.
-    fn slot_if(&self, slot: u32, key: &Key) -> Option<u32> {
-        let tracked = self.slots.get(slot as usize)?.as_ref()?;
-        (tracked.key == *key).then_some(slot)
+    /// Whether `slot` holds the connection of `segment`.
+    fn is_of(&self, slot: u32, segment: &Segment<'_>) -> bool {
+        let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
+        let ends = &tracked.flow.endpoints;
+        tracked.key.network() == segment.network
+            && (*ends == [segment.source, segment.destination]
+                || *ends == [segment.destination, segment.source])
     }
 
-    /// Takes a segment of the connection in `slot`, or of a new one; where it is now.
-    fn push(
-        &mut self,
-        key: &Key,
-        slot: Option<u32>,
-        segment: &Segment<'_>,
-        common: &mut Common,
-    ) -> u32 {
+    /// Takes a segment of the connection of `key`, which may be new; where it is now.
+    fn push(&mut self, key: &Key, segment: &Segment<'_>, common: &mut Common) -> u32 {
         self.retire(segment.time.0, common);
-        // It may just have been retired.
-        let slot = slot.and_then(|slot| self.slot_if(slot, key));
-        let slot = match slot {
+        let slot = match self.live.get(key).copied() {
             Some(slot) => {
                 self.renew_if_reused(slot, segment, common);
                 slot
             }
             None => self.begin(*key, segment, common),
         };
-        let Some(tracked) = &mut self.slots[slot as usize] else { return slot };
+        self.take(slot, segment, common);
+        slot
+    }
+
+    /// Takes a segment of the connection in `slot`.
+    fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+        let Some(tracked) = &mut self.slots[slot as usize] else { return };
         tracked.flow.push(segment);
         let gathered = tracked.flow.events.len();
         if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
@@ -211,9 +221,8 @@ impl Shard {
         if !tracked.flow.lingering && tracked.flow.is_closed() {
             tracked.flow.lingering = true;
             let deadline = segment.time.0.saturating_add(LINGER_NS);
-            self.lingering.push_back((deadline, *key, tracked.flow.ordinal));
+            self.lingering.push_back((deadline, tracked.key, tracked.flow.ordinal));
         }
-        slot
     }
 
     /// A new connection.
@@ -232,6 +241,9 @@ impl Shard {
 
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
     fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         if tracked.flow.is_reused_by(segment) {
             common.settle(tracked);
@@ -240,8 +252,19 @@ impl Shard {
         }
     }
 
-    /// Settles closed connections whose time has come, and forgets half-open ones beyond the bound.
-    fn retire(&mut self, now: i64, common: &mut Common) {
+    /// Settles closed connections whose time has come, and forgets half-open ones beyond the bound;
+    /// whether there were any.
+    fn retire(&mut self, now: i64, common: &mut Common) -> bool {
+        let is_due = self.lingering.front().is_some_and(|(deadline, ..)| *deadline <= now);
+        let is_full = self.lingering.len() > MAX_LINGERING || self.young.len() > MAX_HALF_OPEN;
+        if is_due || is_full {
+            self.retire_due(now, common);
+        }
+        is_due || is_full
+    }
+
+    #[cold]
+    fn retire_due(&mut self, now: i64, common: &mut Common) {
         while let Some((deadline, key, ordinal)) = self.lingering.front().copied() {
             if deadline > now && self.lingering.len() <= MAX_LINGERING {
                 break;

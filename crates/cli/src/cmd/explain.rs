@@ -12,11 +12,12 @@ use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy::view;
 
+use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{INTERNAL_ERROR, Input, by_first_packet, read_all};
 use crate::screen::Screen;
-use crate::{choose, complain, output};
+use crate::{complain, output};
 
 /// Reads, explains, prints.
 ///
@@ -29,7 +30,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
     options.inputs = by_first_packet(options.inputs);
     let mut screen = screen(&options, around);
-    let report = read_all(&options.inputs, session(&options), &stop, &mut |session, progress| {
+    let session = Session::new(Config { detail: options.wants_detail() });
+    let report = read_all(&options.inputs, session, &stop, &mut |session, progress| {
         if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
             let began = Instant::now();
             let mut report = session.provisional();
@@ -66,9 +68,18 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     if any_unreadable && nothing_read {
         return Ok(exit);
     }
-    if let Err(error) = shape(&mut report, options) {
-        complain(&error.to_string());
-        return Ok(Exit::Usage);
+    match shape(&mut report, options) {
+        Err(error) => {
+            complain(&error.to_string());
+            return Ok(Exit::Usage);
+        }
+        Ok(Some(nothing)) => {
+            complain(&nothing);
+            if is_text {
+                return Ok(exit);
+            }
+        }
+        Ok(None) => {}
     }
     output::print(&output::rendered(&report, options)).context("cannot write the answer")?;
     // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
@@ -110,14 +121,10 @@ fn spoken(source: &str) -> &str {
 /// The kind of the remark that the capture ends inside a record.
 const CUT_SHORT: &str = QualityKind::CutShort.name();
 
-/// The connections asked for, in the order asked for, under the names asked for.
-fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchConnection> {
-    if let Some(filter) = &options.filter {
-        report.connections.retain(|c| filter.accepts(c.client, c.server));
-    }
-    if let Some(number) = options.connection {
-        choose::only(report, number)?;
-    }
+/// The connections asked for, in the order asked for, under the names asked for; what to say if
+/// that is none.
+fn shape(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuchConnection> {
+    let nothing = select(report, options)?;
     if options.anonymize {
         view::anonymize(report);
     }
@@ -126,24 +133,25 @@ fn shape(report: &mut Report, options: &Options) -> Result<(), choose::NoSuchCon
         let sort = options.sort.map_or(view::Sort::Start, Into::into);
         view::keep_first(report, sort, options.top.unwrap_or(usize::MAX));
     }
-    Ok(())
+    Ok(nothing)
 }
 
-/// A session that follows only what is asked for.
-fn session(options: &Options) -> Session {
-    let session = Session::new(Config { detail: options.wants_detail() });
-    if options.filter.is_none() && options.window.is_open() {
-        return session;
+/// Keeps what the filter, the window of time and the number ask for.
+fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuchConnection> {
+    let filter = options.filter.as_ref();
+    if let Some(nothing) = filter.and_then(|filter| choose::matching(report, filter)) {
+        return Ok(Some(nothing));
     }
-    let (filter, window) = (options.filter.clone(), options.window);
-    let mut first = None;
-    session.select(move |segment| {
-        let first = *first.get_or_insert(segment.time);
-        window.contains(segment.time, first)
-            && filter
-                .as_ref()
-                .is_none_or(|filter| filter.may_accept(segment.source, segment.destination))
-    })
+    if !options.window.is_open() {
+        let span = view::clip(report, |first| options.window.bounds(first));
+        if let (Some((first, last)), true) = (span, report.connections.is_empty()) {
+            return Ok(Some(choose::outside(first, last)));
+        }
+    }
+    if let Some(number) = options.connection {
+        choose::only(report, number)?;
+    }
+    Ok(None)
 }
 
 fn screen(options: &Options, around: &Surroundings) -> Screen {

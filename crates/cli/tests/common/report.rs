@@ -6,7 +6,7 @@
 use tcpwhy::report::{
     Capture, Connection, Cwnd, Direction, End, Events, Evidence, Exchange, FORMAT, Finding,
     FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LossPattern,
-    LowHigh, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
+    LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
     RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls, TlsFlight, Transfer,
     Vantage, WindowScaling,
 };
@@ -43,6 +43,12 @@ fn connection() -> Connection {
         server_name: Some("www.example.com:http".into()),
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns: 63_063_000,
+        part: Some(Part {
+            from_ns: 1_000_000,
+            to_ns: 64_063_000,
+            of_ns: 100_000_000,
+            bytes: [Some(147), None],
+        }),
         packets: 90,
         frames: FrameRange { first: 1, last: 90 },
         vantage: Vantage::Server,

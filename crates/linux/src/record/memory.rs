@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::sys::check;
 
@@ -47,6 +47,13 @@ impl Map {
         assert!(offset + 4 <= self.length && offset.is_multiple_of(4), "inside the mapping");
         // SAFETY: inside the mapping, aligned, and only ever read and written as an atomic.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+
+    /// The long word at `offset`.
+    fn long(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset + 8 <= self.length && offset.is_multiple_of(8), "inside the mapping");
+        // SAFETY: inside the mapping, aligned, and only ever read and written as an atomic.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
 
     /// # Safety
@@ -113,6 +120,46 @@ impl PacketRing {
         Some(taken)
     }
 }
+
+/// The buffer of a perf event, or of several that share it (`perf_event_mmap_page`, Linux
+/// `include/uapi/linux/perf_event.h`).
+#[derive(Debug)]
+pub(super) struct EventRing {
+    map: Map,
+    page: usize,
+    size: u64,
+}
+
+impl EventRing {
+    /// Maps `pages` pages, a power of two, for an event.
+    pub(super) fn new(event: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
+        // SAFETY: asks for a number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let size = pages * page;
+        Ok(Self { map: Map::new(event, page + size)?, page, size: size as u64 })
+    }
+
+    /// Copies out all that is there, whole records, and gives the room back to the kernel.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        let tail = self.map.long(DATA_TAIL).load(Ordering::Relaxed);
+        let head = self.map.long(DATA_HEAD).load(Ordering::Acquire);
+        let (from, length) = ((tail % self.size) as usize, head.wrapping_sub(tail));
+        let length = length.min(self.size) as usize;
+        let first = length.min(self.size as usize - from);
+        let mut bytes = Vec::with_capacity(length);
+        // SAFETY: between tail and head the kernel does not write until tail moves on.
+        unsafe {
+            bytes.extend(self.map.bytes(self.page + from, first));
+            bytes.extend(self.map.bytes(self.page, length - first));
+        }
+        self.map.long(DATA_TAIL).store(head, Ordering::Release);
+        bytes
+    }
+}
+
+/// Where the kernel has written up to, and we have read up to, in the first page.
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
 
 /// Ours: 256 KiB hold a 64 KiB super-packet with room, and are found on small machines, too.
 const BLOCK: usize = 256 << 10;

@@ -5,10 +5,14 @@
 //! own, and of the tracing system at most an instance of our own that goes when we do.
 
 pub mod capture;
+pub mod clock;
+pub mod counters;
 mod filter;
 mod link;
 mod memory;
-mod pcapng;
+pub(crate) mod pcapng;
 pub(crate) mod sys;
+pub mod tcp_info;
+pub mod trace;
 
 pub use sys::{Clock, Stop};

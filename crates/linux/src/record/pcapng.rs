@@ -8,18 +8,18 @@ use std::io::{self, Write};
 
 /// What a file says about its interface.
 #[derive(Clone, Debug)]
-pub(super) struct Interface {
+pub(crate) struct Interface {
     /// Its name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Layer-2 headers of its packets (a LINKTYPE of the tcpdump group's registry).
-    pub(super) link_type: u16,
+    pub(crate) link_type: u16,
     /// Most bytes kept of a packet.
-    pub(super) snap_length: u32,
+    pub(crate) snap_length: u32,
 }
 
 /// Which way a packet went, seen from the host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     /// Not told.
     Unknown = 0,
     /// Received.
@@ -30,35 +30,35 @@ pub(super) enum Direction {
 
 /// One packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Packet<'a> {
+pub(crate) struct Packet<'a> {
     /// Nanoseconds since 1970.
-    pub(super) time: u64,
+    pub(crate) time: u64,
     /// The bytes kept, in up to two pieces that follow each other.
-    pub(super) bytes: [&'a [u8]; 2],
+    pub(crate) bytes: [&'a [u8]; 2],
     /// Its length on the wire.
-    pub(super) length: u32,
+    pub(crate) length: u32,
     /// Which way it went.
-    pub(super) direction: Direction,
+    pub(crate) direction: Direction,
 }
 
 /// What is known at the end of a capture.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Statistics {
+pub(crate) struct Statistics {
     /// When it began and ended, in nanoseconds since 1970.
-    pub(super) from: u64,
+    pub(crate) from: u64,
     /// See `from`.
-    pub(super) to: u64,
+    pub(crate) to: u64,
     /// Packets that passed the filter.
-    pub(super) received: u64,
+    pub(crate) received: u64,
     /// Those among them that were dropped for lack of room.
-    pub(super) dropped: u64,
+    pub(crate) dropped: u64,
     /// Packets in the file.
-    pub(super) written: u64,
+    pub(crate) written: u64,
 }
 
 /// A pcapng file under way.
 #[derive(Debug)]
-pub(super) struct Writer<W> {
+pub(crate) struct Writer<W> {
     out: W,
     block: Vec<u8>,
     written: u64,
@@ -66,7 +66,7 @@ pub(super) struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Writes the head of a file.
-    pub(super) fn begin(out: W, interface: &Interface, program: &str) -> io::Result<Self> {
+    pub(crate) fn begin(out: W, interface: &Interface, program: &str) -> io::Result<Self> {
         let mut writer = Self { out, block: Vec::with_capacity(BLOCK_ROOM), written: 0 };
         writer.block(SECTION_HEADER, |body| {
             body.extend(0x1A2B_3C4D_u32.to_le_bytes());
@@ -88,7 +88,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a packet.
-    pub(super) fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
         let captured = packet.bytes.iter().map(|piece| piece.len()).sum::<usize>() as u32;
         self.block(ENHANCED_PACKET, |body| {
             body.extend(0_u32.to_le_bytes());
@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds what is known at the end, and hands everything on.
-    pub(super) fn end(mut self, statistics: &Statistics) -> io::Result<W> {
+    pub(crate) fn end(mut self, statistics: &Statistics) -> io::Result<W> {
         self.block(INTERFACE_STATISTICS, |body| {
             let time = |at: u64| {
                 let mut halves = ((at >> 32) as u32).to_le_bytes().to_vec();
@@ -129,12 +129,12 @@ impl<W: Write> Writer<W> {
     }
 
     /// Hands everything on that was added.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
     /// Size of the file up to now.
-    pub(super) const fn written(&self) -> u64 {
+    pub(crate) const fn written(&self) -> u64 {
         self.written
     }
 
@@ -156,10 +156,10 @@ impl<W: Write> Writer<W> {
 }
 
 /// Largest size of the statistics block, for whoever keeps room for it.
-pub(super) const STATISTICS_LENGTH: u64 = 12 + 12 + 5 * 12 + 4;
+pub(crate) const STATISTICS_LENGTH: u64 = 12 + 12 + 5 * 12 + 4;
 
 /// Size of a packet's block.
-pub(super) const fn packet_length(captured: u32) -> u64 {
+pub(crate) const fn packet_length(captured: u32) -> u64 {
     // Head and foot of the block, its fixed fields, padded bytes, flags and end of options.
     12 + 20 + (captured as u64).div_ceil(4) * 4 + 12
 }

@@ -5,6 +5,7 @@
 
 #![expect(unsafe_code, reason = "each function wraps one system call")]
 
+use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -232,7 +233,7 @@ pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> io::
 
 /// The number of an interface of this network namespace.
 pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
-    let name = std::ffi::CString::new(name)?;
+    let name = CString::new(name)?;
     // SAFETY: `name` ends in a zero.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as i32) }
@@ -252,6 +253,97 @@ pub(crate) fn bind_packets(fd: BorrowedFd<'_>, index: i32, protocol: u16) -> io:
     // SAFETY: the kernel writes at most `length` bytes to `at`.
     check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut at).cast(), &raw mut length) })?;
     Ok(at.sll_hatype)
+}
+
+/// A file system mounted nowhere: its root, which goes when it is closed (Linux 5.2).
+pub(crate) fn detached_mount(kind: &CStr) -> io::Result<OwnedFd> {
+    let none = null::<libc::c_char>();
+    // SAFETY: `kind` ends in a zero; no other memory is read. Descriptors are new and ours.
+    unsafe {
+        let context = own(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
+        let fd = context.as_raw_fd();
+        check(libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_CMD_CREATE, none, none, 0) as i32)?;
+        own(libc::syscall(libc::SYS_fsmount, fd, FSMOUNT_CLOEXEC, 0))
+    }
+}
+
+/// Linux `include/uapi/linux/mount.h`.
+const FSOPEN_CLOEXEC: libc::c_int = 1;
+const FSMOUNT_CLOEXEC: libc::c_int = 1;
+const FSCONFIG_CMD_CREATE: libc::c_int = 6;
+
+/// A tracepoint on one processor, for all processes, stamped by `CLOCK_MONOTONIC`; switched off.
+pub(crate) fn perf_tracepoint(id: u16, processor: u32) -> io::Result<OwnedFd> {
+    // `perf_event_attr` in its form of Linux 4.1, by offset: see perf_event_open(2).
+    let mut attributes = [0_u8; 112];
+    let mut put = |at: usize, value: &[u8]| attributes[at..at + value.len()].copy_from_slice(value);
+    put(0, &PERF_TYPE_TRACEPOINT.to_ne_bytes());
+    put(4, &112_u32.to_ne_bytes());
+    put(8, &u64::from(id).to_ne_bytes());
+    put(16, &1_u64.to_ne_bytes());
+    put(24, &(PERF_SAMPLE_TIME | PERF_SAMPLE_RAW).to_ne_bytes());
+    put(40, &(DISABLED | WATERMARK | USE_CLOCKID).to_ne_bytes());
+    // Nobody polls: rings are read at fixed times.
+    put(48, &u32::MAX.to_ne_bytes());
+    // Not CLOCK_REALTIME, which perf refuses to tracepoints: it cannot be read in an NMI
+    // (perf_event_set_clock).
+    put(92, &libc::CLOCK_MONOTONIC.to_ne_bytes());
+    // SAFETY: the kernel reads the 112 bytes that the attributes say they have.
+    unsafe {
+        own(libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            -1,
+            processor,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        ))
+    }
+}
+
+/// Records only what passes a filter, as `sport==80`.
+pub(crate) fn perf_filter(event: BorrowedFd<'_>, filter: &str) -> io::Result<()> {
+    let filter = CString::new(filter)?;
+    // SAFETY: the kernel reads the text up to its zero.
+    check(unsafe { libc::ioctl(event.as_raw_fd(), PERF_SET_FILTER as _, filter.as_ptr()) })
+        .map(drop)
+}
+
+/// Lets an event write to the ring of another.
+pub(crate) fn perf_output(event: BorrowedFd<'_>, ring: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes a descriptor.
+    check(unsafe { libc::ioctl(event.as_raw_fd(), PERF_SET_OUTPUT as _, ring.as_raw_fd()) })
+        .map(drop)
+}
+
+/// Switches an event on or off.
+pub(crate) fn perf_switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    let request = if on { PERF_ENABLE } else { PERF_DISABLE };
+    // SAFETY: takes a number.
+    check(unsafe { libc::ioctl(event.as_raw_fd(), request as _, 0) }).map(drop)
+}
+
+/// Linux `include/uapi/linux/perf_event.h`.
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+const PERF_SAMPLE_TIME: u64 = 1 << 2;
+const PERF_SAMPLE_RAW: u64 = 1 << 10;
+const DISABLED: u64 = 1;
+const WATERMARK: u64 = 1 << 14;
+const USE_CLOCKID: u64 = 1 << 25;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+const PERF_ENABLE: i32 = 0x2400;
+const PERF_DISABLE: i32 = 0x2401;
+const PERF_SET_OUTPUT: i32 = 0x2405;
+const PERF_SET_FILTER: i32 = 0x4008_2406;
+
+/// A new descriptor of a raw system call.
+///
+/// # Safety
+/// `result` must be what a call returned that makes a descriptor.
+unsafe fn own(result: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = check(result as i32)?;
+    // SAFETY: new, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Turns the -1 of a system call into its error.

@@ -39,6 +39,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
         server_name: None,
         start: flow.start.rfc3339(),
         duration_ns: lifetime,
+        part: None,
         packets: flow.packets,
         frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
         vantage: analysis.place.vantage,

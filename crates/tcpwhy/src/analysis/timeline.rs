@@ -98,65 +98,74 @@ pub(crate) fn walk(
     last: bool,
 ) {
     let side = walker.terms.side;
-    let events = &flow.events;
-    let newest = events.last().map_or(0, |e| e.tap);
-    // A clock that jumped may hold the horizon back for good: what has waited for several chunks is
-    // taken as it stands.
-    let stuck = events.len() > MOST_WAITING;
-    let horizon = if last || stuck {
-        i64::MAX
-    } else {
-        newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
-    };
-    let mut map = NearMap::default();
-    let mut near = Near::at(cursor.near, events, side);
-    let mut placed = None;
+    let events = flow.events.as_slice();
+    let horizon = horizon(events, clock, cursor, last);
+    let mut placing =
+        Placing { clock, map: NearMap::default(), near: Near::at(cursor.near, events, side) };
     loop {
         cursor.out = skip(events, cursor.out, |e| e.side() == side);
-        cursor.arrived = skip(events, cursor.arrived, |e| e.side() != side);
-        let send = events.get(cursor.out);
-        if placed.is_none()
-            && let Some(event) = send
-        {
-            placed = Some(place(
-                clock,
-                &mut map,
-                events,
-                causes[cursor.out],
-                event,
-                walker.terms.spread,
-                &mut near,
-            ));
+        let send = events.get(cursor.out).map(|event| {
+            let placed = placing.place(events, event, causes[cursor.out], walker.terms.spread);
+            (event, placed)
+        });
+        let until = send.map_or(i64::MAX, |(_, placed)| placed.at);
+        if !arrivals(walker, flow, cursor, until, horizon) {
+            break;
         }
-        let arrival = events.get(cursor.arrived);
-        let send_first = match (placed, arrival) {
-            (Some(p), Some(a)) => p.at < a.tap,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        if send_first {
-            let (Some(p), Some(event)) = (placed, send) else { break };
-            if p.at > horizon {
-                break;
-            }
-            cursor.largest_lag = cursor.largest_lag.max(p.lag);
-            walker.on_out(event, p.at, p.lag);
-            cursor.out += 1;
-            placed = None;
-        } else {
-            let Some(event) = arrival else { break };
-            if event.tap > horizon {
-                break;
-            }
-            walker.on_in(event, event.tap, flow.blocks(event));
-            cursor.arrived += 1;
+        let Some((event, placed)) = send else { break };
+        if placed.at > horizon {
+            break;
         }
+        cursor.largest_lag = cursor.largest_lag.max(placed.lag);
+        walker.on_out(event, placed.at, placed.lag);
+        cursor.out += 1;
     }
-    cursor.near = near.at;
+    cursor.near = placing.near.at;
     if cursor.out >= events.len() {
         // No send is waiting: the next one will not reach further back than this.
         cursor.near = cursor.near.max(cursor.arrived.saturating_sub(NEAR_KEPT));
     }
+}
+
+/// Up to which time nothing later can interfere. A clock that jumped may hold it back for good:
+/// what has waited for several chunks is taken as it stands.
+fn horizon(events: &[Event], clock: &SideClock, cursor: &Cursor, last: bool) -> i64 {
+    if last || events.len() > MOST_WAITING {
+        return i64::MAX;
+    }
+    let newest = events.last().map_or(0, |e| e.tap);
+    newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
+}
+
+/// Hands the walker what arrived up to `until`; `false` if the horizon was met before.
+fn arrivals(
+    walker: &mut Walker,
+    flow: &Flow,
+    cursor: &mut Cursor,
+    until: i64,
+    horizon: i64,
+) -> bool {
+    let side = walker.terms.side;
+    while let Some(event) = flow.events.get(cursor.arrived) {
+        if event.side() != side {
+            if event.tap > until {
+                break;
+            }
+            if event.tap > horizon {
+                return false;
+            }
+            let rest = &flow.events[cursor.arrived..];
+            let taken =
+                if event.len > 0 { walker.go_on_receiving(rest, until.min(horizon)) } else { 0 };
+            if taken > 0 {
+                cursor.arrived += taken;
+                continue;
+            }
+            walker.on_in(event, event.tap, flow.blocks(event));
+        }
+        cursor.arrived += 1;
+    }
+    true
 }
 
 fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize {
@@ -165,22 +174,24 @@ fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize
         .map_or(from, |rest| from + rest.iter().position(wanted).unwrap_or(rest.len()))
 }
 
-fn place(
-    clock: &SideClock,
-    map: &mut NearMap,
-    events: &[Event],
-    cause: Cause,
-    event: &Event,
-    spread: i64,
-    near: &mut Near,
-) -> Placed {
-    let latest = event.tap - clock.floor().unwrap_or(0);
-    let tick = clock.tick_of(event, map);
-    let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
-    let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
-    let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
-    near.move_to(high, events);
-    let found = near.arrival.map(|arrival| events[arrival].tap);
-    let at = found.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
-    Placed { at, lag: (latest - at.max(high)).max(0) }
+/// What sends are placed by.
+struct Placing<'a> {
+    clock: &'a SideClock,
+    map: NearMap,
+    near: Near,
+}
+
+impl Placing<'_> {
+    /// When `event`, drawn by `cause`, left the stack; `spread` is the noise of immediate answers.
+    fn place(&mut self, events: &[Event], event: &Event, cause: Cause, spread: i64) -> Placed {
+        let latest = event.tap - self.clock.floor().unwrap_or(0);
+        let tick = self.clock.tick_of(event, &mut self.map);
+        let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
+        let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
+        let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
+        self.near.move_to(high, events);
+        let found = self.near.arrival.map(|arrival| events[arrival].tap);
+        let at = found.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
+        Placed { at, lag: (latest - at.max(high)).max(0) }
+    }
 }

@@ -88,6 +88,8 @@ pub(crate) struct Flow {
     sacks_dropped: u32,
     events_dropped: bool,
     handshake: Handshake,
+    /// Shift of the windows each side announces, once both SYNs were seen.
+    shifts: Option<[u8; 2]>,
     copies: Copies,
     gap_pending: bool,
     /// Whether the shard has put it in its queue of closed connections.
@@ -122,6 +124,7 @@ impl Flow {
             sacks_dropped: 0,
             events_dropped: false,
             handshake: Handshake::default(),
+            shifts: None,
             copies: Copies::default(),
             gap_pending: false,
             lingering: false,
@@ -182,9 +185,7 @@ impl Flow {
         let side = self.side_of(segment);
         let mut event = self.unwrap(side, segment);
         let blocks = segment.options.sack_blocks();
-        let mark =
-            blocks.iter().fold(0, |m: u32, b| m.rotate_left(5) ^ b.0.0 ^ b.1.0.rotate_left(16));
-        if self.copies.is_copy(&event, Spot::of(segment), mark) {
+        if self.copies.is_copy(&event, Spot::of(segment), mark_of(blocks)) {
             self.duplicates += 1;
             return;
         }
@@ -197,7 +198,7 @@ impl Flow {
         if self.peers.push(&event, self.scaled_window(side, &event)) {
             event.bits |= event::PROBE;
         }
-        if event.len > 0 {
+        if event.len > 0 && self.tls.is_open() {
             self.tls.push(side, &event, segment.payload);
         }
         self.store(event, blocks);
@@ -205,18 +206,9 @@ impl Flow {
 
     fn unwrap(&mut self, side: Side, segment: &Segment<'_>) -> Event {
         let flags = segment.flags;
-        let mut bits = if side == 1 { event::FROM_SERVER } else { 0 };
-        for (flag, bit) in [
-            (Flags::SYN, event::SYN),
-            (Flags::FIN, event::FIN),
-            (Flags::RST, event::RST),
-            (Flags::PSH, event::PSH),
-            (Flags::ACK, event::ACK),
-            (Flags::ECE, event::ECE),
-        ] {
-            if flags.has(flag) {
-                bits |= bit;
-            }
+        let mut bits = flags.0 & event::FLAGS;
+        if side == 1 {
+            bits |= event::FROM_SERVER;
         }
         let syn = i64::from(flags.has(Flags::SYN));
         if syn == 1 && self.sides[side].isn.is_none() {
@@ -291,14 +283,22 @@ impl Flow {
         if event.has(event::RST) {
             self.end = End::Rst;
         }
+        self.note_handshake(side, event);
+    }
+
+    fn note_handshake(&mut self, side: Side, event: &Event) {
         let handshake = &mut self.handshake;
-        match (event.has(event::SYN), event.has(event::ACK)) {
-            (true, false) => handshake.syn = Some(event.tap),
-            (true, true) => handshake.syn_ack = Some(event.tap),
-            (false, true) if side == 0 && handshake.syn_ack.is_some() => {
-                handshake.ack = handshake.ack.or(Some(event.tap));
-            }
-            _ => {}
+        if event.has(event::SYN) {
+            let seen =
+                if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
+            *seen = Some(event.tap);
+            self.shifts = self.agreed_shifts();
+        } else if handshake.ack.is_none()
+            && side == 0
+            && event.has(event::ACK)
+            && handshake.syn_ack.is_some()
+        {
+            handshake.ack = Some(event.tap);
         }
     }
 
@@ -352,22 +352,28 @@ impl Flow {
 
     /// Shift of the windows `side` announces, once both SYNs were seen.
     pub(crate) fn window_shift(&self, side: Side) -> Option<u8> {
-        match [&self.sides[0].syn, &self.sides[1].syn] {
-            [Some(a), Some(b)] => Some(match (a.window_scale, b.window_scale) {
-                // RFC 7323 §2.3: a shift above 14 counts as 14.
-                (Some(_), Some(_)) => {
-                    self.sides[side].syn.and_then(|o| o.window_scale).unwrap_or(0).min(14)
-                }
-                _ => 0,
-            }),
-            _ => None,
-        }
+        self.shifts.map(|shifts| shifts[side])
+    }
+
+    /// The shifts that both SYNs agree on.
+    fn agreed_shifts(&self) -> Option<[u8; 2]> {
+        let [client, server] = self.sides.each_ref().map(|side| side.syn);
+        let (client, server) = (client?.window_scale, server?.window_scale);
+        // RFC 7323 §2.3: both must offer it, and a shift above 14 counts as 14.
+        Some(client.zip(server).map_or([0; 2], |(a, b)| [a.min(14), b.min(14)]))
     }
 
     fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
         let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
         shift.map(|s| i64::from(event.window) << s)
     }
+}
+
+/// A fingerprint of SACK blocks.
+fn mark_of(blocks: &[(Seq, Seq)]) -> u32 {
+    blocks
+        .iter()
+        .fold(0, |mark: u32, (left, right)| mark.rotate_left(5) ^ left.0 ^ right.0.rotate_left(16))
 }
 
 /// Whether the segment's source opened the connection, as far as one segment tells.

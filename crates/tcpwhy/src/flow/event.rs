@@ -1,6 +1,8 @@
 //! One captured segment in the shape the analysis works on: 56 bytes, times and sequence
 //! numbers unwrapped and relative to the connection.
 
+use crate::wire::Flags;
+
 /// Index of a side: the client is 0, the server 1.
 pub(crate) type Side = usize;
 
@@ -36,28 +38,30 @@ pub(crate) struct Event {
     pub(crate) bits: u16,
 }
 
-/// Sent by the server.
-pub(crate) const FROM_SERVER: u16 = 1;
+/// FIN flag. The flags have the bits of the TCP header ([`crate::wire::Flags`]).
+pub(crate) const FIN: u16 = Flags::FIN.0;
 /// SYN flag.
-pub(crate) const SYN: u16 = 2;
-/// FIN flag.
-pub(crate) const FIN: u16 = 4;
+pub(crate) const SYN: u16 = Flags::SYN.0;
 /// RST flag.
-pub(crate) const RST: u16 = 8;
+pub(crate) const RST: u16 = Flags::RST.0;
 /// PSH flag.
-pub(crate) const PSH: u16 = 16;
+pub(crate) const PSH: u16 = Flags::PSH.0;
 /// ACK flag.
-pub(crate) const ACK: u16 = 32;
+pub(crate) const ACK: u16 = Flags::ACK.0;
 /// ECN echo.
-pub(crate) const ECE: u16 = 64;
+pub(crate) const ECE: u16 = Flags::ECE.0;
+/// All flags of the header that are looked at.
+pub(crate) const FLAGS: u16 = FIN | SYN | RST | PSH | ACK | ECE;
+/// Sent by the server.
+pub(crate) const FROM_SERVER: u16 = 1 << 9;
 /// Timestamps are present.
-pub(crate) const TS: u16 = 128;
+pub(crate) const TS: u16 = 1 << 10;
 /// The IP identification is known.
-pub(crate) const ID: u16 = 256;
+pub(crate) const ID: u16 = 1 << 11;
 /// A listing's dots, or a drop of the capture, stand before this event.
-pub(crate) const AFTER_GAP: u16 = 512;
+pub(crate) const AFTER_GAP: u16 = 1 << 12;
 /// The payload is a keep-alive or a window probe, no application data.
-pub(crate) const PROBE: u16 = 1024;
+pub(crate) const PROBE: u16 = 1 << 13;
 
 impl Event {
     /// Who sent it.

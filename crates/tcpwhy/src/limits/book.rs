@@ -25,11 +25,12 @@ pub(crate) struct NewSend {
     pub(crate) segments: u64,
     /// Bytes never sent before.
     pub(crate) new: i64,
+    pub(crate) frame: u64,
 }
 
 impl Round {
-    /// Takes a send, and `stop`, where it left the sender.
-    pub(crate) fn add_send(&mut self, send: &NewSend, stop: &Evidence, mss: i64) {
+    /// Takes a send.
+    pub(crate) fn add_send(&mut self, send: &NewSend) {
         if self.sends > 0 && send.before > NEVER {
             let gap = send.at - send.before;
             self.gap_sum += gap;
@@ -44,17 +45,21 @@ impl Round {
         self.bytes += send.new;
         self.segments += send.segments;
         self.lag_min = if self.sends == 1 { send.lag } else { self.lag_min.min(send.lag) };
+        self.stopped_at = send.at;
+        self.last_frame = send.frame;
+        if self.first_frame == 0 {
+            self.first_frame = send.frame;
+        }
+    }
+
+    /// Takes down where its last send left the sender.
+    pub(crate) fn stop_at(&mut self, stop: &Evidence, mss: i64) {
         self.flight = self.flight.max(stop.in_flight);
         self.flight_segments = self.flight_segments.max(stop.segments);
         if stop.room < mss {
             self.edge_flight = self.edge_flight.max(stop.in_flight);
         }
         self.stop = *stop;
-        self.stopped_at = send.at;
-        self.last_frame = stop.last_frame;
-        if self.first_frame == 0 {
-            self.first_frame = stop.last_frame;
-        }
     }
 }
 

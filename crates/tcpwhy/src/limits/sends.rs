@@ -1,14 +1,12 @@
 //! What a send of new data does, and what it says about the wait before it.
 
 use super::book::NewSend;
-use super::evidence::Evidence;
 use super::growth::{ExitCause, InitialFlight};
 use super::replay::{Ack, FrameEnd};
 use super::rounds::{Phase, Round};
-use super::stop::Stop;
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
-use crate::flow::event::{Event, PSH};
+use crate::flow::event::{AFTER_GAP, Event, PROBE, PSH, SYN};
 use crate::measure::flight::{SHORT, Sent};
 use crate::measure::ipid::Step;
 
@@ -32,9 +30,7 @@ pub(crate) enum Release {
 impl Walker {
     /// Data of this sender at stack time `at`.
     pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
-        self.tally.bytes_sent += u64::from(event.len);
-        self.tally.frames += 1;
-        self.tally.segments += segments;
+        self.tally.add_frame(event.len, segments);
         if self.transfers.first_at.is_none() {
             // A capture that starts midway starts the account at the first byte it meets.
             if self.flight.nxt < event.seq
@@ -70,7 +66,52 @@ impl Walker {
             self.book.open.start = at;
             self.book.marker = self.flight.nxt;
         }
-        let short = segments * self.terms.mss.max(1) as u64 != u64::from(event.len);
+        self.send(event, at, lag, segments, release);
+    }
+
+    /// Takes data that does nothing but go on with its burst, which most do. The same comes out of
+    /// the long way.
+    pub(crate) fn goes_on_sending(
+        &mut self,
+        event: &Event,
+        at: i64,
+        lag: i64,
+        segments: u64,
+        step: Step,
+    ) -> bool {
+        let is_plain = event.len > 0 && event.bits & (SYN | AFTER_GAP | PROBE) == 0;
+        let is_next = event.seq == self.flight.nxt
+            && self.window.room(event.seq) >= self.terms.mss
+            && self.flight.outstanding() > 0
+            && !self.flight.is_full()
+            && !matches!(step, Step::After(1..))
+            && self.order.unexplained == 0;
+        let is_usual = self.handshake.is_over
+            && !self.peer.spoke
+            && self.book.marker != NEVER
+            && !self.pauses.watch.is_judging()
+            && !self.transfers.runs.is_empty()
+            && at >= self.now;
+        if !is_plain || !is_next || !is_usual || self.release_of(at) != Release::Burst {
+            return false;
+        }
+        let goes_on = at == self.now
+            || self.releases.acks.is_empty() && self.waits.fly_on(self.repairs.current(), at);
+        if !goes_on {
+            // A piece begins, and keeps the stop it began with.
+            self.take_stop();
+            self.advance(at);
+        }
+        self.now = at;
+        self.tally.add_frame(event.len, segments);
+        self.send(event, at, lag, segments, Release::Burst);
+        self.sends.last = at;
+        true
+    }
+
+    /// Puts new data into the flight.
+    fn send(&mut self, event: &Event, at: i64, lag: i64, segments: u64, release: Release) {
+        let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
         let flags = if short && event.has(PSH) { SHORT } else { 0 };
         let sent = Sent {
             start: event.seq,
@@ -82,18 +123,14 @@ impl Walker {
             segments: segments as u32,
             flags,
         };
-        let (before, mss) = (self.flight.nxt, self.terms.mss);
-        self.flight.send_new(sent, mss);
+        let nxt = self.flight.nxt;
+        self.flight.send_new(sent, self.terms.mss);
         if self.may_replay() {
             let segments = self.flight.segments_to_nxt;
             self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
         }
-        let new = self.flight.nxt - before;
-        self.note_stop(
-            event,
-            release,
-            &NewSend { at, before: self.sends.last, lag, segments, new },
-        );
+        let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
+        self.note_send(&NewSend { at, before, lag, segments, new, frame }, release);
         self.sends.short = short;
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
@@ -215,30 +252,10 @@ impl Walker {
         at - self.progress.at.max(self.sends.last)
     }
 
-    /// Takes down where the sender stands after a send of new data: should it stop here, the wait
-    /// that follows is judged by this.
-    fn note_stop(&mut self, event: &Event, release: Release, send: &NewSend) {
-        let flight = self.flight.in_flight();
-        let outstanding = self.flight.outstanding_segments();
-        self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
-        let evidence = Evidence {
-            in_flight: flight,
-            segments: outstanding,
-            room: self.window.room(self.flight.nxt),
-            window: self.window.size,
-            cwnd: self.replay.cwnd(outstanding).best.unwrap_or(0),
-            queue_ns: 0,
-            first_frame: event.frame,
-            last_frame: event.frame,
-        };
-        self.stop = Stop {
-            evidence,
-            round: self.book.open.number,
-            window_largest: self.window.largest,
-            window_recent: self.window.recent_largest(),
-        };
-        self.pauses.largest_flight = self.pauses.largest_flight.max(outstanding);
-        self.samples.push(flight, self.tally.frames);
+    /// Takes down a send of new data: the wait that follows is judged by it.
+    fn note_send(&mut self, send: &NewSend, release: Release) {
+        let flight = &self.flight;
+        self.samples.push(self.tally.frames, || flight.in_flight());
         let late = self.releases.last.is_some_and(|ack| send.at - ack > self.promptness());
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
@@ -250,7 +267,8 @@ impl Walker {
             Release::Free => round.free += 1,
             Release::Burst => {}
         }
-        round.add_send(send, &evidence, self.terms.mss);
+        round.add_send(send);
+        self.stop.on_send(send.frame);
     }
 
     /// Watches the flights of rounds for the end of slow start.
@@ -273,6 +291,7 @@ impl Walker {
 
 /// Wire segments of a captured frame's payload.
 pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
-    let mss = mss.max(1) as u64;
-    u64::from(len).div_ceil(mss)
+    let (len, mss) = (u64::from(len), mss.max(1) as u64);
+    // Most frames are one segment, which is told without a division.
+    if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) }
 }

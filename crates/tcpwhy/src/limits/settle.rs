@@ -307,6 +307,7 @@ impl Walker {
     /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did.
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
         self.finishing = true;
+        self.take_stop();
         self.advance(end - self.shift_in);
         self.replay_batch(i64::MAX);
         if self.book.open.sends > 0 {

@@ -1,6 +1,11 @@
 //! Where the sender last stopped: what the verdict on the wait after it is made of.
+//!
+//! Any send may turn out to be the last one, but most are followed by the next of their burst.
+//! So a send only says that a stop is due, and [`Walker::take_stop`] writes it down before
+//! anything else can change what it is made of.
 
 use super::evidence::Evidence;
+use super::walker::Walker;
 
 /// The last send, as far as the wait after it cares.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,4 +16,47 @@ pub(crate) struct Stop {
     /// The largest window announced by then: of all, and of the last rounds.
     pub(crate) window_largest: i64,
     pub(crate) window_recent: i64,
+    /// The frame of a send after which this was not yet written down.
+    due: Option<u64>,
+}
+
+impl Stop {
+    /// Data was sent in `frame`: should the sender stop here, all is to be taken down.
+    pub(crate) fn on_send(&mut self, frame: u64) {
+        self.due = Some(frame);
+    }
+}
+
+impl Walker {
+    /// Takes down where the sender stands, if it has sent since that was last done. Within a burst
+    /// flights only grow and rooms only shrink, so the last send has the extremes of all.
+    pub(crate) fn take_stop(&mut self) {
+        if let Some(frame) = self.stop.due.take() {
+            self.take_stop_after(frame);
+        }
+    }
+
+    fn take_stop_after(&mut self, frame: u64) {
+        let flight = self.flight.in_flight();
+        let outstanding = self.flight.outstanding_segments();
+        self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
+        self.pauses.largest_flight = self.pauses.largest_flight.max(outstanding);
+        self.stop = Stop {
+            evidence: Evidence {
+                in_flight: flight,
+                segments: outstanding,
+                room: self.window.room(self.flight.nxt),
+                window: self.window.size,
+                cwnd: self.replay.cwnd(outstanding).best.unwrap_or(0),
+                queue_ns: 0,
+                first_frame: frame,
+                last_frame: frame,
+            },
+            round: self.book.open.number,
+            window_largest: self.window.largest,
+            window_recent: self.window.recent_largest(),
+            due: None,
+        };
+        self.book.open.stop_at(&self.stop.evidence, self.terms.mss);
+    }
 }

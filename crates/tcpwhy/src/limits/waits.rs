@@ -53,6 +53,17 @@ impl Waits {
         self.pieces.push_back(piece);
     }
 
+    /// Lets the last piece of the open wait go on to `at`, if data flies in it as in `episode`.
+    pub(crate) fn fly_on(&mut self, episode: u32, at: i64) -> bool {
+        let open = self.pieces.len() > self.from;
+        let flies = |piece: &&mut Piece| piece.base == Base::Flying && piece.episode == episode;
+        let Some(last) = self.pieces.back_mut().filter(flies).filter(|_| open) else {
+            return false;
+        };
+        last.end = at;
+        true
+    }
+
     /// Gives all time since `from` a decided base; a piece that straddles it is split.
     pub(crate) fn relabel(&mut self, from: i64, base: Base) {
         let mut at = self.pieces.len();
@@ -81,25 +92,24 @@ impl Waits {
         self.from = self.pieces.len();
     }
 
-    /// Lets the last decided piece, of `base`, go on to `at` in place of an open wait that is at
-    /// most one quiet piece; whether it could.
-    pub(crate) fn go_on(&mut self, base: Base, episode: u32, at: i64, stop: &Evidence) -> bool {
+    /// The last decided piece, if it is of `base` and outside of repairs, and the open wait is at
+    /// most a quiet piece.
+    pub(crate) fn flow_of(&self, base: Base) -> bool {
         let open = self.pieces.len() - self.from;
-        if open > 1 || self.from == 0 {
-            return false;
-        }
-        let waits = |piece: &Piece| piece.base == Base::Quiet && piece.episode == episode;
-        if open == 1 && !self.pieces.back().is_some_and(waits) {
-            return false;
-        }
-        let last = &mut self.pieces[self.from - 1];
-        if last.base != base || last.episode != episode {
-            return false;
-        }
-        last.end = at;
-        last.evidence.join(stop);
+        let is_quiet = |piece: &Piece| piece.base == Base::Quiet && piece.episode == 0;
+        let decided = self.from.checked_sub(1).and_then(|last| self.pieces.get(last));
+        open <= 1
+            && (open == 0 || self.pieces.back().is_some_and(is_quiet))
+            && decided.is_some_and(|piece| piece.base == base && piece.episode == 0)
+    }
+
+    /// Lets the last decided piece go on to `at` in place of the open wait.
+    pub(crate) fn go_on(&mut self, at: i64, stop: &Evidence) {
         self.pieces.truncate(self.from);
-        true
+        if let Some(last) = self.pieces.back_mut() {
+            last.end = at;
+            last.evidence.join(stop);
+        }
     }
 }
 
@@ -146,15 +156,16 @@ mod tests {
     fn a_flow_goes_on_only_where_nothing_else_happened() {
         let flow = Base::sure(State::Receiving, 95);
         let mut waits = Waits::default();
-        let stop = Evidence::default();
-        assert!(!waits.go_on(flow, 0, 9, &stop), "nothing to go on from");
+        assert!(!waits.flow_of(flow), "nothing to go on from");
         waits.lay(piece(0, 5, flow), true);
         waits.begin_next();
-        waits.lay(piece(5, 8, Base::Quiet), true);
-        assert!(!waits.go_on(flow, 1, 9, &stop), "another episode");
-        assert!(waits.go_on(flow, 0, 9, &stop));
+        waits.lay(Piece { episode: 1, ..piece(5, 8, Base::Quiet) }, true);
+        assert!(!waits.flow_of(flow), "in a repair");
+        waits.pieces[1].episode = 0;
+        assert!(waits.flow_of(flow));
+        waits.go_on(9, &Evidence::default());
         assert_eq!(spans(&waits), [(0, 9, flow)]);
         waits.lay(piece(9, 10, Base::Flying), true);
-        assert!(!waits.go_on(flow, 0, 11, &stop), "data is in flight");
+        assert!(!waits.flow_of(flow), "data is in flight");
     }
 }

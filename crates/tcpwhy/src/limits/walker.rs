@@ -20,7 +20,7 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
-use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side};
+use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, PROBE, SYN, Side};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
@@ -74,6 +74,15 @@ pub(crate) struct Tally {
     pub(crate) not_captured: u64,
     pub(crate) max_in_flight: i64,
     pub(crate) syn: u64,
+}
+
+impl Tally {
+    /// A data frame of `len` bytes was sent.
+    pub(crate) fn add_frame(&mut self, len: u32, segments: u64) {
+        self.bytes_sent += u64::from(len);
+        self.frames += 1;
+        self.segments += segments;
+    }
 }
 
 /// How the connection was opened, as this sender sees it.
@@ -240,10 +249,14 @@ impl Walker {
 
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
     pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
-        let before = self.now;
-        self.advance(at);
         let segments = segments_of(event.len, self.terms.mss);
         let step = self.order.push(event, segments);
+        if self.goes_on_sending(event, at, lag, segments, step) {
+            return;
+        }
+        self.take_stop();
+        let before = self.now;
+        self.advance(at);
         if event.has(SYN) {
             self.on_syn(event, at);
             // Fast Open (RFC 7413): the SYN carries data.
@@ -299,11 +312,10 @@ impl Walker {
 
     /// Takes an arrival at this sender.
     pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
+        self.take_stop();
         let before = self.now;
         self.event_before = before;
-        if !(event.is_data() && self.goes_on_receiving(event, at)) {
-            self.advance(at);
-        }
+        self.advance(at);
         if event.has(AFTER_GAP) && event.has(ACK) {
             self.on_gap(before, event.ack);
         }
@@ -368,23 +380,44 @@ impl Walker {
         self.waits.lay(Piece { start, end, base, episode, evidence }, join);
     }
 
-    /// Lays down time up to `at` if the peer's data of that time does nothing but go on with its
-    /// flow. The same comes out of [`Walker::advance`] and `on_peer_data`; this is quicker for the
-    /// millions of packets that a side takes while it sends nothing.
-    fn goes_on_receiving(&mut self, event: &Event, at: i64) -> bool {
+    /// Takes the first of `events`, up to `until`, that are data of the peer and do nothing but go
+    /// on with its flow; how many, with those of this side among them. The same comes out of the
+    /// long way; this is quicker for the millions of packets that a side takes while it sends
+    /// nothing.
+    pub(crate) fn go_on_receiving(&mut self, events: &[Event], until: i64) -> usize {
         const RECEIVING: Base = Base::sure(State::Receiving, 95);
-        if at <= self.now
-            || event.bits & (AFTER_GAP | SYN) != 0
-            || self.is_of_unseen(event.ack)
-            || !self.peer.spoke
-            || self.peer.last_data.is_none_or(|before| at - before > self.flowing_gap())
-            || self.base_now() != Base::Quiet
-            || !self.waits.go_on(RECEIVING, self.repairs.current(), at, &self.stop.evidence)
-        {
-            return false;
+        let (una, window) = (self.flight.una, self.window);
+        let may_go_on = self.peer.spoke
+            && self.repairs.current() == 0
+            && self.base_now() == Base::Quiet
+            && una + window.size <= window.end
+            && self.waits.flow_of(RECEIVING);
+        let Some(mut last) = self.peer.last_data.filter(|_| may_go_on) else { return 0 };
+        let flowing = self.flowing_gap();
+        let (mut before, mut now, mut taken) = (self.event_before, self.now, 0);
+        for (index, event) in events.iter().enumerate() {
+            if event.side() == self.terms.side {
+                continue;
+            }
+            let is_plain = event.len > 0
+                && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
+                && event.sack_count == 0
+                && event.ack == una
+                && i64::from(event.window) << self.terms.shift == window.size;
+            let at = event.tap;
+            if !is_plain || at < now || at > until || at - last > flowing {
+                break;
+            }
+            (before, now, last, taken) = (now, at, at, index + 1);
         }
-        self.now = at;
-        true
+        if taken > 0 {
+            self.take_stop();
+            (self.event_before, self.now, self.peer.last_data) = (before, now, Some(last));
+            self.window.recent[0] = self.window.recent[0].max(window.size);
+            self.progress.done = self.progress.done.max(now);
+            self.waits.go_on(now, &self.stop.evidence);
+        }
+        taken
     }
 
     fn base_now(&self) -> Base {

@@ -179,19 +179,30 @@ impl SideClock {
             return;
         }
         let stamp = self.stamp_time(event.tsval, tick);
-        let number = event.tap.div_euclid(BUCKET_NS);
+        if let Some(bucket) = self.bucket_of(event.tap) {
+            bucket.high = bucket.high.min(event.tap - floor - stamp);
+            if cause.at > i64::MIN {
+                bucket.low = bucket.low.max(cause.at - stamp - tick);
+            }
+        }
+    }
+
+    /// The bucket of `tap`, a new one if it is later than all; `None` if it is long gone.
+    fn bucket_of(&mut self, tap: i64) -> Option<&mut Bucket> {
+        let near = self.buckets.len().checked_sub(1);
+        let near = near.filter(|at| is_in(tap, self.buckets[*at].number));
+        // Nearly all fall into the newest, which is told without a division.
+        if let Some(newest) = near {
+            return self.buckets.get_mut(newest);
+        }
+        let number = tap.div_euclid(BUCKET_NS);
         if self.buckets.back().is_none_or(|b| b.number < number) {
             if self.buckets.len() == 64 {
                 self.buckets.pop_front();
             }
             self.buckets.push_back(Bucket { number, low: i64::MIN, high: i64::MAX });
         }
-        if let Some(bucket) = self.buckets.iter_mut().rev().find(|b| b.number == number) {
-            bucket.high = bucket.high.min(event.tap - floor - stamp);
-            if cause.at > i64::MIN {
-                bucket.low = bucket.low.max(cause.at - stamp - tick);
-            }
-        }
+        self.buckets.iter_mut().rev().find(|b| b.number == number)
     }
 
     /// When the tick of `event`'s timestamp began and ended at the stack, in time of the tap less
@@ -202,8 +213,8 @@ impl SideClock {
         if !event.has(TS) {
             return None;
         }
-        let number = event.tap.div_euclid(BUCKET_NS);
-        if near.0.is_none_or(|map| map.number != number) {
+        if near.0.is_none_or(|map| !is_in(event.tap, map.number)) {
+            let number = event.tap.div_euclid(BUCKET_NS);
             near.0 = Some(Map { number, base: self.base(number, tick) });
         }
         let start = self.stamp_time(event.tsval, tick) + near.0?.base?;
@@ -228,7 +239,8 @@ impl SideClock {
 
     fn stamp_time(&self, tsval: u32, tick: i64) -> i64 {
         let first = self.first_stamp.map_or(tsval, |(v, _)| v);
-        i64::from(tsval.wrapping_sub(first).cast_signed()).saturating_mul(tick)
+        // No more than 2^31 ticks of half a second.
+        i64::from(tsval.wrapping_sub(first).cast_signed()) * tick
     }
 
     /// The constant part of the distance from stack to tap and back; `None` without an answer.
@@ -250,6 +262,11 @@ impl SideClock {
     pub(crate) fn tick(&self) -> Option<i64> {
         self.tick
     }
+}
+
+/// Whether `tap` falls into bucket `number`.
+fn is_in(tap: i64, number: i64) -> bool {
+    (0..BUCKET_NS).contains(&(tap - number * BUCKET_NS))
 }
 
 /// Whether timestamp `a` is later than `b` (RFC 7323 §5.2, modulo 2^32).

@@ -98,6 +98,11 @@ impl Flight {
         self.segments_to_nxt - self.segments_to(self.una)
     }
 
+    /// Whether the next send takes the oldest entry's place.
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() >= MAX_ENTRIES
+    }
+
     /// Segments sent up to offset `at`.
     pub(crate) fn segments_to(&self, at: i64) -> u64 {
         // Asked for `una` above all, which lies in the first entry.

@@ -51,6 +51,11 @@ impl Default for TlsWatch {
 }
 
 impl TlsWatch {
+    /// Whether more payload may still tell something.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase != Phase::Done
+    }
+
     /// Takes the captured part of the payload of `event`.
     pub(crate) fn push(&mut self, side: Side, event: &Event, payload: &[u8]) {
         if self.phase == Phase::Fresh {

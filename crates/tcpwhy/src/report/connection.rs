@@ -23,10 +23,14 @@ pub struct Connection {
     pub client_name: Option<Box<str>>,
     /// The same for the server.
     pub server_name: Option<Box<str>>,
-    /// Capture time of the first packet: RFC 3339 with nine decimals, without date for listings.
+    /// Capture time of the first packet (or the part's start): RFC 3339 with nine decimals, without
+    /// date for listings.
     pub start: String,
-    /// First to last captured packet: the lifetime all intervals add up to.
+    /// First to last captured packet: the lifetime all intervals add up to. The length of the part,
+    /// if one was asked for.
     pub duration_ns: i64,
+    /// Which part of the connection was asked for; `None`: all of it.
+    pub part: Option<Part>,
     /// Packets captured of it, duplicates not counted.
     pub packets: u64,
     /// Number of its first and last packet in the input.
@@ -83,6 +87,22 @@ impl Connection {
 
 fn shown(name: Option<&str>, address: SocketAddr) -> String {
     name.map_or_else(|| address.to_string(), str::to_owned)
+}
+
+/// A part of a connection, in nanoseconds since its first packet. All other times of the
+/// connection count from `from_ns`, and the `time_in` of its directions adds up to the part; what
+/// is no list of intervals, rounds, transfers or events is of the whole connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Start.
+    pub from_ns: i64,
+    /// End.
+    pub to_ns: i64,
+    /// The whole lifetime.
+    pub of_ns: i64,
+    /// New payload of the rounds that began in the part, client to server and back; `None` where
+    /// no rounds were kept.
+    pub bytes: [Option<u64>; 2],
 }
 
 /// The host a capture was taken on.

@@ -17,7 +17,7 @@ mod loss;
 pub mod state;
 mod transfer;
 
-pub use connection::{Connection, End, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
+pub use connection::{Connection, End, Part, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
 pub use direction::{
     Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt, SlowStartExit,
 };

@@ -91,9 +91,13 @@ fn add_all<'a>(sum: &mut TimeIn, parts: impl Iterator<Item = &'a TimeIn>) {
     }
 }
 
-/// Payload bytes of a connection in both directions.
+/// Payload bytes of a connection, or of the part asked for, in both directions.
 pub(super) fn bytes(connection: &Connection) -> u64 {
-    present(connection).fold(0, |sum, (_, direction)| sum.saturating_add(direction.bytes))
+    let bytes = |(at, direction): (usize, &Direction)| match connection.part {
+        Some(part) => part.bytes[at].unwrap_or(0),
+        None => direction.bytes,
+    };
+    present(connection).map(bytes).fold(0, u64::saturating_add)
 }
 
 /// Bytes over the time that the transfers worked.

@@ -10,9 +10,11 @@
 //! | `id`, `stream` | number in this report; Wireshark's `tcp.stream` where defined |
 //! | `client`, `server` | addresses with ports, IPv6 in brackets; names where a listing prints names |
 //! | `start`, `duration_ns` | capture time of the first packet; first to last captured packet |
+//! | `part_from_ns`, `part_to_ns` | the part asked for by time, from the first packet; empty: all |
 //! | `packets`, `first_frame`, `last_frame` | packets captured and where they stand in the input |
 //! | `vantage`, `window_scaling`, `end`, `mss`, `handshake_rtt_ns` | as in the JSON |
 //! | `direction` | `client_to_server` or `server_to_client` |
+//! | `part_bytes` | new payload of the rounds that began in the part |
 //! | `bytes`, `bytes_sent`, `segments`, `frames` | unique payload, payload with repeats, wire segments, data frames |
 //! | `retransmitted_*` | retransmitted segments by cause; `spurious` are counted in a cause too |
 //! | `lost`, `not_captured`, `zero_window`, `window_full`, `duplicate_ack`, `out_of_order` | events |
@@ -25,10 +27,10 @@
 use core::fmt::{self, Write as _};
 
 use super::choose;
-use crate::report::{Connection, Direction, End, Report, State, Vantage, WindowScaling};
+use crate::report::{Connection, Direction, End, Part, Report, State, Vantage, WindowScaling};
 
 /// Columns of the connection.
-const CONNECTION: [&str; 15] = [
+const CONNECTION: [&str; 17] = [
     "provisional",
     "id",
     "stream",
@@ -36,6 +38,8 @@ const CONNECTION: [&str; 15] = [
     "server",
     "start",
     "duration_ns",
+    "part_from_ns",
+    "part_to_ns",
     "packets",
     "first_frame",
     "last_frame",
@@ -47,8 +51,9 @@ const CONNECTION: [&str; 15] = [
 ];
 
 /// Columns of the direction; those of the states follow.
-const DIRECTION: [&str; 30] = [
+const DIRECTION: [&str; 31] = [
     "direction",
+    "part_bytes",
     "bytes",
     "bytes_sent",
     "segments",
@@ -99,7 +104,7 @@ pub fn render(report: &Report) -> String {
         for (at, direction) in choose::present(connection) {
             some = true;
             connection_fields(&mut out, report.provisional, connection);
-            direction_fields(&mut out, at, direction);
+            direction_fields(&mut out, connection.part, at, direction);
             out.end_row();
         }
         if !some {
@@ -121,6 +126,8 @@ fn connection_fields(out: &mut Csv, provisional: bool, connection: &Connection) 
     out.field(connection.server_shown());
     out.field(&connection.start);
     out.field(connection.duration_ns);
+    out.known(connection.part.map(|part| part.from_ns));
+    out.known(connection.part.map(|part| part.to_ns));
     out.field(connection.packets);
     out.field(connection.frames.first);
     out.field(connection.frames.last);
@@ -144,10 +151,11 @@ fn connection_fields(out: &mut Csv, provisional: bool, connection: &Connection) 
     out.known(connection.handshake_rtt_ns);
 }
 
-fn direction_fields(out: &mut Csv, at: usize, direction: &Direction) {
+fn direction_fields(out: &mut Csv, part: Option<Part>, at: usize, direction: &Direction) {
     let retransmitted = direction.retransmitted;
     let events = direction.events;
     out.field(if at == 0 { "client_to_server" } else { "server_to_client" });
+    out.known(part.and_then(|part| part.bytes[at]));
     for number in [
         direction.bytes,
         direction.bytes_sent,

@@ -3,13 +3,23 @@
 use super::choose;
 use super::page::{Ink, Page, plain};
 use super::words;
-use crate::report::{Connection, Direction, End, SenderStack, Vantage, WindowScaling};
+use crate::report::{Connection, Direction, End, Part, SenderStack, Vantage, WindowScaling};
 
 /// `sender -> receiver   512 KiB in 63.1 ms   round trip 7.2 ms`, then the facts.
 pub(super) fn write(page: &mut Page, connection: &Connection) {
     headline(page, connection);
     let facts = facts(connection);
     page.wrapped(2, 2, &[plain(facts.join("; "))]);
+    if let Some(part) = connection.part {
+        let text = format!(
+            "only from {} to {} of its {}, as asked for: times count from there, and numbers not of \
+             time are of the whole connection",
+            words::time(part.from_ns),
+            words::time(part.to_ns),
+            words::time(part.of_ns)
+        );
+        page.wrapped(2, 4, &[plain(text)]);
+    }
     page.wrapped(2, 2, &[(Ink::Faint, which(connection))]);
     if !connection.vantage_evidence.is_empty() {
         let evidence = format!("where it was taken: {}", connection.vantage_evidence);
@@ -32,9 +42,14 @@ fn headline(page: &mut Page, connection: &Connection) {
     let lasted = words::time(connection.duration_ns);
     let mut parts = vec![format!("{from} -> {to}")];
     match main {
-        Some((_, direction)) => {
-            parts.push(format!("{} in {lasted}", words::bytes(direction.bytes)));
-        }
+        Some((at, direction)) => parts.push(match connection.part {
+            None => format!("{} in {lasted}", words::bytes(direction.bytes)),
+            Some(Part { bytes, .. }) => {
+                let all = words::bytes(direction.bytes);
+                let new = bytes[at].map_or_else(|| "part".to_owned(), words::bytes);
+                format!("{new} of {all} in {lasted}")
+            }
+        }),
         None => parts.push(format!("no data in {lasted}")),
     }
     let round_trip =

@@ -10,6 +10,7 @@
 //! | [`plot`] | what would the time-sequence graph look like? |
 //! | [`csv`] | the same figures for a spreadsheet |
 //! | [`anonymize`] | the same report without its addresses |
+//! | [`clip`] | what happened between two instants? |
 //!
 //! Every view is a pure function: the same report and options give the same bytes. Nobody here
 //! asks whether the output is a terminal, how wide it is or which variables are set; that comes
@@ -18,6 +19,7 @@
 
 mod anonymize;
 mod choose;
+mod clip;
 mod columns;
 pub mod csv;
 mod finding;
@@ -42,6 +44,7 @@ mod sample;
 mod tests;
 
 pub use anonymize::anonymize;
+pub use clip::clip;
 
 use crate::report::Report;
 

@@ -19,7 +19,8 @@ const REPEATS: usize = 3;
 /// All numbers of one direction of `connection`.
 pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, direction: &Direction) {
     let ends = words::ends(at);
-    page.heading(&format!("Numbers, {} to {}", ends.sender, ends.receiver));
+    let of = if connection.part.is_some() { " of the whole connection" } else { "" };
+    page.heading(&format!("Numbers{of}, {} to {}", ends.sender, ends.receiver));
     page.item("sent", &sent(direction));
     page.item("round trip", &round_trip(direction));
     path(page, connection);

@@ -39,6 +39,7 @@ pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         server_name: None,
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns,
+        part: None,
         packets: 0,
         frames: FrameRange::default(),
         vantage: Vantage::Unknown,

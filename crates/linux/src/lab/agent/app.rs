@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -20,6 +21,7 @@ use super::log::{Entry, Log};
 use super::socket;
 use super::steps::{Conversation, End, Failure, check};
 use crate::record::sys::{Clock, Stop, fine_timers};
+use crate::record::tcp_info;
 
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
@@ -303,11 +305,16 @@ impl Stage {
             socket::uncork(&socket)
                 .map_err(|source| self.call_error(connection, "uncork".to_owned(), source))?;
         }
+        let asked = Clock::Real.now();
+        let tcp_info = tcp_info::of_socket(socket.as_fd()).ok();
         let from = Clock::Real.now();
         drop(socket);
         let to = Clock::Real.now();
+        let info = Entry { step: "tcp_info", from: asked, to: from, ..Entry::default() };
+        let close = Entry { connection, step: "close", from, to, ..Entry::default() };
         self.log
-            .add(&Entry { connection, step: "close", from, to, ..Entry::default() })
+            .add(&Entry { connection, tcp_info, ..info })
+            .and_then(|()| self.log.add(&close))
             .map_err(|source| self.call_error(connection, "write the log".to_owned(), source))
     }
 

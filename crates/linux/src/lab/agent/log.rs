@@ -69,6 +69,9 @@ pub struct Entry {
     /// The socket as the kernel made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket: Option<SocketFacts>,
+    /// `TCP_INFO`, names as the kernel's without `tcpi_`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp_info: Option<serde_json::Value>,
 }
 
 /// A socket's addresses and buffers.

@@ -23,8 +23,10 @@ use tcpwhy_model::scenario::plan::Plan;
 pub use app::{AppError, Role, Side};
 pub use log::{Entry, SocketFacts};
 
-use crate::record::capture;
-use crate::record::sys::{self, Stop};
+use crate::record::clock::ClockMap;
+use crate::record::counters::Counters;
+use crate::record::sys::{self, Clock, Stop};
+use crate::record::{capture, tcp_info, trace};
 
 /// Runs the program with these arguments, the first of which is its name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -62,6 +64,14 @@ enum What {
     App(App),
     /// Writes the packets of an interface to a pcapng file.
     Capture(Capture),
+    /// Writes the kernel's TCP tracepoints.
+    Trace(Trace),
+    /// Writes `TCP_INFO` of all sockets again and again.
+    TcpInfo(TcpInfo),
+    /// Prints the counters of this network namespace, or how much they have grown.
+    Counters(CountersOf),
+    /// Prints how `CLOCK_MONOTONIC` maps to `CLOCK_REALTIME`.
+    Clock,
 }
 
 #[derive(Args)]
@@ -105,6 +115,46 @@ struct Capture {
     max_bytes: Option<u64>,
 }
 
+#[derive(Args)]
+struct Trace {
+    /// The file to write, one JSON object a line.
+    #[arg(long, default_value = crate::lab::folder::KERNEL)]
+    output: PathBuf,
+    /// Only events with this port at either end; may be given several times.
+    #[arg(long = "port")]
+    ports: Vec<u16>,
+    /// An event besides the usual ones, as `tcp_truth` or `qdisc/qdisc_dequeue`; may be given
+    /// several times.
+    #[arg(long = "event")]
+    events: Vec<String>,
+    /// How to get events.
+    #[arg(long, value_enum, default_value_t = trace::Method::Any)]
+    method: trace::Method,
+    /// Room in the kernel for each processor.
+    #[arg(long, value_name = "KIB", default_value_t = 4096)]
+    room: u32,
+}
+
+#[derive(Args)]
+struct TcpInfo {
+    /// The file to write, one JSON object a line.
+    #[arg(long, default_value = crate::lab::folder::TCP_INFO)]
+    output: PathBuf,
+    /// Time from one look to the next.
+    #[arg(long, value_name = "NS", default_value_t = 10_000_000)]
+    every: u64,
+    /// Only sockets with this port at either end; may be given several times.
+    #[arg(long = "port")]
+    ports: Vec<u16>,
+}
+
+#[derive(Args)]
+struct CountersOf {
+    /// What this command printed earlier: print only what has grown since.
+    #[arg(long, value_name = "FILE")]
+    since: Option<PathBuf>,
+}
+
 impl Asked {
     fn carry_out(self) -> Result<(), String> {
         let stop = Stop::listen().map_err(|e| format!("cannot listen for signals: {e}"))?;
@@ -118,6 +168,16 @@ impl Asked {
         match self.what {
             What::App(app) => app.carry_out(stop),
             What::Capture(capture) => capture.carry_out(&stop),
+            What::Trace(trace) => trace.carry_out(&stop),
+            What::TcpInfo(tcp_info) => tcp_info.carry_out(&stop),
+            What::Counters(counters) => counters.carry_out(),
+            What::Clock => {
+                let map = ClockMap::of(Clock::Monotonic);
+                print_json(&serde_json::json!({
+                    "mono_to_real_ns": map.to_real_ns,
+                    "error_ns": map.error_ns,
+                }))
+            }
         }
     }
 }
@@ -160,6 +220,74 @@ impl Capture {
         }
         Ok(())
     }
+}
+
+impl Trace {
+    fn carry_out(self, stop: &Stop) -> Result<(), String> {
+        let options = trace::Options {
+            ports: self.ports,
+            events: self.events,
+            method: self.method,
+            room_kib: self.room,
+        };
+        let output = self.output.display();
+        let traced = trace::run(&self.output, &options, stop, ready)
+            .map_err(|e| format!("cannot trace the kernel to {output}: {e}"))?;
+        if traced.lost + traced.odd > 0 {
+            complain(&format!(
+                "warning: {} records of the kernel were lost for lack of room and {} were odd, of \
+                 {}; more room is given by --room",
+                traced.lost,
+                traced.odd,
+                traced.records + traced.lost + traced.odd
+            ));
+        }
+        print_json(&serde_json::json!({
+            "records": traced.records,
+            "lost": traced.lost,
+            "odd": traced.odd,
+            "method": traced.method,
+        }))
+    }
+}
+
+impl TcpInfo {
+    fn carry_out(self, stop: &Stop) -> Result<(), String> {
+        let options = tcp_info::Options { every_ns: self.every, ports: self.ports };
+        let output = self.output.display();
+        let sampled = tcp_info::run(&self.output, &options, stop, ready)
+            .map_err(|e| format!("cannot record TCP_INFO to {output}: {e}"))?;
+        if sampled.missed > 0 {
+            complain(&format!(
+                "warning: {} looks of {} were left out: one takes longer than {} ns",
+                sampled.missed,
+                sampled.missed + sampled.looks,
+                self.every
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl CountersOf {
+    fn carry_out(self) -> Result<(), String> {
+        let now = Counters::read().map_err(|e| e.to_string())?;
+        let Some(earlier) = self.since else { return print_json(&now) };
+        let name = earlier.display();
+        let text = std::fs::read_to_string(&earlier)
+            .map_err(|e| format!("cannot read the earlier counters {name}: {e}"))?;
+        let earlier = serde_json::from_str(&text)
+            .map_err(|e| format!("cannot understand the earlier counters {name}: {e}"))?;
+        print_json(&now.since(&earlier))
+    }
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, value)
+        .map_err(std::io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .map_err(|e| format!("cannot write to standard output: {e}"))
 }
 
 /// Tells whoever started us that it may go on.

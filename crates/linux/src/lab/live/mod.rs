@@ -1,3 +1,187 @@
 //! The lab on the running kernel: two network namespaces without names, joined by our own process.
+//!
+//! ```text
+//!    client's namespace                                        server's namespace
+//!    application, TCP --- TUN <-- the emulator's thread --> TUN --- TCP, application
+//! ```
+//!
+//! It is the user's own kernel with its own timing, so runs differ from each other, as they do on a
+//! real path, and a run that the machine disturbed says so ([`lateness`]). Nothing outside the
+//! namespaces is touched but the run's folder, and nothing stays when it is over or killed
+//! ([`keeper`]).
+//!
+//! - [`emulate`] is the path as arithmetic, [`pump`] carries it out, [`journal`] writes it down;
+//! - [`setup`] says what makes a namespace a host of the plan, [`stage`] does it;
+//! - [`run`] is the order of things, [`programs`] the applications and recorders in it.
 
+mod clock;
 pub mod emulate;
+mod emulator;
+mod journal;
+mod keeper;
+mod lateness;
+mod packet;
+mod programs;
+mod pump;
+mod report;
+mod run;
+pub mod setup;
+mod stage;
+mod sys;
+mod tap;
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+
+use tcpwhy_model::scenario::plan::Plan;
+
+use super::backend::{Backend, LabError, Manifest, Refusal};
+use super::folder;
+pub use programs::Again;
+use report::Report;
+
+/// The backend `tun`.
+#[derive(Clone, Debug)]
+pub struct Live {
+    again: Again,
+}
+
+impl Live {
+    /// A backend whose processes are started by `again`, which has to lead to [`inner`].
+    pub fn new(again: Again) -> Self {
+        Self { again }
+    }
+
+    /// Lets a keeper see to it; what the stage reported.
+    fn ask(&self, plan: &Plan, words: &[OsString]) -> Result<Report, LabError> {
+        let failed = |doing: &str, error: &std::io::Error| LabError::Missing {
+            doing: doing.to_owned(),
+            why: error.to_string(),
+            advice: "try again, or use --backend uml".to_owned(),
+        };
+        let mut command = self.again.command();
+        command.arg("keeper").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        sys::start_apart(&mut command);
+        let mut keeper =
+            command.spawn().map_err(|error| failed("start the lab's keeper", &error))?;
+        // Held until it is over: its end tells the keeper that we are gone.
+        let lifeline = keeper.stdin.take().map(|mut input| {
+            let line = serde_json::to_vec(plan).unwrap_or_default();
+            // If the keeper is gone already, its silence is told below.
+            let _ = input.write_all(&line).and_then(|()| input.write_all(b"\n"));
+            input
+        });
+        let mut said = String::new();
+        if let Some(mut out) = keeper.stdout.take() {
+            let read = out.read_to_string(&mut said);
+            read.map_err(|error| failed("hear the lab's stage", &error))?;
+        }
+        let status = keeper.wait().map_err(|error| failed("wait for the lab's keeper", &error))?;
+        drop(lifeline);
+        Report::hear(&said).ok_or_else(|| LabError::Ended {
+            why: format!("its processes were killed or died ({status})"),
+            advice: "what was recorded until then is in its folder; run it again".to_owned(),
+        })
+    }
+}
+
+impl Backend for Live {
+    fn name(&self) -> String {
+        "tun".to_owned()
+    }
+
+    /// Builds all of the plan's setting once and takes it down again, so that what it says is what
+    /// this kernel does.
+    fn check(&self, plan: &Plan) -> Result<(), Refusal> {
+        let refusal = |what: &str, why: String, instead: String| Refusal {
+            backend: self.name(),
+            what: what.to_owned(),
+            why,
+            instead,
+        };
+        impossible(plan)
+            .map_or(Ok(()), |(what, why, instead)| Err(refusal(&what, why, instead)))?;
+        match self.ask(plan, &["check".into()]) {
+            Ok(Report::Trouble(trouble)) => match trouble.into_error(&self.name()) {
+                LabError::Refused(refused) => Err(refused),
+                LabError::Missing { doing, why, advice } => {
+                    Err(refusal("this", format!("cannot {doing}: {why}"), advice))
+                }
+                other => Err(refusal("this", other.to_string(), INSTEAD.to_owned())),
+            },
+            Ok(_) => Ok(()),
+            Err(error) => Err(refusal("this", error.to_string(), INSTEAD.to_owned())),
+        }
+    }
+
+    fn run(&self, plan: &Plan, folder: &Path) -> Result<Manifest, LabError> {
+        let folder = folder.canonicalize().map_err(|e| LabError::writing(folder, e))?;
+        let path = folder.join(folder::PLAN);
+        // Made anew: two labs that were given one folder meet here and nowhere else.
+        let written =
+            OpenOptions::new().write(true).create_new(true).open(&path).and_then(|mut file| {
+                file.write_all(&serde_json::to_vec_pretty(plan)?)?;
+                file.write_all(b"\n")
+            });
+        written.map_err(|source| LabError::writing(&path, source))?;
+        let words = ["run".into(), folder.clone().into_os_string()];
+        match self.ask(plan, &words)? {
+            Report::Done(manifest) => {
+                let manifest = Manifest { backend: self.name(), ..*manifest };
+                manifest.write(&folder)?;
+                Ok(manifest)
+            }
+            Report::Trouble(trouble) => Err(trouble.into_error(&self.name())),
+            Report::Possible => Err(LabError::Ended {
+                why: "the stage checked the plan and did not run it".to_owned(),
+                advice: "this is an error in tcpwhy, please report it".to_owned(),
+            }),
+        }
+    }
+}
+
+/// What no kernel could do for this backend: what, why, and what would do.
+fn impossible(plan: &Plan) -> Option<(String, String, String)> {
+    let hosts = [("client", &plan.client), ("server", &plan.server)];
+    for (name, host) in hosts {
+        if let Some(setting) = host.sysctl.keys().find(|name| !setup::is_setting(name)) {
+            return Some((
+                format!("`{name}.sysctl` {setting}"),
+                "only settings below `net.` belong to a host of the lab".to_owned(),
+                "leave it out".to_owned(),
+            ));
+        }
+    }
+    let mut ports: Vec<u16> = plan.flows.iter().map(|flow| flow.port).collect();
+    ports.sort_unstable();
+    let twice = ports.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some((
+        format!("two flows on port {}", twice[0]),
+        "each has a server of its own, and the second would find the port taken".to_owned(),
+        "give each flow its own port".to_owned(),
+    ))
+}
+
+/// The part of the executable that this backend starts again: `keeper`, `stage` or `agent`, each
+/// with its words.
+///
+/// Programs that use [`Live`] call it with what follows the words they gave to [`Again::same`].
+pub fn inner(again: &Again, words: &[OsString]) -> ExitCode {
+    match words.split_first() {
+        Some((role, words)) if role == "keeper" => keeper::main(again, words),
+        Some((role, words)) if role == "stage" => run::main(again, words),
+        Some((role, words)) if role == "agent" => {
+            let name = OsString::from("tcpwhy-agent");
+            super::agent::main(std::iter::once(name).chain(words.iter().cloned()))
+        }
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Tells the stage that it runs in a user namespace.
+const ORDINARY_USER: &str = "TCPWHY_LAB_ORDINARY_USER";
+
+const INSTEAD: &str = "use --backend uml, which needs no rights";

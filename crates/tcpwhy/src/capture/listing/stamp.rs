@@ -11,6 +11,8 @@
 //! Which of the three `OfDay` forms it is, one line cannot tell; `clock` finds out. Fractions
 //! have six digits, or nine with `--nano`; any number of them is read.
 
+use crate::units::days_since_1970;
+
 /// A time as printed, in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stamp {
@@ -92,7 +94,7 @@ fn time_of_day(word: &str) -> Option<i64> {
     Some(sign * (((hours * 60 + minutes) * 60 + seconds) * SECOND + fraction(digits)?))
 }
 
-/// `YYYY-MM-DD` as days since 1970-01-01, by counting years from March (the leap day is last).
+/// `YYYY-MM-DD` as days since 1970-01-01.
 fn date(word: &str) -> Option<i64> {
     let mut parts = word.splitn(3, '-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
@@ -103,10 +105,7 @@ fn date(word: &str) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let days_since_march_of_year_0 = year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1;
-    Some(days_since_march_of_year_0 - 719_468)
+    Some(days_since_1970(year, month, day))
 }
 
 /// Decimal digits and nothing else.

@@ -155,6 +155,15 @@ impl Direction {
         [self.link.next_at(), coming, change].into_iter().flatten().min().map(|at| at.max(self.now))
     }
 
+    /// By when the next decision has to be fetched, so that no packet is late for it.
+    pub fn needed_by(&self) -> Option<u64> {
+        let least = self.way.delay_ns.saturating_sub(self.way.jitter_ns).min(LONGEST_LAG_NS);
+        let change = self.changes.front().map_or(u64::MAX, |(at, _)| *at);
+        let needed = self.next_at()?.saturating_add(least);
+        // Behind a change the delay may be shorter.
+        Some(needed.min(change.max(self.now)))
+    }
+
     /// Lets time pass up to `now`; it never runs backwards.
     ///
     /// At one instant changes come first, then packets leave, then others arrive in their room.
@@ -200,6 +209,9 @@ impl Direction {
         self.decisions.push_back(Decision { packet, arrived_ns, found, fate });
     }
 }
+
+/// Ours: decisions are put off for fewer wake-ups, but not so long that their records grow stale.
+const LONGEST_LAG_NS: u64 = 50_000_000;
 
 /// Every random choice of one way.
 #[derive(Clone, Debug)]

@@ -183,6 +183,37 @@ proptest! {
     }
 
     #[test]
+    fn whoever_asks_when_needed_hears_of_every_packet_in_time(
+        way in a_way(), other in a_way(), at in 0..SECOND / 10, traffic in traffic(),
+        far in 0..SECOND / 10, seed: u64,
+    ) {
+        let mut direction = Direction::new(&way, seed, 0, far);
+        direction.schedule([(at, other)]);
+        let mut heard = Vec::new();
+        let mut now = 0;
+        for (number, (gap, bytes)) in traffic.iter().enumerate() {
+            while let Some(needed) = direction.needed_by().filter(|needed| *needed <= now + gap) {
+                direction.advance(needed);
+                heard.extend(std::iter::from_fn(|| direction.poll()).map(|one| (needed, one)));
+            }
+            now += gap;
+            let data = bytes - 54;
+            direction.offer(now, Packet { number: number as u64, bytes: *bytes, data });
+            heard.extend(std::iter::from_fn(|| direction.poll()).map(|one| (now, one)));
+        }
+        while let Some(needed) = direction.needed_by() {
+            direction.advance(needed);
+            heard.extend(std::iter::from_fn(|| direction.poll()).map(|one| (needed, one)));
+        }
+        prop_assert_eq!(heard.len(), traffic.len());
+        for (when, decision) in heard {
+            if let Fate::Delivered { stack_ns, .. } = decision.fate {
+                prop_assert!(when <= stack_ns, "{} {:?}", when, decision);
+            }
+        }
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_fates(way in a_way(), traffic in traffic(), seed: u64) {
         let once = run(Direction::new(&way, seed, 0, 0), &traffic);
         prop_assert_eq!(once, run(Direction::new(&way, seed, 0, 0), &traffic));

@@ -1,0 +1,337 @@
+//! The stage: builds the namespaces, plays the plan in them, brings the records home.
+//!
+//! ```text
+//!   namespaces, devices, settings      nothing of the plan has started: a refusal costs nothing
+//!   emulator, captures                 all say that they are ready
+//!   servers, clients                   wait for one common instant
+//!   ... until the last application ends, or the first fails ...
+//!   the tail                           captures stay open
+//!   captures end, emulator ends        how late was it, what was lost
+//! ```
+//!
+//! It runs as the first process of a process namespace ([`super::keeper`]), so it need not tidy up
+//! when it fails; it only sees to it that records are complete.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tcpwhy_model::scenario::plan::{Host, Plan};
+
+use super::clock::Clocks;
+use super::emulator::{Emulator, own_taps};
+use super::journal::Tap;
+use super::programs::{Again, LOOK, Program, one_line};
+use super::pump::End;
+use super::report::Report;
+use super::setup::{self, Node};
+use super::stage::{Stage, Trouble};
+use super::sys;
+use crate::lab::backend::Manifest;
+use crate::lab::folder;
+
+/// Plays the stage's part: `check` or `run`, and the folder; the plan is on standard input.
+pub(super) fn main(again: &Again, words: &[OsString]) -> ExitCode {
+    let report = match perform(again, words) {
+        Ok(report) => report,
+        Err(trouble) => Report::Trouble(trouble),
+    };
+    report.tell();
+    if matches!(report, Report::Trouble(_)) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn perform(again: &Again, words: &[OsString]) -> Result<Report, Trouble> {
+    let plan = read_plan()?;
+    let stage = Stage::build(&[Node::Client, Node::Server])?;
+    let ends = [
+        open_end(&stage, Node::Client, &plan.client)?,
+        open_end(&stage, Node::Server, &plan.server)?,
+    ];
+    for node in HOSTS {
+        stage.carry_out(node, &setup::host(&plan, node))?;
+    }
+    let folder = match words {
+        [task, folder] if task == "run" => PathBuf::from(folder),
+        _ => return Ok(Report::Possible),
+    };
+    let run = Run { plan: &plan, folder: &folder, again, stage: &stage };
+    Ok(Report::Done(Box::new(run.play(ends)?)))
+}
+
+fn read_plan() -> Result<Plan, Trouble> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    let parsed = read.and_then(|_| Ok(serde_json::from_str(&line)?));
+    parsed.map_err(|error| Trouble::Ended {
+        why: format!("the plan did not reach the stage: {error}"),
+        advice: "this is an error in tcpwhy, please report it".to_owned(),
+    })
+}
+
+fn open_end(stage: &Stage, node: Node, host: &Host) -> Result<End, Trouble> {
+    let opened = stage.inside(node, || sys::open_tun(node.name(), host.offload));
+    let device = opened.and_then(|device| device).map_err(|error| Trouble::Missing {
+        doing: "open a TUN device".to_owned(),
+        why: error.to_string(),
+        advice: match error.kind() {
+            io::ErrorKind::NotFound => "load the module tun (modprobe tun)",
+            io::ErrorKind::PermissionDenied => {
+                "let this user read and write /dev/net/tun, or run it as root"
+            }
+            _ => "the kernel may lack CONFIG_TUN",
+        }
+        .to_owned()
+            + "; or use --backend uml",
+    })?;
+    Ok(End { device, offload: host.offload })
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    folder: &'a Path,
+    again: &'a Again,
+    stage: &'a Stage,
+}
+
+impl Run<'_> {
+    fn play(&self, ends: [End; 2]) -> Result<Manifest, Trouble> {
+        let mut manifest = Manifest {
+            kernel: read_line("/proc/sys/kernel/osrelease"),
+            valid: true,
+            knobs: self.knobs(),
+            ..Manifest::default()
+        };
+        if std::env::var_os(super::ORDINARY_USER).is_none() {
+            // Without it a page may have to be fetched on time, which lateness would show.
+            let _ = sys::lock_memory();
+        }
+        let emulator = Emulator::start(self.plan, self.folder, ends)?;
+        let mut recorders = Vec::new();
+        let played = self
+            .start_recorders(&mut recorders)
+            .and_then(|()| self.applications(&emulator, &mut recorders, &mut manifest));
+        if played.is_ok() {
+            thread::sleep(Duration::from_nanos(self.plan.tail_ns));
+        }
+        let recorded = stop_recorders(&mut recorders, &mut manifest);
+        // The emulator's own end says best why it, or its disk, gave up.
+        let emulated = emulator.stop(&mut manifest);
+        emulated.and(played).and(recorded).map_err(|trouble| self.with_saved(trouble))?;
+        Ok(manifest)
+    }
+
+    fn start_recorders(&self, recorders: &mut Vec<Program>) -> Result<(), Trouble> {
+        let own = own_taps(self.plan);
+        for (node, tap) in [(Node::Client, Tap::Client), (Node::Server, Tap::Server)] {
+            if own.contains(&tap) {
+                continue;
+            }
+            let mut words = words(["capture", "--interface", node.name(), "--output"]);
+            words.push(self.folder.join(tap.file()).into_os_string());
+            if self.plan.records.snap_length > 0 {
+                words.push("--snap-length".into());
+                words.push(self.plan.records.snap_length.to_string().into());
+            }
+            let name = format!("the capture at the {}", node.name());
+            recorders.push(self.start(node, name, RECORDER_PRIORITY, &words)?);
+        }
+        recorders.iter_mut().try_for_each(Program::wait_ready)
+    }
+
+    /// Starts all applications and waits for their end.
+    fn applications(
+        &self,
+        emulator: &Emulator,
+        recorders: &mut [Program],
+        manifest: &mut Manifest,
+    ) -> Result<(), Trouble> {
+        let (clocks, now) = (Clocks::new(), sys::monotonic_ns());
+        let origin = now + START_NS + START_NS_PER_FLOW * self.plan.flows.len() as u64;
+        let mut players = Vec::new();
+        for side in ["server", "client"] {
+            for flow in 0..self.plan.flows.len() {
+                players.push(self.application(side, flow, clocks.real(origin))?);
+            }
+            players.iter_mut().try_for_each(Program::wait_ready)?;
+        }
+        emulator.begin(origin);
+        if sys::monotonic_ns() > origin {
+            manifest.distrust(
+                "the applications were not ready at their common start: repeat the run on a \
+                 quieter machine"
+                    .to_owned(),
+            );
+        }
+        self.wait_for(&mut players, recorders, emulator)
+    }
+
+    fn application(&self, side: &str, flow: usize, start: u64) -> Result<Program, Trouble> {
+        let node = if side == "server" { Node::Server } else { Node::Client };
+        let (plan, log) = (folder::PLAN, folder::APPLICATIONS);
+        let mut words = words(["app", "--side", side, "--plan"]);
+        words.push(self.folder.join(plan).into_os_string());
+        words.push("--log".into());
+        words.push(self.folder.join(log).into_os_string());
+        let address = Node::Server.address(self.plan.ipv6);
+        for (name, value) in [
+            ("--flow", flow.to_string()),
+            ("--start", start.to_string()),
+            ("--address", address.to_string()),
+        ] {
+            words.extend([name.into(), value.into()]);
+        }
+        let name = format!("the {side} of flow {flow}");
+        self.start(node, name, APPLICATION_PRIORITY, &words)
+    }
+
+    /// Waits until all applications are done; the first failure of anything is the end.
+    fn wait_for(
+        &self,
+        players: &mut [Program],
+        recorders: &mut [Program],
+        emulator: &Emulator,
+    ) -> Result<(), Trouble> {
+        let limit = Duration::from_nanos(self.plan.limit_ns) + LIMIT_GRACE;
+        let limit = (self.plan.limit_ns > 0).then(|| Instant::now() + limit);
+        let mut done = vec![false; players.len()];
+        while done.contains(&false) {
+            for (player, done) in players.iter_mut().zip(&mut done) {
+                match player.ended() {
+                    Some(status) if !*done && !status.success() => return Err(failed(player)),
+                    Some(_) => *done = true,
+                    None => {}
+                }
+            }
+            if let Some(gone) = recorders.iter_mut().find_map(|one| one.ended().and(Some(one))) {
+                return Err(failed(gone));
+            }
+            if !emulator.alive() {
+                return Err(Trouble::Ended {
+                    why: "the emulator gave up".to_owned(),
+                    advice: String::new(),
+                });
+            }
+            if limit.is_some_and(|limit| Instant::now() > limit) {
+                return Err(Trouble::Ended {
+                    why: format!("it took longer than its limit of {} s", self.plan.limit_ns / NS),
+                    advice: "raise the scenario's limit".to_owned(),
+                });
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn start(
+        &self,
+        node: Node,
+        name: String,
+        priority: i32,
+        words: &[OsString],
+    ) -> Result<Program, Trouble> {
+        Program::start(self.again, self.stage, node, name, priority, words)
+    }
+
+    fn knobs(&self) -> std::collections::BTreeMap<String, String> {
+        let asked = |host: &Host| host.sysctl.keys().cloned().collect::<Vec<_>>();
+        let mut knobs = std::collections::BTreeMap::new();
+        for (node, host) in HOSTS.into_iter().zip([&self.plan.client, &self.plan.server]) {
+            let asked = asked(host);
+            let names = KNOBS.iter().copied().chain(asked.iter().map(String::as_str));
+            knobs.extend(self.stage.settings(node, names));
+        }
+        knobs
+    }
+
+    /// Adds to a failure what is left of the run.
+    fn with_saved(&self, trouble: Trouble) -> Trouble {
+        let Trouble::Ended { why, advice } = trouble else { return trouble };
+        let names = folder::CAPTURES.into_iter().chain([folder::APPLICATIONS, folder::PACKETS]);
+        let is_saved = |name: &&str| {
+            std::fs::metadata(self.folder.join(name)).is_ok_and(|file| file.len() > 0)
+        };
+        let saved: Vec<&str> = names.filter(is_saved).collect();
+        let kept = if saved.is_empty() {
+            "nothing was recorded".to_owned()
+        } else {
+            format!("recorded until then: {}", saved.join(", "))
+        };
+        let advice = if advice.is_empty() { kept } else { format!("{advice}; {kept}") };
+        Trouble::Ended { why, advice }
+    }
+}
+
+/// Ends recorders; what they complained about goes into the manifest.
+fn stop_recorders(recorders: &mut [Program], manifest: &mut Manifest) -> Result<(), Trouble> {
+    let mut outcome = Ok(());
+    for recorder in recorders {
+        let status = recorder.stop();
+        let said = one_line(&recorder.complaints());
+        let name = &recorder.name;
+        match status {
+            Some(status) if status.success() && said.is_empty() => {}
+            Some(status) if status.success() && said.contains("dropped") => {
+                manifest.distrust(format!("{name}: {said}"));
+            }
+            Some(status) if status.success() => manifest.problems.push(format!("{name}: {said}")),
+            _ if outcome.is_ok() => {
+                let why = format!("{name} failed: {said}");
+                outcome = Err(Trouble::Ended { why, advice: String::new() });
+            }
+            _ => {}
+        }
+    }
+    outcome
+}
+
+fn failed(program: &mut Program) -> Trouble {
+    let said = one_line(&program.complaints());
+    let name = &program.name;
+    Trouble::Ended { why: format!("{name} failed: {said}"), advice: String::new() }
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.into_iter().map(OsString::from).collect()
+}
+
+fn read_line(path: &str) -> String {
+    std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+const HOSTS: [Node; 2] = [Node::Client, Node::Server];
+
+const NS: u64 = 1_000_000_000;
+
+/// Ours: programs of a debug build start in 10 ms each.
+const START_NS: u64 = 200_000_000;
+const START_NS_PER_FLOW: u64 = 20_000_000;
+
+/// Ours: applications keep the limit themselves; this is for those that cannot.
+const LIMIT_GRACE: Duration = Duration::from_secs(2);
+
+/// Ours: recorders come before applications, the emulator before both.
+const RECORDER_PRIORITY: i32 = 20;
+const APPLICATION_PRIORITY: i32 = 10;
+
+/// Settings that decide how TCP behaves, kept with every run.
+const KNOBS: [&str; 16] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_fastopen",
+];
