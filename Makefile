@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz
+.PHONY: help demo test check bench fuzz uml
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -13,6 +13,7 @@ help:
 	@echo 'make check   format, lints, licences'
 	@echo 'make bench   speed and memory, beside tcptrace and tshark'
 	@echo 'make fuzz    fuzz every reader until stopped'
+	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 
 demo:
 	@scripts/setup demo
@@ -39,3 +40,8 @@ bench:
 fuzz:
 	@scripts/setup demo
 	fuzz/run
+
+# Kernels land in the user's cache, not in the clone; what is there and fresh is left as it is.
+uml:
+	@scripts/setup uml
+	scripts/uml $(VERSIONS) $(if $(HZ),--hz $(HZ))

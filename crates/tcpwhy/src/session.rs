@@ -181,8 +181,13 @@ impl Session {
             Item::Frame(mut frame) => {
                 packets_here += 1;
                 frame.frame += *frames_before;
-                match &wire::parse(&frame) {
-                    Ok(segment) => take(tracker, segment),
+                match &mut wire::parse(&frame) {
+                    Ok(segment) => {
+                        if is_worth_summing(segment) {
+                            segment.link.checksum = wire::checksum(&frame);
+                        }
+                        take(tracker, segment);
+                    }
                     Err(skip) => *skipped.entry(*skip).or_default() += 1,
                 }
             }
@@ -213,4 +218,11 @@ impl Session {
         }
         result
     }
+}
+
+/// Whether the checksum of a segment tells something, and all that it covers may be there: SYNs
+/// tell whether a host leaves it to its network card, data whether it arrived undamaged.
+fn is_worth_summing(segment: &Segment<'_>) -> bool {
+    segment.payload.len() as u64 == u64::from(segment.payload_len)
+        && (segment.payload_len > 0 || segment.flags.has(wire::Flags::SYN))
 }

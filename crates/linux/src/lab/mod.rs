@@ -7,3 +7,4 @@ pub mod agent;
 pub mod backend;
 pub mod folder;
 pub mod live;
+pub mod uml;

@@ -14,7 +14,7 @@ use super::peers::Peers;
 use crate::measure::tls::TlsWatch;
 use crate::report::End;
 use crate::units::{Seq, Time};
-use crate::wire::{Direction, Flags, Options, Segment};
+use crate::wire::{Checksum, Direction, Flags, Options, Segment};
 
 /// Capture clocks that step back by no more than this are mended by sorting (limits-method section
 /// 2). Ours: not measured.
@@ -36,6 +36,10 @@ pub(crate) struct SideInfo {
     /// Packets marked as sent by the capturing host, and as received.
     pub(crate) outgoing: u32,
     pub(crate) incoming: u32,
+    /// Packets with a good checksum, with one left to the network card, and with a wrong one.
+    pub(crate) good_sums: u32,
+    pub(crate) open_sums: u32,
+    bad_sums: u32,
     /// Its segments carry timestamps.
     pub(crate) timestamps: bool,
     /// Offset after its last byte, once its FIN was seen.
@@ -50,6 +54,23 @@ pub(crate) struct SideInfo {
     pub(crate) plain_count: u32,
     reference: Option<(Seq, i64)>,
     isn: Option<Seq>,
+}
+
+impl SideInfo {
+    /// Whether `segment` is damaged. Where wrong checksums are not rare they are no damage: some
+    /// stack leaves something else in the field for its network card.
+    fn is_damaged(&mut self, segment: &Segment<'_>) -> bool {
+        match segment.link.checksum {
+            Some(Checksum::Good) => self.good_sums += 1,
+            Some(Checksum::Offloaded) => self.open_sums += 1,
+            Some(Checksum::Bad) => {
+                self.bad_sums += 1;
+                return self.open_sums == 0 && self.good_sums >= 4 * self.bad_sums;
+            }
+            None => {}
+        }
+        false
+    }
 }
 
 /// When the handshake's packets passed the tap.
@@ -195,6 +216,9 @@ impl Flow {
         self.packets += 1;
         self.last_frame = segment.frame;
         self.note_side(side, segment, &event);
+        if self.sides[side].is_damaged(segment) {
+            event.bits |= event::CORRUPT;
+        }
         if self.peers.push(&event, self.scaled_window(side, &event)) {
             event.bits |= event::PROBE;
         }

@@ -62,6 +62,8 @@ pub(crate) const ID: u16 = 1 << 11;
 pub(crate) const AFTER_GAP: u16 = 1 << 12;
 /// The payload is a keep-alive or a window probe, no application data.
 pub(crate) const PROBE: u16 = 1 << 13;
+/// Its checksum does not fit its bytes, though this side's others do.
+pub(crate) const CORRUPT: u16 = 1 << 14;
 
 impl Event {
     /// Who sent it.

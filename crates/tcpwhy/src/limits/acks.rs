@@ -105,6 +105,7 @@ impl Walker {
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
+        self.watch_echo(event);
         self.note_release(at, event);
         if round_over {
             self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);

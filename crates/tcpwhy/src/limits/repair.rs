@@ -9,9 +9,10 @@ use super::growth::ExitCause;
 use super::piece::Base;
 use super::sends::segments_of;
 use super::walker::{MAX_LISTED, NEVER, Walker};
-use crate::flow::event::{Block, Event};
-use crate::measure::flight::{RETRANSMITTED, UNSEEN};
+use crate::flow::event::{Block, Event, TS};
+use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
+use crate::measure::policer::Policer;
 use crate::report::{InFlightAtLoss, Retransmission, State};
 
 /// A quiet time of at least this share of a timer's length is that timer's (limits-method
@@ -47,6 +48,19 @@ pub(crate) struct Episode {
     pub(crate) timeout: bool,
     pub(crate) repeated: u64,
     pub(crate) duplicates: u64,
+    /// What was lost first had arrived here damaged.
+    damaged: bool,
+    /// Start, segments and timestamp of its first repeat, until the ACK that echoes it or its original.
+    first: Option<(i64, u64, u32)>,
+    /// Segments whose originals' timestamps were echoed: a D-SACK tells the same again.
+    echoed: u64,
+}
+
+impl Episode {
+    /// Whether nothing of what was sent again was needed.
+    fn is_spurious(&self) -> bool {
+        self.echoed > 0 || (self.repeated > 0 && self.duplicates >= self.repeated)
+    }
 }
 
 /// All episodes of a direction.
@@ -59,9 +73,15 @@ pub(crate) struct Repairs {
     /// Sends between losses, for the loss pattern: positions (in segments) of lost originals.
     pub(crate) lost_at: Vec<(i64, u64, i64)>,
     pub(crate) episodes: u64,
+    policer: Policer,
 }
 
 impl Repairs {
+    /// Whether the losses so far are a policer's.
+    pub(crate) fn are_policed(&self) -> bool {
+        self.policer.is_one()
+    }
+
     /// Id of the open episode, 0 without one.
     pub(crate) fn current(&self) -> u32 {
         self.open.map_or(0, |e| e.id)
@@ -112,9 +132,8 @@ impl Repairs {
         match found.kind {
             Kind::Signs => None,
             Kind::Ecn => Some(State::RecoveryEcn),
-            Kind::Repair if found.repeated > 0 && found.duplicates >= found.repeated => {
-                Some(State::RecoveryReorderSpurious)
-            }
+            Kind::Repair if found.damaged => Some(State::RecoveryCorrupt),
+            Kind::Repair if found.is_spurious() => Some(State::RecoveryReorderSpurious),
             Kind::Repair => Some(State::RecoveryLoss),
         }
     }
@@ -195,6 +214,10 @@ impl Walker {
                 self.on_first_repair(event, at);
             }
             if let Some(episode) = &mut self.repairs.open {
+                if episode.repeated == 0 && event.has(TS) {
+                    let segments = segments_of(event.len, self.terms.mss);
+                    episode.first = Some((event.seq, segments, event.tsval));
+                }
                 episode.timeout |= cause == "rto";
                 episode.repeated += segments_of(event.len, self.terms.mss);
             }
@@ -214,6 +237,14 @@ impl Walker {
                 bytes: original.flight_then.max(0) as u64,
                 frame: seen.then_some(original.frame),
             });
+        }
+        if let Some(original) = original {
+            let least = self.least_rtt();
+            let queued = self.book.closed.is_queue_standing(least);
+            self.repairs.policer.on_loss(original.at, event.seq, queued, least);
+            if let Some(episode) = &mut self.repairs.open {
+                episode.damaged = original.flags & DAMAGED != 0;
+            }
         }
         self.growth.lost_at = Some(self.flight.outstanding_segments());
         if self.growth.exit.is_none() {
@@ -263,18 +294,43 @@ impl Walker {
     /// The receiver reports data it got twice (RFC 2883).
     pub(crate) fn on_dsack(&mut self, block: Block) {
         let segments = segments_of((block.1 - block.0).clamp(0, 1 << 20) as u32, self.terms.mss);
-        self.tally.spurious += segments;
-        self.tally.lost = self.tally.lost.saturating_sub(segments);
         let repairs = &mut self.repairs;
+        let mut told = 0;
         if let Some(episode) =
             repairs.open.as_mut().filter(|e| e.kind == Kind::Repair).or(repairs.past.back_mut())
         {
             episode.duplicates += segments;
+            told = segments.min(episode.echoed);
         }
+        self.note_spurious(segments - told);
         for listed in self.retransmissions.iter_mut().rev().take(256) {
             if listed.seq < block.1 && listed.seq + listed.bytes as i64 > block.0 {
                 listed.spurious = true;
                 break;
+            }
+        }
+    }
+
+    /// Segments were sent again although the receiver had them.
+    fn note_spurious(&mut self, segments: u64) {
+        self.tally.spurious += segments;
+        self.tally.lost = self.tally.lost.saturating_sub(segments);
+    }
+
+    /// The first ACK of an episode's first repeat echoes a timestamp: that of the original if it
+    /// arrived, because the receiver echoes what filled the hole (RFC 3522, RFC 7323 §4.3).
+    pub(crate) fn watch_echo(&mut self, event: &Event) {
+        let Some(episode) = &mut self.repairs.open else { return };
+        let Some((start, segments, stamp)) = episode.first.filter(|f| event.ack > f.0) else {
+            return;
+        };
+        episode.first = None;
+        let older = stamp.wrapping_sub(event.tsecr).cast_signed();
+        if event.has(TS) && event.tsecr != 0 && older > 0 {
+            episode.echoed = segments;
+            self.note_spurious(segments);
+            if let Some(listed) = self.retransmissions.iter_mut().rev().find(|r| r.seq == start) {
+                listed.spurious = true;
             }
         }
     }

@@ -8,6 +8,7 @@
 //! application's window or the path's rate held the sender. Rounds tell them apart: does the
 //! flight grow, does the round trip grow with it, does the rate?
 
+use core::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::evidence::Evidence;
@@ -98,13 +99,29 @@ impl Round {
 
     /// Whether its packets came through without loss and without standing in a queue.
     pub(crate) fn is_clean(&self, rtt_min: i64) -> bool {
-        !self.loss && self.rtt_count > 0 && self.rtt_max - rtt_min <= QUEUE_MIN_NS.max(rtt_min / 10)
+        !self.loss && self.rtt_count > 0 && !is_queue(self.rtt_max - rtt_min, rtt_min)
     }
 
     /// The least variable lag of its sends (a burst's own serialisation does not count), where that is a queue on the sender's own host.
     fn local_queue(&self, rtt_min: i64) -> Option<i64> {
-        (self.tap_at_sender && self.lag_min > QUEUE_MIN_NS.max(rtt_min / 10))
-            .then_some(self.lag_min)
+        (self.tap_at_sender && is_queue(self.lag_min, rtt_min)).then_some(self.lag_min)
+    }
+
+    /// Where the congestion window stopped the round's sends, its last flight is the window.
+    pub(crate) fn fill_window(&mut self, limited_by: State) {
+        let by_window = matches!(
+            limited_by,
+            State::CwndSlowStart
+                | State::CwndAvoidance
+                | State::CwndAfterIdle
+                | State::CwndPostLoss
+                | State::CwndCachedSsthresh
+                | State::CwndClamp
+        );
+        if by_window && self.cwnd.best.is_none() && self.flight_segments > 0 {
+            let window = Some(self.flight_segments);
+            self.cwnd = Cwnd { low: window, high: window, best: window };
+        }
     }
 
     /// In slow start, a flight well below the replayed window.
@@ -201,6 +218,11 @@ impl Rounds {
         self.kept.back().map(|r| r.number)
     }
 
+    /// Whether packets stood in a queue throughout the newest round.
+    pub(crate) fn is_queue_standing(&self, rtt_min: i64) -> bool {
+        self.kept.back().is_some_and(|round| is_queue(round.standing_queue(rtt_min), rtt_min))
+    }
+
     fn index(&self, number: u64) -> Option<usize> {
         let first = self.kept.front()?.number;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -222,11 +244,12 @@ impl Rounds {
         rtt_min: i64,
     ) -> Decision {
         let Some(at) = self.index(number) else {
-            return decision(State::CwndSlowStart, 50, &[State::Unknown], 0);
+            let either = &[State::CwndSlowStart, State::CwndAvoidance];
+            return decision(State::Unknown, 30, either, 0);
         };
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
-        let queue_is_one = queue > QUEUE_MIN_NS.max(rtt_min / 10);
+        let queue_is_one = is_queue(queue, rtt_min);
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
@@ -244,6 +267,9 @@ impl Rounds {
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
         let is_full = never_empty || (self.is_rate_flat(at) && round.is_answered_throughout());
         if queue_is_one && is_full {
+            if self.is_rate_variable(at, rtt_min) {
+                return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
+            }
             let state = if self.follows_own_flight(at) {
                 State::BandwidthSelfQueue
             } else {
@@ -288,9 +314,9 @@ impl Rounds {
         }
         if round.is_paced() {
             let queue = round.standing_queue(rtt_min);
-            return self.paced(at, queue, queue > QUEUE_MIN_NS.max(rtt_min / 10));
+            return self.paced(at, queue, is_queue(queue, rtt_min));
         }
-        if self.is_paced_afar(at, round.standing_queue(rtt_min) > QUEUE_MIN_NS.max(rtt_min / 10)) {
+        if self.is_paced_afar(at, is_queue(round.standing_queue(rtt_min), rtt_min)) {
             return paced_afar(0);
         }
         decision(State::App, 85, &[], 0)
@@ -327,6 +353,27 @@ impl Rounds {
             let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
             low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
         })
+    }
+
+    /// Whether the rate went up and down though a queue stood all the time: the link, or the share
+    /// of it that this connection got, was not always the same. Ours: a third, twice.
+    fn is_rate_variable(&self, at: usize, rtt_min: i64) -> bool {
+        let rates: Vec<u64> = self
+            .around(at)
+            .filter(|r| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min))
+            .filter_map(Round::rate)
+            .collect();
+        let steps = rates.windows(2).map(|pair| {
+            let (before, after) = (pair[0], pair[1]);
+            let much = before.abs_diff(after) * 3 >= before.max(after);
+            if much { after.cmp(&before) } else { Ordering::Equal }
+        });
+        let (ups, downs) = steps.fold((0, 0), |(ups, downs), step| match step {
+            Ordering::Greater => (ups + 1, downs),
+            Ordering::Less => (ups, downs + 1),
+            Ordering::Equal => (ups, downs),
+        });
+        ups > 0 && downs > 0 && ups + downs >= 3
     }
 
     /// Correlation of flight and round trip above 0.7, or a flight too steady to tell.
@@ -370,6 +417,11 @@ impl Rounds {
         };
         is_alike(|r| r.flight_segments) || is_alike(|r| r.segments)
     }
+}
+
+/// Whether a delay of `queue` beyond the least round trip is a queue.
+fn is_queue(queue: i64, rtt_min: i64) -> bool {
+    queue > QUEUE_MIN_NS.max(rtt_min / 10)
 }
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send

@@ -6,8 +6,8 @@ use super::replay::{Ack, FrameEnd};
 use super::rounds::{Phase, Round};
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
-use crate::flow::event::{AFTER_GAP, Event, PROBE, PSH, SYN};
-use crate::measure::flight::{SHORT, Sent};
+use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, SYN};
+use crate::measure::flight::{DAMAGED, Sent};
 use crate::measure::ipid::Step;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
@@ -112,7 +112,7 @@ impl Walker {
     /// Puts new data into the flight.
     fn send(&mut self, event: &Event, at: i64, lag: i64, segments: u64, release: Release) {
         let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
-        let flags = if short && event.has(PSH) { SHORT } else { 0 };
+        let flags = if event.has(CORRUPT) { DAMAGED } else { 0 };
         let sent = Sent {
             start: event.seq,
             end: event.end(),

@@ -14,8 +14,7 @@ use crate::report::State;
 const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
 /// A window within this of its maximum is at it, in per cent.
 const AT_MAXIMUM_PERCENT: i64 = 95;
-/// Pieces and rounds a decision may wait for (design: decisions lag by at most 8 rounds).
-const MAX_LAG_ROUNDS: u64 = 8;
+/// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
 const MAX_PIECES: usize = 65_536;
 
 impl Walker {
@@ -229,13 +228,12 @@ impl Walker {
         if piece.end > self.book.open.start || self.repairs.is_open(piece.episode) {
             return false;
         }
-        let needed = match piece.base {
-            Base::Clocked { round, .. } | Base::Free { round } => round + 2,
-
-            _ => return true,
-        };
-        self.book.closed.newest().is_some_and(|newest| newest >= needed)
-            || self.book.open.number > needed + MAX_LAG_ROUNDS
+        match piece.base {
+            Base::Clocked { round, .. } | Base::Free { round } => {
+                self.book.closed.newest().is_some_and(|newest| newest >= round + 2)
+            }
+            _ => true,
+        }
     }
 
     fn book(&mut self, piece: &Piece) {
@@ -246,7 +244,13 @@ impl Walker {
             Base::Clocked { round, near_edge, by_data } => {
                 let decision = self.book.closed.clocked(round, near_edge, by_data, least);
                 evidence.queue_ns = decision.queue;
-                (decision.state, decision.confidence, decision.alternative)
+                let by_window =
+                    matches!(decision.state, State::CwndPostLoss | State::CwndAvoidance);
+                if by_window && self.repairs.are_policed() {
+                    (State::BandwidthPolicer, 75, &[State::CwndPostLoss] as &[_])
+                } else {
+                    (decision.state, decision.confidence, decision.alternative)
+                }
             }
             Base::Free { round } => {
                 let decision = self.book.closed.free(round, least);
@@ -300,6 +304,7 @@ impl Walker {
                 break;
             }
             booked.limited_by = state;
+            booked.round.fill_window(state);
             self.book.next_unnamed += 1;
         }
     }

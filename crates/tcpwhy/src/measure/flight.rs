@@ -14,8 +14,8 @@ use crate::flow::event::Block;
 pub(crate) const RETRANSMITTED: u8 = 1;
 /// The tap did not see these bytes first sent.
 pub(crate) const UNSEEN: u8 = 2;
-/// Shorter than a full segment, with PSH.
-pub(crate) const SHORT: u8 = 4;
+/// It passed the tap damaged: its receiver will drop it.
+pub(crate) const DAMAGED: u8 = 4;
 
 /// One captured frame's payload in flight.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,6 +5,7 @@ pub(crate) mod flight;
 pub(crate) mod idle;
 pub(crate) mod ipid;
 pub(crate) mod loss;
+pub(crate) mod policer;
 pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;

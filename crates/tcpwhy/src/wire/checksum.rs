@@ -1,4 +1,4 @@
-//! Does the TCP checksum fit the bytes? Asked for a few packets of a connection only.
+//! Does the TCP checksum fit the bytes?
 //!
 //! A wrong checksum is nearly always no damage: the capture took an outgoing packet before
 //! the network card filled the field in. Stacks then leave the sum of the pseudo header in

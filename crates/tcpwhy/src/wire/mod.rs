@@ -146,11 +146,10 @@ pub struct LinkInfo {
     pub direction: Option<Direction>,
     /// Interface number (SLL2 interface index, else pcapng interface), 0 when there is one only.
     pub interface: u32,
-    /// Whether the TCP checksum matches; `None` when it was not or could not be checked.
+    /// What the TCP checksum says; `None` when it was not or could not be checked.
     ///
-    /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload, and tells an
-    /// outgoing packet before checksum offload from damage.
-    pub checksum_ok: Option<bool>,
+    /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload.
+    pub checksum: Option<Checksum>,
 }
 
 /// Direction of a packet seen from the capturing host.
@@ -195,7 +194,7 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 
 /// The TCP segment in a captured frame, or why there is none.
 ///
-/// Tunnels are opened: the segment is the innermost one. [`LinkInfo::checksum_ok`] is left
+/// Tunnels are opened: the segment is the innermost one. [`LinkInfo::checksum`] is left
 /// `None`; ask [`checksum`] about the few packets where it matters.
 ///
 /// # Errors

@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
             link: LinkInfo {
                 direction: frame.direction,
                 interface: frame.interface,
-                checksum_ok: None,
+                checksum: None,
             },
         }
     }

@@ -7,6 +7,7 @@
 //! error that is told on standard error, 2 usage.
 
 mod app;
+pub(crate) mod init;
 mod log;
 mod socket;
 mod steps;
@@ -49,7 +50,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Applications and recorders of the lab.
 #[derive(Parser)]
-#[command(name = "tcpwhy-agent", version)]
+#[command(name = "tcpwhy-agent", version = concat!(env!("CARGO_PKG_VERSION"), " ", env!("TCPWHY_LAB_STAMP")))]
 struct Asked {
     /// Run under `SCHED_FIFO` with this priority; where that is refused, a warning says so.
     #[arg(long, global = true, value_name = "PRIORITY")]
@@ -72,6 +73,13 @@ enum What {
     Counters(CountersOf),
     /// Prints how `CLOCK_MONOTONIC` maps to `CLOCK_REALTIME`.
     Clock,
+    /// Carries a run out as the first process of a simulated machine.
+    #[command(hide = true)]
+    Init {
+        /// What the kernel adds of its own, as `console=tty0`.
+        #[arg(hide = true)]
+        kernel_words: Vec<OsString>,
+    },
 }
 
 #[derive(Args)]
@@ -178,6 +186,7 @@ impl Asked {
                     "error_ns": map.error_ns,
                 }))
             }
+            What::Init { kernel_words: _ } => init::run(),
         }
     }
 }

@@ -131,7 +131,7 @@ impl ListingReader {
                 self.interfaces.len() - 1
             }) + 1
         });
-        LinkInfo { direction: link.direction, interface: number as u32, checksum_ok: None }
+        LinkInfo { direction: link.direction, interface: number as u32, checksum: None }
     }
 
     fn segment(
@@ -158,7 +158,7 @@ impl ListingReader {
             payload: &[],
             options,
             ip: header.ip,
-            link: LinkInfo { checksum_ok: printed.checksum_ok, ..header.link },
+            link: LinkInfo { checksum: printed.checksum, ..header.link },
         }
     }
 

@@ -8,7 +8,7 @@
 use super::line::number_after;
 use super::options;
 use crate::units::Seq;
-use crate::wire::{Flags, Options};
+use crate::wire::{Checksum, Flags, Options};
 
 /// A TCP header as printed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) struct Printed {
     pub(super) payload_len: u32,
     /// SACK edges as printed, too.
     pub(super) options: Options,
-    pub(super) checksum_ok: Option<bool>,
+    pub(super) checksum: Option<Checksum>,
     /// Nothing is missing at the end; a line that was wrapped lacks its length.
     pub(super) complete: bool,
     /// Every field is known; two halves of a word are not.
@@ -137,7 +137,7 @@ impl Fields {
             "ack" => printed.ack = Some(whole_number(value)?),
             "win" => printed.window = Some(u16::try_from(whole_number(value)?).ok()?),
             "length" => self.length = Some(leading_number(value)?),
-            "cksum" => printed.checksum_ok = Some(value.contains("(correct")),
+            "cksum" => printed.checksum = value.contains("(correct").then_some(Checksum::Good),
             "urg" => {}
             _ => self.unknown = true,
         }
@@ -168,9 +168,8 @@ fn old(mut flags: Flags, text: &str) -> Option<Printed> {
             _ => {}
         }
     }
-    printed.checksum_ok = match text {
-        _ if text.contains("[tcp sum ok]") => Some(true),
-        _ if text.contains("[bad tcp cksum") => Some(false),
+    printed.checksum = match text {
+        _ if text.contains("[tcp sum ok]") => Some(Checksum::Good),
         _ => None,
     };
     printed.flags = flags;
@@ -287,7 +286,7 @@ mod tests {
             (read.seq, read.ack, read.window, read.payload_len),
             (Some(1), Some(7), Some(502), 147)
         );
-        assert_eq!(read.checksum_ok, Some(false));
+        assert_eq!(read.checksum, None);
         assert_eq!(read.options.timestamps, Some((5, 6)));
         assert!(read.complete);
     }
@@ -320,7 +319,7 @@ mod tests {
             (read.flags, read.seq, read.options.window_scale),
             (Flags(2), Some(123), Some(2))
         );
-        assert_eq!(read.checksum_ok, Some(true));
+        assert_eq!(read.checksum, Some(Checksum::Good));
         assert_eq!(tcp(". ack 4345 win 65535").flags, Flags(0x10));
     }
 

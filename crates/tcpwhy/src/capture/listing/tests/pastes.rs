@@ -1,6 +1,7 @@
 //! Pastes as they come: things between the packets, wrapped lines, several listings, old dialects.
 
 use super::*;
+use crate::wire::Checksum;
 
 const SYN: &str =
     "10:00:00.000000 IP 10.0.0.1.5000 > 10.0.0.2.80: Flags [S], seq 1000, win 64240, length 0";
@@ -223,7 +224,7 @@ fn a_packet_quoted_by_an_icmp_error_is_not_read() {
         assert_eq!((read.segments.len(), read.others), (1, others), "{text}");
         assert_eq!(read.count(QualityKind::UnreadableLine), None);
         let first = &read.segments[0];
-        assert_eq!((first.ip.ttl, first.link.checksum_ok), (Some(64), Some(true)));
+        assert_eq!((first.ip.ttl, first.link.checksum), (Some(64), Some(Checksum::Good)));
     }
 }
 

@@ -1,0 +1,208 @@
+//! Builds a layout out of network namespaces, and changes it while a run goes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use tcpwhy_model::scenario::plan::Plan;
+
+use super::fate::Judge;
+use super::links::{self, metrics};
+use super::netlink::Netlink;
+use super::queues;
+use super::system;
+use crate::lab::uml::layout::{Fate, Layout, Port, Setting, Timed};
+
+/// The network namespaces of a run.
+pub(super) struct Paths {
+    ipv6: bool,
+    networks: Vec<OwnedFd>,
+    judges: BTreeMap<String, Judge>,
+}
+
+impl Paths {
+    /// Builds all of it.
+    pub(super) fn build(plan: &Plan, layout: &Layout) -> Result<Self, String> {
+        let mut paths = Self { ipv6: plan.ipv6, networks: Vec::new(), judges: BTreeMap::new() };
+        for node in &layout.nodes {
+            let fd = system::leave_network()
+                .and_then(|()| system::network())
+                .map_err(|e| format!("cannot make a network namespace: {e}"))?;
+            paths.networks.push(fd);
+            for (name, value) in QUIET {
+                set(name, value)?;
+            }
+            if node.forwards {
+                for name in ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"] {
+                    set(name, "1")?;
+                }
+            }
+            for (name, value) in &node.sysctl {
+                set(name, value).map_err(|e| format!("{}: {e}", node.name))?;
+            }
+        }
+        for (k, link) in layout.links.iter().enumerate() {
+            let there = &paths.networks[k + 1];
+            paths
+                .within(k, || links::join(&mut Netlink::open()?, &link.near, &link.far, there))?
+                .map_err(|e| {
+                format!("cannot join {} and {}: {e}", link.near.device, link.far.device)
+            })?;
+        }
+        for k in 0..layout.nodes.len() {
+            paths.within(k, || ports(layout, k))??;
+        }
+        for (k, link) in layout.links.iter().enumerate() {
+            paths.settings(k, &link.near)?;
+            paths.settings(k + 1, &link.far)?;
+        }
+        Ok(paths)
+    }
+
+    /// Does something in the namespace of a node.
+    pub(super) fn within<T>(&self, node: usize, what: impl FnOnce() -> T) -> Result<T, String> {
+        system::enter_network(&self.networks[node])
+            .map_err(|e| format!("cannot enter a network namespace: {e}"))?;
+        Ok(what())
+    }
+
+    /// Carries a change out.
+    pub(super) fn change(&mut self, change: &Timed) -> Result<(), String> {
+        self.put(change.node, &change.device, &change.setting, true)
+    }
+
+    /// Settings of both hosts, by `client.net.ipv4.tcp_rmem` and alike.
+    pub(super) fn knobs(&self) -> Result<BTreeMap<String, String>, String> {
+        let mut knobs = BTreeMap::new();
+        for (host, node) in [("server", 0), ("client", self.networks.len() - 1)] {
+            let read = self.within(node, || {
+                let tcp = fs::read_dir("/proc/sys/net/ipv4").into_iter().flatten().flatten();
+                tcp.filter_map(|entry| {
+                    let name = entry.file_name().into_string().ok()?;
+                    let value = fs::read_to_string(entry.path()).ok()?;
+                    name.starts_with("tcp_").then(|| (name, value.trim().replace('\t', " ")))
+                })
+                .collect::<Vec<_>>()
+            })?;
+            for (name, value) in read {
+                knobs.insert(format!("{host}.net.ipv4.{name}"), value);
+            }
+        }
+        Ok(knobs)
+    }
+
+    /// Segments sent again, as each host's kernel counted them (tcpRetransSegs of RFC 4022).
+    pub(super) fn retransmitted(&self) -> Result<BTreeMap<String, u64>, String> {
+        let mut counts = BTreeMap::new();
+        for (host, node) in [("server", 0), ("client", self.networks.len() - 1)] {
+            // The file is that of the process's first thread, which is this one.
+            let text = self.within(node, || fs::read_to_string("/proc/thread-self/net/snmp"))?;
+            let text = text.map_err(|e| format!("cannot read the counters of the {host}: {e}"))?;
+            let count = counter(&text, "RetransSegs")
+                .ok_or_else(|| format!("the counters of the {host} have no RetransSegs"))?;
+            counts.insert(host.to_owned(), count);
+        }
+        Ok(counts)
+    }
+
+    fn settings(&mut self, node: usize, port: &Port) -> Result<(), String> {
+        let watched = |s: &Setting| matches!(s, Setting::Police(_) | Setting::Fate(_));
+        if port.settings.iter().any(watched) {
+            self.within(node, || queues::watch(&mut Netlink::open()?, &port.device))?
+                .map_err(|e| format!("cannot classify at {}: {e}", port.device))?;
+        }
+        for setting in &port.settings {
+            self.put(node, &port.device, setting, false)?;
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        node: usize,
+        device: &str,
+        setting: &Setting,
+        there: bool,
+    ) -> Result<(), String> {
+        system::enter_network(&self.networks[node])
+            .and_then(|()| match setting {
+                Setting::Egress(d) => queues::egress(&mut Netlink::open()?, device, d, there),
+                Setting::Police(p) => queues::police(&mut Netlink::open()?, device, *p, there),
+                Setting::Fate(fate) => self.judge(device, fate),
+            })
+            .map_err(|e| format!("cannot put {setting:?} on {device}: {e}"))
+    }
+
+    fn judge(&mut self, device: &str, fate: &Fate) -> io::Result<()> {
+        if let Some(judge) = self.judges.get_mut(device) {
+            return judge.change(fate);
+        }
+        let judge = Judge::new(self.ipv6, fate)?;
+        queues::decide(&mut Netlink::open()?, device, &judge.program)?;
+        self.judges.insert(device.to_owned(), judge);
+        Ok(())
+    }
+}
+
+/// Addresses and routes of a node, in whose namespace this is called.
+fn ports(layout: &Layout, k: usize) -> Result<(), String> {
+    let node = &layout.nodes[k];
+    let error = |e: io::Error| format!("cannot configure the devices of {}: {e}", node.name);
+    let mut netlink = Netlink::open().map_err(error)?;
+    links::put_loopback_up(&mut netlink).map_err(error)?;
+    let toward_server = k.checked_sub(1).map(|k| (&layout.links[k].far, &layout.links[k].near));
+    let toward_client = layout.links.get(k).map(|l| (&l.near, &l.far));
+    for (port, peer) in toward_server.into_iter().chain(toward_client) {
+        links::put_up(&mut netlink, port, peer).map_err(error)?;
+    }
+    let metrics = metrics(&node.route).map_err(|e| format!("route of {}: {e}", node.name))?;
+    let (server, client) =
+        (layout.links[0].near.net, layout.links[layout.links.len() - 1].near.net);
+    // What is next to a node it reaches without a route.
+    if let Some(toward) = toward_server.filter(|(port, _)| port.net != server) {
+        links::route(&mut netlink, server, toward, &metrics).map_err(error)?;
+    }
+    if let Some(toward) = toward_client.filter(|(port, _)| port.net != client) {
+        links::route(&mut netlink, client, toward, &metrics).map_err(error)?;
+    }
+    Ok(())
+}
+
+/// A counter of TCP in `/proc/net/snmp`: a line of names, then one of numbers.
+fn counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let at = lines.next()?.split(' ').position(|n| n == name)?;
+    lines.next()?.split(' ').nth(at)?.parse().ok()
+}
+
+/// Sets a sysctl of the namespace this is called in.
+fn set(name: &str, value: &str) -> Result<(), String> {
+    let path = PathBuf::from("/proc/sys").join(name.replace('.', "/"));
+    fs::write(&path, value).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("this kernel has no setting `{name}`"),
+        _ => format!("cannot set `{name}` to `{value}`: {e}"),
+    })
+}
+
+/// Nothing speaks on the links but what the run asks for.
+const QUIET: [(&str, &str); 4] = [
+    ("net.ipv6.conf.all.accept_dad", "0"),
+    ("net.ipv6.conf.default.accept_dad", "0"),
+    ("net.ipv6.conf.default.router_solicitations", "0"),
+    ("net.ipv6.conf.all.router_solicitations", "0"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_is_found_by_its_name() {
+        let text = "Ip: A B\nIp: 1 2\nTcp: RtoMin RetransSegs\nTcp: 200 -1\n";
+        assert_eq!(counter(text, "RtoMin"), Some(200));
+        assert_eq!(counter(text, "RetransSegs"), None, "no count is negative");
+        assert_eq!(counter(text, "A"), None, "that is IP's");
+    }
+}
