@@ -46,6 +46,7 @@ fn two_lines_make_a_scenario() {
             Step::ReadHead,
             Step::WriteHead(200),
             Step::Write { bytes: 524_288, chunk: 65_536, pause_ns: 0 },
+            Step::Drain,
             Step::EndWriting,
             Step::ReadToEnd { chunk: 65_536, pause_ns: 0 },
         ]

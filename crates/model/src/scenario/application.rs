@@ -130,10 +130,11 @@ fn steps_of(section: &Section<'_>, verb: &str) -> Result<(Vec<Step>, Vec<Step>),
             format!("`{}` needs `times`: there is nothing to wait between", section.name("idle"));
         return Err(ScenarioError::new(section.place("idle"), what));
     }
-    // Who sent the data ends the connection first, as HTTP/1.0 servers and uploading clients do.
+    // Who sent the data ends the connection first, as HTTP/1.0 servers and uploading clients do, but
+    // only when all has arrived: a kernel's tracepoints fall silent with its FIN.
     let to_end = Step::ReadToEnd { chunk: data.chunk_read, pause_ns: 0 };
     let ends_first = if matches!(verb, "download" | "send") { &mut server } else { &mut client };
-    ends_first.push(Step::EndWriting);
+    ends_first.extend([Step::Drain, Step::EndWriting]);
     client.push(to_end.clone());
     server.push(to_end);
     Ok((client, server))

@@ -1,0 +1,27 @@
+//! What a sending kernel waited for at each instant, by its own records, and how far the verdicts
+//! of `tcpwhy explain` agree with it.
+//!
+//! ```text
+//! kernel.jsonl, applications.jsonl, plan.json --records--> what each sender knew, and when
+//!     --observed (an observed kernel) or probed (stock tracepoints)--> Truth
+//! Truth + report of explain (JSON) --compare--> Agreement: time, cwnd, RTT, loss
+//! ```
+//!
+//! This crate shares no code with what it judges: it reads records of the kernel and JSON, never
+//! packets, and has its own list of states. It knows less than the network does: a full path looks
+//! like a full congestion window to a sender; [`classes`] says which words may stand for which.
+
+pub mod classes;
+pub mod compare;
+mod line;
+mod observed;
+mod probed;
+mod records;
+mod spans;
+mod states;
+mod truth;
+
+pub use states::State;
+pub use truth::{
+    Connection, Direction, FORMAT, Interval, Source, Truth, TruthError, Window, of_folder,
+};
