@@ -80,7 +80,9 @@ impl Replay {
     }
 
     /// Takes a batch of ACKs and the frames of new data that were sent after them, up to `nxt`.
-    pub(crate) fn push(&mut self, acks: &[Ack], frames: &[FrameEnd], nxt: u64) {
+    /// `at_edge` if the receiver's window stopped them: then a flight larger than an assumed window
+    /// tells that the window is larger, not how large.
+    pub(crate) fn push(&mut self, acks: &[Ack], frames: &[FrameEnd], nxt: u64, at_edge: bool) {
         if self.exited {
             self.nxt = nxt;
             return;
@@ -93,7 +95,7 @@ impl Replay {
         self.nxt = nxt;
         if self.started && self.alive.is_empty() {
             if self.assumed {
-                self.start(self.una, nxt, true);
+                self.start(self.una, nxt, !at_edge);
             } else {
                 self.exited = true;
             }
@@ -181,19 +183,33 @@ mod tests {
         let mut replay = Replay::default();
         replay.start(0, 10, true);
         let ack = |una, window_end| Ack { una, window_end };
-        replay.push(&[ack(10, OPEN)], &frames(&[15, 20, 25, 30]), 30);
+        replay.push(&[ack(10, OPEN)], &frames(&[15, 20, 25, 30]), 30, false);
         assert_eq!(replay.cwnd(20).best, Some(20));
-        replay.push(&[ack(30, 62)], &frames(&[32, 43, 54, 62]), 62);
+        replay.push(&[ack(30, 62)], &frames(&[32, 43, 54, 62]), 62, false);
         assert_eq!(replay.cwnd(32).best, Some(40));
         let round4 = frames(&[79, 84, 101, 106, 126, 128, 134]);
-        replay.push(&[ack(54, 140), ack(62, 142)], &round4, 134);
+        replay.push(&[ack(54, 140), ack(62, 142)], &round4, 134, false);
         assert_eq!(replay.cwnd(72).best, Some(72));
         let round5 = [ack(79, 170), ack(84, 171), ack(116, 182), ack(128, 186), ack(134, 189)];
-        replay.push(&round5, &frames(&[150, 172, 189]), 189);
+        replay.push(&round5, &frames(&[150, 172, 189]), 189, false);
         assert_eq!(replay.cwnd(55).best, Some(144));
         let round6 = frames(&[195, 217, 239, 279, 282, 325, 350]);
-        replay.push(&[ack(172, OPEN), ack(189, OPEN)], &round6, 350);
+        replay.push(&[ack(172, OPEN), ack(189, OPEN)], &round6, 350, false);
         assert_eq!(replay.cwnd(161), Cwnd { low: Some(161), high: Some(161), best: Some(161) });
+    }
+
+    #[test]
+    fn a_flight_that_the_receiver_stopped_bounds_an_assumed_window_from_below() {
+        let mut replay = Replay::default();
+        // The first flight filled the receiver's window: 10 is assumed, and 45 were sent.
+        replay.start(0, 45, false);
+        let sent: Vec<u64> = (46..=176).collect();
+        replay.push(&[Ack { una: 45, window_end: 176 }], &frames(&sent), 176, true);
+        assert_eq!(replay.cwnd(131), Cwnd { low: Some(131), high: None, best: None });
+        // Now nothing but the window stops it.
+        let sent: Vec<u64> = (177..=176 + 400).collect();
+        replay.push(&[Ack { una: 176, window_end: OPEN }], &frames(&sent), 576, false);
+        assert_eq!(replay.cwnd(400).best, Some(400));
     }
 
     #[test]
@@ -201,7 +217,7 @@ mod tests {
         let mut replay = Replay::default();
         replay.start(0, 10, true);
         let sent: Vec<u64> = (11..=33).collect();
-        replay.push(&[Ack { una: 10, window_end: OPEN }], &frames(&sent), 10 + 20 + 3);
+        replay.push(&[Ack { una: 10, window_end: OPEN }], &frames(&sent), 10 + 20 + 3, false);
         assert!(!replay.in_slow_start());
         assert_eq!(replay.cwnd(23).low, Some(23));
     }

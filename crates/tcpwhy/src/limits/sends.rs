@@ -194,7 +194,13 @@ impl Walker {
     pub(crate) fn replay_now(&mut self) {
         self.batch.has_sends = false;
         if self.replay.has_started() {
-            self.replay.push(&self.batch.acks, &self.batch.frames, self.flight.segments_to_nxt);
+            let at_edge = self.window.room(self.flight.nxt) < self.terms.mss;
+            self.replay.push(
+                &self.batch.acks,
+                &self.batch.frames,
+                self.flight.segments_to_nxt,
+                at_edge,
+            );
         } else if self.initial.is_none() && self.flight.segments_to_nxt > 0 {
             self.initial = Some(InitialFlight {
                 segments: self.flight.outstanding_segments(),
