@@ -10,47 +10,48 @@ use crate::limits::walker::Walker;
 use crate::report::{Exchange, RoundRange, TimeIn, Transfer};
 
 /// A transfer with the side that sent it.
-#[derive(Clone, Copy, Debug)]
-struct Placed<'a> {
+#[derive(Clone, Debug)]
+struct Placed {
     side: usize,
-    run: &'a Run,
-    time_in: &'a TimeIn,
+    run: Run,
+    time_in: TimeIn,
     shift: i64,
 }
 
-/// All transfers by start, and the exchanges among them; `floors` are the constant round trips
-/// between the tap and each side.
+impl Placed {
+    fn transfer(self, lifetime: i64) -> Transfer {
+        let Self { side, run, time_in, shift } = self;
+        Transfer {
+            from: if side == 0 { "client" } else { "server" }.into(),
+            start_ns: (run.start + shift).clamp(0, lifetime),
+            end_ns: (run.end.max(run.start) + shift).clamp(0, lifetime),
+            bytes: (run.to - run.from).max(0) as u64,
+            time_in,
+            rounds: Some(RoundRange { first: run.first_round, last: run.last_round }),
+        }
+    }
+}
+
+/// All transfers by start, taken out of the walkers, and the exchanges among them; `floors` are the
+/// constant round trips between the tap and each side.
 pub(crate) fn collect(
-    walkers: &[Walker; 2],
+    walkers: &mut [Walker; 2],
     floors: [i64; 2],
     lifetime: i64,
 ) -> (Vec<Transfer>, Vec<Exchange>) {
-    let mut placed: Vec<Placed<'_>> =
-        walkers
-            .iter()
-            .enumerate()
-            .flat_map(|(side, walker)| {
-                walker.transfers.runs.iter().zip(&walker.transfers.times).map(
-                    move |(run, time_in)| Placed { side, run, time_in, shift: walker.shift_in },
-                )
-            })
-            .collect();
+    let count = walkers.iter().map(|walker| walker.transfers.runs.len()).sum();
+    let mut placed = Vec::with_capacity(count);
+    for (side, walker) in walkers.iter_mut().enumerate() {
+        let (shift, transfers) = (walker.shift_in, &mut walker.transfers);
+        let runs = transfers.runs.drain(..).zip(transfers.times.drain(..));
+        placed.extend(runs.map(|(run, time_in)| Placed { side, run, time_in, shift }));
+    }
     placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
-    let transfers = placed
-        .iter()
-        .map(|p| Transfer {
-            from: if p.side == 0 { "client" } else { "server" }.into(),
-            start_ns: (p.run.start + p.shift).clamp(0, lifetime),
-            end_ns: (p.run.end.max(p.run.start) + p.shift).clamp(0, lifetime),
-            bytes: (p.run.to - p.run.from).max(0) as u64,
-            time_in: p.time_in.clone(),
-            rounds: Some(RoundRange { first: p.run.first_round, last: p.run.last_round }),
-        })
-        .collect();
-    (transfers, pair(&placed, floors))
+    let exchanges = pair(&placed, floors);
+    (placed.into_iter().map(|p| p.transfer(lifetime)).collect(), exchanges)
 }
 
-fn pair(placed: &[Placed<'_>], floors: [i64; 2]) -> Vec<Exchange> {
+fn pair(placed: &[Placed], floors: [i64; 2]) -> Vec<Exchange> {
     let requests = placed.iter().filter(|p| p.side == 0).count();
     let mut exchanges = Vec::with_capacity(requests);
     for (at, request) in placed.iter().enumerate().filter(|(_, p)| p.side == 0) {

@@ -14,21 +14,22 @@ use crate::report::{
 };
 use crate::units::{BitRate, Duration};
 
-/// The report's account of `flow`.
-pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
+/// The report's account of `flow`; what it needs of `analysis`, which is done, it takes.
+pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
     let lifetime = flow.last_tap;
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
-    let (transfers, exchanges) = match &analysis.walkers {
+    let (transfers, exchanges) = match &mut analysis.walkers {
         Some(walkers) => {
             exchanges::collect(walkers, floors.map(Option::unwrap_or_default), lifetime)
         }
         None => Default::default(),
     };
-    let directions = [0, 1].map(|side| {
-        let walker = &analysis.walkers.as_ref()?[side];
-        (walker.tally.frames > 0).then(|| Box::new(direction(flow, analysis, walker, lifetime)))
-    });
     let truncated = analysis.walkers.iter().flatten().any(Walker::is_truncated);
+    let vantage = analysis.place.vantage;
+    let directions = [0, 1].map(|side| {
+        let walker = &mut analysis.walkers.as_mut()?[side];
+        (walker.tally.frames > 0).then(|| Box::new(direction(flow, vantage, walker, lifetime)))
+    });
     let (window_scaling, window_scaling_note) = scaling(flow, floors);
     Connection {
         id: flow.ordinal,
@@ -42,8 +43,8 @@ pub(crate) fn connection(flow: &Flow, analysis: &Analysis) -> Connection {
         part: None,
         packets: flow.packets,
         frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
-        vantage: analysis.place.vantage,
-        vantage_evidence: analysis.place.evidence.clone(),
+        vantage,
+        vantage_evidence: core::mem::take(&mut analysis.place.evidence),
         tap_to_client_rtt_ns: floors[0],
         tap_to_server_rtt_ns: floors[1],
         egress_delay_ns: egress(analysis),
@@ -107,10 +108,9 @@ fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> String {
     }
 }
 
-fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -> Direction {
-    let side = walker.terms.side;
-    let tally = &walker.tally;
-
+fn direction(flow: &Flow, vantage: Vantage, walker: &mut Walker, lifetime: i64) -> Direction {
+    let time_in = core::mem::take(&mut walker.ledger.time_in);
+    let (side, tally) = (walker.terms.side, &walker.tally);
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds: Vec<Round> = walker.book.listed.iter().map(|r| round(r, &at)).collect();
     let rates = rates(walker);
@@ -127,7 +127,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
             min_ns: walker.trips.spans.min(),
             median_ns: walker.trips.spans.quantile(500),
             p95_ns: walker.trips.spans.quantile(950),
-            method: rtt_method(analysis, side).into(),
+            method: rtt_method(vantage, side).into(),
             samples: walker.trips.spans.len(),
         },
         max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
@@ -136,7 +136,7 @@ fn direction(flow: &Flow, analysis: &Analysis, walker: &Walker, lifetime: i64) -
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
         rounds,
         limits: limits(walker),
-        time_in: walker.ledger.time_in.clone(),
+        time_in,
         strip: walker.ledger.strip(lifetime),
         initial_window: walker.initial.map(|i| InitialWindow {
             segments: i.segments,
@@ -208,9 +208,8 @@ fn exit_cause(cause: ExitCause) -> &'static str {
     }
 }
 
-fn rtt_method(analysis: &Analysis, side: usize) -> &'static str {
-    let at_sender =
-        matches!((analysis.place.vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
+fn rtt_method(vantage: Vantage, side: usize) -> &'static str {
+    let at_sender = matches!((vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
     if at_sender {
         "data to its ACK at the sender's host, from the stack's own clock"
     } else {

@@ -109,7 +109,9 @@ pub(crate) fn walk(
             (event, placed)
         });
         let until = send.map_or(i64::MAX, |(_, placed)| placed.at);
-        if !arrivals(walker, flow, cursor, until, horizon) {
+        cursor.arrived = skip(events, cursor.arrived, |e| e.side() != side);
+        let is_due = events.get(cursor.arrived).is_some_and(|e| e.tap <= until);
+        if is_due && !arrivals(walker, flow, cursor, until, horizon) {
             break;
         }
         let Some((event, placed)) = send else { break };

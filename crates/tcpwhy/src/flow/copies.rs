@@ -56,9 +56,14 @@ struct First {
 }
 
 impl First {
+    /// Whether `event` sends or acknowledges what none before did: then it is no copy of any.
+    fn is_new(&self, event: &Event) -> bool {
+        end_of(event) > self.end || event.ack > self.ack
+    }
+
     /// Whether `event` at `spot` was met before where this direction is followed.
     fn has_seen(&mut self, event: &Event, spot: Spot) -> bool {
-        let end = event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN));
+        let end = end_of(event);
         let first = *self.spot.get_or_insert(spot);
         if first != spot && spot.is_behind(first) && end <= self.end && event.ack <= self.ack {
             return true;
@@ -66,6 +71,11 @@ impl First {
         (self.end, self.ack) = (self.end.max(end), self.ack.max(event.ack));
         false
     }
+}
+
+/// Offset after all that `event` takes of its direction's numbers.
+fn end_of(event: &Event) -> i64 {
+    event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN))
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +103,9 @@ impl Copies {
     /// Whether `event`, met at `spot`, is a copy of a packet already seen; `sack_mark` is a
     /// fingerprint of its SACK blocks.
     pub(crate) fn is_copy(&mut self, event: &Event, spot: Spot, sack_mark: u32) -> bool {
-        if self.first[event.side()].has_seen(event, spot) {
+        let first = &mut self.first[event.side()];
+        let is_new = first.is_new(event);
+        if first.has_seen(event, spot) {
             return true;
         }
         let interface = spot.interface;
@@ -101,8 +113,9 @@ impl Copies {
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
         let digest = digest(event, sack_mark);
         // Without a branch per packet, so that all are compared at once.
-        let alike: u32 = self.digests.iter().map(|old| u32::from(*old == digest)).sum();
-        let met = alike > 0
+        let alike = || -> u32 { self.digests.iter().map(|old| u32::from(*old == digest)).sum() };
+        let met = !is_new
+            && alike() > 0
             && self.recent.iter().zip(&self.digests).filter(|(_, old)| **old == digest).any(
                 |(old, _)| {
                     let age = event.tap - old.event.tap;

@@ -40,9 +40,10 @@ pub(crate) struct Peers {
 impl Peers {
     /// Takes the next segment; `scaled_window` is `None` where the shift is not known. Says
     /// whether the segment is a keep-alive or a probe of a zero window.
+    #[inline]
     pub(crate) fn push(&mut self, event: &Event, scaled_window: Option<i64>) -> bool {
         let me = event.side();
-        let (mine, theirs) = (self.last[me], self.last[1 - me]);
+        let (mine, theirs) = (&self.last[me], &self.last[1 - me]);
         let own = &mut self.counts[me];
         let plain = event.bits & (SYN | FIN | RST) == 0;
         let mut probe = false;
@@ -78,7 +79,7 @@ impl Peers {
     }
 
     fn count_ack(&mut self, event: &Event, me: usize) {
-        let mine = self.last[me];
+        let mine = &self.last[me];
         let peer = &mut self.counts[1 - me];
         if event.window == 0 {
             peer.zero_window += 1;

@@ -6,6 +6,8 @@
 //! themselves, neighbours of one state merged. It closes whatever gap or overlap its caller
 //! leaves, so the sum is the lifetime by construction; the naive twin in the tests checks it.
 
+use core::cmp::Reverse;
+
 use super::evidence::Evidence;
 use crate::report::{State, TimeIn};
 use crate::units::Duration;
@@ -184,7 +186,7 @@ impl Strip {
             if whole > 0 {
                 letters.resize(letters.len() + whole as usize, ascii(runs[0].1));
             } else {
-                letters.push(ascii(leading(&shares(runs, start, (start + cell).min(end)))));
+                letters.push(ascii(leading_in(runs, start, (start + cell).min(end))));
             }
             start = (start + cell * whole.max(1)).min(end);
             let over = runs.iter().take_while(|run| run.0 <= start).count();
@@ -194,18 +196,18 @@ impl Strip {
     }
 }
 
-/// Time in `start..end` by state; `runs` are those that end after `start`.
-fn shares(runs: &[(i64, State)], mut start: i64, end: i64) -> TimeIn {
-    let mut sum = TimeIn::default();
-    for (run_end, state) in runs {
-        let upto = (*run_end).min(end);
-        sum.add(*state, Duration(upto - start));
-        start = upto;
-        if start == end {
-            break;
-        }
-    }
-    sum
+/// The state that held most time of `start..end`, the first of equals; `runs` are those that end
+/// after `start`. They are few: their times are added up without a table.
+fn leading_in(runs: &[(i64, State)], start: i64, end: i64) -> State {
+    let within = runs.iter().take_while(|run| run.0 < end).count() + 1;
+    let runs = &runs[..within.min(runs.len())];
+    let time_in = |state: State| -> i64 {
+        let begins = core::iter::once(start).chain(runs.iter().map(|run| run.0));
+        let spans = runs.iter().zip(begins).filter(|(run, _)| run.1 == state);
+        spans.map(|(run, begin)| run.0.min(end) - begin).sum()
+    };
+    let times = runs.iter().map(|run| (time_in(run.1), Reverse(run.1)));
+    times.max().map_or(State::Unknown, |(_, Reverse(state))| state)
 }
 
 fn merge(pair: &[TimeIn]) -> TimeIn {

@@ -135,11 +135,11 @@ impl Common {
         let detail = self.wants_detail(flow);
         let account = if let Some(mut analysis) = analysis {
             analysis.process(flow, true);
-            summary::connection(flow, &analysis)
+            summary::connection(flow, &mut analysis)
         } else {
             self.scratch.renew(detail);
             self.scratch.process(flow, true);
-            summary::connection(flow, &self.scratch)
+            summary::connection(flow, &mut self.scratch)
         };
         self.done.push(account);
         self.reuse(flow);
