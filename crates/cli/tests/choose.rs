@@ -25,7 +25,7 @@ fn report() -> Report {
     };
     let mut report = full();
     report.connections =
-        vec![make(0, 100_000, 8_000, 0), make(1, 300_000, 9_000, 2), make(2, 200_000, 0, 1)];
+        vec![make(0, 100_000, 80_000, 0), make(1, 300_000, 90_000, 2), make(2, 200_000, 0, 1)];
     report
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{PACKETS, Pcap, in_repository, run, run_with_stdin};
+use common::{PACKETS, Pcap, finish, in_repository, run, run_with_stdin, tcpwhy};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -202,4 +202,14 @@ fn a_listing_s_names_are_shown_instead_of_their_stand_ins() {
     assert!(!hidden.contains("localhost"), "{hidden}");
     let report: Value = serde_json::from_str(&hidden).expect("JSON");
     assert_eq!(report["connections"][0]["client"], "10.0.0.1:33930");
+}
+
+#[test]
+fn the_readme_shows_what_is_printed_now() {
+    let readme = fs::read_to_string(in_repository("README.md")).expect("is there");
+    let capture = "testdata/articles/download-512k-rtt7ms.tcpdump.txt";
+    let output = tcpwhy().arg(capture).current_dir(in_repository("")).output().expect("starts");
+    let now = finish(output).stdout;
+    let marked = format!("<!-- output of make demo -->\n```text\n{now}```\n<!-- end of output -->");
+    assert!(readme.contains(&marked), "run scripts/readme; what is printed now:\n{now}");
 }

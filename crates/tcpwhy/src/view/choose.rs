@@ -100,8 +100,15 @@ pub(super) fn bytes(connection: &Connection) -> u64 {
     present(connection).map(bytes).fold(0, u64::saturating_add)
 }
 
-/// Bytes over the time that the transfers worked.
+/// Fewer bytes than an initial window of ten segments of 1,460 B (RFC 6928 §2) are sent at once:
+/// dividing them by time gives the distance, not a rate.
+pub(super) const WORTH_A_RATE: u64 = 14_600;
+
+/// Bytes over the time that the transfers worked; `None` where they are too few to have a rate.
 pub(super) fn rate(connection: &Connection) -> Option<BitRate> {
+    if bytes(connection) < WORTH_A_RATE {
+        return None;
+    }
     let worked = if connection.transfers.is_empty() {
         Duration(connection.duration_ns)
     } else {
@@ -168,6 +175,16 @@ fn first_by_key<K: Ord>(
 mod tests {
     use super::super::sample;
     use super::*;
+
+    #[test]
+    fn what_is_sent_at_once_has_no_rate() {
+        let mut connection = sample::worked_example().connections.remove(0);
+        assert!(rate(&connection).is_some());
+        for direction in connection.directions.iter_mut().flatten() {
+            direction.bytes = WORTH_A_RATE / 2 - 1;
+        }
+        assert_eq!(rate(&connection), None);
+    }
 
     #[test]
     fn a_connection_silent_for_a_minute_is_not_worse_than_a_slow_transfer() {

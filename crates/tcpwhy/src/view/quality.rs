@@ -24,7 +24,7 @@ pub(super) fn write_errors(page: &mut Page, report: &Report) {
             left += 1;
             continue;
         }
-        let source = if capture.source == "-" { "standard input" } else { &capture.source };
+        let source = spoken(&capture.source);
         let text = match capture.packets {
             0 => format!("INCOMPLETE: cannot read {source}: {error}"),
             _ => format!("INCOMPLETE: {source} was read only in part: {error}"),
@@ -40,6 +40,11 @@ pub(super) fn write_errors(page: &mut Page, report: &Report) {
         page.wrapped(0, 2, &[(Ink::Alarm, text)]);
     }
     page.blank();
+}
+
+/// A capture's name as people say it.
+fn spoken(source: &str) -> &str {
+    if source == "-" { "standard input" } else { source }
 }
 
 /// The captures and what is to be said about them.
@@ -72,7 +77,8 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         }
         let packets = words::count(capture.packets, "packet");
         let tcp = words::grouped(capture.tcp_segments);
-        line(page, 2, format!("{}: {packets}, {tcp} of them TCP", capture.source));
+        let source = spoken(&capture.source);
+        line(page, 2, format!("{source}: {packets}, {tcp} of them TCP"));
         for remark in &capture.quality {
             let number = if remark.count > 0 {
                 format!(" ({})", words::grouped(remark.count))

@@ -147,7 +147,7 @@ impl Row {
             Bytes(choose::bytes(connection)).to_string(),
             choose::rate(connection)
                 .filter(|rate| rate.0 > 0)
-                .map_or_else(|| "?".to_owned(), |rate: BitRate| rate.to_string()),
+                .map_or_else(|| "-".to_owned(), |rate: BitRate| rate.to_string()),
             held,
             words::grouped(retransmitted),
         ];

@@ -130,6 +130,14 @@ fn a_capture_without_connections_says_so() {
 }
 
 #[test]
+fn a_pipe_whose_connections_are_all_open_is_not_empty() {
+    let mut report = sample::report("-", 9, Vec::new());
+    report.provisional = true;
+    assert!(shown(&report).contains("\nNo connection has ended yet"), "{}", shown(&report));
+    assert!(shown(&report).contains("standard input: 9 packets"), "{}", shown(&report));
+}
+
+#[test]
 fn a_capture_that_cannot_be_read_says_so_first() {
     let mut report = sample::report("x.pcap", 0, Vec::new());
     report.captures[0].error = Some("no capture format begins with 0x00000000".to_owned());

@@ -42,7 +42,11 @@ fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
 
 fn all(page: &mut Page, report: &Report, options: &Options) {
     if report.connections.is_empty() {
-        let text = "No TCP connection was found; the remarks below say what the capture holds.";
+        let text = if report.provisional {
+            "No connection has ended yet: what is open is explained at the end, or on Ctrl-C."
+        } else {
+            "No TCP connection was found; the remarks below say what the capture holds."
+        };
         page.wrapped(0, 0, &[plain(text)]);
         return;
     }

@@ -28,10 +28,6 @@ const WORTH_NAMING_PERCENT: f64 = 10.0;
 /// Ours: of two applications, one that was silent for less of the time than this is not named.
 const WORTH_SAYING_PERCENT: f64 = 1.0;
 
-/// Fewer bytes than an initial window of ten segments of 1,460 B (RFC 6928 §2) are sent at once:
-/// dividing them by time gives the distance, not a rate.
-const WORTH_A_RATE: u64 = 14_600;
-
 /// The verdict on a connection and on its worst transfers.
 pub(super) fn write(page: &mut Page, connection: &Connection) {
     let main = choose::directions(connection).into_iter().next();
@@ -98,7 +94,7 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
     let ends = choose::direction_of(transfer).map_or(unnamed, ends);
     let took = Duration(transfer.end_ns) - Duration(transfer.start_ns);
     let rate = BitRate::of(Bytes(transfer.bytes), took)
-        .filter(|_| transfer.bytes >= WORTH_A_RATE)
+        .filter(|_| transfer.bytes >= choose::WORTH_A_RATE)
         .map_or_else(String::new, |rate| format!(" ({})", words::rate(rate.0)));
     let number = numbered.map_or_else(String::new, |at| format!("Transfer {at}: "));
     let bytes = words::bytes(transfer.bytes);
