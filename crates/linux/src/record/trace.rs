@@ -8,6 +8,9 @@
 //! A line has `t` (ns since 1970), `event`, and the fields as the event's `format` file names
 //! them; see [`event`] for addresses and texts. Lines are in order of time.
 //!
+//! `tcp_retransmit_skb` fires once for each buffer, while `TCP_INFO` counts the segments in it; with
+//! segmentation offload a buffer may hold many.
+//!
 //! Tracepoints see every network namespace of the machine: choose ports that nobody else uses.
 
 use std::collections::BTreeMap;
