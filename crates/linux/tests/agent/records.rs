@@ -1,6 +1,6 @@
 //! Recorders: captures beside tcpdump's as tshark reads both, tracepoints beside `TCP_INFO`.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tcpwhy_model::scenario::plan::{Flow, Step};
 
-use crate::space::{Agent, download, inside, instances_of, lines, lossy, plan, play, port};
+use crate::space::{Agent, download, inside, instances_of, lines, lossy, plan, play, port, tun};
 
 /// What tshark reads of a file: time, length, kept length, ports and sequence numbers.
 fn tshark(file: &Path) -> Vec<Vec<String>> {
@@ -148,6 +148,42 @@ fn a_bounded_file_ends_the_capture_and_is_whole() {
         let size = std::fs::metadata(&file).expect("a file").len();
         assert!((2000..=2500).contains(&size), "{size}");
         assert!(tshark(&file).len() > 5);
+    });
+}
+
+#[test]
+fn packets_of_a_tun_device_are_read_without_a_frame() {
+    inside(|folder| {
+        let mut device = tun("tun0");
+        let capture = Agent::ready(&[
+            "capture",
+            "--interface",
+            "tun0",
+            "--port",
+            "443",
+            "--output",
+            &path(folder, "tun.pcapng"),
+        ]);
+        // IPv4 with an option, so that its header is longer; then TCP from port 443.
+        let mut packet = [0_u8; 64];
+        packet[..4].copy_from_slice(&[0x46, 0, 0, 64]);
+        packet[8..10].copy_from_slice(&[64, 6]);
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        packet[20..24].fill(1);
+        packet[24..32].copy_from_slice(&[1, 187, 156, 64, 0, 0, 48, 57]);
+        packet[36] = 0x50;
+        device.write_all(&packet).expect("the device is up");
+        // Another port, and a later fragment, whose first bytes are no ports.
+        let mut other = packet;
+        other[25] = 188;
+        device.write_all(&other).expect("the device is up");
+        let mut fragment = packet;
+        fragment[7] = 1;
+        device.write_all(&fragment).expect("the device is up");
+        assert_eq!(capture.stop().1, "");
+        let seen = tshark(&folder.join("tun.pcapng"));
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert_eq!(seen[0][1..], ["64", "64", "443", "12345"]);
     });
 }
 

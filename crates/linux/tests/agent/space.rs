@@ -5,6 +5,7 @@
 
 #![expect(unsafe_code, reason = "namespaces have no other way in")]
 
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -42,15 +43,38 @@ fn enter() -> io::Result<()> {
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    up("lo")
+}
+
+fn up(name: &str) -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: all zeros is a valid `ifreq`.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
+    let mut request = interface(name);
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
     // SAFETY: the kernel reads one `ifreq`.
     let set =
         unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn interface(name: &str) -> libc::ifreq {
+    // SAFETY: all zeros is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+/// A TUN device of this network, up; packets written to it are received by the kernel.
+pub(crate) fn tun(name: &str) -> File {
+    let device = File::options().read(true).write(true).open("/dev/net/tun").expect("TUN");
+    let mut request = interface(name);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
+    // SAFETY: the kernel reads and writes one `ifreq`.
+    let set = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
+    assert_eq!(set, 0, "{}", io::Error::last_os_error());
+    up(name).expect("a device of ours");
+    device
 }
 
 /// Drops this share of what a connected socket receives, in percent, before TCP sees it.
