@@ -112,6 +112,30 @@ fn options_are_set_before_the_handshake_and_told_as_granted() {
 }
 
 #[test]
+fn with_fast_open_the_second_connection_carries_data_in_its_syn() {
+    inside(|folder| {
+        // Of this network alone.
+        std::fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3").expect("a network of our own");
+        let open = Socket { fast_open: true, ..Socket::default() };
+        let flow = Flow {
+            connections: 2,
+            server_socket: open.clone(),
+            client_socket: open,
+            ..download(8080, 1000)
+        };
+        let log = play(folder, flow, "127.0.0.1");
+        let options = log
+            .iter()
+            .filter(|line| line["who"] == "client" && line["step"] == "tcp_info")
+            .map(|line| line["tcp_info"]["options"].as_u64().expect("bits") & SYN_DATA);
+        assert_eq!(options.collect::<Vec<_>>(), [0, SYN_DATA]);
+    });
+}
+
+/// `TCPI_OPT_SYN_DATA` (Linux `include/uapi/linux/tcp.h`).
+const SYN_DATA: u64 = 32;
+
+#[test]
 fn a_reset_is_an_end_if_the_peers_steps_say_so() {
     inside(|folder| {
         let flow = Flow {
@@ -167,6 +191,16 @@ fn an_error_names_flow_side_connection_and_step() {
             "{said}"
         );
         assert!(said.contains("congestion control nosuch"), "{said}");
+        let silent = Flow {
+            server_socket: Socket { backlog: Some(1), ..Socket::default() },
+            server: vec![Step::Write { bytes: 1 << 40, chunk: 0, pause_ns: 0 }],
+            ..download(8080, 0)
+        };
+        let said = complaint(folder, silent);
+        assert!(
+            said.contains("step 1: writes of 1099511627776 bytes at a time; at most"),
+            "{said}"
+        );
         let last = Flow { server: vec![Step::Reset, Step::Drain], ..download(8080, 0) };
         let said = complaint(folder, last);
         assert!(said.contains("flow 0, server: step 1: nothing can follow a reset"), "{said}");

@@ -276,6 +276,39 @@ fn tracepoints_count_the_retransmissions_that_tcp_info_counts() {
 }
 
 #[test]
+fn what_found_no_room_is_counted() {
+    inside(|folder| {
+        let port = port(3);
+        let word = port.to_string();
+        let traces = [("perf", "4096"), ("perf", "4"), ("instance", "4")].map(|(method, room)| {
+            let output = path(folder, &format!("{method}-{room}"));
+            let words = ["--port", &word, "--method", method, "--room", room, "--output", &output];
+            Agent::ready(&[&["trace"], words.as_slice()].concat())
+        });
+        let exchange = vec![
+            Step::Write { bytes: 1000, chunk: 0, pause_ns: 0 },
+            Step::Read { bytes: 1000, chunk: 0, pause_ns: 0 },
+        ];
+        let mirrored = exchange.iter().rev().cloned().collect();
+        let flow = Flow {
+            client: vec![Step::Repeat { times: 1000, steps: exchange }],
+            server: vec![Step::Repeat { times: 1000, steps: mirrored }],
+            ..download(port, 0)
+        };
+        play(folder, flow, "127.0.0.1");
+        let [all, by_perf, by_instance] = traces.map(|trace| {
+            let counts: Value = serde_json::from_str(&trace.stop().0).expect("JSON");
+            ["records", "lost"].map(|name| counts[name].as_u64().expect("a number"))
+        });
+        assert!(all[0] > 4000 && all[1] == 0, "{all:?}");
+        for some in [by_perf, by_instance] {
+            assert!(some[1] > 0, "{some:?} of {all:?}");
+            assert_eq!(some[0] + some[1], all[0], "{some:?}");
+        }
+    });
+}
+
+#[test]
 fn a_killed_trace_leaves_no_instance() {
     inside(|folder| {
         let word = port(2).to_string();
