@@ -121,3 +121,61 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 fn half(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A block of packets with these bytes, as the kernel would fill it.
+    fn block(packets: &[&[u8]]) -> Vec<u8> {
+        let mut block = vec![0; 48];
+        block[12..16].copy_from_slice(&(packets.len() as u32).to_ne_bytes());
+        block[16..20].copy_from_slice(&48_u32.to_ne_bytes());
+        for bytes in packets {
+            let length = bytes.len() as u32;
+            let mut head = vec![0; 80];
+            head[0..4].copy_from_slice(&(80 + length.next_multiple_of(16)).to_ne_bytes());
+            head[4..8].copy_from_slice(&7_u32.to_ne_bytes());
+            head[8..12].copy_from_slice(&9_u32.to_ne_bytes());
+            head[12..16].copy_from_slice(&length.to_ne_bytes());
+            head[16..20].copy_from_slice(&1500_u32.to_ne_bytes());
+            head[20..24].copy_from_slice(&libc::TP_STATUS_VLAN_VALID.to_ne_bytes());
+            head[24..26].copy_from_slice(&80_u16.to_ne_bytes());
+            head[32..36].copy_from_slice(&5_u32.to_ne_bytes());
+            // Interface 3, outgoing.
+            head[52..56].copy_from_slice(&3_i32.to_ne_bytes());
+            head[58] = libc::PACKET_OUTGOING;
+            block.extend(head);
+            block.extend(*bytes);
+            block.resize(block.len().next_multiple_of(16), 0);
+        }
+        block
+    }
+
+    #[test]
+    fn packets_follow_each_other_in_a_block() {
+        let block = block(&[b"first", b"second one"]);
+        let seen: Vec<_> = packets(&block).collect();
+        assert_eq!(
+            seen.iter().map(|seen| seen.bytes).collect::<Vec<_>>(),
+            [b"first".as_slice(), b"second one",]
+        );
+        assert_eq!((seen[0].time, seen[0].length), (7_000_000_009, 1500));
+        assert_eq!(seen[0].vlan, Some((0x8100, 5)));
+        assert_eq!((seen[0].interface(), seen[0].direction()), (3, Direction::Outbound));
+    }
+
+    proptest! {
+        #[test]
+        fn no_block_does_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0_usize..300) {
+            let _ = packets(&bytes).take(1000).count();
+            let mut whole = block(&[b"first", b"second one"]);
+            for (place, byte) in whole.iter_mut().skip(at).zip(&bytes) {
+                *place = *byte;
+            }
+            let _ = packets(&whole).take(1000).count();
+        }
+    }
+}

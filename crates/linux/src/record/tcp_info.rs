@@ -4,6 +4,9 @@
 //! no socket. One JSON object a line: `t` (ns since 1970, before the kernel was asked), addresses,
 //! `state`, `cookie`, queues, `congestion`, `mem` (`SK_MEMINFO`) and `info`.
 //!
+//! A look walks the kernel's table of connections, which all namespaces share: 0.5 ms where it has
+//! 262,144 buckets (measured on a machine with 16 GiB; `dmesg` tells the size).
+//!
 //! The structure grows with the kernel, so it is read by the length that came back: a field that
 //! this kernel has not is absent, not 0 (4.18: 200 bytes; 6.18: 280). Left out: sockets in
 //! TIME-WAIT, which have none, and handshakes not yet accepted by TCP (`NEW_SYN_RECV`).

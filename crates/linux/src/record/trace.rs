@@ -8,6 +8,9 @@
 //! A line has `t` (ns since 1970), `event`, and the fields as the event's `format` file names
 //! them; see [`event`] for addresses and texts. Lines are in order of time.
 //!
+//! `tcp_retransmit_skb` fires once for each buffer, while `TCP_INFO` counts the segments in it; with
+//! segmentation offload a buffer may hold many.
+//!
 //! Tracepoints see every network namespace of the machine: choose ports that nobody else uses.
 
 use std::collections::BTreeMap;
@@ -142,9 +145,9 @@ pub fn run(
     }
     source.stop()?;
     source.read(&mut sink)?;
-    sink.lost += source.lost()?;
+    let lost = source.lost()?;
     sink.write_until(u64::MAX)?;
-    let Sink { mut out, records, lost, odd, .. } = sink;
+    let Sink { mut out, records, odd, .. } = sink;
     out.flush().map_err(|source| TraceError::Write { records, source })?;
     Ok(Traced { records, lost, odd, method: source.name() })
 }
@@ -224,10 +227,10 @@ impl Source {
         }
     }
 
-    /// Records lost that [`Source::read`] has not told of.
-    fn lost(&mut self) -> Result<u64, TraceError> {
+    /// Records that found no room; to be asked after the last read.
+    fn lost(&self) -> Result<u64, TraceError> {
         match self {
-            Self::Perf(_) => Ok(0),
+            Self::Perf(perf) => perf.lost(),
             Self::Instance(instance) => instance.lost(),
         }
     }
@@ -240,13 +243,12 @@ struct Sink {
     /// Read and not yet written.
     waiting: Vec<(u64, String)>,
     records: u64,
-    lost: u64,
     odd: u64,
 }
 
 impl Sink {
     const fn new(out: BufWriter<File>, events: BTreeMap<u16, Event>) -> Self {
-        Self { out, events, waiting: Vec::new(), records: 0, lost: 0, odd: 0 }
+        Self { out, events, waiting: Vec::new(), records: 0, odd: 0 }
     }
 
     /// Takes a record as the kernel wrote it, its common fields first.

@@ -1,9 +1,12 @@
 //! Tracepoints by `perf_event_open`: one ring for each processor, all events into it.
+//!
+//! The kernel counts how often each event passed its filter; what is missing in the rings was
+//! lost. (Its own notes of loss in the ring need room, too, and the last one may never be made.)
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
 
 use super::event::Event;
 use super::{Options, Sink, TraceError};
@@ -15,12 +18,14 @@ use crate::record::sys::{self, Clock};
 #[derive(Debug)]
 pub(super) struct Perf {
     processors: Vec<Processor>,
+    /// Records read.
+    records: u64,
 }
 
 #[derive(Debug)]
 struct Processor {
     ring: EventRing,
-    events: Vec<OwnedFd>,
+    events: Vec<File>,
 }
 
 impl Perf {
@@ -37,7 +42,7 @@ impl Perf {
         let pages = (options.room_kib.max(1) as usize * 1024 / PAGE).max(1).next_power_of_two();
         let mut opened = Vec::new();
         for processor in list {
-            let mut fds: Vec<OwnedFd> = Vec::new();
+            let mut fds: Vec<File> = Vec::new();
             let mut ring = None;
             for event in events.values() {
                 let fd = sys::perf_tracepoint(event.id, processor)
@@ -54,13 +59,13 @@ impl Perf {
                     Some(first) => sys::perf_output(fd.as_fd(), first.as_fd())
                         .map_err(call("join events in one ring".to_owned()))?,
                 }
-                fds.push(fd);
+                fds.push(fd.into());
             }
             if let Some(ring) = ring {
                 opened.push(Processor { ring, events: fds });
             }
         }
-        let perf = Self { processors: opened };
+        let perf = Self { processors: opened, records: 0 };
         perf.switch(true)?;
         Ok(perf)
     }
@@ -73,17 +78,30 @@ impl Perf {
             let mut rest = &bytes[..];
             while let Some((kind, body, next)) = record(rest) {
                 rest = next;
-                match kind {
-                    SAMPLE => match sample(body) {
-                        Some((t, raw)) => sink.take(map.real(t), raw),
-                        None => sink.odd += 1,
-                    },
-                    // Number of the event, and how many.
-                    LOST => sink.lost += word(body, 8).unwrap_or(0),
-                    _ => {}
+                if kind != SAMPLE {
+                    continue;
+                }
+                self.records += 1;
+                match sample(body) {
+                    Some((t, raw)) => sink.take(map.real(t), raw),
+                    None => sink.odd += 1,
                 }
             }
         }
+    }
+
+    /// How many records found no room; right after the last [`Perf::read`].
+    pub(super) fn lost(&self) -> Result<u64, TraceError> {
+        let mut passed = 0;
+        for mut event in self.processors.iter().flat_map(|processor| &processor.events) {
+            let mut count = [0; 8];
+            event.read_exact(&mut count).map_err(|source| TraceError::Call {
+                what: "read the count of a perf event".to_owned(),
+                source,
+            })?;
+            passed += u64::from_ne_bytes(count);
+        }
+        Ok(passed.saturating_sub(self.records))
     }
 
     pub(super) fn stop(&self) -> Result<(), TraceError> {
@@ -146,8 +164,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 const MOST_PROCESSORS: u32 = 8192;
 /// Ours: only sizes the ring; the kernel rounds by its own.
 const PAGE: usize = 4096;
-/// `PERF_RECORD_LOST` and `PERF_RECORD_SAMPLE` (Linux `include/uapi/linux/perf_event.h`).
-const LOST: u32 = 2;
+/// `PERF_RECORD_SAMPLE` (Linux `include/uapi/linux/perf_event.h`).
 const SAMPLE: u32 = 9;
 
 #[cfg(test)]
