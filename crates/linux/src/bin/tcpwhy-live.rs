@@ -1,4 +1,5 @@
-//! Runs one plan on the running kernel, without the rest of tcpwhy: `tcpwhy-live PLAN FOLDER`.
+//! Runs one plan on the running kernel, without the rest of tcpwhy:
+//! `tcpwhy-live [--netem] PLAN FOLDER`.
 //!
 //! Tests drive the backend with it; people use `tcpwhy lab run`.
 
@@ -14,11 +15,18 @@ fn main() -> ExitCode {
     let again = Again::same(&[INNER]);
     match &words[..] {
         [first, words @ ..] if first == INNER => inner(&again, words),
-        [plan, folder] => match run(&Live::new(again), Path::new(plan), Path::new(folder)) {
-            Ok(valid) => ExitCode::from(u8::from(!valid)),
-            Err(error) => tell(&format!("cannot run the plan: {error}"), 2),
-        },
-        _ => tell("usage: tcpwhy-live PLAN FOLDER (made if it is not there)", 2),
+        [plan, folder] => report(run(&Live::tun(again), plan.as_ref(), folder.as_ref())),
+        [option, plan, folder] if option == "--netem" => {
+            report(run(&Live::netem(again), plan.as_ref(), folder.as_ref()))
+        }
+        _ => tell("usage: tcpwhy-live [--netem] PLAN FOLDER (made if it is not there)", 2),
+    }
+}
+
+fn report(outcome: Result<bool, LabError>) -> ExitCode {
+    match outcome {
+        Ok(valid) => ExitCode::from(u8::from(!valid)),
+        Err(error) => tell(&format!("cannot run the plan: {error}"), 2),
     }
 }
 

@@ -22,8 +22,12 @@ pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
 }
 
 pub(crate) fn live() -> Live {
+    Live::tun(again())
+}
+
+pub(crate) fn again() -> Again {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tcpwhy-live"));
-    Live::new(Again { program, lead: vec!["lab-inner".into()] })
+    Again { program, lead: vec!["lab-inner".into()] }
 }
 
 /// Whether this machine can run a lab at all. If not, the refusal must say what is missing.

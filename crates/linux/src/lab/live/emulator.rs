@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use tcpwhy_model::scenario::plan::Plan;
 
 use super::journal::{self, Tap};
-use super::lateness::LIMIT_NS;
+use super::lateness::{BEAT_LIMIT_NS, LIMIT_NS};
 use super::pump::{End, Order, Outcome, Pump, PumpError};
 use super::stage::Trouble;
 use super::sys;
@@ -107,12 +107,12 @@ fn judge(outcome: &Outcome, manifest: &mut Manifest) {
     if packets.p99_ns > LIMIT_NS {
         let (late, max) = (ms(packets.p99_ns), ms(packets.max_ns));
         manifest.distrust(format!(
-            "one packet in a hundred left the emulator {late} ms late or more (at most {max} ms; \
+            "one packet in a hundred was taken in or let out {late} ms late or more (at most {max} ms; \
              the limit is {limit} ms): repeat the run on a quieter machine"
         ));
     }
-    if beats.p99_ns > LIMIT_NS {
-        let (late, max) = (ms(beats.p99_ns), ms(beats.max_ns));
+    if beats.p99_ns > BEAT_LIMIT_NS {
+        let (late, max, limit) = (ms(beats.p99_ns), ms(beats.max_ns), ms(BEAT_LIMIT_NS));
         manifest.distrust(format!(
             "for one hundredth of the time the emulator was asleep {late} ms too long or more (at \
              most {max} ms; the limit is {limit} ms), so packets may have been taken in late: \

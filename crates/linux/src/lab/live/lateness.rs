@@ -3,13 +3,18 @@
 //! Two things are counted in buckets of at most 1/32 relative width, so that memory does not grow:
 //! packets that left after they were due, and beats of a regular alarm that came late. The beats
 //! are what tells of a thread that slept while packets *arrived*: those carry no time of their own.
-//! A pause counts once for every beat it swallowed.
+//! A packet found behind a late beat is taken to be as late as that; a pause counts once for every
+//! beat it swallowed.
 
 use crate::lab::backend::Lateness;
 
 /// Ours: with this much of jitter added, the order of events within a round trip of 2 ms and the
 /// length of bursts stay as they are without (lab-facts: FIFO gives 0.03 ms, a plain thread 4 ms).
 pub(super) const LIMIT_NS: u64 = 300_000;
+
+/// The same for beats, most of which meet no packet. Ours: three times that, so that what is lost
+/// on a machine at work by code of the kernel that cannot be interrupted is not held against a run.
+pub(super) const BEAT_LIMIT_NS: u64 = 1_000_000;
 
 /// Time between beats. Ours: a fifth of a scheduler's slice at HZ=250, for 0.1 % of a processor.
 pub(super) const BEAT_NS: u64 = 1_000_000;
@@ -132,7 +137,7 @@ mod tests {
         let mut beats = Delays::default();
         (0..980).for_each(|_| beats.add_beat(1_000));
         beats.add_beat(20 * BEAT_NS);
-        assert!(beats.lateness().p99_ns > LIMIT_NS, "{:?}", beats.lateness());
+        assert!(beats.lateness().p99_ns > BEAT_LIMIT_NS, "{:?}", beats.lateness());
     }
 
     #[test]

@@ -12,23 +12,28 @@
 //!
 //! - [`emulate`] is the path as arithmetic, [`pump`] carries it out, [`journal`] writes it down;
 //! - [`setup`] says what makes a namespace a host of the plan, [`stage`] does it;
+//! - [`netem`] is the same path with the kernel's own parts; [`between`] is either;
 //! - [`run`] is the order of things, [`programs`] the applications and recorders in it.
 
+mod between;
 mod clock;
 pub mod emulate;
 mod emulator;
 mod journal;
 mod keeper;
 mod lateness;
+mod netem;
 mod packet;
 mod programs;
 mod pump;
+mod records;
 mod report;
 mod run;
 pub mod setup;
 mod stage;
 mod sys;
 mod tap;
+mod thrift;
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -42,17 +47,25 @@ use super::backend::{Backend, LabError, Manifest, Refusal};
 use super::folder;
 pub use programs::Again;
 use report::Report;
+use run::Joint;
 
-/// The backend `tun`.
+/// The backends `tun` and `netem`.
 #[derive(Clone, Debug)]
 pub struct Live {
     again: Again,
+    joint: Joint,
 }
 
 impl Live {
-    /// A backend whose processes are started by `again`, which has to lead to [`inner`].
-    pub fn new(again: Again) -> Self {
-        Self { again }
+    /// The backend `tun`: our emulator. Its processes are started by `again`, which has to lead to
+    /// [`inner`].
+    pub fn tun(again: Again) -> Self {
+        Self { again, joint: Joint::Tun }
+    }
+
+    /// The backend `netem`: the kernel's own parts, where it has them.
+    pub fn netem(again: Again) -> Self {
+        Self { again, joint: Joint::Netem }
     }
 
     /// Lets a keeper see to it; what the stage reported.
@@ -63,7 +76,12 @@ impl Live {
             advice: "try again, or use --backend uml".to_owned(),
         };
         let mut command = self.again.command();
-        command.arg("keeper").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("keeper")
+            .arg(self.joint.name())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         sys::start_apart(&mut command);
         let mut keeper =
             command.spawn().map_err(|error| failed("start the lab's keeper", &error))?;
@@ -90,7 +108,7 @@ impl Live {
 
 impl Backend for Live {
     fn name(&self) -> String {
-        "tun".to_owned()
+        self.joint.name().to_owned()
     }
 
     /// Builds all of the plan's setting once and takes it down again, so that what it says is what
@@ -102,8 +120,13 @@ impl Backend for Live {
             why,
             instead,
         };
-        impossible(plan)
-            .map_or(Ok(()), |(what, why, instead)| Err(refusal(&what, why, instead)))?;
+        let missing = match self.joint {
+            Joint::Tun => None,
+            Joint::Netem => netem::cannot(plan),
+        };
+        if let Some([what, why, instead]) = impossible(plan).or(missing) {
+            return Err(refusal(&what, why, instead));
+        }
         match self.ask(plan, &["check".into()]) {
             Ok(Report::Trouble(trouble)) => match trouble.into_error(&self.name()) {
                 LabError::Refused(refused) => Err(refused),
@@ -144,25 +167,25 @@ impl Backend for Live {
 }
 
 /// What no kernel could do for this backend: what, why, and what would do.
-fn impossible(plan: &Plan) -> Option<(String, String, String)> {
+fn impossible(plan: &Plan) -> Option<[String; 3]> {
     let hosts = [("client", &plan.client), ("server", &plan.server)];
     for (name, host) in hosts {
         if let Some(setting) = host.sysctl.keys().find(|name| !setup::is_setting(name)) {
-            return Some((
+            return Some([
                 format!("`{name}.sysctl` {setting}"),
                 "only settings below `net.` belong to a host of the lab".to_owned(),
                 "leave it out".to_owned(),
-            ));
+            ]);
         }
     }
     let mut ports: Vec<u16> = plan.flows.iter().map(|flow| flow.port).collect();
     ports.sort_unstable();
     let twice = ports.windows(2).find(|pair| pair[0] == pair[1])?;
-    Some((
+    Some([
         format!("two flows on port {}", twice[0]),
         "each has a server of its own, and the second would find the port taken".to_owned(),
         "give each flow its own port".to_owned(),
-    ))
+    ])
 }
 
 /// The part of the executable that this backend starts again: `keeper`, `stage` or `agent`, each

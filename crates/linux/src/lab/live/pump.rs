@@ -29,6 +29,7 @@ use super::journal::{Frame, Line, Record, Tap, WayName};
 use super::lateness::{BEAT_NS, Delays};
 use super::packet::{self, Offload, View};
 use super::sys;
+use super::thrift::Thrift;
 
 /// One end of the path: the device through which a host's packets come and go.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(super) enum Order {
 /// What the pump says when it is over.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    /// Packets against their due time.
+    /// Packets against their due time, and those that may have been taken in late.
     pub(super) packets: Delays,
     /// The regular alarm.
     pub(super) beats: Delays,
@@ -93,6 +94,8 @@ pub(super) struct Pump {
     records: SyncSender<Record>,
     orders: Receiver<Order>,
     beat_at: u64,
+    /// By how much the last beat was late, while what it found is taken in.
+    overdue_ns: u64,
     /// The applications are about to start; before that nothing depends on us.
     begun: bool,
     thrift: Thrift,
@@ -165,6 +168,7 @@ impl Pump {
             records,
             orders,
             beat_at: sys::monotonic_ns() + BEAT_NS,
+            overdue_ns: 0,
             begun: false,
             thrift: Thrift::default(),
             stay_until: 0,
@@ -178,6 +182,7 @@ impl Pump {
     pub(super) fn run(mut self) -> Result<Outcome, PumpError> {
         loop {
             let now = sys::monotonic_ns();
+            self.overdue_ns = now.saturating_sub(self.beat_at);
             if now >= self.beat_at && self.beat(now) {
                 return Ok(self.outcome);
             }
@@ -202,6 +207,10 @@ impl Pump {
                 }
             };
             let now = sys::monotonic_ns();
+            if self.overdue_ns > 0 && self.begun {
+                // It may have waited since we should have been awake.
+                self.outcome.packets.add(self.overdue_ns);
+            }
             let read = &self.buffer[..length];
             if !self.ends[end].offload {
                 let one = read.to_vec();
@@ -428,35 +437,6 @@ fn snap_length(plan: &Plan) -> usize {
     }
 }
 
-/// Gives up spinning before the kernel takes the processor away.
-#[derive(Debug, Default)]
-struct Thrift {
-    on: bool,
-    /// Time and time busy, over the last second.
-    looks: VecDeque<(u64, u64)>,
-    percent: u64,
-}
-
-impl Thrift {
-    fn look(&mut self, now: u64) {
-        if self.looks.back().is_some_and(|(last, _)| now - last < LOOK_NS) {
-            return;
-        }
-        let busy = sys::thread_busy_ns();
-        self.looks.push_back((now, busy));
-        while self.looks.front().is_some_and(|(first, _)| now - first > RT_PERIOD_NS) {
-            self.looks.pop_front();
-        }
-        if let Some((first, busy_then)) = self.looks.front()
-            && now - first >= RT_PERIOD_NS / 2
-        {
-            // Per whole period, because that is how the kernel counts.
-            self.percent = (busy - busy_then) * 100 / RT_PERIOD_NS;
-            self.on = self.percent > if self.on { THRIFT_OFF } else { THRIFT_ON };
-        }
-    }
-}
-
 impl Ord for Due {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.serial).cmp(&(other.at, other.serial))
@@ -500,13 +480,3 @@ const STAY_NS: u64 = 250_000;
 
 /// Ours: a long fat path of 10 Gbit/s and 0.5 s holds 600 MB.
 const MOST_HELD_BYTES: usize = 1 << 30;
-
-/// `sched_rt_period_us`, of which a FIFO thread may have 95 % (sched(7)).
-const RT_PERIOD_NS: u64 = 1_000_000_000;
-
-/// Ours: often enough to give way before 95 % are reached.
-const LOOK_NS: u64 = 10_000_000;
-
-/// Ours: in percent; the rest is for applications under FIFO on the same processor.
-const THRIFT_ON: u64 = 80;
-const THRIFT_OFF: u64 = 65;

@@ -16,24 +16,47 @@ use std::ffi::OsString;
 use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tcpwhy_model::scenario::plan::{Host, Plan};
 
+use super::between::Between;
 use super::clock::Clocks;
-use super::emulator::{Emulator, own_taps};
 use super::journal::Tap;
+use super::netem;
 use super::programs::{Again, LOOK, Program, one_line};
 use super::pump::End;
+use super::records::{HostCounters, client_ports, join_tcp_info, keep_own_events, tcp_info_of};
 use super::report::Report;
-use super::setup::{self, Node};
+use super::setup::{self, Act, Node};
 use super::stage::{Stage, Trouble};
 use super::sys;
-use crate::lab::backend::Manifest;
+use crate::lab::backend::{LabError, Manifest};
 use crate::lab::folder;
 
-/// Plays the stage's part: `check` or `run`, and the folder; the plan is on standard input.
+/// What joins the hosts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Joint {
+    /// Our own emulator between two TUN devices.
+    Tun,
+    /// Routers with netem and tbf.
+    Netem,
+}
+
+impl Joint {
+    /// Its name as a backend.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Tun => "tun",
+            Self::Netem => "netem",
+        }
+    }
+}
+
+/// Plays the stage's part: the joint's name, `check` or `run`, and the folder; the plan is on
+/// standard input.
 pub(super) fn main(again: &Again, words: &[OsString]) -> ExitCode {
     let report = match perform(again, words) {
         Ok(report) => report,
@@ -45,20 +68,39 @@ pub(super) fn main(again: &Again, words: &[OsString]) -> ExitCode {
 
 fn perform(again: &Again, words: &[OsString]) -> Result<Report, Trouble> {
     let plan = read_plan()?;
-    let stage = Stage::build(&[Node::Client, Node::Server])?;
-    let ends = [
-        open_end(&stage, Node::Client, &plan.client)?,
-        open_end(&stage, Node::Server, &plan.server)?,
-    ];
-    for node in HOSTS {
-        stage.carry_out(node, &setup::host(&plan, node))?;
-    }
+    let (stage, ends) = if words.first().is_some_and(|word| word == Joint::Netem.name()) {
+        (netem_stage(&plan)?, None)
+    } else {
+        let stage = Stage::build(&HOSTS)?;
+        let ends = [
+            open_end(&stage, Node::Client, &plan.client)?,
+            open_end(&stage, Node::Server, &plan.server)?,
+        ];
+        for node in HOSTS {
+            stage.carry_out(node, &setup::host(&plan, node))?;
+        }
+        (stage, Some(ends))
+    };
     let folder = match words {
-        [task, folder] if task == "run" => PathBuf::from(folder),
+        [_, task, folder] if task == "run" => PathBuf::from(folder),
         _ => return Ok(Report::Possible),
     };
-    let run = Run { plan: &plan, folder: &folder, again, stage: &stage };
+    let run = Run { plan: &plan, folder: &folder, again, stage: &Arc::new(stage) };
     Ok(Report::Done(Box::new(run.play(ends)?)))
+}
+
+fn netem_stage(plan: &Plan) -> Result<Stage, Trouble> {
+    let stage = Stage::build(&netem::NODES)?;
+    let carry_out = |acts: Vec<(Node, Act)>| {
+        acts.into_iter().try_for_each(|(node, act)| stage.carry_out(node, &[act]))
+    };
+    carry_out(netem::build(plan, |node| stage.path_of(node)))?;
+    for node in HOSTS {
+        stage.carry_out(node, &setup::host(plan, node))?;
+        stage.carry_out(node, &[netem::host_neighbour(plan.ipv6, node)])?;
+    }
+    carry_out(netem::path(plan))?;
+    Ok(stage)
 }
 
 fn read_plan() -> Result<Plan, Trouble> {
@@ -93,11 +135,11 @@ struct Run<'a> {
     plan: &'a Plan,
     folder: &'a Path,
     again: &'a Again,
-    stage: &'a Stage,
+    stage: &'a Arc<Stage>,
 }
 
 impl Run<'_> {
-    fn play(&self, ends: [End; 2]) -> Result<Manifest, Trouble> {
+    fn play(&self, ends: Option<[End; 2]>) -> Result<Manifest, Trouble> {
         let mut manifest = Manifest {
             kernel: read_line("/proc/sys/kernel/osrelease"),
             valid: true,
@@ -108,43 +150,96 @@ impl Run<'_> {
             // Without it a page may have to be fetched on time, which lateness would show.
             let _ = sys::lock_memory();
         }
-        let emulator = Emulator::start(self.plan, self.folder, ends)?;
+        let between = Between::start(self.plan, self.folder, self.stage, ends)?;
+        let counters = HostCounters::begin(self.stage);
         let mut recorders = Vec::new();
         let played = self
-            .start_recorders(&mut recorders)
-            .and_then(|()| self.applications(&emulator, &mut recorders, &mut manifest));
+            .start_recorders(&between, &mut recorders, &mut manifest)
+            .and_then(|()| self.applications(&between, &mut recorders, &mut manifest));
         if played.is_ok() {
             thread::sleep(Duration::from_nanos(self.plan.tail_ns));
         }
         let recorded = stop_recorders(&mut recorders, &mut manifest);
         // The emulator's own end says best why it, or its disk, gave up.
-        let emulated = emulator.stop(&mut manifest);
-        emulated.and(played).and(recorded).map_err(|trouble| self.with_saved(trouble))?;
+        let emulated = between.stop(self.plan, &mut manifest);
+        let finished = || -> Result<(), Trouble> {
+            counters.finish(self.stage, self.folder)?;
+            self.finish_records(&recorders)
+        };
+        let all = emulated.and(played).and(recorded).and_then(|()| finished());
+        all.map_err(|trouble| self.with_saved(trouble))?;
         Ok(manifest)
     }
 
-    fn start_recorders(&self, recorders: &mut Vec<Program>) -> Result<(), Trouble> {
-        let own = own_taps(self.plan);
+    fn start_recorders(
+        &self,
+        between: &Between,
+        recorders: &mut Vec<Program>,
+        manifest: &mut Manifest,
+    ) -> Result<(), Trouble> {
+        let own = between.own_taps(self.plan);
         for (node, tap) in [(Node::Client, Tap::Client), (Node::Server, Tap::Server)] {
-            if own.contains(&tap) {
-                continue;
+            let every_ns = self.plan.records.tcp_info_every_ns;
+            if every_ns > 0 {
+                let mut words = words(["tcp-info", "--every", &every_ns.to_string(), "--output"]);
+                words.push(tcp_info_of(self.folder, node).into_os_string());
+                let name = format!("the record of TCP_INFO at the {}", node.name());
+                recorders.push(self.start(node, name, RECORDER_PRIORITY, &words)?);
             }
-            let mut words = words(["capture", "--interface", node.name(), "--output"]);
-            words.push(self.folder.join(tap.file()).into_os_string());
-            if self.plan.records.snap_length > 0 {
-                words.push("--snap-length".into());
-                words.push(self.plan.records.snap_length.to_string().into());
+            if !own.contains(&tap) {
+                recorders.push(self.capture(node, node.name(), tap)?);
             }
-            let name = format!("the capture at the {}", node.name());
-            recorders.push(self.start(node, name, RECORDER_PRIORITY, &words)?);
         }
-        recorders.iter_mut().try_for_each(Program::wait_ready)
+        if self.plan.records.middle && !own.contains(&Tap::Middle) {
+            let (node, device) = netem::MIDDLE;
+            recorders.push(self.capture(node, device, Tap::Middle)?);
+        }
+        recorders.iter_mut().try_for_each(Program::wait_ready)?;
+        // By perf alone: an instance of tracefs would outlive us, for whoever is to remove it dies
+        // with our process namespace.
+        let mut words = words(["trace", "--method", "perf", "--output"]);
+        words.push(self.folder.join(folder::KERNEL).into_os_string());
+        for flow in &self.plan.flows {
+            words.extend(["--port".into(), flow.port.to_string().into()]);
+        }
+        let mut trace = self.start(Node::Server, TRACE.to_owned(), RECORDER_PRIORITY, &words)?;
+        match trace.wait_ready() {
+            Ok(()) => recorders.push(trace),
+            Err(trouble) => {
+                manifest.problems.push(format!("there is no {}: {trouble}", folder::KERNEL));
+            }
+        }
+        Ok(())
+    }
+
+    fn capture(&self, node: Node, device: &str, tap: Tap) -> Result<Program, Trouble> {
+        let mut words = words(["capture", "--interface", device, "--output"]);
+        words.push(self.folder.join(tap.file()).into_os_string());
+        if self.plan.records.snap_length > 0 {
+            words.push("--snap-length".into());
+            words.push(self.plan.records.snap_length.to_string().into());
+        }
+        self.start(node, format!("the capture at {device}"), RECORDER_PRIORITY, &words)
+    }
+
+    /// Puts together what several recorders have written.
+    fn finish_records(&self, recorders: &[Program]) -> Result<(), Trouble> {
+        if self.plan.records.tcp_info_every_ns > 0 {
+            join_tcp_info(self.folder)?;
+        }
+        let path = self.folder.join(folder::PACKETS);
+        if path.exists() && recorders.iter().any(|recorder| recorder.name == TRACE) {
+            let clients =
+                client_ports(self.folder).map_err(|source| LabError::reading(&path, source))?;
+            keep_own_events(self.folder, &clients)?;
+        }
+        Ok(())
     }
 
     /// Starts all applications and waits for their end.
     fn applications(
         &self,
-        emulator: &Emulator,
+        between: &Between,
         recorders: &mut [Program],
         manifest: &mut Manifest,
     ) -> Result<(), Trouble> {
@@ -157,7 +252,7 @@ impl Run<'_> {
             }
             players.iter_mut().try_for_each(Program::wait_ready)?;
         }
-        emulator.begin(origin);
+        between.begin(origin);
         if sys::monotonic_ns() > origin {
             manifest.distrust(
                 "the applications were not ready at their common start: repeat the run on a \
@@ -165,7 +260,7 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
-        self.wait_for(&mut players, recorders, emulator)
+        self.wait_for(&mut players, recorders, between)
     }
 
     fn application(&self, side: &str, flow: usize, start: u64) -> Result<Program, Trouble> {
@@ -192,7 +287,7 @@ impl Run<'_> {
         &self,
         players: &mut [Program],
         recorders: &mut [Program],
-        emulator: &Emulator,
+        between: &Between,
     ) -> Result<(), Trouble> {
         let limit = Duration::from_nanos(self.plan.limit_ns) + LIMIT_GRACE;
         let limit = (self.plan.limit_ns > 0).then(|| Instant::now() + limit);
@@ -208,9 +303,9 @@ impl Run<'_> {
             if let Some(gone) = recorders.iter_mut().find_map(|one| one.ended().and(Some(one))) {
                 return Err(failed(gone));
             }
-            if !emulator.alive() {
+            if !between.alive() {
                 return Err(Trouble::Ended {
-                    why: "the emulator gave up".to_owned(),
+                    why: "the path gave up".to_owned(),
                     advice: String::new(),
                 });
             }
@@ -304,6 +399,9 @@ fn read_line(path: &str) -> String {
 const HOSTS: [Node; 2] = [Node::Client, Node::Server];
 
 const NS: u64 = 1_000_000_000;
+
+/// Who records the kernel's tracepoints, in sentences.
+const TRACE: &str = "the record of the kernel's tracepoints";
 
 /// Ours: programs of a debug build start in 10 ms each.
 const START_NS: u64 = 200_000_000;

@@ -67,6 +67,8 @@ pub enum Deed {
     SysctlIfThere(String, String),
     /// Runs a program with these words.
     Run(Vec<String>),
+    /// Has an interface neither cut nor join segments for its stack (TSO, GSO, GRO).
+    PlainSegments(&'static str),
 }
 
 impl Act {
@@ -116,7 +118,7 @@ pub fn host(plan: &Plan, node: Node) -> Vec<Act> {
         "ip link set dev {device} mtu {MTU} txqueuelen {DEVICE_QUEUE} up"
     )));
     acts.push(address(node, plan.ipv6));
-    acts.push(route(plan.ipv6, node, peer.address(plan.ipv6), None));
+    acts.push(route(plan.ipv6, node, peer.address(plan.ipv6)));
     acts.extend(metrics(plan, node, host, peer));
     acts.extend(egress(device, host));
     acts
@@ -140,7 +142,7 @@ pub(super) fn quiet(ipv6: bool) -> Vec<Act> {
     acts
 }
 
-pub(super) fn address(node: Node, ipv6: bool) -> Act {
+fn address(node: Node, ipv6: bool) -> Act {
     let (device, address) = (node.name(), node.address(ipv6));
     if ipv6 {
         Act::run(&format!("ip -6 address add {address}/128 dev {device} nodad"))
@@ -149,18 +151,35 @@ pub(super) fn address(node: Node, ipv6: bool) -> Act {
     }
 }
 
-/// The way to the peer, over a gateway that is on the link if there is one.
-pub(super) fn route(ipv6: bool, node: Node, peer: IpAddr, via: Option<IpAddr>) -> Act {
+/// Has an interface neither cut nor join segments.
+pub(super) fn plain_segments(device: &'static str) -> Act {
+    Act::need(Deed::PlainSegments(device))
+}
+
+/// Turns a namespace into a router.
+pub(super) fn forwarding() -> Vec<Act> {
+    let set =
+        |name: &str, value: &str| Act::need(Deed::SysctlIfThere(name.to_owned(), value.to_owned()));
+    vec![
+        set("net.ipv4.ip_forward", "1"),
+        set("net.ipv6.conf.all.forwarding", "1"),
+        // A new namespace may inherit the host's.
+        set("net.ipv4.conf.all.rp_filter", "0"),
+        set("net.ipv4.conf.default.rp_filter", "0"),
+    ]
+}
+
+/// The way to the peer.
+fn route(ipv6: bool, node: Node, peer: IpAddr) -> Act {
     let (family, source) = (if ipv6 { "-6" } else { "-4" }, node.address(ipv6));
-    let via = via.map_or(String::new(), |gateway| format!(" via {gateway} onlink"));
     let device = node.name();
-    Act::run(&format!("ip {family} route replace {peer}{via} dev {device} src {source}"))
+    Act::run(&format!("ip {family} route replace {peer} dev {device} src {source}"))
 }
 
 /// The plan's words on the route to the peer, one after the other, so that the one that is refused
 /// is named.
 fn metrics(plan: &Plan, node: Node, host: &Host, peer: Node) -> Vec<Act> {
-    let Deed::Run(mut words) = route(plan.ipv6, node, peer.address(plan.ipv6), None).deed else {
+    let Deed::Run(mut words) = route(plan.ipv6, node, peer.address(plan.ipv6)).deed else {
         return Vec::new();
     };
     host.route
@@ -175,7 +194,7 @@ fn metrics(plan: &Plan, node: Node, host: &Host, peer: Node) -> Vec<Act> {
 }
 
 /// The discipline on a host's way out, before its tap.
-pub(super) fn egress(device: &str, host: &Host) -> Vec<Act> {
+fn egress(device: &str, host: &Host) -> Vec<Act> {
     let blame = |what: &str| format!("`{device}.egress = {what}`");
     match host.egress {
         None => Vec::new(),
@@ -232,6 +251,7 @@ mod tests {
                     format!("{name}={value}")
                 }
                 Deed::Run(words) => words.join(" "),
+                Deed::PlainSegments(device) => format!("{device} plain"),
             })
             .collect()
     }

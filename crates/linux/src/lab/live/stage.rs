@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,13 @@ impl Stage {
         self.nodes.get(&node).unwrap_or(&self.nowhere).as_fd()
     }
 
+    /// A path by which other programs of ours find a node's namespace.
+    pub(super) fn path_of(&self, node: Node) -> String {
+        // By the number that `/proc` knows us by, which in a process namespace is not our own.
+        let own = fs::read_link("/proc/self").unwrap_or_default();
+        format!("/proc/{}/fd/{}", own.display(), self.namespace(node).as_raw_fd())
+    }
+
     /// Does something inside a node's namespace, on this thread.
     pub(super) fn inside<T>(&self, node: Node, act: impl FnOnce() -> T) -> io::Result<T> {
         sys::enter_network(self.namespace(node))?;
@@ -113,6 +120,13 @@ fn carry_out(act: &Act) -> Result<(), Trouble> {
             done => done,
         },
         Deed::Run(words) => run(act, words),
+        Deed::PlainSegments(device) => {
+            sys::plain_segments(device).map_err(|error| Trouble::Missing {
+                doing: format!("turn the offloads of {device} off"),
+                why: error.to_string(),
+                advice: "use --backend tun".to_owned(),
+            })
+        }
     }
 }
 

@@ -57,11 +57,11 @@ pub(super) fn fine_timers() -> io::Result<()> {
 
 /// Puts this thread under `SCHED_FIFO`.
 pub(super) fn run_first(priority: i32) -> io::Result<()> {
-    let wanted = libc::sched_param { sched_priority: priority };
-    // The raw call, because musl's wrapper always refuses.
-    // SAFETY: `wanted` is valid and only read; 0 is the calling thread.
+    // The raw call, because musl's wrapper always refuses; and the kernel's own structure, one
+    // number, because musl's has more.
+    // SAFETY: the number is valid and only read; 0 is the calling thread.
     let result = unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const wanted)
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority)
     };
     check(result as i32).map(drop)
 }
@@ -178,12 +178,7 @@ pub(super) fn open_tun(name: &str, offload: bool) -> io::Result<File> {
     if offload {
         flags |= libc::IFF_VNET_HDR | libc::IFF_NAPI;
     }
-    // SAFETY: all zeros is a valid `ifreq`.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0.
-    for (place, byte) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
-        *place = byte.cast_signed();
-    }
+    let mut request = request_for(name);
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
@@ -192,6 +187,39 @@ pub(super) fn open_tun(name: &str, offload: bool) -> io::Result<File> {
     // SAFETY: TUNSETOFFLOAD takes a number.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD as _, offloads) })?;
     Ok(device)
+}
+
+/// Has an interface of this thread's network namespace neither cut nor join segments.
+pub(super) fn plain_segments(device: &str) -> io::Result<()> {
+    /// `struct ethtool_value` (Linux `include/uapi/linux/ethtool.h`).
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    // ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO.
+    for command in [0x1f, 0x24, 0x2c] {
+        let mut value = Value { command, data: 0 };
+        let mut request = request_for(device);
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        // SAFETY: SIOCETHTOOL reads one `ifreq` and the value it points to, which outlives it.
+        check(unsafe {
+            libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
+        })?;
+    }
+    Ok(())
+}
+
+/// A request about an interface.
+fn request_for(name: &str) -> libc::ifreq {
+    // SAFETY: all zeros is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays 0.
+    for (place, byte) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.bytes()) {
+        *place = byte.cast_signed();
+    }
+    request
 }
 
 /// Turns the -1 of a system call into its error.
