@@ -9,6 +9,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Packet, packets};
@@ -345,6 +346,42 @@ fn somebody_works_in(folder: &Path) -> bool {
     processes
         .filter_map(|p| fs::read_link(p.path().join("cwd")).ok())
         .any(|cwd| cwd.starts_with(folder))
+}
+
+/// Kills the process that runs a simulation, as one kills it by `kill -9`: this test, in a process
+/// of its own, which the variable tells apart.
+#[test]
+fn killed_it_leaves_no_process() {
+    const FOLDER: &str = "TCPWHY_TEST_FOLDER";
+    let Some(uml) = uml(None) else { return };
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let mut plan = download();
+        plan.flows[0].server.push(Step::Sleep(1 << 50));
+        plan.records.tcp_info_every_ns = MS;
+        plan.limit_ns = 1 << 51;
+        let ended = uml.run(&plan, Path::new(&folder));
+        panic!("it ended: {ended:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed_it_leaves_no_process"])
+        .env(FOLDER, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(soon(|| somebody_works_in(folder.path())), "it runs");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(soon(|| !somebody_works_in(folder.path())), "nothing of it runs any more");
+}
+
+/// Whether something comes true within half a minute.
+fn soon(what: impl Fn() -> bool) -> bool {
+    (0..3000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        what()
+    })
 }
 
 #[test]
