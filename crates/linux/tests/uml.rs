@@ -9,6 +9,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Packet, packets};
@@ -20,9 +21,9 @@ use tcpwhy_model::scenario::plan::{
 
 const MS: u64 = 1_000_000;
 
-/// 512 KiB after a request, at a round trip of 6 ms, with nothing in the way.
+/// 512 KiB after a request, at a round trip of 6 ms and 1 Gbit/s.
 fn download() -> Plan {
-    let way = Way { delay_ns: 3 * MS, ..Way::default() };
+    let way = Way { rate: 1_000_000_000, delay_ns: 3 * MS, ..Way::default() };
     Plan {
         scenario: "slow-start".to_owned(),
         seed: 1,
@@ -112,18 +113,65 @@ impl Run {
 }
 
 #[test]
-fn the_same_run_is_the_same_to_the_byte_on_every_boot_and_in_the_stock_kernel() {
+fn the_same_run_is_the_same_to_the_byte_on_every_boot() {
     let Some(uml) = uml(None) else { return };
-    let first = Run::of(&uml, &download());
-    for other in [Run::of(&uml, &download()), Run::of(&uml.clone().stock(), &download())] {
-        for tap in ["client.pcapng", "server.pcapng", "middle.pcapng"] {
-            assert!(
-                first.bytes(tap) == other.bytes(tap),
-                "{tap} differs: {:?}",
-                other.manifest.tools
-            );
-        }
+    let mut plan = down(|w| w.loss = Loss::Random(10_000));
+    // Even where a burst arrives at one instant.
+    (plan.path.down.rate, plan.path.up.rate) = (0, 0);
+    let (first, again) = (Run::of(&uml, &plan), Run::of(&uml, &plan));
+    for file in ["client.pcapng", "server.pcapng", "middle.pcapng", "kernel.jsonl"] {
+        assert!(first.bytes(file) == again.bytes(file), "{file} differs");
     }
+}
+
+/// Both runs have the same packets at the same times, counted from the first of each.
+fn assert_same_packets(a: &[Packet], b: &[Packet]) {
+    let relative = |p: &Packet, all: &[Packet]| {
+        let first = all.iter().find(|f| f.source_port == p.source_port).unwrap();
+        (p.source_port == 80, p.seq.wrapping_sub(first.seq), p.payload, p.flags)
+    };
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert_eq!(relative(x, a), relative(y, b));
+        assert!((x.at - a[0].at).abs_diff(y.at - b[0].at) < 50_000, "at {}", x.at);
+    }
+}
+
+#[test]
+fn observing_changes_nothing() {
+    let Some(uml) = uml(None) else { return };
+    for plan in [download(), down(|w| w.loss = Loss::Exact(vec![7, 8, 50, 51, 90]))] {
+        let (observed, stock) = (Run::of(&uml, &plan), Run::of(&uml.clone().stock(), &plan));
+        for tap in ["client", "server", "middle"] {
+            assert_same_packets(&observed.packets(tap), &stock.packets(tap));
+        }
+        let seen =
+            |run: &Run| String::from_utf8(run.bytes("kernel.jsonl")).unwrap().contains("tcp_truth");
+        assert!(seen(&observed) && !seen(&stock));
+    }
+}
+
+#[test]
+fn records_of_kernel_sockets_and_counters_come_home() {
+    let Some(uml) = uml(None) else { return };
+    let mut plan = down(|w| w.loss = Loss::Exact(vec![30]));
+    plan.records.tcp_info_every_ns = 10 * MS;
+    let run = Run::of(&uml, &plan);
+    let text = |name| String::from_utf8(run.bytes(name)).unwrap();
+    let kernel = text("kernel.jsonl");
+    for event in ["tcp_probe", "tcp_retransmit_skb", "tcp_truth", "tcp_segment", "qdisc_backlog"] {
+        assert!(kernel.contains(&format!("\"event\":\"{event}\"")), "{event}");
+    }
+    assert!(kernel.contains("\"where\":\"xmit\",\"why\":\"cwnd\""), "slow start waits for cwnd");
+    let info = text("tcp_info.jsonl");
+    assert!(
+        info.contains("\"local\":\"10.0.1.1:80\"") && info.contains("\"peer\":\"10.0.1.1:80\"")
+    );
+    let stamps: Vec<_> = info.lines().map(|l| &l[..24]).collect();
+    assert!(stamps.is_sorted());
+    let counters: serde_json::Value = serde_json::from_slice(&run.bytes("counters.json")).unwrap();
+    assert_eq!(counters["server"]["after"]["counters"]["Tcp"]["RetransSegs"], 1);
+    assert_eq!(counters["server"]["before"]["counters"]["Tcp"]["RetransSegs"], 0);
 }
 
 #[test]
@@ -131,17 +179,11 @@ fn slow_start_is_the_same_packet_for_packet_whatever_the_seed() {
     let Some(uml) = uml(None) else { return };
     let first = Run::of(&uml, &download());
     assert_eq!(first.bursts(), [14_480, 28_960, 57_920, 115_840, 231_680, 75_408]);
-    let again = Run::of(&uml, &Plan { seed: 2, ..download() });
-    let (a, b) = (first.packets("server"), again.packets("server"));
-    assert_ne!(a[0].seq, b[0].seq, "the seed chooses the initial sequence numbers");
-    assert_eq!(a.len(), b.len());
-    for (x, y) in a.iter().zip(&b) {
-        let relative = |p: &Packet, all: &[Packet]| {
-            let first = all.iter().find(|f| f.source_port == p.source_port).unwrap();
-            (p.source_port == 80, p.seq.wrapping_sub(first.seq), p.payload, p.flags)
-        };
-        assert_eq!(relative(x, &a), relative(y, &b));
-        assert!((x.at - a[0].at).abs_diff(y.at - b[0].at) < 50_000, "{} ns", x.at);
+    for seed in [2, 3] {
+        let again = Run::of(&uml, &Plan { seed, ..download() });
+        let (a, b) = (first.packets("server"), again.packets("server"));
+        assert_ne!(a[0].seq, b[0].seq, "the seed chooses the initial sequence numbers");
+        assert_same_packets(&a, &b);
     }
 }
 
@@ -304,6 +346,42 @@ fn somebody_works_in(folder: &Path) -> bool {
     processes
         .filter_map(|p| fs::read_link(p.path().join("cwd")).ok())
         .any(|cwd| cwd.starts_with(folder))
+}
+
+/// Kills the process that runs a simulation, as one kills it by `kill -9`: this test, in a process
+/// of its own, which the variable tells apart.
+#[test]
+fn killed_it_leaves_no_process() {
+    const FOLDER: &str = "TCPWHY_TEST_FOLDER";
+    let Some(uml) = uml(None) else { return };
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let mut plan = download();
+        plan.flows[0].server.push(Step::Sleep(1 << 50));
+        plan.records.tcp_info_every_ns = MS;
+        plan.limit_ns = 1 << 51;
+        let ended = uml.run(&plan, Path::new(&folder));
+        panic!("it ended: {ended:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "killed_it_leaves_no_process"])
+        .env(FOLDER, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(soon(|| somebody_works_in(folder.path())), "it runs");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(soon(|| !somebody_works_in(folder.path())), "nothing of it runs any more");
+}
+
+/// Whether something comes true within half a minute.
+fn soon(what: impl Fn() -> bool) -> bool {
+    (0..3000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        what()
+    })
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Options {
     pub method: Method,
     /// Room in the kernel for each processor, in KiB; rounded up to a power of two.
     pub room_kib: u32,
+    /// Time from one look into the rings to the next; 0 is [`LOOK_NS`].
+    pub look_ns: u64,
 }
 
 /// How to get events.
@@ -137,7 +139,7 @@ pub fn run(
         source.read(&mut sink)?;
         sink.write_until(until)?;
         let stopped = stop
-            .within(Some(LOOK_NS))
+            .within(Some(if options.look_ns > 0 { options.look_ns } else { LOOK_NS }))
             .map_err(|source| TraceError::Call { what: "wait".to_owned(), source })?;
         if stopped {
             break;
@@ -275,7 +277,7 @@ impl Sink {
 }
 
 /// Ours: at 300,000 events a second, a ring of 1 MiB is then half full.
-const LOOK_NS: u64 = NS_PER_S / 100;
+pub const LOOK_NS: u64 = NS_PER_S / 100;
 /// Ours: a record is stamped before it is in the ring; an interrupt may lie between.
 const COMMIT_NS: u64 = 1_000_000;
 /// Ours: goes to the file in pieces of this size.

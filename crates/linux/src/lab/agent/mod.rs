@@ -141,6 +141,9 @@ struct Trace {
     /// Room in the kernel for each processor.
     #[arg(long, value_name = "KIB", default_value_t = 4096)]
     room: u32,
+    /// Time from one look at what was recorded to the next.
+    #[arg(long, value_name = "NS", default_value_t = trace::LOOK_NS)]
+    look: u64,
 }
 
 #[derive(Args)]
@@ -238,6 +241,7 @@ impl Trace {
             events: self.events,
             method: self.method,
             room_kib: self.room,
+            look_ns: self.look,
         };
         let output = self.output.display();
         let traced = trace::run(&self.output, &options, stop, ready)

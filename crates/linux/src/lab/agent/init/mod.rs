@@ -15,20 +15,22 @@ mod fate;
 pub(crate) mod links;
 mod netlink;
 mod paths;
+mod processes;
 pub(crate) mod queues;
 mod system;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use tcpwhy_model::scenario::plan::Plan;
 
 use self::paths::Paths;
+use self::processes::{Process, application, capture, tcp_info, tcp_info_of, trace};
 use crate::lab::folder;
-use crate::lab::uml::layout::{Layout, Tap};
+use crate::lab::uml::layout::Layout;
+use crate::record::counters::Counters;
 use crate::record::sys::{Clock, NS_PER_S};
 
 pub(crate) use fate::MOST_LOST;
@@ -105,13 +107,12 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
     let mut paths = Paths::build(&plan, &layout)?;
     report.knobs = paths.knobs()?;
 
-    let mut recorders = Vec::new();
-    for tap in &layout.taps {
-        recorders.push(paths.within(tap.node, || capture(&plan, tap))??);
-    }
+    // From here on every simulated second is recorded, which takes the host's time.
+    Clock::Real.sleep_until(START_NS - LEAD_NS);
+    let before = paths.counters()?;
+    let recorders = recorders(&plan, &layout, &paths)?;
     let mut applications = Vec::new();
-    for side in ["server", "client"] {
-        let node = if side == "server" { 0 } else { layout.nodes.len() - 1 };
+    for (side, node) in paths.hosts() {
         for flow in 0..plan.flows.len() {
             let address = layout.server_address(plan.ipv6).to_string();
             applications.push(paths.within(node, || application(side, flow, &address))??);
@@ -126,11 +127,71 @@ fn carry_out(report: &mut Report) -> Result<(), String> {
     for recorder in recorders {
         recorder.stop()?;
     }
-    report.retransmitted = paths.retransmitted()?;
+    count(report, before, paths.counters()?)?;
+    if plan.records.tcp_info_every_ns > 0 {
+        merge(&paths.hosts().map(|(host, _)| out(&tcp_info_of(host))))
+            .map_err(|e| format!("cannot merge the records of TCP_INFO: {e}"))?;
+    }
     match failures.first() {
         None => Ok(()),
         Some(first) => Err(first.clone()),
     }
+}
+
+/// Starts everything that records, in the order in which it is to end.
+fn recorders(plan: &Plan, layout: &Layout, paths: &Paths) -> Result<Vec<Process>, String> {
+    let mut recorders = vec![trace(plan)?];
+    if plan.records.tcp_info_every_ns > 0 {
+        for (host, node) in paths.hosts() {
+            recorders.push(paths.within(node, || tcp_info(plan, host))??);
+        }
+    }
+    for tap in &layout.taps {
+        recorders.push(paths.within(tap.node, || capture(plan, tap))??);
+    }
+    Ok(recorders)
+}
+
+/// Writes the counters down.
+fn count(
+    report: &mut Report,
+    mut before: BTreeMap<&str, Counters>,
+    after: BTreeMap<&str, Counters>,
+) -> Result<(), String> {
+    let mut both = BTreeMap::new();
+    for (host, after) in after {
+        let before = before.remove(host).unwrap_or_default();
+        let again = after.since(&before).of("Tcp", "RetransSegs").unwrap_or(0);
+        report.retransmitted.insert(host.to_owned(), again.unsigned_abs());
+        both.insert(host, BTreeMap::from([("before", before), ("after", after)]));
+    }
+    serde_json::to_vec_pretty(&both)
+        .map_err(io::Error::from)
+        .and_then(|text| fs::write(out(folder::COUNTERS), text))
+        .map_err(|e| format!("cannot write {}: {e}", folder::COUNTERS))
+}
+
+/// Makes one record of `TCP_INFO` of both hosts', in order of time.
+fn merge(files: &[String]) -> io::Result<()> {
+    #[derive(Deserialize)]
+    struct Stamp {
+        t: u64,
+    }
+    let mut lines = Vec::new();
+    for file in files {
+        for line in fs::read_to_string(file)?.lines() {
+            lines.push((serde_json::from_str::<Stamp>(line)?.t, line.to_owned()));
+        }
+        fs::remove_file(file)?;
+    }
+    lines.sort_by_key(|(t, _)| *t);
+    let text: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
+    fs::write(out(folder::TCP_INFO), text)
+}
+
+/// A record's place.
+fn out(name: &str) -> String {
+    format!("/{OUT}/{name}")
 }
 
 /// The plan's seed as the kernel's randomness takes it.
@@ -142,85 +203,8 @@ fn spread(seed: u64) -> [u8; 64] {
     bytes
 }
 
-fn out(name: &str) -> String {
-    format!("/{OUT}/{name}")
-}
-
-fn capture(plan: &Plan, tap: &Tap) -> Result<Process, String> {
-    let file = format!("{}.pcapng", tap.name);
-    let mut arguments = vec!["capture".to_owned(), "--interface".to_owned(), tap.device.clone()];
-    arguments.extend(["--output".to_owned(), out(&file)]);
-    if plan.records.snap_length > 0 {
-        arguments.extend(["--snap-length".to_owned(), plan.records.snap_length.to_string()]);
-    }
-    for flow in &plan.flows {
-        arguments.extend(["--port".to_owned(), flow.port.to_string()]);
-    }
-    Process::start(format!("the capture at the {}", tap.name), &arguments)
-}
-
-fn application(side: &str, flow: usize, address: &str) -> Result<Process, String> {
-    let mut arguments = [
-        ["app".to_owned(), "--side".to_owned()],
-        [side.to_owned(), "--flow".to_owned()],
-        [flow.to_string(), "--address".to_owned()],
-        [address.to_owned(), "--plan".to_owned()],
-        [format!("/{}", folder::PLAN), "--start".to_owned()],
-        [START_NS.to_string(), "--log".to_owned()],
-    ]
-    .concat();
-    arguments.push(out(folder::APPLICATIONS));
-    Process::start(format!("the {side} of flow {flow}"), &arguments)
-}
-
-/// A process of the run.
-struct Process {
-    name: String,
-    child: Child,
-}
-
-impl Process {
-    /// Starts this program with other arguments and waits until it says that it is ready.
-    fn start(name: String, arguments: &[String]) -> Result<Self, String> {
-        let error = |e: io::Error| format!("cannot start {name}: {e}");
-        let complaints =
-            File::options().append(true).create(true).open(out(COMPLAINTS)).map_err(error)?;
-        let mut child = Command::new("/agent")
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(complaints)
-            .spawn()
-            .map_err(error)?;
-        let mut line = String::new();
-        if let Some(told) = child.stdout.take() {
-            BufReader::new(told).read_line(&mut line).map_err(error)?;
-        }
-        let process = Self { name, child };
-        if line.trim() == "ready" { Ok(process) } else { Err(process.failed("did not start")) }
-    }
-
-    /// Waits until it ends by itself.
-    fn end(mut self) -> Result<(), String> {
-        let status =
-            self.child.wait().map_err(|e| format!("cannot wait for {}: {e}", self.name))?;
-        if status.success() { Ok(()) } else { Err(self.failed("failed")) }
-    }
-
-    /// Tells it to end and waits until it has.
-    fn stop(self) -> Result<(), String> {
-        system::signal(self.child.id(), libc::SIGTERM)
-            .map_err(|e| format!("cannot stop {}: {e}", self.name))?;
-        self.end()
-    }
-
-    /// With the last that anybody complained of.
-    fn failed(&self, how: &str) -> String {
-        let complaints = fs::read_to_string(out(COMPLAINTS)).unwrap_or_default();
-        let last = complaints.lines().last().unwrap_or("it did not say why");
-        format!("{} {how}: {}", self.name, last.trim_start_matches("tcpwhy-agent: "))
-    }
-}
+/// Ours: time for recorders and servers to be in place.
+const LEAD_NS: u64 = NS_PER_S / 10;
 
 /// Ours: ACKs and FINs are over by then at any delay of the Internet.
 const LEAST_TAIL_NS: u64 = NS_PER_S;

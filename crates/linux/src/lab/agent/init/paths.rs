@@ -14,6 +14,7 @@ use super::netlink::Netlink;
 use super::queues;
 use super::system;
 use crate::lab::uml::layout::{Fate, Layout, Port, Setting, Timed};
+use crate::record::counters::Counters;
 
 /// The network namespaces of a run.
 pub(super) struct Paths {
@@ -76,7 +77,7 @@ impl Paths {
     /// Settings of both hosts, by `client.net.ipv4.tcp_rmem` and alike.
     pub(super) fn knobs(&self) -> Result<BTreeMap<String, String>, String> {
         let mut knobs = BTreeMap::new();
-        for (host, node) in [("server", 0), ("client", self.networks.len() - 1)] {
+        for (host, node) in self.hosts() {
             let read = self.within(node, || {
                 let tcp = fs::read_dir("/proc/sys/net/ipv4").into_iter().flatten().flatten();
                 tcp.filter_map(|entry| {
@@ -93,18 +94,20 @@ impl Paths {
         Ok(knobs)
     }
 
-    /// Segments sent again, as each host's kernel counted them (tcpRetransSegs of RFC 4022).
-    pub(super) fn retransmitted(&self) -> Result<BTreeMap<String, u64>, String> {
-        let mut counts = BTreeMap::new();
-        for (host, node) in [("server", 0), ("client", self.networks.len() - 1)] {
-            // The file is that of the process's first thread, which is this one.
-            let text = self.within(node, || fs::read_to_string("/proc/thread-self/net/snmp"))?;
-            let text = text.map_err(|e| format!("cannot read the counters of the {host}: {e}"))?;
-            let count = counter(&text, "RetransSegs")
-                .ok_or_else(|| format!("the counters of the {host} have no RetransSegs"))?;
-            counts.insert(host.to_owned(), count);
+    /// The counters of both hosts.
+    pub(super) fn counters(&self) -> Result<BTreeMap<&'static str, Counters>, String> {
+        let mut all = BTreeMap::new();
+        for (host, node) in self.hosts() {
+            let read = self.within(node, Counters::read)?;
+            let read = read.map_err(|e| format!("cannot count at the {host}: {e}"))?;
+            all.insert(host, read);
         }
-        Ok(counts)
+        Ok(all)
+    }
+
+    /// Both hosts and their places in the chain.
+    pub(super) fn hosts(&self) -> [(&'static str, usize); 2] {
+        [("server", 0), ("client", self.networks.len() - 1)]
     }
 
     fn settings(&mut self, node: usize, port: &Port) -> Result<(), String> {
@@ -170,13 +173,6 @@ fn ports(layout: &Layout, k: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A counter of TCP in `/proc/net/snmp`: a line of names, then one of numbers.
-fn counter(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
-    let at = lines.next()?.split(' ').position(|n| n == name)?;
-    lines.next()?.split(' ').nth(at)?.parse().ok()
-}
-
 /// Sets a sysctl of the namespace this is called in.
 fn set(name: &str, value: &str) -> Result<(), String> {
     let path = PathBuf::from("/proc/sys").join(name.replace('.', "/"));
@@ -193,16 +189,3 @@ const QUIET: [(&str, &str); 4] = [
     ("net.ipv6.conf.default.router_solicitations", "0"),
     ("net.ipv6.conf.all.router_solicitations", "0"),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_is_found_by_its_name() {
-        let text = "Ip: A B\nIp: 1 2\nTcp: RtoMin RetransSegs\nTcp: 200 -1\n";
-        assert_eq!(counter(text, "RtoMin"), Some(200));
-        assert_eq!(counter(text, "RetransSegs"), None, "no count is negative");
-        assert_eq!(counter(text, "A"), None, "that is IP's");
-    }
-}
