@@ -57,11 +57,11 @@ pub(super) fn fine_timers() -> io::Result<()> {
 
 /// Puts this thread under `SCHED_FIFO`.
 pub(super) fn run_first(priority: i32) -> io::Result<()> {
-    let wanted = libc::sched_param { sched_priority: priority };
-    // The raw call, because musl's wrapper always refuses.
-    // SAFETY: `wanted` is valid and only read; 0 is the calling thread.
+    // The raw call, because musl's wrapper always refuses; and the kernel's own structure, one
+    // number, because musl's has more.
+    // SAFETY: the number is valid and only read; 0 is the calling thread.
     let result = unsafe {
-        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const wanted)
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority)
     };
     check(result as i32).map(drop)
 }
