@@ -2,11 +2,13 @@
 
 use std::process::ExitCode;
 
-/// How a run ended. Status 1 is kept for findings that are to fail a build.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
     /// The input was analysed, whatever was found, even if its end was damaged.
     Analysed = 0,
+    /// What was found is to fail a build, as asked for.
+    Found = 1,
     /// The command line makes no sense.
     Usage = 2,
     /// Some input could not be read at all, or the answer could not be written.

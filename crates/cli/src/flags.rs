@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
+use crate::cmd::lab;
 use crate::window::Instant;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -31,6 +32,9 @@ pub struct Flags {
 pub enum Command {
     /// Explain what the transfers in a capture waited for
     Explain(ExplainFlags),
+    /// Run experiments with a real kernel's TCP over an emulated path
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
 }
 
 /// Flags of `tcpwhy explain`.

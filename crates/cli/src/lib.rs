@@ -61,6 +61,9 @@ fn command() -> Exit {
     };
     let explain = match flags.command {
         Some(Command::Explain(explain)) => explain,
+        Some(Command::Lab(command)) => {
+            return cmd::lab::run(&command, &Surroundings::of_process());
+        }
         None => flags.explain,
     };
     let around = Surroundings::of_process();

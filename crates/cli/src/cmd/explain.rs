@@ -167,7 +167,7 @@ fn screen(options: &Options, around: &Surroundings) -> Screen {
 }
 
 /// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the process.
-fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Order matters: on the first signal the flag is still unset when this looks at it.

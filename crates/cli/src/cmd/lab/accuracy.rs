@@ -1,0 +1,331 @@
+//! `tcpwhy lab accuracy`: how right is `explain`, by the kernels that sent?
+//!
+//! A seeded set of random experiments is run; each capture (at the sender's host, at the receiver's,
+//! in the middle) is explained, and every report held against the truth of the same run. Figures
+//! are printed strictly (narrow words alone) and leniently (words that may stand for the kernel's,
+//! and named alternatives): `docs/accuracy.md` has the table of words and what is known to be wrong.
+
+use core::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde::Serialize;
+use tcpwhy_linux::lab::backend::Backend;
+use tcpwhy_linux::lab::folder;
+use tcpwhy_model::scenario::Scenario;
+use truth::State;
+use truth::classes::{Fit, fit};
+use truth::compare::{Agreement, compare, quantile, share};
+
+use super::outcome::{capture_at, direction, explained};
+use super::random::scenario;
+use super::runs::Lab;
+
+/// Which runs to make.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Set {
+    /// Of the whole set.
+    pub(super) seed: u64,
+    /// How many runs.
+    pub(super) runs: u32,
+    /// Just this one.
+    pub(super) only: Option<u32>,
+    /// No run begins later than this after the first.
+    pub(super) within: Option<Duration>,
+}
+
+/// What the set came to.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Accuracy {
+    /// The backend's name.
+    pub(super) backend: String,
+    /// The set's seed.
+    pub(super) seed: u64,
+    /// Runs compared, in the order they were made.
+    pub(super) runs: Vec<Run>,
+    /// Runs that this backend cannot do, cannot be trusted or failed: number and why.
+    pub(super) left_out: Vec<(u32, String)>,
+    /// Sums over runs, by where the capture was taken.
+    pub(super) by_vantage: Vec<(&'static str, Agreement)>,
+}
+
+/// One run of the set.
+#[derive(Debug, Serialize)]
+pub(super) struct Run {
+    /// Its number in the set.
+    pub(super) number: u32,
+    /// Strict and lenient error at the sender's host, in thousandths of the time compared.
+    pub(super) errors: Option<(u64, u64)>,
+    /// Most time that went wrong: the kernel's state, the report's, nanoseconds.
+    pub(super) worst: Option<(State, String, u64)>,
+}
+
+/// Where captures are taken.
+const VANTAGES: [&str; 3] = ["sender", "receiver", "middle"];
+
+/// Runs the set.
+///
+/// # Errors
+/// The user stopped it, or nothing can be written.
+pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow::Result<Accuracy> {
+    let mut accuracy = Accuracy {
+        backend: backend.name(),
+        seed: set.seed,
+        by_vantage: VANTAGES.map(|vantage| (vantage, Agreement::default())).to_vec(),
+        ..Accuracy::default()
+    };
+    let began = Instant::now();
+    let numbers = set.only.map_or(0..set.runs, |only| only..only + 1);
+    for number in numbers {
+        if set.within.is_some_and(|within| began.elapsed() > within) {
+            break;
+        }
+        let text = scenario(set.seed, number);
+        let read = Scenario::read("accuracy", &text, &[]);
+        let plan = read.ok().and_then(|scenario| scenario.plans(1).next());
+        let plan = plan.context("every run of the set is a scenario")?;
+        lab.tell(&format!("run {number} of the set with seed {}", set.seed));
+        if let Err(refusal) = backend.check(&plan) {
+            accuracy.left_out.push((number, refusal.to_string()));
+            continue;
+        }
+        match lab.trusted(&plan)? {
+            Err(why) => accuracy.left_out.push((number, why)),
+            Ok(done) => {
+                let kept = done.folder.join("scenario.toml");
+                std::fs::write(&kept, &text)
+                    .with_context(|| format!("cannot write {}", kept.display()))?;
+                match judged(lab, &done.folder, direction(&plan)) {
+                    Ok(agreements) => accuracy.add(number, &agreements),
+                    Err(error) => accuracy.left_out.push((number, format!("{error:#}"))),
+                }
+                lab.sweep(&done.folder);
+            }
+        }
+    }
+    lab.tell("");
+    Ok(accuracy)
+}
+
+/// Holds the captures of one run against its truth.
+pub(super) fn judged(lab: &Lab<'_>, run: &Path, side: usize) -> anyhow::Result<Vec<Agreement>> {
+    let truth = truth::of_folder(run)?;
+    let [.., middle] = folder::CAPTURES;
+    let captures = [capture_at(side), capture_at(1 - side), middle];
+    captures
+        .iter()
+        .map(|capture| {
+            let path = run.join(capture);
+            if !path.exists() {
+                return Ok(Agreement::default());
+            }
+            let report = explained(&path, lab.stop())?;
+            let json = serde_json::to_string(&report).context("a report is plain data")?;
+            Ok(compare(&truth, &json, &[side])?)
+        })
+        .collect()
+}
+
+impl Accuracy {
+    fn add(&mut self, number: u32, agreements: &[Agreement]) {
+        for ((_, sum), agreement) in self.by_vantage.iter_mut().zip(agreements) {
+            sum.add(agreement);
+        }
+        let Some(own) = agreements.first() else { return };
+        let errors = own.strict_error().zip(own.lenient_error());
+        self.runs.push(Run { number, errors, worst: worst(own) });
+    }
+
+    /// The lenient error at the sender's host, in thousandths.
+    pub(super) fn lenient(&self) -> Option<u64> {
+        self.by_vantage.first().and_then(|(_, sum)| sum.lenient_error())
+    }
+
+    /// As text.
+    pub(super) fn render(&self) -> String {
+        let mut text = format!(
+            "{} runs by {}, seed {}; {} left out\n\n",
+            self.runs.len(),
+            self.backend,
+            self.seed,
+            self.left_out.len()
+        );
+        self.figures(&mut text);
+        self.matrix(&mut text);
+        self.worst_runs(&mut text);
+        if !self.left_out.is_empty() {
+            text.push_str("\nleft out\n");
+            for (number, why) in &self.left_out {
+                let _ = writeln!(text, "  run {number}: {why}");
+            }
+        }
+        text
+    }
+
+    fn figures(&self, text: &mut String) {
+        type Figure = fn(&Agreement) -> String;
+        let rows: [(&str, Figure); 12] = [
+            ("time compared", |a| format!("{:.1} s", a.compared_ns as f64 / 1e9)),
+            ("  the same word", |a| percent(share(a.narrow_ns, a.compared_ns))),
+            ("  a word that may stand for it", |a| percent(share(a.wide_ns, a.compared_ns))),
+            ("  a named alternative", |a| percent(share(a.alternative_ns, a.compared_ns))),
+            ("  not decided", |a| percent(share(a.undecided_ns, a.compared_ns))),
+            ("  something else", |a| percent(share(a.wrong_ns, a.compared_ns))),
+            ("time error, strict", |a| percent(a.strict_error())),
+            ("time error, lenient", |a| percent(a.lenient_error())),
+            ("without a record", |a| percent(share(a.unjudged_ns, a.unjudged_ns + a.compared_ns))),
+            ("cwnd error, half and 9 in 10", |a| halves(&a.cwnd_errors)),
+            ("RTT error, half and 9 in 10", |a| halves(&a.rtt_errors)),
+            ("resent: equal, of runs", |a| {
+                let equal = a.retransmitted.iter().filter(|(kernel, report)| kernel == report);
+                format!("{} of {}", equal.count(), a.retransmitted.len())
+            }),
+        ];
+        let _ = write!(text, "{:<32}", "capture at");
+        for (vantage, _) in &self.by_vantage {
+            let _ = write!(text, "{vantage:>18}");
+        }
+        text.push('\n');
+        for (title, figure) in rows {
+            let _ = write!(text, "{title:<32}");
+            for (_, sum) in &self.by_vantage {
+                let _ = write!(text, "{:>18}", figure(sum));
+            }
+            text.push('\n');
+        }
+        let each = |pick: fn((u64, u64)) -> u64| -> Vec<i64> {
+            self.runs.iter().filter_map(|run| run.errors.map(|e| pick(e) as i64)).collect()
+        };
+        let (strict, lenient) = (each(|e| e.0), each(|e| e.1));
+        let _ = writeln!(
+            text,
+            "time error of a run at the sender, half and 9 in 10: strict {}, lenient {}",
+            halves(&strict),
+            halves(&lenient)
+        );
+    }
+
+    /// What the report said while the kernel was in each state, at the sender's host.
+    fn matrix(&self, text: &mut String) {
+        let Some((_, sum)) = self.by_vantage.first() else { return };
+        text.push_str(
+            "\nby the kernel's state, at the sender: what the report said \
+             (* may stand for it, ! something else or an alternative)\n",
+        );
+        for (state, row) in &sum.matrix {
+            let total: u64 = row.values().sum();
+            let mut cells: Vec<_> = row.iter().collect();
+            cells.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+            let cell = |(verdict, ns): &(&String, &u64)| {
+                let mark = match fit(*state, verdict, &[]) {
+                    Some(Fit::Narrow) => "",
+                    Some(Fit::Wide) => "*",
+                    _ => "!",
+                };
+                let part = share(**ns, total).filter(|part| *part > 0)?;
+                Some(format!("{verdict}{mark} {}", percent(Some(part))))
+            };
+            let cells: Vec<_> = cells.iter().filter_map(cell).collect();
+            let seconds = total as f64 / 1e9;
+            let _ = writeln!(text, "  {:<16}{seconds:>9.2} s  {}", state.name(), cells.join(", "));
+        }
+    }
+
+    fn worst_runs(&self, text: &mut String) {
+        let mut runs: Vec<_> = self.runs.iter().filter(|run| run.errors.is_some()).collect();
+        runs.sort_by_key(|run| {
+            core::cmp::Reverse(run.errors.map(|(strict, lenient)| (lenient, strict)))
+        });
+        text.push_str(
+            "\nworst runs at the sender: strict, lenient, most of it, and how to repeat it\n",
+        );
+        for Run { number, errors, worst } in runs.into_iter().take(WORST_SHOWN) {
+            let (strict, lenient) = errors.unwrap_or_default();
+            let most = worst.as_ref().map_or_else(String::new, |(state, verdict, ns)| {
+                format!("{} for {}, {:.0} ms", verdict, state.name(), *ns as f64 / 1e6)
+            });
+            let _ = writeln!(
+                text,
+                "  {:>7} {:>7}  {most:<52}  tcpwhy lab accuracy --backend {} --seed {} --only {number}",
+                percent(Some(strict)),
+                percent(Some(lenient)),
+                self.backend,
+                self.seed
+            );
+        }
+    }
+}
+
+/// The pair of states with most time that not even wide words allow.
+fn worst(agreement: &Agreement) -> Option<(State, String, u64)> {
+    let pairs = agreement
+        .matrix
+        .iter()
+        .flat_map(|(state, row)| row.iter().map(|(verdict, ns)| (*state, verdict, *ns)));
+    let wrong = pairs.filter(|(state, verdict, _)| {
+        !matches!(fit(*state, verdict, &[]), Some(Fit::Narrow | Fit::Wide))
+    });
+    wrong.max_by_key(|pair| pair.2).map(|(state, verdict, ns)| (state, verdict.clone(), ns))
+}
+
+fn percent(thousandths: Option<u64>) -> String {
+    thousandths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
+}
+
+/// The median and the 90th percentile of the errors' sizes.
+fn halves(errors: &[i64]) -> String {
+    let sizes: Vec<_> = errors.iter().map(|error| error.abs()).collect();
+    let at = |percents| percent(quantile(&sizes, percents).map(i64::unsigned_abs));
+    format!("{}, {}", at(50), at(90))
+}
+
+/// Ours: as many as somebody will look at.
+const WORST_SHOWN: usize = 15;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_table_tells_strict_from_lenient_and_names_the_worst() {
+        let row = |verdict: &str, ns| BTreeMap::from([(verdict.to_owned(), ns)]);
+        let own = Agreement {
+            compared_ns: 1_000_000_000,
+            narrow_ns: 700_000_000,
+            wide_ns: 200_000_000,
+            wrong_ns: 100_000_000,
+            matrix: BTreeMap::from([
+                (State::CwndAvoidance, row("bandwidth.self_queue", 200_000_000)),
+                (State::Rwnd, row("sndbuf", 100_000_000)),
+                (State::Closing, row("closing", 700_000_000)),
+            ]),
+            cwnd_errors: vec![-100, 0, 50],
+            retransmitted: vec![(2, 2), (3, 1)],
+            ..Agreement::default()
+        };
+        let mut accuracy = Accuracy {
+            backend: "uml:6.1".to_owned(),
+            seed: 7,
+            by_vantage: VANTAGES.map(|vantage| (vantage, Agreement::default())).to_vec(),
+            ..Accuracy::default()
+        };
+        accuracy.add(12, &[own, Agreement::default(), Agreement::default()]);
+        assert_eq!(accuracy.lenient(), Some(100));
+        let text = accuracy.render();
+        for line in [
+            "time error, strict                          30.0 %                 -                 -",
+            "time error, lenient                         10.0 %                 -                 -",
+            "cwnd error, half and 9 in 10         5.0 %, 10.0 %",
+            "resent: equal, of runs                      1 of 2",
+            "  cwnd.avoidance       0.20 s  bandwidth.self_queue* 100.0 %",
+            "  rwnd                 0.10 s  sndbuf! 100.0 %",
+            "   30.0 %  10.0 %  sndbuf for rwnd, 100 ms",
+            "tcpwhy lab accuracy --backend uml:6.1 --seed 7 --only 12",
+        ] {
+            assert!(text.contains(line), "{line}\nis not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Backends by the name that `--backend` takes.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use tcpwhy_linux::lab::backend::Backend;
+use tcpwhy_linux::lab::live::{self, Again, Live};
+use tcpwhy_linux::lab::uml::{self, Uml};
+
+/// The backend of that name; without one, what works here.
+///
+/// # Errors
+/// There is none of that name.
+pub(super) fn open(name: Option<&str>) -> anyhow::Result<Box<dyn Backend>> {
+    let live = || Box::new(Live::new(Again::same(&[INNER])));
+    match name {
+        Some("tun") => Ok(live()),
+        Some("uml") => Ok(Box::new(Uml::new(None))),
+        Some(other) => match other.strip_prefix("uml:") {
+            Some(version) => Ok(Box::new(Uml::new(Some(version)))),
+            None => bail!("there is no backend `{other}`; known are tun, uml and uml:VERSION"),
+        },
+        // Simulated time needs no right and no quiet machine.
+        None if uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some()) => {
+            Ok(Box::new(Uml::new(None)))
+        }
+        None => Ok(live()),
+    }
+}
+
+/// What this executable does when a backend has started it again; `None` if a user did.
+pub fn inner() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    let is_inner = words.next().is_some_and(|word| word == INNER);
+    is_inner.then(|| live::inner(&Again::same(&[INNER]), &words.collect::<Vec<OsString>>()))
+}
+
+/// Brings this executable to what it starts again of itself.
+const INNER: &str = "lab-inner";

@@ -1,0 +1,159 @@
+//! `tcpwhy lab`: experiments with a real kernel's TCP, explained and held against the kernel's own
+//! account.
+//!
+//! ```text
+//! scenarios --Plans--> backends --folders--> outcome --> summary --> table / JSON
+//!  by name              check, run            explain     variants
+//!  or file              (path first)          truth       over repeats
+//! ```
+
+mod accuracy;
+mod backends;
+mod outcome;
+mod path;
+mod random;
+mod runs;
+mod scenarios;
+mod summary;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use tcpwhy_model::scenario::{Scenario, manual};
+
+pub use backends::inner;
+
+use crate::exit::Exit;
+use crate::options::Surroundings;
+use crate::{complain, output};
+use runs::Ended;
+
+/// The subcommands of `tcpwhy lab`.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Name the scenarios that come with tcpwhy
+    List {
+        /// Print every key of the scenario language instead
+        #[arg(long)]
+        keys: bool,
+    },
+    /// Run a scenario: each variant, as often as it says
+    Run(RunFlags),
+    /// Hold what explain says of random runs against the sending kernel's own account
+    Accuracy(AccuracyFlags),
+}
+
+/// Flags of `tcpwhy lab run`.
+#[derive(Args, Debug)]
+pub struct RunFlags {
+    /// A scenario's name (see `tcpwhy lab list`), or a .toml file
+    #[arg(value_name = "NAME|FILE")]
+    pub scenario: String,
+    /// What carries it out: tun (the running kernel), uml or uml:VERSION (a kernel in simulated
+    /// time, built by `make uml`) [default: uml if one is built, else tun]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Change a key of the scenario, as path.rtt=20ms
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Runs of each variant [default: what the scenario says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
+    /// Keep captures and records in this folder
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Print the answer as JSON, in the form of docs/lab.schema.json
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `tcpwhy lab accuracy`.
+#[derive(Args, Debug)]
+pub struct AccuracyFlags {
+    /// How many runs
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub runs: u32,
+    /// Of the set: the same seed makes the same runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Make this run of the set only
+    #[arg(long, value_name = "N")]
+    pub only: Option<u32>,
+    /// Begin no run later than so many seconds after the first
+    #[arg(long, value_name = "SECONDS")]
+    pub within: Option<u64>,
+    /// End with status 1 if the lenient error of time at the sender is above this
+    #[arg(long, value_name = "PERCENT")]
+    pub fail_above: Option<u64>,
+    /// As in `lab run`
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Keep captures, records and scenarios in this folder
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Print all figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Carries out a subcommand.
+pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
+    let done = match command {
+        LabCommand::List { keys: false } => print(&scenarios::list()),
+        LabCommand::List { keys: true } => print(&manual()),
+        LabCommand::Run(flags) => run_scenario(flags, around),
+        LabCommand::Accuracy(flags) => run_accuracy(flags, around),
+    };
+    done.unwrap_or_else(|error| {
+        complain(&format!("{error:#}"));
+        match error.downcast_ref::<Ended>() {
+            Some(Ended::Refused(_)) => Exit::Usage,
+            _ => Exit::Unreadable,
+        }
+    })
+}
+
+fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit> {
+    let scenario: Scenario = scenarios::open(&flags.scenario, &flags.set)?;
+    let backend = backends::open(flags.backend.as_deref())?;
+    let repeats = flags.repeat.unwrap_or(scenario.repeats);
+    let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
+    let answer = lab.answer(&scenario, repeats)?;
+    let text = if flags.json {
+        let json = serde_json::to_string_pretty(&answer).context("an answer is plain data")?;
+        json + "\n"
+    } else {
+        table::render(&answer)
+    };
+    print(&text)
+}
+
+fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<Exit> {
+    let backend = backends::open(flags.backend.as_deref())?;
+    let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
+    let set = accuracy::Set {
+        seed: flags.seed,
+        runs: flags.runs,
+        only: flags.only,
+        within: flags.within.map(Duration::from_secs),
+    };
+    let accuracy = accuracy::measure(&lab, backend.as_ref(), set)?;
+    let text = if flags.json {
+        serde_json::to_string(&accuracy).context("figures are plain data")? + "\n"
+    } else {
+        accuracy.render()
+    };
+    print(&text)?;
+    let too_wrong = flags
+        .fail_above
+        .is_some_and(|most| accuracy.lenient().is_none_or(|error| error > most.saturating_mul(10)));
+    Ok(if too_wrong { Exit::Found } else { Exit::Analysed })
+}
+
+fn print(text: &str) -> anyhow::Result<Exit> {
+    output::print(text).context("cannot write the answer")?;
+    Ok(Exit::Analysed)
+}

@@ -1,0 +1,269 @@
+//! Carries out plans one after the other: refusals first, then the path, then every run.
+//!
+//! A run that its backend does not trust is repeated once, then counted as invalid: it never enters
+//! a figure. Folders of runs lie in a temporary one that is swept at the end, or where `--keep` says.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use tcpwhy_linux::lab::backend::{Backend, LabError, Manifest, Refusal};
+use tcpwhy_model::scenario::Scenario;
+use tcpwhy_model::scenario::plan::Plan;
+
+use super::outcome::{Outcome, direction, judge};
+use super::path::{Measured, probe};
+use super::summary::{Answer, FORMAT, Variant};
+use crate::cmd::explain::stop_on_signals;
+use crate::options::Surroundings;
+
+/// A backend and a place for its folders.
+pub(super) struct Lab<'b> {
+    backend: &'b dyn Backend,
+    root: Root,
+    stop: Arc<AtomicBool>,
+    /// Progress overwrites its line.
+    on_terminal: bool,
+}
+
+enum Root {
+    Kept(PathBuf),
+    Swept(tempfile::TempDir),
+}
+
+/// Why an experiment ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// Before anything started.
+    #[error("nothing was started: {0}")]
+    Refused(#[from] Refusal),
+    /// On the way.
+    #[error("{error}{saved}")]
+    Failed {
+        /// What failed.
+        error: LabError,
+        /// What is saved, as the rest of the sentence.
+        saved: String,
+    },
+}
+
+/// A run that was carried out.
+pub(super) struct Done {
+    /// What its backend says of it.
+    pub(super) manifest: Manifest,
+    /// Its folder.
+    pub(super) folder: PathBuf,
+}
+
+impl<'b> Lab<'b> {
+    /// A lab whose runs lie in `keep`, or in a folder that is swept.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or a signal handler cannot be set.
+    pub(super) fn open(
+        backend: &'b dyn Backend,
+        keep: Option<&Path>,
+        around: &Surroundings,
+    ) -> anyhow::Result<Self> {
+        let root = match keep {
+            Some(path) => {
+                fs::create_dir_all(path)
+                    .with_context(|| format!("cannot make the folder {}", path.display()))?;
+                Root::Kept(path.to_owned())
+            }
+            None => Root::Swept(
+                tempfile::Builder::new()
+                    .prefix("tcpwhy-lab-")
+                    .tempdir()
+                    .context("cannot make a temporary folder; name one with --keep")?,
+            ),
+        };
+        let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+        Ok(Self { backend, root, stop, on_terminal: around.stderr_is_terminal })
+    }
+
+    /// Runs every variant `repeats` times.
+    ///
+    /// # Errors
+    /// [`Ended`], or a run's records cannot be read.
+    pub(super) fn answer(&self, scenario: &Scenario, repeats: u32) -> anyhow::Result<Answer> {
+        let first = scenario.variants.first().context("a scenario has a variant")?;
+        let side = direction(first);
+        self.check(scenario)?;
+        let (paths, kernel) = self.measure(scenario, side)?;
+        let runs = scenario.variants.len() * repeats as usize;
+        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); scenario.variants.len()];
+        let mut failures: Vec<Vec<String>> = outcomes.iter().map(|_| Vec::new()).collect();
+        for (number, plan) in scenario.plans(repeats).enumerate() {
+            self.tell(&format!("run {} of {runs}: {}", number + 1, shown(&plan.variant)));
+            let at = number % scenario.variants.len();
+            match self.trusted(&plan)? {
+                Ok(done) => outcomes[at].push(judge(&plan, &done.folder, &self.stop)?),
+                Err(why) => failures[at].push(why),
+            }
+        }
+        self.tell("");
+        let rows = scenario.variants.iter().zip(outcomes).zip(failures);
+        let variants = rows.map(|((plan, outcomes), failures)| {
+            Variant::of(&plan.variant, &outcomes, failures.len(), failures)
+        });
+        Ok(Answer {
+            format: FORMAT.to_owned(),
+            scenario: scenario.name.clone(),
+            about: scenario.about.clone(),
+            backend: self.backend.name(),
+            kernel,
+            sender: ["client", "server"][side],
+            paths,
+            variants: variants.collect(),
+        })
+    }
+
+    /// Asks for refusals of every variant, before anything starts.
+    fn check(&self, scenario: &Scenario) -> Result<(), Ended> {
+        scenario.variants.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
+    }
+
+    /// Measures each path once; gives the kernel's name too.
+    fn measure(&self, scenario: &Scenario, side: usize) -> anyhow::Result<(Vec<Measured>, String)> {
+        let mut probes: Vec<(Plan, Vec<String>)> = Vec::new();
+        for plan in &scenario.variants {
+            let probe = Plan { repeat: 0, ..probe(plan, side) };
+            let same = |other: &Plan| {
+                (&other.path, other.ipv6) == (&probe.path, probe.ipv6)
+                    && other.client.stack_to_tap_ns == probe.client.stack_to_tap_ns
+                    && other.server.stack_to_tap_ns == probe.server.stack_to_tap_ns
+                    && other.client.egress == probe.client.egress
+                    && other.server.egress == probe.server.egress
+            };
+            match probes.iter_mut().find(|(other, _)| same(other)) {
+                Some((_, names)) => names.push(plan.variant.clone()),
+                None => probes.push((probe, vec![plan.variant.clone()])),
+            }
+        }
+        let all = probes.len() == 1;
+        let mut kernel = String::new();
+        let mut paths = Vec::new();
+        for (number, (plan, names)) in probes.into_iter().enumerate() {
+            self.tell(&format!("measuring the path of {}", shown(&names[0])));
+            let mut measured = Measured::asked(&plan, side);
+            let plan = Plan { variant: format!("path {number}"), ..plan };
+            let done = self.run(&plan)?;
+            measured.read(&done.folder, side);
+            measured.variants = if all { Vec::new() } else { names };
+            kernel = done.manifest.kernel;
+            paths.push(measured);
+        }
+        Ok((paths, kernel))
+    }
+
+    /// A run that its backend trusts, at the second attempt if need be; else why it does not.
+    pub(super) fn trusted(&self, plan: &Plan) -> anyhow::Result<Result<Done, String>> {
+        let mut why = String::new();
+        for _ in 0..2 {
+            let done = self.run(plan)?;
+            if done.manifest.valid {
+                return Ok(Ok(done));
+            }
+            why = format!("a run does not count: {}", done.manifest.problems.join("; "));
+        }
+        Ok(Err(why))
+    }
+
+    /// Carries one plan out.
+    ///
+    /// # Errors
+    /// [`Ended`], or its folder cannot be made.
+    pub(super) fn run(&self, plan: &Plan) -> anyhow::Result<Done> {
+        let root = match &self.root {
+            Root::Kept(path) => path.as_path(),
+            Root::Swept(folder) => folder.path(),
+        };
+        let folder = vacant(root, plan)?;
+        let ran = self.backend.run(plan, &folder);
+        let stopped = self.stop.load(Ordering::Relaxed);
+        match ran {
+            _ if stopped => Err(self.failed(LabError::Interrupted).into()),
+            Ok(manifest) => Ok(Done { manifest, folder }),
+            Err(error) => Err(self.failed(error).into()),
+        }
+    }
+
+    fn failed(&self, error: LabError) -> Ended {
+        self.tell("");
+        let saved = match &self.root {
+            Root::Kept(path) => format!("\n  what was recorded is in {}", path.display()),
+            Root::Swept(_) => "\n  nothing was kept; --keep DIR would keep the records".to_owned(),
+        };
+        Ended::Failed { error, saved }
+    }
+
+    /// Progress: one line that is overwritten on a terminal, a line each elsewhere.
+    pub(super) fn tell(&self, line: &str) {
+        let mut out = io::stderr().lock();
+        // A closed standard error leaves nobody to tell.
+        let _ = match (self.on_terminal, line.is_empty()) {
+            (true, _) => write!(out, "\r{line}\x1b[K").and_then(|()| out.flush()),
+            (false, true) => Ok(()),
+            (false, false) => writeln!(out, "tcpwhy: {line}"),
+        };
+    }
+
+    /// Whether the user has asked to stop.
+    pub(super) fn stop(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    /// Removes a run's folder if nobody asked to keep it: a set of runs fills no disk.
+    pub(super) fn sweep(&self, folder: &Path) {
+        if matches!(self.root, Root::Swept(_)) {
+            // What cannot be removed now goes with the temporary folder.
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn shown(variant: &str) -> &str {
+    if variant.is_empty() { "the scenario" } else { variant }
+}
+
+/// An empty folder for a run; a number is added to the name of one that is taken.
+fn vacant(root: &Path, plan: &Plan) -> anyhow::Result<PathBuf> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+    let variant: String = plan.variant.chars().map(plain).collect();
+    let name = format!("{}-{variant}-{}", plan.scenario, plan.repeat);
+    for number in 1..=MOST_FOLDERS {
+        let name = if number == 1 { name.clone() } else { format!("{name}-{number}") };
+        let path = root.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot make the folder {}", path.display()));
+            }
+        }
+    }
+    anyhow::bail!("{} is full of runs of {name}; name another folder with --keep", root.display())
+}
+
+/// Ours: nobody repeats an experiment into one folder more often.
+const MOST_FOLDERS: u32 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_has_a_folder_of_its_own() {
+        let root = tempfile::tempdir().expect("a folder");
+        let plan =
+            Plan { scenario: "s".to_owned(), variant: "1 % / x".to_owned(), ..Plan::default() };
+        let name = |path: PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert_eq!(name(vacant(root.path(), &plan).expect("made")), "s-1-----x-0");
+        assert_eq!(name(vacant(root.path(), &plan).expect("made")), "s-1-----x-0-2");
+    }
+}

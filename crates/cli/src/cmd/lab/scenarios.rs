@@ -1,0 +1,93 @@
+//! Scenarios by name or file: those that come with tcpwhy stand in the binary.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use tcpwhy_model::scenario::Scenario;
+
+/// Names and texts of those that come with tcpwhy, in the order of `lab list`.
+pub(super) const SHIPPED: [(&str, &str); 6] = [
+    ("slow-start", include_str!("../../../../../scenarios/slow-start.toml")),
+    ("initcwnd", include_str!("../../../../../scenarios/initcwnd.toml")),
+    ("idle-restart", include_str!("../../../../../scenarios/idle-restart.toml")),
+    ("sndbuf", include_str!("../../../../../scenarios/sndbuf.toml")),
+    ("zero-window", include_str!("../../../../../scenarios/zero-window.toml")),
+    ("random-loss", include_str!("../../../../../scenarios/random-loss.toml")),
+];
+
+/// The scenario of that name, or in that file, with `overrides`.
+///
+/// # Errors
+/// There is none, or it cannot be read; the sentence names it.
+pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
+    if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        return Scenario::read(name, text, overrides)
+            .with_context(|| format!("cannot run the scenario {name}"));
+    }
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|ending| ending == "toml") || path.exists();
+    if !is_file {
+        let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        bail!(
+            "there is no scenario `{name}`; known are {}, or name a .toml file",
+            known.join(", ")
+        );
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
+    let stem: String = stem.chars().map(plain).take(64).collect();
+    Scenario::read(&stem, &text, overrides).with_context(|| format!("cannot read {name}"))
+}
+
+/// Names and what each shows.
+pub(super) fn list() -> String {
+    let row = |(name, text): &(&str, &str)| match Scenario::read(name, text, &[]) {
+        Ok(scenario) => {
+            let names: Vec<_> =
+                scenario.variants.iter().map(|plan| plan.variant.as_str()).collect();
+            format!("{name:<14}{}\n{:14}variants: {}\n", scenario.about, "", names.join("; "))
+        }
+        Err(error) => format!("{name:<14}cannot be read: {error}\n"),
+    };
+    SHIPPED.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_tcpwhy_can_be_opened_and_is_listed() {
+        for (name, _) in SHIPPED {
+            assert_eq!(open(name, &[]).expect(name).name, name);
+            assert!(list().contains(name));
+        }
+        assert!(!list().contains("cannot be read"));
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_told_with_those_that_are() {
+        let error = open("slow-stat", &[]).expect_err("none").to_string();
+        assert!(error.contains("slow-start"), "{error}");
+        let error = format!("{:#}", open("nowhere.toml", &[]).expect_err("none"));
+        assert!(error.starts_with("cannot read nowhere.toml: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_named_in_its_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("my lab.toml");
+        std::fs::write(&path, "[path]\nrt = 5\n").expect("written");
+        let name = path.to_string_lossy().into_owned();
+        let error = format!("{:#}", open(&name, &[]).expect_err("a slip"));
+        assert!(
+            error.ends_with(
+                "my lab.toml: line 2, column 1: unknown key in `path` `rt`; did you mean `rtt`?"
+            ),
+            "{error}"
+        );
+        std::fs::write(&path, "application.send = 5\n").expect("written");
+        assert_eq!(open(&name, &[]).expect("it is fine").name, "my-lab");
+    }
+}

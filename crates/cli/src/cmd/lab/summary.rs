@@ -1,0 +1,162 @@
+//! The answer of `lab run`: each variant over its repeats, as text and as JSON
+//! (`docs/lab.schema.json`).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::outcome::{Outcome, Round};
+use super::path::Measured;
+
+/// The format of the JSON.
+pub(super) const FORMAT: &str = "tcpwhy-lab/1";
+
+/// What an experiment came to. All `_ns` are nanoseconds, rates bits per second on layer 2.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Answer {
+    /// [`FORMAT`].
+    pub(super) format: String,
+    /// The scenario's name.
+    pub(super) scenario: String,
+    /// What it shows.
+    pub(super) about: String,
+    /// The backend's name.
+    pub(super) backend: String,
+    /// The kernel that spoke TCP.
+    pub(super) kernel: String,
+    /// Whose data it is about: `client` or `server`.
+    pub(super) sender: &'static str,
+    /// The paths, measured first.
+    pub(super) paths: Vec<Measured>,
+    /// In the order of the scenario.
+    pub(super) variants: Vec<Variant>,
+}
+
+/// One variant over its repeats.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Variant {
+    /// Its name; empty if there is only one.
+    pub(super) name: String,
+    /// Runs that count.
+    pub(super) runs: usize,
+    /// Runs that were carried out and cannot be trusted, or ended early.
+    pub(super) invalid: usize,
+    /// First packet to the last ACK of data; connections one after the other are added up.
+    pub(super) time_ns: Spread,
+    /// Payload of the sender.
+    pub(super) bytes: u64,
+    /// Retransmitted segments, by the capture at the sender.
+    pub(super) resent: Spread,
+    /// Of the median run: bytes of each round, transfer by transfer.
+    pub(super) rounds: Vec<Vec<Round>>,
+    /// Mean time in each state by `explain`, at the sender.
+    pub(super) explain_ns: BTreeMap<String, u64>,
+    /// The same by the sending kernel; `null` without its records.
+    pub(super) kernel_ns: Option<BTreeMap<String, u64>>,
+    /// What the reader should know, each once.
+    pub(super) problems: Vec<String>,
+}
+
+/// A figure over repeats.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub(super) struct Spread {
+    /// Least.
+    pub(super) min: i64,
+    /// The middle one; the lower of two.
+    pub(super) median: i64,
+    /// Greatest.
+    pub(super) max: i64,
+}
+
+impl Spread {
+    /// Over `values`; all zero if there are none.
+    pub(super) fn of(values: impl IntoIterator<Item = i64>) -> Self {
+        let mut sorted: Vec<_> = values.into_iter().collect();
+        sorted.sort_unstable();
+        match (sorted.first(), sorted.last()) {
+            (Some(&min), Some(&max)) => Self { min, median: sorted[(sorted.len() - 1) / 2], max },
+            _ => Self::default(),
+        }
+    }
+}
+
+impl Variant {
+    /// Sums up the runs of a variant.
+    pub(super) fn of(
+        name: &str,
+        outcomes: &[Outcome],
+        invalid: usize,
+        problems: Vec<String>,
+    ) -> Self {
+        let time_ns = Spread::of(outcomes.iter().map(|outcome| outcome.time_ns));
+        let median = outcomes.iter().find(|outcome| outcome.time_ns == time_ns.median);
+        let mut all = problems;
+        all.extend(outcomes.iter().flat_map(|outcome| outcome.problems.clone()));
+        let mut problems: Vec<String> = Vec::new();
+        for problem in all {
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        let kernel: Option<Vec<_>> =
+            outcomes.iter().map(|outcome| outcome.kernel.as_ref()).collect();
+        Self {
+            name: name.to_owned(),
+            runs: outcomes.len(),
+            invalid,
+            time_ns,
+            bytes: median.map_or(0, |outcome| outcome.bytes),
+            resent: Spread::of(outcomes.iter().map(|outcome| outcome.resent as i64)),
+            rounds: median.map(|outcome| outcome.rounds.clone()).unwrap_or_default(),
+            explain_ns: mean(outcomes.iter().map(|outcome| &outcome.explain)),
+            kernel_ns: kernel.filter(|rows| !rows.is_empty()).map(|rows| mean(rows.into_iter())),
+            problems,
+        }
+    }
+}
+
+fn mean<'a>(
+    rows: impl ExactSizeIterator<Item = &'a BTreeMap<String, u64>>,
+) -> BTreeMap<String, u64> {
+    let count = rows.len().max(1) as u64;
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    for (state, ns) in rows.flatten() {
+        *sums.entry(state.clone()).or_default() += ns;
+    }
+    for ns in sums.values_mut() {
+        *ns /= count;
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_run_tells_the_rounds_and_all_tell_the_spread() {
+        let outcome = |time_ns, bytes| Outcome {
+            time_ns,
+            rounds: vec![vec![Round { bytes, segments: 1, limited_by: "app".to_owned() }]],
+            explain: BTreeMap::from([("app".to_owned(), bytes)]),
+            problems: vec!["same".to_owned()],
+            ..Outcome::default()
+        };
+        let variant =
+            Variant::of("a", &[outcome(30, 3), outcome(10, 1), outcome(20, 2)], 1, vec![]);
+        assert_eq!(variant.time_ns, Spread { min: 10, median: 20, max: 30 });
+        assert_eq!(variant.rounds[0][0].bytes, 2);
+        assert_eq!(variant.explain_ns["app"], 2);
+        assert_eq!(variant.kernel_ns, None);
+        assert_eq!((variant.runs, variant.invalid, variant.problems.len()), (3, 1, 1));
+    }
+
+    #[test]
+    fn a_variant_without_a_run_is_no_division_by_zero() {
+        let variant = Variant::of("a", &[], 2, vec!["why".to_owned()]);
+        assert_eq!(
+            (variant.runs, variant.kernel_ns, variant.time_ns),
+            (0, None, Spread::default())
+        );
+    }
+}
