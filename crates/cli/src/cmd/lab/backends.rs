@@ -13,19 +13,22 @@ use tcpwhy_linux::lab::uml::{self, Uml};
 /// # Errors
 /// There is none of that name.
 pub(super) fn open(name: Option<&str>) -> anyhow::Result<Box<dyn Backend>> {
-    let live = || Box::new(Live::new(Again::same(&[INNER])));
+    let again = || Again::same(&[INNER]);
     match name {
-        Some("tun") => Ok(live()),
+        Some("tun") => Ok(Box::new(Live::tun(again()))),
+        Some("netem") => Ok(Box::new(Live::netem(again()))),
         Some("uml") => Ok(Box::new(Uml::new(None))),
         Some(other) => match other.strip_prefix("uml:") {
             Some(version) => Ok(Box::new(Uml::new(Some(version)))),
-            None => bail!("there is no backend `{other}`; known are tun, uml and uml:VERSION"),
+            None => {
+                bail!("there is no backend `{other}`; known are tun, netem, uml and uml:VERSION")
+            }
         },
         // Simulated time needs no right and no quiet machine.
         None if uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some()) => {
             Ok(Box::new(Uml::new(None)))
         }
-        None => Ok(live()),
+        None => Ok(Box::new(Live::tun(again()))),
     }
 }
 
