@@ -4,11 +4,11 @@
 //! until it stands here, and then does not validate until it stands in the schema.
 
 use tcpwhy::report::{
-    Capture, Connection, Cwnd, Direction, End, Events, Evidence, Exchange, FORMAT, Finding,
-    FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LossPattern,
-    LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
-    RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls, TlsFlight, Transfer,
-    Vantage, WindowScaling,
+    Capture, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence, Exchange,
+    FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence,
+    LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission,
+    Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls,
+    TlsFlight, Transfer, Vantage, WindowScaling,
 };
 use tcpwhy::units::Duration;
 
@@ -154,6 +154,7 @@ fn direction() -> Direction {
         time_in: every_state(),
         strip: State::all().map(State::letter).collect(),
         initial_window: Some(InitialWindow { segments: 10, bytes: 14_480, full: true }),
+        congestion_control: Some(CongestionControl { name: "cubic".into(), rounds: 12 }),
         slow_start_exit: Some(Box::new(SlowStartExit {
             at_ns: 40_000_000,
             cause: "hystart_delay".to_owned(),

@@ -9,8 +9,9 @@ use crate::limits::growth::ExitCause;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
-    Connection, Direction, End, Events, FrameRange, InitialWindow, Limit, LimitEvidence,
-    LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Vantage, WindowScaling,
+    CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
+    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Vantage,
+    WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -147,6 +148,10 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &mut Walker, lifetime: i64) 
             let cause = exit_cause(cause).to_owned();
             Box::new(SlowStartExit { at_ns: at(when), cause, ssthresh })
         }),
+        congestion_control: walker
+            .avoidance
+            .controller()
+            .map(|(name, rounds)| CongestionControl { name: name.to_owned(), rounds }),
         idle_restarts: walker
             .pauses
             .watch

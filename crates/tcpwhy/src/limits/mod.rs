@@ -7,6 +7,7 @@
 //! adds up. Read limits-method sections 4 to 6 first.
 
 pub(crate) mod acks;
+pub(crate) mod avoidance;
 pub(crate) mod batch;
 pub(crate) mod book;
 pub(crate) mod evidence;

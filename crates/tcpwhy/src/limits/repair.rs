@@ -262,6 +262,7 @@ impl Walker {
             }
         }
         self.growth.lost_at = Some(self.flight.outstanding_segments());
+        self.avoidance.on_loss(self.flight.outstanding_segments());
         if self.growth.exit.is_none() {
             let flight = self.flight.outstanding_segments();
             self.growth.exit = Some((at, Some(flight), ExitCause::Loss));

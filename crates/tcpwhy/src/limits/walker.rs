@@ -4,6 +4,7 @@
 //! kind does, `settle` how the time between them is decided. What belongs together is a type of
 //! its own, in the file named after it, with the rules that need nothing else.
 
+use super::avoidance::Avoidance;
 use super::batch::Batch;
 use super::book::RoundBook;
 use super::growth::{ExitCause, Growth, InitialFlight};
@@ -159,6 +160,7 @@ pub(crate) struct Walker {
     pub(crate) replay: Replay,
     pub(crate) initial: Option<InitialFlight>,
     pub(crate) growth: Growth,
+    pub(crate) avoidance: Avoidance,
     pub(crate) pauses: Pauses,
     pub(crate) repairs: Repairs,
     pub(crate) retransmissions: Vec<Retransmission>,
@@ -194,6 +196,7 @@ impl Walker {
             replay: Replay::default(),
             initial: None,
             growth: Growth::default(),
+            avoidance: Avoidance::default(),
             pauses: Pauses::default(),
             repairs: Repairs::default(),
             retransmissions: Vec::new(),
@@ -448,6 +451,11 @@ impl Walker {
             let mut round = self.book.open;
             round.end = at;
             round.loss |= self.repairs.current() != 0;
+            if self.growth.exit.is_some() {
+                let acked = round.acked.max(0) as u64 / self.terms.mss.max(1) as u64;
+                self.avoidance.on_round(&round, acked, self.least_rtt());
+                round.cwnd = self.avoidance.window().unwrap_or(round.cwnd);
+            }
             self.book.enter(&round, self.least_rtt(), self.terms.detail);
             self.note_growth(&round);
         }

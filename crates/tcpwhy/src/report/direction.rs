@@ -42,6 +42,8 @@ pub struct Direction {
     pub initial_window: Option<InitialWindow>,
     /// How slow start ended.
     pub slow_start_exit: Option<Box<SlowStartExit>>,
+    /// Which congestion control explains what came after losses; `None` if that is not clear.
+    pub congestion_control: Option<CongestionControl>,
     /// Idle times after which the congestion window may have been cut down.
     pub idle_restarts: Vec<IdleRestart>,
     /// Bytes in flight when the original of each loss episode's first loss was sent.
@@ -142,6 +144,15 @@ pub struct SlowStartExit {
     pub cause: String,
     /// In segments.
     pub ssthresh: Option<u64>,
+}
+
+/// The congestion control whose replay explains a direction's flights after losses.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct CongestionControl {
+    /// `reno` or `cubic`, as Linux names them.
+    pub name: String,
+    /// Rounds that it explains and the other does not.
+    pub rounds: u64,
 }
 
 /// A pause after which Linux may restart from the initial window (RFC 5681 §4.1, Linux `tcp_cwnd_restart`).

@@ -19,7 +19,8 @@ mod transfer;
 
 pub use connection::{Connection, End, Part, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
 pub use direction::{
-    Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt, SlowStartExit,
+    CongestionControl, Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt,
+    SlowStartExit,
 };
 pub use finding::{Evidence, Finding, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};

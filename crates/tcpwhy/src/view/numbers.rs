@@ -98,6 +98,15 @@ fn start(page: &mut Page, direction: &Direction) {
     });
     page.item_if("first flight", first);
     page.item_if("slow start", direction.slow_start_exit.as_deref().map(slow_start_exit));
+    let controller = direction.congestion_control.as_ref().map(|control| {
+        let rounds = words::count(control.rounds, "round");
+        match control.name.as_str() {
+            "reno" => format!("Reno: {rounds} after losses grew from half, by one segment each"),
+            "cubic" => format!("CUBIC: {rounds} after losses grew from 0.7 along its curve"),
+            name => format!("{name}: {rounds} after losses"),
+        }
+    });
+    page.item_if("controller", controller);
     let proven = direction.burst_proven_bytes;
     let proven =
         proven.map(|bytes| format!("up to {} passed without loss or queue", words::bytes(bytes)));
@@ -232,7 +241,9 @@ fn repeat(each: &Retransmission) -> String {
 
 fn loss_pattern(pattern: &LossPattern) -> String {
     let kind = match pattern.kind.as_str() {
-        "congestion" => "losses depend on how much was in flight: a queue overflows",
+        "congestion" => {
+            "losses depend on how much was in flight: a queue overflows, or a rate is exceeded"
+        }
         "random" => "random: losses do not depend on how much was in flight",
         _ => "unknown: too few losses to tell congestion from chance",
     };
