@@ -48,7 +48,8 @@ pub(crate) fn collect(
     }
     placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
     let exchanges = pair(&placed, floors);
-    (placed.into_iter().map(|p| p.transfer(lifetime)).collect(), exchanges)
+    // Copies are as long as they need be; what grew while it was filled is not, and stays behind.
+    (placed.iter().map(|p| p.clone().transfer(lifetime)).collect(), exchanges)
 }
 
 fn pair(placed: &[Placed], floors: [i64; 2]) -> Vec<Exchange> {

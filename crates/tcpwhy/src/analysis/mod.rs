@@ -15,6 +15,9 @@ pub(crate) mod summary;
 pub(crate) mod terms;
 pub(crate) mod timeline;
 
+#[cfg(test)]
+mod tests;
+
 use crate::flow::connection::Flow;
 use crate::flow::event::Side;
 use crate::limits::walker::Walker;
@@ -41,6 +44,8 @@ pub(crate) struct Analysis {
     pub(crate) guessed_shift: [u8; 2],
     guess: [terms::ShiftGuess; 2],
     detail: bool,
+    #[cfg(test)]
+    long_way: bool,
 }
 
 impl Analysis {
@@ -84,6 +89,10 @@ impl Analysis {
         });
         for (side, walker) in walkers.iter_mut().enumerate() {
             walker.terms = new_terms[side];
+            #[cfg(test)]
+            {
+                walker.long_way = self.long_way;
+            }
             walker.ledger.lifetime = Some(flow.last_tap);
             timeline::walk(
                 walker,

@@ -15,7 +15,7 @@ use crate::report::{
 };
 use crate::units::{BitRate, Duration};
 
-/// The report's account of `flow`; what it needs of `analysis`, which is done, it takes.
+/// The report's account of `flow`; its transfers are taken out of `analysis`, which is done.
 pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
     let lifetime = flow.last_tap;
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
@@ -28,7 +28,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
     let truncated = analysis.walkers.iter().flatten().any(Walker::is_truncated);
     let vantage = analysis.place.vantage;
     let directions = [0, 1].map(|side| {
-        let walker = &mut analysis.walkers.as_mut()?[side];
+        let walker = &analysis.walkers.as_ref()?[side];
         (walker.tally.frames > 0).then(|| Box::new(direction(flow, vantage, walker, lifetime)))
     });
     let (window_scaling, window_scaling_note) = scaling(flow, floors);
@@ -45,7 +45,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
         packets: flow.packets,
         frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
         vantage,
-        vantage_evidence: core::mem::take(&mut analysis.place.evidence),
+        vantage_evidence: analysis.place.evidence.clone(),
         tap_to_client_rtt_ns: floors[0],
         tap_to_server_rtt_ns: floors[1],
         egress_delay_ns: egress(analysis),
@@ -109,8 +109,8 @@ fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> String {
     }
 }
 
-fn direction(flow: &Flow, vantage: Vantage, walker: &mut Walker, lifetime: i64) -> Direction {
-    let time_in = core::mem::take(&mut walker.ledger.time_in);
+fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> Direction {
+    let time_in = walker.ledger.time_in.clone();
     let (side, tally) = (walker.terms.side, &walker.tally);
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds: Vec<Round> = walker.book.listed.iter().map(|r| round(r, &at)).collect();

@@ -122,6 +122,8 @@ pub(crate) fn walk(
         walker.on_out(event, placed.at, placed.lag);
         cursor.out += 1;
     }
+    // What is learnt between chunks may change what the stop is made of.
+    walker.take_stop();
     cursor.near = placing.near.at;
     if cursor.out >= events.len() {
         // No send is waiting: the next one will not reach further back than this.

@@ -79,6 +79,10 @@ impl Walker {
         segments: u64,
         step: Step,
     ) -> bool {
+        #[cfg(test)]
+        if self.long_way {
+            return false;
+        }
         let is_plain = event.len > 0 && event.bits & (SYN | AFTER_GAP | PROBE) == 0;
         let is_next = event.seq == self.flight.nxt
             && self.window.room(event.seq) >= self.terms.mss

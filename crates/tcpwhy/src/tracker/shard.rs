@@ -76,6 +76,8 @@ pub(super) struct Shard {
     young: VecDeque<Seat>,
     /// Older ones, with the time of their last packet when they were last looked at.
     grown: VecDeque<(i64, Seat)>,
+    /// The room of the connection that left last, for the next to come.
+    room: Option<Box<Tracked>>,
     slight: u64,
     pub(super) forgotten: Forgotten,
 }
@@ -182,7 +184,14 @@ impl Shard {
         let flow = common.open(segment);
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         self.young.push_back(Seat { slot, ordinal: flow.ordinal });
-        let tracked = Some(Box::new(Tracked { key, hash, flow, analysis: None }));
+        let tracked = Tracked { key, hash, flow, analysis: None };
+        let tracked = Some(match self.room.take() {
+            Some(mut room) => {
+                *room = tracked;
+                room
+            }
+            None => Box::new(tracked),
+        });
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = tracked,
             None => self.slots.push(tracked),
@@ -250,7 +259,12 @@ impl Shard {
     /// The connection in `seat` leaves with an account, if it is still there.
     fn leave(&mut self, seat: Seat, common: &mut Common) {
         if let Some(mut tracked) = self.remove_if(seat, |_| true) {
-            self.settle(&mut tracked.flow, tracked.analysis, common);
+            let analysis = tracked.analysis.take();
+            self.settle(&mut tracked.flow, analysis, common);
+            // Not if its buffers came to stay: of long connections they are large.
+            if tracked.flow.events.capacity() == 0 && tracked.flow.sacks.capacity() == 0 {
+                self.room = Some(tracked);
+            }
         }
     }
 

@@ -1,0 +1,149 @@
+//! Fast code against its twin: runs of packets are taken a short way, and the same must come out as
+//! when each is taken by itself.
+
+use core::net::{Ipv4Addr, SocketAddr};
+
+use proptest::prelude::*;
+
+use super::{Analysis, summary};
+use crate::flow::connection::Flow;
+use crate::report::Connection;
+use crate::units::{Seq, Time};
+use crate::wire::{Flags, IpInfo, LinkInfo, Options, Segment};
+
+const MSS: u32 = 1448;
+
+/// What one side does next.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Sends so many full segments.
+    Burst(u32),
+    /// Sends a short segment.
+    Short,
+    /// Acknowledges all it got, with a window of so many bytes.
+    Ack(u16),
+    /// Acknowledges what it did before, with a window of so many bytes.
+    Repeat(u16),
+    /// Sends its last segment again.
+    Resend,
+    /// Sends a segment that the capture does not see.
+    Unseen,
+}
+
+/// Two hosts whose packets a capture sees.
+#[derive(Default)]
+struct Talk {
+    now: i64,
+    next: [u32; 2],
+    acked: [u32; 2],
+    window: [u16; 2],
+    segments: Vec<Segment<'static>>,
+}
+
+impl Talk {
+    fn push(&mut self, side: usize, flags: Flags, seq: u32, len: u32, options: Options) {
+        let ends = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 5000)));
+        let ticks = (self.now / 1_000_000) as u32;
+        self.segments.push(Segment {
+            time: Time(self.now),
+            frame: self.segments.len() as u64 + 1,
+            network: 0,
+            source: ends[side],
+            destination: ends[1 - side],
+            seq: Seq(seq),
+            ack: Seq(self.acked[side]),
+            flags,
+            window: self.window[side],
+            payload_len: len,
+            payload: &[],
+            options: Options { timestamps: Some((ticks, ticks.wrapping_sub(1))), ..options },
+            ip: IpInfo { id: None, ttl: Some(64), ecn: None },
+            link: LinkInfo::default(),
+        });
+    }
+
+    /// Opens the connection: 20 ms of round trip, most of it behind the tap.
+    fn open(&mut self) {
+        let options = Options { mss: Some(1460), window_scale: Some(7), ..Options::default() };
+        self.window = [500; 2];
+        self.push(0, Flags::SYN, 0, 0, options);
+        (self.now, self.acked[1]) = (20_000_000, 1);
+        self.push(1, Flags::SYN.with(Flags::ACK), 0, 0, options);
+        (self.now, self.acked[0], self.next) = (20_100_000, 1, [1; 2]);
+        self.push(0, Flags::ACK, 1, 0, Options::default());
+    }
+
+    fn act(&mut self, side: usize, gap: i64, act: Act) {
+        let none = Options::default();
+        let times = if let Act::Burst(times) = act { times } else { 1 };
+        for _ in 0..times {
+            self.now += gap;
+            let next = self.next[side];
+            match act {
+                Act::Burst(_) => self.data(side, MSS),
+                Act::Short => self.data(side, 100),
+                Act::Ack(window) => {
+                    (self.acked[side], self.window[side]) = (self.next[1 - side], window);
+                    self.push(side, Flags::ACK, next, 0, none);
+                }
+                Act::Repeat(window) => {
+                    self.window[side] = window;
+                    self.push(side, Flags::ACK, next, 0, none);
+                }
+                Act::Resend => {
+                    self.push(side, Flags::ACK, next.saturating_sub(MSS).max(1), MSS, none);
+                }
+                Act::Unseen => self.next[side] += MSS,
+            }
+        }
+    }
+
+    fn data(&mut self, side: usize, len: u32) {
+        self.push(side, Flags::ACK, self.next[side], len, Options::default());
+        self.next[side] += len;
+    }
+
+    /// The account, with the events processed in chunks of `chunk`.
+    fn account(&self, chunk: usize, long_way: bool) -> Connection {
+        let mut flow = Flow::new(0, &self.segments[0]);
+        let mut analysis = Analysis { long_way, ..Analysis::new(true) };
+        for (at, segment) in self.segments.iter().enumerate() {
+            flow.push(segment);
+            if (at + 1) % chunk == 0 {
+                analysis.process(&mut flow, false);
+            }
+        }
+        analysis.process(&mut flow, true);
+        summary::connection(&flow, &mut analysis)
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
+    let act = prop_oneof![
+        6 => (1u32..20).prop_map(Act::Burst),
+        2 => Just(Act::Short),
+        4 => (0u16..600).prop_map(Act::Ack),
+        4 => Just(Act::Ack(500)),
+        1 => (0u16..600).prop_map(Act::Repeat),
+        1 => Just(Act::Resend),
+        1 => Just(Act::Unseen),
+    ];
+    let gaps = [0, 1_000, 12_000, 60_000, 900_000, 8_000_000, 20_000_000, 300_000_000];
+    let gap = proptest::sample::select(gaps.to_vec());
+    // Mostly one side sends, as in most connections.
+    let side = prop_oneof![1 => Just(0_usize), 3 => Just(1)];
+    proptest::collection::vec((side, gap, act), 1..120)
+}
+
+proptest! {
+    #[test]
+    fn the_short_ways_lead_where_the_long_way_does(acts in acts(), chunk in 5_usize..400) {
+        let mut talk = Talk::default();
+        talk.open();
+        for (side, gap, act) in acts {
+            talk.act(side, gap, act);
+        }
+        let (short, long) = (talk.account(chunk, false), talk.account(chunk, true));
+        prop_assert_eq!(short, long);
+    }
+}
