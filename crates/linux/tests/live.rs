@@ -164,12 +164,7 @@ fn a_short_queue_drops_and_a_damaged_packet_is_thrown_away_by_tcp() {
     assert!(fates(&packets, "queue_full") > 0);
     assert!(packets.iter().all(|packet| packet["queue_packets"].as_u64() <= Some(20)));
     // The application has every byte all the same.
-    let read: u64 = lines(folder.path(), folder::APPLICATIONS)
-        .iter()
-        .filter(|line| line["who"] == "client" && line["step"] == "read")
-        .filter_map(|line| line["bytes"].as_u64())
-        .sum();
-    assert_eq!(read, (512 << 10) + 200);
+    assert_eq!(received(folder.path()), (512 << 10) + 200);
 }
 
 #[test]
@@ -274,12 +269,7 @@ fn the_kernels_own_parts_do_the_same_where_it_has_them() {
     for name in folder::CAPTURES {
         assert!(folder.path().join(name).exists(), "{name}");
     }
-    let read: u64 = lines(folder.path(), folder::APPLICATIONS)
-        .iter()
-        .filter(|line| line["who"] == "client" && line["step"] == "read")
-        .filter_map(|line| line["bytes"].as_u64())
-        .sum();
-    assert_eq!(read, (512 << 10) + 200);
+    assert_eq!(received(folder.path()), (512 << 10) + 200);
 }
 
 #[test]
@@ -384,6 +374,35 @@ fn a_folder_is_used_once() {
     fs::write(folder.path().join(folder::PLAN), "").expect("written");
     let error = live().run(&download(), folder.path()).expect_err("a refusal");
     assert!(error.to_string().contains("File exists"), "{error}");
+}
+
+#[test]
+fn without_rights_over_the_machine_a_user_namespace_does() {
+    let _turn = my_turn();
+    if !possible() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let plan = place.path().join("plan.json");
+    fs::write(&plan, serde_json::to_vec(&download()).expect("JSON")).expect("written");
+    let gone = "-sys_admin,-net_admin,-sys_nice,-net_raw,-sys_ptrace";
+    let done = Command::new("setpriv")
+        .args(["--bounding-set", gone, "--", env!("CARGO_BIN_EXE_tcpwhy-live")])
+        .arg(plan)
+        .arg(place.path().join("run"))
+        .output()
+        .expect("setpriv of util-linux");
+    let said = String::from_utf8_lossy(&done.stderr);
+    if said.contains("user namespaces") || said.contains("setpriv") {
+        return;
+    }
+    let manifest = Manifest::read(&place.path().join("run")).expect(&said);
+    // Late or not: all of it was carried out, and what it could not have is said once.
+    let told = manifest.problems.iter().filter(|told| told.contains("SCHED_FIFO is refused"));
+    assert_eq!(told.count(), 1, "{:?}", manifest.problems);
+    assert!(manifest.problems.iter().any(|told| told.contains(folder::KERNEL)));
+    assert_eq!(received(&place.path().join("run")), (512 << 10) + 200);
+    assert!(processes(place.path()).is_empty());
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use live_common::*;
 use tcpwhy_linux::lab::backend::Backend as _;
-use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::plan::{Egress, Plan, Step, TokenBucket};
 
 /// A plan that would go on for long.
@@ -204,12 +203,7 @@ fn two_labs_at_once_do_not_meet() {
         let packets = packets(folder.path());
         let syns = packets.iter().filter(|packet| packet["flags"] == 2).count();
         assert_eq!(syns, 1, "one connection each");
-        let read: u64 = lines(folder.path(), folder::APPLICATIONS)
-            .iter()
-            .filter(|line| line["who"] == "client" && line["step"] == "read")
-            .filter_map(|line| line["bytes"].as_u64())
-            .sum();
-        assert_eq!(read, (512 << 10) + 200);
+        assert_eq!(received(folder.path()), (512 << 10) + 200);
         packets.iter().filter(|packet| packet["fate"] == "lost").count()
     });
     assert_eq!(lost, [0, 1]);

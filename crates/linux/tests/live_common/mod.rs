@@ -22,7 +22,7 @@ pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
 }
 
 pub(crate) fn live() -> Live {
-    Live::tun(again())
+    Live::new(again())
 }
 
 pub(crate) fn again() -> Again {
@@ -108,6 +108,15 @@ pub(crate) fn run(plan: &Plan) -> (tempfile::TempDir, Manifest) {
 pub(crate) fn lines(folder: &Path, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(folder.join(name)).expect(name);
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+/// Bytes that the clients' applications have read.
+pub(crate) fn received(folder: &Path) -> u64 {
+    lines(folder, folder::APPLICATIONS)
+        .iter()
+        .filter(|line| line["who"] == "client" && line["step"] == "read")
+        .filter_map(|line| line["bytes"].as_u64())
+        .sum()
 }
 
 pub(crate) fn packets(folder: &Path) -> Vec<Value> {

@@ -90,8 +90,8 @@ impl Emulator {
         })?;
         if let Some(error) = not_first {
             manifest.problems.push(format!(
-                "SCHED_FIFO is refused to the emulator ({error}), so packets may be late by a \
-                 scheduler's slice: run as root, or raise the limit on real-time priority"
+                "SCHED_FIFO is refused to the emulator, the applications and the captures \
+                 ({error}), so any of them may be late by a scheduler's slice: run as root, or raise the limit on real-time priority"
             ));
         }
         judge(&outcome, manifest);

@@ -136,10 +136,11 @@ impl Program {
     }
 }
 
-/// Several lines as one sentence.
+/// Several lines as one sentence; the refusal of FIFO is left out, for it is told once for all.
 pub(super) fn one_line(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim().trim_start_matches("tcpwhy-agent: "));
-    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let told = lines.filter(|line| !line.is_empty() && !line.contains("SCHED_FIFO is refused"));
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// How often a program is asked whether it has ended.

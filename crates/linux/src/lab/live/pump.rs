@@ -29,7 +29,7 @@ use super::journal::{Frame, Line, Record, Tap, WayName};
 use super::lateness::{BEAT_NS, Delays};
 use super::packet::{self, Offload, View};
 use super::sys;
-use super::thrift::Thrift;
+use super::thrift::{Thrift, Waking};
 
 /// One end of the path: the device through which a host's packets come and go.
 #[derive(Debug)]
@@ -99,6 +99,9 @@ pub(super) struct Pump {
     /// The applications are about to start; before that nothing depends on us.
     begun: bool,
     thrift: Thrift,
+    waking: Waking,
+    /// When the sleep began from which a packet has woken us; never, if none has.
+    woken_after: u64,
     /// Until when an answer is waited for on the processor, and how long after each packet.
     stay_until: u64,
     stay_ns: u64,
@@ -171,6 +174,8 @@ impl Pump {
             overdue_ns: 0,
             begun: false,
             thrift: Thrift::default(),
+            waking: Waking::default(),
+            woken_after: u64::MAX,
             stay_until: 0,
             // On a lone processor the host could not answer meanwhile.
             stay_ns: if available_parallelism().is_ok_and(|n| n.get() > 1) { STAY_NS } else { 0 },
@@ -187,6 +192,7 @@ impl Pump {
                 return Ok(self.outcome);
             }
             let took = self.take_in(0)? | self.take_in(1)?;
+            self.woken_after = u64::MAX;
             self.decide()?;
             if !(self.deliver()? | took) {
                 self.rest()?;
@@ -207,6 +213,8 @@ impl Pump {
                 }
             };
             let now = sys::monotonic_ns();
+            // What woke us came before we were awake, but not before we slept.
+            let came = now.min(now.saturating_sub(self.waking.usual_ns).max(self.woken_after));
             if self.overdue_ns > 0 && self.begun {
                 // It may have waited since we should have been awake.
                 self.outcome.packets.add(self.overdue_ns);
@@ -214,10 +222,10 @@ impl Pump {
             let read = &self.buffer[..length];
             if !self.ends[end].offload {
                 let one = read.to_vec();
-                self.offer(lane, now, one)?;
+                self.offer(lane, came, one)?;
             } else if let Some((header, packet)) = read.split_first_chunk() {
                 for one in Offload::read(header).wire_packets(packet.to_vec()) {
-                    self.offer(lane, now, one)?;
+                    self.offer(lane, came, one)?;
                 }
             }
         }
@@ -332,9 +340,15 @@ impl Pump {
             return Ok(());
         }
         let [client, server] = &self.ends;
-        sys::wait_readable([client.device.as_fd(), server.device.as_fd()], wake_at - now)
-            .map(drop)
-            .map_err(|source| PumpError::Device { doing: "wait for", host: HOSTS[0], source })
+        let ends = [client.device.as_fd(), server.device.as_fd()];
+        let woken = sys::wait_readable(ends, wake_at - now)
+            .map_err(|source| PumpError::Device { doing: "wait for", host: HOSTS[0], source })?;
+        if woken {
+            self.woken_after = now;
+        } else {
+            self.waking.learn(sys::monotonic_ns().saturating_sub(wake_at));
+        }
+        Ok(())
     }
 
     /// The regular alarm: measures its own delay, looks for orders; whether it is all over.

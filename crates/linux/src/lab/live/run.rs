@@ -206,7 +206,8 @@ impl Run<'_> {
         match trace.wait_ready() {
             Ok(()) => recorders.push(trace),
             Err(trouble) => {
-                manifest.problems.push(format!("there is no {}: {trouble}", folder::KERNEL));
+                let why = trouble.why();
+                manifest.problems.push(format!("there is no {}: {why}", folder::KERNEL));
             }
         }
         Ok(())

@@ -32,6 +32,18 @@ pub(super) enum Trouble {
     Ended { why: String, advice: String },
 }
 
+impl Trouble {
+    /// What went wrong, without what to do about it.
+    pub(super) fn why(&self) -> &str {
+        match self {
+            Self::Refused { why, .. }
+            | Self::Missing { why, .. }
+            | Self::File { why, .. }
+            | Self::Ended { why, .. } => why,
+        }
+    }
+}
+
 /// Namespaces, each held open.
 #[derive(Debug)]
 pub(super) struct Stage {
