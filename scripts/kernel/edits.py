@@ -264,21 +264,20 @@ TRACE_EVENT(qdisc_backlog,
 # --- carrying them out ------------------------------------------------------------------------
 
 def span(lines, function):
-    """Lines of a function's body (declarations ahead of it are passed over), or of the whole file."""
+    """Lines of a function's body, or of a Kconfig entry, or of the whole file."""
     if not function:
         return range(len(lines))
+    is_end = (lambda line: line.startswith("config")) if function.startswith("config") else (lambda line: line.startswith("}"))
     for start, line in enumerate(lines):
         if not line.startswith(function):
             continue
-        for end in range(start, len(lines)):
-            if lines[end].rstrip().endswith(";") and lines[end][0] in "\t " and end - start < 4 and "{" not in "".join(lines[start:end]):
-                break   # a declaration
-            if function.startswith("config") and end > start and lines[end].startswith("config"):
-                return range(start, end)
-            if lines[end].startswith("}"):
-                return range(start, end + 1)
-        else:
-            return range(start, len(lines))
+        # A declaration ends in a semicolon before any body begins.
+        head = next((line for line in lines[start:] if line.rstrip().endswith((";", "{")) or line.startswith(("{", "\t"))
+                     and not line.strip().endswith(",")), "")
+        if head.rstrip().endswith(";") and not function.startswith("config"):
+            continue
+        end = next((n for n in range(start + 1, len(lines)) if is_end(lines[n])), len(lines) - 1)
+        return range(start, end + 1)
     return range(0)
 
 
@@ -322,3 +321,32 @@ def apply(source, edits):
             else:
                 lines[n + is_after:n + is_after] = ours
         (source / path).write_text("\n".join(lines))
+
+
+# --- checking that ----------------------------------------------------------------------------
+
+def self_check():
+    """`python3 scripts/kernel/edits.py`: are lines put where they belong, and misfits refused?"""
+    import tempfile
+    text = "int f(int a,\n      int b);\nint g(int a)\n{\n\tx;\n}\nint f(int a,\n      int b)\n{\n\tif (a)\n\t\tx;\n\ty;\n}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        def tried(*all_edits):
+            (source / "a.c").write_text(text)
+            try:
+                apply(source, all_edits)
+            except Misfit as misfit:
+                assert (source / "a.c").read_text() == text, "a misfit changes nothing"
+                return str(misfit)
+            return (source / "a.c").read_text()
+        assert tried(before("a.c", "int f(", "x;", "t;")) == text.replace("\t\tx;", "\t\tt;\n\t\tx;")
+        assert tried(after("a.c", "int f(", "y;", "t;"), before("a.c", "int f(", "y;", "s;")) == text.replace("\ty;", "\ts;\n\ty;\n\tt;")
+        assert tried(Edit([At("a.c", "", "y;")], ["z;"], replaces=True)) == text.replace("\ty;", "\tz;")
+        assert "is there 2 times" in tried(before("a.c", "", "x;", "t;"))
+        assert "is there 0 times" in tried(before("a.c", "int g(", "y;", "t;"), before("a.c", "int f(", "y;", "t;"))
+        assert tried(Edit([At("a.c", "", "gone;")], ["t;"], optional=True)) == text
+        assert tried(Edit([At("a.c", "int h(", "y;"), At("a.c", "int f(", "y;")], ["t;"])) == text.replace("\ty;", "\tt;\n\ty;")
+
+
+if __name__ == "__main__":
+    self_check()
