@@ -119,6 +119,8 @@ impl Sender {
                 let shut = record.wnd == 0 || probes || unacked == 0;
                 if shut { State::ZeroWindow } else { State::Rwnd }
             }
+            // Nothing but the tail of a full buffer is held back.
+            Why::Nagle if self.blocked => State::Sndbuf,
             Why::Nagle if !done => return At::Held,
             Why::Nagle => State::Nagle,
             Why::Defer => State::Defer,
