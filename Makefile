@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml
+.PHONY: help demo test check bench fuzz uml accuracy
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -14,6 +14,7 @@ help:
 	@echo 'make bench   speed and memory, beside tcptrace and tshark'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
+	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
 demo:
 	@scripts/setup demo
@@ -45,3 +46,14 @@ fuzz:
 uml:
 	@scripts/setup uml
 	scripts/uml $(VERSIONS) $(if $(HZ),--hz $(HZ))
+
+# In simulated time first (`make uml` builds the kernel), then on the running kernel.
+RUNS ?= 300
+LIVE ?= 30
+SEED ?= 1
+
+accuracy:
+	@scripts/setup demo
+	cargo build --release --locked --quiet -p tcpwhy-cli
+	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend uml --runs $(RUNS) --seed $(SEED)
+	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend tun --runs $(LIVE) --seed $(SEED)

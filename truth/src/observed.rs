@@ -18,6 +18,7 @@ pub(crate) fn spans(end: &End, first: u64, last: u64) -> Vec<Span<State>> {
         blocked: false,
         probed: false,
         written: end.observed.last().map_or(0, |record| record.end),
+        fin: end.fin,
     };
     for record in &end.observed {
         sender.take(record);
@@ -70,6 +71,8 @@ struct Sender {
     probed: bool,
     /// Where the data ends that will ever be written (`write_seq`).
     written: u32,
+    /// The number of the FIN: when that is the oldest without an ACK, all data has one.
+    fin: Option<u32>,
 }
 
 impl Sender {
@@ -89,6 +92,7 @@ impl Sender {
             match record.ca {
                 LOSS => At::Sure(State::Loss),
                 RECOVERY => At::Sure(State::Recovery),
+                _ if done && self.fin == Some(record.una) => At::Sure(State::Closing),
                 _ if self.blocked => At::Sure(State::Sndbuf),
                 _ if done => At::Sure(State::LastFlight),
                 _ => At::Between,
@@ -115,6 +119,8 @@ impl Sender {
                 let shut = record.wnd == 0 || probes || unacked == 0;
                 if shut { State::ZeroWindow } else { State::Rwnd }
             }
+            // Nothing but the tail of a full buffer is held back.
+            Why::Nagle if self.blocked => State::Sndbuf,
             Why::Nagle if !done => return At::Held,
             Why::Nagle => State::Nagle,
             Why::Defer => State::Defer,

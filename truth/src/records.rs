@@ -33,6 +33,8 @@ pub(crate) struct Talk {
 pub(crate) struct End {
     pub(crate) observed: Vec<Observed>,
     pub(crate) probes: Vec<Probe>,
+    /// The number of its FIN, once handed down.
+    pub(crate) fin: Option<u32>,
     /// When TCP handed down a segment with data.
     pub(crate) sends: Vec<u64>,
     /// `ca_state` from then on.
@@ -241,6 +243,9 @@ fn take(talk: &mut Talk, side: usize, event: &Event<'_>) {
             srtt_us: number(event.srtt) as u32,
         }),
         "tcp_segment" => {
+            if number(event.flags) & FIN != 0 {
+                end.fin = Some((number(event.end_seq) as u32).wrapping_sub(1));
+            }
             if number(event.seq) != number(event.end_seq) && number(event.flags) & SYN == 0 {
                 end.sends.push(event.t);
             } else if side == 0 && number(event.flags) & SYN != 0 {
@@ -342,7 +347,8 @@ impl TruthError {
     }
 }
 
-/// The SYN bit of a segment's flags (RFC 9293 section 3.1).
+/// Bits of a segment's flags (RFC 9293 section 3.1).
+const FIN: u64 = 0x01;
 const SYN: u64 = 0x02;
 
 /// Ours: hundred times the longest line there is.

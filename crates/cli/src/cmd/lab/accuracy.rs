@@ -6,6 +6,7 @@
 //! and named alternatives): `docs/accuracy.md` has the table of words and what is known to be wrong.
 
 use core::fmt::Write;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use serde::Serialize;
 use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::Scenario;
+use tcpwhy_model::scenario::plan::Plan;
 use truth::State;
 use truth::classes::{Fit, fit};
 use truth::compare::{Agreement, compare, quantile, share};
@@ -55,6 +57,8 @@ pub(super) struct Accuracy {
 pub(super) struct Run {
     /// Its number in the set.
     pub(super) number: u32,
+    /// The sender's congestion control.
+    pub(super) controller: String,
     /// Strict and lenient error at the sender's host, in thousandths of the time compared.
     pub(super) errors: Option<(u64, u64)>,
     /// Most time that went wrong: the kernel's state, the report's, nanoseconds.
@@ -97,7 +101,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
                 std::fs::write(&kept, &text)
                     .with_context(|| format!("cannot write {}", kept.display()))?;
                 match judged(lab, &done.folder, direction(&plan)) {
-                    Ok(agreements) => accuracy.add(number, &agreements),
+                    Ok(agreements) => accuracy.add(number, controller(&plan), &agreements),
                     Err(error) => accuracy.left_out.push((number, format!("{error:#}"))),
                 }
                 lab.sweep(&done.folder);
@@ -106,6 +110,12 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
     }
     lab.tell("");
     Ok(accuracy)
+}
+
+/// The congestion control of the end whose data matters, as its route has it.
+fn controller(plan: &Plan) -> String {
+    let sender = [&plan.client, &plan.server][direction(plan)];
+    sender.route.get("congctl").cloned().unwrap_or_default()
 }
 
 /// Holds the captures of one run against its truth.
@@ -128,13 +138,13 @@ pub(super) fn judged(lab: &Lab<'_>, run: &Path, side: usize) -> anyhow::Result<V
 }
 
 impl Accuracy {
-    fn add(&mut self, number: u32, agreements: &[Agreement]) {
+    fn add(&mut self, number: u32, controller: String, agreements: &[Agreement]) {
         for ((_, sum), agreement) in self.by_vantage.iter_mut().zip(agreements) {
             sum.add(agreement);
         }
         let Some(own) = agreements.first() else { return };
         let errors = own.strict_error().zip(own.lenient_error());
-        self.runs.push(Run { number, errors, worst: worst(own) });
+        self.runs.push(Run { number, controller, errors, worst: worst(own) });
     }
 
     /// The lenient error at the sender's host, in thousandths.
@@ -152,6 +162,7 @@ impl Accuracy {
             self.left_out.len()
         );
         self.figures(&mut text);
+        self.by_controller(&mut text);
         self.matrix(&mut text);
         self.worst_runs(&mut text);
         if !self.left_out.is_empty() {
@@ -206,6 +217,26 @@ impl Accuracy {
         );
     }
 
+    /// Errors of runs by the sender's congestion control: they differ most in that.
+    fn by_controller(&self, text: &mut String) {
+        let mut errors: BTreeMap<&str, [Vec<i64>; 2]> = BTreeMap::new();
+        for run in &self.runs {
+            let Some((strict, lenient)) = run.errors else { continue };
+            let row = errors.entry(&run.controller).or_default();
+            row[0].push(strict as i64);
+            row[1].push(lenient as i64);
+        }
+        for (controller, [strict, lenient]) in errors {
+            let _ = writeln!(
+                text,
+                "  {controller:<8} {:>4} runs: strict {}, lenient {}",
+                strict.len(),
+                halves(&strict),
+                halves(&lenient)
+            );
+        }
+    }
+
     /// What the report said while the kernel was in each state, at the sender's host.
     fn matrix(&self, text: &mut String) {
         let Some((_, sum)) = self.by_vantage.first() else { return };
@@ -240,7 +271,7 @@ impl Accuracy {
         text.push_str(
             "\nworst runs at the sender: strict, lenient, most of it, and how to repeat it\n",
         );
-        for Run { number, errors, worst } in runs.into_iter().take(WORST_SHOWN) {
+        for Run { number, errors, worst, .. } in runs.into_iter().take(WORST_SHOWN) {
             let (strict, lenient) = errors.unwrap_or_default();
             let most = worst.as_ref().map_or_else(String::new, |(state, verdict, ns)| {
                 format!("{} for {}, {:.0} ms", verdict, state.name(), *ns as f64 / 1e6)
@@ -285,8 +316,6 @@ const WORST_SHOWN: usize = 15;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
@@ -312,7 +341,7 @@ mod tests {
             by_vantage: VANTAGES.map(|vantage| (vantage, Agreement::default())).to_vec(),
             ..Accuracy::default()
         };
-        accuracy.add(12, &[own, Agreement::default(), Agreement::default()]);
+        accuracy.add(12, "cubic".to_owned(), &[own, Agreement::default(), Agreement::default()]);
         assert_eq!(accuracy.lenient(), Some(100));
         let text = accuracy.render();
         for line in [
@@ -320,6 +349,7 @@ mod tests {
             "time error, lenient                         10.0 %                 -                 -",
             "cwnd error, half and 9 in 10         5.0 %, 10.0 %",
             "resent: equal, of runs                      1 of 2",
+            "  cubic       1 runs: strict 30.0 %, 30.0 %, lenient 10.0 %, 10.0 %",
             "  cwnd.avoidance       0.20 s  bandwidth.self_queue* 100.0 %",
             "  rwnd                 0.10 s  sndbuf! 100.0 %",
             "   30.0 %  10.0 %  sndbuf for rwnd, 100 ms",

@@ -38,7 +38,7 @@ enum Root {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     /// Before anything started.
-    #[error("nothing was started: {0}")]
+    #[error("nothing was started")]
     Refused(#[from] Refusal),
     /// On the way.
     #[error("{error}{saved}")]

@@ -159,4 +159,35 @@ mod tests {
             (0, None, Spread::default())
         );
     }
+
+    #[test]
+    fn the_answer_keeps_its_schema() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab.schema.json");
+        let schema: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(path).expect("is there")).expect("is JSON");
+        let mut compiler = boon::Compiler::new();
+        compiler.add_resource("lab", schema).expect("a resource");
+        let mut schemas = boon::Schemas::new();
+        let index = compiler.compile("lab", &mut schemas).expect("a valid schema");
+        let full = Variant {
+            rounds: vec![vec![Round { bytes: 1, segments: 1, limited_by: "app".to_owned() }]],
+            explain_ns: BTreeMap::from([("app".to_owned(), 1)]),
+            kernel_ns: Some(BTreeMap::new()),
+            problems: vec!["one".to_owned()],
+            ..Variant::default()
+        };
+        let mut answer = Answer {
+            format: FORMAT.to_owned(),
+            sender: "server",
+            paths: vec![Measured { rtt_ns: Some(1), rate_bps: Some(1), ..Measured::default() }],
+            variants: vec![full, Variant::default()],
+            ..Answer::default()
+        };
+        answer.paths.push(Measured::default());
+        let json = serde_json::to_value(&answer).expect("plain data");
+        schemas.validate(&json, index).unwrap_or_else(|error| panic!("{error:#}"));
+        let mut extra = json;
+        extra["variants"][0]["more"] = 1.into();
+        assert!(schemas.validate(&extra, index).is_err(), "nothing is unnamed");
+    }
 }
