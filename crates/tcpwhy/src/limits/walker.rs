@@ -315,7 +315,6 @@ impl Walker {
         self.replay.exit();
         self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
         self.book.restart(self.now, self.flight.nxt);
-        self.window.on_round(self.book.open.number);
     }
 
     /// Takes an arrival at this sender.
@@ -467,6 +466,7 @@ impl Walker {
             }
             self.book.enter(&round, self.least_rtt(), self.terms.detail);
             self.note_growth(&round);
+            self.window.on_round(round.number + 1);
         }
         self.book.open_next(at, self.flight.nxt);
     }
