@@ -249,10 +249,11 @@ impl Trace {
         if traced.lost + traced.odd > 0 {
             complain(&format!(
                 "warning: {} records of the kernel were lost for lack of room and {} were odd, of \
-                 {}; more room is given by --room",
+                 {} (by {}); more room is given by --room",
                 traced.lost,
                 traced.odd,
-                traced.records + traced.lost + traced.odd
+                traced.records + traced.lost + traced.odd,
+                traced.method
             ));
         }
         print_json(&serde_json::json!({
