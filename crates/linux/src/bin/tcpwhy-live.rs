@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let again = Again::same(&[INNER]);
     match &words[..] {
         [first, words @ ..] if first == INNER => inner(&again, words),
-        [plan, folder] => report(run(&Live::new(again), plan.as_ref(), folder.as_ref())),
+        [plan, folder] => report(run(&Live::tun(again), plan.as_ref(), folder.as_ref())),
         [option, plan, folder] if option == "--netem" => {
             report(run(&Live::netem(again), plan.as_ref(), folder.as_ref()))
         }

@@ -22,7 +22,7 @@ pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
 }
 
 pub(crate) fn live() -> Live {
-    Live::new(again())
+    Live::tun(again())
 }
 
 pub(crate) fn again() -> Again {

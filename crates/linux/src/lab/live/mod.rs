@@ -59,7 +59,7 @@ pub struct Live {
 impl Live {
     /// The backend `tun`: our emulator. Its processes are started by `again`, which has to lead to
     /// [`inner`].
-    pub fn new(again: Again) -> Self {
+    pub fn tun(again: Again) -> Self {
         Self { again, joint: Joint::Tun }
     }
 
