@@ -178,7 +178,9 @@ fn windows(agreement: &mut Agreement, truth: &Direction, start_ns: u64, side: &S
         let known = truth.windows.partition_point(|window| window.t < next);
         let Some(window) = known.checked_sub(1).map(|at| truth.windows[at].cwnd) else { continue };
         let window = i64::from(window.max(1));
-        agreement.cwnd_errors.push((best as i64 - window) * 1000 / window);
+        agreement
+            .cwnd_errors
+            .push((best as i64).saturating_sub(window).saturating_mul(1000) / window);
         let low = round.cwnd.low.is_none_or(|low| low as i64 <= window);
         let high = round.cwnd.high.is_none_or(|high| window <= high as i64);
         agreement.cwnd_inside += u64::from(low && high);
@@ -189,7 +191,8 @@ fn windows(agreement: &mut Agreement, truth: &Direction, start_ns: u64, side: &S
 fn figures(agreement: &mut Agreement, truth: &Direction, side: &Side) {
     let samples: Vec<_> = truth.srtt.iter().map(|sample| sample.1 as i64).collect();
     if let (Some(kernel), Some(report)) = (quantile(&samples, 50), side.rtt.median_ns) {
-        agreement.rtt_errors.push((report - kernel) * 1000 / kernel.max(1));
+        let error = report.saturating_sub(kernel).saturating_mul(1000);
+        agreement.rtt_errors.push(error / kernel.max(1));
     }
     if let Some(kernel) = truth.retransmitted {
         let r = &side.retransmitted;

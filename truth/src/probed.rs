@@ -20,8 +20,9 @@ pub(crate) fn spans(end: &End, first: u64, last: u64) -> Vec<Span<State>> {
     let Some(start) = end.probes.first() else {
         return Timeline::new(first, last, State::Unrecorded).finish();
     };
-    let all: u64 = end.writes.iter().map(|write| write.bytes).sum();
-    let mut line = Timeline::new(first, last, State::Handshake);
+    let all = end.writes.iter().fold(0_u64, |sum, write| sum.saturating_add(write.bytes));
+    // The first event of a stock kernel comes when the handshake is over.
+    let mut line = Timeline::new(first, last, State::Unrecorded);
     let base = start.una;
     let mut since = start.t;
     for probe in &end.probes[1..] {
@@ -49,7 +50,7 @@ pub(crate) fn spans(end: &End, first: u64, last: u64) -> Vec<Span<State>> {
 fn between(end: &End, since: u64, probe: &Probe, base: u32, all: u64) -> Vec<(u64, State)> {
     let sent = u64::from(probe.nxt.wrapping_sub(base));
     let flight = u64::from(probe.nxt.wrapping_sub(probe.una));
-    let mss = end.mss.unwrap_or(DEFAULT_MSS).max(1);
+    let mss = end.mss.unwrap_or(DEFAULT_MSS).clamp(1, GREATEST_MSS);
     let (written, written_at) = written(end, probe.t);
     let nothing_unsent = sent >= written;
     let ca = end.ca.iter().rev().find(|(t, _)| *t <= since).map_or(0, |(_, ca)| *ca);
@@ -87,7 +88,8 @@ fn between(end: &End, since: u64, probe: &Probe, base: u32, all: u64) -> Vec<(u6
 /// Bytes that the application had written by `t`, and when the last write before that began.
 fn written(end: &End, t: u64) -> (u64, Option<u64>) {
     let before = end.writes.iter().take_while(|write| write.from <= t);
-    before.fold((0, None), |(bytes, _), write| (bytes + write.bytes, Some(write.from)))
+    before
+        .fold((0, None), |(bytes, _), write| (bytes.saturating_add(write.bytes), Some(write.from)))
 }
 
 /// From the last segment that came in to a repetition by a timer.
@@ -114,6 +116,9 @@ const LOSS: u8 = 4;
 
 /// Ethernet with time stamps: 1500 less 20, 20 and 12 bytes.
 const DEFAULT_MSS: u64 = 1448;
+
+/// What the 16 bits of an IP packet's length leave room for.
+const GREATEST_MSS: u64 = 65_535;
 
 /// The shortest timer that repeats data: a tail loss probe waits for two jiffies at least
 /// (`TCP_TIMEOUT_MIN`, Linux v6.12 `include/net/tcp.h`), 2 ms with HZ=1000.

@@ -144,11 +144,9 @@ impl Truth {
             self.connections.iter().filter_map(|c| c.directions.get(direction)?.as_ref());
         let intervals: Vec<_> = directions.flat_map(|d| &d.intervals).collect();
         let time = |state| {
-            intervals
-                .iter()
-                .filter(|i| i.state == state)
-                .map(|i| i.end_ns - i.start_ns)
-                .sum::<u64>()
+            let spans =
+                intervals.iter().filter(|i| i.state == state).map(|i| i.end_ns - i.start_ns);
+            spans.fold(0_u64, u64::saturating_add)
         };
         let mut rows: Vec<_> = State::ALL.iter().map(|state| (*state, time(*state))).collect();
         rows.retain(|row| row.1 > 0);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use proptest::prelude::*;
 use truth::{Interval, Source, State, Truth, of_folder};
 
 /// A run's records, without the events that only an observed kernel has if `stock`.
@@ -127,5 +128,43 @@ fn stock_tracepoints_leave_out_but_do_not_lie() {
             recorded > 0 && differ * 20 <= recorded,
             "{name}: {differ} of {recorded} ns differ"
         );
+    }
+}
+
+/// Pieces of lines that keep random records near the real ones.
+fn piece() -> impl Strategy<Value = String> {
+    let words = [
+        "{\"t\":1,\"event\":\"tcp_probe\",\"src\":\"a:8000\",\"dest\":\"b:5000\",\"snd_nxt\":9,\"snd_una\":4,\"snd_cwnd\":1,\"snd_wnd\":3}\n",
+        "{\"t\":18446744073709551615,\"event\":\"tcp_truth\",\"sport\":8000,\"dport\":5000,\"where\":\"xmit\",\"why\":\"cwnd\",\"una\":4294967295,\"nxt\":5,\"end\":9,\"wnd\":0,\"cwnd\":0,\"ssthresh\":0}\n",
+        "{\"t\":7,\"event\":\"tcp_truth\",\"sport\":8000,\"dport\":5000,\"where\":\"timer\",\"why\":\"rto\",\"una\":1,\"nxt\":5,\"end\":5,\"wnd\":1,\"cwnd\":\"0x10\",\"ssthresh\":1}\n",
+        "{\"t\":9,\"event\":\"tcp_segment\",\"sport\":8000,\"dport\":5000,\"seq\":1,\"end_seq\":2,\"flags\":25}\n",
+        "{\"t\":3,\"event\":\"tcp_retransmit_skb\",\"sport\":8000,\"dport\":5000}\n",
+        "{\"who\":\"server\",\"flow\":0,\"connection\":1,\"step\":\"accept\",\"from\":0,\"to\":1,\"socket\":{\"local\":\"a:8000\",\"peer\":\"b:5000\",\"mss\":18446744073709551615}}\n",
+        "{\"who\":\"server\",\"flow\":0,\"connection\":1,\"step\":\"write\",\"from\":9,\"to\":1,\"bytes\":18446744073709551615,\"sleeps\":1}\n",
+        "{\"who\":\"server\",\"flow\":0,\"connection\":1,\"step\":\"read\",\"from\":9,\"to\":1,\"bytes\":0}\n",
+        "{\"t\":",
+        "}",
+        "\n",
+        "\"",
+        "[",
+        "null",
+    ];
+    prop_oneof![
+        6 => proptest::sample::select(words.to_vec()).prop_map(str::to_owned),
+        1 => "\\PC{0,8}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_record_panics(pieces in prop::collection::vec(piece(), 0..30)) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join("plan.json"), r#"{"flows":[{"port":8000}]}"#).expect("written");
+        for file in ["kernel.jsonl", "applications.jsonl"] {
+            fs::write(folder.path().join(file), pieces.concat()).expect("written");
+        }
+        if let Ok(truth) = of_folder(folder.path()) {
+            let _ = truth.time_in(1);
+        }
     }
 }

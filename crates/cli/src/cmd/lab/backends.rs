@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::bail;
-use tcpwhy_linux::lab::backend::Backend;
+use tcpwhy_linux::lab::backend::{Backend, Refusal};
 use tcpwhy_linux::lab::live::{self, Again, Live};
 use tcpwhy_linux::lab::uml::{self, Uml};
 
@@ -12,7 +11,7 @@ use tcpwhy_linux::lab::uml::{self, Uml};
 ///
 /// # Errors
 /// There is none of that name.
-pub(super) fn open(name: Option<&str>) -> anyhow::Result<Box<dyn Backend>> {
+pub(super) fn open(name: Option<&str>) -> Result<Box<dyn Backend>, Refusal> {
     let again = || Again::same(&[INNER]);
     match name {
         Some("tun") => Ok(Box::new(Live::new(again()))),
@@ -20,9 +19,12 @@ pub(super) fn open(name: Option<&str>) -> anyhow::Result<Box<dyn Backend>> {
         Some("uml") => Ok(Box::new(Uml::new(None))),
         Some(other) => match other.strip_prefix("uml:") {
             Some(version) => Ok(Box::new(Uml::new(Some(version)))),
-            None => {
-                bail!("there is no backend `{other}`; known are tun, netem, uml and uml:VERSION")
-            }
+            None => Err(Refusal {
+                backend: format!("`{other}`"),
+                what: "anything".to_owned(),
+                why: "there is no such backend".to_owned(),
+                instead: "known are tun, netem, uml and uml:VERSION".to_owned(),
+            }),
         },
         // Simulated time needs no right and no quiet machine.
         None if uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some()) => {

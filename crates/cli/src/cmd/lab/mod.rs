@@ -118,7 +118,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
 
 fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let scenario: Scenario = scenarios::open(&flags.scenario, &flags.set)?;
-    let backend = backends::open(flags.backend.as_deref())?;
+    let backend = backends::open(flags.backend.as_deref()).map_err(Ended::Refused)?;
     let repeats = flags.repeat.unwrap_or(scenario.repeats);
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
     let answer = lab.answer(&scenario, repeats)?;
@@ -132,7 +132,7 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
 }
 
 fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<Exit> {
-    let backend = backends::open(flags.backend.as_deref())?;
+    let backend = backends::open(flags.backend.as_deref()).map_err(Ended::Refused)?;
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
     let set = accuracy::Set {
         seed: flags.seed,
