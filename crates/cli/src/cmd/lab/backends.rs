@@ -14,7 +14,7 @@ use tcpwhy_linux::lab::uml::{self, Uml};
 pub(super) fn open(name: Option<&str>) -> Result<Box<dyn Backend>, Refusal> {
     let again = || Again::same(&[INNER]);
     match name {
-        Some("tun") => Ok(Box::new(Live::new(again()))),
+        Some("tun") => Ok(Box::new(Live::tun(again()))),
         Some("netem") => Ok(Box::new(Live::netem(again()))),
         Some("uml") => Ok(Box::new(Uml::new(None))),
         Some(other) => match other.strip_prefix("uml:") {
@@ -30,7 +30,7 @@ pub(super) fn open(name: Option<&str>) -> Result<Box<dyn Backend>, Refusal> {
         None if uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some()) => {
             Ok(Box::new(Uml::new(None)))
         }
-        None => Ok(Box::new(Live::new(again()))),
+        None => Ok(Box::new(Live::tun(again()))),
     }
 }
 
