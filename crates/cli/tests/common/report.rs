@@ -202,6 +202,7 @@ fn round() -> Round {
         limited_by: State::CwndSlowStart,
         in_flight_bytes: 14_480,
         delivery_rate_bps: Some(16_000_000),
+        bdp_bytes: Some(14_000),
         frames: FrameRange { first: 6, last: 10 },
     }
 }

@@ -113,7 +113,8 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> D
     let time_in = walker.ledger.time_in.clone();
     let (side, tally) = (walker.terms.side, &walker.tally);
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
-    let rounds: Vec<Round> = walker.book.listed.iter().map(|r| round(r, &at)).collect();
+    let rounds: Vec<Round> =
+        walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at)).collect();
     let rates = rates(walker);
     let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
     let bytes = walker.flight.nxt - walker.transfers.first_offset;
@@ -144,14 +145,8 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> D
             bytes: i.bytes.max(0) as u64,
             full: i.full == Some(true),
         }),
-        slow_start_exit: walker.growth.exit.map(|(when, ssthresh, cause)| {
-            let cause = exit_cause(cause).to_owned();
-            Box::new(SlowStartExit { at_ns: at(when), cause, ssthresh })
-        }),
-        congestion_control: walker
-            .avoidance
-            .controller()
-            .map(|(name, rounds)| CongestionControl { name: name.to_owned(), rounds }),
+        slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
+        congestion_control: congestion_control(walker),
         idle_restarts: walker
             .pauses
             .watch
@@ -174,6 +169,16 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> D
         burst_proven_bytes: (walker.book.burst_proven > 0)
             .then_some(walker.book.burst_proven as u64),
     }
+}
+
+fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
+    let (when, ssthresh, cause) = walker.growth.exit?;
+    Some(SlowStartExit { at_ns: at(when), cause: exit_cause(cause).to_owned(), ssthresh })
+}
+
+fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
+    let (name, rounds) = walker.avoidance.controller()?;
+    Some(CongestionControl { name: name.to_owned(), rounds })
 }
 
 fn retransmitted(tally: &Tally) -> Retransmitted {
@@ -228,8 +233,9 @@ fn rates(walker: &Walker) -> Option<Rate> {
     Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
 }
 
-fn round(booked: &BookedRound, at: &impl Fn(i64) -> i64) -> Round {
+fn round(booked: &BookedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Round {
     let r = &booked.round;
+    let rate = r.rate().map(|bytes| BitRate(bytes * 8));
     Round {
         start_ns: at(r.start),
         bytes: r.bytes.max(0) as u64,
@@ -239,7 +245,8 @@ fn round(booked: &BookedRound, at: &impl Fn(i64) -> i64) -> Round {
         cwnd: r.cwnd,
         limited_by: booked.limited_by,
         in_flight_bytes: r.stop.in_flight.max(0) as u64,
-        delivery_rate_bps: r.rate().map(|bytes| bytes * 8),
+        delivery_rate_bps: rate.map(|rate| rate.0),
+        bdp_bytes: rate.filter(|_| least_rtt > 0).map(|rate| rate.bytes_in(Duration(least_rtt)).0),
         frames: FrameRange { first: r.first_frame, last: r.last_frame },
     }
 }
@@ -251,10 +258,10 @@ fn limits(walker: &Walker) -> Vec<Limit> {
         .iter()
         .map(|i| {
             let frames = i.evidence.frames();
-            let filter = if frames.first == 0 {
-                String::new()
-            } else {
-                format!("frame.number >= {} && frame.number <= {}", frames.first, frames.last)
+            let filter = match (frames.first, frames.last) {
+                (0, _) => String::new(),
+                (first, last) if first == last => format!("frame.number == {first}"),
+                (first, last) => format!("frame.number >= {first} && frame.number <= {last}"),
             };
             Limit {
                 start_ns: i.start,

@@ -44,6 +44,9 @@ impl Walker {
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
+        // The replay has caught up with the stop since that was taken down.
+        let cwnd = self.replay.cwnd(self.stop.evidence.segments).best;
+        self.stop.evidence.cwnd = cwnd.unwrap_or(0);
         for piece in self.waits.pieces.range_mut(self.waits.from..upto) {
             if piece.base.is_open() {
                 piece.evidence = Evidence { last_frame: event.frame, ..self.stop.evidence };

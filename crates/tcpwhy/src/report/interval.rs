@@ -25,6 +25,8 @@ pub struct Round {
     pub in_flight_bytes: u64,
     /// Bytes acknowledged in it by its length.
     pub delivery_rate_bps: Option<u64>,
+    /// That rate times the least round trip of the connection: what keeps the path just full.
+    pub bdp_bytes: Option<u64>,
     /// Frames of its sends.
     pub frames: FrameRange,
 }

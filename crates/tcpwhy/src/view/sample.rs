@@ -260,6 +260,7 @@ fn worked_rounds() -> Vec<Round> {
         limited_by,
         in_flight_bytes: bytes,
         delivery_rate_bps: Some(bytes * 8 * 1_000_000 / rtt as u64),
+        bdp_bytes: Some(bytes),
         frames,
     })
     .to_vec()
@@ -393,6 +394,7 @@ pub(super) fn saw() -> Report {
             limited_by: State::CwndAvoidance,
             in_flight_bytes: bytes,
             delivery_rate_bps: None,
+            bdp_bytes: None,
             frames: FrameRange::default(),
         });
     }
