@@ -138,6 +138,21 @@ pub fn of_folder(folder: &Path) -> Result<Truth, TruthError> {
 }
 
 impl Truth {
+    /// Forgets what lies outside the time, in nanoseconds since 1970, that `span` gives for a
+    /// connection: a capture elsewhere begins and ends at other instants.
+    pub fn trim(&mut self, span: impl Fn(&Connection) -> Option<(u64, u64)>) {
+        for connection in &mut self.connections {
+            let Some((from, to)) = span(connection) else { continue };
+            for direction in connection.directions.iter_mut().flatten() {
+                for interval in &mut direction.intervals {
+                    interval.start_ns = interval.start_ns.clamp(from, to);
+                    interval.end_ns = interval.end_ns.clamp(from, to);
+                }
+                direction.intervals.retain(|interval| interval.start_ns < interval.end_ns);
+            }
+        }
+    }
+
     /// Time in each state over all connections of one direction (0 is client to server).
     pub fn time_in(&self, direction: usize) -> Vec<(State, u64)> {
         let directions =

@@ -65,6 +65,9 @@ pub(super) struct Run {
     pub(super) worst: Option<(State, String, u64)>,
 }
 
+/// Runs that may fail in a row.
+const MOST_FAILURES: u32 = 4;
+
 /// Where captures are taken.
 const VANTAGES: [&str; 3] = ["sender", "receiver", "middle"];
 
@@ -80,6 +83,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         ..Accuracy::default()
     };
     let began = Instant::now();
+    let mut failed = 0;
     let numbers = set.only.map_or(0..set.runs, |only| only..only + 1);
     for number in numbers {
         if set.within.is_some_and(|within| began.elapsed() > within) {
@@ -94,7 +98,17 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
             accuracy.left_out.push((number, refusal.to_string()));
             continue;
         }
-        match lab.trusted(&plan)? {
+        let outcome = match lab.trusted(&plan) {
+            // One experiment that cannot be played costs no other; when all fail, the lab is broken.
+            Err(error) if !lab.is_stopped() && failed < MOST_FAILURES => {
+                failed += 1;
+                accuracy.left_out.push((number, format!("{error:#}")));
+                continue;
+            }
+            outcome => outcome?,
+        };
+        failed = 0;
+        match outcome {
             Err(why) => accuracy.left_out.push((number, why)),
             Ok(done) => {
                 let kept = done.folder.join("scenario.toml");

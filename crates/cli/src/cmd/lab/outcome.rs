@@ -9,6 +9,7 @@ use serde::Serialize;
 use tcpwhy::report::{Connection, Direction, Report};
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
+use tcpwhy::units::Time;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::plan::{Flow, Plan, Step};
 use truth::Truth;
@@ -97,11 +98,12 @@ pub(super) fn judge(plan: &Plan, folder: &Path, stop: &AtomicBool) -> anyhow::Re
     let report = explained(&folder.join(capture_at(side)), stop)?;
     let mut outcome = of_report(plan, &report, side);
     match truth::of_folder(folder) {
-        Ok(truth) => {
+        Ok(mut truth) => {
             let path = folder.join(folder::TRUTH);
             let text = serde_json::to_vec(&truth).context("the truth is plain data")?;
             std::fs::write(&path, text)
                 .with_context(|| format!("cannot write {}", path.display()))?;
+            truth.trim(|of| captured(&report, of));
             with_truth(&mut outcome, &truth, side);
         }
         Err(truth::TruthError::NothingRecorded { .. }) => outcome.problems.push(
@@ -111,6 +113,15 @@ pub(super) fn judge(plan: &Plan, folder: &Path, stop: &AtomicBool) -> anyhow::Re
         Err(error) => outcome.problems.push(format!("no truth by the kernel: {error}")),
     }
     Ok(outcome)
+}
+
+/// First and last packet of a connection in a capture, in nanoseconds since 1970.
+fn captured(report: &Report, of: &truth::Connection) -> Option<(u64, u64)> {
+    let ports = (of.client_port, of.server_port);
+    let same = |c: &&Connection| (c.client.port(), c.server.port()) == ports;
+    let connection = report.connections.iter().find(same)?;
+    let start = u64::try_from(Time::from_rfc3339(&connection.start)?.0).ok()?;
+    Some((start, start + connection.duration_ns.unsigned_abs()))
 }
 
 fn of_report(plan: &Plan, report: &Report, side: usize) -> Outcome {

@@ -122,6 +122,11 @@ impl<'b> Lab<'b> {
         })
     }
 
+    /// Whether the user asked to stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Asks for refusals of every variant, before anything starts.
     fn check(&self, scenario: &Scenario) -> Result<(), Ended> {
         scenario.variants.iter().try_for_each(|plan| Ok(self.backend.check(plan)?))
