@@ -158,6 +158,9 @@ impl Session {
     /// not define: Wireshark numbers the streams of one file; a listing may lack the date.
     fn fit_to_captures(&self, connections: &mut [Connection]) {
         let one_file = self.captures.len() == 1 && self.listings == 0;
+        if one_file && self.dated && self.reader.listing().is_none() {
+            return;
+        }
         for connection in connections {
             if !one_file {
                 connection.stream = None;

@@ -4,7 +4,7 @@
 //! nanoseconds since the Unix epoch; a span is a signed number of nanoseconds, because two
 //! clocks are compared all the time and a difference may well be negative.
 
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
@@ -77,14 +77,20 @@ impl Time {
         let year = year_of_era + era * 400 + i64::from(month <= 2);
         let (seconds, fraction) = (ns / 1_000_000_000, ns % 1_000_000_000);
         let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        let mut text = String::with_capacity(30);
-        let parts =
-            [(year, 4), (month, 2), (day, 2), (hour, 2), (minute, 2), (second, 2), (fraction, 9)];
-        for ((number, digits), after) in parts.into_iter().zip("--T::.Z".chars()) {
-            push_digits(&mut text, number, digits);
-            text.push(after);
+        let mut text = *b"0000-00-00T00:00:00.000000000Z";
+        let parts = [
+            (year, 0, 4),
+            (month, 5, 7),
+            (day, 8, 10),
+            (hour, 11, 13),
+            (minute, 14, 16),
+            (second, 17, 19),
+            (fraction, 20, 29),
+        ];
+        for (number, from, to) in parts {
+            set_digits(&mut text[from..to], number);
         }
-        text
+        text.iter().map(|byte| char::from(*byte)).collect()
     }
 
     /// Reads what [`Time::rfc3339`] writes; `None` for anything else.
@@ -123,27 +129,14 @@ pub const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 /// From 1 March of the year 0 to 1 January 1970.
 const DAYS_BEFORE_1970: i64 = 719_468;
 
-/// Digits of a fraction of a second, the longest number of a time.
-const MOST_DIGITS: usize = 9;
-
-/// Appends `number` with at least `digits` digits, of which there are at most [`MOST_DIGITS`].
-/// Every connection shows its start, and this takes a tenth of the time of formatting.
-fn push_digits(text: &mut String, number: i64, digits: u32) {
-    if number < 0 || number >= 10_i64.pow(digits) {
-        let _ = write!(text, "{number:0width$}", width = digits as usize);
-        return;
-    }
-    let mut places = [b'0'; MOST_DIGITS];
+/// Writes the last digits of `number` over `text`. Every connection shows its start, and this takes
+/// a tenth of the time of formatting.
+fn set_digits(text: &mut [u8], number: i64) {
     let mut rest = number as u32;
-    for place in places.iter_mut().rev() {
-        *place += (rest % 10) as u8;
+    for place in text.iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
         rest /= 10;
-        if rest == 0 {
-            break;
-        }
     }
-    let from = MOST_DIGITS - digits as usize;
-    text.push_str(core::str::from_utf8(&places[from..]).unwrap_or_default());
 }
 
 impl Duration {

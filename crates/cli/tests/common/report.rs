@@ -152,7 +152,7 @@ fn direction() -> Direction {
         rounds: vec![round()],
         limits: vec![limit()],
         time_in: every_state(),
-        strip: State::all().map(State::letter).collect(),
+        strip: State::all().collect(),
         initial_window: Some(InitialWindow { segments: 10, bytes: 14_480, full: true }),
         congestion_control: Some(CongestionControl { name: "cubic".into(), rounds: 12 }),
         slow_start_exit: Some(Box::new(SlowStartExit {

@@ -10,49 +10,49 @@ use crate::limits::walker::Walker;
 use crate::report::{Exchange, RoundRange, TimeIn, Transfer};
 
 /// A transfer with the side that sent it.
-#[derive(Clone, Debug)]
-struct Placed {
+#[derive(Clone, Copy, Debug)]
+struct Placed<'a> {
     side: usize,
     run: Run,
-    time_in: TimeIn,
+    time_in: &'a TimeIn,
     shift: i64,
 }
 
-impl Placed {
-    fn transfer(self, lifetime: i64) -> Transfer {
-        let Self { side, run, time_in, shift } = self;
+impl Placed<'_> {
+    fn transfer(&self, lifetime: i64) -> Transfer {
+        let Self { side, run, time_in, shift } = *self;
         Transfer {
             from: if side == 0 { "client" } else { "server" }.into(),
             start_ns: (run.start + shift).clamp(0, lifetime),
             end_ns: (run.end.max(run.start) + shift).clamp(0, lifetime),
             bytes: (run.to - run.from).max(0) as u64,
-            time_in,
+            // A copy is as long as it need be.
+            time_in: time_in.clone(),
             rounds: Some(RoundRange { first: run.first_round, last: run.last_round }),
         }
     }
 }
 
-/// All transfers by start, taken out of the walkers, and the exchanges among them; `floors` are the
+/// All transfers by start, and the exchanges among them; `floors` are the
 /// constant round trips between the tap and each side.
 pub(crate) fn collect(
-    walkers: &mut [Walker; 2],
+    walkers: &[Walker; 2],
     floors: [i64; 2],
     lifetime: i64,
 ) -> (Vec<Transfer>, Vec<Exchange>) {
     let count = walkers.iter().map(|walker| walker.transfers.runs.len()).sum();
     let mut placed = Vec::with_capacity(count);
-    for (side, walker) in walkers.iter_mut().enumerate() {
-        let (shift, transfers) = (walker.shift_in, &mut walker.transfers);
-        let runs = transfers.runs.drain(..).zip(transfers.times.drain(..));
-        placed.extend(runs.map(|(run, time_in)| Placed { side, run, time_in, shift }));
+    for (side, walker) in walkers.iter().enumerate() {
+        let (shift, transfers) = (walker.shift_in, &walker.transfers);
+        let runs = transfers.runs.iter().zip(&transfers.times);
+        placed.extend(runs.map(|(run, time_in)| Placed { side, run: *run, time_in, shift }));
     }
     placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
     let exchanges = pair(&placed, floors);
-    // Copies are as long as they need be; what grew while it was filled is not, and stays behind.
-    (placed.iter().map(|p| p.clone().transfer(lifetime)).collect(), exchanges)
+    (placed.iter().map(|p| p.transfer(lifetime)).collect(), exchanges)
 }
 
-fn pair(placed: &[Placed], floors: [i64; 2]) -> Vec<Exchange> {
+fn pair(placed: &[Placed<'_>], floors: [i64; 2]) -> Vec<Exchange> {
     let requests = placed.iter().filter(|p| p.side == 0).count();
     let mut exchanges = Vec::with_capacity(requests);
     for (at, request) in placed.iter().enumerate().filter(|(_, p)| p.side == 0) {

@@ -21,7 +21,7 @@ mod tests;
 use crate::flow::connection::Flow;
 use crate::flow::event::Side;
 use crate::limits::walker::Walker;
-use crate::measure::clock::{Cause, SideClock};
+use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::report::Vantage;
 
 /// Events taken at a time. Ours: 4,096 of 56 bytes fit the second-level cache; a chunk of one
@@ -131,10 +131,12 @@ impl Analysis {
             if knew { fresh } else { 0 }
         });
         let first = from[0].min(from[1]);
+        let mut last = [LastBound::default(); 2];
         let known = flow.events[first..].iter().zip(&self.causes[first..]);
         for (index, (event, cause)) in (first..).zip(known) {
-            if index >= from[event.side()] {
-                self.clocks[event.side()].bound(event, *cause);
+            let side = event.side();
+            if index >= from[side] {
+                self.clocks[side].bound(event, *cause, &mut last[side]);
             }
         }
         self.learnt = flow.events.len();

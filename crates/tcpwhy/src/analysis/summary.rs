@@ -15,11 +15,11 @@ use crate::report::{
 };
 use crate::units::{BitRate, Duration};
 
-/// The report's account of `flow`; its transfers are taken out of `analysis`, which is done.
+/// The report's account of `flow`; `analysis` is done but for its words, which go into it.
 pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
     let lifetime = flow.last_tap;
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
-    let (transfers, exchanges) = match &mut analysis.walkers {
+    let (transfers, exchanges) = match &analysis.walkers {
         Some(walkers) => {
             exchanges::collect(walkers, floors.map(Option::unwrap_or_default), lifetime)
         }
@@ -45,7 +45,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
         packets: flow.packets,
         frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
         vantage,
-        vantage_evidence: analysis.place.evidence.clone(),
+        vantage_evidence: core::mem::take(&mut analysis.place.evidence),
         tap_to_client_rtt_ns: floors[0],
         tap_to_server_rtt_ns: floors[1],
         egress_delay_ns: egress(analysis),

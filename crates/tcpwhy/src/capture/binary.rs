@@ -38,6 +38,18 @@ impl Endian {
         })
     }
 
+    /// The four 32-bit numbers of `bytes`.
+    #[inline]
+    pub(super) fn u32s(self, bytes: &[u8; 16]) -> [u32; 4] {
+        let (fields, _) = bytes.as_chunks::<4>();
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+        let fields = [field(0), field(1), field(2), field(3)];
+        match self {
+            Self::Little => fields.map(u32::from_le_bytes),
+            Self::Big => fields.map(u32::from_be_bytes),
+        }
+    }
+
     /// The 64-bit number `at` bytes into `bytes`; `None` beyond their end.
     #[inline]
     pub(super) fn u64_at(self, bytes: &[u8], at: usize) -> Option<u64> {

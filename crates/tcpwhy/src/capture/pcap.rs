@@ -42,6 +42,10 @@ impl PcapReader {
         let Self { records, header, packets, joined } = self;
         records.feed(bytes, |bytes, offset| {
             if let Some(known) = header {
+                let taken = known.usual_records(bytes, packets, each);
+                if taken > 0 {
+                    return Ok(Step::Took(taken));
+                }
                 if !is_file_header(bytes) {
                     return known.record(bytes, offset, packets, each);
                 }
@@ -80,11 +84,9 @@ impl PcapReader {
 /// record has its two lengths. No record is like that, for a packet has at least a byte.
 #[inline]
 fn is_file_header(bytes: &[u8]) -> bool {
-    let Some(([head @ .., _, _, _, _, _, _, _, _], _)) = bytes.split_first_chunk::<RECORD_HEADER>()
-    else {
-        return false;
-    };
-    bytes[8..RECORD_HEADER] == [0; 8]
+    let Some(head) = bytes.first_chunk::<RECORD_HEADER>() else { return false };
+    let (_, lengths) = head.split_at(8);
+    lengths == [0; 8]
         && head.first_chunk().and_then(|magic| Magic::of(*magic)).is_some_and(|magic| {
             magic.endian.u16_at(head, 4) == Some(2) && magic.endian.u16_at(head, 6) == Some(4)
         })
@@ -165,8 +167,43 @@ impl Header {
         })
     }
 
-    /// Hands on the record that `bytes` begin with.
+    /// Hands on the whole records that `bytes` begin with, up to one that is no usual packet; how
+    /// many bytes they take. The same comes out of [`Self::record`], one at a time.
     #[inline]
+    fn usual_records<F: FnMut(Item<'_>) + ?Sized>(
+        &self,
+        bytes: &[u8],
+        packets: &mut u64,
+        each: &mut F,
+    ) -> usize {
+        let Magic { endian, fraction_ns, record_header } = self.magic;
+        if record_header != RECORD_HEADER || self.lengths != Lengths::CapturedFirst {
+            return 0;
+        }
+        let mut rest = bytes;
+        while let Some((head, behind)) = rest.split_first_chunk::<RECORD_HEADER>() {
+            let [seconds, fraction, captured, wire_len] = endian.u32s(head);
+            if captured == 0 || captured > self.limit {
+                break;
+            }
+            let Some((data, later)) = behind.split_at_checked(captured as usize) else { break };
+            rest = later;
+            *packets += 1;
+            each(Item::Frame(Frame {
+                time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
+                frame: *packets,
+                link_type: self.link_type,
+                interface: 0,
+                direction: None,
+                wire_len: wire_len.max(captured),
+                data,
+            }));
+        }
+        bytes.len() - rest.len()
+    }
+
+    /// Hands on the record that `bytes` begin with.
+    #[inline(never)]
     fn record<F: FnMut(Item<'_>) + ?Sized>(
         &self,
         bytes: &[u8],
@@ -178,9 +215,10 @@ impl Header {
         let Some((head, behind)) = bytes.split_at_checked(record_header) else {
             return Ok(Step::Needs(record_header));
         };
-        let field = |at| endian.u32_at(head, at).unwrap_or_default();
-        let (seconds, fraction) = (field(0), field(4));
-        let (mut captured, mut wire_len) = (field(8), field(12));
+        let Some(usual) = head.first_chunk::<RECORD_HEADER>() else {
+            return Ok(Step::Needs(record_header));
+        };
+        let [seconds, fraction, mut captured, mut wire_len] = endian.u32s(usual);
         if self.lengths == Lengths::WireFirst
             || self.lengths == Lengths::Either && captured > wire_len
         {

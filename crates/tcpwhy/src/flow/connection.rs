@@ -196,7 +196,7 @@ impl Flow {
 
     /// Which side sent `segment`.
     pub(crate) fn side_of(&self, segment: &Segment<'_>) -> Side {
-        Side::from(segment.source != self.endpoints[0])
+        Side::from(!segment.is_from(&self.endpoints[0]))
     }
 
     /// Last SYN to the ACK of the SYN-ACK.
@@ -290,13 +290,9 @@ impl Flow {
 
     fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
         let info = &mut self.sides[side];
-        if event.has(event::SYN) {
-            info.syn = Some(segment.options);
-            info.syn_window = segment.window;
-        }
-        if let Some(ttl) = segment.ip.ttl {
-            info.ttl_varies |= info.ttl.is_some_and(|old| old != ttl);
-            info.ttl = Some(ttl);
+        if segment.ip.ttl.is_some() && info.ttl != segment.ip.ttl {
+            info.ttl_varies |= info.ttl.is_some();
+            info.ttl = segment.ip.ttl;
         }
         match segment.link.direction {
             Some(Direction::Outgoing) => info.outgoing += 1,
@@ -313,6 +309,32 @@ impl Flow {
                 info.longest_plain = event.len;
             }
         }
+        if event.bits & (event::SYN | event::FIN | event::RST) != 0 {
+            self.note_begin_or_end(side, segment, event);
+        }
+        let handshake = &mut self.handshake;
+        if handshake.ack.is_none()
+            && !event.has(event::SYN)
+            && side == 0
+            && event.has(event::ACK)
+            && handshake.syn_ack.is_some()
+        {
+            handshake.ack = Some(event.tap);
+        }
+    }
+
+    /// Takes down what a segment with SYN, FIN or RST tells.
+    #[inline(never)]
+    fn note_begin_or_end(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
+        let info = &mut self.sides[side];
+        if event.has(event::SYN) {
+            info.syn = Some(segment.options);
+            info.syn_window = segment.window;
+            let handshake = &mut self.handshake;
+            let seen =
+                if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
+            *seen = Some(event.tap);
+        }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());
             self.end = if self.end == End::Rst { End::Rst } else { End::Fin };
@@ -320,22 +342,8 @@ impl Flow {
         if event.has(event::RST) {
             self.end = End::Rst;
         }
-        self.note_handshake(side, event);
-    }
-
-    fn note_handshake(&mut self, side: Side, event: &Event) {
-        let handshake = &mut self.handshake;
         if event.has(event::SYN) {
-            let seen =
-                if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
-            *seen = Some(event.tap);
             self.shifts = self.agreed_shifts();
-        } else if handshake.ack.is_none()
-            && side == 0
-            && event.has(event::ACK)
-            && handshake.syn_ack.is_some()
-        {
-            handshake.ack = Some(event.tap);
         }
     }
 

@@ -9,7 +9,7 @@
 use core::cmp::Reverse;
 
 use super::evidence::Evidence;
-use crate::report::{State, TimeIn};
+use crate::report::{State, Strip as Slices, TimeIn};
 use crate::units::Duration;
 
 /// Most cells of a strip, and how many are folded when it is full.
@@ -62,6 +62,8 @@ impl Ledger {
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         self.strip.runs = super::walker::emptied(&mut old.strip.runs);
+        core::mem::swap(&mut self.time_in, &mut old.time_in);
+        self.time_in.clear();
     }
 
     /// Up to where time is accounted for.
@@ -112,8 +114,8 @@ impl Ledger {
     }
 
     /// The state that held most time of each of `cells` slices of the lifetime.
-    pub(crate) fn strip(&self, lifetime: i64) -> String {
-        self.strip.letters(lifetime)
+    pub(crate) fn strip(&self, lifetime: i64) -> Slices {
+        self.strip.slices(lifetime)
     }
 }
 
@@ -167,32 +169,34 @@ impl Strip {
         }
     }
 
-    fn letters(&self, lifetime: i64) -> String {
+    fn slices(&self, lifetime: i64) -> Slices {
         if !self.cells.is_empty() {
-            return self.cells.iter().map(|cell| leading(cell).letter()).collect();
+            return self.cells.iter().map(leading).collect();
         }
         // Few runs need few cells: as many as show the shortest of them, up to 128.
         let cell = (lifetime / 128 + 1).max(1);
         let end = self.runs.last().map_or(0, |run| run.0);
-        let mut letters: Vec<u8> = Vec::with_capacity((end / cell + 1) as usize);
         let mut runs = self.runs.as_slice();
         let mut start = 0;
-        while start < end {
+        let next = || {
+            if start >= end {
+                return None;
+            }
             // Whole cells of one run, or one cell that several runs share.
             let whole = runs.first().map_or(0, |run| match run.0 {
                 run_end if run_end == end => (run_end - start + cell - 1) / cell,
                 run_end => (run_end - start) / cell,
             });
-            if whole > 0 {
-                letters.resize(letters.len() + whole as usize, ascii(runs[0].1));
-            } else {
-                letters.push(ascii(leading_in(runs, start, (start + cell).min(end))));
-            }
+            let state = match runs.first() {
+                Some(run) if whole > 0 => run.1,
+                _ => leading_in(runs, start, (start + cell).min(end)),
+            };
             start = (start + cell * whole.max(1)).min(end);
             let over = runs.iter().take_while(|run| run.0 <= start).count();
             runs = &runs[over..];
-        }
-        String::from_utf8(letters).unwrap_or_default()
+            Some((state, whole.max(1) as usize))
+        };
+        Slices::of_runs(core::iter::from_fn(next))
     }
 }
 
@@ -222,9 +226,4 @@ fn merge(pair: &[TimeIn]) -> TimeIn {
 fn leading(cell: &TimeIn) -> State {
     let longer = |a: (State, Duration), b: (State, Duration)| if b.1 > a.1 { b } else { a };
     cell.iter().reduce(longer).map_or(State::Unknown, |row| row.0)
-}
-
-/// The letter of `state`; all are ASCII.
-fn ascii(state: State) -> u8 {
-    state.letter() as u8
 }

@@ -9,6 +9,9 @@ use crate::units::Duration;
 /// Most transfers kept of one direction; later ones are counted only.
 const MOST: usize = 4096;
 
+/// Tables of times that are kept for the next connection. Ours: most have one or two transfers.
+const SPARE: usize = 8;
+
 /// What a transfer is known by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
@@ -41,7 +44,7 @@ impl Run {
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     pub(crate) runs: Vec<Run>,
-    /// Time in each state of each.
+    /// Time in each state of each; behind those of `runs`, room for more of them.
     pub(crate) times: Vec<TimeIn>,
     /// The one that time is booked to.
     pub(crate) next: usize,
@@ -55,7 +58,9 @@ impl Transfers {
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         self.runs = super::walker::emptied(&mut old.runs);
-        self.times = super::walker::emptied(&mut old.times);
+        core::mem::swap(&mut self.times, &mut old.times);
+        self.times.truncate(SPARE);
+        self.times.iter_mut().for_each(TimeIn::clear);
     }
 
     /// Begins `run`, if there is room.
@@ -65,7 +70,9 @@ impl Transfers {
             return;
         }
         self.runs.push(run);
-        self.times.push(TimeIn::default());
+        if self.times.len() < self.runs.len() {
+            self.times.push(TimeIn::default());
+        }
     }
 
     /// Adds time booked as `state`, from `start` to `end` of the report, to the transfer it falls

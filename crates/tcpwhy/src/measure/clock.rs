@@ -57,6 +57,15 @@ struct Bucket {
     high: i64,
 }
 
+/// The packet that last narrowed the map, and to where in time its bucket goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LastBound {
+    stamp: u32,
+    cause: i64,
+    from: i64,
+    end: i64,
+}
+
 /// The map from timestamps to time that was last asked for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NearMap(Option<Map>);
@@ -172,19 +181,32 @@ impl SideClock {
         });
     }
 
-    /// Narrows the map's base by a packet of this side.
-    pub(crate) fn bound(&mut self, event: &Event, cause: Cause) {
-        let (Some(tick), Some(floor)) = (self.tick, self.floor()) else { return };
+    /// Narrows the map's base by a packet of this side. `last` keeps the packet before it as long
+    /// as nothing else is learnt: one of the same tick, later and not drawn by anything later, says
+    /// no more than that did.
+    #[inline]
+    pub(crate) fn bound(&mut self, event: &Event, cause: Cause, last: &mut LastBound) {
         if !event.has(TS) || event.has(RST) {
             return;
         }
-        let stamp = self.stamp_time(event.tsval, tick);
-        if let Some(bucket) = self.bucket_of(event.tap) {
-            bucket.high = bucket.high.min(event.tap - floor - stamp);
-            if cause.at > i64::MIN {
-                bucket.low = bucket.low.max(cause.at - stamp - tick);
-            }
+        let (tap, stamp) = (event.tap, event.tsval);
+        if stamp == last.stamp && cause.at <= last.cause && (last.from..last.end).contains(&tap) {
+            return;
         }
+        let end = self.narrow(event, cause).unwrap_or(tap);
+        *last = LastBound { stamp, cause: cause.at, from: tap, end };
+    }
+
+    /// Narrows the map's base in the bucket of `event`; where that ends.
+    fn narrow(&mut self, event: &Event, cause: Cause) -> Option<i64> {
+        let (tick, floor) = (self.tick?, self.floor()?);
+        let stamp = self.stamp_time(event.tsval, tick);
+        let bucket = self.bucket_of(event.tap)?;
+        bucket.high = bucket.high.min(event.tap - floor - stamp);
+        if cause.at > i64::MIN {
+            bucket.low = bucket.low.max(cause.at - stamp - tick);
+        }
+        Some((bucket.number + 1) * BUCKET_NS)
     }
 
     /// The bucket of `tap`, a new one if it is later than all; `None` if it is long gone.

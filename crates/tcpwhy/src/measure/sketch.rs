@@ -67,6 +67,9 @@ impl Sketch {
         if self.total == 0 {
             return None;
         }
+        if self.least == self.most {
+            return Some(self.least);
+        }
         let rank = (self.total - 1) * per_mille.min(1000) / 1000;
         if self.counts.is_empty() {
             let mut few = self.few;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Text, TimeIn};
+use super::{InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text, TimeIn};
 
 /// One direction that carried data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct Direction {
     pub time_in: TimeIn,
     /// The state that held the most time of each of equal slices of the lifetime, as letters of
     /// [`State::letter`](super::State::letter).
-    pub strip: String,
+    pub strip: Strip,
     /// The first flight.
     pub initial_window: Option<InitialWindow>,
     /// How slow start ended.

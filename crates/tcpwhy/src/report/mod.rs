@@ -15,6 +15,7 @@ mod finding;
 mod interval;
 mod loss;
 pub mod state;
+mod strip;
 mod transfer;
 
 pub use connection::{Connection, End, Part, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
@@ -26,6 +27,7 @@ pub use finding::{Evidence, Finding, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
 pub use state::{State, TimeIn};
+pub use strip::Strip;
 pub use transfer::{Exchange, RoundRange, Transfer};
 
 /// The format number of the JSON; every change to it has a changelog entry.

@@ -264,6 +264,11 @@ impl TimeIn {
         }
     }
 
+    /// Forgets all times, and keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Time in `state`.
     pub fn get(&self, state: State) -> Duration {
         self.0.binary_search_by_key(&state, |row| row.0).map_or(Duration::ZERO, |at| self.0[at].1)

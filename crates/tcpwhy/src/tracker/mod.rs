@@ -8,7 +8,7 @@ mod key;
 mod shard;
 
 use key::Key;
-use shard::Shard;
+use shard::{Shard, Tracked};
 
 pub use shard::Forgotten;
 
@@ -48,6 +48,9 @@ struct Common {
     done: Vec<Connection>,
     /// Room for events of new connections, from ended ones.
     spare: Vec<Vec<Event>>,
+    /// Room for new connections, from ended ones.
+    #[expect(clippy::vec_box, reason = "they move to their slots and back, and are large")]
+    rooms: Vec<Box<Tracked>>,
 }
 
 /// Follows all connections of a capture.
@@ -74,14 +77,20 @@ impl Tracker {
         // What retires connections of this shard comes first, as for any other segment.
         if shard.is_of(hint, segment) && !shard.retire(segment.time.0, &mut self.common) {
             shard.renew_if_reused(hint, segment, &mut self.common);
-            shard.take(hint, segment, &mut self.common);
-            return;
+        } else {
+            self.last = self.find(segment);
         }
+        let (at, slot) = self.last;
+        self.shards[at].take(slot, segment, &mut self.common);
+    }
+
+    /// Shard and slot of the connection of `segment`, which may be new.
+    #[inline(never)]
+    fn find(&mut self, segment: &Segment<'_>) -> (usize, u32) {
         let key = Key::of(segment);
         let hash = key.hash();
         let at = (hash >> 40) as usize % SHARDS;
-        let slot = self.shards[at].push(&key, hash, segment, &mut self.common);
-        self.last = (at, slot);
+        (at, self.shards[at].find(&key, hash, segment, &mut self.common))
     }
 
     /// Packets are missing here that the capture saw (a listing's dots).
@@ -115,6 +124,7 @@ impl Common {
             scratch: Analysis::default(),
             done: Vec::new(),
             spare: Vec::new(),
+            rooms: Vec::new(),
         }
     }
 

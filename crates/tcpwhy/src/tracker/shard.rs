@@ -40,11 +40,21 @@ const MAX_SLIGHT: u64 = 1024;
 
 /// A connection and its analysis.
 #[derive(Debug)]
-struct Tracked {
+pub(super) struct Tracked {
     key: Key,
     hash: u64,
     flow: Flow,
     analysis: Option<Box<Analysis>>,
+}
+
+impl Tracked {
+    /// Hands what the connection has gathered to its analysis.
+    #[inline(never)]
+    fn process(&mut self, common: &Common) {
+        let detail = common.wants_detail(&self.flow);
+        let analysis = self.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
+        analysis.process(&mut self.flow, false);
+    }
 }
 
 /// A connection that was in a slot; it is still if the number is the same.
@@ -76,24 +86,22 @@ pub(super) struct Shard {
     young: VecDeque<Seat>,
     /// Older ones, with the time of their last packet when they were last looked at.
     grown: VecDeque<(i64, Seat)>,
-    /// The room of the connection that left last, for the next to come.
-    room: Option<Box<Tracked>>,
     slight: u64,
     pub(super) forgotten: Forgotten,
 }
 
 impl Shard {
     /// Whether `slot` holds the connection of `segment`.
+    #[inline]
     pub(super) fn is_of(&self, slot: u32, segment: &Segment<'_>) -> bool {
         let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
         let ends = &tracked.flow.endpoints;
-        tracked.key.network() == segment.network
-            && (*ends == [segment.source, segment.destination]
-                || *ends == [segment.destination, segment.source])
+        let side = tracked.flow.side_of(segment);
+        tracked.key.network() == segment.network && segment.is_between(&ends[side], &ends[1 - side])
     }
 
-    /// Takes a segment of the connection of `key`, which may be new; where it is now.
-    pub(super) fn push(
+    /// The slot of the connection of `key`, which may begin with `segment`.
+    pub(super) fn find(
         &mut self,
         key: &Key,
         hash: u64,
@@ -103,26 +111,23 @@ impl Shard {
         self.retire(segment.time.0, common);
         let Self { live, slots, .. } = self;
         let is_key = |slot: &u32| slots[*slot as usize].as_ref().is_some_and(|t| t.key == *key);
-        let slot = match live.find(hash, is_key).copied() {
+        match live.find(hash, is_key).copied() {
             Some(slot) => {
                 self.renew_if_reused(slot, segment, common);
                 slot
             }
             None => self.begin(*key, hash, segment, common),
-        };
-        self.take(slot, segment, common);
-        slot
+        }
     }
 
     /// Takes a segment of the connection in `slot`.
+    #[inline]
     pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         tracked.flow.push(segment);
         let gathered = tracked.flow.events.len();
-        if gathered >= CHUNK * 2 || (gathered >= CHUNK && tracked.analysis.is_some()) {
-            let detail = common.wants_detail(&tracked.flow);
-            let analysis = tracked.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
-            analysis.process(&mut tracked.flow, false);
+        if gathered >= CHUNK && (gathered >= CHUNK * 2 || tracked.analysis.is_some()) {
+            tracked.process(common);
         }
         if !tracked.flow.lingering && tracked.flow.is_closed() {
             tracked.flow.lingering = true;
@@ -132,15 +137,21 @@ impl Shard {
     }
 
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
+    #[inline]
     pub(super) fn renew_if_reused(
         &mut self,
         slot: u32,
         segment: &Segment<'_>,
         common: &mut Common,
     ) {
-        if !segment.flags.has(Flags::SYN) {
-            return;
+        if segment.flags.has(Flags::SYN) {
+            self.renew(slot, segment, common);
         }
+    }
+
+    /// As [`Self::renew_if_reused`], for a SYN.
+    #[inline(never)]
+    fn renew(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         if !tracked.flow.is_reused_by(segment) {
             return;
@@ -185,7 +196,7 @@ impl Shard {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         self.young.push_back(Seat { slot, ordinal: flow.ordinal });
         let tracked = Tracked { key, hash, flow, analysis: None };
-        let tracked = Some(match self.room.take() {
+        let tracked = Some(match common.rooms.pop() {
             Some(mut room) => {
                 *room = tracked;
                 room
@@ -262,8 +273,12 @@ impl Shard {
             let analysis = tracked.analysis.take();
             self.settle(&mut tracked.flow, analysis, common);
             // Not if its buffers came to stay: of long connections they are large.
-            if tracked.flow.events.capacity() == 0 && tracked.flow.sacks.capacity() == 0 {
-                self.room = Some(tracked);
+            let flow = &tracked.flow;
+            if flow.events.capacity() == 0
+                && flow.sacks.capacity() == 0
+                && common.rooms.len() < super::SPARE
+            {
+                common.rooms.push(tracked);
             }
         }
     }
@@ -342,7 +357,8 @@ mod tests {
 
         fn push(&mut self, segment: &Segment<'_>) {
             let key = Key::of(segment);
-            self.0.push(&key, key.hash(), segment, &mut self.1);
+            let slot = self.0.find(&key, key.hash(), segment, &mut self.1);
+            self.0.take(slot, segment, &mut self.1);
         }
 
         /// A request and its response: no slight connection.

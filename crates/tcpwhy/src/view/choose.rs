@@ -73,12 +73,11 @@ pub(super) fn worst_transfers(connection: &Connection, number: usize) -> Vec<usi
 /// What held a connection's transfers, in sum; its main direction's account where it lists none.
 pub(super) fn time_in_transfers(connection: &Connection) -> TimeIn {
     let mut sum = TimeIn::default();
-    let parts = connection.transfers.iter().map(|transfer| &transfer.time_in);
-    let main = directions(connection).into_iter().map(|(_, direction)| &direction.time_in).take(1);
     if connection.transfers.is_empty() {
-        add_all(&mut sum, main);
+        let main = directions(connection).into_iter().map(|(_, direction)| &direction.time_in);
+        add_all(&mut sum, main.take(1));
     } else {
-        add_all(&mut sum, parts);
+        add_all(&mut sum, connection.transfers.iter().map(|transfer| &transfer.time_in));
     }
     sum
 }

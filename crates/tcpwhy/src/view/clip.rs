@@ -11,8 +11,8 @@
 //! Left out: requests and TLS handshakes that reach beyond the part.
 
 use crate::report::{
-    Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, TimeIn,
-    Transfer,
+    Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, Strip,
+    TimeIn, Transfer,
 };
 use crate::units::{Duration, Time};
 
@@ -210,7 +210,7 @@ fn time_in(limits: &[Limit], from: i64, to: i64) -> TimeIn {
 }
 
 /// The state that held most of each slice, as letters; see [`Direction::strip`].
-fn strip(limits: &[Limit], length: i64) -> String {
+fn strip(limits: &[Limit], length: i64) -> Strip {
     /// As many as the strip of a whole lifetime has at most.
     const SLICES: i64 = 512;
     let slices = SLICES.min(length).max(0);
@@ -222,7 +222,7 @@ fn strip(limits: &[Limit], length: i64) -> String {
         rest = &rest[done..];
         let here = rest.iter().take_while(|limit| limit.start_ns < to).count();
         let ranked = time_in(&rest[..here], from, to).ranked();
-        ranked.first().map_or(State::Unknown, |row| row.0).letter()
+        ranked.first().map_or(State::Unknown, |row| row.0)
     };
     (0..slices).map(state).collect()
 }

@@ -6,7 +6,7 @@ use crate::report::{
     Capture, Connection, Cwnd, Direction, End, Events, Exchange, FORMAT, FrameRange, IdleRestart,
     InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Quality, Rate,
     Report, Retransmission, Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped,
-    SlowStartExit, State, TimeIn, Tls, TlsFlight, Transfer, Vantage, WindowScaling,
+    SlowStartExit, State, Strip, TimeIn, Tls, TlsFlight, Transfer, Vantage, WindowScaling,
 };
 use crate::units::Duration;
 
@@ -99,7 +99,7 @@ fn accounted(limits: Vec<Limit>) -> Direction {
     let at = |cell: i64| lifetime * cell / 512 + lifetime / 1024;
     let strip = (0..512)
         .filter_map(|cell| limits.iter().find(|limit| at(cell) < limit.end_ns))
-        .map(|limit| limit.state.letter())
+        .map(|limit| limit.state)
         .collect();
     Direction { time_in: time_in(&rows), strip, limits, ..Direction::default() }
 }
@@ -398,7 +398,7 @@ pub(super) fn saw() -> Report {
             frames: FrameRange::default(),
         });
     }
-    (up.bytes, up.strip) = (total, "v".repeat(512));
+    (up.bytes, up.strip) = (total, Strip::of_runs([(State::CwndAvoidance, 512)]));
     connection.directions[0] = Some(Box::new(up));
     report("saw.pcap", 1, vec![connection])
 }

@@ -40,6 +40,12 @@ pub(super) const fn first(link_type: u32) -> Layer {
     }
 }
 
+/// Whether frames of this link type begin with an Ethernet header.
+#[inline]
+pub(super) const fn is_ethernet(link_type: u32) -> bool {
+    link_type == link_type::ETHERNET
+}
+
 /// Takes off what the link type puts before the first header, if anything.
 pub(super) fn pseudo_header(walk: &mut Walk<'_>, link_type: u32) -> Result<Layer, Skip> {
     match link_type {

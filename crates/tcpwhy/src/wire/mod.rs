@@ -6,7 +6,8 @@
 
 //!
 //! ```text
-//! Frame -> walk (link, ip, tunnel) -> tcp -> Segment
+//! Frame -> usual ----------------------------> Segment
+//!       -> walk (link, ip, tunnel) -> tcp -> Segment
 //!                                  -> checksum
 //! ```
 //!
@@ -17,6 +18,7 @@ mod ip;
 mod link;
 mod tcp;
 mod tunnel;
+mod usual;
 mod walk;
 
 use core::net::{IpAddr, SocketAddr};
@@ -58,6 +60,31 @@ pub struct Segment<'a> {
     pub ip: IpInfo,
     /// What the link layer adds.
     pub link: LinkInfo,
+}
+
+impl Segment<'_> {
+    /// Whether it goes from `source` to `destination`.
+    #[inline]
+    pub(crate) fn is_between(&self, source: &SocketAddr, destination: &SocketAddr) -> bool {
+        is_same(&self.source, source) && is_same(&self.destination, destination)
+    }
+
+    /// Whether `end` sent it.
+    #[inline]
+    pub(crate) fn is_from(&self, end: &SocketAddr) -> bool {
+        is_same(&self.source, end)
+    }
+}
+
+/// Whether both are one end. Asked for each packet: of IPv4 these are two numbers.
+#[inline]
+fn is_same(a: &SocketAddr, b: &SocketAddr) -> bool {
+    match (a, b) {
+        (SocketAddr::V4(a), SocketAddr::V4(b)) => {
+            a.ip().to_bits() == b.ip().to_bits() && a.port() == b.port()
+        }
+        (a, b) => a == b,
+    }
 }
 
 /// TCP header flags, in the bits of the header (RFC 9293 §3.1, RFC 3168, AE: RFC 9768).
@@ -201,6 +228,15 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 /// What the frame holds instead, or where its headers end or contradict themselves.
 #[inline]
 pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
+    match usual::segment(frame) {
+        Some(segment) => Ok(segment),
+        None => walked(frame),
+    }
+}
+
+/// The segment in a frame of any shape, header by header.
+#[inline(never)]
+fn walked<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
     let mut walk = Walk::at_start_of(frame);
     walk.reach_tcp(frame.link_type)?;
     tcp::segment(frame, &walk)

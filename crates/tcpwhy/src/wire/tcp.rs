@@ -61,8 +61,7 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
         return Ok(with(bare));
     }
     if let Some(timestamps) = only_timestamps(bytes) {
-        let order = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 0, 0, 0, 0, 0];
-        return Ok(with(Options { timestamps: Some(timestamps), order, ..bare }));
+        return Ok(with(Options { timestamps: Some(timestamps), order: STAMPS_ORDER, ..bare }));
     }
     let mut segment = with(bare);
     segment.options.read(bytes);
@@ -73,7 +72,15 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
 /// holds for all but a few data segments.
 #[inline]
 fn only_timestamps(options: &[u8]) -> Option<(u32, u32)> {
-    let options: &[u8; 12] = options.try_into().ok()?;
+    timestamps(options.try_into().ok()?)
+}
+
+/// The kinds of such options, in order.
+pub(super) const STAMPS_ORDER: [u8; 8] = [kind::NOP, kind::NOP, kind::TIMESTAMPS, 0, 0, 0, 0, 0];
+
+/// The timestamps of options that may be so.
+#[inline]
+pub(super) fn timestamps(options: &[u8; 12]) -> Option<(u32, u32)> {
     let usual = options[..4] == [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10];
     usual.then(|| (be32(options, 4), be32(options, 8)))
 }
