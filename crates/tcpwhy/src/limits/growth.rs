@@ -45,7 +45,7 @@ pub(crate) struct Growth {
     steps: u8,
     /// When slow start ended, with which window, and why.
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
-    /// Flight before an idle restart; the window is below it until regained.
+    /// Threshold left by an idle restart; slow start goes on up to it.
     pub(crate) regain: Option<u64>,
     /// Flight at the last loss, until regained.
     pub(crate) lost_at: Option<u64>,
@@ -61,7 +61,9 @@ impl Growth {
     pub(crate) fn push(&mut self, round: &Round, least_rtt: i64) -> Option<SlowFrom> {
         let flight = round.segments;
         let below = |before: &u64| round.flight_segments < *before;
-        (self.regain, self.lost_at) = (self.regain.filter(below), self.lost_at.filter(below));
+        // A loss ends slow start, after a pause too.
+        let regaining = self.regain.filter(|_| !round.loss);
+        (self.regain, self.lost_at) = (regaining.filter(below), self.lost_at.filter(below));
         let limited = round.ack_released > round.free && round.edge_flight == 0;
         if !limited || self.exit.is_some() {
             self.last = flight;
@@ -140,6 +142,19 @@ mod tests {
         assert_eq!(seen, [None, None, None, None, None, Some(3), None]);
         assert_eq!(growth.exit, Some((300, Some(44), ExitCause::Cached)));
         assert_eq!(growth.phase(), Phase::Cached);
+    }
+
+    #[test]
+    fn a_loss_or_the_threshold_ends_what_a_pause_began() {
+        let after_pause = |round: &Round| {
+            let mut growth = Growth { regain: Some(30), ..Growth::default() };
+            growth.push(round, 100);
+            growth.phase()
+        };
+        let round = Round { segments: 20, flight_segments: 29, ..Round::default() };
+        assert_eq!(after_pause(&round), Phase::AfterIdle);
+        assert_eq!(after_pause(&Round { flight_segments: 30, ..round }), Phase::SlowStart);
+        assert_eq!(after_pause(&Round { loss: true, ..round }), Phase::SlowStart);
     }
 
     #[test]

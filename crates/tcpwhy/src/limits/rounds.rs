@@ -292,7 +292,8 @@ impl Rounds {
             // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
             // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
             Phase::Cached => {
-                return decision(State::CwndCachedSsthresh, 55, &[State::CwndAvoidance], queue);
+                let else_ = &[State::CwndAvoidance, State::Sndbuf];
+                return decision(State::CwndCachedSsthresh, 55, else_, queue);
             }
             Phase::Avoidance => State::CwndAvoidance,
             Phase::Unseen => {
@@ -401,12 +402,13 @@ impl Rounds {
     }
 
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
-    /// of one number of segments sent, to the segment. In slow start four such rounds are a lid,
-    /// because an open window doubles. Later the window itself may stand still that long (CUBIC's
-    /// plateau), so nothing is said.
+    /// of one number of segments sent, to the segment. Before the first loss four such rounds are
+    /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
+    /// or a twentieth (CUBIC, `bictcp_update`). Later the window itself may stand still that long
+    /// (CUBIC's plateau), so nothing is said.
     fn has_lid(&self, at: usize) -> bool {
         let this = &self.kept[at];
-        if this.phase != Phase::SlowStart {
+        if !matches!(this.phase, Phase::SlowStart | Phase::Cached) {
             return false;
         }
         let is_alike = |of: fn(&Round) -> u64| {
@@ -442,4 +444,102 @@ fn paced_afar(queue: i64) -> Decision {
 
 fn decision(state: State, confidence: u8, alternative: &'static [State], queue: i64) -> Decision {
     Decision { state, confidence, alternative, queue }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: i64 = 20_000_000;
+
+    /// A round of that flight, its sends 1 ms apart, each answered a round trip later.
+    fn round(number: u64, flight: u64) -> Round {
+        let start = number as i64 * RTT;
+        Round {
+            number,
+            start,
+            end: start + RTT,
+            flight: flight as i64 * 1448,
+            flight_segments: flight,
+            segments: flight,
+            acked: flight as i64 * 1448,
+            sends: 19,
+            ack_released: 19,
+            gaps: 18,
+            longest_gap: 1_000_000,
+            ack_gap: 1_000_000,
+            stopped_at: start + 19_000_000,
+            rtt_min: Some(RTT),
+            rtt_max: RTT,
+            rtt_sum: 19 * RTT,
+            rtt_count: 19,
+            tap_at_sender: true,
+            ..Round::default()
+        }
+    }
+
+    fn closed(rounds: impl IntoIterator<Item = Round>) -> Rounds {
+        let mut kept = Rounds::default();
+        rounds.into_iter().for_each(|round| kept.push(&round));
+        kept
+    }
+
+    fn state_of(rounds: &Rounds, number: u64) -> State {
+        rounds.clocked(number, false, false, RTT).state
+    }
+
+    #[test]
+    fn a_flight_that_stands_still_before_the_first_loss_has_a_lid() {
+        let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
+        assert_eq!(state_of(&closed((0..4).map(cached)), 1), State::Sndbuf);
+        assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
+        let after_loss = |n: u64| Round { phase: Phase::Avoidance, ..round(n, 184) };
+        assert_eq!(state_of(&closed((0..4).map(after_loss)), 1), State::CwndAvoidance);
+    }
+
+    #[test]
+    fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
+        let afar = |n: u64| Round { tap_at_sender: false, ..round(n, 36) };
+        assert_eq!(state_of(&closed((0..4).map(afar)), 1), State::Pacing);
+        // A pause of an eighth of the round and a little more: a window that was full.
+        let paused = |n: u64| Round { longest_gap: RTT / 8 + 1, ..afar(n) };
+        assert_ne!(state_of(&closed((0..4).map(paused)), 1), State::Pacing);
+        let stopped = |n: u64| Round { stopped_at: n as i64 * RTT + RTT * 7 / 8 - 1, ..afar(n) };
+        assert_ne!(state_of(&closed((0..4).map(stopped)), 1), State::Pacing);
+    }
+
+    /// Rounds whose packets stood a tenth of a round trip and more in a queue.
+    fn queued(ack_gap: i64) -> Rounds {
+        let late = RTT + RTT / 8;
+        closed((0..4).map(|n| Round {
+            ack_gap,
+            rtt_min: Some(late),
+            rtt_max: late,
+            rtt_sum: 19 * late,
+            phase: Phase::Avoidance,
+            ..round(n, 184)
+        }))
+    }
+
+    #[test]
+    fn a_path_that_was_silent_for_half_a_round_was_not_full() {
+        assert_eq!(state_of(&queued(RTT / 2), 1), State::BandwidthSelfQueue);
+        assert_eq!(state_of(&queued(RTT / 2 + 1), 1), State::CwndAvoidance);
+    }
+
+    #[test]
+    fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
+        let rounds = |acked: [i64; 6]| {
+            closed(acked.into_iter().enumerate().map(|(n, acked)| {
+                let late = RTT * 2;
+                let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+                Round { acked, rtt_min, rtt_sum, phase: Phase::Avoidance, ..round(n as u64, 184) }
+            }))
+        };
+        assert_eq!(state_of(&rounds([60, 90, 60, 90, 60, 90]), 3), State::BandwidthVariable);
+        // A quarter up and down.
+        assert_eq!(state_of(&rounds([60, 80, 60, 80, 60, 80]), 3), State::BandwidthSelfQueue);
+        // One step down, for good.
+        assert_eq!(state_of(&rounds([90, 90, 90, 60, 60, 60]), 3), State::BandwidthSelfQueue);
+    }
 }

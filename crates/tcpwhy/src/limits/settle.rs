@@ -188,7 +188,9 @@ impl Walker {
     fn judge_idle(&mut self, full: bool) {
         let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
         if let Some(restarted) = self.pauses.watch.judge(full, initial) {
-            self.growth.regain = Some(restarted.before);
+            // `tcp_current_ssthresh`: three quarters of the window, unless there is no threshold yet.
+            let share = if self.growth.exit.is_some() { 3 } else { 4 };
+            self.growth.regain = Some(restarted.before * share / 4);
             self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
             if self.growth.exit.is_none() {
                 let una = self.pauses.start;
