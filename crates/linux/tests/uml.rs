@@ -124,26 +124,39 @@ fn the_same_run_is_the_same_to_the_byte_on_every_boot() {
     }
 }
 
-/// Both runs have the same packets at the same times, counted from the first of each.
-fn assert_same_packets(a: &[Packet], b: &[Packet]) {
+const PSH: u8 = 8;
+
+/// Both runs have the same packets at the same times, counted from the first of each. PSH marks
+/// where the application's writes met the segments, which a microsecond can shift.
+fn assert_same_packets(a: &[Packet], b: &[Packet], within_ns: u64) {
     let relative = |p: &Packet, all: &[Packet]| {
         let first = all.iter().find(|f| f.source_port == p.source_port).unwrap();
-        (p.source_port == 80, p.seq.wrapping_sub(first.seq), p.payload, p.flags)
+        (p.source_port == 80, p.seq.wrapping_sub(first.seq), p.payload, p.flags & !PSH)
     };
     assert_eq!(a.len(), b.len());
     for (x, y) in a.iter().zip(b) {
         assert_eq!(relative(x, a), relative(y, b));
-        assert!((x.at - a[0].at).abs_diff(y.at - b[0].at) < 50_000, "at {}", x.at);
+        let apart = (x.at - a[0].at).abs_diff(y.at - b[0].at);
+        assert!(apart < within_ns, "{apart} ns apart at {}: {x:?} {y:?}", x.at - a[0].at);
     }
 }
 
 #[test]
-fn observing_changes_nothing() {
+fn observing_changes_no_packet() {
     let Some(uml) = uml(None) else { return };
     for plan in [download(), down(|w| w.loss = Loss::Exact(vec![7, 8, 50, 51, 90]))] {
         let (observed, stock) = (Run::of(&uml, &plan), Run::of(&uml.clone().stock(), &plan));
         for tap in ["client", "server", "middle"] {
-            assert_same_packets(&observed.packets(tap), &stock.packets(tap));
+            // Each look of the observing kernel reads the clock, which moves simulated time by 256 ns:
+            // by 69 us at most in these runs of 6.1, 4 us of 6.12. So each way is compared by
+            // itself: which of two packets that cross comes first may change.
+            for port_is_80 in [true, false] {
+                let one_way = |run: &Run| -> Vec<Packet> {
+                    let all = run.packets(tap).into_iter();
+                    all.filter(|p| (p.source_port == 80) == port_is_80).collect()
+                };
+                assert_same_packets(&one_way(&observed), &one_way(&stock), 100_000);
+            }
         }
         let seen =
             |run: &Run| String::from_utf8(run.bytes("kernel.jsonl")).unwrap().contains("tcp_truth");
@@ -183,7 +196,7 @@ fn slow_start_is_the_same_packet_for_packet_whatever_the_seed() {
         let again = Run::of(&uml, &Plan { seed, ..download() });
         let (a, b) = (first.packets("server"), again.packets("server"));
         assert_ne!(a[0].seq, b[0].seq, "the seed chooses the initial sequence numbers");
-        assert_same_packets(&a, &b);
+        assert_same_packets(&a, &b, 50_000);
     }
 }
 
