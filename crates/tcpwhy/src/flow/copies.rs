@@ -11,7 +11,8 @@
 //! A router or a bridge meets each packet again on its way out, perhaps much later and cut into
 //! other sizes, so fields do not tell. There every direction is followed where it was first met;
 //! what comes by elsewhere, changed as forwarding changes it, and brings nothing new, was met
-//! before.
+//! before. A retransmission that takes another interface than its original did, and has fewer hops
+//! left there, cannot be told from that.
 
 use super::event::{Event, FIN, ID, SYN};
 use crate::wire::{Direction, Segment};

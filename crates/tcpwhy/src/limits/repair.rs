@@ -5,9 +5,9 @@
 //! Signs without a repair were reordering and cost nothing. A repair all of whose segments the
 //! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
-use super::growth::ExitCause;
 use std::collections::VecDeque;
 
+use super::growth::ExitCause;
 use super::piece::Base;
 use super::sends::segments_of;
 use super::walker::{MAX_LISTED, NEVER, Walker};

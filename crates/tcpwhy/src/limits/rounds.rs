@@ -102,23 +102,25 @@ impl Round {
         !self.loss && self.rtt_count > 0 && !is_queue(self.rtt_max - rtt_min, rtt_min)
     }
 
-    /// The least variable lag of its sends (a burst's own serialisation does not count), where that is a queue on the sender's own host.
+    /// The least variable lag of its sends (a burst's own serialisation does not count), where that
+    /// is a queue on the sender's own host.
     fn local_queue(&self, rtt_min: i64) -> Option<i64> {
         (self.tap_at_sender && is_queue(self.lag_min, rtt_min)).then_some(self.lag_min)
     }
 
-    /// Where the congestion window stopped the round's sends, its last flight is the window.
+    /// Where the congestion window stopped the round's sends, its last flight is the window, better
+    /// than any replay but that of slow start, which is exact while it lives. With a loss the flight
+    /// holds what was lost too.
     pub(crate) fn fill_window(&mut self, limited_by: State) {
-        let by_window = matches!(
-            limited_by,
-            State::CwndSlowStart
-                | State::CwndAvoidance
-                | State::CwndAfterIdle
-                | State::CwndPostLoss
-                | State::CwndCachedSsthresh
-                | State::CwndClamp
-        );
-        if by_window && self.cwnd.best.is_none() && self.flight_segments > 0 {
+        let by_window = match limited_by {
+            State::CwndSlowStart => self.cwnd.best.is_none(),
+            State::CwndAvoidance
+            | State::CwndPostLoss
+            | State::CwndAfterIdle
+            | State::CwndCachedSsthresh => true,
+            _ => false,
+        };
+        if by_window && !self.loss && self.flight_segments > 0 {
             let window = Some(self.flight_segments);
             self.cwnd = Cwnd { low: window, high: window, best: window };
         }
@@ -292,8 +294,8 @@ impl Rounds {
             // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
             // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
             Phase::Cached => {
-                let else_ = &[State::CwndAvoidance, State::Sndbuf];
-                return decision(State::CwndCachedSsthresh, 55, else_, queue);
+                let others = &[State::CwndAvoidance, State::Sndbuf];
+                return decision(State::CwndCachedSsthresh, 55, others, queue);
             }
             Phase::Avoidance => State::CwndAvoidance,
             Phase::Unseen => {
@@ -495,6 +497,22 @@ mod tests {
         assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
         let after_loss = |n: u64| Round { phase: Phase::Avoidance, ..round(n, 184) };
         assert_eq!(state_of(&closed((0..4).map(after_loss)), 1), State::CwndAvoidance);
+    }
+
+    #[test]
+    fn a_flight_is_the_window_where_that_stopped_it_and_nothing_was_lost() {
+        let best = |round: &Round, state| {
+            let mut round = *round;
+            round.fill_window(state);
+            round.cwnd.best
+        };
+        assert_eq!(best(&round(0, 36), State::CwndAvoidance), Some(36));
+        assert_eq!(best(&round(0, 36), State::RwndCap), None);
+        let replayed = Cwnd { best: Some(38), ..Cwnd::default() };
+        let replayed = Round { cwnd: replayed, ..round(0, 36) };
+        assert_eq!(best(&replayed, State::CwndAvoidance), Some(36));
+        assert_eq!(best(&replayed, State::CwndSlowStart), Some(38));
+        assert_eq!(best(&Round { loss: true, ..round(0, 36) }, State::CwndAvoidance), None);
     }
 
     #[test]

@@ -463,6 +463,10 @@ impl Walker {
                 let acked = round.acked.max(0) as u64 / self.terms.mss.max(1) as u64;
                 self.avoidance.on_round(&round, acked, self.least_rtt());
                 round.cwnd = self.avoidance.window().unwrap_or(round.cwnd);
+                if round.loss {
+                    // It shrank somewhere in it.
+                    round.cwnd.best = None;
+                }
             }
             self.book.enter(&round, self.least_rtt(), self.terms.detail);
             self.note_growth(&round);
