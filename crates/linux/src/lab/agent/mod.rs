@@ -248,8 +248,8 @@ impl Trace {
             .map_err(|e| format!("cannot trace the kernel to {output}: {e}"))?;
         if traced.lost + traced.odd > 0 {
             complain(&format!(
-                "warning: {} records of the kernel were lost for lack of room and {} were odd, of \
-                 {} (by {}); more room is given by --room",
+                "warning: {} records of the kernel were lost and {} were odd, of {} (by {}); --room \
+                 gives more room, and --method instance loses none for other reasons",
                 traced.lost,
                 traced.odd,
                 traced.records + traced.lost + traced.odd,
