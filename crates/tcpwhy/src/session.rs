@@ -202,25 +202,25 @@ impl Session {
             steps_back.look_at(segment);
             tracker.push(segment);
         };
-        let mut each = |item: Item<'_>| match item {
-            // Millions of these come: the segment is not moved from where it was read to.
-            Item::Frame(mut frame) => {
+        // Millions of these come: nothing is moved from where it was put together.
+        let mut each = |mut item: Item<'_>| match &mut item {
+            Item::Frame(frame) => {
                 packets_here += 1;
                 frame.frame += *frames_before;
-                match &mut wire::parse(&frame) {
+                wire::parse_in_place(frame, |parsed| match parsed {
                     Ok(segment) => {
                         if is_worth_summing(segment) {
-                            segment.link.checksum = wire::checksum(&frame);
+                            segment.link.checksum = wire::checksum(frame);
                         }
                         take(tracker, segment);
                     }
-                    Err(skip) => *skipped.entry(*skip).or_default() += 1,
-                }
+                    Err(skip) => *skipped.entry(skip).or_default() += 1,
+                });
             }
-            Item::Segment(mut segment) => {
+            Item::Segment(segment) => {
                 packets_here += 1;
                 segment.frame += *frames_before;
-                take(tracker, &segment);
+                take(tracker, segment);
             }
             Item::OtherPacket => {
                 packets_here += 1;
@@ -228,7 +228,8 @@ impl Session {
             }
             Item::Gap => tracker.gap(),
             Item::Quality(remark) => {
-                *quality.entry((remark.kind, remark.note)).or_default() += remark.count;
+                let note = core::mem::take(&mut remark.note);
+                *quality.entry((remark.kind, note)).or_default() += remark.count;
             }
         };
         let result = match bytes {

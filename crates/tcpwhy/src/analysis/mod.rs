@@ -23,6 +23,7 @@ use crate::flow::event::Side;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::report::Vantage;
+use timeline::Passed;
 
 /// Events taken at a time. Ours: 4,096 of 56 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
@@ -33,8 +34,8 @@ pub(crate) const CHUNK: usize = 4096;
 pub(crate) struct Analysis {
     pub(crate) clocks: [SideClock; 2],
     causes: Vec<Cause>,
-    /// Events that the clocks have learnt from.
-    learnt: usize,
+    /// Which events each side sent.
+    which: [Vec<u32>; 2],
     pub(crate) walkers: Option<[Walker; 2]>,
     /// The walkers are of another connection, kept for their room.
     walkers_are_stale: bool,
@@ -62,7 +63,7 @@ impl Analysis {
         a.renew();
         b.renew();
         self.causes.clear();
-        self.learnt = 0;
+        self.which.iter_mut().for_each(Vec::clear);
         self.walkers_are_stale = true;
         self.taken = Default::default();
         self.place = terms::Place::default();
@@ -98,7 +99,7 @@ impl Analysis {
                 walker,
                 &self.clocks[side],
                 flow,
-                &self.causes,
+                (&self.causes, &self.which),
                 &mut self.taken[side],
                 last,
             );
@@ -109,12 +110,13 @@ impl Analysis {
         self.forget(flow);
     }
 
-    fn learn(&mut self, flow: &Flow) {
-        let fresh = self.learnt;
+    fn learn(&mut self, flow: &mut Flow) {
+        let fresh = flow.known;
         let guessing = flow.window_shift(0).is_none();
         self.causes.reserve(flow.events.len() - fresh);
-        for event in &flow.events[fresh..] {
+        for (index, event) in flow.events.iter().enumerate().skip(fresh) {
             let (own, peer) = (event.side(), 1 - event.side());
+            self.which[own].push(index as u32);
             let cause = self.clocks[own].cause_of(event);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
@@ -139,7 +141,7 @@ impl Analysis {
                 self.clocks[side].bound(event, *cause, &mut last[side]);
             }
         }
-        self.learnt = flow.events.len();
+        flow.known = flow.events.len();
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
     }
 
@@ -166,13 +168,18 @@ impl Analysis {
 
     /// Drops what both walkers have taken.
     fn forget(&mut self, flow: &mut Flow) {
-        let done = self.taken.iter().map(timeline::Cursor::least).min().unwrap_or(0);
-        let done = done.min(flow.events.len());
+        let [client, server] =
+            self.which.each_ref().map(|which| Passed { events: &flow.events, which });
+        let done = self.taken[0].least(client, server).min(self.taken[1].least(server, client));
+        let gone = self.which.each_mut().map(|which| {
+            let gone = which.partition_point(|index| (*index as usize) < done);
+            which.drain(..gone);
+            which.iter_mut().for_each(|index| *index -= done as u32);
+            gone
+        });
         flow.drop_events(done);
         self.causes.drain(..done);
-        self.learnt -= done;
-        for cursor in &mut self.taken {
-            cursor.rebase(done);
-        }
+        self.taken[0].rebase(gone[0], gone[1]);
+        self.taken[1].rebase(gone[1], gone[0]);
     }
 }

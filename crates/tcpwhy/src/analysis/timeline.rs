@@ -7,7 +7,7 @@
 //! between stack and tap.
 
 use crate::flow::connection::Flow;
-use crate::flow::event::{Event, Side};
+use crate::flow::event::Event;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, NearMap, SideClock};
 
@@ -16,66 +16,82 @@ const MOST_WAITING: usize = 4 * super::CHUNK;
 /// Arrivals kept for the next send of a silent side to be put at. Ours: ACKs that come together.
 const NEAR_KEPT: usize = 64;
 
+/// The events of one side, in capture order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed<'a> {
+    /// Those of both sides.
+    pub(crate) events: &'a [Event],
+    /// Which of them are this side's.
+    pub(crate) which: &'a [u32],
+}
+
+impl<'a> Passed<'a> {
+    fn get(self, at: usize) -> Option<&'a Event> {
+        self.events.get(*self.which.get(at)? as usize)
+    }
+
+    /// Which of the events of both sides the one at `at` is; behind all of them if there is none.
+    fn index(self, at: usize) -> usize {
+        self.which.get(at).map_or(self.events.len(), |index| *index as usize)
+    }
+
+    fn from(self, at: usize) -> impl Iterator<Item = &'a Event> {
+        let rest = self.which.get(at..).unwrap_or_default();
+        rest.iter().map(move |index| &self.events[*index as usize])
+    }
+}
+
 /// How far a walker has taken the events: sends and arrivals separately, because a send that
 /// passed the tap late may have left before an arrival that passed it earlier.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     out: usize,
     arrived: usize,
-    /// The newest arrival not after the last send's latest time, for the search to start from.
-    near: usize,
+    near: Near,
     largest_lag: i64,
 }
 
 impl Cursor {
-    /// First event not yet taken in both senses.
-    pub(crate) fn least(&self) -> usize {
-        self.out.min(self.arrived).min(self.near)
+    /// First event not yet taken in all senses.
+    pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> usize {
+        sends.index(self.out).min(arrivals.index(self.arrived.min(self.near.at)))
     }
 
-    /// The first `done` events are gone.
-    pub(crate) fn rebase(&mut self, done: usize) {
-        self.out -= done;
-        self.arrived -= done;
-        self.near -= done.min(self.near);
+    /// The first sends and arrivals are gone.
+    pub(crate) fn rebase(&mut self, sends: usize, arrivals: usize) {
+        self.out -= sends;
+        self.arrived -= arrivals;
+        self.near.at -= arrivals;
     }
 }
 
-/// A place among the events, and the newest arrival before it.
-#[derive(Clone, Copy, Debug)]
+/// A place among the arrivals, for the newest before a send to be found from the last send's.
+#[derive(Clone, Copy, Debug, Default)]
 struct Near {
     at: usize,
-    arrival: Option<usize>,
-    /// The sender; what the other side sends arrives.
-    side: Side,
+    /// When the arrival before it passed the tap, if there was one.
+    before: Option<i64>,
 }
 
 impl Near {
-    fn at(at: usize, events: &[Event], side: Side) -> Self {
-        let at = at.min(events.len());
-        Self { at, arrival: events[..at].iter().rposition(|e| e.side() != side), side }
+    /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
+    fn move_to(&mut self, time: i64, arrivals: Passed<'_>) {
+        while let Some(arrival) = arrivals.get(self.at).filter(|arrival| arrival.tap <= time) {
+            self.before = Some(arrival.tap);
+            self.at += 1;
+        }
+        while self.at > 0 && self.before.is_some_and(|tap| tap > time) {
+            self.at -= 1;
+            self.before =
+                self.at.checked_sub(1).and_then(|at| arrivals.get(at)).map(|arrival| arrival.tap);
+        }
     }
 
-    /// Goes behind the last event not after `time`; sends come nearly in order, so it is near.
-    fn move_to(&mut self, time: i64, events: &[Event]) {
-        let from = self.at;
-        while self.at > 0 && events[self.at - 1].tap > time {
-            self.at -= 1;
-        }
-        if self.at < from {
-            if self.arrival.is_some_and(|arrival| arrival >= self.at) {
-                *self = Self::at(self.at, events, self.side);
-            }
-            return;
-        }
-        while let Some(event) = events.get(self.at) {
-            if event.tap > time {
-                break;
-            }
-            if event.side() != self.side {
-                self.arrival = Some(self.at);
-            }
-            self.at += 1;
+    /// Goes to `at` if that is further on.
+    fn skip_to(&mut self, at: usize, arrivals: Passed<'_>) {
+        if let Some(before) = at.checked_sub(1).filter(|_| at > self.at) {
+            self.before = arrivals.get(before).map(|arrival| arrival.tap);
+            self.at = at;
         }
     }
 }
@@ -88,30 +104,28 @@ struct Placed {
 }
 
 /// Walks `flow`'s events on the walker's timeline, up to where nothing later can interfere, or to
-/// the end if `last`.
+/// the end if `last`. `which` are those of each side.
 pub(crate) fn walk(
     walker: &mut Walker,
     clock: &SideClock,
     flow: &Flow,
-    causes: &[Cause],
+    (causes, which): (&[Cause], &[Vec<u32>; 2]),
     cursor: &mut Cursor,
     last: bool,
 ) {
     let side = walker.terms.side;
     let events = flow.events.as_slice();
+    let [sends, arrived] = [side, 1 - side].map(|side| Passed { events, which: &which[side] });
     let horizon = horizon(events, clock, cursor, last);
-    let mut placing =
-        Placing { clock, map: NearMap::default(), near: Near::at(cursor.near, events, side) };
+    let mut placing = Placing { clock, map: NearMap::default(), near: cursor.near };
     loop {
-        cursor.out = skip(events, cursor.out, |e| e.side() == side);
-        let send = events.get(cursor.out).map(|event| {
-            let placed = placing.place(events, event, causes[cursor.out], walker.terms.spread);
-            (event, placed)
+        let send = sends.get(cursor.out).map(|event| {
+            let cause = causes[sends.index(cursor.out)];
+            (event, placing.place(arrived, event, cause, walker.terms.spread))
         });
         let until = send.map_or(i64::MAX, |(_, placed)| placed.at);
-        cursor.arrived = skip(events, cursor.arrived, |e| e.side() != side);
-        let is_due = events.get(cursor.arrived).is_some_and(|e| e.tap <= until);
-        if is_due && !arrivals(walker, flow, cursor, until, horizon) {
+        let is_due = arrived.get(cursor.arrived).is_some_and(|e| e.tap <= until);
+        if is_due && !arrivals(walker, flow, arrived, &mut cursor.arrived, until, horizon) {
             break;
         }
         let Some((event, placed)) = send else { break };
@@ -124,10 +138,10 @@ pub(crate) fn walk(
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.take_stop();
-    cursor.near = placing.near.at;
-    if cursor.out >= events.len() {
+    cursor.near = placing.near;
+    if cursor.out >= sends.which.len() {
         // No send is waiting: the next one will not reach further back than this.
-        cursor.near = cursor.near.max(cursor.arrived.saturating_sub(NEAR_KEPT));
+        cursor.near.skip_to(cursor.arrived.saturating_sub(NEAR_KEPT), arrived);
     }
 }
 
@@ -141,41 +155,33 @@ fn horizon(events: &[Event], clock: &SideClock, cursor: &Cursor, last: bool) -> 
     newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
 }
 
-/// Hands the walker what arrived up to `until`; `false` if the horizon was met before.
+/// Hands the walker what arrived up to `until`, from `at` on; `false` if the horizon was met before.
 fn arrivals(
     walker: &mut Walker,
     flow: &Flow,
-    cursor: &mut Cursor,
+    arrived: Passed<'_>,
+    at: &mut usize,
     until: i64,
     horizon: i64,
 ) -> bool {
-    let side = walker.terms.side;
-    while let Some(event) = flow.events.get(cursor.arrived) {
-        if event.side() != side {
-            if event.tap > until {
-                break;
-            }
-            if event.tap > horizon {
-                return false;
-            }
-            let rest = &flow.events[cursor.arrived..];
-            let taken =
-                if event.len > 0 { walker.go_on_receiving(rest, until.min(horizon)) } else { 0 };
-            if taken > 0 {
-                cursor.arrived += taken;
-                continue;
-            }
+    while let Some(event) = arrived.get(*at) {
+        if event.tap > until {
+            break;
+        }
+        if event.tap > horizon {
+            return false;
+        }
+        let taken = if event.len > 0 {
+            walker.go_on_receiving(arrived.from(*at), until.min(horizon))
+        } else {
+            0
+        };
+        if taken == 0 {
             walker.on_in(event, event.tap, flow.blocks(event));
         }
-        cursor.arrived += 1;
+        *at += taken.max(1);
     }
     true
-}
-
-fn skip(events: &[Event], from: usize, wanted: impl Fn(&Event) -> bool) -> usize {
-    events
-        .get(from..)
-        .map_or(from, |rest| from + rest.iter().position(wanted).unwrap_or(rest.len()))
 }
 
 /// What sends are placed by.
@@ -187,15 +193,14 @@ struct Placing<'a> {
 
 impl Placing<'_> {
     /// When `event`, drawn by `cause`, left the stack; `spread` is the noise of immediate answers.
-    fn place(&mut self, events: &[Event], event: &Event, cause: Cause, spread: i64) -> Placed {
+    fn place(&mut self, arrived: Passed<'_>, event: &Event, cause: Cause, spread: i64) -> Placed {
         let latest = event.tap - self.clock.floor().unwrap_or(0);
         let tick = self.clock.tick_of(event, &mut self.map);
         let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
         let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
         let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
-        self.near.move_to(high, events);
-        let found = self.near.arrival.map(|arrival| events[arrival].tap);
-        let at = found.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
+        self.near.move_to(high, arrived);
+        let at = self.near.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
         Placed { at, lag: (latest - at.max(high)).max(0) }
     }
 }

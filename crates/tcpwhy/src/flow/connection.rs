@@ -110,6 +110,8 @@ pub(crate) struct Flow {
     pub(crate) sacks: Vec<Block>,
     sacks_dropped: u32,
     events_dropped: bool,
+    /// Of `events`, those that the analysis has learnt from and knows by their places.
+    pub(crate) known: usize,
     handshake: Handshake,
     /// Shift of the windows each side announces, once both SYNs were seen.
     shifts: Option<[u8; 2]>,
@@ -145,6 +147,7 @@ impl Flow {
             sacks: Vec::new(),
             sacks_dropped: 0,
             events_dropped: false,
+            known: 0,
             handshake: Handshake::default(),
             shifts: None,
             copies: Copies::default(),
@@ -364,8 +367,9 @@ impl Flow {
             self.last_tap = event.tap;
             self.events.push(event);
         } else if self.last_tap - event.tap <= REORDER_NS {
-            event.tap = event.tap.max(0);
-            let at = self.events.partition_point(|e| e.tap <= event.tap);
+            let (known, new) = self.events.split_at(self.known);
+            event.tap = event.tap.max(known.last().map_or(0, |e| e.tap));
+            let at = self.known + new.partition_point(|e| e.tap <= event.tap);
             self.events.insert(at, event);
         } else {
             // The capture's clock stepped back: time stands still until it has caught up.
@@ -387,6 +391,7 @@ impl Flow {
             return;
         }
         self.events.drain(..done);
+        self.known -= done;
         self.events_dropped = true;
         let kept = self.events.iter().find(|e| e.sack_count > 0);
         let gone =

@@ -79,20 +79,18 @@ fn end_of(event: &Event) -> i64 {
     event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN))
 }
 
+/// When and where a packet was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    event: Event,
+    tap: i64,
     interface: u32,
-    /// Fingerprint of the SACK blocks, which the event only points to.
-    sack_mark: u32,
 }
 
 /// The last packets of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     recent: [Seen; RECENT],
-    /// Digests of `recent`: equal packets have equal ones, so that one look tells nearly always
-    /// that there is no copy. Zero where there is no packet yet.
+    /// What each had in its fields, zero where there is no packet yet.
     digests: [u64; RECENT],
     next: usize,
     singles: u32,
@@ -115,18 +113,16 @@ impl Copies {
         let digest = digest(event, sack_mark);
         // Without a branch per packet, so that all are compared at once.
         let alike = || -> u32 { self.digests.iter().map(|old| u32::from(*old == digest)).sum() };
+        let is_near = |old: &Seen| {
+            let age = event.tap - old.tap;
+            age <= WITHIN_NS
+                || (old.interface != interface
+                    && age <= OTHER_INTERFACE_WITHIN_NS
+                    && counted(event))
+        };
         let met = !is_new
             && alike() > 0
-            && self.recent.iter().zip(&self.digests).filter(|(_, old)| **old == digest).any(
-                |(old, _)| {
-                    let age = event.tap - old.event.tap;
-                    let near = age <= WITHIN_NS
-                        || (old.interface != interface
-                            && age <= OTHER_INTERFACE_WITHIN_NS
-                            && counted(event));
-                    near && old.sack_mark == sack_mark && same_packet(&old.event, event)
-                },
-            );
+            && self.recent.iter().zip(&self.digests).any(|(old, d)| *d == digest && is_near(old));
         if met && (strong || self.doubles > 4 && self.doubles > 4 * self.singles) {
             if strong {
                 self.doubles += 1;
@@ -135,35 +131,37 @@ impl Copies {
             return true;
         }
         self.singles += u32::from(strong);
-        self.recent[self.next] = Seen { event: *event, interface, sack_mark };
+        self.recent[self.next] = Seen { tap: event.tap, interface };
         self.digests[self.next] = digest;
         self.next = (self.next + 1) % RECENT;
         false
     }
 }
 
-/// A number that is equal for equal packets, and never zero.
+/// A number that is never zero, equal for packets that are equal in every field, and for others
+/// with a chance of 2^-63: products of 64 by 64 bits folded together, as wyhash does.
 fn digest(event: &Event, sack_mark: u32) -> u64 {
-    let numbers = (event.seq as u64).rotate_left(32) ^ event.ack as u64;
-    let small = u64::from(event.id) << 48 | u64::from(event.bits) << 32 | u64::from(event.len);
-    numbers ^ small.rotate_left(7) ^ u64::from(event.tsval) << 20 ^ u64::from(sack_mark) | 1 << 63
+    let stamps = u64::from(event.tsval) << 32 | u64::from(event.tsecr);
+    let size = u64::from(event.len) << 32 | u64::from(event.window) << 16 | u64::from(event.id);
+    let rest = u64::from(sack_mark) << 32 | u64::from(event.bits);
+    let numbers = fold(event.seq as u64 ^ FOLDS[0], event.ack as u64 ^ FOLDS[1]);
+    let others = fold(stamps ^ FOLDS[1], size ^ FOLDS[2]);
+    fold(numbers ^ FOLDS[2], others ^ rest ^ FOLDS[0]) | 1
 }
+
+/// Both halves of a product, mixed.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Ours: the fractions of the square roots of 2, 3 and 5, odd.
+const FOLDS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it
 /// needs none (`ip_select_ident` with DF and no socket).
 fn counted(event: &Event) -> bool {
     event.has(ID) && event.id != 0
-}
-
-fn same_packet(a: &Event, b: &Event) -> bool {
-    a.bits == b.bits
-        && a.id == b.id
-        && a.seq == b.seq
-        && a.len == b.len
-        && a.ack == b.ack
-        && a.window == b.window
-        && (a.tsval, a.tsecr) == (b.tsval, b.tsecr)
-        && a.sack_count == b.sack_count
 }
 
 #[cfg(test)]

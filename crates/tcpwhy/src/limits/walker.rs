@@ -391,7 +391,11 @@ impl Walker {
     /// on with its flow; how many, with those of this side among them. The same comes out of the
     /// long way; this is quicker for the millions of packets that a side takes while it sends
     /// nothing.
-    pub(crate) fn go_on_receiving(&mut self, events: &[Event], until: i64) -> usize {
+    pub(crate) fn go_on_receiving<'a>(
+        &mut self,
+        arrivals: impl Iterator<Item = &'a Event>,
+        until: i64,
+    ) -> usize {
         const RECEIVING: Base = Base::sure(State::Receiving, 95);
         #[cfg(test)]
         if self.long_way {
@@ -406,10 +410,7 @@ impl Walker {
         let Some(mut last) = self.peer.last_data.filter(|_| may_go_on) else { return 0 };
         let flowing = self.flowing_gap();
         let (mut before, mut now, mut taken) = (self.event_before, self.now, 0);
-        for (index, event) in events.iter().enumerate() {
-            if event.side() == self.terms.side {
-                continue;
-            }
+        for event in arrivals {
             let is_plain = event.len > 0
                 && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
                 && event.sack_count == 0
@@ -419,7 +420,7 @@ impl Walker {
             if !is_plain || at < now || at > until || at - last > flowing {
                 break;
             }
-            (before, now, last, taken) = (now, at, at, index + 1);
+            (before, now, last, taken) = (now, at, at, taken + 1);
         }
         if taken > 0 {
             self.take_stop();

@@ -226,11 +226,18 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 ///
 /// # Errors
 /// What the frame holds instead, or where its headers end or contradict themselves.
-#[inline]
 pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
-    match usual::segment(frame) {
-        Some(segment) => Ok(segment),
-        None => walked(frame),
+    let mut parsed = Err(Skip::NotTcp);
+    parse_in_place(frame, |segment| parsed = segment.map(|segment| segment.clone()));
+    parsed
+}
+
+/// Hands what [`parse`] gives to `take` where it was put together: a segment has 200 bytes, and
+/// moving each of millions took a twelfth of the time that it takes to explain a bulk transfer.
+#[inline]
+pub fn parse_in_place<'a>(frame: &Frame<'a>, mut take: impl FnMut(Result<&mut Segment<'a>, Skip>)) {
+    if usual::segment(frame, |segment| take(Ok(segment))).is_none() {
+        take(walked(frame).as_mut().map_err(|skip| *skip));
     }
 }
 
