@@ -174,7 +174,9 @@ impl Analysis {
         let gone = self.which.each_mut().map(|which| {
             let gone = which.partition_point(|index| (*index as usize) < done);
             which.drain(..gone);
-            which.iter_mut().for_each(|index| *index -= done as u32);
+            for index in which.iter_mut() {
+                *index -= done as u32;
+            }
             gone
         });
         flow.drop_events(done);
