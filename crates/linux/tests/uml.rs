@@ -350,7 +350,7 @@ fn what_fails_inside_is_told_outside_and_leaves_nothing_running() {
     let folder = tempfile::tempdir().unwrap();
     let late = uml.within(Duration::ZERO).run(&download(), folder.path());
     assert!(matches!(late, Err(LabError::Ended { .. })), "{late:?}");
-    assert!(!somebody_works_in(folder.path()), "the guest is gone");
+    assert!(soon(|| !somebody_works_in(folder.path())), "the guest is gone");
 }
 
 /// Whether a process has its working directory there.
