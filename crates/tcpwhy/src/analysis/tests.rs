@@ -106,9 +106,10 @@ impl Talk {
     /// The account, with the events processed in chunks of `chunk`.
     fn account(&self, chunk: usize, long_way: bool) -> Connection {
         let mut flow = Flow::new(0, &self.segments[0]);
+        flow.long_way = long_way;
         let mut analysis = Analysis { long_way, ..Analysis::new(true) };
         for (at, segment) in self.segments.iter().enumerate() {
-            flow.push(segment);
+            flow.push(flow.side_of(segment), segment);
             if (at + 1) % chunk == 0 {
                 analysis.process(&mut flow, false);
             }

@@ -56,11 +56,26 @@ pub(crate) struct SideInfo {
     /// segment size, not by the application.
     pub(crate) longest_plain: u32,
     pub(crate) plain_count: u32,
-    reference: Option<(Seq, i64)>,
+    pub(super) reference: Option<(Seq, i64)>,
     isn: Option<Seq>,
 }
 
 impl SideInfo {
+    /// Takes down how `event` cuts the stream.
+    #[inline]
+    pub(super) fn note_data(&mut self, event: &Event) {
+        if event.len == 0 {
+            return;
+        }
+        self.data_frames += 1;
+        self.longest_frame = self.longest_frame.max(event.len);
+        if !event.has(event::PSH) && event.len >= self.longest_plain {
+            self.plain_count =
+                if event.len == self.longest_plain { self.plain_count + 1 } else { 1 };
+            self.longest_plain = event.len;
+        }
+    }
+
     /// Whether `segment` is damaged. Where wrong checksums are not rare they are no damage: some
     /// stack leaves something else in the field for its network card.
     fn is_damaged(&mut self, segment: &Segment<'_>) -> bool {
@@ -79,10 +94,17 @@ impl SideInfo {
 
 /// When the handshake's packets passed the tap.
 #[derive(Clone, Copy, Debug, Default)]
-struct Handshake {
+pub(super) struct Handshake {
     syn: Option<i64>,
     syn_ack: Option<i64>,
     ack: Option<i64>,
+}
+
+impl Handshake {
+    /// Whether the client's next ACK is its end.
+    pub(super) fn awaits_ack(&self) -> bool {
+        self.ack.is_none() && self.syn_ack.is_some()
+    }
 }
 
 /// One connection.
@@ -112,13 +134,16 @@ pub(crate) struct Flow {
     events_dropped: bool,
     /// Of `events`, those that the analysis has learnt from and knows by their places.
     pub(crate) known: usize,
-    handshake: Handshake,
+    pub(super) handshake: Handshake,
     /// Shift of the windows each side announces, once both SYNs were seen.
     shifts: Option<[u8; 2]>,
-    copies: Copies,
-    gap_pending: bool,
+    pub(super) copies: Copies,
+    pub(super) gap_pending: bool,
     /// Whether the shard has put it in its queue of closed connections.
     pub(crate) lingering: bool,
+    /// Never take the short way, for the test that holds both against each other.
+    #[cfg(test)]
+    pub(crate) long_way: bool,
 }
 
 impl Flow {
@@ -153,6 +178,8 @@ impl Flow {
             copies: Copies::default(),
             gap_pending: false,
             lingering: false,
+            #[cfg(test)]
+            long_way: false,
         }
     }
 
@@ -217,9 +244,16 @@ impl Flow {
         self.gap_pending = true;
     }
 
-    /// Takes the next segment in capture order.
-    pub(crate) fn push(&mut self, segment: &Segment<'_>) {
-        let side = self.side_of(segment);
+    /// Takes the next segment in capture order, which `side` sent.
+    #[inline]
+    pub(crate) fn push(&mut self, side: Side, segment: &Segment<'_>) {
+        if !self.goes_on(side, segment) {
+            self.push_any(side, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn push_any(&mut self, side: Side, segment: &Segment<'_>) {
         let mut event = self.unwrap(side, segment);
         let blocks = segment.options.sack_blocks();
         if self.copies.is_copy(&event, Spot::of(segment), mark_of(blocks)) {
@@ -273,10 +307,8 @@ impl Flow {
         if segment.ip.id.is_some() {
             bits |= event::ID;
         }
-        // Clocks centuries apart are damage; what is left of them must not overflow later sums.
-        let tap = segment.time.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS);
         Event {
-            tap,
+            tap: self.tap_of(segment),
             frame: segment.frame,
             seq,
             ack,
@@ -291,6 +323,12 @@ impl Flow {
         }
     }
 
+    /// Capture time of `segment`, relative. Clocks centuries apart are damage; what is left of them
+    /// must not overflow later sums.
+    pub(super) fn tap_of(&self, segment: &Segment<'_>) -> i64 {
+        segment.time.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS)
+    }
+
     fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
         let info = &mut self.sides[side];
         if segment.ip.ttl.is_some() && info.ttl != segment.ip.ttl {
@@ -303,26 +341,13 @@ impl Flow {
             None => {}
         }
         info.timestamps |= event.has(event::TS);
-        if event.len > 0 {
-            info.data_frames += 1;
-            info.longest_frame = info.longest_frame.max(event.len);
-            if !event.has(event::PSH) && event.len >= info.longest_plain {
-                info.plain_count =
-                    if event.len == info.longest_plain { info.plain_count + 1 } else { 1 };
-                info.longest_plain = event.len;
-            }
-        }
+        info.note_data(event);
         if event.bits & (event::SYN | event::FIN | event::RST) != 0 {
             self.note_begin_or_end(side, segment, event);
         }
-        let handshake = &mut self.handshake;
-        if handshake.ack.is_none()
-            && !event.has(event::SYN)
-            && side == 0
-            && event.has(event::ACK)
-            && handshake.syn_ack.is_some()
-        {
-            handshake.ack = Some(event.tap);
+        let is_ack = side == 0 && event.has(event::ACK) && !event.has(event::SYN);
+        if is_ack && self.handshake.awaits_ack() {
+            self.handshake.ack = Some(event.tap);
         }
     }
 
@@ -413,7 +438,7 @@ impl Flow {
         Some(client.zip(server).map_or([0; 2], |(a, b)| [a.min(14), b.min(14)]))
     }
 
-    fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
+    pub(super) fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
         let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
         shift.map(|s| i64::from(event.window) << s)
     }

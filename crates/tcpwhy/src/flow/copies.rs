@@ -14,7 +14,7 @@
 //! before. A retransmission that takes another interface than its original did, and has fewer hops
 //! left there, cannot be told from that.
 
-use super::event::{Event, FIN, ID, SYN};
+use super::event::{Event, FIN, ID, SYN, Side};
 use crate::wire::{Direction, Segment};
 
 /// Copies follow their original within this (limits-method section 2). Ours: not measured.
@@ -25,26 +25,44 @@ const OTHER_INTERFACE_WITHIN_NS: i64 = 1_000_000_000;
 /// Packets looked back at.
 const RECENT: usize = 8;
 
-/// Where a packet was met, and how worn it was.
+/// Where a packet was met, and how worn it was: interface, direction and hops left in one number,
+/// for nearly all packets of one side are met at the same spot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Spot {
-    interface: u32,
-    direction: Option<Direction>,
-    hops_left: Option<u8>,
-}
+pub(crate) struct Spot(u64);
 
 impl Spot {
+    const INCOMING: u64 = 1;
+    const OUTGOING: u64 = 2;
+
+    #[inline]
     pub(crate) fn of(segment: &Segment<'_>) -> Self {
-        let (link, ip) = (&segment.link, &segment.ip);
-        Self { interface: link.interface, direction: link.direction, hops_left: ip.ttl }
+        let direction = match segment.link.direction {
+            None => 0,
+            Some(Direction::Incoming) => Self::INCOMING,
+            Some(Direction::Outgoing) => Self::OUTGOING,
+        };
+        let hops_left = segment.ip.ttl.map_or(0, |left| u64::from(left) + 1);
+        Self(u64::from(segment.link.interface) << 32 | direction << 16 | hops_left)
+    }
+
+    const fn interface(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// None, or one more than the header said.
+    const fn hops_left(self) -> u64 {
+        self.0 & 0xffff
+    }
+
+    const fn direction(self) -> u64 {
+        self.0 >> 16 & 0xffff
     }
 
     /// Whether packets met here are those of `first`, forwarded.
     fn is_behind(self, first: Self) -> bool {
-        let elsewhere = self.interface != first.interface || self.direction != first.direction;
-        let went_out = first.direction == Some(Direction::Incoming)
-            && self.direction == Some(Direction::Outgoing);
-        elsewhere && (went_out || self.hops_left < first.hops_left)
+        let elsewhere = self.0 >> 16 != first.0 >> 16;
+        let went_out = first.direction() == Self::INCOMING && self.direction() == Self::OUTGOING;
+        elsewhere && (went_out || self.hops_left() < first.hops_left())
     }
 }
 
@@ -79,19 +97,18 @@ fn end_of(event: &Event) -> i64 {
     event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN))
 }
 
-/// When and where a packet was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    tap: i64,
+    event: Event,
     interface: u32,
+    /// Fingerprint of the SACK blocks, which the event only points to.
+    sack_mark: u32,
 }
 
 /// The last packets of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     recent: [Seen; RECENT],
-    /// What each had in its fields, zero where there is no packet yet.
-    digests: [u64; RECENT],
     next: usize,
     singles: u32,
     doubles: u32,
@@ -107,22 +124,18 @@ impl Copies {
         if first.has_seen(event, spot) {
             return true;
         }
-        let interface = spot.interface;
+        let interface = spot.interface();
         // A SYN or FIN is repeated after a timeout only.
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
-        let digest = digest(event, sack_mark);
-        // Without a branch per packet, so that all are compared at once.
-        let alike = || -> u32 { self.digests.iter().map(|old| u32::from(*old == digest)).sum() };
-        let is_near = |old: &Seen| {
-            let age = event.tap - old.tap;
-            age <= WITHIN_NS
+        let is_same = |old: &Seen| {
+            let age = event.tap - old.event.tap;
+            let near = age <= WITHIN_NS
                 || (old.interface != interface
                     && age <= OTHER_INTERFACE_WITHIN_NS
-                    && counted(event))
+                    && counted(event));
+            near && old.sack_mark == sack_mark && same_packet(&old.event, event)
         };
-        let met = !is_new
-            && alike() > 0
-            && self.recent.iter().zip(&self.digests).any(|(old, d)| *d == digest && is_near(old));
+        let met = !is_new && self.recent.iter().any(is_same);
         if met && (strong || self.doubles > 4 && self.doubles > 4 * self.singles) {
             if strong {
                 self.doubles += 1;
@@ -130,38 +143,49 @@ impl Copies {
             }
             return true;
         }
-        self.singles += u32::from(strong);
-        self.recent[self.next] = Seen { tap: event.tap, interface };
-        self.digests[self.next] = digest;
-        self.next = (self.next + 1) % RECENT;
+        self.remember(event, strong, interface, sack_mark);
         false
     }
-}
 
-/// A number that is never zero, equal for packets that are equal in every field, and for others
-/// with a chance of 2^-63: products of 64 by 64 bits folded together, as wyhash does.
-fn digest(event: &Event, sack_mark: u32) -> u64 {
-    let stamps = u64::from(event.tsval) << 32 | u64::from(event.tsecr);
-    let size = u64::from(event.len) << 32 | u64::from(event.window) << 16 | u64::from(event.id);
-    let rest = u64::from(sack_mark) << 32 | u64::from(event.bits);
-    let numbers = fold(event.seq as u64 ^ FOLDS[0], event.ack as u64 ^ FOLDS[1]);
-    let others = fold(stamps ^ FOLDS[1], size ^ FOLDS[2]);
-    fold(numbers ^ FOLDS[2], others ^ rest ^ FOLDS[0]) | 1
-}
+    /// Whether a packet of `side` met at `spot`, without SYN, FIN and SACK blocks, brings what none
+    /// before did, up to `end` or `ack`, where all of that side were met.
+    #[inline]
+    pub(super) fn is_next(&self, side: Side, spot: Spot, end: i64, ack: i64) -> bool {
+        let first = &self.first[side];
+        first.spot == Some(spot) && (end > first.end || ack > first.ack)
+    }
 
-/// Both halves of a product, mixed.
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
+    /// Takes a packet of which that holds.
+    #[inline]
+    pub(super) fn take_next(&mut self, event: &Event, spot: Spot) {
+        let first = &mut self.first[event.side()];
+        (first.end, first.ack) = (first.end.max(event.end()), first.ack.max(event.ack));
+        self.remember(event, counted(event) || event.len > 0, spot.interface(), 0);
+    }
 
-/// Ours: the fractions of the square roots of 2, 3 and 5, odd.
-const FOLDS: [u64; 3] = [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b];
+    #[inline]
+    fn remember(&mut self, event: &Event, strong: bool, interface: u32, sack_mark: u32) {
+        self.singles += u32::from(strong);
+        self.recent[self.next] = Seen { event: *event, interface, sack_mark };
+        self.next = (self.next + 1) % RECENT;
+    }
+}
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it
 /// needs none (`ip_select_ident` with DF and no socket).
 fn counted(event: &Event) -> bool {
     event.has(ID) && event.id != 0
+}
+
+fn same_packet(a: &Event, b: &Event) -> bool {
+    a.bits == b.bits
+        && a.id == b.id
+        && a.seq == b.seq
+        && a.len == b.len
+        && a.ack == b.ack
+        && a.window == b.window
+        && (a.tsval, a.tsecr) == (b.tsval, b.tsecr)
+        && a.sack_count == b.sack_count
 }
 
 #[cfg(test)]
@@ -173,8 +197,12 @@ mod tests {
         Event { tap: at, seq, len, bits: FROM_SERVER, ..Event::default() }
     }
 
-    fn spot(interface: u32, direction: Direction, hops_left: u8) -> Spot {
-        Spot { interface, direction: Some(direction), hops_left: Some(hops_left) }
+    fn spot(interface: u64, direction: Direction, hops_left: u64) -> Spot {
+        let direction = match direction {
+            Direction::Incoming => Spot::INCOMING,
+            Direction::Outgoing => Spot::OUTGOING,
+        };
+        Spot(interface << 32 | direction << 16 | (hops_left + 1))
     }
 
     #[test]

@@ -4,3 +4,4 @@ pub(crate) mod connection;
 pub(crate) mod copies;
 pub(crate) mod event;
 pub(crate) mod peers;
+pub(crate) mod usual;

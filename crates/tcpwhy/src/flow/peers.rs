@@ -29,6 +29,16 @@ struct Last {
     scaled_window: i64,
 }
 
+impl Last {
+    /// Whether `event` ends where the window does that this side announced.
+    fn is_filled_by(&self, event: &Event) -> bool {
+        event.len > 0
+            && self.seen
+            && self.scaled_window > 0
+            && event.end() == self.ack + self.scaled_window
+    }
+}
+
 /// Both sides.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peers {
@@ -61,21 +71,33 @@ impl Peers {
                 }
                 probe = true;
             }
-            let edge = theirs.ack + theirs.scaled_window;
-            if event.len > 0
-                && !probe
-                && theirs.seen
-                && theirs.scaled_window > 0
-                && event.end() == edge
-            {
-                own.window_full += 1;
-            }
+            own.window_full += u64::from(!probe && theirs.is_filled_by(event));
         }
         if plain && event.has(ACK) && !probe {
             self.count_ack(event, me);
         }
         self.remember(event, me, scaled_window);
         probe
+    }
+
+    /// Whether a plain segment of `me` from offset `seq` on follows its last one, and no window is
+    /// or was closed.
+    #[inline]
+    pub(super) fn is_next(&self, me: usize, seq: i64) -> bool {
+        let (mine, theirs) = (&self.last[me], &self.last[1 - me]);
+        mine.seen && mine.next_seq == seq && !(theirs.seen && theirs.window == 0)
+    }
+
+    /// Takes a segment of which that holds, and which brings data or acknowledges something new.
+    #[inline]
+    pub(super) fn take_next(&mut self, event: &Event, scaled_window: Option<i64>) {
+        let me = event.side();
+        self.counts[me].window_full += u64::from(self.last[1 - me].is_filled_by(event));
+        let mine = &mut self.last[me];
+        mine.next_seq = event.end();
+        mine.ack = event.ack;
+        mine.window = event.window;
+        mine.scaled_window = scaled_window.unwrap_or(0);
     }
 
     fn count_ack(&mut self, event: &Event, me: usize) {

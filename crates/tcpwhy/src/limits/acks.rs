@@ -99,7 +99,7 @@ impl Walker {
             self.on_rtt(at - sent, acked.bytes);
         }
         if let Some(sent) = acked.oldest_at {
-            self.trips.timers.sample(at - sent, self.flight.una, self.flight.nxt);
+            self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
         }
         self.book.open.acked += ack - positions_before;
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
@@ -140,7 +140,7 @@ impl Walker {
             return;
         }
         self.trips.spans.push(rtt);
-        self.trips.least = self.trips.least.min(rtt);
+        self.trips.shorten(rtt);
         let late = rtt - self.trips.least;
         let delayed = acked < 2 * self.terms.mss && DELAYED_NS.contains(&late);
         if !delayed {

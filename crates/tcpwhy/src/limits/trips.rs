@@ -18,6 +18,9 @@ pub(crate) struct RoundTrips {
     pub(crate) spans: Sketch,
     /// The least, `i64::MAX` while unknown.
     pub(crate) least: i64,
+    /// The share of [`Self::scale`] within which a send follows its cause; kept, because it is
+    /// asked for at each packet.
+    share: i64,
 }
 
 impl RoundTrips {
@@ -25,7 +28,29 @@ impl RoundTrips {
     /// the tap.
     pub(crate) fn new(floor: i64) -> Self {
         let least = if floor > 0 { floor } else { i64::MAX };
-        Self { timers: Rto::default(), spans: Sketch::default(), least }
+        let mut trips = Self { timers: Rto::default(), spans: Sketch::default(), least, share: 0 };
+        trips.fit_share();
+        trips
+    }
+
+    /// Takes a round trip.
+    pub(crate) fn shorten(&mut self, rtt: i64) {
+        if rtt < self.least {
+            self.least = rtt;
+            self.fit_share();
+        }
+    }
+
+    /// Feeds the timers, as [`Rto::sample`] does.
+    pub(crate) fn sample(&mut self, rtt: i64, una: i64, nxt: i64) {
+        self.timers.sample(rtt, una, nxt);
+        if self.least == i64::MAX {
+            self.fit_share();
+        }
+    }
+
+    fn fit_share(&mut self) {
+        self.share = RELEASE_MIN_NS.max(self.scale() * 3 / 100);
     }
 
     /// The round trip to judge by: the least, else the smoothed one, else a guess of 1 ms.
@@ -36,7 +61,7 @@ impl RoundTrips {
 
     /// A send within this of its cause was released by it; `spread` is the capture's noise.
     pub(crate) fn tolerance(&self, spread: i64) -> i64 {
-        RELEASE_MIN_NS.max(self.scale() * 3 / 100) + spread
+        self.share + spread
     }
 }
 
@@ -53,10 +78,11 @@ mod tests {
     fn the_scale_is_the_best_that_is_known() {
         let mut trips = RoundTrips::new(0);
         assert_eq!(trips.scale(), 1_000_000);
-        trips.timers.sample(8_000_000, 0, 0);
-        assert_eq!(trips.scale(), 8_000_000);
-        trips.least = 7_000_000;
-        assert_eq!(trips.scale(), 7_000_000);
+        trips.sample(8_000_000, 0, 0);
+        assert_eq!((trips.scale(), trips.tolerance(0)), (8_000_000, 240_000));
+        trips.shorten(7_000_000);
+        trips.shorten(9_000_000);
+        assert_eq!((trips.scale(), trips.tolerance(0)), (7_000_000, 210_000));
         assert_eq!(RoundTrips::new(5_000_000).scale(), 5_000_000);
     }
 

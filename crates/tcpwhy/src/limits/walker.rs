@@ -354,8 +354,8 @@ impl Walker {
         if let Some(sent) = self.handshake.last_syn[self.terms.side].filter(|_| self.tally.syn == 0)
         {
             let rtt = at - sent;
-            self.trips.timers.sample(rtt, 0, 0);
-            self.trips.least = self.trips.least.min(rtt.max(1));
+            self.trips.sample(rtt, 0, 0);
+            self.trips.shorten(rtt.max(1));
         }
     }
 

@@ -17,7 +17,7 @@ use crate::flow::connection::Flow;
 use crate::flow::event::Event;
 use crate::limits::walker::emptied;
 use crate::report::Connection;
-use crate::wire::Segment;
+use crate::wire::{Flags, Segment};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
@@ -75,17 +75,25 @@ impl Tracker {
         let (at, hint) = self.last;
         let shard = &mut self.shards[at];
         // What retires connections of this shard comes first, as for any other segment.
-        if shard.is_of(hint, segment) && !shard.retire(segment.time.0, &mut self.common) {
-            shard.renew_if_reused(hint, segment, &mut self.common);
-        } else {
-            self.last = self.find(segment);
+        match shard.side_if_of(hint, segment) {
+            Some(side)
+                if !segment.flags.has(Flags::SYN)
+                    && !shard.retire(segment.time.0, &mut self.common) =>
+            {
+                shard.take(hint, side, segment, &mut self.common);
+            }
+            _ => self.find_and_take(segment),
         }
+    }
+
+    #[inline(never)]
+    fn find_and_take(&mut self, segment: &Segment<'_>) {
+        self.last = self.find(segment);
         let (at, slot) = self.last;
-        self.shards[at].take(slot, segment, &mut self.common);
+        self.shards[at].take_found(slot, segment, &mut self.common);
     }
 
     /// Shard and slot of the connection of `segment`, which may be new.
-    #[inline(never)]
     fn find(&mut self, segment: &Segment<'_>) -> (usize, u32) {
         let key = Key::of(segment);
         let hash = key.hash();

@@ -21,7 +21,8 @@ use super::Common;
 use super::key::Key;
 use crate::analysis::{Analysis, CHUNK};
 use crate::flow::connection::Flow;
-use crate::wire::{Flags, Segment};
+use crate::flow::event::Side;
+use crate::wire::Segment;
 
 /// A closed connection takes packets this long, and then only while not too many linger. Ours: not
 /// measured; 128 in each of 64 shards last for 0.8 s at 10,000 connections a second, four times
@@ -91,13 +92,18 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Whether `slot` holds the connection of `segment`.
+    /// Who sent `segment`, if `slot` holds its connection.
     #[inline]
-    pub(super) fn is_of(&self, slot: u32, segment: &Segment<'_>) -> bool {
-        let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
-        let ends = &tracked.flow.endpoints;
-        let side = tracked.flow.side_of(segment);
-        tracked.key.network() == segment.network && segment.is_between(&ends[side], &ends[1 - side])
+    pub(super) fn side_if_of(&self, slot: u32, segment: &Segment<'_>) -> Option<Side> {
+        let tracked = self.slots.get(slot as usize)?.as_ref()?;
+        let [client, server] = &tracked.flow.endpoints;
+        if tracked.key.network() != segment.network {
+            None
+        } else if segment.is_between(client, server) {
+            Some(0)
+        } else {
+            segment.is_between(server, client).then_some(1)
+        }
     }
 
     /// The slot of the connection of `key`, which may begin with `segment`.
@@ -121,10 +127,23 @@ impl Shard {
     }
 
     /// Takes a segment of the connection in `slot`.
+    pub(super) fn take_found(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+        if let Some(tracked) = &self.slots[slot as usize] {
+            self.take(slot, tracked.flow.side_of(segment), segment, common);
+        }
+    }
+
+    /// Takes a segment that `side` sent in the connection in `slot`.
     #[inline]
-    pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+    pub(super) fn take(
+        &mut self,
+        slot: u32,
+        side: Side,
+        segment: &Segment<'_>,
+        common: &mut Common,
+    ) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
-        tracked.flow.push(segment);
+        tracked.flow.push(side, segment);
         let gathered = tracked.flow.events.len();
         if gathered >= CHUNK && (gathered >= CHUNK * 2 || tracked.analysis.is_some()) {
             tracked.process(common);
@@ -137,21 +156,7 @@ impl Shard {
     }
 
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
-    #[inline]
-    pub(super) fn renew_if_reused(
-        &mut self,
-        slot: u32,
-        segment: &Segment<'_>,
-        common: &mut Common,
-    ) {
-        if segment.flags.has(Flags::SYN) {
-            self.renew(slot, segment, common);
-        }
-    }
-
-    /// As [`Self::renew_if_reused`], for a SYN.
-    #[inline(never)]
-    fn renew(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
+    fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         if !tracked.flow.is_reused_by(segment) {
             return;
@@ -316,7 +321,7 @@ mod tests {
     use super::*;
     use crate::report::End;
     use crate::units::{Seq, Time};
-    use crate::wire::{IpInfo, LinkInfo, Options};
+    use crate::wire::{Flags, IpInfo, LinkInfo, Options};
 
     /// A segment of client `client` at `ms`, or of the server to it.
     fn segment(
@@ -358,7 +363,7 @@ mod tests {
         fn push(&mut self, segment: &Segment<'_>) {
             let key = Key::of(segment);
             let slot = self.0.find(&key, key.hash(), segment, &mut self.1);
-            self.0.take(slot, segment, &mut self.1);
+            self.0.take_found(slot, segment, &mut self.1);
         }
 
         /// A request and its response: no slight connection.
