@@ -108,6 +108,7 @@ impl Handshake {
 }
 
 /// One connection.
+#[cfg_attr(test, expect(clippy::struct_excessive_bools, reason = "independent facts"))]
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Number among all connections, by first packet.

@@ -59,11 +59,11 @@ impl Flow {
             && acked <= 0
             && segment.payload_len <= 1 << 20
             && self.peers.is_next(side, seq);
-        let is_known = !self.gap_pending
-            && !(self.handshake.awaits_ack() && side == 0)
-            && !(segment.payload_len > 0 && self.tls.is_open());
+        let tells = self.gap_pending
+            || self.handshake.awaits_ack() && side == 0
+            || segment.payload_len > 0 && self.tls.is_open();
         let tap = self.tap_of(segment);
-        if !is_plain || !is_next || !is_known || tap < self.last_tap {
+        if !is_plain || !is_next || tells || tap < self.last_tap {
             return None;
         }
         let mut bits = segment.flags.0 & (ACK | PSH);
