@@ -79,7 +79,12 @@ pub const CLASSES: [Class; 21] = [
     class(State::ZeroWindow, &["zero_window"], &[], ""),
     class(State::Sndbuf, &["sndbuf"], &["app_window"], "both emit the same packets"),
     class(State::Tsq, &["local_qdisc"], &["pacing"], "fq holds what TCP asks it to pace"),
-    class(State::Pacing, &["pacing"], &["bandwidth."], "BBR paces at the path's rate"),
+    class(
+        State::Pacing,
+        &["pacing"],
+        &["bandwidth.", "rwnd.", "local_qdisc"],
+        "BBR paces at the rate that the path, a window or a shaper lets through",
+    ),
     class(State::Recovery, &["recovery."], &[], ""),
     class(
         State::Loss,

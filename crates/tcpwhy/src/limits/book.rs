@@ -3,6 +3,7 @@
 //! [`super::rounds`] says what a round is and what a run of them tells.
 
 use super::evidence::Evidence;
+use super::pulse::BURST_GAP_NS;
 use super::rounds::{Round, Rounds};
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;
@@ -10,9 +11,6 @@ use crate::report::State;
 
 /// Most rounds kept for the report.
 const MOST_LISTED: usize = 10_000;
-
-/// Sends closer than this are one burst. Ours: not measured.
-const BURST_GAP_NS: i64 = 100_000;
 
 /// A send of new data.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +30,7 @@ impl Round {
     /// Takes a send.
     pub(crate) fn add_send(&mut self, send: &NewSend) {
         if self.sends > 0 && send.before > NEVER {
-            let gap = send.at - send.before;
-            self.gap_sum += gap;
-            self.gap_squares += i128::from(gap) * i128::from(gap);
-            self.longest_gap = self.longest_gap.max(gap);
+            self.longest_gap = self.longest_gap.max(send.at - send.before);
             self.gaps += 1;
         }
         let pause = send.at - send.before.max(self.start) > BURST_GAP_NS;

@@ -15,6 +15,7 @@ pub(crate) mod growth;
 pub(crate) mod ledger;
 pub(crate) mod order;
 pub(crate) mod piece;
+pub(crate) mod pulse;
 pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod replay;

@@ -462,7 +462,7 @@ impl Walker {
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
             && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT);
         in_time
-            && !self.sends.short
+            && !self.sends.new.short
             && i64::from(event.len) == self.terms.mss
             && self.trips.timers.srtt().is_some()
     }

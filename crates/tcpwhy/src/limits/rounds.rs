@@ -12,6 +12,7 @@ use core::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::evidence::Evidence;
+use super::pulse::Pulses;
 use crate::report::{Cwnd, State};
 
 /// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
@@ -66,13 +67,11 @@ pub(crate) struct Round {
     pub(crate) sends: u32,
     pub(crate) ack_released: u32,
     pub(crate) free: u32,
-    /// Of the ack-released, those that followed late enough to be chance.
-    pub(crate) late: u32,
-    /// Least variable lag of its sends; sums of the gaps between them and of their squares.
+    /// Least variable lag of its sends.
     pub(crate) lag_min: i64,
     pub(crate) tap_at_sender: bool,
-    pub(crate) gap_sum: i64,
-    pub(crate) gap_squares: i128,
+    pub(crate) pulses: Pulses,
+    /// Sends that followed another.
     pub(crate) gaps: i64,
     /// Longest time between two of its sends, and between two ACKs that let something out.
     pub(crate) longest_gap: i64,
@@ -143,13 +142,6 @@ impl Round {
         (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count)
     }
 
-    /// Whether the sender spaced its sends by a clock of its own: evenly, and not promptly after
-    /// what arrived.
-    fn is_paced(&self) -> bool {
-        let own = self.free + self.late;
-        (self.is_even() || self.is_smooth()) && own * 2 >= self.sends
-    }
-
     /// Whether its sends came without a pause. A flight that a window stops and that does not fill
     /// the path leaves it silent for the rest of the round trip. Ours: an eighth of the round.
     fn is_smooth(&self) -> bool {
@@ -160,17 +152,6 @@ impl Round {
     /// Whether ACKs kept coming: half a round of silence is no link that was busy throughout.
     fn is_answered_throughout(&self) -> bool {
         self.ack_gap * 2 <= self.end - self.start
-    }
-
-    /// Whether its sends are spaced evenly (coefficient of variation under 0.3 over 8 gaps).
-    fn is_even(&self) -> bool {
-        if self.gaps < 8 || self.gap_sum <= 0 {
-            return false;
-        }
-        let n = i128::from(self.gaps);
-        let sum = i128::from(self.gap_sum);
-        let variance_n2 = n * self.gap_squares - sum * sum;
-        variance_n2 * 100 < 9 * sum * sum
     }
 }
 
@@ -255,8 +236,8 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if round.is_paced() {
-            return self.paced(at, queue, queue_is_one);
+        if let Some(decision) = self.paced(at, queue, queue_is_one) {
+            return decision;
         }
         if near_edge && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
@@ -315,11 +296,11 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if round.is_paced() {
-            let queue = round.standing_queue(rtt_min);
-            return self.paced(at, queue, is_queue(queue, rtt_min));
+        let queue = round.standing_queue(rtt_min);
+        if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min)) {
+            return decision;
         }
-        if self.is_paced_afar(at, is_queue(round.standing_queue(rtt_min), rtt_min)) {
+        if self.is_paced_afar(at, is_queue(queue, rtt_min)) {
             return paced_afar(0);
         }
         decision(State::App, 85, &[], 0)
@@ -336,13 +317,25 @@ impl Rounds {
             && self.is_rate_flat(at)
     }
 
-    /// A paced round: the pace is the limit, unless the path shows that it could not be faster.
-    fn paced(&self, at: usize, queue: i64, queue_is_one: bool) -> Decision {
-        if queue_is_one && self.is_rate_flat(at) {
-            decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
-        } else {
-            decision(State::Pacing, 80, &[State::App, State::Sndbuf], queue)
+    /// Where the sender spaced its sends by a clock of its own: the pace is the limit, unless the
+    /// path shows that it could not be faster, or the pulses end as writes do.
+    fn paced(&self, at: usize, queue: i64, queue_is_one: bool) -> Option<Decision> {
+        // A round may hold just one or two of them.
+        let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
+        let pulses = Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses));
+        let has_clock = pulses.are_even() || self.kept[at].is_smooth();
+        if !pulses.are_own() || !(has_clock || pulses.are_unfinished()) {
+            return None;
         }
+        Some(if queue_is_one && self.is_rate_flat(at) {
+            decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
+        } else if pulses.end_short() {
+            decision(State::App, 65, &[State::Pacing], queue)
+        } else if has_clock && pulses.are_unfinished() {
+            decision(State::Pacing, 80, &[State::LocalQdisc], queue)
+        } else {
+            decision(State::Pacing, 60, &[State::LocalQdisc, State::App, State::Sndbuf], queue)
+        })
     }
 
     /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
@@ -450,6 +443,7 @@ fn decision(state: State, confidence: u8, alternative: &'static [State], queue: 
 
 #[cfg(test)]
 mod tests {
+    use super::super::pulse::{Before, Cause};
     use super::*;
 
     const RTT: i64 = 20_000_000;
@@ -524,6 +518,29 @@ mod tests {
         assert_ne!(state_of(&closed((0..4).map(paused)), 1), State::Pacing);
         let stopped = |n: u64| Round { stopped_at: n as i64 * RTT + RTT * 7 / 8 - 1, ..afar(n) };
         assert_ne!(state_of(&closed((0..4).map(stopped)), 1), State::Pacing);
+    }
+
+    /// Four rounds of three pulses each, which the sender set off itself, and which end so.
+    fn pulsing(pushed: bool, short: bool) -> Rounds {
+        let mut before = Before::NONE;
+        closed((0..4).map(|n| {
+            let mut round = Round { longest_gap: RTT / 3, ..round(n, 36) };
+            for at in [0, RTT / 3, RTT * 2 / 3] {
+                round.pulses.push(round.start + at, &mut before, Cause::Own);
+                before = Before { at: round.start + at, pushed, short, ..before };
+            }
+            round
+        }))
+    }
+
+    #[test]
+    fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
+        let state = |rounds: &Rounds| rounds.free(1, RTT).state;
+        assert_eq!(state(&pulsing(false, false)), State::Pacing);
+        assert_eq!(state(&pulsing(true, false)), State::Pacing);
+        assert_eq!(state(&pulsing(true, true)), State::App);
+        let two = pulsing(false, false).kept.into_iter().take(2);
+        assert_eq!(state(&closed(two)), State::App, "five gaps tell nothing");
     }
 
     /// Rounds whose packets stood a tenth of a round trip and more in a queue.

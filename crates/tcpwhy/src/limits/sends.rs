@@ -2,11 +2,12 @@
 
 use super::book::NewSend;
 use super::growth::{ExitCause, InitialFlight};
+use super::pulse::{Before, Cause};
 use super::replay::{Ack, FrameEnd};
 use super::rounds::{Phase, Round};
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
-use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, SYN};
+use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, PSH, SYN};
 use crate::measure::flight::{DAMAGED, Sent};
 use crate::measure::ipid::Step;
 
@@ -134,8 +135,10 @@ impl Walker {
             self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
         }
         let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
+        let cause = self.cause_of(release, at);
+        self.book.open.pulses.push(at, &mut self.sends.new, cause);
         self.note_send(&NewSend { at, before, lag, segments, new, frame }, release);
-        self.sends.short = short;
+        self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;
@@ -173,7 +176,7 @@ impl Walker {
             // Nagle's algorithm), the flight says nothing of the sender's window.
             let full = matches!(release, Release::Ack { by_data: false })
                 && self.stop.evidence.room >= self.terms.mss
-                && !self.sends.short;
+                && !self.sends.new.short;
             initial.full = Some(full);
             let (una, nxt) = (0, initial.segments);
             self.replay.start(una, nxt, full);
@@ -262,18 +265,28 @@ impl Walker {
         at - self.progress.at.max(self.sends.last)
     }
 
+    /// Whether an arrival set off the send at `at`: one long after it may have had another cause.
+    fn cause_of(&self, release: Release, at: i64) -> Cause {
+        match release {
+            Release::Burst => Cause::Burst,
+            Release::Free => Cause::Own,
+            Release::Ack { .. } | Release::Window
+                if self.releases.last.is_some_and(|ack| at - ack > self.promptness()) =>
+            {
+                Cause::Own
+            }
+            Release::Ack { .. } | Release::Window => Cause::Arrival,
+        }
+    }
+
     /// Takes down a send of new data: the wait that follows is judged by it.
     fn note_send(&mut self, send: &NewSend, release: Release) {
         let flight = &self.flight;
         self.samples.push(self.tally.frames, || flight.in_flight());
-        let late = self.releases.last.is_some_and(|ack| send.at - ack > self.promptness());
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
         match release {
-            Release::Ack { .. } | Release::Window => {
-                round.ack_released += 1;
-                round.late += u32::from(late);
-            }
+            Release::Ack { .. } | Release::Window => round.ack_released += 1,
             Release::Free => round.free += 1,
             Release::Burst => {}
         }

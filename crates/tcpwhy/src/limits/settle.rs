@@ -100,7 +100,7 @@ impl Walker {
         let stop = &self.stop.evidence;
         let late = at - self.sends.last - self.least_rtt();
         let short = i64::from(event.len) < self.terms.mss;
-        if self.sends.short
+        if self.sends.new.short
             && short
             && stop.in_flight < 2 * self.terms.mss
             && DELAYED_ACK_NS.contains(&late)
@@ -109,7 +109,7 @@ impl Walker {
         }
         // Less than a segment in flight fills no window and no buffer: Nagle's algorithm held the
         // next short segment for the ACK, or the application wrote once a round trip.
-        if self.sends.short
+        if self.sends.new.short
             && short
             && stop.in_flight < self.terms.mss
             && stop.room >= self.terms.mss

@@ -11,6 +11,7 @@ use super::growth::{ExitCause, Growth, InitialFlight};
 use super::ledger::Ledger;
 use super::order::SendOrder;
 use super::piece::{Base, Piece};
+use super::pulse::Before;
 use super::releases::Releases;
 use super::repair::Repairs;
 use super::replay::Replay;
@@ -100,8 +101,8 @@ pub(crate) struct Sends {
     pub(crate) last: i64,
     /// When the burst it belongs to began.
     pub(crate) burst_start: i64,
-    /// It was shorter than a full segment.
-    pub(crate) short: bool,
+    /// The last of new data.
+    pub(crate) new: Before,
 }
 
 /// How far the peer has taken what was sent.
@@ -186,7 +187,7 @@ impl Walker {
             handshake: Handshake { is_over: midway, ..Handshake::default() },
             flight: Flight::default(),
             window: ReceiverWindow::default(),
-            sends: Sends { last: NEVER, burst_start: NEVER, short: false },
+            sends: Sends { last: NEVER, burst_start: NEVER, new: Before::NONE },
             releases: Releases::default(),
             progress: Progress::default(),
             peer: Peer::default(),

@@ -1,0 +1,190 @@
+//! The bursts of a round as pulses: was it a clock of the sender's own that set them off?
+//!
+//! A paced sender puts out its data in pulses at even distances (Linux: one or two segments, or what
+//! its rate moves in a millisecond, `tcp_tso_autosize`), whenever ACKs arrive. So does an
+//! application that writes by a timer. How pulses end tells them apart. Linux and the BSDs set PSH
+//! on the last segment of a write (`tcp_push`) or of all that is buffered (`tcp_output`): a pulse
+//! that ends without it left data behind, and it was not the application that stopped it. (One that
+//! asks for `MSG_MORE` or `TCP_CORK` while it waits for its disk looks the same.) With PSH it may have
+//! been; but what an application writes is seldom a whole number of segments, while a writer that
+//! a full buffer blocks is pushed in whole segments, too (`sk_stream_wait_memory`).
+
+use super::walker::NEVER;
+
+/// Sends closer than this are one burst. Ours: not measured.
+pub(super) const BURST_GAP_NS: i64 = 100_000;
+/// Fewer pulses tell nothing.
+const ENOUGH: u32 = 8;
+
+/// What released the first send of a pulse.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    /// Something that arrived just before.
+    Arrival,
+    /// Nothing that arrived, or only by chance.
+    Own,
+    /// The send before it: no pulse begins.
+    Burst,
+}
+
+/// The last send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub(crate) at: i64,
+    /// It carried PSH.
+    pub(crate) pushed: bool,
+    /// It was shorter than a full segment.
+    pub(crate) short: bool,
+    /// When its pulse began.
+    pub(crate) began: Option<i64>,
+}
+
+impl Before {
+    /// Before the first send.
+    pub(crate) const NONE: Self = Self { at: NEVER, pushed: true, short: false, began: None };
+}
+
+/// The pulses of one round, or of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pulses {
+    /// Those set off by the sender itself, and by an arrival.
+    own: u32,
+    drawn: u32,
+    /// Of those before them: how many left data behind, and how many ended with a short segment.
+    unfinished: u32,
+    short: u32,
+    /// Distances from one to the next: how many, their sum, and that of their squares.
+    gaps: u32,
+    gap_sum: i64,
+    gap_squares: i128,
+}
+
+impl Pulses {
+    /// Takes a send at `at` that follows `before`, and moves that on.
+    pub(crate) fn push(&mut self, at: i64, before: &mut Before, cause: Cause) {
+        match cause {
+            Cause::Own => self.own += 1,
+            Cause::Arrival => self.drawn += 1,
+            Cause::Burst => {}
+        }
+        if at - before.at > BURST_GAP_NS
+            && let Some(began) = before.began.replace(at)
+        {
+            let gap = at - began;
+            self.unfinished += u32::from(!before.pushed);
+            self.short += u32::from(before.short);
+            self.gaps += 1;
+            self.gap_sum += gap;
+            self.gap_squares += i128::from(gap) * i128::from(gap);
+        }
+    }
+
+    /// Those of several rounds.
+    pub(crate) fn sum<'a>(rounds: impl Iterator<Item = &'a Self>) -> Self {
+        rounds.fold(Self::default(), |sum, one| Self {
+            own: sum.own + one.own,
+            drawn: sum.drawn + one.drawn,
+            unfinished: sum.unfinished + one.unfinished,
+            short: sum.short + one.short,
+            gaps: sum.gaps + one.gaps,
+            gap_sum: sum.gap_sum + one.gap_sum,
+            gap_squares: sum.gap_squares + one.gap_squares,
+        })
+    }
+
+    /// Whether the sender itself set off most of them.
+    pub(crate) fn are_own(&self) -> bool {
+        self.own > 0 && self.own >= self.drawn
+    }
+
+    /// Whether they came at even distances (coefficient of variation under 0.3).
+    pub(crate) fn are_even(&self) -> bool {
+        if self.gaps < ENOUGH || self.gap_sum <= 0 {
+            return false;
+        }
+        let (n, sum) = (i128::from(self.gaps), i128::from(self.gap_sum));
+        let variance_n2 = n * self.gap_squares - sum * sum;
+        variance_n2 * 100 < 9 * sum * sum
+    }
+
+    /// Whether nearly all left data behind: the application had written more. Ours: three of four.
+    pub(crate) fn are_unfinished(&self) -> bool {
+        self.gaps >= ENOUGH && u64::from(self.unfinished) * 4 >= u64::from(self.gaps) * 3
+    }
+
+    /// Whether many ended as writes do, with a short segment. Ours: one of four.
+    pub(crate) fn end_short(&self) -> bool {
+        self.gaps >= ENOUGH && u64::from(self.short) * 4 >= u64::from(self.gaps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How each pulse ends: in the midst of a write, with a writer's last full segment, with a
+    /// write's rest.
+    const MIDST: (bool, bool) = (false, false);
+    const BLOCKED: (bool, bool) = (true, false);
+    const WRITTEN: (bool, bool) = (true, true);
+
+    /// Pulses of two segments at these times.
+    fn pulses(times: &[i64], (pushed, short): (bool, bool), cause: Cause) -> Pulses {
+        let (mut pulses, mut before) = (Pulses::default(), Before::NONE);
+        for &at in times {
+            pulses.push(at, &mut before, cause);
+            before.at = at;
+            pulses.push(at, &mut before, Cause::Burst);
+            before = Before { pushed, short, ..before };
+        }
+        pulses
+    }
+
+    fn every(gap: i64, times: i64) -> Vec<i64> {
+        (0..times).map(|n| n * gap).collect()
+    }
+
+    #[test]
+    fn segments_that_leave_together_are_one_pulse() {
+        let even = pulses(&every(1_700_000, 9), MIDST, Cause::Own);
+        assert!(even.are_even() && even.are_own() && even.are_unfinished() && !even.end_short());
+        assert!(!pulses(&every(1_700_000, 8), MIDST, Cause::Own).are_even(), "seven gaps");
+    }
+
+    #[test]
+    fn what_arrivals_set_off_is_not_the_senders_clock() {
+        let mut mixed = pulses(&every(1_700_000, 9), MIDST, Cause::Own);
+        let arrival = |mixed: &mut Pulses| {
+            mixed.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival);
+        };
+        (0..9).for_each(|_| arrival(&mut mixed));
+        assert!(mixed.are_own());
+        arrival(&mut mixed);
+        assert!(!mixed.are_own());
+    }
+
+    #[test]
+    fn a_write_each_time_is_told_by_its_end() {
+        let written = pulses(&every(1_700_000, 9), WRITTEN, Cause::Own);
+        assert!(written.end_short() && !written.are_unfinished());
+        let blocked = pulses(&every(1_700_000, 9), BLOCKED, Cause::Own);
+        assert!(!blocked.end_short() && !blocked.are_unfinished());
+    }
+
+    #[test]
+    fn uneven_distances_have_no_clock() {
+        let mut times = every(1_700_000, 12);
+        for at in times.iter_mut().step_by(2) {
+            *at += 600_000;
+        }
+        assert!(!pulses(&times, MIDST, Cause::Own).are_even());
+    }
+
+    #[test]
+    fn rounds_too_short_to_tell_tell_together() {
+        let (one, two) = (every(2_000_000, 5), every(2_000_000, 6));
+        let (one, two) = (pulses(&one, MIDST, Cause::Own), pulses(&two, MIDST, Cause::Own));
+        assert!(!one.are_even() && !two.are_even());
+        assert!(Pulses::sum([one, two].iter()).are_even());
+    }
+}
