@@ -112,20 +112,17 @@ impl Session {
     /// The report over everything read.
     pub fn finish(mut self) -> Report {
         let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
-        let (mut connections, forgotten) = tracker.finish();
+        let (mut connections, sums, forgotten) = tracker.finish();
         self.fit_to_captures(&mut connections);
-        let copies = connections.iter().map(|c| c.duplicates).sum();
-        let missed = connections.iter().flat_map(|c| c.directions.iter().flatten());
-        let missed = missed.map(|d| d.events.not_captured).sum();
         for (kind, count, note) in [
             (
                 QualityKind::Duplicates,
-                copies,
+                sums.duplicates,
                 "packets were captured twice; the copies are left out",
             ),
             (
                 QualityKind::MissedByCapture,
-                missed,
+                sums.not_captured,
                 "segments were acknowledged that the capture does not hold; they are not taken for loss",
             ),
             (

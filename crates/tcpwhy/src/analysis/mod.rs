@@ -19,6 +19,7 @@ pub(crate) mod timeline;
 mod tests;
 
 use crate::flow::connection::Flow;
+use crate::flow::copies::RECENT;
 use crate::flow::event::Side;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
@@ -171,6 +172,8 @@ impl Analysis {
         let [client, server] =
             self.which.each_ref().map(|which| Passed { events: &flow.events, which });
         let done = self.taken[0].least(client, server).min(self.taken[1].least(server, client));
+        // The last ones are still what the next may be a copy of.
+        let done = done.min(flow.events.len().saturating_sub(RECENT));
         let gone = self.which.each_mut().map(|which| {
             let gone = which.partition_point(|index| (*index as usize) < done);
             which.drain(..gone);

@@ -138,6 +138,22 @@ fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
 
 proptest! {
     #[test]
+    fn a_copy_is_found_wherever_a_chunk_ends(acts in acts(), chunk in 1_usize..20) {
+        let mut talk = Talk::default();
+        talk.open();
+        for (side, gap, act) in acts {
+            talk.act(side, gap + 2_000, act);
+        }
+        talk.segments = talk.segments.iter().flat_map(|segment| {
+            let again = Segment { time: Time(segment.time.0 + 1_000), ..segment.clone() };
+            [segment.clone(), again]
+        }).collect();
+        let (small, large) = (talk.account(chunk, false), talk.account(1 << 20, false));
+        prop_assert_eq!(small.duplicates, large.duplicates);
+        prop_assert!(large.duplicates >= 2, "at least those of the SYNs");
+    }
+
+    #[test]
     fn the_short_ways_lead_where_the_long_way_does(
         acts in acts(),
         chunk in 5_usize..400,

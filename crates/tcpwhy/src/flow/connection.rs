@@ -8,7 +8,7 @@
 
 use core::net::SocketAddr;
 
-use super::copies::{Copies, Spot};
+use super::copies::{Copies, RECENT, Spot, is_met_again};
 use super::event::{self, Block, Event, Side};
 use super::peers::Peers;
 use crate::measure::tls::TlsWatch;
@@ -21,6 +21,9 @@ use crate::wire::{Checksum, Direction, Flags, Options, Segment};
 const REORDER_NS: i64 = 1_000_000;
 /// No connection is followed longer than 104 days: a hundred times this still fits the numbers.
 const LONGEST_NS: i64 = 1 << 53;
+
+/// SACK blocks that fit into a header (RFC 2018 §3).
+const MOST_BLOCKS: usize = 4;
 
 /// Most packets of a slight connection. Ours: a request and its answer without handshake and end
 /// are four with their ACKs.
@@ -256,8 +259,9 @@ impl Flow {
     #[inline(never)]
     fn push_any(&mut self, side: Side, segment: &Segment<'_>) {
         let mut event = self.unwrap(side, segment);
-        let blocks = segment.options.sack_blocks();
-        if self.copies.is_copy(&event, Spot::of(segment), mark_of(blocks)) {
+        let (spot, blocks) = (Spot::of(segment), segment.options.sack_blocks());
+        let met = self.copies.may_be_copy(&event) && self.has_met(&event, blocks);
+        if self.copies.is_copy(&event, spot, met) {
             self.duplicates += 1;
             return;
         }
@@ -277,6 +281,24 @@ impl Flow {
             self.tls.push(side, &event, segment.payload);
         }
         self.store(event, blocks);
+    }
+
+    /// Whether one of the last packets was just like `event` with its SACK blocks.
+    fn has_met(&self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
+        let recent = &self.events[self.events.len().saturating_sub(RECENT)..];
+        let unwrapped = self.unwrapped(event.side(), blocks);
+        recent.iter().any(|old| {
+            is_met_again(old, event) && self.blocks(old).iter().copied().eq(unwrapped.clone())
+        })
+    }
+
+    /// SACK blocks of a segment of `side` as offsets of the other side's data.
+    fn unwrapped(&self, side: Side, blocks: &[(Seq, Seq)]) -> impl Iterator<Item = Block> + Clone {
+        let reference = self.sides[1 - side].reference;
+        blocks.iter().filter_map(move |(left, right)| {
+            let (at, len) = (place(reference, *left), right.since(*left));
+            (len > 0).then(|| (at, at + i64::from(len)))
+        })
     }
 
     fn unwrap(&mut self, side: Side, segment: &Segment<'_>) -> Event {
@@ -318,6 +340,7 @@ impl Flow {
             len: segment.payload_len,
             sack_at: 0,
             sack_count: 0,
+            interface: Spot::of(segment).interface(),
             window: segment.window,
             id: segment.ip.id.unwrap_or_default(),
             bits,
@@ -379,15 +402,12 @@ impl Flow {
     fn store(&mut self, mut event: Event, blocks: &[(Seq, Seq)]) {
         if !blocks.is_empty() {
             event.sack_at = self.sacks_dropped + self.sacks.len() as u32;
-            let reference = self.sides[1 - event.side()].reference;
-            for (left, right) in blocks {
-                let left_at = place(reference, *left);
-                let len = right.since(*left);
-                if len > 0 {
-                    self.sacks.push((left_at, left_at + i64::from(len)));
-                    event.sack_count += 1;
-                }
+            let mut unwrapped = [(0, 0); MOST_BLOCKS];
+            for (place, block) in unwrapped.iter_mut().zip(self.unwrapped(event.side(), blocks)) {
+                *place = block;
+                event.sack_count += 1;
             }
+            self.sacks.extend(&unwrapped[..usize::from(event.sack_count)]);
         }
         if event.tap >= self.last_tap {
             self.last_tap = event.tap;
@@ -443,13 +463,6 @@ impl Flow {
         let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
         shift.map(|s| i64::from(event.window) << s)
     }
-}
-
-/// A fingerprint of SACK blocks.
-fn mark_of(blocks: &[(Seq, Seq)]) -> u32 {
-    blocks
-        .iter()
-        .fold(0, |mark: u32, (left, right)| mark.rotate_left(5) ^ left.0 ^ right.0.rotate_left(16))
 }
 
 /// Whether the segment's source opened the connection, as far as one segment tells.

@@ -14,7 +14,7 @@
 //! before. A retransmission that takes another interface than its original did, and has fewer hops
 //! left there, cannot be told from that.
 
-use super::event::{Event, FIN, ID, SYN, Side};
+use super::event::{Event, FIN, FLAGS, FROM_SERVER, ID, SYN, Side, TS};
 use crate::wire::{Direction, Segment};
 
 /// Copies follow their original within this (limits-method section 2). Ours: not measured.
@@ -23,7 +23,7 @@ const WITHIN_NS: i64 = 1_000_000;
 const OTHER_INTERFACE_WITHIN_NS: i64 = 1_000_000_000;
 
 /// Packets looked back at.
-const RECENT: usize = 8;
+pub(crate) const RECENT: usize = 8;
 
 /// Where a packet was met, and how worn it was: interface, direction and hops left in one number,
 /// for nearly all packets of one side are met at the same spot.
@@ -45,8 +45,9 @@ impl Spot {
         Self(u64::from(segment.link.interface) << 32 | direction << 16 | hops_left)
     }
 
-    const fn interface(self) -> u32 {
-        (self.0 >> 32) as u32
+    /// The last eight bits of the interface's number.
+    pub(super) const fn interface(self) -> u8 {
+        (self.0 >> 32) as u8
     }
 
     /// None, or one more than the header said.
@@ -97,45 +98,28 @@ fn end_of(event: &Event) -> i64 {
     event.end() + i64::from(event.has(SYN)) + i64::from(event.has(FIN))
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    event: Event,
-    interface: u32,
-    /// Fingerprint of the SACK blocks, which the event only points to.
-    sack_mark: u32,
-}
-
-/// The last packets of a connection.
+/// How often packets of a connection were seen twice, and where they are met.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
-    recent: [Seen; RECENT],
-    next: usize,
     singles: u32,
     doubles: u32,
     first: [First; 2],
 }
 
 impl Copies {
-    /// Whether `event`, met at `spot`, is a copy of a packet already seen; `sack_mark` is a
-    /// fingerprint of its SACK blocks.
-    pub(crate) fn is_copy(&mut self, event: &Event, spot: Spot, sack_mark: u32) -> bool {
-        let first = &mut self.first[event.side()];
-        let is_new = first.is_new(event);
-        if first.has_seen(event, spot) {
+    /// Whether `event` brings nothing that none before it did, so that it may be a copy.
+    pub(super) fn may_be_copy(&self, event: &Event) -> bool {
+        !self.first[event.side()].is_new(event)
+    }
+
+    /// Whether `event`, met at `spot`, is a copy of a packet already seen; `met` says whether one
+    /// of the last was just like it ([`is_met_again`]).
+    pub(super) fn is_copy(&mut self, event: &Event, spot: Spot, met: bool) -> bool {
+        if self.first[event.side()].has_seen(event, spot) {
             return true;
         }
-        let interface = spot.interface();
         // A SYN or FIN is repeated after a timeout only.
         let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
-        let is_same = |old: &Seen| {
-            let age = event.tap - old.event.tap;
-            let near = age <= WITHIN_NS
-                || (old.interface != interface
-                    && age <= OTHER_INTERFACE_WITHIN_NS
-                    && counted(event));
-            near && old.sack_mark == sack_mark && same_packet(&old.event, event)
-        };
-        let met = !is_new && self.recent.iter().any(is_same);
         if met && (strong || self.doubles > 4 && self.doubles > 4 * self.singles) {
             if strong {
                 self.doubles += 1;
@@ -143,7 +127,7 @@ impl Copies {
             }
             return true;
         }
-        self.remember(event, strong, interface, sack_mark);
+        self.singles += u32::from(strong);
         false
     }
 
@@ -157,18 +141,19 @@ impl Copies {
 
     /// Takes a packet of which that holds.
     #[inline]
-    pub(super) fn take_next(&mut self, event: &Event, spot: Spot) {
+    pub(super) fn take_next(&mut self, event: &Event) {
         let first = &mut self.first[event.side()];
         (first.end, first.ack) = (first.end.max(event.end()), first.ack.max(event.ack));
-        self.remember(event, counted(event) || event.len > 0, spot.interface(), 0);
+        self.singles += u32::from(counted(event) || event.len > 0);
     }
+}
 
-    #[inline]
-    fn remember(&mut self, event: &Event, strong: bool, interface: u32, sack_mark: u32) {
-        self.singles += u32::from(strong);
-        self.recent[self.next] = Seen { event: *event, interface, sack_mark };
-        self.next = (self.next + 1) % RECENT;
-    }
+/// Whether `event` is just like `old`, SACK blocks apart, and came close enough behind it.
+pub(super) fn is_met_again(old: &Event, event: &Event) -> bool {
+    let age = event.tap - old.tap;
+    let near = age <= WITHIN_NS
+        || (old.interface != event.interface && age <= OTHER_INTERFACE_WITHIN_NS && counted(event));
+    near && same_packet(old, event)
 }
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it
@@ -178,14 +163,15 @@ fn counted(event: &Event) -> bool {
 }
 
 fn same_packet(a: &Event, b: &Event) -> bool {
-    a.bits == b.bits
+    // What the packet itself says, not what was found about it.
+    const SAID: u16 = FLAGS | FROM_SERVER | TS | ID;
+    a.bits & SAID == b.bits & SAID
         && a.id == b.id
         && a.seq == b.seq
         && a.len == b.len
         && a.ack == b.ack
         && a.window == b.window
         && (a.tsval, a.tsecr) == (b.tsval, b.tsecr)
-        && a.sack_count == b.sack_count
 }
 
 #[cfg(test)]
@@ -210,30 +196,34 @@ mod tests {
         let (inward, outward) =
             (spot(3, Direction::Incoming, 64), spot(4, Direction::Outgoing, 63));
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 2896), inward, 0));
-        assert!(!copies.is_copy(&data(5, 2896, 2896), inward, 0));
+        assert!(!copies.is_copy(&data(0, 0, 2896), inward, false));
+        assert!(!copies.is_copy(&data(5, 2896, 2896), inward, false));
         // Twenty milliseconds in the router's queue.
-        assert!(copies.is_copy(&data(20_000_000, 0, 1448), outward, 0));
-        assert!(copies.is_copy(&data(20_000_001, 1448, 1448), outward, 0));
+        assert!(copies.is_copy(&data(20_000_000, 0, 1448), outward, false));
+        assert!(copies.is_copy(&data(20_000_001, 1448, 1448), outward, false));
         // Sent again by the server: met where it was first met, so it is no copy.
-        assert!(!copies.is_copy(&data(40_000_000, 0, 1448), inward, 0));
-        assert!(copies.is_copy(&data(60_000_000, 0, 1448), outward, 0));
+        assert!(!copies.is_copy(&data(40_000_000, 0, 1448), inward, false));
+        assert!(copies.is_copy(&data(60_000_000, 0, 1448), outward, false));
     }
 
     #[test]
     fn what_is_new_elsewhere_is_no_copy() {
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), false));
         // One byte more than was met before.
-        assert!(!copies.is_copy(&data(5, 1, 1448), spot(4, Direction::Outgoing, 63), 0));
+        assert!(!copies.is_copy(&data(5, 1, 1448), spot(4, Direction::Outgoing, 63), false));
     }
 
     #[test]
     fn a_second_link_with_as_many_hops_left_is_no_way_out() {
         let mut copies = Copies::default();
-        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), 0));
+        assert!(!copies.is_copy(&data(0, 0, 1448), spot(3, Direction::Incoming, 64), false));
         let again = data(300_000_000, 0, 1448);
-        assert!(!copies.is_copy(&again, spot(4, Direction::Incoming, 64), 0));
-        assert!(copies.is_copy(&data(300_000_010, 0, 1448), spot(4, Direction::Incoming, 63), 0));
+        assert!(!copies.is_copy(&again, spot(4, Direction::Incoming, 64), false));
+        assert!(copies.is_copy(
+            &data(300_000_010, 0, 1448),
+            spot(4, Direction::Incoming, 63),
+            false
+        ));
     }
 }

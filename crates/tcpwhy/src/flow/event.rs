@@ -30,6 +30,8 @@ pub(crate) struct Event {
     pub(crate) sack_at: u32,
     /// How many SACK blocks.
     pub(crate) sack_count: u8,
+    /// The last eight bits of the number of the interface that it was met on.
+    pub(crate) interface: u8,
     /// Window field, unscaled.
     pub(crate) window: u16,
     /// IP identification; only with [`ID`].

@@ -14,12 +14,12 @@ impl Flow {
     /// Takes `segment` if it just goes on; whether it did.
     #[inline]
     pub(super) fn goes_on(&mut self, side: Side, segment: &Segment<'_>) -> bool {
-        let Some(event) = self.next_event(side, segment) else { return false };
         let spot = Spot::of(segment);
+        let Some(event) = self.next_event(side, segment, spot) else { return false };
         if !self.copies.is_next(side, spot, event.end(), event.ack) {
             return false;
         }
-        self.copies.take_next(&event, spot);
+        self.copies.take_next(&event);
         self.packets += 1;
         self.last_frame = segment.frame;
         let info = &mut self.sides[side];
@@ -41,7 +41,7 @@ impl Flow {
     /// The event of a segment that follows the last one of its side, at a time when everything is
     /// known that a segment could tell.
     #[inline]
-    fn next_event(&self, side: Side, segment: &Segment<'_>) -> Option<Event> {
+    fn next_event(&self, side: Side, segment: &Segment<'_>, spot: Spot) -> Option<Event> {
         const PUSHED: u16 = Flags::ACK.0 | Flags::PSH.0;
         #[cfg(test)]
         if self.long_way {
@@ -81,6 +81,7 @@ impl Flow {
             len: segment.payload_len,
             sack_at: 0,
             sack_count: 0,
+            interface: spot.interface(),
             window: segment.window,
             id: segment.ip.id.unwrap_or_default(),
             bits,

@@ -36,6 +36,24 @@ pub struct Config {
     pub detail: bool,
 }
 
+/// What all accounts add up to. Counted as they are written: to read 100,000 again at the end takes
+/// as long as to write a tenth of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    /// Packets that the capture holds twice.
+    pub duplicates: u64,
+    /// Segments that were acknowledged and that the capture does not hold.
+    pub not_captured: u64,
+}
+
+impl Sums {
+    fn add(&mut self, connection: &Connection) {
+        let directions = connection.directions.iter().flatten();
+        self.duplicates += connection.duplicates;
+        self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();
+    }
+}
+
 /// What all shards use.
 #[derive(Debug)]
 struct Common {
@@ -44,8 +62,9 @@ struct Common {
     connections: u64,
     /// The analysis of connections that are short enough to be seen whole.
     scratch: Analysis,
-    /// Accounts of ended connections.
+    /// Accounts of ended connections, and what they add up to.
     done: Vec<Connection>,
+    sums: Sums,
     /// Room for events of new connections, from ended ones.
     spare: Vec<Vec<Event>>,
     /// Room for new connections, from ended ones.
@@ -111,16 +130,16 @@ impl Tracker {
         sorted(self.common.done.clone())
     }
 
-    /// The account of every connection, in the order of their first packets, and how many were
-    /// forgotten.
-    pub fn finish(mut self) -> (Vec<Connection>, Forgotten) {
+    /// The account of every connection, in the order of their first packets, what they add up to,
+    /// and how many were forgotten.
+    pub fn finish(mut self) -> (Vec<Connection>, Sums, Forgotten) {
         let mut forgotten = Forgotten::default();
         for shard in &mut self.shards {
             shard.finish(&mut self.common);
             forgotten.half_open += shard.forgotten.half_open;
             forgotten.slight += shard.forgotten.slight;
         }
-        (sorted(self.common.done), forgotten)
+        (sorted(self.common.done), self.common.sums, forgotten)
     }
 }
 
@@ -131,6 +150,7 @@ impl Common {
             connections: 0,
             scratch: Analysis::default(),
             done: Vec::new(),
+            sums: Sums::default(),
             spare: Vec::new(),
             rooms: Vec::new(),
         }
@@ -159,6 +179,7 @@ impl Common {
             self.scratch.process(flow, true);
             summary::connection(flow, &mut self.scratch)
         };
+        self.sums.add(&account);
         self.done.push(account);
         self.reuse(flow);
     }

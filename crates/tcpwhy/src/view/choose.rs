@@ -73,13 +73,18 @@ pub(super) fn worst_transfers(connection: &Connection, number: usize) -> Vec<usi
 /// What held a connection's transfers, in sum; its main direction's account where it lists none.
 pub(super) fn time_in_transfers(connection: &Connection) -> TimeIn {
     let mut sum = TimeIn::default();
+    add_time_in_transfers(connection, &mut sum);
+    sum
+}
+
+/// The same, on top of `sum`.
+pub(super) fn add_time_in_transfers(connection: &Connection, sum: &mut TimeIn) {
     if connection.transfers.is_empty() {
         let main = directions(connection).into_iter().map(|(_, direction)| &direction.time_in);
-        add_all(&mut sum, main.take(1));
+        add_all(sum, main.take(1));
     } else {
-        add_all(&mut sum, connection.transfers.iter().map(|transfer| &transfer.time_in));
+        add_all(sum, connection.transfers.iter().map(|transfer| &transfer.time_in));
     }
-    sum
 }
 
 fn add_all<'a>(sum: &mut TimeIn, parts: impl Iterator<Item = &'a TimeIn>) {
@@ -123,7 +128,18 @@ pub(super) fn dominant(time_in: &TimeIn) -> Option<(State, Duration)> {
 
 /// At most `number` connections in the order asked for; linear in their number.
 pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usize> {
-    let key = |connection: &Connection| match sort {
+    let keys: Vec<i64> = report.connections.iter().map(|each| key(each, sort)).collect();
+    by_keys(&keys, number)
+}
+
+/// At most `number` indices, of the largest keys first.
+pub(super) fn by_keys(keys: &[i64], number: usize) -> Vec<usize> {
+    first_by_key((0..keys.len()).collect(), number, |at| (Reverse(keys[*at]), *at))
+}
+
+/// What a connection is sorted by, largest first.
+pub(super) fn key(connection: &Connection, sort: Sort) -> i64 {
+    match sort {
         Sort::Worst => worst(connection).map_or(i64::MIN, |longest| longest.0),
         Sort::Duration => connection.duration_ns,
         Sort::Bytes => i64::try_from(bytes(connection)).unwrap_or(i64::MAX),
@@ -137,9 +153,7 @@ pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usi
             i64::try_from(sum).unwrap_or(i64::MAX)
         }
         Sort::Start => 0,
-    };
-    let keys: Vec<i64> = report.connections.iter().map(key).collect();
-    first_by_key((0..keys.len()).collect(), number, |at| (Reverse(keys[*at]), *at))
+    }
 }
 
 /// The longest transfer of a connection, silence not counted; without a list of transfers the

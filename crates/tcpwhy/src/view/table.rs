@@ -22,17 +22,12 @@ pub fn render(report: &Report, options: &Options) -> String {
 
 /// The same, onto a page.
 pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
-    totals(page, report);
-    let mut sum = TimeIn::default();
-    for connection in &report.connections {
-        for (state, span) in choose::time_in_transfers(connection).iter() {
-            sum.add(state, span);
-        }
+    let totals = Totals::of(report, options.sort);
+    totals.write(page, report.connections.len());
+    if totals.time_in.total() > Duration::ZERO {
+        spent::write_sum(page, "Where the time went, over all transfers", &totals.time_in);
     }
-    if sum.total() > Duration::ZERO {
-        spent::write_sum(page, "Where the time went, over all transfers", &sum);
-    }
-    let shown = choose::connections(report, options.sort, options.top);
+    let shown = choose::by_keys(&totals.keys, options.top);
     let rows: Vec<Row> = shown.iter().map(|at| Row::of(&report.connections[*at])).collect();
     page.heading(&title(options.sort, rows.len(), report.connections.len()));
     let cells: Vec<[String; 10]> = rows.iter().map(|row| row.cells.clone()).collect();
@@ -56,27 +51,52 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     }
 }
 
-fn totals(page: &mut Page, report: &Report) {
-    let (mut bytes, mut transfers, mut retransmitted, mut silent) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for connection in &report.connections {
-        bytes = bytes.saturating_add(choose::bytes(connection));
-        transfers = transfers.saturating_add(connection.transfers.len() as u64);
-        for (_, direction) in choose::present(connection) {
-            retransmitted = retransmitted.saturating_add(choose::retransmitted(direction));
+/// What all connections add up to, and what each is sorted by, from one look at each: there may be
+/// more of them than any cache holds.
+#[derive(Default)]
+struct Totals {
+    bytes: u64,
+    transfers: u64,
+    retransmitted: u64,
+    silent: u64,
+    time_in: TimeIn,
+    keys: Vec<i64>,
+}
+
+impl Totals {
+    fn of(report: &Report, sort: Sort) -> Self {
+        let mut totals = Self::default();
+        for connection in &report.connections {
+            totals.bytes = totals.bytes.saturating_add(choose::bytes(connection));
+            totals.transfers = totals.transfers.saturating_add(connection.transfers.len() as u64);
+            for (_, direction) in choose::present(connection) {
+                totals.retransmitted =
+                    totals.retransmitted.saturating_add(choose::retransmitted(direction));
+            }
+            totals.silent += u64::from(choose::present(connection).next().is_none());
+            choose::add_time_in_transfers(connection, &mut totals.time_in);
+            totals.keys.push(choose::key(connection, sort));
         }
-        silent += u64::from(choose::present(connection).next().is_none());
+        totals
     }
-    let mut text = format!(
-        "{}, {}, {}, {}",
-        words::count(report.connections.len() as u64, "connection"),
-        words::count(transfers, "transfer"),
-        words::bytes(bytes),
-        words::count(retransmitted, "retransmission"),
-    );
-    if silent > 0 {
-        let _ = write!(text, "; {} of the connections carried no data", words::grouped(silent));
+
+    fn write(&self, page: &mut Page, connections: usize) {
+        let mut text = format!(
+            "{}, {}, {}, {}",
+            words::count(connections as u64, "connection"),
+            words::count(self.transfers, "transfer"),
+            words::bytes(self.bytes),
+            words::count(self.retransmitted, "retransmission"),
+        );
+        if self.silent > 0 {
+            let _ = write!(
+                text,
+                "; {} of the connections carried no data",
+                words::grouped(self.silent)
+            );
+        }
+        page.wrapped(0, 2, &[(Ink::Strong, text)]);
     }
-    page.wrapped(0, 2, &[(Ink::Strong, text)]);
 }
 
 fn title(sort: Sort, shown: usize, of: usize) -> String {
