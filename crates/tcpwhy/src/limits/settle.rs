@@ -268,7 +268,10 @@ impl Walker {
         };
         let outranked =
             matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying)
-                || matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
+                || matches!(
+                    state,
+                    State::RwndCap | State::RwndAutotune | State::RwndReader | State::LastFlight
+                );
         if outranked && let Some(repair) = self.repairs.verdict(piece.episode) {
             (state, confidence, alternative) = (repair, 90, &[]);
         }
