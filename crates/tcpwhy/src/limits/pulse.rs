@@ -35,13 +35,15 @@ pub(crate) struct Before {
     pub(crate) pushed: bool,
     /// It was shorter than a full segment.
     pub(crate) short: bool,
-    /// When its pulse began.
+    /// When its pulse began, and how long after the one before it.
     pub(crate) began: Option<i64>,
+    pub(crate) gap: i64,
 }
 
 impl Before {
     /// Before the first send.
-    pub(crate) const NONE: Self = Self { at: NEVER, pushed: true, short: false, began: None };
+    pub(crate) const NONE: Self =
+        Self { at: NEVER, pushed: true, short: false, began: None, gap: 0 };
 }
 
 /// The pulses of one round, or of several.
@@ -53,8 +55,10 @@ pub(crate) struct Pulses {
     /// Of those before them: how many left data behind, and how many ended with a short segment.
     unfinished: u32,
     short: u32,
-    /// Distances from one to the next: how many, their sum, and that of their squares.
+    /// Distances from one to the next: how many, how many of these are like the one before, their
+    /// sum, and that of their squares.
     gaps: u32,
+    alike: u32,
     gap_sum: i64,
     gap_squares: i128,
 }
@@ -74,6 +78,8 @@ impl Pulses {
             self.unfinished += u32::from(!before.pushed);
             self.short += u32::from(before.short);
             self.gaps += 1;
+            self.alike += u32::from((gap - before.gap).abs() * 8 <= gap);
+            before.gap = gap;
             self.gap_sum += gap;
             self.gap_squares += i128::from(gap) * i128::from(gap);
         }
@@ -87,6 +93,7 @@ impl Pulses {
             unfinished: sum.unfinished + one.unfinished,
             short: sum.short + one.short,
             gaps: sum.gaps + one.gaps,
+            alike: sum.alike + one.alike,
             gap_sum: sum.gap_sum + one.gap_sum,
             gap_squares: sum.gap_squares + one.gap_squares,
         })
@@ -97,14 +104,15 @@ impl Pulses {
         self.own > 0 && self.own >= self.drawn
     }
 
-    /// Whether they came at even distances (coefficient of variation under 0.3).
+    /// Whether they came at even distances: a coefficient of variation under 0.3, or, where a
+    /// window or a repair stops them now and then, half of them like the one before. Ours.
     pub(crate) fn are_even(&self) -> bool {
         if self.gaps < ENOUGH || self.gap_sum <= 0 {
             return false;
         }
         let (n, sum) = (i128::from(self.gaps), i128::from(self.gap_sum));
         let variance_n2 = n * self.gap_squares - sum * sum;
-        variance_n2 * 100 < 9 * sum * sum
+        variance_n2 * 100 < 9 * sum * sum || u64::from(self.alike) * 2 >= u64::from(self.gaps)
     }
 
     /// Whether nearly all left data behind: the application had written more. Ours: three of four.
@@ -178,6 +186,18 @@ mod tests {
             *at += 600_000;
         }
         assert!(!pulses(&times, MIDST, Cause::Own).are_even());
+    }
+
+    #[test]
+    fn a_clock_may_be_stopped_now_and_then() {
+        let stopped = |run: i64| -> Vec<i64> {
+            (0..12).map(|n| n * 2_000_000 + n / run * 30_000_000).collect()
+        };
+        assert!(pulses(&stopped(6), MIDST, Cause::Own).are_even());
+        assert!(
+            !pulses(&stopped(3), MIDST, Cause::Own).are_even(),
+            "one of three is like the last"
+        );
     }
 
     #[test]

@@ -327,10 +327,10 @@ impl Rounds {
         if !pulses.are_own() || !(has_clock || pulses.are_unfinished()) {
             return None;
         }
-        Some(if queue_is_one && self.is_rate_flat(at) {
-            decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
-        } else if pulses.end_short() {
+        Some(if has_clock && pulses.end_short() {
             decision(State::App, 65, &[State::Pacing], queue)
+        } else if queue_is_one && self.is_rate_flat(at) {
+            decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
         } else if has_clock && pulses.are_unfinished() {
             decision(State::Pacing, 80, &[State::LocalQdisc], queue)
         } else {
