@@ -7,6 +7,7 @@ use common::{Run, run};
 use serde_json::Value;
 
 /// What `lab run` makes of a shipped scenario, once; `None` where no simulated kernel is built.
+#[expect(clippy::print_stderr, reason = "why a test was skipped")]
 fn experiment(name: &str) -> Option<Value> {
     let Run { status, stdout, stderr } =
         run(&["lab", "run", name, "--backend", "uml:6.1", "--repeat", "1", "--json"]);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Analysis, summary};
 use crate::flow::connection::Flow;
-use crate::report::Connection;
+use crate::report::{Connection, State};
 use crate::units::{Seq, Time};
 use crate::wire::{Flags, IpInfo, LinkInfo, Options, Segment};
 
@@ -172,4 +172,30 @@ proptest! {
         let (short, long) = (talk.account(chunk, false), talk.account(chunk, true));
         prop_assert_eq!(short, long);
     }
+}
+
+/// Time that the server waits for Nagle's algorithm if its response begins with `head` bytes, goes
+/// on with six segments and ends with 1,000 bytes, for which it waits until the head is acknowledged.
+fn held_by_nagle(head: u32) -> i64 {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    talk.data(1, head);
+    (0..6).for_each(|_| talk.data(1, MSS));
+    talk.now += 20_000_000;
+    talk.acked[0] = 1 + head;
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    // The server answers within 100 us, as it did before.
+    talk.now += 100_000;
+    talk.data(1, 1000);
+    talk.act(0, 20_000_000, Act::Ack(500));
+    let account = talk.account(1 << 20, false);
+    account.directions[1].as_ref().expect("it sent").time_in.get(State::NagleDelack).0
+}
+
+#[test]
+fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
+    assert!((19_000_000..21_000_000).contains(&held_by_nagle(200)), "{}", held_by_nagle(200));
+    assert_eq!(held_by_nagle(MSS), 0, "a full segment holds nothing back");
 }

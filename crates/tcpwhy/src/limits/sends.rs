@@ -140,6 +140,9 @@ impl Walker {
         self.note_send(&NewSend { at, before, lag, segments, new, frame }, release);
         // What fills the window is cut by it, not by the application.
         let short = short && self.window.room(self.flight.nxt) >= self.terms.mss;
+        if short {
+            self.sends.short_end = event.end();
+        }
         self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {

@@ -103,6 +103,8 @@ pub(crate) struct Sends {
     pub(crate) burst_start: i64,
     /// The last of new data.
     pub(crate) new: Before,
+    /// Offset after the last that was no whole number of full segments (`snd_sml`).
+    pub(crate) short_end: i64,
 }
 
 /// How far the peer has taken what was sent.
@@ -187,7 +189,7 @@ impl Walker {
             handshake: Handshake { is_over: midway, ..Handshake::default() },
             flight: Flight::default(),
             window: ReceiverWindow::default(),
-            sends: Sends { last: NEVER, burst_start: NEVER, new: Before::NONE },
+            sends: Sends { last: NEVER, burst_start: NEVER, new: Before::NONE, short_end: NEVER },
             releases: Releases::default(),
             progress: Progress::default(),
             peer: Peer::default(),
