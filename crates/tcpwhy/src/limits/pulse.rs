@@ -105,14 +105,14 @@ impl Pulses {
     }
 
     /// Whether they came at even distances: a coefficient of variation under 0.3, or, where a
-    /// window or a repair stops them now and then, half of them like the one before. Ours.
+    /// window or a repair stops them now and then, two of three like the one before. Ours.
     pub(crate) fn are_even(&self) -> bool {
         if self.gaps < ENOUGH || self.gap_sum <= 0 {
             return false;
         }
         let (n, sum) = (i128::from(self.gaps), i128::from(self.gap_sum));
         let variance_n2 = n * self.gap_squares - sum * sum;
-        variance_n2 * 100 < 9 * sum * sum || u64::from(self.alike) * 2 >= u64::from(self.gaps)
+        variance_n2 * 100 < 9 * sum * sum || u64::from(self.alike) * 3 >= u64::from(self.gaps) * 2
     }
 
     /// Whether nearly all left data behind: the application had written more. Ours: three of four.

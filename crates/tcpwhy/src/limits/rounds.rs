@@ -236,7 +236,7 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if let Some(decision) = self.paced(at, queue, queue_is_one) {
+        if let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
         }
         if near_edge && round.edge_flight >= round.flight {
@@ -297,7 +297,7 @@ impl Rounds {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
         let queue = round.standing_queue(rtt_min);
-        if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min)) {
+        if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
             return decision;
         }
         if self.is_paced_afar(at, is_queue(queue, rtt_min)) {
@@ -318,13 +318,20 @@ impl Rounds {
     }
 
     /// Where the sender spaced its sends by a clock of its own: the pace is the limit, unless the
-    /// path shows that it could not be faster, or the pulses end as writes do.
-    fn paced(&self, at: usize, queue: i64, queue_is_one: bool) -> Option<Decision> {
+    /// path shows that it could not be faster, or the pulses end as writes do. Without such a clock
+    /// only sends that came by themselves can be paced.
+    fn paced(
+        &self,
+        at: usize,
+        queue: i64,
+        queue_is_one: bool,
+        by_itself: bool,
+    ) -> Option<Decision> {
         // A round may hold just one or two of them.
         let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
         let pulses = Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses));
         let has_clock = pulses.are_even() || self.kept[at].is_smooth();
-        if !pulses.are_own() || !(has_clock || pulses.are_unfinished()) {
+        if !pulses.are_own() || !(has_clock || by_itself && pulses.are_unfinished()) {
             return None;
         }
         Some(if has_clock && pulses.end_short() {
