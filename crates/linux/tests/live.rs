@@ -46,7 +46,7 @@ fn a_download_doubles_its_window_each_round_trip() {
     // whose processor is taken away acknowledges late, which tears bursts apart.
     let mut seen = Vec::new();
     let (folder, manifest, packets, bursts) = loop {
-        let (folder, manifest) = run(&download());
+        let Some((folder, manifest)) = run(&download()) else { return };
         let packets = packets(folder.path());
         let bursts = bursts(&packets);
         let first = (13_000..=14_480).contains(&bursts[0]);
@@ -54,7 +54,7 @@ fn a_download_doubles_its_window_each_round_trip() {
             break (folder, manifest, packets, bursts);
         }
         seen.push(bursts);
-        assert!(seen.len() < 8, "{seen:?}");
+        assert!(seen.len() < 12, "{seen:?}");
     };
     assert_eq!(bursts.iter().sum::<u64>(), (512 << 10) + 200);
     assert_eq!(fates(&packets, "delivered"), packets.len());
@@ -77,7 +77,7 @@ fn super_packets_are_cut_before_they_meet_the_path() {
     let mut plan = download();
     plan.server.offload = true;
     plan.path.down.loss = Loss::Exact(vec![20]);
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let packets = packets(folder.path());
     assert!(packets.iter().all(|packet| packet["data"].as_u64() <= Some(1448)));
     let tap = capture(folder.path(), "server.pcapng");
@@ -93,7 +93,7 @@ fn the_emulator_adds_what_was_planned_and_little_more() {
     }
     let mut seen = Vec::new();
     for _ in 0..6 {
-        let (folder, _) = run(&echo(300, 3 * MS));
+        let Some((folder, manifest)) = run(&echo(300, 3 * MS)) else { return };
         let mut added = added_ns(
             &capture(folder.path(), "client.pcapng"),
             &capture(folder.path(), "server.pcapng"),
@@ -101,7 +101,8 @@ fn the_emulator_adds_what_was_planned_and_little_more() {
         added.sort_unstable();
         let (p50, p99) = (added[added.len() / 2], added[added.len() * 99 / 100]);
         seen.push((p50, p99));
-        let busy = busy();
+        let late = manifest.lateness.expect("it measures itself");
+        let busy = busy() || late.p99_ns > MS / 10;
         // Kernel code that cannot be interrupted makes a busy machine late now and then.
         if p50.abs_diff(6 * MS) <= MS / 10 && (busy || p99.abs_diff(6 * MS) <= MS / 5) {
             return;
@@ -138,7 +139,7 @@ fn exact_losses_are_repaired_and_nothing_else_is_lost() {
     }
     let mut plan = download();
     plan.path.down.loss = Loss::Exact(vec![15, 40]);
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let packets = packets(folder.path());
     let lost: Vec<&Value> = packets.iter().filter(|packet| packet["fate"] == "lost").collect();
     assert_eq!(lost.len(), 2);
@@ -159,7 +160,7 @@ fn a_short_queue_drops_and_a_damaged_packet_is_thrown_away_by_tcp() {
     let mut plan = download();
     plan.path.down =
         Way { rate: 20_000_000, queue: Queue::Packets(20), corrupt: 5_000, ..plan.path.down };
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let packets = packets(folder.path());
     assert!(fates(&packets, "queue_full") > 0);
     assert!(packets.iter().all(|packet| packet["queue_packets"].as_u64() <= Some(20)));
@@ -176,7 +177,7 @@ fn the_path_changes_when_it_was_planned() {
     let mut plan = echo(40, 5 * MS);
     let longer = Way { delay_ns: 23 * MS, ..plan.path.up.clone() };
     plan.path.changes = vec![Change { at_ns: 150 * MS, down: None, up: Some(longer) }];
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let first = lines(folder.path(), folder::APPLICATIONS)
         .iter()
         .filter(|line| line["step"] == "connect")
@@ -204,7 +205,7 @@ fn taps_in_the_middle_and_at_a_distance_see_what_the_hosts_do() {
     let mut plan = download();
     plan.records.middle = true;
     plan.server.stack_to_tap_ns = 2 * MS;
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let packets = packets(folder.path());
     for name in folder::CAPTURES {
         let tap = capture(folder.path(), name);
@@ -235,7 +236,7 @@ fn a_bucket_on_the_way_out_shapes_before_the_tap() {
         assert_is_a_sentence(&refusal);
         return;
     }
-    let (folder, _) = run(&plan);
+    let Some((folder, _)) = run(&plan) else { return };
     let tap = capture(folder.path(), "server.pcapng");
     let data: Vec<&Captured> = tap.iter().filter(|one| one.data > 0).collect();
     let took = data.last().expect("data").at - data[0].at;
@@ -282,7 +283,7 @@ fn the_kernels_own_account_is_of_this_run_alone() {
     }
     let mut plan = download();
     plan.records.tcp_info_every_ns = 5 * MS;
-    let (folder, manifest) = run(&plan);
+    let Some((folder, manifest)) = run(&plan) else { return };
     let samples = lines(folder.path(), folder::TCP_INFO);
     for who in ["client", "server"] {
         assert!(samples.iter().any(|sample| sample["who"] == who), "{who}");
