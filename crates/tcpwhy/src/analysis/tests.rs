@@ -199,3 +199,28 @@ fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert!((19_000_000..21_000_000).contains(&held_by_nagle(200)), "{}", held_by_nagle(200));
     assert_eq!(held_by_nagle(MSS), 0, "a full segment holds nothing back");
 }
+
+#[test]
+fn the_repair_of_a_tail_is_no_wait_for_its_last_ack() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    let first = talk.next[1];
+    (0..8).for_each(|_| talk.data(1, MSS));
+    // The first two are lost: each round trip one of them is sent again, and nothing new is left.
+    talk.now += 20_000_000;
+    (0..6).for_each(|_| talk.act(0, 1_000, Act::Repeat(500)));
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    talk.now += 20_000_000;
+    talk.acked[0] = first + MSS;
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first + MSS, MSS, Options::default());
+    talk.act(0, 20_000_000, Act::Ack(500));
+    let account = talk.account(1 << 20, false);
+    let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
+    assert!(time_in.get(State::RecoveryLoss).0 > 39_000_000, "{time_in:?}");
+    assert!(time_in.get(State::LastFlight).0 < 21_000_000, "{time_in:?}");
+}

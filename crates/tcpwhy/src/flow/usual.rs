@@ -2,7 +2,7 @@
 //! this side was always met, with nothing to tell of the connection that is not known.
 //!
 //! What [`Flow::push`] does for any segment comes down to little for these, and the same comes
-//! out; the packets of a bulk transfer take half the time.
+//! out, for two thirds of the instructions.
 
 use super::connection::Flow;
 use super::copies::Spot;

@@ -5,7 +5,7 @@ use super::ledger::Interval;
 use super::piece::{Base, Piece};
 use super::rounds::Phase;
 use super::sends::Release;
-use super::walker::{NEVER, Walker};
+use super::walker::Walker;
 use crate::flow::event::Event;
 use crate::report::State;
 
@@ -28,6 +28,11 @@ impl Walker {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
             }
+            Release::Ack { .. } if self.is_held_by_nagle(release, event) => Base::Fixed {
+                state: State::NagleDelack,
+                confidence: 75,
+                alternative: &[State::App],
+            },
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
@@ -44,7 +49,6 @@ impl Walker {
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
-        let held = self.held_by_nagle(release, event, at).unwrap_or(i64::MAX);
         // The replay has caught up with the stop since that was taken down.
         let cwnd = self.replay.cwnd(self.stop.evidence.segments).best;
         self.stop.evidence.cwnd = cwnd.unwrap_or(0);
@@ -53,11 +57,6 @@ impl Walker {
                 piece.evidence = Evidence { last_frame: event.frame, ..self.stop.evidence };
             }
             piece.base = match piece.base {
-                Base::Flying if piece.start >= held => Base::Fixed {
-                    state: State::NagleDelack,
-                    confidence: 75,
-                    alternative: &[State::App],
-                },
                 Base::Flying => flying,
                 Base::Quiet if self.waits.blind => flying,
                 Base::Quiet => Base::sure(State::IdleAppThink, 95),
@@ -78,23 +77,16 @@ impl Walker {
         self.flush(false);
     }
 
-    /// Since when Nagle's algorithm held `event`, a short segment: until all before it was
-    /// acknowledged (RFC 9293 §3.7.4), though earlier ACKs had made room in every window; or, in
-    /// Linux, until the last short one before it was (`tcp_minshall_check`).
-    fn held_by_nagle(&self, release: Release, event: &Event, at: i64) -> Option<i64> {
-        let is_short = matches!(release, Release::Ack { by_data: false })
+    /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
+    /// before it was acknowledged (`tcp_minshall_check`). Stacks that wait for all that was sent
+    /// (RFC 9293 §3.7.4) are not told.
+    fn is_held_by_nagle(&self, release: Release, event: &Event) -> bool {
+        let una_then = self.flight.nxt - self.stop.evidence.in_flight;
+        matches!(release, Release::Ack { by_data: false })
             && i64::from(event.len) < self.terms.mss
             && self.window.room(event.seq) >= self.terms.mss
-            && !self.repairs.is_repairing();
-        if !is_short {
-            return None;
-        }
-        let una_then = self.flight.nxt - self.stop.evidence.in_flight;
-        if (una_then + 1..=self.flight.una).contains(&self.sends.short_end) {
-            return Some(NEVER);
-        }
-        let first = self.releases.acks.front().filter(|_| self.flight.outstanding() == 0)?;
-        (at - first > self.tolerance()).then_some(*first)
+            && !self.repairs.is_repairing()
+            && (una_then + 1..=self.flight.una).contains(&self.sends.short_end)
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.

@@ -36,8 +36,7 @@ pub struct Config {
     pub detail: bool,
 }
 
-/// What all accounts add up to. Counted as they are written: to read 100,000 again at the end takes
-/// as long as to write a tenth of them.
+/// What all accounts add up to, counted as they are written, while they are in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
     /// Packets that the capture holds twice.

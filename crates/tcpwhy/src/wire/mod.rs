@@ -233,7 +233,7 @@ pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
 }
 
 /// Hands what [`parse`] gives to `take` where it was put together: a segment has 200 bytes, and
-/// moving each of millions took a twelfth of the time that it takes to explain a bulk transfer.
+/// moving each of millions took a twentieth of the time that it takes to explain a bulk transfer.
 #[inline]
 pub fn parse_in_place<'a>(frame: &Frame<'a>, mut take: impl FnMut(Result<&mut Segment<'a>, Skip>)) {
     if usual::segment(frame, |segment| take(Ok(segment))).is_none() {
