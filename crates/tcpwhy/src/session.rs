@@ -12,7 +12,7 @@ use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
 use crate::units::{Duration, Time};
-use crate::wire::{self, Segment, Skip};
+use crate::wire::{self, Flags, Skip, Usual};
 
 /// A run over captures.
 #[derive(Debug)]
@@ -194,30 +194,38 @@ impl Session {
     fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
         let Self { tracker, reader, skipped, quality, frames_before, steps_back, .. } = self;
         let (mut packets_here, mut segments_here) = (0, 0);
-        let mut take = |tracker: &mut Tracker, segment: &Segment<'_>| {
+        let mut met = |time, frame| {
             segments_here += 1;
-            steps_back.look_at(segment);
-            tracker.push(segment);
+            steps_back.look_at(time, frame);
         };
-        // Millions of these come: nothing is moved from where it was put together.
         let mut each = |mut item: Item<'_>| match &mut item {
             Item::Frame(frame) => {
                 packets_here += 1;
                 frame.frame += *frames_before;
-                wire::parse_in_place(frame, |parsed| match parsed {
-                    Ok(segment) => {
-                        if is_worth_summing(segment) {
+                if let Some(mut usual) = Usual::read(frame) {
+                    let head = &mut usual.head;
+                    met(head.time, head.frame);
+                    if is_worth_summing(head.flags, head.payload_len, usual.payload) {
+                        head.link.checksum = wire::checksum(frame);
+                    }
+                    return tracker.push_usual(&usual);
+                }
+                match wire::walked(frame) {
+                    Ok(mut segment) => {
+                        met(segment.time, segment.frame);
+                        if is_worth_summing(segment.flags, segment.payload_len, segment.payload) {
                             segment.link.checksum = wire::checksum(frame);
                         }
-                        take(tracker, segment);
+                        tracker.push(&segment);
                     }
                     Err(skip) => *skipped.entry(skip).or_default() += 1,
-                });
+                }
             }
             Item::Segment(segment) => {
                 packets_here += 1;
                 segment.frame += *frames_before;
-                take(tracker, segment);
+                met(segment.time, segment.frame);
+                tracker.push(segment);
             }
             Item::OtherPacket => {
                 packets_here += 1;
@@ -240,9 +248,9 @@ impl Session {
 
 /// Whether the checksum of a segment tells something, and all that it covers may be there: SYNs
 /// tell whether a host leaves it to its network card, data whether it arrived undamaged.
-fn is_worth_summing(segment: &Segment<'_>) -> bool {
-    segment.payload.len() as u64 == u64::from(segment.payload_len)
-        && (segment.payload_len > 0 || segment.flags.has(wire::Flags::SYN))
+#[inline]
+fn is_worth_summing(flags: Flags, payload_len: u32, payload: &[u8]) -> bool {
+    payload.len() as u64 == u64::from(payload_len) && (payload_len > 0 || flags.has(Flags::SYN))
 }
 
 /// Where the time of a capture's segments goes back.
@@ -265,14 +273,14 @@ impl StepsBack {
     const TOLERATED: Duration = Duration::from_millis(1);
 
     #[inline]
-    fn look_at(&mut self, segment: &Segment<'_>) {
-        if self.before.since(segment.time) > Self::TOLERATED {
+    fn look_at(&mut self, time: Time, frame: u64) {
+        if time < self.before && self.before.since(time) > Self::TOLERATED {
             if self.count == 0 {
-                self.first_frame = segment.frame;
+                self.first_frame = frame;
             }
             self.count += 1;
         }
-        self.before = segment.time;
+        self.before = time;
     }
 
     fn told(&self) -> Option<Quality> {

@@ -9,7 +9,7 @@ use super::{Analysis, summary};
 use crate::flow::connection::Flow;
 use crate::report::{Connection, State};
 use crate::units::{Seq, Time};
-use crate::wire::{Flags, IpInfo, LinkInfo, Options, Segment};
+use crate::wire::{Checksum, Flags, IpInfo, LinkInfo, Options, Segment};
 
 const MSS: u32 = 1448;
 
@@ -38,6 +38,8 @@ struct Talk {
     acked: [u32; 2],
     window: [u16; 2],
     segments: Vec<Segment<'static>>,
+    /// Before which segments the capture misses some.
+    gaps: Vec<usize>,
 }
 
 impl Talk {
@@ -109,6 +111,9 @@ impl Talk {
         flow.long_way = long_way;
         let mut analysis = Analysis { long_way, ..Analysis::new(true) };
         for (at, segment) in self.segments.iter().enumerate() {
+            if self.gaps.contains(&at) {
+                flow.gap();
+            }
             flow.push(flow.side_of(segment), segment);
             if (at + 1) % chunk == 0 {
                 analysis.process(&mut flow, false);
@@ -136,6 +141,55 @@ fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
     proptest::collection::vec((side, gap, act), 1..120)
 }
 
+/// Something about a segment that is not as of its neighbours.
+#[derive(Clone, Copy, Debug)]
+enum Odd {
+    Flags(Flags),
+    Hops(u8),
+    Interface(u32),
+    Checksum(Checksum),
+    Window(u16),
+    Sacked,
+    AfterGap,
+    SwappedWithNext,
+}
+
+fn odd() -> impl Strategy<Value = Odd> {
+    let flags = [Flags::PSH, Flags::FIN, Flags::RST, Flags::ECE, Flags::SYN].map(Odd::Flags);
+    let sums = [Checksum::Good, Checksum::Offloaded, Checksum::Bad].map(Odd::Checksum);
+    let others = [
+        Odd::Hops(63),
+        Odd::Interface(2),
+        Odd::Window(0),
+        Odd::Window(77),
+        Odd::Sacked,
+        Odd::AfterGap,
+        Odd::SwappedWithNext,
+    ];
+    proptest::sample::select([&flags[..], &sums, &others].concat())
+}
+
+impl Talk {
+    /// Makes the segment at `at`, which is not the last, odd.
+    fn spoil(&mut self, at: usize, odd: Odd) {
+        let segment = &mut self.segments[at];
+        match odd {
+            Odd::Flags(flags) => segment.flags = segment.flags.with(flags),
+            Odd::Hops(left) => segment.ip.ttl = Some(left),
+            Odd::Interface(number) => segment.link.interface = number,
+            Odd::Checksum(sum) => segment.link.checksum = Some(sum),
+            Odd::Window(window) => segment.window = window,
+            Odd::Sacked => {
+                segment.options.sack_count = 1;
+                segment.options.sack[0] = (Seq(segment.ack.0 + 100), Seq(segment.ack.0 + 200));
+            }
+            Odd::AfterGap => self.gaps.push(at),
+            // The capture stores it behind its successor, and tells both times.
+            Odd::SwappedWithNext => self.segments.swap(at, at + 1),
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn a_copy_is_found_wherever_a_chunk_ends(acts in acts(), chunk in 1_usize..20) {
@@ -157,17 +211,15 @@ proptest! {
     fn the_short_ways_lead_where_the_long_way_does(
         acts in acts(),
         chunk in 5_usize..400,
-        late in proptest::collection::vec(any::<proptest::sample::Index>(), 0..9),
+        odd in proptest::collection::vec((any::<proptest::sample::Index>(), odd()), 0..16),
     ) {
         let mut talk = Talk::default();
         talk.open();
         for (side, gap, act) in acts {
             talk.act(side, gap, act);
         }
-        // The capture stores some packets behind their successors, and tells both times.
-        for at in late {
-            let at = at.index(talk.segments.len() - 1);
-            talk.segments.swap(at, at + 1);
+        for (at, odd) in odd {
+            talk.spoil(at.index(talk.segments.len() - 1), odd);
         }
         let (short, long) = (talk.account(chunk, false), talk.account(chunk, true));
         prop_assert_eq!(short, long);

@@ -11,16 +11,17 @@ use core::net::SocketAddr;
 use super::copies::{Copies, RECENT, Spot, is_met_again};
 use super::event::{self, Block, Event, Side};
 use super::peers::Peers;
+use super::usual::Next;
 use crate::measure::tls::TlsWatch;
 use crate::report::End;
 use crate::units::{Seq, Time};
-use crate::wire::{Checksum, Direction, Flags, Options, Segment};
+use crate::wire::{Checksum, Direction, Flags, Head, Options, Segment};
 
 /// Capture clocks that step back by no more than this are mended by sorting (limits-method section
 /// 2). Ours: not measured.
 const REORDER_NS: i64 = 1_000_000;
 /// No connection is followed longer than 104 days: a hundred times this still fits the numbers.
-const LONGEST_NS: i64 = 1 << 53;
+pub(super) const LONGEST_NS: i64 = 1 << 53;
 
 /// SACK blocks that fit into a header (RFC 2018 §3).
 const MOST_BLOCKS: usize = 4;
@@ -140,9 +141,11 @@ pub(crate) struct Flow {
     pub(crate) known: usize,
     pub(super) handshake: Handshake,
     /// Shift of the windows each side announces, once both SYNs were seen.
-    shifts: Option<[u8; 2]>,
+    pub(super) shifts: Option<[u8; 2]>,
     pub(super) copies: Copies,
     pub(super) gap_pending: bool,
+    /// Where each side's next segment goes on.
+    pub(super) next: [Next; 2],
     /// Whether the shard has put it in its queue of closed connections.
     pub(crate) lingering: bool,
     /// Never take the short way, for the test that holds both against each other.
@@ -181,6 +184,7 @@ impl Flow {
             shifts: None,
             copies: Copies::default(),
             gap_pending: false,
+            next: Default::default(),
             lingering: false,
             #[cfg(test)]
             long_way: false,
@@ -245,21 +249,23 @@ impl Flow {
 
     /// Packets are missing here that the capture saw.
     pub(crate) fn gap(&mut self) {
+        self.close_next();
         self.gap_pending = true;
     }
 
     /// Takes the next segment in capture order, which `side` sent.
-    #[inline]
     pub(crate) fn push(&mut self, side: Side, segment: &Segment<'_>) {
-        if !self.goes_on(side, segment) {
+        if segment.options.sack_count > 0 || !self.goes_on(side, &Head::of(segment)) {
+            self.close_next();
             self.push_any(side, segment);
+            self.open_next();
         }
     }
 
-    #[inline(never)]
     fn push_any(&mut self, side: Side, segment: &Segment<'_>) {
         let mut event = self.unwrap(side, segment);
-        let (spot, blocks) = (Spot::of(segment), segment.options.sack_blocks());
+        let spot = Spot::of(segment.ip, segment.link);
+        let blocks = segment.options.sack_blocks();
         let met = self.copies.may_be_copy(&event) && self.has_met(&event, blocks);
         if self.copies.is_copy(&event, spot, met) {
             self.duplicates += 1;
@@ -331,7 +337,7 @@ impl Flow {
             bits |= event::ID;
         }
         Event {
-            tap: self.tap_of(segment),
+            tap: self.tap_of(segment.time),
             frame: segment.frame,
             seq,
             ack,
@@ -340,17 +346,17 @@ impl Flow {
             len: segment.payload_len,
             sack_at: 0,
             sack_count: 0,
-            interface: Spot::of(segment).interface(),
+            interface: Spot::of(segment.ip, segment.link).interface(),
             window: segment.window,
             id: segment.ip.id.unwrap_or_default(),
             bits,
         }
     }
 
-    /// Capture time of `segment`, relative. Clocks centuries apart are damage; what is left of them
-    /// must not overflow later sums.
-    pub(super) fn tap_of(&self, segment: &Segment<'_>) -> i64 {
-        segment.time.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS)
+    /// Capture time `at`, relative. Clocks centuries apart are damage; what is left of them must not
+    /// overflow later sums.
+    fn tap_of(&self, at: Time) -> i64 {
+        at.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS)
     }
 
     fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
@@ -459,7 +465,7 @@ impl Flow {
         Some(client.zip(server).map_or([0; 2], |(a, b)| [a.min(14), b.min(14)]))
     }
 
-    pub(super) fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
+    fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
         let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
         shift.map(|s| i64::from(event.window) << s)
     }

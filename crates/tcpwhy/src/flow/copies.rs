@@ -15,7 +15,7 @@
 //! left there, cannot be told from that.
 
 use super::event::{Event, FIN, FLAGS, FROM_SERVER, ID, SYN, Side, TS};
-use crate::wire::{Direction, Segment};
+use crate::wire::{Direction, IpInfo, LinkInfo};
 
 /// Copies follow their original within this (limits-method section 2). Ours: not measured.
 const WITHIN_NS: i64 = 1_000_000;
@@ -35,14 +35,18 @@ impl Spot {
     const OUTGOING: u64 = 2;
 
     #[inline]
-    pub(crate) fn of(segment: &Segment<'_>) -> Self {
-        let direction = match segment.link.direction {
+    pub(crate) fn of(ip: IpInfo, link: LinkInfo) -> Self {
+        let direction = match link.direction {
             None => 0,
             Some(Direction::Incoming) => Self::INCOMING,
             Some(Direction::Outgoing) => Self::OUTGOING,
         };
-        let hops_left = segment.ip.ttl.map_or(0, |left| u64::from(left) + 1);
-        Self(u64::from(segment.link.interface) << 32 | direction << 16 | hops_left)
+        Self(u64::from(link.interface) << 32 | direction << 16 | Self::hops(ip.ttl))
+    }
+
+    /// None, or one more than the header said.
+    pub(super) fn hops(ttl: Option<u8>) -> u64 {
+        ttl.map_or(0, |left| u64::from(left) + 1)
     }
 
     /// The last eight bits of the interface's number.
@@ -50,8 +54,7 @@ impl Spot {
         (self.0 >> 32) as u8
     }
 
-    /// None, or one more than the header said.
-    const fn hops_left(self) -> u64 {
+    pub(super) const fn hops_left(self) -> u64 {
         self.0 & 0xffff
     }
 
@@ -131,19 +134,21 @@ impl Copies {
         false
     }
 
-    /// Whether a packet of `side` met at `spot`, without SYN, FIN and SACK blocks, brings what none
-    /// before did, up to `end` or `ack`, where all of that side were met.
-    #[inline]
-    pub(super) fn is_next(&self, side: Side, spot: Spot, end: i64, ack: i64) -> bool {
-        let first = &self.first[side];
-        first.spot == Some(spot) && (end > first.end || ack > first.ack)
+    /// Where packets of `side` are met, and up to which end and ACK they were.
+    pub(super) fn front(&self, side: Side) -> Option<(Spot, i64, i64)> {
+        let First { spot, end, ack } = self.first[side];
+        Some((spot?, end, ack))
     }
 
-    /// Takes a packet of which that holds.
+    /// Packets of `side` that brought something new were met where all of them are, up to `end`
+    /// and `ack`.
+    pub(super) fn move_front(&mut self, side: Side, end: i64, ack: i64) {
+        (self.first[side].end, self.first[side].ack) = (end, ack);
+    }
+
+    /// Counts such a packet.
     #[inline]
-    pub(super) fn take_next(&mut self, event: &Event) {
-        let first = &mut self.first[event.side()];
-        (first.end, first.ack) = (first.end.max(event.end()), first.ack.max(event.ack));
+    pub(super) fn count_new(&mut self, event: &Event) {
         self.singles += u32::from(counted(event) || event.len > 0);
     }
 }

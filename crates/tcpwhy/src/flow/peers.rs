@@ -80,24 +80,21 @@ impl Peers {
         probe
     }
 
-    /// Whether a plain segment of `me` from offset `seq` on follows its last one, and no window is
-    /// or was closed.
-    #[inline]
-    pub(super) fn is_next(&self, me: usize, seq: i64) -> bool {
-        let (mine, theirs) = (&self.last[me], &self.last[1 - me]);
-        mine.seen && mine.next_seq == seq && !(theirs.seen && theirs.window == 0)
+    /// What `me` last sent: the offset after it, what it acknowledged, and its window; `None` before
+    /// its first segment.
+    pub(super) fn last(&self, me: usize) -> Option<(i64, i64, u16)> {
+        let last = self.last[me];
+        last.seen.then_some((last.next_seq, last.ack, last.window))
     }
 
-    /// Takes a segment of which that holds, and which brings data or acknowledges something new.
-    #[inline]
-    pub(super) fn take_next(&mut self, event: &Event, scaled_window: Option<i64>) {
-        let me = event.side();
-        self.counts[me].window_full += u64::from(self.last[1 - me].is_filled_by(event));
-        let mine = &mut self.last[me];
-        mine.next_seq = event.end();
-        mine.ack = event.ack;
-        mine.window = event.window;
-        mine.scaled_window = scaled_window.unwrap_or(0);
+    /// Segments of `me` that nothing was to be said of came after that one; the last is `last`.
+    pub(super) fn move_on(
+        &mut self,
+        me: usize,
+        (next_seq, ack, window): (i64, i64, u16),
+        scaled_window: i64,
+    ) {
+        self.last[me] = Last { seen: true, next_seq, ack, window, scaled_window };
     }
 
     fn count_ack(&mut self, event: &Event, me: usize) {

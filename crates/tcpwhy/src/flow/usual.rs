@@ -1,90 +1,171 @@
 //! Segments that just go on, which nearly all are: new data or a new acknowledgement, in order, where
 //! this side was always met, with nothing to tell of the connection that is not known.
 //!
-//! What [`Flow::push`] does for any segment comes down to little for these, and the same comes
-//! out, for two thirds of the instructions.
+//! What [`Flow::push`] does for any segment comes down to moving a few numbers for these. They are
+//! kept apart ([`Next`]) while nothing else comes: whatever is no such segment puts them back to
+//! where they belong before it is looked at, and takes them out again behind it.
 
-use super::connection::Flow;
+use super::connection::{Flow, LONGEST_NS};
 use super::copies::Spot;
 use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
 use crate::units::Seq;
-use crate::wire::{Direction, Flags, Segment};
+use crate::wire::{Checksum, Direction, Flags, Head};
+
+/// Where the next segment of one side goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Next {
+    /// A segment may go on here.
+    is_open: bool,
+    /// What was last announced, unscaled; 0 if nothing was.
+    window: u16,
+    /// The number of the next byte, and its offset.
+    seq: Seq,
+    at: i64,
+    /// The number last acknowledged, which is the newest, and its offset.
+    ack: Seq,
+    acked: i64,
+    /// Up to where this side's own numbers were met, with SYN and FIN.
+    met: i64,
+    spot: Spot,
+}
 
 impl Flow {
-    /// Takes `segment` if it just goes on; whether it did.
-    #[inline]
-    pub(super) fn goes_on(&mut self, side: Side, segment: &Segment<'_>) -> bool {
-        let spot = Spot::of(segment);
-        let Some(event) = self.next_event(side, segment, spot) else { return false };
-        if !self.copies.is_next(side, spot, event.end(), event.ack) {
+    /// Takes the segment with `head` and no SACK blocks if it just goes on; whether it did.
+    // The head is then never written to memory.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, side: Side, head: &Head) -> bool {
+        const PUSHED: u16 = Flags::ACK.0 | Flags::PSH.0;
+        let (next, other) = (&self.next[side], &self.next[1 - side]);
+        let end = next.at + i64::from(head.payload_len);
+        let newly_acked = head.ack.since(next.ack);
+        let is_plain = head.flags.0 | Flags::PSH.0 == PUSHED
+            && head.window != 0
+            && head.link.checksum != Some(Checksum::Bad);
+        let is_next = next.is_open
+            && head.seq == next.seq
+            && newly_acked >= 0
+            && head.ack.since(other.seq) <= 0
+            && head.payload_len <= 1 << 20
+            && (head.payload_len > 0 && end > next.met || newly_acked > 0);
+        // `tap_of` without its bounds, which such times keep.
+        let tap = head.time.0.wrapping_sub(self.start.0);
+        let is_in_order = head.time >= self.start && (self.last_tap..LONGEST_NS).contains(&tap);
+        let spot = Spot::of(head.ip, head.link);
+        if !is_plain || !is_next || !is_in_order || spot != next.spot {
             return false;
         }
-        self.copies.take_next(&event);
-        self.packets += 1;
-        self.last_frame = segment.frame;
-        let info = &mut self.sides[side];
-        info.reference = Some((Seq(segment.seq.0.wrapping_add(event.len)), event.end()));
-        match segment.link.direction {
-            Some(Direction::Outgoing) => info.outgoing += 1,
-            Some(Direction::Incoming) => info.incoming += 1,
-            None => {}
-        }
-        info.timestamps |= event.has(TS);
-        info.note_data(&event);
-        let window = self.scaled_window(side, &event);
-        self.peers.take_next(&event, window);
-        self.last_tap = event.tap;
+        let fills_window = head.payload_len > 0
+            && other.window > 0
+            && self.shifts.is_some_and(|shifts| {
+                end == other.acked + (i64::from(other.window) << shifts[1 - side])
+            });
+        let mut bits = head.flags.0 & (ACK | PSH);
+        bits |= if side == 1 { FROM_SERVER } else { 0 };
+        bits |= if head.timestamps.is_some() { TS } else { 0 };
+        bits |= if head.ip.id.is_some() { ID } else { 0 };
+        let (tsval, tsecr) = head.timestamps.unwrap_or_default();
+        let event = Event {
+            tap,
+            frame: head.frame,
+            seq: next.at,
+            ack: next.acked + i64::from(newly_acked),
+            tsval,
+            tsecr,
+            len: head.payload_len,
+            sack_at: 0,
+            sack_count: 0,
+            interface: spot.interface(),
+            window: head.window,
+            id: head.ip.id.unwrap_or_default(),
+            bits,
+        };
+        let next = &mut self.next[side];
+        next.seq = Seq(head.seq.0.wrapping_add(head.payload_len));
+        next.at = end;
+        next.met = next.met.max(end);
+        (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
+        self.peers.counts[side].window_full += u64::from(fills_window);
+        self.note_usual(side, head, &event);
         self.events.push(event);
         true
     }
 
-    /// The event of a segment that follows the last one of its side, at a time when everything is
-    /// known that a segment could tell.
     #[inline]
-    fn next_event(&self, side: Side, segment: &Segment<'_>, spot: Spot) -> Option<Event> {
-        const PUSHED: u16 = Flags::ACK.0 | Flags::PSH.0;
+    fn note_usual(&mut self, side: Side, head: &Head, event: &Event) {
+        self.packets += 1;
+        self.last_frame = head.frame;
+        self.last_tap = event.tap;
+        self.copies.count_new(event);
+        let info = &mut self.sides[side];
+        match head.link.direction {
+            Some(Direction::Outgoing) => info.outgoing += 1,
+            Some(Direction::Incoming) => info.incoming += 1,
+            None => {}
+        }
+        match head.link.checksum {
+            Some(Checksum::Good) => info.good_sums += 1,
+            Some(Checksum::Offloaded) => info.open_sums += 1,
+            Some(Checksum::Bad) | None => {}
+        }
+        info.timestamps |= event.has(TS);
+        info.note_data(event);
+    }
+
+    /// Takes out what the next segments may go on from, at a time when everything is known that a
+    /// segment could tell.
+    pub(super) fn open_next(&mut self) {
+        let tells = self.gap_pending || self.tls.is_open();
         #[cfg(test)]
-        if self.long_way {
-            return None;
+        let tells = tells || self.long_way;
+        for side in [0, 1] {
+            let next = self.next_of(side).filter(|_| !tells);
+            self.next[side] = Next { is_open: next.is_some(), ..next.unwrap_or_default() };
         }
-        let info = &self.sides[side];
-        let ((next, seq), (newest, ack)) = (info.reference?, self.sides[1 - side].reference?);
-        let acked = segment.ack.since(newest);
-        let is_plain = segment.flags.0 | Flags::PSH.0 == PUSHED
-            && segment.window != 0
-            && segment.options.sack_count == 0
-            && segment.link.checksum.is_none()
-            && segment.ip.ttl == info.ttl;
-        let is_next = segment.seq == next
-            && acked <= 0
-            && segment.payload_len <= 1 << 20
-            && self.peers.is_next(side, seq);
-        let tells = self.gap_pending
-            || self.handshake.awaits_ack() && side == 0
-            || segment.payload_len > 0 && self.tls.is_open();
-        let tap = self.tap_of(segment);
-        if !is_plain || !is_next || tells || tap < self.last_tap {
-            return None;
+        // A side that may not go on itself still says how far the other may.
+        for side in [0, 1] {
+            if let Some((seq, at)) = self.sides[side].reference {
+                (self.next[side].seq, self.next[side].at) = (seq, at);
+            }
+            if let Some((_, ack, window)) = self.peers.last(side) {
+                (self.next[side].acked, self.next[side].window) = (ack, window);
+            }
         }
-        let mut bits = segment.flags.0 & (ACK | PSH);
-        bits |= if side == 1 { FROM_SERVER } else { 0 };
-        bits |= if segment.options.timestamps.is_some() { TS } else { 0 };
-        bits |= if segment.ip.id.is_some() { ID } else { 0 };
-        let (tsval, tsecr) = segment.options.timestamps.unwrap_or_default();
-        Some(Event {
-            tap,
-            frame: segment.frame,
+    }
+
+    /// What `side` goes on from, if all accounts of it agree.
+    fn next_of(&self, side: Side) -> Option<Next> {
+        let ((seq, at), (newest, offset)) =
+            (self.sides[side].reference?, self.sides[1 - side].reference?);
+        let (spot, met, acked) = self.copies.front(side)?;
+        let (next_seq, last_ack, window) = self.peers.last(side)?;
+        let is_shut = self.peers.last(1 - side).is_some_and(|(.., window)| window == 0);
+        let agree = next_seq == at && met >= at && acked == last_ack && acked <= offset;
+        let awaits_ack = self.handshake.awaits_ack() && side == 0;
+        let is_met_alike = spot.hops_left() == Spot::hops(self.sides[side].ttl);
+        let ack = Seq(newest.0.wrapping_sub((offset - acked) as u32));
+        (agree && is_met_alike && !is_shut && !awaits_ack).then_some(Next {
+            is_open: true,
+            window,
             seq,
-            ack: ack + i64::from(acked),
-            tsval,
-            tsecr,
-            len: segment.payload_len,
-            sack_at: 0,
-            sack_count: 0,
-            interface: spot.interface(),
-            window: segment.window,
-            id: segment.ip.id.unwrap_or_default(),
-            bits,
+            at,
+            ack,
+            acked,
+            met,
+            spot,
         })
+    }
+
+    /// Puts back what segments that went on have moved, and lets no more of them.
+    pub(super) fn close_next(&mut self) {
+        for side in [0, 1] {
+            let next = self.next[side];
+            if !core::mem::take(&mut self.next[side].is_open) {
+                continue;
+            }
+            self.sides[side].reference = Some((next.seq, next.at));
+            self.copies.move_front(side, next.met, next.acked);
+            let scaled = self.window_shift(side).map_or(0, |shift| i64::from(next.window) << shift);
+            self.peers.move_on(side, (next.at, next.acked, next.window), scaled);
+        }
     }
 }

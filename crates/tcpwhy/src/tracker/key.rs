@@ -37,11 +37,6 @@ impl Key {
     pub(super) fn hash(&self) -> u64 {
         FixedState::default().hash_one(self)
     }
-
-    /// The network's number.
-    pub(super) fn network(&self) -> u32 {
-        self.ports as u32
-    }
 }
 
 /// Both halves of the host's address, and the port.

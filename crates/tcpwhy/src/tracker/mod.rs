@@ -17,7 +17,7 @@ use crate::flow::connection::Flow;
 use crate::flow::event::Event;
 use crate::limits::walker::emptied;
 use crate::report::Connection;
-use crate::wire::{Flags, Segment};
+use crate::wire::{Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
@@ -88,27 +88,25 @@ impl Tracker {
         Self { shards, common, last: (0, 0) }
     }
 
-    /// Takes the next segment in capture order.
-    pub fn push(&mut self, segment: &Segment<'_>) {
-        let (at, hint) = self.last;
+    /// Takes the segment in a usual frame, next in capture order.
+    #[inline]
+    pub(crate) fn push_usual(&mut self, usual: &Usual<'_>) {
+        let (at, slot) = self.last;
         let shard = &mut self.shards[at];
         // What retires connections of this shard comes first, as for any other segment.
-        match shard.side_if_of(hint, segment) {
-            Some(side)
-                if !segment.flags.has(Flags::SYN)
-                    && !shard.retire(segment.time.0, &mut self.common) =>
-            {
-                shard.take(hint, side, segment, &mut self.common);
-            }
-            _ => self.find_and_take(segment),
+        let is_taken = !shard.retire(usual.head.time.0, &mut self.common)
+            && shard.goes_on(slot, usual, &mut self.common);
+        if !is_taken {
+            self.push(&usual.segment());
         }
     }
 
+    /// Takes the next segment in capture order.
     #[inline(never)]
-    fn find_and_take(&mut self, segment: &Segment<'_>) {
+    pub fn push(&mut self, segment: &Segment<'_>) {
         self.last = self.find(segment);
         let (at, slot) = self.last;
-        self.shards[at].take_found(slot, segment, &mut self.common);
+        self.shards[at].take(slot, segment, &mut self.common);
     }
 
     /// Shard and slot of the connection of `segment`, which may be new.

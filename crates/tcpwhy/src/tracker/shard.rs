@@ -21,8 +21,7 @@ use super::Common;
 use super::key::Key;
 use crate::analysis::{Analysis, CHUNK};
 use crate::flow::connection::Flow;
-use crate::flow::event::Side;
-use crate::wire::Segment;
+use crate::wire::{Ends, Segment, Usual};
 
 /// A closed connection takes packets this long, and then only while not too many linger. Ours: 64
 /// in each of 64 shards last for 0.4 s at 10,000 connections a second, twice the least
@@ -44,14 +43,21 @@ const MAX_SLIGHT: u64 = 1024;
 pub(super) struct Tracked {
     key: Key,
     hash: u64,
+    /// Of the client's frames and of the server's, if these may be usual ones.
+    ends: Option<[Ends; 2]>,
     flow: Flow,
     analysis: Option<Box<Analysis>>,
 }
 
 impl Tracked {
-    /// Hands what the connection has gathered to its analysis.
+    /// Hands what the connection has gathered to its analysis if that is enough for it; the first
+    /// time twice as much, for most connections end before.
     #[inline(never)]
-    fn process(&mut self, common: &Common) {
+    fn process_if_due(&mut self, common: &Common) {
+        let enough = if self.analysis.is_some() { CHUNK } else { 2 * CHUNK };
+        if self.flow.events.len() < enough {
+            return;
+        }
         let detail = common.wants_detail(&self.flow);
         let analysis = self.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
         analysis.process(&mut self.flow, false);
@@ -92,18 +98,21 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Who sent `segment`, if `slot` holds its connection.
+    /// Takes the segment in a usual frame if it just goes on in the connection in `slot`; whether it
+    /// did.
     #[inline]
-    pub(super) fn side_if_of(&self, slot: u32, segment: &Segment<'_>) -> Option<Side> {
-        let tracked = self.slots.get(slot as usize)?.as_ref()?;
-        let [client, server] = &tracked.flow.endpoints;
-        if tracked.key.network() != segment.network {
-            None
-        } else if segment.is_between(client, server) {
-            Some(0)
-        } else {
-            segment.is_between(server, client).then_some(1)
+    pub(super) fn goes_on(&mut self, slot: u32, usual: &Usual<'_>, common: &mut Common) -> bool {
+        let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
+        let side = match tracked.ends {
+            Some([ends, _]) if ends == usual.ends => 0,
+            Some([_, ends]) if ends == usual.ends => 1,
+            _ => return false,
+        };
+        let goes_on = tracked.flow.goes_on(side, &usual.head);
+        if goes_on && tracked.flow.events.len() >= CHUNK {
+            tracked.process_if_due(common);
         }
+        goes_on
     }
 
     /// The slot of the connection of `key`, which may begin with `segment`.
@@ -127,27 +136,10 @@ impl Shard {
     }
 
     /// Takes a segment of the connection in `slot`.
-    pub(super) fn take_found(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
-        if let Some(tracked) = &self.slots[slot as usize] {
-            self.take(slot, tracked.flow.side_of(segment), segment, common);
-        }
-    }
-
-    /// Takes a segment that `side` sent in the connection in `slot`.
-    #[inline]
-    pub(super) fn take(
-        &mut self,
-        slot: u32,
-        side: Side,
-        segment: &Segment<'_>,
-        common: &mut Common,
-    ) {
+    pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
-        tracked.flow.push(side, segment);
-        let gathered = tracked.flow.events.len();
-        if gathered >= CHUNK && (gathered >= CHUNK * 2 || tracked.analysis.is_some()) {
-            tracked.process(common);
-        }
+        tracked.flow.push(tracked.flow.side_of(segment), segment);
+        tracked.process_if_due(common);
         if !tracked.flow.lingering && tracked.flow.is_closed() {
             tracked.flow.lingering = true;
             let deadline = segment.time.0.saturating_add(LINGER_NS);
@@ -163,6 +155,7 @@ impl Shard {
         }
         let new = common.open(segment);
         self.young.push_back(Seat { slot, ordinal: new.ordinal });
+        tracked.ends = ends_of(&new).filter(|_| segment.network == 0);
         let mut old = core::mem::replace(&mut tracked.flow, new);
         let analysis = tracked.analysis.take();
         self.settle(&mut old, analysis, common);
@@ -200,7 +193,8 @@ impl Shard {
         let flow = common.open(segment);
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
         self.young.push_back(Seat { slot, ordinal: flow.ordinal });
-        let tracked = Tracked { key, hash, flow, analysis: None };
+        let ends = ends_of(&flow).filter(|_| segment.network == 0);
+        let tracked = Tracked { key, hash, ends, flow, analysis: None };
         let tracked = Some(match common.rooms.pop() {
             Some(mut room) => {
                 *room = tracked;
@@ -313,6 +307,12 @@ impl Shard {
     }
 }
 
+/// How the addresses stand in usual frames of the client and of the server.
+fn ends_of(flow: &Flow) -> Option<[Ends; 2]> {
+    let [client, server] = &flow.endpoints;
+    Some([Ends::of(client, server)?, Ends::of(server, client)?])
+}
+
 #[cfg(test)]
 mod tests {
     use core::net::{Ipv4Addr, SocketAddr};
@@ -363,7 +363,7 @@ mod tests {
         fn push(&mut self, segment: &Segment<'_>) {
             let key = Key::of(segment);
             let slot = self.0.find(&key, key.hash(), segment, &mut self.1);
-            self.0.take_found(slot, segment, &mut self.1);
+            self.0.take(slot, segment, &mut self.1);
         }
 
         /// A request and its response: no slight connection.

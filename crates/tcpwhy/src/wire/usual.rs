@@ -10,80 +10,156 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use super::walk::{be16, be32};
 use super::{Flags, IpInfo, LinkInfo, Options, Segment, link, tcp};
 use crate::capture::Frame;
-use crate::units::Seq;
+use crate::units::{Seq, Time};
 
-/// Where IPv4 and TCP begin, and where the TCP options do.
+/// Where IPv4, its addresses and TCP begin, and where the TCP options do.
 const IP: usize = 14;
+const ENDS: usize = IP + 12;
 const TCP: usize = IP + 20;
 const OPTIONS: usize = TCP + 20;
 /// Bytes of the timestamps with their padding.
 const STAMPS: usize = 12;
 
-/// Hands on the segment of a usual frame; `None` for any other.
-#[inline]
-pub(super) fn segment<'a>(frame: &Frame<'a>, take: impl FnOnce(&mut Segment<'a>)) -> Option<()> {
-    let head: &[u8; OPTIONS] = frame.data.first_chunk()?;
-    let total = usize::from(be16(head, IP + 2));
-    // Version 4 and five words, TCP, neither an offset nor more fragments.
-    let is_usual = link::is_ethernet(frame.link_type)
-        && be16(head, 12) == 0x0800
-        && head[IP] == 0x45
-        && head[IP + 9] == 6
-        && be16(head, IP + 6) << 2 == 0;
-    let header_len = match head[TCP + 12] >> 4 {
-        8 => 20 + STAMPS,
-        5 => 20,
-        _ => return None,
-    };
-    if !is_usual || total < 20 + header_len {
-        return None;
+/// What a segment says that has no options but timestamps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) time: Time,
+    pub(crate) frame: u64,
+    pub(crate) seq: Seq,
+    pub(crate) ack: Seq,
+    pub(crate) flags: Flags,
+    pub(crate) window: u16,
+    pub(crate) payload_len: u32,
+    pub(crate) timestamps: Option<(u32, u32)>,
+    pub(crate) ip: IpInfo,
+    pub(crate) link: LinkInfo,
+}
+
+impl Head {
+    /// The head of `segment`, whose other options are not looked at.
+    pub(crate) fn of(segment: &Segment<'_>) -> Self {
+        Self {
+            time: segment.time,
+            frame: segment.frame,
+            seq: segment.seq,
+            ack: segment.ack,
+            flags: segment.flags,
+            window: segment.window,
+            payload_len: segment.payload_len,
+            timestamps: segment.options.timestamps,
+            ip: segment.ip,
+            link: segment.link,
+        }
     }
-    let (timestamps, order) = if header_len > 20 {
-        let head: &[u8; OPTIONS + STAMPS] = frame.data.first_chunk()?;
-        (Some(tcp::timestamps(head.last_chunk()?)?), tcp::STAMPS_ORDER)
-    } else {
-        (None, [0; 8])
-    };
-    let end = IP + total;
-    let data = frame.data.get(..end).unwrap_or(frame.data);
-    let address = |at: usize, port: usize| {
-        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(be32(head, at)), be16(head, port)))
-    };
-    // A variable that is handed on, not a value: the bytes of an `Option` of it would be copied.
-    let mut segment = Segment {
-        time: frame.time,
-        frame: frame.frame,
-        network: 0,
-        source: address(IP + 12, TCP),
-        destination: address(IP + 16, TCP + 2),
-        seq: Seq(be32(head, TCP + 4)),
-        ack: Seq(be32(head, TCP + 8)),
-        flags: Flags(be16(head, TCP + 12) & 0x01ff),
-        window: be16(head, TCP + 14),
-        payload_len: (total - 20 - header_len) as u32,
-        payload: data.get(TCP + header_len..)?,
-        // Field by field: what the default has would be written aside and copied, for each packet.
-        options: Options {
-            mss: None,
-            window_scale: None,
-            sack_permitted: false,
-            timestamps,
-            sack: [(Seq(0), Seq(0)); 4],
-            sack_count: 0,
-            fast_open: None,
-            order,
-            len: (header_len - 20) as u8,
-            incomplete: false,
-        },
-        ip: IpInfo {
-            id: Some(be16(head, IP + 4)),
-            ttl: Some(head[IP + 8]),
-            ecn: Some(head[IP + 1] & 0b11),
-        },
-        link: LinkInfo { direction: frame.direction, interface: frame.interface, checksum: None },
-    };
-    take(&mut segment);
-    Some(())
+}
+
+/// Source and destination of an IPv4 segment as they stand on the wire: both addresses, both
+/// ports.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Ends([u8; 12]);
+
+impl Ends {
+    /// As they stand in a segment from `source` to `destination`; `None` of IPv6.
+    pub(crate) fn of(source: &SocketAddr, destination: &SocketAddr) -> Option<Self> {
+        let (SocketAddr::V4(from), SocketAddr::V4(to)) = (source, destination) else { return None };
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&from.ip().octets());
+        bytes[4..8].copy_from_slice(&to.ip().octets());
+        bytes[8..10].copy_from_slice(&from.port().to_be_bytes());
+        bytes[10..].copy_from_slice(&to.port().to_be_bytes());
+        Some(Self(bytes))
+    }
+
+    fn source(self) -> SocketAddr {
+        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(be32(&self.0, 0)), be16(&self.0, 8)))
+    }
+
+    fn destination(self) -> SocketAddr {
+        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(be32(&self.0, 4)), be16(&self.0, 10)))
+    }
+}
+
+/// A usual frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usual<'a> {
+    pub(crate) head: Head,
+    pub(crate) ends: Ends,
+    /// The part of the payload that was captured.
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Usual<'a> {
+    /// Reads a usual frame; `None` of any other.
+    #[expect(clippy::inline_always, reason = "its fields are then never written to memory")]
+    #[inline(always)]
+    pub(crate) fn read(frame: &Frame<'a>) -> Option<Self> {
+        let head: &[u8; OPTIONS] = frame.data.first_chunk()?;
+        // IPv4 of five words; TCP, neither an offset nor more fragments.
+        let is_usual = link::is_ethernet(frame.link_type)
+            && be32(head, 12) & 0xffff_ff00 == 0x0800_4500
+            && be32(head, IP + 6) & 0x3fff_00ff == 6;
+        let total = usize::from(be16(head, IP + 2));
+        let lengths_and_flags = be16(head, TCP + 12);
+        let header_len = usize::from(lengths_and_flags >> 12) * 4;
+        if !is_usual || total < 20 + header_len {
+            return None;
+        }
+        let timestamps = if header_len == 20 + STAMPS {
+            let head: &[u8; OPTIONS + STAMPS] = frame.data.first_chunk()?;
+            Some(tcp::timestamps(head.last_chunk()?)?)
+        } else if header_len == 20 {
+            None
+        } else {
+            return None;
+        };
+        let data = frame.data.get(..IP + total).unwrap_or(frame.data);
+        let (direction, interface) = (frame.direction, frame.interface);
+        Some(Self {
+            head: Head {
+                time: frame.time,
+                frame: frame.frame,
+                seq: Seq(be32(head, TCP + 4)),
+                ack: Seq(be32(head, TCP + 8)),
+                flags: Flags(lengths_and_flags & 0x01ff),
+                window: be16(head, TCP + 14),
+                payload_len: (total - 20 - header_len) as u32,
+                timestamps,
+                ip: IpInfo {
+                    id: Some(be16(head, IP + 4)),
+                    ttl: Some(head[IP + 8]),
+                    ecn: Some(head[IP + 1] & 0b11),
+                },
+                link: LinkInfo { direction, interface, checksum: None },
+            },
+            ends: Ends(*head[ENDS..].first_chunk()?),
+            payload: data.get(TCP + header_len..)?,
+        })
+    }
+
+    /// The segment in it.
+    pub(crate) fn segment(&self) -> Segment<'a> {
+        let Self { head, ends, payload } = *self;
+        let (order, len) = match head.timestamps {
+            Some(_) => (tcp::STAMPS_ORDER, STAMPS as u8),
+            None => ([0; 8], 0),
+        };
+        Segment {
+            time: head.time,
+            frame: head.frame,
+            network: 0,
+            source: ends.source(),
+            destination: ends.destination(),
+            seq: head.seq,
+            ack: head.ack,
+            flags: head.flags,
+            window: head.window,
+            payload_len: head.payload_len,
+            payload,
+            options: Options { timestamps: head.timestamps, order, len, ..Options::default() },
+            ip: head.ip,
+            link: head.link,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -112,11 +188,11 @@ mod tests {
     #[test]
     fn a_usual_frame_takes_the_short_way() {
         let data = usual();
-        let taken = segment(&frame(&data, 90), |segment| {
-            assert_eq!((segment.payload, segment.payload_len), (&b"0123456789"[..], 10));
-            assert_eq!(segment.options.timestamps, Some((17, 34)));
-        });
-        assert_eq!(taken, Some(()), "it is usual");
+        let usual = Usual::read(&frame(&data, 90)).expect("it is usual");
+        assert_eq!((usual.payload, usual.head.payload_len), (&b"0123456789"[..], 10));
+        assert_eq!(usual.head.timestamps, Some((17, 34)));
+        let segment = usual.segment();
+        assert_eq!(Ends::of(&segment.source, &segment.destination), Some(usual.ends));
     }
 
     proptest! {
@@ -136,10 +212,9 @@ mod tests {
             }
             data.truncate(length.max(20));
             let frame = frame(&data, wire_len);
-            let mut short = String::new();
-            if segment(&frame, |segment| short = format!("{segment:?}")).is_some() {
+            if let Some(usual) = Usual::read(&frame) {
                 let walked = super::super::walked(&frame).expect("a segment");
-                prop_assert_eq!(short, format!("{walked:?}"));
+                prop_assert_eq!(format!("{:?}", usual.segment()), format!("{walked:?}"));
             }
         }
     }
