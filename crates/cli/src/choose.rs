@@ -1,6 +1,6 @@
 //! Which connections does the user want to see, and in which order?
 
-use tcpwhy::report::Report;
+use tcpwhy::report::{Report, Totals};
 use tcpwhy::units::Time;
 use tcpwhy::view;
 
@@ -61,6 +61,7 @@ pub fn matching(report: &mut Report, filter: &Filter) -> Option<String> {
         format!("{} (client) -> {} (server)", first.client_shown(), first.server_shown())
     });
     report.connections = connections.into_iter().filter(|each| filter.accepts(each)).collect();
+    report.totals = Totals::of(&report.connections);
     let example = example.filter(|_| report.connections.is_empty())?;
     let mut text = match number {
         1 => format!("the filter does not match the only connection there is, {example}"),
@@ -92,5 +93,6 @@ pub fn only(report: &mut Report, number: u64) -> Result<(), NoSuchConnection> {
     if report.connections.is_empty() {
         return Err(NoSuchConnection { number, span });
     }
+    report.totals = Totals::of(&report.connections);
     Ok(())
 }

@@ -3,6 +3,9 @@
 use std::env;
 use std::io::{self, IsTerminal};
 
+use tcpwhy::tracker::Config;
+use tcpwhy::view;
+
 use crate::choose::Sort;
 use crate::filter::{Filter, FilterError};
 use crate::flags::{Color, ExplainFlags};
@@ -157,8 +160,25 @@ impl Options {
         })
     }
 
+    /// What is to be kept of the connections.
+    pub fn config(&self) -> Config {
+        let chooses = self.filter.is_some() || self.connection.is_some() || !self.window.is_open();
+        let (sort, number) = self.order();
+        let keep = (number < usize::MAX && !chooses).then(|| view::keep(sort, number));
+        Config { detail: self.wants_detail(), keep }
+    }
+
+    /// In which order connections are to be shown, and how many at most.
+    pub fn order(&self) -> (view::Sort, usize) {
+        let (sort, number) = match self.form {
+            Form::Text { .. } => (view::Sort::Worst, TABLE_ROWS),
+            Form::Json { .. } | Form::Csv => (view::Sort::Start, usize::MAX),
+        };
+        (self.sort.map_or(sort, Into::into), self.top.unwrap_or(number))
+    }
+
     /// Whether rounds, intervals and retransmissions are wanted one by one.
-    pub fn wants_detail(&self) -> bool {
+    fn wants_detail(&self) -> bool {
         // A part of the time is cut out of the intervals.
         !self.window.is_open()
             || match self.form {
@@ -168,6 +188,9 @@ impl Options {
             }
     }
 }
+
+/// Rows of a table unless `--top` says otherwise.
+const TABLE_ROWS: usize = 10;
 
 fn inputs(flags: &ExplainFlags, around: &Surroundings) -> Result<Vec<Input>, OptionsError> {
     let mut inputs: Vec<_> = flags.files.iter().map(|file| Input::named(file)).collect();

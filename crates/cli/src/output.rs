@@ -13,8 +13,7 @@ pub fn rendered(report: &Report, options: &Options) -> String {
         Form::Json { pretty } => json(report, pretty),
         Form::Csv => view::csv::render(report),
         Form::Text { rounds, plot } => {
-            let top = options.top.unwrap_or(TABLE_ROWS);
-            let sort = options.sort.map_or(view::Sort::Worst, Into::into);
+            let (sort, top) = options.order();
             let (width, color, connection) = (options.width, options.color, options.connection);
             let options = view::Options { width, color, rounds, plot, top, sort, connection };
             view::text::render(report, &options)
@@ -25,9 +24,6 @@ pub fn rendered(report: &Report, options: &Options) -> String {
     }
     text
 }
-
-/// Rows of a table unless `--top` says otherwise.
-const TABLE_ROWS: usize = 10;
 
 fn json(report: &Report, pretty: bool) -> String {
     let text =

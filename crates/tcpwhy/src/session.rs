@@ -99,12 +99,13 @@ impl Session {
 
     /// What is known so far.
     pub fn provisional(&self) -> Report {
-        let mut connections = self.tracker.provisional();
+        let (mut connections, totals) = self.tracker.provisional();
         self.fit_to_captures(&mut connections);
         Report {
             format: FORMAT.to_owned(),
             provisional: true,
             captures: self.captures.clone(),
+            totals,
             connections,
         }
     }
@@ -147,6 +148,7 @@ impl Session {
             format: FORMAT.to_owned(),
             provisional: false,
             captures: self.captures,
+            totals: sums.totals,
             connections,
         }
     }

@@ -9,7 +9,6 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
 use tcpwhy::report::{Capture, Report};
 use tcpwhy::session::Session;
-use tcpwhy::tracker::Config;
 use tcpwhy::view;
 
 use crate::choose::{self, NoSuchConnection};
@@ -36,7 +35,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         }
     };
     let mut screen = screen(&options, around);
-    let session = Session::new(Config { detail: options.wants_detail() });
+    let session = Session::new(options.config());
     let report = read_all(&options.inputs, session, &stop, &mut |session, progress| {
         if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
             let began = Instant::now();
@@ -136,8 +135,8 @@ fn shape(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuc
     }
     // A table has an order and a length of its own, and says how many it leaves out.
     if !matches!(options.form, Form::Text { .. }) {
-        let sort = options.sort.map_or(view::Sort::Start, Into::into);
-        view::keep_first(report, sort, options.top.unwrap_or(usize::MAX));
+        let (sort, number) = options.order();
+        view::keep_first(report, sort, number);
     }
     Ok(nothing)
 }

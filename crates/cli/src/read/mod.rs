@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     fn read(inputs: &[Input], stop: &AtomicBool) -> Report {
-        let session = Session::new(Config { detail: false });
+        let session = Session::new(Config::default());
         read_all(inputs, session, stop, &mut |_, _| {})
     }
 
@@ -299,7 +299,7 @@ mod tests {
                 Ok(4)
             }
         }
-        let mut session = Session::new(Config { detail: false });
+        let mut session = Session::new(Config::default());
         session.begin("mistaken");
         let (stop, now) = (AtomicBool::new(false), Instant::now());
         let mut watch = Watch { stop: &stop, stop_at: None, last_tick: now };

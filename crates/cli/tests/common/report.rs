@@ -8,7 +8,7 @@ use tcpwhy::report::{
     FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence,
     LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission,
     Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls,
-    TlsFlight, Transfer, Vantage, WindowScaling,
+    TlsFlight, Totals, Transfer, Vantage, WindowScaling,
 };
 use tcpwhy::units::Duration;
 
@@ -29,6 +29,14 @@ pub(crate) fn full() -> Report {
             }],
             error: Some("the last record ends early".to_owned()),
         }],
+        totals: Totals {
+            connections: 3,
+            silent: 1,
+            transfers: 4,
+            bytes: 524_288,
+            retransmitted: 2,
+            time_in: every_state(),
+        },
         connections: vec![connection()],
     }
 }

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, Exchange, Finding, FrameRange, LowHigh, Text, Transfer};
+use super::{Direction, Exchange, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer};
 
 /// One TCP connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,6 +74,46 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// The directions that carried data, with their places.
+    pub fn present(&self) -> impl Iterator<Item = (usize, &Direction)> {
+        let all = self.directions.iter().enumerate();
+        all.filter_map(|(at, direction)| direction.as_deref().map(|direction| (at, direction)))
+    }
+
+    /// Whether any direction did.
+    pub fn carried_data(&self) -> bool {
+        self.present().next().is_some()
+    }
+
+    /// Payload bytes of the connection, or of the part asked for, in both directions.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |(at, direction): (usize, &Direction)| match self.part {
+            Some(part) => part.bytes[at].unwrap_or(0),
+            None => direction.bytes,
+        };
+        self.present().map(bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Retransmitted segments of both directions.
+    pub fn retransmitted(&self) -> u64 {
+        let each = self.present().map(|(_, direction)| direction.retransmitted.total());
+        each.fold(0, u64::saturating_add)
+    }
+
+    /// The direction that carried most; of equals the server's.
+    pub fn main_direction(&self) -> Option<&Direction> {
+        self.present().max_by_key(|(at, direction)| (direction.bytes, *at)).map(|main| main.1)
+    }
+
+    /// Adds to `sum` what held its transfers; its main direction's account where it lists none.
+    pub fn add_time_in_transfers(&self, sum: &mut TimeIn) {
+        if self.transfers.is_empty() {
+            sum.add_all(self.main_direction().into_iter().flat_map(|main| main.time_in.iter()));
+        } else {
+            sum.add_all(self.transfers.iter().flat_map(|transfer| transfer.time_in.iter()));
+        }
+    }
+
     /// The client as people know it: by the listing's name, else by address and port.
     pub fn client_shown(&self) -> String {
         shown(self.client_name.as_deref(), self.client)

@@ -73,6 +73,15 @@ pub struct Retransmitted {
     pub syn: u64,
 }
 
+impl Retransmitted {
+    /// Segments of all causes (`spurious` is a remark on some of them, not a cause).
+    pub fn total(self) -> u64 {
+        [self.fast, self.rto, self.tlp, self.unnecessary, self.syn]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
 /// Counts in the sense of Wireshark's analysis flags.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Events {

@@ -16,6 +16,7 @@ mod interval;
 mod loss;
 pub mod state;
 mod strip;
+mod totals;
 mod transfer;
 
 pub use connection::{Connection, End, Part, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
@@ -28,6 +29,7 @@ pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
+pub use totals::Totals;
 pub use transfer::{Exchange, RoundRange, Transfer};
 
 /// The format number of the JSON; every change to it has a changelog entry.
@@ -42,7 +44,9 @@ pub struct Report {
     pub provisional: bool,
     /// The captures read, in the order of their time.
     pub captures: Vec<Capture>,
-    /// The connections, in the order of their first packet.
+    /// What all connections that were asked for add up to.
+    pub totals: Totals,
+    /// The connections, in the order of their first packet; those asked for, if not all are.
     pub connections: Vec<Connection>,
 }
 

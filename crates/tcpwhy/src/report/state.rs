@@ -264,6 +264,11 @@ impl TimeIn {
         }
     }
 
+    /// Adds each of `parts`.
+    pub fn add_all(&mut self, parts: impl Iterator<Item = (State, Duration)>) {
+        parts.for_each(|(state, span)| self.add(state, span));
+    }
+
     /// Forgets all times, and keeps the room.
     pub(crate) fn clear(&mut self) {
         self.0.clear();

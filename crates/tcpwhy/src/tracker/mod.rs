@@ -7,6 +7,8 @@
 mod key;
 mod shard;
 
+use core::cmp::Reverse;
+
 use key::Key;
 use shard::{Shard, Tracked};
 
@@ -16,7 +18,7 @@ use crate::analysis::{Analysis, summary};
 use crate::flow::connection::Flow;
 use crate::flow::event::Event;
 use crate::limits::walker::emptied;
-use crate::report::Connection;
+use crate::report::{Connection, Totals};
 use crate::wire::{Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
@@ -34,11 +36,40 @@ const ALWAYS_DETAILED: u64 = 6;
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
+    /// Of which connections accounts are kept; `None`: of all.
+    pub keep: Option<Keep>,
+}
+
+/// Which accounts are kept; the others are counted in the totals.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// How many, at least.
+    pub most: usize,
+    /// Those for which this is largest; of equals the first.
+    pub worth: fn(&Connection) -> i64,
+    /// And so many of the first that carried data.
+    pub first_with_data: usize,
+}
+
+impl Keep {
+    /// Drops what is not to be kept of `accounts`.
+    fn thin_out(self, accounts: &mut Vec<Connection>) {
+        if accounts.len() <= self.most {
+            return;
+        }
+        accounts.sort_by_cached_key(|account| (Reverse((self.worth)(account)), account.id));
+        let mut others = accounts.split_off(self.most);
+        others.retain(Connection::carried_data);
+        others.sort_unstable_by_key(|account| account.id);
+        accounts.extend(others.into_iter().take(self.first_with_data));
+    }
 }
 
 /// What all accounts add up to, counted as they are written, while they are in the cache.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sums {
+    /// Of the connections.
+    pub totals: Totals,
     /// Packets that the capture holds twice.
     pub duplicates: u64,
     /// Segments that were acknowledged and that the capture does not hold.
@@ -47,6 +78,7 @@ pub struct Sums {
 
 impl Sums {
     fn add(&mut self, connection: &Connection) {
+        self.totals.add(connection);
         let directions = connection.directions.iter().flatten();
         self.duplicates += connection.duplicates;
         self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();
@@ -122,9 +154,9 @@ impl Tracker {
         self.shards.iter_mut().for_each(Shard::gap);
     }
 
-    /// What is known so far: connections that ended.
-    pub fn provisional(&self) -> Vec<Connection> {
-        sorted(self.common.done.clone())
+    /// What is known so far: connections that ended, and what they add up to.
+    pub fn provisional(&self) -> (Vec<Connection>, Totals) {
+        (sorted(self.common.done.clone()), self.common.sums.totals.clone())
     }
 
     /// The account of every connection, in the order of their first packets, what they add up to,
@@ -135,6 +167,9 @@ impl Tracker {
             shard.finish(&mut self.common);
             forgotten.half_open += shard.forgotten.half_open;
             forgotten.slight += shard.forgotten.slight;
+        }
+        if let Some(keep) = self.common.config.keep {
+            keep.thin_out(&mut self.common.done);
         }
         (sorted(self.common.done), self.common.sums, forgotten)
     }
@@ -178,6 +213,11 @@ impl Common {
         };
         self.sums.add(&account);
         self.done.push(account);
+        // Twice as many at most: what is sorted each time then costs each account little.
+        if let Some(keep) = self.config.keep.filter(|keep| self.done.len() / 2 > keep.most.max(64))
+        {
+            keep.thin_out(&mut self.done);
+        }
         self.reuse(flow);
     }
 
@@ -189,11 +229,9 @@ impl Common {
     }
 }
 
+/// In the order of their first packets.
 fn sorted(mut connections: Vec<Connection>) -> Vec<Connection> {
     // Accounts are large: their numbers are sorted, and each is moved once.
-    connections.sort_by_cached_key(|c| c.id);
-    for (id, connection) in connections.iter_mut().enumerate() {
-        connection.id = id as u64;
-    }
+    connections.sort_by_cached_key(|connection| connection.id);
     connections
 }

@@ -15,31 +15,16 @@ use crate::units::{BitRate, Bytes, Duration};
 /// server's). The other one follows if it repeated data, or carried at least a quarter as much
 /// in more segments than one initial window of ten (RFC 6928 §2).
 pub(super) fn directions(connection: &Connection) -> Vec<(usize, &Direction)> {
-    let mut all: Vec<(usize, &Direction)> = present(connection).collect();
+    let mut all: Vec<(usize, &Direction)> = connection.present().collect();
     all.sort_by_key(|(at, direction)| (Reverse(direction.bytes), Reverse(*at)));
     let most = all.first().map_or(0, |(_, direction)| direction.bytes);
     let mut first = true;
     all.retain(|(_, direction)| {
-        let worth = retransmitted(direction) > direction.retransmitted.syn
+        let worth = direction.retransmitted.total() > direction.retransmitted.syn
             || (direction.bytes >= most / 4 && direction.segments > 10);
         core::mem::replace(&mut first, false) || worth
     });
     all
-}
-
-/// The directions that carried data.
-pub(super) fn present(connection: &Connection) -> impl Iterator<Item = (usize, &Direction)> {
-    connection
-        .directions
-        .iter()
-        .enumerate()
-        .filter_map(|(at, direction)| direction.as_deref().map(|direction| (at, direction)))
-}
-
-/// Retransmitted segments of all causes (`spurious` is a remark on some of them, not a cause).
-pub(super) fn retransmitted(direction: &Direction) -> u64 {
-    let by = direction.retransmitted;
-    [by.fast, by.rto, by.tlp, by.unnecessary, by.syn].into_iter().fold(0, u64::saturating_add)
 }
 
 /// The direction of a transfer as an index; `None` for a name that is neither end's.
@@ -73,35 +58,8 @@ pub(super) fn worst_transfers(connection: &Connection, number: usize) -> Vec<usi
 /// What held a connection's transfers, in sum; its main direction's account where it lists none.
 pub(super) fn time_in_transfers(connection: &Connection) -> TimeIn {
     let mut sum = TimeIn::default();
-    add_time_in_transfers(connection, &mut sum);
+    connection.add_time_in_transfers(&mut sum);
     sum
-}
-
-/// The same, on top of `sum`.
-pub(super) fn add_time_in_transfers(connection: &Connection, sum: &mut TimeIn) {
-    if connection.transfers.is_empty() {
-        let main = directions(connection).into_iter().map(|(_, direction)| &direction.time_in);
-        add_all(sum, main.take(1));
-    } else {
-        add_all(sum, connection.transfers.iter().map(|transfer| &transfer.time_in));
-    }
-}
-
-fn add_all<'a>(sum: &mut TimeIn, parts: impl Iterator<Item = &'a TimeIn>) {
-    for time_in in parts {
-        for (state, span) in time_in.iter() {
-            sum.add(state, span);
-        }
-    }
-}
-
-/// Payload bytes of a connection, or of the part asked for, in both directions.
-pub(super) fn bytes(connection: &Connection) -> u64 {
-    let bytes = |(at, direction): (usize, &Direction)| match connection.part {
-        Some(part) => part.bytes[at].unwrap_or(0),
-        None => direction.bytes,
-    };
-    present(connection).map(bytes).fold(0, u64::saturating_add)
 }
 
 /// Fewer bytes than an initial window of ten segments of 1,460 B (RFC 6928 §2) are sent at once:
@@ -110,7 +68,7 @@ pub(super) const WORTH_A_RATE: u64 = 14_600;
 
 /// Bytes over the time that the transfers worked; `None` where they are too few to have a rate.
 pub(super) fn rate(connection: &Connection) -> Option<BitRate> {
-    if bytes(connection) < WORTH_A_RATE {
+    if connection.bytes() < WORTH_A_RATE {
         return None;
     }
     let worked = if connection.transfers.is_empty() {
@@ -118,7 +76,7 @@ pub(super) fn rate(connection: &Connection) -> Option<BitRate> {
     } else {
         connection.transfers.iter().fold(Duration::ZERO, |sum, each| sum + worked(each))
     };
-    BitRate::of(Bytes(bytes(connection)), worked)
+    BitRate::of(Bytes(connection.bytes()), worked)
 }
 
 /// The state that held a connection's transfers longest.
@@ -129,29 +87,20 @@ pub(super) fn dominant(time_in: &TimeIn) -> Option<(State, Duration)> {
 /// At most `number` connections in the order asked for; linear in their number.
 pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usize> {
     let keys: Vec<i64> = report.connections.iter().map(|each| key(each, sort)).collect();
-    by_keys(&keys, number)
-}
-
-/// At most `number` indices, of the largest keys first.
-pub(super) fn by_keys(keys: &[i64], number: usize) -> Vec<usize> {
     first_by_key((0..keys.len()).collect(), number, |at| (Reverse(keys[*at]), *at))
 }
 
 /// What a connection is sorted by, largest first.
-pub(super) fn key(connection: &Connection, sort: Sort) -> i64 {
+pub(crate) fn key(connection: &Connection, sort: Sort) -> i64 {
     match sort {
         Sort::Worst => worst(connection).map_or(i64::MIN, |longest| longest.0),
         Sort::Duration => connection.duration_ns,
-        Sort::Bytes => i64::try_from(bytes(connection)).unwrap_or(i64::MAX),
+        Sort::Bytes => i64::try_from(connection.bytes()).unwrap_or(i64::MAX),
         Sort::Rate => match rate(connection).filter(|rate| rate.0 > 0) {
             Some(rate) => i64::try_from(rate.0).unwrap_or(i64::MAX).saturating_neg(),
             None => i64::MIN,
         },
-        Sort::Retransmissions => {
-            let sum = present(connection)
-                .fold(0_u64, |sum, (_, direction)| sum.saturating_add(retransmitted(direction)));
-            i64::try_from(sum).unwrap_or(i64::MAX)
-        }
+        Sort::Retransmissions => i64::try_from(connection.retransmitted()).unwrap_or(i64::MAX),
         Sort::Start => 0,
     }
 }
@@ -159,7 +108,9 @@ pub(super) fn key(connection: &Connection, sort: Sort) -> i64 {
 /// The longest transfer of a connection, silence not counted; without a list of transfers the
 /// lifetime; `None` where no data flowed.
 pub(super) fn worst(connection: &Connection) -> Option<Duration> {
-    present(connection).next()?;
+    if !connection.carried_data() {
+        return None;
+    }
     let longest = connection.transfers.iter().map(worked).max();
     Some(longest.unwrap_or_else(|| {
         let silent = silence(&time_in_transfers(connection));

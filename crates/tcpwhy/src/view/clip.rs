@@ -12,7 +12,7 @@
 
 use crate::report::{
     Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, Strip,
-    TimeIn, Transfer,
+    TimeIn, Totals, Transfer,
 };
 use crate::units::{Duration, Time};
 
@@ -39,6 +39,7 @@ pub fn clip(report: &mut Report, bounds: impl Fn(Time) -> (Time, Time)) -> Optio
         Some(connection)
     });
     report.connections = cut.collect();
+    report.totals = Totals::of(&report.connections);
     Some((first, last))
 }
 

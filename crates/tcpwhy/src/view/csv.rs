@@ -101,7 +101,7 @@ pub fn render(report: &Report) -> String {
     out.end_row();
     for connection in &report.connections {
         let mut some = false;
-        for (at, direction) in choose::present(connection) {
+        for (at, direction) in connection.present() {
             some = true;
             connection_fields(&mut out, report.provisional, connection);
             direction_fields(&mut out, connection.part, at, direction);

@@ -129,7 +129,8 @@ fn stacks(stacks: &[SenderStack; 2]) -> Option<String> {
 /// The direction that is not shown in full, and what was left out of the account.
 fn other_connection_note(connection: &Connection) -> Option<String> {
     let shown = choose::directions(connection);
-    let mut notes: Vec<String> = choose::present(connection)
+    let mut notes: Vec<String> = connection
+        .present()
         .filter(|(at, _)| shown.iter().all(|(each, _)| each != at))
         .map(|(at, direction): (usize, &Direction)| {
             let ends = words::ends(at);

@@ -47,7 +47,8 @@ mod tests;
 pub use anonymize::anonymize;
 pub use clip::clip;
 
-use crate::report::Report;
+use crate::report::{Connection, Report};
+use crate::tracker::Keep;
 
 /// Keeps at most `number` connections of `report`, in the order asked for.
 pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
@@ -55,6 +56,21 @@ pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
     let mut connections: Vec<_> =
         core::mem::take(&mut report.connections).into_iter().map(Some).collect();
     report.connections = order.into_iter().filter_map(|at| connections[at].take()).collect();
+}
+
+/// Which accounts a report needs of which at most `number` connections will be shown.
+pub fn keep(sort: Sort, number: usize) -> Keep {
+    let worth = match sort {
+        Sort::Worst => |connection: &Connection| choose::key(connection, Sort::Worst),
+        Sort::Duration => |connection: &Connection| choose::key(connection, Sort::Duration),
+        Sort::Bytes => |connection: &Connection| choose::key(connection, Sort::Bytes),
+        Sort::Rate => |connection: &Connection| choose::key(connection, Sort::Rate),
+        Sort::Retransmissions => {
+            |connection: &Connection| choose::key(connection, Sort::Retransmissions)
+        }
+        Sort::Start => |connection: &Connection| choose::key(connection, Sort::Start),
+    };
+    Keep { most: number, worth, first_with_data: text::FEW }
 }
 
 /// How a text view is to look and what it is to hold.

@@ -3,7 +3,6 @@
 
 use core::fmt::Write as _;
 
-use super::choose;
 use super::page::Page;
 use super::words;
 use crate::report::{
@@ -166,7 +165,7 @@ fn losses(page: &mut Page, direction: &Direction) {
 
 fn retransmitted(direction: &Direction) -> Option<String> {
     let Retransmitted { fast, rto, tlp, spurious, unnecessary, syn } = direction.retransmitted;
-    let total = choose::retransmitted(direction);
+    let total = direction.retransmitted.total();
     let causes: Vec<String> = [
         (fast, "after SACK or duplicate ACKs"),
         (rto, "after the retransmission timer"),

@@ -6,7 +6,7 @@ use crate::report::{
     Capture, Connection, Cwnd, Direction, End, Events, Exchange, FORMAT, FrameRange, IdleRestart,
     InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Quality, Rate,
     Report, Retransmission, Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped,
-    SlowStartExit, State, Strip, TimeIn, Tls, TlsFlight, Transfer, Vantage, WindowScaling,
+    SlowStartExit, State, Strip, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
 };
 use crate::units::Duration;
 
@@ -66,7 +66,13 @@ pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
 pub(super) fn report(source: &str, packets: u64, connections: Vec<Connection>) -> Report {
     let capture =
         Capture { source: source.to_owned(), packets, tcp_segments: packets, ..Capture::default() };
-    Report { format: FORMAT.to_owned(), provisional: false, captures: vec![capture], connections }
+    Report {
+        format: FORMAT.to_owned(),
+        provisional: false,
+        captures: vec![capture],
+        totals: Totals::of(&connections),
+        connections,
+    }
 }
 
 pub(super) fn time_in(rows: &[(State, i64)]) -> TimeIn {

@@ -10,7 +10,7 @@ use core::fmt::Write as _;
 use super::columns::Columns;
 use super::page::{Ink, Page, plain};
 use super::{Options, Sort, choose, spent, words};
-use crate::report::{Connection, Report, TimeIn};
+use crate::report::{Connection, Report, Totals};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// The table of all connections.
@@ -22,14 +22,14 @@ pub fn render(report: &Report, options: &Options) -> String {
 
 /// The same, onto a page.
 pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
-    let totals = Totals::of(report, options.sort);
-    totals.write(page, report.connections.len());
+    let totals = &report.totals;
+    write_totals(page, totals);
     if totals.time_in.total() > Duration::ZERO {
         spent::write_sum(page, "Where the time went, over all transfers", &totals.time_in);
     }
-    let shown = choose::by_keys(&totals.keys, options.top);
+    let shown = choose::connections(report, options.sort, options.top);
     let rows: Vec<Row> = shown.iter().map(|at| Row::of(&report.connections[*at])).collect();
-    page.heading(&title(options.sort, rows.len(), report.connections.len()));
+    page.heading(&title(options.sort, rows.len() as u64, totals.connections));
     let cells: Vec<[String; 10]> = rows.iter().map(|row| row.cells.clone()).collect();
     let (layout, fits) = TABLE.fit(&cells, page.width());
     if fits {
@@ -51,55 +51,23 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     }
 }
 
-/// What all connections add up to, and what each is sorted by, from one look at each: there may be
-/// more of them than any cache holds.
-#[derive(Default)]
-struct Totals {
-    bytes: u64,
-    transfers: u64,
-    retransmitted: u64,
-    silent: u64,
-    time_in: TimeIn,
-    keys: Vec<i64>,
+/// The sums, in a sentence.
+fn write_totals(page: &mut Page, totals: &Totals) {
+    let mut text = format!(
+        "{}, {}, {}, {}",
+        words::count(totals.connections, "connection"),
+        words::count(totals.transfers, "transfer"),
+        words::bytes(totals.bytes),
+        words::count(totals.retransmitted, "retransmission"),
+    );
+    if totals.silent > 0 {
+        let _ =
+            write!(text, "; {} of the connections carried no data", words::grouped(totals.silent));
+    }
+    page.wrapped(0, 2, &[(Ink::Strong, text)]);
 }
 
-impl Totals {
-    fn of(report: &Report, sort: Sort) -> Self {
-        let mut totals = Self::default();
-        for connection in &report.connections {
-            totals.bytes = totals.bytes.saturating_add(choose::bytes(connection));
-            totals.transfers = totals.transfers.saturating_add(connection.transfers.len() as u64);
-            for (_, direction) in choose::present(connection) {
-                totals.retransmitted =
-                    totals.retransmitted.saturating_add(choose::retransmitted(direction));
-            }
-            totals.silent += u64::from(choose::present(connection).next().is_none());
-            choose::add_time_in_transfers(connection, &mut totals.time_in);
-            totals.keys.push(choose::key(connection, sort));
-        }
-        totals
-    }
-
-    fn write(&self, page: &mut Page, connections: usize) {
-        let mut text = format!(
-            "{}, {}, {}, {}",
-            words::count(connections as u64, "connection"),
-            words::count(self.transfers, "transfer"),
-            words::bytes(self.bytes),
-            words::count(self.retransmitted, "retransmission"),
-        );
-        if self.silent > 0 {
-            let _ = write!(
-                text,
-                "; {} of the connections carried no data",
-                words::grouped(self.silent)
-            );
-        }
-        page.wrapped(0, 2, &[(Ink::Strong, text)]);
-    }
-}
-
-fn title(sort: Sort, shown: usize, of: usize) -> String {
+fn title(sort: Sort, shown: u64, of: u64) -> String {
     let order = match sort {
         Sort::Worst => "longest transfer first",
         Sort::Duration => "longest first",
@@ -109,7 +77,7 @@ fn title(sort: Sort, shown: usize, of: usize) -> String {
         Sort::Start => "in the order of their start",
     };
     let number = if shown < of {
-        format!("{} of {} connections", words::grouped(shown as u64), words::grouped(of as u64))
+        format!("{} of {} connections", words::grouped(shown), words::grouped(of))
     } else {
         "Connections".to_owned()
     };
@@ -147,16 +115,13 @@ impl Row {
     fn of(connection: &Connection) -> Self {
         let time_in = choose::time_in_transfers(connection);
         let dominant = choose::dominant(&time_in);
-        let carried = choose::present(connection).next().is_some();
         let held = match dominant {
             Some((state, span)) => {
                 format!("{} {}", words::percent(span.0, time_in.total().0), state.name())
             }
-            None if carried => "unknown".to_owned(),
+            None if connection.carried_data() => "unknown".to_owned(),
             None => "no data".to_owned(),
         };
-        let retransmitted = choose::present(connection)
-            .fold(0_u64, |sum, (_, each)| sum.saturating_add(choose::retransmitted(each)));
         let cells = [
             connection.id.to_string(),
             connection.client_shown(),
@@ -164,12 +129,12 @@ impl Row {
             time_of_day(&connection.start).to_owned(),
             Duration(connection.duration_ns).to_string(),
             choose::worst(connection).map_or_else(|| "-".to_owned(), |span| span.to_string()),
-            Bytes(choose::bytes(connection)).to_string(),
+            Bytes(connection.bytes()).to_string(),
             choose::rate(connection)
                 .filter(|rate| rate.0 > 0)
                 .map_or_else(|| "-".to_owned(), |rate: BitRate| rate.to_string()),
             held,
-            words::grouped(retransmitted),
+            words::grouped(connection.retransmitted()),
         ];
         let ink = dominant.map_or(Ink::Plain, |row| Ink::Of(row.0));
         Self { id: connection.id, cells, ink }

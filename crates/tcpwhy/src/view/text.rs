@@ -11,7 +11,7 @@ use super::{table, traffic, verdict, words};
 use crate::report::{Connection, Report};
 
 /// Connections with data that are shown in full rather than as a table.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 
 /// The whole report.
 pub fn render(report: &Report, options: &Options) -> String {
@@ -50,18 +50,18 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
         page.wrapped(0, 0, &[plain(text)]);
         return;
     }
-    let with_data = |each: &&Connection| choose::present(each).next().is_some();
-    let number = report.connections.iter().filter(with_data).take(FEW + 1).count();
-    if number > FEW || (number == 0 && report.connections.len() > 1) {
+    let totals = &report.totals;
+    let number = totals.connections.saturating_sub(totals.silent);
+    if number > FEW as u64 || (number == 0 && totals.connections > 1) {
         table::write(page, report, options);
         return;
     }
-    let only = report.connections.len() == 1;
-    for connection in report.connections.iter().filter(|each| only || with_data(each)) {
+    let only = totals.connections == 1;
+    for connection in report.connections.iter().filter(|each| only || each.carried_data()) {
         page.blank();
         write(page, connection, options);
     }
-    let others = (report.connections.len() - number.max(1)) as u64;
+    let others = totals.connections.saturating_sub(number.max(1));
     if others > 0 {
         page.blank();
         let text = format!("{} carried no data", words::count(others, "more connection"));

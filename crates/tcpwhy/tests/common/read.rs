@@ -35,7 +35,7 @@ pub(crate) fn explain(path: &Path) -> Report {
     let packed = path.extension().is_some_and(|e| e == "gz");
     let mut bytes: Box<dyn Read> =
         if packed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-    let mut session = Session::new(Config { detail: true });
+    let mut session = Session::new(Config { detail: true, keep: None });
     session.begin(&path.file_name().expect("a file has a name").to_string_lossy());
     let mut chunk = vec![0; CHUNK];
     loop {

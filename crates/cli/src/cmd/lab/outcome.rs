@@ -79,7 +79,7 @@ pub(super) fn capture_at(side: usize) -> &'static str {
 pub(super) fn explained(path: &Path, stop: &AtomicBool) -> anyhow::Result<Report> {
     let input = Input::named(path);
     input.check()?;
-    let session = Session::new(Config { detail: true });
+    let session = Session::new(Config { detail: true, keep: None });
     let report = read_all(&[input], session, stop, &mut |_, _| {});
     match report.captures.first().and_then(|capture| capture.error.as_ref()) {
         Some(error) if report.connections.is_empty() => {

@@ -1,0 +1,43 @@
+//! What all connections add up to, whether the report holds their accounts or not.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Connection, TimeIn};
+
+/// Sums over connections.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// How many connections.
+    pub connections: u64,
+    /// How many of them carried no data.
+    pub silent: u64,
+    /// Their transfers.
+    pub transfers: u64,
+    /// Payload bytes of both directions, each counted once.
+    pub bytes: u64,
+    /// Retransmitted segments, SYNs among them.
+    pub retransmitted: u64,
+    /// What held their transfers, in sum.
+    pub time_in: TimeIn,
+}
+
+impl Totals {
+    /// The sums over `connections`.
+    pub fn of(connections: &[Connection]) -> Self {
+        let mut totals = Self::default();
+        for connection in connections {
+            totals.add(connection);
+        }
+        totals
+    }
+
+    /// Adds one more.
+    pub fn add(&mut self, connection: &Connection) {
+        self.connections += 1;
+        self.silent += u64::from(!connection.carried_data());
+        self.transfers = self.transfers.saturating_add(connection.transfers.len() as u64);
+        self.bytes = self.bytes.saturating_add(connection.bytes());
+        self.retransmitted = self.retransmitted.saturating_add(connection.retransmitted());
+        connection.add_time_in_transfers(&mut self.time_in);
+    }
+}
