@@ -35,7 +35,7 @@ check:
 	scripts/check format clippy deny
 
 bench:
-	@scripts/setup test
+	@scripts/setup bench
 	bench/run
 
 fuzz:
