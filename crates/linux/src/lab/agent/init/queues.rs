@@ -62,9 +62,11 @@ fn bucket(request: &mut Request, tbf: &Tbf) {
 fn emulator(request: &mut Request, netem: &Netem) {
     let (lost, gilbert) = match netem.loss {
         Loss::Random(share) => (chance(share), None),
-        // netem's third number is the chance of loss in the bad state (v6.12 `loss_gilb_ell`: the
-        // packet is lost if a random number is below it), its fourth that in the good one.
-        Loss::Gilbert { enter, leave, bad } => (0, Some([enter, leave, bad, 0].map(chance))),
+        // netem's third number is the chance to pass in the bad state (v6.12 `loss_gilb_ell`: the
+        // packet is lost if a random number is above it), its fourth that of loss in the good one.
+        Loss::Gilbert { enter, leave, bad } => {
+            (0, Some([enter, leave, ALL.saturating_sub(bad), 0].map(chance)))
+        }
         Loss::None | Loss::Exact(_) => (0, None),
     };
     let gap = u32::from(netem.at_once > 0);
@@ -166,6 +168,9 @@ pub(super) fn chance(share: Ppm) -> u32 {
     let all = u64::from(u32::MAX);
     (u64::from(share) * all / 1_000_000).min(all) as u32
 }
+
+/// Everything, in parts of a million.
+const ALL: Ppm = 1_000_000;
 
 /// Ours: more packets than any run has on the way.
 const ENDLESS: u32 = 1 << 30;
