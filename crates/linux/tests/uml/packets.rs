@@ -12,6 +12,17 @@ pub(crate) struct Packet {
     pub(crate) payload: u64,
     /// The value of its timestamp, which tells a retransmission from the first time.
     pub(crate) stamp: u32,
+    /// What the kernel numbers a socket's packets with (IPv4).
+    pub(crate) id: u16,
+    /// As much of the data as was kept.
+    pub(crate) data: Vec<u8>,
+}
+
+impl Packet {
+    /// What tells it from all others of a run of fewer than 65,536 packets each way.
+    pub(crate) fn name(&self) -> (u16, u32, u16, u32, u64, u8) {
+        (self.source_port, self.seq, self.id, self.stamp, self.payload, self.flags)
+    }
 }
 
 /// The TCP packets of a pcapng file with one interface and stamps in nanoseconds.
@@ -47,5 +58,7 @@ fn packet(at: u64, frame: &[u8]) -> Option<Packet> {
         flags: frame[tcp + 13],
         payload: total - (tcp + header) as u64,
         stamp,
+        id: if tcp == 34 { short(18) } else { 0 },
+        data: frame.get(tcp + header..).unwrap_or_default().to_vec(),
     })
 }

@@ -1,9 +1,12 @@
 //! Plans, runs, and what their captures show.
 
+use std::collections::BTreeMap;
 use std::fs;
 
+use serde_json::Value;
 use tcpwhy_linux::lab::backend::{Backend as _, Manifest};
 use tcpwhy_linux::lab::uml::Uml;
+use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::{Flow, Path as Route, Plan, Records, Step, Way};
 
 use crate::packets::{Packet, packets};
@@ -37,6 +40,13 @@ pub(crate) fn down(change: impl FnOnce(&mut Way)) -> Plan {
     let mut plan = download();
     change(&mut plan.path.down);
     plan
+}
+
+/// What a scenario means whose `lines` stand above its application.
+pub(crate) fn scenario(lines: &str, application: &str) -> Plan {
+    let text = format!("{lines}\n[application]\nport = 80\n{application}\n");
+    let read = Scenario::read("path", &text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    read.variants[0].clone()
 }
 
 /// The backend, or why the test is skipped.
@@ -77,6 +87,34 @@ impl Run {
     /// Data from the server at a tap.
     pub(crate) fn data(&self, tap: &str) -> Vec<Packet> {
         self.packets(tap).into_iter().filter(|p| p.source_port == 80 && p.payload > 0).collect()
+    }
+
+    /// All packets from the server at a tap.
+    pub(crate) fn sent(&self, tap: &str) -> Vec<Packet> {
+        self.packets(tap).into_iter().filter(|p| p.source_port == 80).collect()
+    }
+
+    /// Each packet of one tap with the times at which it came to another, in order.
+    pub(crate) fn met(&self, sent: Vec<Packet>, tap: &str) -> Vec<(Packet, Vec<u64>)> {
+        let mut came: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for packet in self.packets(tap) {
+            came.entry(packet.name()).or_default().push(packet.at);
+        }
+        sent.into_iter().map(|p| (p.clone(), came.remove(&p.name()).unwrap_or_default())).collect()
+    }
+
+    /// The kernel's records of one kind.
+    pub(crate) fn events(&self, event: &str) -> Vec<Value> {
+        let text = String::from_utf8(self.bytes("kernel.jsonl")).unwrap();
+        let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        all.filter(|line| line["event"] == event).collect()
+    }
+
+    /// How much a counter of a host grew.
+    pub(crate) fn counted(&self, host: &str, group: &str, name: &str) -> i64 {
+        let all: Value = serde_json::from_slice(&self.bytes("counters.json")).unwrap();
+        let of = |when: &str| all[host][when]["counters"][group][name].as_i64().unwrap();
+        of("after") - of("before")
     }
 
     /// Bytes of data that came together, apart from the next by more than a millisecond.
