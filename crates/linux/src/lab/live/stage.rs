@@ -5,9 +5,12 @@
 //! never comes back to it, so that no mistake in what follows can touch the host's.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -175,14 +178,13 @@ fn set(act: &Act, name: &str, value: &str) -> Result<(), Trouble> {
 fn run(act: &Act, words: &[String]) -> Result<(), Trouble> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let line = words.join(" ");
-    let done =
-        Command::new(program).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
-            Trouble::Missing {
-                doing: format!("run `{line}`"),
-                why: error.to_string(),
-                advice: "install iproute2".to_owned(),
-            }
-        })?;
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", search_path()).stdin(Stdio::null());
+    let done = command.output().map_err(|error| Trouble::Missing {
+        doing: format!("run `{line}`"),
+        why: error.to_string(),
+        advice: "install iproute2".to_owned(),
+    })?;
     if done.status.success() {
         return Ok(());
     }
@@ -201,6 +203,14 @@ fn run(act: &Act, words: &[String]) -> Result<(), Trouble> {
             advice: "the kernel may lack a part of its network stack; try --backend uml".to_owned(),
         },
     })
+}
+
+/// Where programs are looked for: also where `tc` is, which ordinary users of Debian do not search.
+fn search_path() -> OsString {
+    let own = env::var_os("PATH").unwrap_or_default();
+    let more = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let all = env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty()).chain(more);
+    env::join_paths(all).unwrap_or(own)
 }
 
 /// What would do in place of what this kernel did not take.
@@ -236,8 +246,8 @@ pub(super) fn namespace_advice(error: &io::Error) -> String {
     .to_owned()
 }
 
-fn path_of(name: &str) -> std::path::PathBuf {
-    std::path::Path::new("/proc/sys").join(name.replace('.', "/"))
+fn path_of(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
 }
 
 const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
