@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod backend;
+mod netem;
 mod packets;
 mod path;
 mod run;

@@ -16,21 +16,27 @@ use crate::run::{MS, Run, download, scenario, uml};
 const US: u64 = 1_000;
 
 /// Observation points read the clock, which moves it; a burst of packets reads it some dozen times.
-const LOOKS: u64 = 30 * US;
+pub(crate) const LOOKS: u64 = 30 * US;
 
 /// Packets of the server in the middle, with the delays behind it.
-fn delays(run: &Run) -> Vec<Vec<u64>> {
+pub(crate) fn delays(run: &Run) -> Vec<Vec<u64>> {
     let met = run.met(run.sent("middle"), "client").into_iter();
     met.map(|(p, came)| came.into_iter().map(|at| at - p.at).collect()).collect()
 }
 
 /// How often a packet has a lower sequence number than one before it.
-fn overtaken(data: &[Packet]) -> usize {
+pub(crate) fn overtaken(data: &[Packet]) -> usize {
     data.windows(2).filter(|p| p[1].seq.wrapping_sub(p[0].seq).cast_signed() < 0).count()
 }
 
+/// Mean length of the bursts in which packets did not come, in tenths of a packet.
+pub(crate) fn burst_tenths(delays: &[Vec<u64>]) -> usize {
+    let lost = delays.iter().filter(|d| d.is_empty()).count();
+    lost * 10 / delays.windows(2).filter(|p| !p[0].is_empty() && p[1].is_empty()).count()
+}
+
 /// Asserts that `count` of `all` is `expected`, in parts of a thousand, give or take `within`.
-fn assert_share(count: usize, all: usize, expected: usize, within: usize) {
+pub(crate) fn assert_share(count: usize, all: usize, expected: usize, within: usize) {
     let share = count * 1000 / all;
     assert!(share.abs_diff(expected) <= within, "{count} of {all}: {share} in a thousand");
 }
@@ -80,11 +86,10 @@ fn bursts_of_losses_are_as_long_and_as_frequent_as_asked() {
         let lines =
             format!("[path]\nrtt = '2ms'\nrate = '100mbit'\ndown.loss = 'burst 1% 30%{bad}'");
         let run = Run::of(&uml, &scenario(&lines, "download = '16MB'"));
-        let lost: Vec<bool> = delays(&run).iter().map(Vec::is_empty).collect();
-        let count = lost.iter().filter(|lost| **lost).count();
-        assert_share(count, lost.len(), lost_per_mille, within);
-        let begun = lost.windows(2).filter(|p| !p[0] && p[1]).count();
-        let tenths = count * 10 / begun;
+        let delays = delays(&run);
+        let lost = delays.iter().filter(|d| d.is_empty()).count();
+        assert_share(lost, delays.len(), lost_per_mille, within);
+        let tenths = burst_tenths(&delays);
         // Lost by half, a burst has holes, and what is left of it is 1 / (1 - 0.7 * 0.5) long.
         let expected = if bad.is_empty() { 33 } else { 15 };
         assert!(tenths.abs_diff(expected) <= 8, "bursts of {tenths} tenths of a packet");
@@ -197,9 +202,10 @@ fn a_flipped_bit_is_one_bit_of_the_data_and_the_receiver_drops_it() {
 
 /// Asserts that full packets that follow each other at a tap, while `during` holds of their time since
 /// `begin`, come at this rate: none sooner, half of them just then.
-fn assert_rate(data: &[Packet], begin: u64, during: Range<u64>, rate: u64) {
+pub(crate) fn assert_rate(data: &[Packet], begin: u64, during: Range<u64>, rate: u64) {
     let frame = 1514 * 8 * 1_000_000_000 / rate;
-    let pairs = data.windows(2).filter(|p| p[0].payload == 1448 && p[1].payload == 1448);
+    let full = data.iter().map(|p| p.payload).max().unwrap();
+    let pairs = data.windows(2).filter(|p| p[0].payload == full && p[1].payload == full);
     let mut apart: Vec<u64> =
         pairs.filter(|p| during.contains(&(p[1].at - begin))).map(|p| p[1].at - p[0].at).collect();
     apart.sort_unstable();
@@ -262,7 +268,7 @@ fn an_outage_begins_and_ends_at_its_instants() {
 }
 
 /// A token bucket of our own.
-struct Credit {
+pub(crate) struct Credit {
     rate: i128,
     full: i128,
     /// In bits times a billion, so that nothing is rounded.
@@ -271,23 +277,23 @@ struct Credit {
 }
 
 impl Credit {
-    fn full(rate: u64, bytes: u64, at: u64) -> Self {
+    pub(crate) fn full(rate: u64, bytes: u64, at: u64) -> Self {
         let full = i128::from(bytes) * BITS;
         Self { rate: rate.into(), full, left: full, last: at }
     }
 
-    fn until(&mut self, at: u64) {
+    pub(crate) fn until(&mut self, at: u64) {
         let gained = i128::from(at.saturating_sub(self.last)) * self.rate;
         self.left = self.full.min(self.left + gained);
         self.last = at;
     }
 
-    fn spend(&mut self, bytes: u64) {
+    pub(crate) fn spend(&mut self, bytes: u64) {
         self.left -= i128::from(bytes) * BITS;
     }
 
     /// Bytes below nothing.
-    fn owed(&self) -> i128 {
+    pub(crate) fn owed(&self) -> i128 {
         (-self.left / BITS).max(0)
     }
 }
