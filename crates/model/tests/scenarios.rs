@@ -254,11 +254,11 @@ fn errors_name_line_column_and_what_was_meant() {
         ("path.rtt = 6", "line 1, column 12: `path.rtt`: 6 has no unit; write it as \"6ms\""),
         (
             "[path]\nqeue = \"1kB\"",
-            "line 2, column 1: unknown key in `path` `qeue`; did you mean `queue`?",
+            "line 2, column 1: `path` has no key `qeue`; did you mean `queue`?",
         ),
         (
             "rtt = \"6ms\"",
-            "line 1, column 1: unknown key `rtt`; known are name, about, ipv6, repeats, seed, limit, tail, client, server, path, application, applications, records, variants",
+            "line 1, column 1: a scenario has no key `rtt`; known are name, about, ipv6, repeats, seed, limit, tail, client, server, path, application, applications, records, variants",
         ),
         (
             "path.rtt = \"2min\"",
@@ -274,11 +274,11 @@ fn errors_name_line_column_and_what_was_meant() {
         ),
         (
             "client.sysctl.\"kernel.panic\" = 1",
-            "line 1, column 15: `kernel.panic` cannot be set: only names below `net.` belong to one host alone",
+            "line 1, column 15: `client.sysctl.kernel.panic` cannot be set: only names below `net.` belong to one host alone; leave it out",
         ),
         (
             "client.sysctl.net.ipv4.tcp_mem = 1",
-            "line 1, column 24: `net.ipv4.tcp_mem` holds for the whole machine, which no experiment may touch",
+            "line 1, column 24: `client.sysctl.net.ipv4.tcp_mem` holds for the whole machine, which no experiment may touch; leave it out",
         ),
         (
             "server.egress = \"fqcodel\"",
@@ -286,15 +286,42 @@ fn errors_name_line_column_and_what_was_meant() {
         ),
         (
             "path.loss = \"often\"",
-            "line 1, column 13: `path.loss`: write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"",
+            "line 1, column 13: `path.loss`: `often` is no share; write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"",
         ),
         ("repeats = 0", "line 1, column 11: `repeats`: 0 is out of range; it goes from 1 to 10000"),
+        (
+            "repeats = \"three\"",
+            "line 1, column 11: `repeats`: `three` is not a whole number; write one from 1 to 10000",
+        ),
+        (
+            "path.loss = \"120%\"",
+            "line 1, column 13: `path.loss`: `120%` is more than all; write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"",
+        ),
+        (
+            "[path]\nrtt = \"1ms\"\nrtt = \"2ms\"",
+            "line 3, column 1: `rtt` is written twice; keep one of them",
+        ),
         ("ipv6 = \"yes\"", "line 1, column 8: `ipv6`: write true or false, without quotes"),
     ] {
         assert_eq!(said(lines), error, "{lines}");
     }
     let broken = said("path = [\"a\"");
     assert!(broken.starts_with("line 2, column 1: "), "{broken}");
+}
+
+#[test]
+fn a_variant_that_changes_nothing_was_meant_otherwise() {
+    let said = |variant: &str, sets: &[&str]| {
+        let text =
+            format!("path.rtt = \"40ms\"\n{MINIMAL}[variants.same]\n{variant}\n[variants.b]\n");
+        let sets: Vec<_> = sets.iter().map(|&set| set.to_owned()).collect();
+        Scenario::read("x", &text, &sets).map(drop).map_err(|error| error.to_string())
+    };
+    let error = said("path.rtt = \"0.04s\"", &[]).expect_err("nothing changes");
+    assert!(error.starts_with("line 4, column 11: the variant `same` changes nothing"), "{error}");
+    assert_eq!(said("", &[]), Ok(()), "without keys it is the scenario as it is");
+    assert_eq!(said("path.rtt = \"41ms\"", &[]), Ok(()));
+    assert_eq!(said("path.rtt = \"41ms\"", &["path.rtt=7ms"]), Ok(()), "the user wants it so");
 }
 
 #[test]
@@ -320,7 +347,7 @@ fn an_override_that_is_wrong_is_quoted() {
         |text: &str| Scenario::read("x", MINIMAL, &[text.to_owned()]).expect_err(text).to_string();
     assert_eq!(
         error("path.rat=5"),
-        "in `--set path.rat=5`: unknown key in `path` `rat`; did you mean `rate`?"
+        "in `--set path.rat=5`: `path` has no key `rat`; did you mean `rate`?"
     );
     assert_eq!(
         error("path.rtt"),

@@ -44,7 +44,7 @@ impl ScenarioError {
         Self { place: place.clone(), what: what.into() }
     }
 
-    /// A word that is none of `known`.
+    /// A word that is none of `known`; `what` comes before the word, as `unknown step`.
     pub(super) fn unknown<'a>(
         place: &Place,
         what: &str,
@@ -56,7 +56,7 @@ impl ScenarioError {
             || format!("known are {}", known.join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
-        Self::new(place, format!("unknown {what} `{}`; {advice}", shown(word)))
+        Self::new(place, format!("{what} `{}`; {advice}", shown(word)))
     }
 }
 

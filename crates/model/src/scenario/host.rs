@@ -78,13 +78,18 @@ fn flatten(
             flatten(section, &name, inner, settings)?;
             continue;
         }
-        let refuse = |what: &str| Err(ScenarioError::new(place, format!("`{name}` {what}")));
+        let dotted = format!("{}.{name}", section.name("sysctl"));
+        let refuse = |what: &str| Err(ScenarioError::new(place, format!("`{dotted}` {what}")));
         let is_plain = name.split('.').all(is_word);
         if !is_plain || !name.starts_with("net.") {
-            return refuse("cannot be set: only names below `net.` belong to one host alone");
+            return refuse(
+                "cannot be set: only names below `net.` belong to one host alone; leave it out",
+            );
         }
         if HOST_WIDE.contains(&name.as_str()) {
-            return refuse("holds for the whole machine, which no experiment may touch");
+            return refuse(
+                "holds for the whole machine, which no experiment may touch; leave it out",
+            );
         }
         let value = section.text_of(&format!("sysctl.{name}"), node)?;
         if value.contains(['\n', '\0']) {
@@ -100,7 +105,7 @@ fn route(section: &Section<'_>) -> Result<BTreeMap<String, String>, ScenarioErro
     for (word, (place, node)) in table_of(section, "route")?.into_iter().flatten() {
         if !ROUTE.contains(&word.as_str()) {
             let known = ROUTE.iter().copied();
-            return Err(ScenarioError::unknown(place, "word of a route", word, known));
+            return Err(ScenarioError::unknown(place, "unknown word of a route", word, known));
         }
         let value = match &node.value {
             Value::Switch(on) => u8::from(*on).to_string(),
@@ -136,7 +141,7 @@ fn egress(section: &Section<'_>) -> Result<Option<Egress>, ScenarioError> {
             "none" => Ok(None),
             _ => Err(ScenarioError::unknown(
                 &node.place,
-                "queueing discipline",
+                "unknown queueing discipline",
                 text,
                 ["fq", "fq_codel", "none"],
             )),

@@ -125,6 +125,12 @@ fn layers(base: &mut Node, overrides: &[Node]) -> Result<Vec<(String, Node)>, Sc
             check_variant(name, place, changes)?;
             let mut node = base.clone();
             node.overlay(changes);
+            // With overrides it may well be that nothing is left to change.
+            if overrides.is_empty()
+                && matches!(&changes.value, Value::Table(said) if !said.is_empty())
+            {
+                check_change(name, place, [base, &node])?;
+            }
             for later in overrides {
                 let mut later = later.clone();
                 later.take("variants");
@@ -151,6 +157,20 @@ fn check_variant(name: &str, place: &Place, changes: &Node) -> Result<(), Scenar
             let what = format!("`{key}` holds for the whole scenario, not for one variant");
             return Err(ScenarioError::new(place, what));
         }
+    }
+    Ok(())
+}
+
+/// A variant whose keys change nothing was meant otherwise.
+fn check_change(name: &str, place: &Place, [base, node]: [&Node; 2]) -> Result<(), ScenarioError> {
+    let [before, after] = [base, node].map(|node| plan("", String::new(), node));
+    if before.is_ok() && before == after {
+        let what = format!(
+            "the variant `{}` changes nothing: all it says holds without it; write it without keys, \
+             or change the file above",
+            error::shown(name)
+        );
+        return Err(ScenarioError::new(place, what));
     }
     Ok(())
 }

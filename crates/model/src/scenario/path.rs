@@ -187,9 +187,6 @@ fn queue(text: &str) -> Result<Room, String> {
 
 fn loss(text: &str) -> Result<Loss, String> {
     let words: Vec<_> = text.split_whitespace().collect();
-    let share = |word: &str| {
-        ppm(word).ok_or_else(|| format!("`{}` is no share; write it as `1%`", shown(word)))
-    };
     match *words.as_slice() {
         ["none" | "0"] => Ok(Loss::None),
         ["burst", enter, leave] => {
@@ -208,13 +205,22 @@ fn loss(text: &str) -> Result<Loss, String> {
             numbers.dedup();
             Ok(Loss::Exact(numbers))
         }
-        _ => match ppm(text)
-            .ok_or("write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"")?
+        _ => match share(text)
+            .map_err(|why| format!("{why}, \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\""))?
         {
             0 => Ok(Loss::None),
             share => Ok(Loss::Random(share)),
         },
     }
+}
+
+/// A share of packets, or what is wrong with it and how to write one.
+fn share(word: &str) -> Result<u32, String> {
+    ppm(word).ok_or_else(|| {
+        let is_too_much = Quantity::Share.read(word).is_ok();
+        let wrong = if is_too_much { "is more than all" } else { "is no share" };
+        format!("`{}` {wrong}; write it as \"1%\"", shown(word))
+    })
 }
 
 fn reorder(text: &str) -> Result<(u32, u64), String> {

@@ -71,10 +71,14 @@ impl<'n> Section<'n> {
         };
         for (word, (place, _)) in table {
             if !keys.iter().any(|key| key.name == word) {
-                let of =
-                    if path.is_empty() { "key".to_owned() } else { format!("key in `{path}`") };
+                let of = if path.is_empty() { "a scenario" } else { &format!("`{path}`") };
                 let known = keys.iter().map(|key| key.name);
-                return Err(ScenarioError::unknown(place, &of, word, known));
+                return Err(ScenarioError::unknown(
+                    place,
+                    &format!("{of} has no key"),
+                    word,
+                    known,
+                ));
             }
         }
         Ok(Self { path, place: node.place.clone(), keys, table: Some(table) })
@@ -144,7 +148,10 @@ impl<'n> Section<'n> {
                 };
                 (value, low, high)
             }
-            Kind::Count(low, high) => (self.count(node).map_err(wrong)?, low, high),
+            Kind::Count(low, high) => {
+                let told = |e| wrong(format!("{e}; write one from {low} to {high}"));
+                (count(node).map_err(told)?, low, high)
+            }
             _ => unreachable!("only numbers are read as numbers"),
         };
         if value < low || value > high {
@@ -153,18 +160,6 @@ impl<'n> Section<'n> {
             return Err(wrong(format!("{value} is out of range; it goes from {low} to {high}")));
         }
         Ok(value)
-    }
-
-    #[expect(clippy::unused_self, reason = "reads beside its siblings")]
-    fn count(&self, node: &Node) -> Result<u64, String> {
-        let not = |text: &str| format!("`{text}` is not a number");
-        match &node.value {
-            Value::Integer(number) => {
-                u64::try_from(*number).map_err(|_| format!("{number} is negative"))
-            }
-            Value::Text(text) => text.trim().parse().map_err(|_| not(&shown(text))),
-            _ => Err("write a number".to_owned()),
-        }
     }
 
     /// `true` or `false`.
@@ -211,6 +206,18 @@ impl<'n> Section<'n> {
                 Err(ScenarioError::new(place, what))
             }
         }
+    }
+}
+
+fn count(node: &Node) -> Result<u64, String> {
+    match &node.value {
+        Value::Integer(number) => {
+            u64::try_from(*number).map_err(|_| format!("{number} is negative"))
+        }
+        Value::Text(text) => {
+            text.trim().parse().map_err(|_| format!("`{}` is not a whole number", shown(text)))
+        }
+        _ => Err("this is not a number".to_owned()),
     }
 }
 

@@ -46,10 +46,7 @@ impl Node {
             return Err(ScenarioError::new(&Place::Unwritten, what));
         }
         let lines = Lines::of(text);
-        let table = DeTable::parse(text).map_err(|error| {
-            let place = lines.place(error.span().map_or(0, |span| span.start));
-            ScenarioError::new(&place, error.message().lines().collect::<Vec<_>>().join(", "))
-        })?;
+        let table = DeTable::parse(text).map_err(|error| no_toml(text, &lines, &error))?;
         let place = |at: usize| lines.place(at);
         Ok(Self {
             place: Place::Unwritten,
@@ -245,6 +242,21 @@ fn from_value(
         }
     };
     Ok(Node { place: at, value })
+}
+
+/// What the TOML reader says, with what to do about the two slips that are most frequent.
+fn no_toml(text: &str, lines: &Lines<'_>, error: &toml::de::Error) -> ScenarioError {
+    let span = error.span().unwrap_or_default();
+    let said = error.message().lines().collect::<Vec<_>>().join(", ");
+    let what = if said == "duplicate key" {
+        let key = text.get(span.clone()).unwrap_or_default().trim_matches(['"', '\'']);
+        format!("`{}` is written twice; keep one of them", shown(key))
+    } else if said.contains("must be quoted") {
+        format!("{said}; times, rates and sizes are text, as \"40ms\"")
+    } else {
+        said
+    };
+    ScenarioError::new(&lines.place(span.start), what)
 }
 
 /// Turns byte offsets into lines and columns.

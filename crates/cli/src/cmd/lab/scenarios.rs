@@ -83,7 +83,7 @@ mod tests {
         let error = format!("{:#}", open(&name, &[]).expect_err("a slip"));
         assert!(
             error.ends_with(
-                "my lab.toml: line 2, column 1: unknown key in `path` `rt`; did you mean `rtt`?"
+                "my lab.toml: line 2, column 1: `path` has no key `rt`; did you mean `rtt`?"
             ),
             "{error}"
         );
