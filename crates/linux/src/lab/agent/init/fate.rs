@@ -27,6 +27,7 @@ pub(super) struct Judge {
 impl Judge {
     /// Loads the program for one IP version.
     pub(super) fn new(ipv6: bool, fate: &Fate) -> io::Result<Self> {
+        system::lock_without_limit()?;
         let state = map(BPF_MAP_TYPE_ARRAY, 4, STATE, 1)?;
         let lost = map(BPF_MAP_TYPE_HASH, 8, 1, MOST_LOST)?;
         let program = load(&code(ipv6, state.as_raw_fd(), lost.as_raw_fd()))?;

@@ -115,6 +115,14 @@ pub(super) fn bpf(command: u32, attributes: &[u8]) -> io::Result<i32> {
     check(done as i32)
 }
 
+/// Lets this process lock as much memory as it likes, which maps and programs of bpf(2) count as
+/// before Linux 5.11 (v5.10 `kernel/bpf/syscall.c`, `bpf_charge_memlock`).
+pub(super) fn lock_without_limit() -> io::Result<()> {
+    let none = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is valid and only read.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const none) }).map(drop)
+}
+
 /// Sends a signal to one process.
 pub(super) fn signal(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: takes numbers and touches no memory.
