@@ -7,4 +7,5 @@ pub mod agent;
 pub mod backend;
 pub mod folder;
 pub mod live;
+pub mod queue;
 pub mod uml;

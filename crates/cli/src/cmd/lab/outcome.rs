@@ -11,6 +11,7 @@ use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy::units::Time;
 use tcpwhy_linux::lab::folder;
+use tcpwhy_linux::lab::queue::most_waiting;
 use tcpwhy_model::scenario::plan::{Flow, Plan, Step};
 use truth::Truth;
 
@@ -33,6 +34,8 @@ pub(super) struct Outcome {
     pub(super) explain: BTreeMap<String, u64>,
     /// Time in each state by the kernel; none without its records.
     pub(super) kernel: Option<BTreeMap<String, u64>>,
+    /// Most bytes that waited for the link on the way of the data, where somebody looked.
+    pub(super) queue: Option<u64>,
     /// What the reader should know.
     pub(super) problems: Vec<String>,
 }
@@ -97,6 +100,8 @@ pub(super) fn judge(plan: &Plan, folder: &Path, stop: &AtomicBool) -> anyhow::Re
     let side = direction(plan);
     let report = explained(&folder.join(capture_at(side)), stop)?;
     let mut outcome = of_report(plan, &report, side);
+    outcome.queue = most_waiting(plan, folder, side == 1)
+        .with_context(|| format!("cannot read the records of queues in {}", folder.display()))?;
     match truth::of_folder(folder) {
         Ok(mut truth) => {
             let path = folder.join(folder::TRUTH);

@@ -47,6 +47,9 @@ pub(super) struct Variant {
     pub(super) bytes: u64,
     /// Retransmitted segments, by the capture at the sender.
     pub(super) resent: Spread,
+    /// Most bytes on layer 2 that waited for the link on the way of the data, in any run; `null` where
+    /// there is no queue or nobody looked.
+    pub(super) queue_bytes: Option<u64>,
     /// Of the median run: bytes of each round, transfer by transfer.
     pub(super) rounds: Vec<Vec<Round>>,
     /// Mean time in each state by `explain`, at the sender.
@@ -107,6 +110,7 @@ impl Variant {
             time_ns,
             bytes: median.map_or(0, |outcome| outcome.bytes),
             resent: Spread::of(outcomes.iter().map(|outcome| outcome.resent as i64)),
+            queue_bytes: outcomes.iter().filter_map(|outcome| outcome.queue).max(),
             rounds: median.map(|outcome| outcome.rounds.clone()).unwrap_or_default(),
             explain_ns: mean(outcomes.iter().map(|outcome| &outcome.explain)),
             kernel_ns: kernel.filter(|rows| !rows.is_empty()).map(|rows| mean(rows.into_iter())),
@@ -173,6 +177,7 @@ mod tests {
             rounds: vec![vec![Round { bytes: 1, segments: 1, limited_by: "app".to_owned() }]],
             explain_ns: BTreeMap::from([("app".to_owned(), 1)]),
             kernel_ns: Some(BTreeMap::new()),
+            queue_bytes: Some(1),
             problems: vec!["one".to_owned()],
             ..Variant::default()
         };

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 use std::collections::BTreeMap;
 
-use tcpwhy::units::{BitRate, Duration};
+use tcpwhy::units::{BitRate, Bytes, Duration};
 
 use super::outcome::Round;
 use super::path::Measured;
@@ -20,7 +20,7 @@ pub(super) fn render(answer: &Answer) -> String {
     let rows = variants.iter().map(row);
     table(
         &mut text,
-        &["variant", "runs", "time", "least to most", "rate", "resent"],
+        &["variant", "runs", "time", "least to most", "rate", "resent", "queue"],
         rows.collect(),
     );
     text.push_str("\nbytes of each round\n");
@@ -83,6 +83,7 @@ fn row(variant: &Variant) -> Vec<String> {
         format!("{} to {}", Duration(min), Duration(max)),
         BitRate(rate).to_string(),
         if least == most { least.to_string() } else { format!("{least} to {most}") },
+        variant.queue_bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string()),
     ]
 }
 
@@ -183,6 +184,7 @@ mod tests {
                 ("handshake".to_owned(), 7_000_000),
             ]),
             kernel_ns: Some(BTreeMap::from([("cwnd.slow_start".to_owned(), 37_000_000)])),
+            queue_bytes: Some(70_000),
             problems: vec!["careful".to_owned()],
             ..Variant::default()
         };
@@ -208,8 +210,8 @@ slow-start: six round trips
 uml:6.1, Linux 6.1.192
 path: round trip 6.02 ms (asked 6.00 ms), not measured towards the receiver (asked unlimited)
 
-variant     runs     time       least to most        rate  resent
-RTT 6 ms       3  37.0 ms  36.0 ms to 38.0 ms  113 Mbit/s       0
+variant     runs     time       least to most        rate  resent     queue
+RTT 6 ms       3  37.0 ms  36.0 ms to 38.0 ms  113 Mbit/s       0  68.4 KiB
 lost      0 of 2        -
 
 bytes of each round
