@@ -53,7 +53,6 @@ fn jitter_spreads_delays_evenly_around_the_distance() {
     }
     let (least, most) = (delays.iter().min().unwrap(), delays.iter().max().unwrap());
     assert!(*least >= 16 * MS && *most <= 24 * MS + LOOKS, "{least} to {most} ns");
-    assert_eq!(run.counted("server", "Tcp", "RetransSegs") > 0, overtaken(&run.data("server")) > 0);
     assert!(overtaken(&run.data("client")) > overtaken(&run.data("middle")) + 100);
 }
 
@@ -64,18 +63,10 @@ fn the_way_back_has_its_own_delay_and_jitter() {
     let run = Run::of(&uml, &scenario(lines, "download = '1MB'"));
     assert!(delays(&run).iter().all(|d| (3 * MS..3 * MS + LOOKS).contains(&d[0])));
     let acks: Vec<_> = run.packets("middle").into_iter().filter(|p| p.source_port != 80).collect();
-    let mut late = 0;
-    for (ack, came) in run.met(acks, "server") {
-        let delay = came[0] - ack.at;
-        assert!((10 * MS..12 * MS + LOOKS).contains(&delay), "{delay} ns");
-        late += usize::from(delay > 11 * MS);
-    }
-    assert_share(
-        late,
-        run.met(run.packets("middle"), "server").len() - run.sent("middle").len(),
-        500,
-        80,
-    );
+    let met = run.met(acks, "server").into_iter();
+    let delays: Vec<u64> = met.map(|(ack, came)| came[0] - ack.at).collect();
+    assert!(delays.iter().all(|d| (10 * MS..12 * MS + LOOKS).contains(d)));
+    assert_share(delays.iter().filter(|d| **d > 11 * MS).count(), delays.len(), 500, 80);
 }
 
 #[test]
@@ -91,8 +82,8 @@ fn bursts_of_losses_are_as_long_and_as_frequent_as_asked() {
         assert_share(lost, delays.len(), lost_per_mille, within);
         let tenths = burst_tenths(&delays);
         // Lost by half, a burst has holes, and what is left of it is 1 / (1 - 0.7 * 0.5) long.
-        let expected = if bad.is_empty() { 33 } else { 15 };
-        assert!(tenths.abs_diff(expected) <= 8, "bursts of {tenths} tenths of a packet");
+        let (expected, within) = if bad.is_empty() { (33, 8) } else { (15, 3) };
+        assert!(tenths.abs_diff(expected) <= within, "bursts of {tenths} tenths of a packet");
     }
 }
 
