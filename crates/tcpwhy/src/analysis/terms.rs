@@ -22,8 +22,10 @@ pub(crate) struct Place {
 /// (RFC 9293 §3.7.1, RFC 6691); without a handshake, the largest payload that is not a
 /// super-segment.
 pub(crate) fn mss(flow: &Flow) -> u32 {
-    // RFC 7323 appendix A: 10 bytes of timestamps and two of padding.
-    let options = if flow.sides.iter().any(|s| s.timestamps) { 12 } else { 0 };
+    // RFC 7323 appendix A: 10 bytes of timestamps and two of padding, if both SYNs have them (§2.2).
+    let refused = flow.sides.iter().any(|s| s.syn.is_some_and(|o| o.timestamps.is_none()));
+    let stamped = !refused && flow.sides.iter().any(|s| s.timestamps);
+    let options = if stamped { 12 } else { 0 };
     let announced = [0, 1].map(|side| flow.sides[side].syn.and_then(|o| o.mss).map(u32::from));
     let agreed = match announced {
         [Some(a), Some(b)] => Some(a.min(b)),

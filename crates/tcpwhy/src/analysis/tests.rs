@@ -276,3 +276,17 @@ fn the_repair_of_a_tail_is_no_wait_for_its_last_ack() {
     assert!(time_in.get(State::RecoveryLoss).0 > 39_000_000, "{time_in:?}");
     assert!(time_in.get(State::LastFlight).0 < 21_000_000, "{time_in:?}");
 }
+
+#[test]
+fn time_stamps_that_one_side_refused_take_no_room_in_segments() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    (0..4).for_each(|_| talk.data(1, 1460));
+    assert_eq!(talk.account(1 << 20, false).mss, Some(1448));
+    for segment in &mut talk.segments[1..] {
+        segment.options.timestamps = None;
+    }
+    assert_eq!(talk.account(1 << 20, false).mss, Some(1460));
+}
