@@ -158,6 +158,7 @@ impl Analysis {
                 (Some(a), Some(b)) => a + b,
                 _ => 0,
             },
+            own_way: self.clocks[side].floor().unwrap_or(0),
             tap_at_sender: matches!(
                 (self.place.vantage, side),
                 (Vantage::Client, 0) | (Vantage::Server, 1)

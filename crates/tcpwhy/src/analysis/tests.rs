@@ -290,3 +290,120 @@ fn time_stamps_that_one_side_refused_take_no_room_in_segments() {
     }
     assert_eq!(talk.account(1 << 20, false).mss, Some(1460));
 }
+
+/// A flight of ten whose first is lost: the first sign comes a round trip later and lets out one
+/// more, the repeat follows `doubt` after it, its ACK a round trip later; then ten more.
+fn first_lost(doubt: i64) -> Connection {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    let first = talk.next[1];
+    (0..10).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 20_000_000, Act::Repeat(500));
+    talk.now += 100_000;
+    talk.data(1, MSS);
+    talk.act(0, doubt, Act::Repeat(500));
+    talk.act(0, 1000, Act::Repeat(500));
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    talk.act(0, 20_000_000, Act::Ack(500));
+    talk.act(1, 100_000, Act::Burst(10));
+    talk.act(0, 20_000_000, Act::Ack(500));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn before_a_loss_is_known_the_sender_waits_for_what_it_waited_for() {
+    let account = first_lost(5_000_000);
+    let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
+    let slow_start = time_in.get(State::CwndSlowStart).0;
+    assert!((25_000_000..26_000_000).contains(&slow_start), "{time_in:?}");
+    assert_eq!(time_in.get(State::CwndPostLoss).0, 0, "{time_in:?}");
+    let repair = |account: &Connection| {
+        account.directions[1].as_ref().expect("it sent").time_in.get(State::RecoveryLoss).0
+    };
+    // Doubt is no repair as long as new data goes out; what a hole holds back is.
+    assert_eq!(repair(&account), repair(&first_lost(1_000)), "{time_in:?}");
+}
+
+/// 44 segments that fill the window of 64,000 bytes, of which the first two are lost and sent again one a round
+/// trip; the ACK between the two repeats leaves a window of `between`.
+fn repaired_at_the_edge(between: u16) -> Connection {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    let first = talk.next[1];
+    (0..44).for_each(|_| talk.data(1, MSS));
+    talk.now += 20_000_000;
+    (0..3).for_each(|_| talk.act(0, 1_000, Act::Repeat(500)));
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    talk.now += 20_000_000;
+    (talk.acked[0], talk.window[0]) = (first + MSS, between);
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first + MSS, MSS, Options::default());
+    talk.act(0, 20_000_000, Act::Ack(500));
+    talk.act(1, 100_000, Act::Burst(8));
+    talk.act(0, 20_000_000, Act::Ack(500));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_window_that_stays_full_in_a_repair_is_what_is_waited_for() {
+    let rwnd_and_repair = |between| {
+        let account = repaired_at_the_edge(between);
+        let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
+        let rwnd = [State::RwndCap, State::RwndAutotune, State::RwndReader];
+        let rwnd: i64 = rwnd.iter().map(|state| time_in.get(*state).0).sum();
+        (rwnd / 10_000_000, time_in.get(State::RecoveryLoss).0 / 10_000_000)
+    };
+    // In units of 128 bytes: its edge stays where it was, or moves on by a segment.
+    assert_eq!(rwnd_and_repair(488), (6, 0));
+    assert_eq!(rwnd_and_repair(500), (4, 2), "room for one, and the repair goes on");
+}
+
+/// Pulses of two segments each 4 ms, over a round trip of 20; one is lost and sent again. The ACKs
+/// arrive `before` the pulses.
+fn paced_past_a_loss(before: i64) -> Connection {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Ack(500));
+    let mut ends = Vec::new();
+    for pulse in 0..60 {
+        talk.now += 4_000_000 - before;
+        if let Some(arrived) = usize::checked_sub(pulse, 5) {
+            // That of number 25 is lost; its repeat goes out with number 33.
+            let acked = if (25..33).contains(&arrived) { 24 } else { arrived };
+            talk.acked[0] = ends[acked];
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+        }
+        talk.now += before;
+        if pulse == 33 {
+            talk.push(1, Flags::ACK, ends[24], MSS, Options::default());
+        }
+        (0..2).for_each(|_| talk.data(1, MSS));
+        ends.push(talk.next[1]);
+    }
+    talk.act(0, 20_000_000, Act::Ack(500));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_sender_keeps_to_its_clock_in_a_repair() {
+    let times = |before| {
+        let account = paced_past_a_loss(before);
+        let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
+        // Its round trip is longer than what the ends answered in at first: a queue, to the report.
+        let paced = [State::Pacing, State::BandwidthSelfQueue].map(|state| time_in.get(state).0);
+        (paced.iter().sum::<i64>(), time_in.get(State::RecoveryLoss).0)
+    };
+    let (pacing, repair) = times(2_000_000);
+    assert!(pacing > 200_000_000 && repair < 5_000_000, "{pacing} {repair}");
+    // What ACKs let out waits for the repair.
+    let (_, repair) = times(100_000);
+    assert!(repair > 15_000_000, "{repair}");
+}

@@ -109,7 +109,7 @@ impl Walker {
         self.note_release(at, event);
         if round_over {
             self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);
-            self.book.open.phase = self.phase();
+            self.book.open.phase = self.book.open.before_loss.unwrap_or(self.phase());
             self.close_round(at);
         }
         if self.flight.outstanding() == 0 {

@@ -6,8 +6,9 @@
 //! on the last segment of a write (`tcp_push`) or of all that is buffered (`tcp_output`): a pulse
 //! that ends without it left data behind, and it was not the application that stopped it. (One that
 //! asks for `MSG_MORE` or `TCP_CORK` while it waits for its disk looks the same.) With PSH it may have
-//! been; but what an application writes is seldom a whole number of segments, while a writer that
-//! a full buffer blocks is pushed in whole segments, too (`sk_stream_wait_memory`).
+//! been, but need not: Linux sets it on every super-segment (seen in 6.1; `__tcp_transmit_skb`), and on
+//! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
+//! application writes is seldom a whole number of segments.
 
 use super::walker::NEVER;
 
@@ -38,12 +39,21 @@ pub(crate) struct Before {
     /// When its pulse began, and how long after the one before it.
     pub(crate) began: Option<i64>,
     pub(crate) gap: i64,
+    /// The last of these distances that was like the one before it, 0 without one.
+    pub(crate) tick: i64,
 }
 
 impl Before {
+    /// Whether the pulse that was due after the last one has not come by `at`: not the clock held
+    /// it then. Ours: twice the distance, so that one timer's delay is none.
+    pub(crate) fn is_pulse_missed(&self, at: i64) -> bool {
+        let tick = if self.tick > 0 { self.tick } else { self.gap };
+        self.began.is_some_and(|began| at - began > 2 * tick)
+    }
+
     /// Before the first send.
     pub(crate) const NONE: Self =
-        Self { at: NEVER, pushed: true, short: false, began: None, gap: 0 };
+        Self { at: NEVER, pushed: true, short: false, began: None, gap: 0, tick: 0 };
 }
 
 /// The pulses of one round, or of several.
@@ -78,7 +88,10 @@ impl Pulses {
             self.unfinished += u32::from(!before.pushed);
             self.short += u32::from(before.short);
             self.gaps += 1;
-            self.alike += u32::from((gap - before.gap).abs() * 8 <= gap);
+            if (gap - before.gap).abs() * 8 <= gap {
+                self.alike += 1;
+                before.tick = gap;
+            }
             before.gap = gap;
             self.gap_sum += gap;
             self.gap_squares += i128::from(gap) * i128::from(gap);
@@ -118,6 +131,15 @@ impl Pulses {
     /// Whether nearly all left data behind: the application had written more. Ours: three of four.
     pub(crate) fn are_unfinished(&self) -> bool {
         self.gaps >= ENOUGH && u64::from(self.unfinished) * 4 >= u64::from(self.gaps) * 3
+    }
+
+    /// Whether nearly none ended as writes do, and what distance they have is no chance. Ours: one of
+    /// eight may be the rest of a long write, one distance of three is like the one before; without
+    /// the second, the set's receivers and middles agree more, but any slow writer might be meant.
+    pub(crate) fn end_whole(&self) -> bool {
+        self.gaps >= ENOUGH
+            && u64::from(self.short) * 8 <= u64::from(self.gaps)
+            && u64::from(self.alike) * 3 >= u64::from(self.gaps)
     }
 
     /// Whether many ended as writes do, with a short segment. Ours: one of four.
@@ -198,6 +220,19 @@ mod tests {
             !pulses(&stopped(3), MIDST, Cause::Own).are_even(),
             "one of three is like the last"
         );
+    }
+
+    #[test]
+    fn a_pulse_is_missed_at_twice_its_distance() {
+        let mut before = Before::NONE;
+        assert!(!before.is_pulse_missed(1_000_000), "none has come");
+        let mut pulses = Pulses::default();
+        for at in [0, 2_000_000, 4_000_000, 9_000_000] {
+            pulses.push(at, &mut before, Cause::Own);
+            before.at = at;
+        }
+        assert!(!before.is_pulse_missed(13_000_000));
+        assert!(before.is_pulse_missed(13_000_001), "the stop before the last tells no distance");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! An episode begins with the first sign of a hole (a SACK block or a duplicate ACK), becomes a
 //! repair when something is sent again, and ends when everything sent before it is acknowledged.
-//! Signs without a repair were reordering and cost nothing. A repair all of whose segments the
-//! receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
+//! Signs without a repair were reordering and cost nothing. Before the first repeat, too, the sender
+//! waits for what it waited for: the method begins recovery with the sign, the kernel does not. A
+//! repair all of whose segments the receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
 
 use std::collections::VecDeque;
 
@@ -119,6 +120,24 @@ impl Repairs {
         self.open_at(high);
     }
 
+    /// Something is sent again; whether it is the episode's first. What was waited for before that
+    /// was no repair: while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
+    fn begin(&mut self, high: i64) -> bool {
+        let kind = self.open_at(high).kind;
+        if kind == Kind::Repair {
+            return false;
+        }
+        if kind == Kind::Signs {
+            self.next_id += 1;
+        }
+        let id = self.next_id;
+        if let Some(episode) = &mut self.open {
+            (episode.id, episode.kind) = (id, Kind::Repair);
+        }
+        self.episodes += 1;
+        true
+    }
+
     /// A congestion mark was echoed.
     pub(crate) fn on_ece(&mut self, high: i64) {
         let episode = self.open_at(high);
@@ -222,10 +241,7 @@ impl Walker {
             self.relabel(self.progress.at.max(self.sends.last), Base::sure(state, 92));
         }
         if cause != "tlp" {
-            let episode = self.repairs.open_at(nxt);
-            if episode.kind != Kind::Repair {
-                episode.kind = Kind::Repair;
-                self.repairs.episodes += 1;
+            if self.repairs.begin(nxt) {
                 self.on_first_repair(event, at);
             }
             if let Some(episode) = &mut self.repairs.open {
@@ -261,6 +277,9 @@ impl Walker {
                 episode.damaged = original.flags & DAMAGED != 0;
             }
         }
+        // What the round waited for before that, it waited for without knowing of the loss.
+        let phase = self.phase();
+        self.book.open.before_loss.get_or_insert(phase);
         self.growth.lost_at = Some(self.flight.outstanding_segments());
         self.avoidance.on_loss(self.flight.outstanding_segments());
         if self.growth.exit.is_none() {
@@ -453,17 +472,65 @@ impl Walker {
         missing
     }
 
-    /// A probe of the tail that sends new data (`tcp_send_loss_probe`): one full segment by
+    /// A probe of the tail that sends new data (`tcp_send_loss_probe`): a frame of full segments by
     /// itself, after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same.
     pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
         let quiet = at - self.progress.at.max(self.sends.last);
         let timer = self.trips.timers.pto(self.flight.outstanding() <= self.terms.mss);
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
-            && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT);
+            && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT) + JIFFIES_NS * 100;
         in_time
+            && self.terms.sack
+            && self.flight.outstanding() > 0
             && !self.sends.new.short
-            && i64::from(event.len) == self.terms.mss
+            && i64::from(event.len) % self.terms.mss.max(1) == 0
             && self.trips.timers.srtt().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::walker::Terms;
+
+    #[test]
+    fn what_was_waited_for_before_the_first_repeat_was_no_repair() {
+        let mut repairs = Repairs::default();
+        repairs.on_duplicate(9);
+        let signs = repairs.current();
+        assert!(repairs.begin(9), "the first repeat");
+        assert!(!repairs.begin(9), "the second");
+        assert_eq!(repairs.verdict(signs), None);
+        assert_eq!(repairs.verdict(repairs.current()), Some(State::RecoveryLoss));
+    }
+
+    #[test]
+    fn a_repair_among_marks_goes_on_with_their_episode() {
+        let mut repairs = Repairs::default();
+        repairs.on_ece(9);
+        let marks = repairs.current();
+        assert!(repairs.begin(9));
+        assert_eq!(repairs.verdict(marks), Some(State::RecoveryLoss));
+    }
+
+    /// Whether `segments` at `at` are taken for a probe, 10 ms being the round trip and two segments
+    /// in flight since 0.
+    fn is_probe(segments: i64, at: i64) -> bool {
+        let mut walker = Walker::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
+        walker.trips.sample(10_000_000, 0, 0);
+        walker.flight.send_unseen(2 * 1448, 0, 1448);
+        (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+        let event = Event { len: (segments * 1448) as u32, ..Event::default() };
+        walker.is_new_data_probe(&event, at)
+    }
+
+    #[test]
+    fn a_probe_of_the_tail_is_one_frame_of_whole_segments_when_its_timer_runs_out() {
+        // 22 ms, of which a fifth may be missing in our estimate, and two jiffies of HZ=100.
+        assert!(is_probe(1, 17_600_000) && is_probe(2, 17_600_000));
+        assert!(!is_probe(2, 17_599_999));
+        assert!(is_probe(2, 46_400_000));
+        assert!(!is_probe(2, 46_400_001));
     }
 }

@@ -64,6 +64,8 @@ pub(crate) struct Round {
     pub(crate) stopped_at: i64,
     pub(crate) cwnd: Cwnd,
     pub(crate) phase: Phase,
+    /// What it was before a repair began in it.
+    pub(crate) before_loss: Option<Phase>,
     pub(crate) sends: u32,
     pub(crate) ack_released: u32,
     pub(crate) free: u32,
@@ -155,6 +157,17 @@ impl Round {
     }
 }
 
+/// What a send waited behind that an ACK released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// Less than a third of the receiver's window was left.
+    pub(crate) near_edge: bool,
+    /// The ACK came on data of the peer.
+    pub(crate) by_data: bool,
+    /// A clock of the sender's own would have let it go before.
+    pub(crate) past_pulse: bool,
+}
+
 /// What the packets of a round allow to say.
 pub(crate) struct Decision {
     pub(crate) state: State,
@@ -219,13 +232,8 @@ impl Rounds {
     }
 
     /// What held ack-released sends in round `number`; `rtt_min` is the path's least round trip.
-    pub(crate) fn clocked(
-        &self,
-        number: u64,
-        near_edge: bool,
-        by_data: bool,
-        rtt_min: i64,
-    ) -> Decision {
+    pub(crate) fn clocked(&self, number: u64, held: Held, rtt_min: i64) -> Decision {
+        let Held { near_edge, by_data, past_pulse } = held;
         let Some(at) = self.index(number) else {
             let either = &[State::CwndSlowStart, State::CwndAvoidance];
             return decision(State::Unknown, 30, either, 0);
@@ -236,7 +244,7 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if let Some(decision) = self.paced(at, queue, queue_is_one, false) {
+        if !past_pulse && let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
         }
         if near_edge && round.edge_flight >= round.flight {
@@ -268,23 +276,8 @@ impl Rounds {
         if below_window || self.has_lid(at) {
             return lid(by_data, below_window, queue);
         }
-        let state = match round.phase {
-            Phase::SlowStart => State::CwndSlowStart,
-            Phase::AfterLoss => State::CwndPostLoss,
-            Phase::AfterIdle => State::CwndAfterIdle,
-            // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
-            // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
-            Phase::Cached => {
-                let others = &[State::CwndAvoidance, State::Sndbuf];
-                return decision(State::CwndCachedSsthresh, 55, others, queue);
-            }
-            Phase::Avoidance => State::CwndAvoidance,
-            Phase::Unseen => {
-                let either = &[State::CwndSlowStart, State::CwndAvoidance];
-                return decision(State::Unknown, 30, either, queue);
-            }
-        };
-        decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
+        let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
+        window_of(round, has_clock, queue)
     }
 
     /// What held sends that came by themselves in round `number`.
@@ -331,7 +324,7 @@ impl Rounds {
         let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
         let pulses = Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses));
         let has_clock = pulses.are_even() || self.kept[at].is_smooth();
-        if !pulses.are_own() || !(has_clock || by_itself && pulses.are_unfinished()) {
+        if !pulses.are_own() || !(has_clock || by_itself && pulses.end_whole()) {
             return None;
         }
         Some(if has_clock && pulses.end_short() {
@@ -439,6 +432,31 @@ fn lid(by_data: bool, below_window: bool, queue: i64) -> Decision {
     decision(state, confidence, alternative, queue)
 }
 
+/// The congestion window held `round`, which has a clock of its own or not.
+fn window_of(round: &Round, has_clock: bool, queue: i64) -> Decision {
+    let state = match round.phase {
+        Phase::SlowStart => State::CwndSlowStart,
+        Phase::AfterLoss => State::CwndPostLoss,
+        Phase::AfterIdle => State::CwndAfterIdle,
+        // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
+        // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
+        Phase::Cached => {
+            let others = &[State::CwndAvoidance, State::Sndbuf];
+            return decision(State::CwndCachedSsthresh, 55, others, queue);
+        }
+        // A pacing sender fills its window and its buffer alike: with pauses of its clock.
+        Phase::Avoidance if has_clock => {
+            return decision(State::CwndAvoidance, 60, &[State::Sndbuf], queue);
+        }
+        Phase::Avoidance => State::CwndAvoidance,
+        Phase::Unseen => {
+            let either = &[State::CwndSlowStart, State::CwndAvoidance];
+            return decision(State::Unknown, 30, either, queue);
+        }
+    };
+    decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
+}
+
 /// A path that is just full and has no queue looks the same from here.
 fn paced_afar(queue: i64) -> Decision {
     decision(State::Pacing, 60, &[State::BandwidthExternal, State::App, State::Sndbuf], queue)
@@ -488,7 +506,12 @@ mod tests {
     }
 
     fn state_of(rounds: &Rounds, number: u64) -> State {
-        rounds.clocked(number, false, false, RTT).state
+        held_in(rounds, number, false)
+    }
+
+    fn held_in(rounds: &Rounds, number: u64, past_pulse: bool) -> State {
+        let held = Held { near_edge: false, by_data: false, past_pulse };
+        rounds.clocked(number, held, RTT).state
     }
 
     #[test]
@@ -548,6 +571,36 @@ mod tests {
         assert_eq!(state(&pulsing(true, true)), State::App);
         let two = pulsing(false, false).kept.into_iter().take(2);
         assert_eq!(state(&closed(two)), State::App, "five gaps tell nothing");
+    }
+
+    #[test]
+    fn what_waits_longer_than_its_clock_waits_for_a_window() {
+        let rounds = pulsing(false, false);
+        assert_eq!(held_in(&rounds, 1, false), State::Pacing);
+        assert_eq!(held_in(&rounds, 1, true), State::Sndbuf, "flights that stand still have a lid");
+    }
+
+    /// Nine pulses a round that ACKs and windows jolt, of which so many end with a short segment;
+    /// each third distance is like the one before, or none.
+    fn jolted(short: usize, some_alike: bool) -> Rounds {
+        let mut before = Before::NONE;
+        let mut round = Round { longest_gap: RTT / 3, ..round(0, 36) };
+        let gaps: &[i64] = if some_alike { &[1, 1, 3] } else { &[1, 3, 9] };
+        let mut at = round.start;
+        for number in 0..10 {
+            round.pulses.push(at, &mut before, Cause::Own);
+            before = Before { at, pushed: true, short: number < short, ..before };
+            at += gaps[number % 3] * RTT / 40;
+        }
+        closed([round])
+    }
+
+    #[test]
+    fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
+        let state = |rounds: &Rounds| rounds.free(0, RTT).state;
+        assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
+        assert_eq!(state(&jolted(2, true)), State::App);
+        assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
     }
 
     /// Rounds whose packets stood a tenth of a round trip and more in a queue.

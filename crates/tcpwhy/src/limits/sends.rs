@@ -49,7 +49,7 @@ impl Walker {
         } else {
             self.on_new_data(event, at, lag, segments, step);
         }
-        self.sends.last = at;
+        (self.sends.last, self.sends.lag) = (at, lag);
         self.peer.spoke = false;
     }
 
@@ -110,7 +110,7 @@ impl Walker {
         self.now = at;
         self.tally.add_frame(event.len, segments);
         self.send(event, at, lag, segments, Release::Burst);
-        self.sends.last = at;
+        (self.sends.last, self.sends.lag) = (at, lag);
         true
     }
 

@@ -3,15 +3,21 @@
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
-use super::rounds::Phase;
+use super::rounds::{Held, Phase};
 use super::sends::Release;
-use super::walker::Walker;
+use super::walker::{Sends, Walker};
 use crate::flow::event::Event;
 use crate::report::State;
 
 /// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
 /// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
 const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
+/// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
+/// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
+const OWN_QUEUE_NS: i64 = 1_000_000;
+/// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
+/// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
+const UNANSWERED: usize = 4;
 /// A window within this of its maximum is at it, in per cent.
 const AT_MAXIMUM_PERCENT: i64 = 95;
 /// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
@@ -28,6 +34,7 @@ impl Walker {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
             }
+            _ if self.is_held_by_own_queue(from) => Base::sure(State::LocalQdisc, 80),
             Release::Ack { .. } if self.is_held_by_nagle(release, event) => Base::Fixed {
                 state: State::NagleDelack,
                 confidence: 75,
@@ -75,6 +82,26 @@ impl Walker {
         self.waits.probed = false;
         self.merge_settled();
         self.flush(false);
+    }
+
+    /// Whether the wait up to `until` was for the queue on the sender's own host: what was sent last
+    /// stood in it, and had not left when the next came. TCP keeps a millisecond's worth or two
+    /// super-segments there (`tcp_small_queue_check`), and sends more as that leaves.
+    ///
+    /// A window that is full lets nothing out either, whatever stands in queues. And TCP is not told
+    /// of what an emulated delay holds (`netem_enqueue` orphans it), nor of what stands on another
+    /// host: behind a delay, only ACKs of no repair that passed without letting anything out show it.
+    fn is_held_by_own_queue(&self, until: i64) -> bool {
+        let Sends { last, lag, .. } = self.sends;
+        let stop = &self.stop.evidence;
+        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
+        let passed = || self.releases.acks.iter().filter(|ack| **ack < until).count();
+        self.terms.tap_at_sender
+            && lag > OWN_QUEUE_NS
+            && last + lag >= until
+            && stop.room >= self.terms.mss
+            && !self.fills_cwnd()
+            && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
     }
 
     /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
@@ -137,28 +164,32 @@ impl Walker {
                 alternative: &[State::App],
             };
         }
-        let cwnd = self.replay.cwnd(stop.segments);
-        let cwnd_full = cwnd.high.is_some_and(|high| stop.segments >= high);
+        let cwnd_full = self.fills_cwnd();
         if stop.room < self.terms.mss && !cwnd_full {
             return self.window_wait();
         }
         let near_edge = stop.room < stop.window / 3 && !cwnd_full;
-        Base::Clocked { round: self.stop.round, near_edge, by_data }
+        let past_pulse = self.sends.new.is_pulse_missed(at);
+        Base::Clocked { round: self.stop.round, near_edge, by_data, past_pulse }
     }
 
     /// A send that came by itself, though the last stop was at a full window: the window held it
     /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
     /// the application was.
     fn held_until_late(&self, event: &Event, at: i64) -> Base {
-        let stop = &self.stop.evidence;
-        let full = stop.room < self.terms.mss
-            || self.replay.cwnd(stop.segments).high.is_some_and(|high| stop.segments >= high);
+        let full = self.stop.evidence.room < self.terms.mss || self.fills_cwnd();
         let late = self.releases.acks.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
         if full && late {
             self.blocked(self.releases.by_data, event, at)
         } else {
             Base::Free { round: self.stop.round }
         }
+    }
+
+    /// Whether the last stop was at the congestion window, as far as that is known.
+    fn fills_cwnd(&self) -> bool {
+        let segments = self.stop.evidence.segments;
+        self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
     }
 
     /// Which of the receiver's limits the window was at.
@@ -221,7 +252,11 @@ impl Walker {
         while self.waits.from >= 2 {
             let (left, right) =
                 (&self.waits.pieces[self.waits.from - 2], &self.waits.pieces[self.waits.from - 1]);
-            if left.base != right.base || left.episode != right.episode || left.end != right.start {
+            if left.base != right.base
+                || left.episode != right.episode
+                || left.at_edge != right.at_edge
+                || left.end != right.start
+            {
                 break;
             }
             let (end, evidence) = (right.end, right.evidence);
@@ -263,8 +298,9 @@ impl Walker {
         let least = self.least_rtt();
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
-            Base::Clocked { round, near_edge, by_data } => {
-                let decision = self.book.closed.clocked(round, near_edge, by_data, least);
+            Base::Clocked { round, near_edge, by_data, past_pulse } => {
+                let held = Held { near_edge, by_data, past_pulse };
+                let decision = self.book.closed.clocked(round, held, least);
                 evidence.queue_ns = decision.queue;
                 let by_window =
                     matches!(decision.state, State::CwndPostLoss | State::CwndAvoidance);
@@ -283,13 +319,9 @@ impl Walker {
             Base::Quiet => (State::IdleAppThink, 50, &[State::IdlePeerThink] as &[_]),
             Base::Shut => (State::ZeroWindow, 80, &[] as &[_]),
         };
-        let outranked =
-            matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying)
-                || matches!(
-                    state,
-                    State::RwndCap | State::RwndAutotune | State::RwndReader | State::LastFlight
-                );
-        if outranked && let Some(repair) = self.repairs.verdict(piece.episode) {
+        if is_repairs(piece, state)
+            && let Some(repair) = self.repairs.verdict(piece.episode)
+        {
             (state, confidence, alternative) = (repair, 90, &[]);
         }
         if let Base::Clocked { round, .. } | Base::Free { round } = piece.base
@@ -342,7 +374,7 @@ impl Walker {
         self.replay_batch(i64::MAX);
         if self.book.open.sends > 0 {
             self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);
-            self.book.open.phase = self.phase();
+            self.book.open.phase = self.book.open.before_loss.unwrap_or(self.phase());
             let last = self.flight.una.max(self.book.marker);
             self.book.marker = last;
             let at = if self.flight.outstanding() == 0 {
@@ -379,5 +411,58 @@ impl Walker {
             state
         };
         self.ledger.close(end, state);
+    }
+}
+
+/// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.
+fn is_repairs(piece: &Piece, state: State) -> bool {
+    // A sender with a clock of its own keeps to it in a repair.
+    let by_clock = matches!(piece.base, Base::Free { .. })
+        && matches!(state, State::Pacing | State::BandwidthSelfQueue);
+    let by_rounds = matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying);
+    // A receiver's window that stays full in a repair is a limit of its own.
+    let was_full =
+        !piece.at_edge && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
+    (by_rounds && !by_clock) || was_full || state == State::LastFlight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::walker::Terms;
+
+    const MSS: i64 = 1448;
+
+    /// A sender whose last data stood 3 ms in a queue after it was sent at 10 ms.
+    fn queued(own_way: i64) -> Walker {
+        let terms = Terms { mss: MSS, tap_at_sender: true, own_way, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
+        (walker.sends.last, walker.sends.lag) = (10_000_000, 3_000_000);
+        walker.stop.evidence.room = MSS;
+        walker
+    }
+
+    #[test]
+    fn what_is_sent_before_the_last_has_left_its_host_waited_for_that_queue() {
+        let mut walker = queued(0);
+        assert!(walker.is_held_by_own_queue(13_000_000));
+        assert!(!walker.is_held_by_own_queue(13_000_001), "it had left");
+        walker.sends.lag = OWN_QUEUE_NS;
+        assert!(!walker.is_held_by_own_queue(10_500_000), "within a tick");
+        let full = &mut queued(0);
+        full.stop.evidence.room = MSS - 1;
+        assert!(!full.is_held_by_own_queue(12_000_000), "a full window holds it too");
+    }
+
+    #[test]
+    fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
+        let mut walker = queued(OWN_QUEUE_NS + 1);
+        walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000]);
+        assert!(!walker.is_held_by_own_queue(12_800_000));
+        walker.releases.acks.push_back(12_500_000);
+        assert!(walker.is_held_by_own_queue(12_800_000));
+        assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
+        walker.repairs.on_duplicate(9);
+        assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
     }
 }

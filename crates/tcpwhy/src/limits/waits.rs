@@ -46,6 +46,7 @@ impl Waits {
             && let Some(last) = self.pieces.back_mut()
             && last.base == piece.base
             && last.episode == piece.episode
+            && last.at_edge == piece.at_edge
         {
             last.end = piece.end;
             return;
@@ -56,7 +57,9 @@ impl Waits {
     /// Lets the last piece of the open wait go on to `at`, if data flies in it as in `episode`.
     pub(crate) fn fly_on(&mut self, episode: u32, at: i64) -> bool {
         let open = self.pieces.len() > self.from;
-        let flies = |piece: &&mut Piece| piece.base == Base::Flying && piece.episode == episode;
+        let flies = |piece: &&mut Piece| {
+            piece.base == Base::Flying && piece.episode == episode && !piece.at_edge
+        };
         let Some(last) = self.pieces.back_mut().filter(flies).filter(|_| open) else {
             return false;
         };
@@ -119,7 +122,7 @@ mod tests {
     use crate::report::State;
 
     fn piece(start: i64, end: i64, base: Base) -> Piece {
-        Piece { start, end, base, episode: 0, evidence: Evidence::default() }
+        Piece { start, end, base, episode: 0, at_edge: false, evidence: Evidence::default() }
     }
 
     fn spans(waits: &Waits) -> Vec<(i64, i64, Base)> {

@@ -51,6 +51,8 @@ pub(crate) struct Terms {
     pub(crate) spread: i64,
     /// Least round trip, from both floors; 0 if unknown.
     pub(crate) floor: i64,
+    /// Constant way from the sender's stack to the tap and back, 0 if unknown.
+    pub(crate) own_way: i64,
     /// The tap stands on the sender's host.
     pub(crate) tap_at_sender: bool,
     /// Both ends offered selective acknowledgements, or nobody saw.
@@ -99,6 +101,8 @@ pub(crate) struct Handshake {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sends {
     pub(crate) last: i64,
+    /// How far the tap saw it behind that, beyond the constant part.
+    pub(crate) lag: i64,
     /// When the burst it belongs to began.
     pub(crate) burst_start: i64,
     /// The last of new data.
@@ -189,7 +193,13 @@ impl Walker {
             handshake: Handshake { is_over: midway, ..Handshake::default() },
             flight: Flight::default(),
             window: ReceiverWindow::default(),
-            sends: Sends { last: NEVER, burst_start: NEVER, new: Before::NONE, short_end: NEVER },
+            sends: Sends {
+                last: NEVER,
+                lag: 0,
+                burst_start: NEVER,
+                new: Before::NONE,
+                short_end: NEVER,
+            },
             releases: Releases::default(),
             progress: Progress::default(),
             peer: Peer::default(),
@@ -386,8 +396,9 @@ impl Walker {
         let (start, end) = (self.now, at);
         self.now = at;
         let evidence = self.stop.evidence;
+        let at_edge = base == Base::Flying && self.window.room(self.flight.nxt) < self.terms.mss;
         let join = self.releases.acks.is_empty();
-        self.waits.lay(Piece { start, end, base, episode, evidence }, join);
+        self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
     }
 
     /// Takes the first of `events`, up to `until`, that are data of the peer and do nothing but go
