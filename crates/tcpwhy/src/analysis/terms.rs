@@ -4,6 +4,7 @@ use crate::flow::connection::Flow;
 use crate::flow::event::{ACK, Event, SYN};
 use crate::measure::clock::SideClock;
 use crate::report::Vantage;
+use crate::wire::Options;
 
 /// A tap this near to a side, in time, may stand on its host. Ours: chosen so that the idle pair of
 /// `testdata/articles`, whose far side answers within 0.19 ms, is not claimed; not measured widely.
@@ -23,7 +24,8 @@ pub(crate) struct Place {
 /// super-segment.
 pub(crate) fn mss(flow: &Flow) -> u32 {
     // RFC 7323 appendix A: 10 bytes of timestamps and two of padding, if both SYNs have them (§2.2).
-    let refused = flow.sides.iter().any(|s| s.syn.is_some_and(|o| o.timestamps.is_none()));
+    let refuses = |o: Options| o.timestamps.is_none() && !o.incomplete;
+    let refused = flow.sides.iter().any(|s| s.syn.is_some_and(refuses));
     let stamped = !refused && flow.sides.iter().any(|s| s.timestamps);
     let options = if stamped { 12 } else { 0 };
     let announced = [0, 1].map(|side| flow.sides[side].syn.and_then(|o| o.mss).map(u32::from));

@@ -252,6 +252,31 @@ fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert_eq!(held_by_nagle(MSS), 0, "a full segment holds nothing back");
 }
 
+/// Time that the server waits for its timer and for its application, if 1.2 s after its burst, all of
+/// which the client has acknowledged as the tap saw, it does `act`.
+fn after_an_acknowledged_burst(act: Act) -> (i64, i64) {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    for _ in 0..3 {
+        talk.act(1, 20_000_000, Act::Burst(8));
+        talk.act(0, 100_000, Act::Ack(500));
+    }
+    talk.act(1, 1_200_000_000, act);
+    talk.act(0, 100_000, Act::Ack(500));
+    let account = talk.account(1 << 20, false);
+    let time_in = &account.directions[1].as_ref().expect("it sent").time_in;
+    (time_in.get(State::RtoWait).0, time_in.get(State::IdleAppThink).0)
+}
+
+#[test]
+fn what_was_acknowledged_is_sent_again_after_a_timer() {
+    let (timer, application) = after_an_acknowledged_burst(Act::Resend);
+    assert!(timer > 1_000_000_000 && application < 100_000_000, "{timer} {application}");
+    let (timer, application) = after_an_acknowledged_burst(Act::Short);
+    assert!(timer == 0 && application > 1_000_000_000, "{timer} {application}");
+}
+
 #[test]
 fn the_repair_of_a_tail_is_no_wait_for_its_last_ack() {
     let mut talk = Talk::default();

@@ -1,13 +1,11 @@
 //! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
 
 use super::piece::Base;
+use super::trips;
 use super::walker::{HOLE_BYTES, Walker};
 use crate::flow::event::{Block, ECE, Event, FIN};
 use crate::report::State;
 
-/// Delayed ACKs come this much late (limits-method section 3): they measure the peer's timer,
-/// not the path.
-const DELAYED_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
 /// The peer's data counts as one flow while its gaps are shorter than this and than 1.5 round
 /// trips. Ours: a sender that waits for ACKs pauses one round trip.
 const FLOWING_NS: i64 = 10_000_000;
@@ -142,8 +140,8 @@ impl Walker {
         self.trips.spans.push(rtt);
         self.trips.shorten(rtt);
         let late = rtt - self.trips.least;
-        let delayed = acked < 2 * self.terms.mss && DELAYED_NS.contains(&late);
-        if !delayed {
+        // A delayed ACK measures the peer's timer, not the path (limits-method section 3).
+        if acked >= 2 * self.terms.mss || !trips::is_delayed_ack(late) {
             let round = &mut self.book.open;
             round.rtt_sum += rtt;
             round.rtt_count += 1;

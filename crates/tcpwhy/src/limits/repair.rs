@@ -197,6 +197,7 @@ impl Walker {
             return;
         }
         if event.end() <= self.flight.una {
+            self.watch_lost_acks(at);
             self.tally.unnecessary += segments;
             self.list(event, at, "unnecessary", Vec::new());
             return;
@@ -211,6 +212,25 @@ impl Walker {
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
         self.progress.at = at;
+    }
+
+    /// What was acknowledged is sent again: the sender lacks the ACK, which was lost behind the tap.
+    /// If the time before it is a timer's, that was waited for, whatever the application did.
+    fn watch_lost_acks(&mut self, at: i64) {
+        let since = self.progress.at.max(self.sends.last);
+        let ran_out = |timer: i64| (at - since) * 100 >= timer * TIMER_SHARE_PERCENT;
+        let (rto, probe) = (self.trips.timers.rto(), self.trips.timers.pto(false));
+        let may_probe = self.terms.sack && !self.progress.tail_probed;
+        // The timeout counts anew from the probe, if there was one.
+        let probed = may_probe && ran_out(probe + rto);
+        if probed || may_probe && ran_out(probe) && !ran_out(rto) {
+            self.relabel(since, Base::sure(State::TlpWait, 80));
+        }
+        if ran_out(rto) {
+            let from = if probed { since + probe } else { since };
+            self.relabel(from, Base::sure(State::RtoWait, 80));
+            self.progress.done = at;
+        }
     }
 
     /// Which timer or sign made the sender repeat, with the wait before it named.

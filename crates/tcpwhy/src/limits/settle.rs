@@ -5,13 +5,11 @@ use super::ledger::Interval;
 use super::piece::{Base, Piece};
 use super::rounds::{Held, Phase};
 use super::sends::Release;
+use super::trips;
 use super::walker::{Sends, Walker};
 use crate::flow::event::Event;
 use crate::report::State;
 
-/// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
-/// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
-const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
 /// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
 /// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
 const OWN_QUEUE_NS: i64 = 1_000_000;
@@ -147,7 +145,7 @@ impl Walker {
         if self.sends.new.short
             && short
             && stop.in_flight < 2 * self.terms.mss
-            && DELAYED_ACK_NS.contains(&late)
+            && trips::is_delayed_ack(late)
         {
             return Base::sure(State::NagleDelack, 85);
         }

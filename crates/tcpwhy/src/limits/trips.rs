@@ -10,6 +10,15 @@ use crate::measure::sketch::Sketch;
 /// Sends within this of an ACK were released by it (limits-method section 4), at least.
 const RELEASE_MIN_NS: i64 = 50_000;
 
+/// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
+/// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
+const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
+
+/// Whether an ACK that comes `late` behind the least round trip waited for that timer.
+pub(crate) fn is_delayed_ack(late: i64) -> bool {
+    DELAYED_ACK_NS.contains(&late)
+}
+
 /// What is known of the round trip.
 #[derive(Debug)]
 pub(crate) struct RoundTrips {
