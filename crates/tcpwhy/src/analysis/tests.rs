@@ -250,6 +250,8 @@ fn held_by_nagle(head: u32) -> i64 {
 fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert!((19_000_000..21_000_000).contains(&held_by_nagle(200)), "{}", held_by_nagle(200));
     assert_eq!(held_by_nagle(MSS), 0, "a full segment holds nothing back");
+    assert!(held_by_nagle(999) > 19_000_000);
+    assert_eq!(held_by_nagle(1000), 0, "one write like the other: the application's own pace");
 }
 
 /// Time that the server waits for its timer and for its application, if 1.2 s after its burst, all of

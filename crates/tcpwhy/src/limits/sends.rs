@@ -141,7 +141,7 @@ impl Walker {
         // What fills the window is cut by it, not by the application.
         let short = short && self.window.room(self.flight.nxt) >= self.terms.mss;
         if short {
-            self.sends.short_end = event.end();
+            self.sends.short = (event.end(), event.len);
         }
         self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
         self.batch.has_sends = true;

@@ -33,11 +33,9 @@ impl Walker {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
             }
             _ if self.is_held_by_own_queue(from) => Base::sure(State::LocalQdisc, 80),
-            Release::Ack { .. } if self.is_held_by_nagle(release, event) => Base::Fixed {
-                state: State::NagleDelack,
-                confidence: 75,
-                alternative: &[State::App],
-            },
+            Release::Ack { .. } if self.is_held_by_nagle(release, event) => {
+                nagle_wait(event.len == self.sends.short.1)
+            }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
@@ -111,7 +109,7 @@ impl Walker {
             && i64::from(event.len) < self.terms.mss
             && self.window.room(event.seq) >= self.terms.mss
             && !self.repairs.is_repairing()
-            && (una_then + 1..=self.flight.una).contains(&self.sends.short_end)
+            && (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.
@@ -409,6 +407,19 @@ impl Walker {
             state
         };
         self.ledger.close(end, state);
+    }
+}
+
+/// What a short segment waited for that Nagle's algorithm may have held until the short one before it
+/// was acknowledged. What gathers meanwhile is seldom just as long as that one was; `alike`, an
+/// application that writes once in a round trip is likelier.
+fn nagle_wait(alike: bool) -> Base {
+    if alike {
+        let (state, alternative) = (State::App, &[State::NagleDelack] as &[_]);
+        Base::Fixed { state, confidence: 60, alternative }
+    } else {
+        let (state, alternative) = (State::NagleDelack, &[State::App] as &[_]);
+        Base::Fixed { state, confidence: 75, alternative }
     }
 }
 

@@ -107,8 +107,8 @@ pub(crate) struct Sends {
     pub(crate) burst_start: i64,
     /// The last of new data.
     pub(crate) new: Before,
-    /// Offset after the last that was no whole number of full segments (`snd_sml`).
-    pub(crate) short_end: i64,
+    /// Offset after the last that was no whole number of full segments (`snd_sml`), and its length.
+    pub(crate) short: (i64, u32),
 }
 
 /// How far the peer has taken what was sent.
@@ -198,7 +198,7 @@ impl Walker {
                 lag: 0,
                 burst_start: NEVER,
                 new: Before::NONE,
-                short_end: NEVER,
+                short: (NEVER, 0),
             },
             releases: Releases::default(),
             progress: Progress::default(),
