@@ -162,7 +162,11 @@ impl Options {
 
     /// What is to be kept of the connections.
     pub fn config(&self) -> Config {
-        let chooses = self.filter.is_some() || self.connection.is_some() || !self.window.is_open();
+        // Stand-ins are given to the addresses of all connections, in their order.
+        let chooses = self.filter.is_some()
+            || self.connection.is_some()
+            || !self.window.is_open()
+            || self.anonymize;
         let (sort, number) = self.order();
         let keep = (number < usize::MAX && !chooses).then(|| view::keep(sort, number));
         Config { detail: self.wants_detail(), keep }

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
 use tcpwhy::report::{Capture, Report};
 use tcpwhy::session::Session;
-use tcpwhy::view;
+use tcpwhy::view::{self, StandIns};
 
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
@@ -99,6 +99,9 @@ fn remark(capture: &Capture) -> Option<String> {
     let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
     let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);
     match (error.as_ref().or_else(cut), packets, tcp_segments) {
+        (Some(cut), 0, _) if error.is_none() => {
+            Some(format!("{source} holds no whole packet: {cut}"))
+        }
         (Some(error), 0, _) => Some(format!("cannot read {source}: {error}")),
         (Some(error), ..) => Some(format!(
             "{source} was read only in part: {error}; what came before ({counted}) is explained"
@@ -129,9 +132,10 @@ const CUT_SHORT: &str = QualityKind::CutShort.name();
 /// The connections asked for, in the order asked for, under the names asked for; what to say if
 /// that is none.
 fn shape(report: &mut Report, options: &Options) -> Result<Option<String>, NoSuchConnection> {
+    let stand_ins = options.anonymize.then(|| StandIns::of(report));
     let nothing = select(report, options)?;
-    if options.anonymize {
-        view::anonymize(report);
+    if let Some(stand_ins) = stand_ins {
+        view::anonymize(report, stand_ins);
     }
     // A table has an order and a length of its own, and says how many it leaves out.
     if !matches!(options.form, Form::Text { .. }) {

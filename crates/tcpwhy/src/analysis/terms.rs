@@ -118,7 +118,11 @@ fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
         return summed;
     }
     let [Some(client), Some(server)] = floors else {
-        let why = "no packet answers another: the capture holds one direction";
+        let why = if flow.is_one_way() {
+            "no packet answers another: the capture holds one direction"
+        } else {
+            "too few packets answer others to tell how far either side is"
+        };
         return (Vantage::Unknown, why.to_owned());
     };
     by_offload(flow, [client, server])

@@ -222,6 +222,11 @@ impl Flow {
         self.packets <= MOST_OF_SLIGHT && self.sides.iter().any(|side| side.data_frames == 0)
     }
 
+    /// Whether one side sent nothing that was captured.
+    pub(crate) fn is_one_way(&self) -> bool {
+        [0, 1].into_iter().any(|side| self.peers.last(side).is_none())
+    }
+
     /// Capture time of its last packet.
     pub(crate) fn last_seen(&self) -> i64 {
         self.start.0.saturating_add(self.last_tap)

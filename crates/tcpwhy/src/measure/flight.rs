@@ -130,7 +130,7 @@ impl Flight {
         self.nxt = sent.end;
         self.entries.push_back(sent);
         // Without ACKs (a capture of one direction) nothing ever leaves: the oldest is let go.
-        if self.entries.len() > MAX_ENTRIES
+        while self.entries.len() > MAX_ENTRIES
             && let Some(oldest) = self.entries.pop_front()
         {
             self.una = self.una.max(oldest.end);

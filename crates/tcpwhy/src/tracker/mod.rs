@@ -28,7 +28,8 @@ const SHARDS: usize = 64;
 const SPARE: usize = 64;
 const SPARE_EVENTS: usize = 64;
 
-/// So many connections keep their intervals anyhow: a capture of a few is shown in full.
+/// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
+/// a few is shown in full.
 const ALWAYS_DETAILED: u64 = 6;
 
 /// What the caller wants kept beyond totals.
@@ -91,6 +92,8 @@ struct Common {
     config: Config,
     /// How many connections began.
     connections: u64,
+    /// How many with data keep their intervals because they are the first.
+    detailed: u64,
     /// The analysis of connections that are short enough to be seen whole.
     scratch: Analysis,
     /// Accounts of ended connections, and what they add up to.
@@ -124,11 +127,7 @@ impl Tracker {
     #[inline]
     pub(crate) fn push_usual(&mut self, usual: &Usual<'_>) {
         let (at, slot) = self.last;
-        let shard = &mut self.shards[at];
-        // What retires connections of this shard comes first, as for any other segment.
-        let is_taken = !shard.retire(usual.head.time.0, &mut self.common)
-            && shard.goes_on(slot, usual, &mut self.common);
-        if !is_taken {
+        if !self.shards[at].goes_on(slot, usual, &mut self.common) {
             self.push(&usual.segment());
         }
     }
@@ -180,6 +179,7 @@ impl Common {
         Self {
             config,
             connections: 0,
+            detailed: 0,
             scratch: Analysis::default(),
             done: Vec::new(),
             sums: Sums::default(),
@@ -196,17 +196,21 @@ impl Common {
         flow
     }
 
-    fn wants_detail(&self, flow: &Flow) -> bool {
-        self.config.detail || flow.ordinal < ALWAYS_DETAILED
+    /// Whether the analysis that begins for `flow` is to keep its intervals.
+    fn wants_detail(&mut self, flow: &Flow) -> bool {
+        let carries_data = flow.sides.iter().any(|side| side.data_frames > 0);
+        let first = carries_data && self.detailed < ALWAYS_DETAILED;
+        self.detailed += u64::from(first);
+        self.config.detail || first || flow.ordinal < ALWAYS_DETAILED
     }
 
     /// Ends a connection. Most are short and meet their analysis only here: they take turns.
     fn settle(&mut self, flow: &mut Flow, analysis: Option<Box<Analysis>>) {
-        let detail = self.wants_detail(flow);
         let account = if let Some(mut analysis) = analysis {
             analysis.process(flow, true);
             summary::connection(flow, &mut analysis)
         } else {
+            let detail = self.wants_detail(flow);
             self.scratch.renew(detail);
             self.scratch.process(flow, true);
             summary::connection(flow, &mut self.scratch)

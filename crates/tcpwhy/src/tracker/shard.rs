@@ -53,13 +53,14 @@ impl Tracked {
     /// Hands what the connection has gathered to its analysis if that is enough for it; the first
     /// time twice as much, for most connections end before.
     #[inline(never)]
-    fn process_if_due(&mut self, common: &Common) {
+    fn process_if_due(&mut self, common: &mut Common) {
         let enough = if self.analysis.is_some() { CHUNK } else { 2 * CHUNK };
         if self.flow.events.len() < enough {
             return;
         }
-        let detail = common.wants_detail(&self.flow);
-        let analysis = self.analysis.get_or_insert_with(|| Box::new(Analysis::new(detail)));
+        let analysis = self
+            .analysis
+            .get_or_insert_with(|| Box::new(Analysis::new(common.wants_detail(&self.flow))));
         analysis.process(&mut self.flow, false);
     }
 }
@@ -102,12 +103,17 @@ impl Shard {
     /// did.
     #[inline]
     pub(super) fn goes_on(&mut self, slot: u32, usual: &Usual<'_>, common: &mut Common) -> bool {
-        let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
+        let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
         let side = match tracked.ends {
             Some([ends, _]) if ends == usual.ends => 0,
             Some([_, ends]) if ends == usual.ends => 1,
             _ => return false,
         };
+        // What retires connections of this shard comes first, as for any other segment of it.
+        if self.retire(usual.head.time.0, common) {
+            return false;
+        }
+        let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
         let goes_on = tracked.flow.goes_on(side, &usual.head);
         if goes_on && tracked.flow.events.len() >= CHUNK {
             tracked.process_if_due(common);
@@ -321,7 +327,7 @@ mod tests {
     use super::*;
     use crate::report::End;
     use crate::units::{Seq, Time};
-    use crate::wire::{Flags, IpInfo, LinkInfo, Options};
+    use crate::wire::{Flags, Head, IpInfo, LinkInfo, Options};
 
     /// A segment of client `client` at `ms`, or of the server to it.
     fn segment(
@@ -426,5 +432,39 @@ mod tests {
         }
         assert!(only.0.grown.len() <= 2 * MAX_LIVE, "{}", only.0.grown.len());
         assert!(only.0.slots.len() <= MAX_LIVE + 2, "{}", only.0.slots.len());
+    }
+
+    #[test]
+    fn a_frame_of_another_connection_retires_nothing() {
+        let mut only = Only::new();
+        only.dialogue(0, 1);
+        only.push(&segment(1, 1, true, Flags::RST, 0));
+        let late = segment(60_000, 2, true, Flags::ACK, 0);
+        let ends = Ends::of(&late.source, &late.destination).expect("IPv4");
+        let usual = Usual { head: Head::of(&late), ends, payload: &[] };
+        assert!(!only.0.goes_on(0, &usual, &mut only.1));
+        assert!(only.1.done.is_empty(), "it still lingers");
+        only.push(&late);
+        assert_eq!(only.1.done.len(), usize::from(only.0.lingering.is_empty()));
+    }
+
+    #[test]
+    fn the_first_that_carry_data_are_kept_in_detail_however_many_do_not() {
+        let mut only = Only::new();
+        for client in 0..20 {
+            only.push(&segment(0, client, true, Flags::SYN, 0));
+        }
+        for client in 20..40 {
+            for (ms, from_client, len) in [(1, true, 10), (5, false, 20), (9, true, 0)] {
+                only.push(&segment(ms, client, from_client, Flags::ACK, len));
+            }
+        }
+        only.0.finish(&mut only.1);
+        let is_detailed = |id: u64| {
+            let account = only.1.done.iter().find(|c| c.id == id).expect("an account");
+            account.directions.iter().flatten().any(|direction| !direction.limits.is_empty())
+        };
+        let detailed: Vec<u64> = (20..40).filter(|id| is_detailed(*id)).collect();
+        assert_eq!(detailed, (20..26).collect::<Vec<_>>());
     }
 }

@@ -15,13 +15,8 @@ use std::collections::BTreeMap;
 
 use crate::report::{Connection, Direction, Finding, Report};
 
-/// Replaces all addresses in `report`.
-pub fn anonymize(report: &mut Report) {
-    let mut names = Names::default();
-    for connection in &report.connections {
-        names.of(connection.client.ip());
-        names.of(connection.server.ip());
-    }
+/// Replaces all addresses in `report` by their stand-ins.
+pub fn anonymize(report: &mut Report, mut names: StandIns) {
     for capture in &mut report.captures {
         let path = core::mem::take(&mut capture.source);
         file_name(&path).clone_into(&mut capture.source);
@@ -43,7 +38,7 @@ pub fn anonymize(report: &mut Report) {
     }
     for connection in &mut report.connections {
         for end in [&mut connection.client, &mut connection.server] {
-            *end = SocketAddr::new(names.of(end.ip()), end.port());
+            *end = SocketAddr::new(names.of_address(end.ip()), end.port());
         }
         (connection.client_name, connection.server_name) = (None, None);
     }
@@ -108,15 +103,26 @@ fn in_finding(finding: &mut Finding, hide: &mut impl FnMut(&mut String)) {
 }
 
 /// The stand-ins given out so far.
-#[derive(Default)]
-struct Names {
+#[derive(Debug, Default)]
+pub struct StandIns {
     given: BTreeMap<IpAddr, IpAddr>,
     v4: u32,
     v6: u128,
 }
 
-impl Names {
-    fn of(&mut self, address: IpAddr) -> IpAddr {
+impl StandIns {
+    /// Those of all addresses in `report`. To be made before connections are chosen from it: then an
+    /// address has the same one whatever was chosen.
+    pub fn of(report: &Report) -> Self {
+        let mut names = Self::default();
+        for connection in &report.connections {
+            names.of_address(connection.client.ip());
+            names.of_address(connection.server.ip());
+        }
+        names
+    }
+
+    fn of_address(&mut self, address: IpAddr) -> IpAddr {
         if address.is_unspecified() || address.is_loopback() {
             return address;
         }
@@ -155,7 +161,7 @@ impl Names {
         let mut at = 0;
         while at < token.len() {
             if let Some((end, address)) = longest_address(token, at) {
-                out.push_str(&self.of(address).to_string());
+                out.push_str(&self.of_address(address).to_string());
                 at = end;
             } else {
                 out.push_str(&token[at..=at]);
@@ -190,7 +196,7 @@ mod tests {
     use super::*;
 
     fn hidden(text: &str) -> String {
-        Names::default().hide(text)
+        StandIns::default().hide(text)
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use anonymize::anonymize;
+pub use anonymize::{StandIns, anonymize};
 pub use clip::clip;
 
 use crate::report::{Connection, Report};
