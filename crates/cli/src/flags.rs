@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::lab;
+use crate::cmd::{doc, lab};
 use crate::window::Instant;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -35,6 +35,8 @@ pub enum Command {
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// Tell what a finding means, how it is known, and what helps
+    Doc(doc::DocFlags),
 }
 
 /// Flags of `tcpwhy explain`.

@@ -64,6 +64,7 @@ fn command() -> Exit {
         Some(Command::Lab(command)) => {
             return cmd::lab::run(&command, &Surroundings::of_process());
         }
+        Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
         None => flags.explain,
     };
     let around = Surroundings::of_process();
@@ -71,6 +72,11 @@ fn command() -> Exit {
         Ok(options) => cmd::explain::run(options, &around),
         Err(error) => return refuse(&error),
     };
+    told(ran)
+}
+
+/// How a command ended; what kept it from ending well is told.
+fn told(ran: anyhow::Result<Exit>) -> Exit {
     ran.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));
         Exit::Unreadable

@@ -13,6 +13,7 @@
 mod analysis;
 pub mod capture;
 pub mod cc;
+pub mod find;
 mod flow;
 mod limits;
 mod measure;
@@ -22,3 +23,4 @@ pub mod tracker;
 pub mod units;
 pub mod view;
 pub mod wire;
+mod words;

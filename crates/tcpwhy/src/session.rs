@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
+use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
 use crate::tracker::{Config, Tracker};
 use crate::units::{Duration, Time};
@@ -115,6 +116,9 @@ impl Session {
         let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
         let (mut connections, sums, forgotten) = tracker.finish();
         self.fit_to_captures(&mut connections);
+        for connection in &mut connections {
+            connection.findings = find::findings(connection);
+        }
         for (kind, count, note) in [
             (
                 QualityKind::Duplicates,

@@ -1,4 +1,5 @@
 //! One file for each subcommand.
 
+pub mod doc;
 pub mod explain;
 pub mod lab;

@@ -33,10 +33,11 @@ fn write_one(page: &mut Page, finding: &Finding, lifetime_ns: i64) {
         String::new()
     };
     let head = format!("{}: {}", finding.severity, finding.title);
+    let head = words::tie_numbers(&head);
     page.wrapped(2, 4, &[(ink, head), plain(cost), (Ink::Faint, format!(" [{}]", finding.code))]);
     for (label, text) in [("why", &finding.why), ("not", &finding.not)] {
         if !text.is_empty() {
-            page.wrapped(4, 6, &[plain(format!("{label}: {text}"))]);
+            page.wrapped(4, 6, &[plain(words::tie_numbers(&format!("{label}: {text}")))]);
         }
     }
     for remedy in &finding.remedies {
@@ -45,7 +46,8 @@ fn write_one(page: &mut Page, finding: &Finding, lifetime_ns: i64) {
 }
 
 fn write_remedy(page: &mut Page, remedy: &Remedy) {
-    let mut text = format!("what would help ({}): {}", remedy.who, remedy.what);
+    let what = words::tie_numbers(&remedy.what);
+    let mut text = format!("what would help ({}): {what}", remedy.who);
     if let Some(predicted) = remedy.predicted_ns {
         let _ = write!(
             text,

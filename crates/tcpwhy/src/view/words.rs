@@ -4,28 +4,24 @@
 //! a plain one.
 
 use crate::report::{FrameRange, State};
-use crate::units::{BitRate, Bytes, Duration};
+use crate::units::BitRate;
+use crate::words;
+
+pub(super) use crate::words::{grouped, listed};
 
 /// A span of time, three significant digits.
 pub(super) fn time(ns: i64) -> String {
-    if ns == 0 {
-        return "0".to_owned();
-    }
-    tie(&Duration(ns).to_string())
+    tie(&words::time(ns))
 }
 
 /// A number of bytes.
 pub(super) fn bytes(count: u64) -> String {
-    if count < 10_000 {
-        tie(&format!("{} B", grouped(count)))
-    } else {
-        tie(&Bytes(count).to_string())
-    }
+    tie(&words::bytes(count))
 }
 
 /// A number of bytes to the byte.
 pub(super) fn exact_bytes(count: u64) -> String {
-    tie(&format!("{} B", grouped(count)))
+    tie(&words::exact_bytes(count))
 }
 
 /// A rate.
@@ -35,45 +31,19 @@ pub(super) fn rate(bps: u64) -> String {
 
 /// `1 segment`, `12,345 segments`.
 pub(super) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{}\u{a0}{noun}{plural}", grouped(number))
+    let told = words::count(number, noun);
+    told.replacen(' ', "\u{a0}", 1)
 }
 
-/// Whole percents: `45 %`; what is there but rounds to nothing is `<1 %`, all but a rest `>99 %`.
+/// Whole percents: `45 %`.
 pub(super) fn percent(part: i64, whole: i64) -> String {
-    let share = Duration(part).percent_of(Duration(whole));
-    if whole <= 0 {
-        return "?\u{a0}%".to_owned();
-    }
-    if part > 0 && share < 0.5 {
-        "<1\u{a0}%".to_owned()
-    } else if part < whole && share >= 99.5 {
-        ">99\u{a0}%".to_owned()
-    } else {
-        format!("{share:.0}\u{a0}%")
-    }
+    tie(&words::percent(part, whole))
 }
 
-/// Thousands set apart by commas.
-pub(super) fn grouped(number: u64) -> String {
-    group(&number.to_string())
-}
-
-/// The same with a sign.
+/// Thousands set apart by commas, with a sign.
 pub(super) fn grouped_signed(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))
-}
-
-fn group(digits: &str) -> String {
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `frame 7`, `frames 6-15`; nothing for the range of a report that knows none.
@@ -85,18 +55,20 @@ pub(super) fn frames(range: FrameRange) -> Option<String> {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
-pub(super) fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [init @ .., last] => format!("{} and {last}", init.join(", ")),
-    }
-}
-
 /// Spaces made unbreakable.
 pub(super) fn tie(text: &str) -> String {
     text.replace(' ', "\u{a0}")
+}
+
+/// The same for those that follow a digit: a number keeps its unit.
+pub(super) fn tie_numbers(text: &str) -> String {
+    let mut after_digit = false;
+    let tied = |letter: char| {
+        let tied = if letter == ' ' && after_digit { '\u{a0}' } else { letter };
+        after_digit = letter.is_ascii_digit();
+        tied
+    };
+    text.chars().map(tied).collect()
 }
 
 /// The two ends of a direction by their parts.
@@ -198,26 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
-        let shown = [0, 999, 1_000, 46_080, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "999", "1,000", "46,080", "1,234,567"]);
+    fn thousands_are_set_apart_with_a_sign() {
         assert_eq!(grouped_signed(i64::MIN), "-9,223,372,036,854,775,808");
     }
 
     #[test]
-    fn a_share_that_exists_is_never_shown_as_nothing() {
-        assert_eq!(percent(1, 1_000_000), "<1\u{a0}%");
-        assert_eq!(percent(999_999, 1_000_000), ">99\u{a0}%");
-        assert_eq!(percent(0, 1_000_000), "0\u{a0}%");
-        assert_eq!(percent(1, 0), "?\u{a0}%");
-    }
-
-    #[test]
-    fn lists_read_as_a_person_says_them() {
-        let items = ["a", "b", "c"].map(str::to_owned);
-        assert_eq!(
-            [listed(&items[..1]), listed(&items[..2]), listed(&items)],
-            ["a", "a and b", "a, b and c"]
-        );
+    fn a_number_keeps_its_unit() {
+        assert_eq!(tie_numbers("took 63.1 ms of 2 s"), "took 63.1\u{a0}ms of 2\u{a0}s");
     }
 }

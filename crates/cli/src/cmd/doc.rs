@@ -1,0 +1,68 @@
+//! `tcpwhy doc`: what the findings mean. The words are the core's; nothing is written here twice.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use clap::Args;
+use tcpwhy::find::doc;
+
+use crate::exit::Exit;
+use crate::output;
+
+/// Flags of `tcpwhy doc`.
+#[derive(Args, Debug)]
+pub struct DocFlags {
+    /// The finding, as it stands in brackets behind its title; none: list them all
+    #[arg(value_name = "CODE")]
+    pub code: Option<String>,
+    /// Print the whole manual as Markdown (docs/findings.md is made so)
+    #[arg(long, conflicts_with = "code")]
+    pub manual: bool,
+}
+
+/// Prints what was asked for.
+///
+/// # Errors
+/// Standard output does not take it.
+pub fn run(flags: &DocFlags) -> anyhow::Result<Exit> {
+    let text = match &flags.code {
+        _ if flags.manual => doc::manual(),
+        None => list(),
+        Some(code) => match doc::find(code) {
+            Some(page) => shown(&page),
+            None => return Ok(unknown(code)),
+        },
+    };
+    output::print(&text).context("cannot write the answer")?;
+    Ok(Exit::Analysed)
+}
+
+/// All findings, one a line.
+fn list() -> String {
+    let pages = doc::pages();
+    let width = pages.iter().map(|page| page.code.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for page in pages {
+        let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
+    }
+    text + "\n`tcpwhy doc CODE` explains one.\n"
+}
+
+/// A page as people read it in a terminal.
+fn shown(page: &doc::Page) -> String {
+    let mut text = format!("{}: {}\n\n", page.code, page.title);
+    for line in page.text.lines() {
+        match line.strip_prefix("# ") {
+            Some(section) => writeln!(text, "{section}"),
+            None if line.is_empty() => writeln!(text),
+            None => writeln!(text, "  {line}"),
+        }
+        .expect("a string takes everything");
+    }
+    text
+}
+
+fn unknown(code: &str) -> Exit {
+    crate::complain(&format!("there is no finding '{code}': `tcpwhy doc` lists them"));
+    Exit::Usage
+}

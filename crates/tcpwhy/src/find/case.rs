@@ -1,0 +1,290 @@
+//! A connection as the rules ask about it: one direction at a time, and the intervals that a rule
+//! names with their time, how sure they are, and where they show.
+
+use core::net::{IpAddr, SocketAddr};
+
+use crate::report::{
+    Connection, Direction, Evidence, Finding, FrameRange, Limit, Remedy, State, Transfer,
+};
+use crate::units::Duration;
+
+/// A finding rests on at least this share of the active time. Ours, not measured: what a verdict
+/// names in a sentence.
+const WORTH_NAMING_PERCENT: f64 = 10.0;
+/// Intervals less sure than this are no ground for advice. Ours, not measured.
+const LEAST_CONFIDENCE: i64 = 50;
+/// Intervals listed as evidence: the longest. Ours, not measured.
+const EVIDENCE: usize = 8;
+/// Another state that these packets allow is named if it may hold this share of the time. Ours.
+const DOUBT_PERCENT: f64 = 30.0;
+
+/// The findings of both directions by a rule for one.
+pub(super) fn in_each(
+    connection: &Connection,
+    rule: impl Fn(&Case<'_>) -> Option<Finding>,
+) -> Vec<Finding> {
+    [0, 1].into_iter().filter_map(|at| rule(&Case::of(connection, at)?)).collect()
+}
+
+/// Time in which somebody waited for this connection: opening it, its transfers, and its requests
+/// until their answers. What lies between requests, and the closing, is nobody's wait.
+pub(super) fn active_ns(connection: &Connection) -> i64 {
+    let mut spans: Vec<(i64, i64)> =
+        connection.transfers.iter().map(|each| (each.start_ns, each.end_ns)).collect();
+    for exchange in &connection.exchanges {
+        let request = usize::try_from(exchange.request).ok();
+        if let Some(from) = request.and_then(|at| connection.transfers.get(at))
+            && let Some(total) = exchange.total_ns
+        {
+            spans.push((from.start_ns, from.start_ns.saturating_add(total)));
+        }
+    }
+    let opening = connection.directions.iter().flatten().flat_map(|direction| &direction.limits);
+    let opening = opening.filter(|each| matches!(each.state, State::Handshake | State::SynRetry));
+    spans.extend(opening.map(|each| (each.start_ns, each.end_ns)));
+    spans.sort_unstable();
+    let (mut sum, mut upto) = (0, i64::MIN);
+    for (from, to) in spans {
+        sum += (to - from.max(upto)).max(0);
+        upto = upto.max(to);
+    }
+    sum.min(connection.duration_ns)
+}
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) at: usize,
+    pub(super) direction: &'a Direction,
+}
+
+impl<'a> Case<'a> {
+    /// Direction `at` (0: client to server), if it carried data.
+    pub(super) fn of(connection: &'a Connection, at: usize) -> Option<Self> {
+        Some(Self { connection, at, direction: connection.directions[at].as_deref()? })
+    }
+
+    /// Who sends: `client` or `server`.
+    pub(super) fn sender(&self) -> &'static str {
+        ["client", "server"][self.at]
+    }
+
+    /// Who receives.
+    pub(super) fn receiver(&self) -> &'static str {
+        ["server", "client"][self.at]
+    }
+
+    /// The receiver's address; `None` where the capture printed a name instead.
+    pub(super) fn receiver_address(&self) -> Option<IpAddr> {
+        address_of(self.connection, 1 - self.at).map(|address| address.ip())
+    }
+
+    /// Whether the sender runs Linux, as far as its packets tell.
+    pub(super) fn sender_is_linux(&self) -> bool {
+        self.connection.sender_stack[self.at].name == "linux"
+    }
+
+    /// Whether the receiver does.
+    pub(super) fn receiver_is_linux(&self) -> bool {
+        self.connection.sender_stack[1 - self.at].name == "linux"
+    }
+
+    /// Effective payload of a full segment.
+    pub(super) fn mss(&self) -> Option<u64> {
+        self.connection.mss.map(u64::from).filter(|mss| *mss > 0)
+    }
+
+    /// The least round trip, if one was measured.
+    pub(super) fn rtt(&self) -> Option<i64> {
+        self.direction.rtt.min_ns.filter(|rtt| *rtt > 0)
+    }
+
+    /// Whether anything of this direction had to be sent again.
+    pub(super) fn lost_something(&self) -> bool {
+        let by = &self.direction.retransmitted;
+        by.fast + by.rto + by.tlp > 0 || self.direction.events.lost > 0
+    }
+
+    /// The transfers of this direction.
+    pub(super) fn transfers(&self) -> impl Iterator<Item = &'a Transfer> + use<'a> {
+        let sender = self.sender();
+        self.connection.transfers.iter().filter(move |each| each.from == sender)
+    }
+
+    /// The intervals in states that are `wanted`.
+    pub(super) fn held(&self, wanted: impl Fn(State) -> bool) -> Held<'a> {
+        let limits = self.direction.limits.iter().filter(|limit| wanted(limit.state)).collect();
+        Held { connection: self.connection, limits }
+    }
+}
+
+/// Address of side `at`; `None` where a listing printed a name and the address is a stand-in.
+fn address_of(connection: &Connection, at: usize) -> Option<SocketAddr> {
+    match at {
+        0 => connection.client_name.is_none().then_some(connection.client),
+        _ => connection.server_name.is_none().then_some(connection.server),
+    }
+}
+
+/// Intervals that a rule names.
+#[derive(Clone, Debug)]
+pub(super) struct Held<'a> {
+    connection: &'a Connection,
+    pub(super) limits: Vec<&'a Limit>,
+}
+
+/// What a rule says of its intervals.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pub(super) title: String,
+    pub(super) why: String,
+    pub(super) not: String,
+    pub(super) remedies: Vec<Remedy>,
+}
+
+impl Held<'_> {
+    /// Their time.
+    pub(super) fn time_ns(&self) -> i64 {
+        self.limits.iter().map(|each| each.end_ns - each.start_ns).sum()
+    }
+
+    /// Whether they are worth a finding, by their time and by how sure they are.
+    pub(super) fn is_worth_naming(&self) -> bool {
+        let whole = Duration(active_ns(self.connection));
+        !self.limits.is_empty()
+            && whole > Duration::ZERO
+            && Duration(self.time_ns()).percent_of(whole) >= WORTH_NAMING_PERCENT
+            && self.confidence() >= LEAST_CONFIDENCE
+    }
+
+    /// How sure they are, each by its time.
+    pub(super) fn confidence(&self) -> i64 {
+        let weighed =
+            |each: &&Limit| i128::from(each.end_ns - each.start_ns) * i128::from(each.confidence);
+        let sum: i128 = self.limits.iter().map(weighed).sum();
+        (sum / i128::from(self.time_ns().max(1))) as i64
+    }
+
+    /// What else the packets allow for a good part of them.
+    fn others(&self) -> Vec<State> {
+        let whole = Duration(self.time_ns());
+        let may_be = |state: &State| {
+            let allows = self.limits.iter().filter(|each| each.alternative.contains(state));
+            let time: i64 = allows.map(|each| each.end_ns - each.start_ns).sum();
+            Duration(time).percent_of(whole) >= DOUBT_PERCENT
+        };
+        State::all().filter(may_be).collect()
+    }
+
+    /// The same as a sentence to follow others.
+    fn doubt(&self) -> String {
+        let names: Vec<String> = self.others().into_iter().map(|s| s.name().to_owned()).collect();
+        match &*names {
+            [] => String::new(),
+            [init @ .., last] => {
+                let rest = if init.is_empty() {
+                    String::new()
+                } else {
+                    format!("{} or ", init.join(", "))
+                };
+                format!(" The packets allow {rest}{last} too; we are {} % sure.", self.confidence())
+            }
+        }
+    }
+
+    /// The longest of them, in the order of time, each with a way to find it again.
+    pub(super) fn evidence(&self) -> Vec<Evidence> {
+        let mut longest = self.limits.clone();
+        longest.sort_by_key(|each| (each.start_ns - each.end_ns, each.start_ns));
+        longest.truncate(EVIDENCE);
+        longest.sort_by_key(|each| each.start_ns);
+        longest.into_iter().map(|each| evidence(self.connection, each)).collect()
+    }
+
+    /// The finding made of them.
+    pub(super) fn finding(&self, code: &str, told: Told) -> Finding {
+        let cost_ns = self.time_ns();
+        let severity = match severity(cost_ns, active_ns(self.connection), self.confidence()) {
+            "error" if !self.others().is_empty() => "warning",
+            other => other,
+        };
+        Finding {
+            code: code.to_owned(),
+            severity: severity.to_owned(),
+            title: told.title,
+            why: told.why + &self.doubt(),
+            not: told.not,
+            evidence: self.evidence(),
+            cost_ns,
+            remedies: told.remedies,
+        }
+    }
+}
+
+/// The rule of the severities; see the head of [`super`].
+fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
+    const MILLISECOND: i64 = 1_000_000;
+    let share = Duration(cost_ns).percent_of(Duration(active_ns));
+    match () {
+        () if cost_ns < MILLISECOND => "info",
+        () if share >= 30.0 && confidence >= 80 => "error",
+        () if share >= 10.0 && confidence >= 60 => "warning",
+        () => "info",
+    }
+}
+
+/// Where an interval shows. One without frames of its own (an idle time before the first data) is
+/// found by its stream or by the connection's frames.
+fn evidence(connection: &Connection, limit: &Limit) -> Evidence {
+    let FrameRange { first, last } = limit.evidence.frames;
+    let frames = match (first, last) {
+        (0, 0) => connection.frames,
+        (0, last) => FrameRange { first: last, last },
+        (first, last) => FrameRange { first, last },
+    };
+    Evidence {
+        from_ns: limit.start_ns,
+        to_ns: limit.end_ns,
+        frames,
+        filter: filter(frames),
+        text: limit.evidence.text.clone(),
+    }
+}
+
+/// A display filter for Wireshark that shows `frames`.
+pub(super) fn filter(frames: FrameRange) -> String {
+    let FrameRange { first, last } = frames;
+    if first == last {
+        format!("frame.number == {first}")
+    } else {
+        format!("frame.number >= {first} && frame.number <= {last}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn severity_needs_a_share_and_certainty() {
+        let ms = |ms: i64| ms * 1_000_000;
+        let of_100 = |cost, sure| severity(ms(cost), ms(100), sure);
+        assert_eq!(of_100(30, 80), "error");
+        assert_eq!(of_100(30, 79), "warning");
+        assert_eq!(of_100(29, 99), "warning");
+        assert_eq!(of_100(10, 60), "warning");
+        assert_eq!(of_100(9, 99), "info");
+        assert_eq!(of_100(90, 59), "info");
+        assert_eq!(severity(999_999, 1_000_000, 99), "info", "nobody waits for a millisecond");
+    }
+
+    #[test]
+    fn the_night_between_two_requests_is_not_active_time() {
+        let mut connection = sample::download();
+        let before = active_ns(&connection);
+        connection.duration_ns += 3_600_000_000_000;
+        assert_eq!(active_ns(&connection), before);
+    }
+}

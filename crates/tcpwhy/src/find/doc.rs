@@ -1,0 +1,118 @@
+//! The pages of the manual, cut out of the heads of the findings' files.
+//!
+//! One source: what `tcpwhy doc CODE` prints and what `docs/findings.md` holds is the text that
+//! stands above each rule, so that whoever changes a rule has its words before their eyes.
+
+use core::fmt::Write as _;
+
+use super::RULES;
+
+/// The sections of every page, in this order.
+pub const SECTIONS: [&str; 5] =
+    ["What it says", "How we know", "What it is not", "What to do", "Sources"];
+
+/// One page of the manual.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Page {
+    /// The finding's code.
+    pub code: &'static str,
+    /// What it is, in one line.
+    pub title: &'static str,
+    /// The text from the first section on: Markdown, with `# ` before each section's name.
+    pub text: String,
+}
+
+/// All pages, in the order of the manual.
+pub fn pages() -> Vec<Page> {
+    RULES.iter().map(|rule| page(rule.code, rule.file)).collect()
+}
+
+/// The page of `code`, however it is written: `slow-start` and `SLOW_START` are one.
+pub fn find(code: &str) -> Option<Page> {
+    let wanted = code.to_ascii_uppercase().replace(['-', ' '], "_");
+    RULES.iter().find(|rule| rule.code == wanted).map(|rule| page(rule.code, rule.file))
+}
+
+/// The whole manual as one Markdown document.
+pub fn manual() -> String {
+    let mut out = String::from(HEAD);
+    for Page { code, title, .. } in pages() {
+        let anchor = code.to_ascii_lowercase();
+        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
+    }
+    for Page { code, title, text } in pages() {
+        let text = text.replace("\n# ", "\n### ");
+        let text = text.strip_prefix("# ").map_or_else(|| text.clone(), |t| format!("### {t}"));
+        let _ = writeln!(out, "\n## {code}\n\n{title}\n\n{}", text.trim_end());
+    }
+    out
+}
+
+const HEAD: &str = "# What tcpwhy finds
+
+Made from the sources by `tcpwhy doc --manual`; a test holds it to them. `tcpwhy doc CODE` prints one
+page. The states in `code.like_this` are those of `docs/report.schema.json`.
+
+A finding rests on intervals of the account: its cost is their time. Findings may rest on the same
+intervals, so their costs are never added up. Shares are of the active time: opening the connection,
+its transfers, and requests until their answers. `error`: at least 30 % of it and at least 80 % sure;
+`warning`: 10 % and 60 % sure, or as much as an error where the packets allow other causes too; `info`:
+less of either, less than a millisecond, or a plain fact.
+
+What would help is ranked: keep the connection, change the application, the socket, the route, a
+sysctl. A predicted duration is arithmetic from the capture's own round trips and flights, from the
+best that can be hoped for to the worst; where that arithmetic proves nothing there is no prediction.
+
+| code | |
+|---|---|
+";
+
+/// Cuts the page of `code` out of `file`.
+fn page(code: &'static str, file: &'static str) -> Page {
+    let mut lines = file
+        .lines()
+        .map_while(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let title = lines.next().unwrap_or_default();
+    let text: Vec<&str> = lines.skip_while(|line| !line.starts_with("# ")).collect();
+    Page { code, title, text: text.join("\n") + "\n" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_the_head_of_a_file_and_nothing_after_it() {
+        let file =
+            "//! Title.\n//!\n//! # What it says\n//! One.\n//!\n//! Two.\n\nuse x;\n//! no\n";
+        let page = page("CODE", file);
+        assert_eq!((page.code, page.title), ("CODE", "Title."));
+        assert_eq!(page.text, "# What it says\nOne.\n\nTwo.\n");
+    }
+
+    #[test]
+    fn every_page_has_all_sections_in_order_and_words_in_each() {
+        for Page { code, title, text } in pages() {
+            assert!(title.ends_with('.') && title.len() > 10, "{code}: {title}");
+            let named: Vec<&str> =
+                text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+            assert_eq!(named, SECTIONS, "{code}");
+            for section in text.split("# ").skip(1) {
+                let words = section.split_once('\n').map_or("", |(_, words)| words);
+                assert!(words.trim().len() > 20, "{code}: {section}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_are_unique_and_found_however_they_are_written() {
+        let mut codes: Vec<&str> = pages().iter().map(|page| page.code).collect();
+        assert_eq!(find("slow-start").map(|page| page.code), Some("SLOW_START"));
+        assert_eq!(find("NO_SUCH"), None);
+        let number = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), number);
+    }
+}

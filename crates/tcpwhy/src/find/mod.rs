@@ -1,0 +1,119 @@
+//! From intervals to help: what was found, why we say so, what it is not, and what would help.
+//!
+//! Each finding is one file: its rule, its words, its constants, its tests, and its page of the
+//! manual, which is the head of that file ([`doc`] cuts it out). [`RULES`] lists them; to add one
+//! is to add its file and its line there. A rule is a pure function over the plain data of the
+//! report: it sees what a reader of the JSON sees, so a finding can always be checked by hand.
+//!
+//! The cost of a finding is the time of the intervals it names. Findings may name the same
+//! intervals and are never added up. They are ranked by cost; the shares are of the connection's
+//! *active* time ([`case::active_ns`]), for a connection kept open over night is not slow.
+//!
+//! Severity, by share of that time and by how sure the intervals are:
+//!
+//! | severity | share | sure |
+//! |---|---|---|
+//! | `error` | 30 % | 80 |
+//! | `warning` | 10 % | 60 |
+//! | `info` | less of either, or less than a millisecond, or a plain fact about the connection |
+//!
+//! Where the packets allow other states for a good part of that time, a finding is no `error`.
+//! A finding that rests on time is made from a tenth of the active time on, and from intervals that
+//! are more likely right than wrong.
+
+mod case;
+pub mod doc;
+mod remedies;
+
+mod app_window;
+mod body_on_its_way;
+mod not_tcp;
+mod send_buffer;
+mod slow_reader;
+mod slow_start;
+mod slow_writer;
+mod think_client;
+mod think_server;
+mod window_cap;
+mod window_growth;
+mod window_scale;
+mod zero_window;
+
+#[cfg(test)]
+mod sample;
+
+use core::cmp::Reverse;
+
+use crate::report::{Connection, Finding};
+
+/// One finding: its code, the file that holds it, and its rule.
+struct Rule {
+    code: &'static str,
+    file: &'static str,
+    find: fn(&Connection) -> Vec<Finding>,
+}
+
+/// All findings, in the order of the manual.
+const RULES: [Rule; 13] = [
+    slow_start::RULE,
+    window_cap::RULE,
+    window_scale::RULE,
+    window_growth::RULE,
+    slow_reader::RULE,
+    zero_window::RULE,
+    send_buffer::RULE,
+    app_window::RULE,
+    think_server::RULE,
+    think_client::RULE,
+    slow_writer::RULE,
+    body_on_its_way::RULE,
+    not_tcp::RULE,
+];
+
+/// What is found in `connection`, the most costly first. Nothing where its intervals were not kept.
+pub fn findings(connection: &Connection) -> Vec<Finding> {
+    if connection.directions.iter().flatten().all(|direction| direction.limits.is_empty()) {
+        return Vec::new();
+    }
+    let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(connection)).collect();
+    found.sort_by_key(|finding| Reverse(finding.cost_ns));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::Sim;
+    use super::*;
+
+    #[test]
+    fn what_kept_no_intervals_gives_no_findings() {
+        let mut connection = sample::download();
+        assert!(!findings(&connection).is_empty());
+        for direction in connection.directions.iter_mut().flatten() {
+            direction.limits.clear();
+        }
+        assert!(findings(&connection).is_empty());
+    }
+
+    #[test]
+    fn the_most_costly_comes_first() {
+        let slow = Sim { think: 30_000_000, ..Sim::default() }.run();
+        let costs: Vec<i64> = findings(&slow).iter().map(|finding| finding.cost_ns).collect();
+        assert!(costs.len() > 1 && costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
+    }
+
+    #[test]
+    fn every_finding_has_frames_a_filter_and_somebody_who_changes_something() {
+        for finding in findings(&sample::download()) {
+            assert!(!finding.evidence.is_empty(), "{}", finding.code);
+            for evidence in &finding.evidence {
+                assert!(evidence.frames.first > 0, "{}: {evidence:?}", finding.code);
+                assert!(!evidence.filter.is_empty(), "{}: {evidence:?}", finding.code);
+            }
+            for remedy in &finding.remedies {
+                let known = ["sender", "receiver", "application", "path"];
+                assert!(known.contains(&remedy.who.as_str()), "{remedy:?}");
+            }
+        }
+    }
+}

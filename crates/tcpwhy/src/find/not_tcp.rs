@@ -1,0 +1,105 @@
+//! Most of this time is not TCP's: there was nothing to send.
+//!
+//! # What it says
+//! For at least half of the connection's life, its closing left out, the windows were open and nothing
+//! waited to be sent: one application or the other was silent. No setting of TCP or of the network
+//! would have changed that time.
+//!
+//! # How we know
+//! Intervals in the states `idle.app_think`, `idle.peer_think` and `app` of the direction that carried
+//! most data: all that was sent was acknowledged, or the next send followed no ACK although all windows
+//! had room.
+//!
+//! # What it is not
+//! Not a statement about the rest of the time: what was sent may have been slow too. Not necessarily a
+//! fault: a connection kept open is idle by design. DNS and connections made before this one are not
+//! in it.
+//!
+//! # What to do
+//! Look at the programs, not at TCP: `THINK_SERVER`, `THINK_CLIENT` and `SLOW_WRITER` say whose.
+//!
+//! # Sources
+//! `docs/reference/limits-method.md` section 6.
+
+use super::case::{Case, Told};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "NOT_TCP", file: include_str!("not_tcp.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let directions = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
+    let Some(case) = directions.max_by_key(|case| case.direction.bytes) else { return Vec::new() };
+    let held =
+        case.held(|state| matches!(state, State::IdleAppThink | State::IdlePeerThink | State::App));
+    let closing = case.direction.time_in.get(State::Closing).0;
+    let lifetime = connection.duration_ns - closing;
+    if held.limits.is_empty() || held.time_ns() < lifetime - held.time_ns() {
+        return Vec::new();
+    }
+    let (sender, receiver) = (case.sender(), case.receiver());
+    let time = |states: &[State]| case.held(|state| states.contains(&state)).time_ns();
+    let mut silent = [
+        (sender, time(&[State::IdleAppThink, State::App])),
+        (receiver, time(&[State::IdlePeerThink])),
+    ];
+    silent.sort_by_key(|(_, ns)| core::cmp::Reverse(*ns));
+    let said: Vec<String> = silent
+        .iter()
+        .filter(|(_, ns)| *ns > held.time_ns() / 100)
+        .map(|(who, ns)| format!("the {who}'s application for {}", words::time(*ns)))
+        .collect();
+    let told = Told {
+        title: "it is not TCP: most of the time there was nothing to send".to_owned(),
+        why: format!(
+            "TCP waited for {}, {} of the time before the closing.",
+            words::listed(&said),
+            words::percent(held.time_ns(), lifetime)
+        ),
+        not: "not the network and no setting of TCP; the rest of the time is explained on its own"
+            .to_owned(),
+        remedies: vec![remedies::application(format!(
+            "look at the {}'s program first",
+            silent[0].0
+        ))],
+    };
+    let mut finding = held.finding(RULE.code, told);
+    // It says where not to look; what is wrong, if anything, others say.
+    "info".clone_into(&mut finding.severity);
+    vec![finding]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, Sim};
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_connection_that_mostly_idles_is_told_to_look_elsewhere() {
+        let idle = Sim { bytes: 5_000, times: 2, pause: 2_000 * MS, ..Sim::default() }.run();
+        let found = find(&idle);
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_busy_connection_is_tcps() {
+        assert!(find(&sample::download()).is_empty());
+    }
+
+    #[test]
+    fn half_is_enough_and_less_is_not() {
+        let connection = Sim { bytes: 5_000, times: 2, pause: 2_000 * MS, ..Sim::default() }.run();
+        let case = Case::of(&connection, 1).expect("data");
+        let cost = find(&connection)[0].cost_ns;
+        let life = connection.duration_ns - case.direction.time_in.get(State::Closing).0;
+        for (more, number) in [(2 * cost - life, 1), (2 * cost - life + 1, 0)] {
+            let mut stretched = connection.clone();
+            sample::stretch_opening(&mut stretched, more);
+            assert_eq!(find(&stretched).len(), number, "{more}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What to do, in words that several findings share, and commands that start from what the user has.
+//!
+//! No command here changes a default for a whole host if a narrower one would do, and each comes
+//! with what takes it back: the values saved before, never "the default".
+
+use super::case::Case;
+use crate::report::{Prediction, Remedy};
+
+/// Somebody changes a program.
+pub(super) fn application(what: impl Into<String>) -> Remedy {
+    Remedy { who: "application".to_owned(), what: what.into(), ..Remedy::default() }
+}
+
+/// The same with the command that shows what the program does.
+pub(super) fn look(what: impl Into<String>, command: impl Into<String>) -> Remedy {
+    Remedy { command: Some(command.into()), ..application(what) }
+}
+
+/// Somebody changes a device between the hosts.
+pub(super) fn path(what: impl Into<String>) -> Remedy {
+    Remedy { who: "path".to_owned(), ..application(what) }
+}
+
+/// A metric of the sender's route to its peer. The line to change is the one `ip route show match`
+/// prints last (the most specific); `change` wants it whole, or what it leaves out is lost.
+pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> Remedy {
+    let peer = case.receiver_address();
+    let ip = if peer.is_some_and(|peer| peer.is_ipv6()) { "ip -6" } else { "ip" };
+    let peer = peer.map_or_else(
+        || format!("ADDRESS_OF_THE_{}", case.receiver().to_uppercase()),
+        |p| p.to_string(),
+    );
+    Remedy {
+        who: "sender".to_owned(),
+        what,
+        command: Some(format!(
+            "{ip} route get {peer}; {ip} route show match {peer}; {ip} route change LAST_LINE_SHOWN {metric} {value}"
+        )),
+        rollback: Some(format!("{ip} route change LAST_LINE_SHOWN")),
+        knob: Some(metric.to_owned()),
+        predicted_ns: None,
+    }
+}
+
+/// A kernel setting of one host, whose old value is shown first.
+pub(super) fn sysctl(who: &str, key: &str, value: &str, what: String) -> Remedy {
+    Remedy {
+        who: who.to_owned(),
+        what,
+        command: Some(format!("sysctl {key}; sysctl -w {key}={value}")),
+        rollback: Some(format!("sysctl -w {key}=VALUE_SHOWN_BEFORE")),
+        knob: Some(key.to_owned()),
+        predicted_ns: None,
+    }
+}
+
+/// The remedy with what it may bring, if anything; without gain it is none.
+pub(super) fn if_it_gains(
+    remedy: Remedy,
+    predicted: Option<Prediction>,
+    now_ns: i64,
+) -> Option<Remedy> {
+    let predicted = predicted.filter(|each| each.best < now_ns)?;
+    Some(Remedy { predicted_ns: Some(predicted), ..remedy })
+}
+
+/// Somebody looks at what the receiving program does instead of reading.
+pub(super) fn reader(case: &Case<'_>) -> Remedy {
+    look(
+        format!(
+            "see what the {}'s program does instead of reading (Recv-Q shows what it left; its system calls \
+             show where it is)",
+            case.receiver()
+        ),
+        "ss -tmip; strace -f -ttt -T -p PID",
+    )
+}

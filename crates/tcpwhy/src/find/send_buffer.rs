@@ -1,0 +1,133 @@
+//! The sender's socket buffer is full: it holds less than the path would.
+//!
+//! # What it says
+//! What a program writes stays in its socket's buffer until it is acknowledged. If the buffer holds
+//! less than a round trip's worth, the flight can never be larger than it, however wide the windows
+//! and the path are.
+//!
+//! # How we know
+//! Intervals in the state `sndbuf`: ACKs released the sends, the flight stood at one size for rounds,
+//! the receiver's window and the congestion window had room, nothing was lost and no queue stood.
+//! They hold at least a tenth of the active time. A congestion window clamped by a route, an
+//! application that writes once a round trip, or its own window look alike on the wire; where the
+//! packets allow one of them it is named, and how sure we are.
+//!
+//! # What it is not
+//! Not the receiver, and not the path. The kernel's own counter (`sndbuf_limited`) may be nothing
+//! although this is the limit: it runs only while the writer is blocked and the queue is empty.
+//!
+//! # What to do
+//! Remove `SO_SNDBUF` from the program: with it the kernel stops sizing the buffer and ignores
+//! `net.ipv4.tcp_wmem`. `ss -tmi` on the sender shows `tb`: one size for all the transfer means that
+//! the option is set or the ceiling is reached. Without the option the ceiling is the third number of
+//! `tcp_wmem`. How much fits depends on the size of the writes too, for each piece is charged with its
+//! overhead: larger writes hold more. Cost: memory for each connection.
+//!
+//! # Sources
+//! Linux `tcp_sndbuf_expand`, `sk_stream_memory_free`, `sk_setsockopt` (v6.1, `net/ipv4/tcp_input.c`,
+//! `net/core/sock.c`). Ours: the lab's `sndbuf` scenario (how much fits, by the size of the writes).
+
+use super::case::{Case, Told, in_each};
+use super::window_cap::at_most;
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, Remedy, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "SEND_BUFFER", file: include_str!("send_buffer.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::Sndbuf);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let flight = usual_flight(case, State::Sndbuf)?;
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let told = Told {
+            title: format!(
+                "the {sender}'s socket buffer lets no more than {} be in flight",
+                words::bytes(flight)
+            ),
+            why: format!(
+                "the flight stood at that size and each ACK let just as much go, for {} in all{}.",
+                words::time(held.time_ns()),
+                at_most(case, flight)
+            ),
+            not: format!(
+                "not the {receiver}'s window and not the congestion window: both had room; not the path: no \
+                 queue stood"
+            ),
+            remedies: help(case),
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+/// The median flight of the rounds that `state` stopped.
+pub(super) fn usual_flight(case: &Case<'_>, state: State) -> Option<u64> {
+    let stopped = case.direction.rounds.iter().filter(|round| round.limited_by == state);
+    let mut flights: Vec<u64> = stopped.map(|round| round.in_flight_bytes).collect();
+    flights.sort_unstable();
+    flights.get(flights.len() / 2).copied()
+}
+
+fn help(case: &Case<'_>) -> Vec<Remedy> {
+    let sender = [case.connection.client, case.connection.server][case.at];
+    let mut help = vec![remedies::look(
+        format!(
+            "on the {}'s host, see whether the program fixes its send buffer (SO_SNDBUF: `tb` stays the same \
+             while data flows) and let the kernel size it; failing that, write in larger pieces",
+            case.sender()
+        ),
+        format!("ss -tmi '( sport = :{} )'", sender.port()),
+    )];
+    if case.sender_is_linux() {
+        help.push(remedies::sysctl(
+            "sender",
+            "net.ipv4.tcp_wmem",
+            "'FIRST SECOND NEW_THIRD'",
+            "only if the program sets no SO_SNDBUF: raise the third number to twice the rate you want times \
+             the round trip (it costs memory for each connection; new connections use it)"
+                .to_owned(),
+        ));
+    }
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::active_ns;
+    use super::super::sample::{self, Sim};
+    use super::*;
+
+    fn buffered(buffer: u64) -> Connection {
+        Sim { bytes: 1_000_000, buffer, ..Sim::default() }.run()
+    }
+
+    #[test]
+    fn a_flight_of_one_size_with_room_in_all_windows_is_told() {
+        let found = find(&buffered(32_768));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_receivers_window_of_that_size_is_not_the_senders_buffer() {
+        let connection =
+            Sim { bytes: 1_000_000, first_window: 32_768, window: 32_768, ..Sim::default() }.run();
+        assert!(find(&connection).is_empty());
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        let connection = buffered(32_768);
+        let cost = find(&connection)[0].cost_ns;
+        let active = active_ns(&connection);
+        for (more, number) in [(10 * cost - active, 1), (10 * cost - active + 10, 0)] {
+            let mut stretched = connection.clone();
+            sample::stretch_opening(&mut stretched, more);
+            assert_eq!(find(&stretched).len(), number, "{more}");
+        }
+    }
+}

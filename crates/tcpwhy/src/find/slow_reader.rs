@@ -1,0 +1,91 @@
+//! The receiving application reads more slowly than the data comes.
+//!
+//! # What it says
+//! The receiver's window shrank and was full: its buffer holds data that the program has not read.
+//! The sender waited at the window's edge.
+//!
+//! # How we know
+//! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
+//! than it had been in the last rounds. They hold at least a tenth of the active time. A window that
+//! shut altogether is `ZERO_WINDOW`.
+//!
+//! # What it is not
+//! Not the network, and not the buffer's size: a larger one fills as well, only later. An ACK proves
+//! that the receiving kernel has the data, not that the program has.
+//!
+//! # What to do
+//! Look at the program on the receiver: `ss -tmi` shows bytes in Recv-Q while it is late; a trace of
+//! its system calls shows what it does between its reads (writing to a disk, waiting for a lock, too
+//! small reads). Memory pressure on that host shrinks windows too. No setting of TCP helps.
+//!
+//! # Sources
+//! RFC 9293 section 3.8.6.2; Linux `__tcp_select_window` (v6.1, `net/ipv4/tcp_output.c`).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "SLOW_READER", file: include_str!("slow_reader.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::RwndReader);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let told = Told {
+            title: format!("the {receiver}'s application reads too slowly"),
+            why: format!(
+                "its window shrank and was full: the {sender} waited {} for it to be read.",
+                words::time(held.time_ns())
+            ),
+            not: "not the network; not the buffer's size: a larger one fills as well, only later"
+                .to_owned(),
+            remedies: vec![remedies::reader(case)],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::case::{Case, active_ns};
+    use super::super::sample;
+    use super::*;
+
+    /// A download with every wait of slow start renamed.
+    fn reader_holds(share_in_10_000: i64) -> Connection {
+        let mut connection = sample::download();
+        let slow = Case::of(&connection, 1).expect("data").held(|s| s == State::CwndSlowStart);
+        let (slow, active) = (slow.time_ns(), active_ns(&connection));
+        for limit in &mut connection.directions[1].as_mut().expect("data").limits {
+            if limit.state == State::CwndSlowStart {
+                limit.state = State::RwndReader;
+            }
+        }
+        sample::stretch_opening(&mut connection, slow * 10_000 / share_in_10_000 - active);
+        connection
+    }
+
+    #[test]
+    fn a_window_that_shrank_and_was_full_is_told() {
+        let found = find(&reader_holds(5_000));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, "error");
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&reader_holds(1_000)).len(), 1);
+        assert!(find(&reader_holds(999)).is_empty());
+    }
+
+    #[test]
+    fn a_reader_in_time_is_not_blamed() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! The server's application took its time to answer.
+//!
+//! # What it says
+//! Between the last byte of a request, as it reached the server's host, and the first byte of the
+//! response nothing moved: the program there (or what it asked in turn) was at work.
+//!
+//! # How we know
+//! Intervals in the state `idle.app_think` of the server between a request and its response; all
+//! that the server had sent before was acknowledged. The round trip between the tap and the server is
+//! taken off, so distance is not counted as thinking. They hold at least a tenth of the active time.
+//!
+//! # What it is not
+//! Not TCP and not the network: nothing was waiting to be sent. The time may be spent in another
+//! service, a database, a disk, a lock, or a queue for a worker before the program even saw the
+//! request: a capture cannot tell these apart. A device nearer than the server may be what answers.
+//!
+//! # What to do
+//! Look at the server's own log and traces for these requests. No setting of TCP helps.
+//!
+//! # Sources
+//! `docs/reference/limits-method.md` section 6 (whose silence it is); Ours: `testdata/waits`, where
+//! the think time is configured.
+
+use super::case::{Case, Told, active_ns};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "THINK_SERVER", file: include_str!("think_server.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let Some(case) = Case::of(connection, 1) else { return Vec::new() };
+    let mut held = case.held(|state| state == State::IdleAppThink);
+    let waits = answered(connection);
+    held.limits.retain(|limit| {
+        waits.iter().any(|(from, to)| limit.start_ns < *to && limit.end_ns > *from)
+    });
+    if !held.is_worth_naming() {
+        return Vec::new();
+    }
+    let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max().unwrap_or(0);
+    let (who, way) = if device_between(connection) {
+        (
+            "whoever is behind the device that answers for the server",
+            "; the way from that device to the server is in it",
+        )
+    } else {
+        ("the server's application", "")
+    };
+    let how_often = match held.limits.len() as u64 {
+        0 | 1 => String::new(),
+        number => format!(", {number} times, {} at the longest", words::time(longest)),
+    };
+    let share = words::percent(held.time_ns(), active_ns(connection));
+    let told = Told {
+        title: format!("{who} took its time to answer{how_often}"),
+        why: format!(
+            "the request was there and all that was sent before was acknowledged; {share} of the active \
+             time{way}."
+        ),
+        not: "not TCP: nothing was waiting to be sent".to_owned(),
+        remedies: vec![remedies::application(
+            "look at the server's log or traces for these requests; no setting of TCP helps",
+        )],
+    };
+    vec![held.finding(RULE.code, told)]
+}
+
+/// Whether something nearer than the server answers in its name, as its handshake showed.
+fn device_between(connection: &Connection) -> bool {
+    connection.window_scaling_note.as_deref().is_some_and(|note| note.contains("a device nearer"))
+}
+
+/// From the first byte of each request to the first of its response.
+fn answered(connection: &Connection) -> Vec<(i64, i64)> {
+    let transfer = |at: u64| connection.transfers.get(usize::try_from(at).ok()?);
+    let span = |each: &crate::report::Exchange| {
+        Some((transfer(each.request)?.start_ns, transfer(each.response?)?.start_ns))
+    };
+    connection.exchanges.iter().filter_map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, Sim};
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn thinks(think: i64) -> Connection {
+        Sim { bytes: 5_000, think, ..Sim::default() }.run()
+    }
+
+    #[test]
+    fn a_server_that_thinks_is_told() {
+        let found = find(&thinks(300 * MS));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn several_requests_are_counted() {
+        let found = find(&Sim { bytes: 5_000, think: 50 * MS, times: 3, ..Sim::default() }.run());
+        assert!(found[0].title.contains("3 times"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn where_a_device_answers_for_the_server_the_server_is_not_blamed() {
+        let mut connection = thinks(300 * MS);
+        connection.window_scaling_note = Some("a device nearer than the server answers".to_owned());
+        let found = find(&connection);
+        assert!(!found[0].title.contains("server's application"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn the_round_trip_is_not_thinking() {
+        assert!(find(&thinks(100_000)).is_empty());
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        let connection = thinks(50 * MS);
+        let (cost, active) = (find(&connection)[0].cost_ns, active_ns(&connection));
+        for (more, number) in [(10 * cost - active, 1), (10 * cost - active + 10, 0)] {
+            let mut stretched = connection.clone();
+            sample::stretch_opening(&mut stretched, more);
+            assert_eq!(find(&stretched).len(), number, "{more}");
+        }
+    }
+}

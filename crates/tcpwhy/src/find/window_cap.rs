@@ -1,0 +1,130 @@
+//! The receiver's window stands at its maximum and is full.
+//!
+//! # What it says
+//! The receiver lets no more than its window be in flight, that window no longer grows, and the sender
+//! fills it to the byte. No transfer can go faster than one window per round trip.
+//!
+//! # How we know
+//! Intervals in the state `rwnd.cap`: what was left of the announced window was less than a segment,
+//! the congestion window allowed more, and the window was within 5 % of the largest announced lately.
+//! They hold at least a tenth of the active time. Where the handshake was not captured the window's
+//! scale is a guess, and less sure.
+//!
+//! # What it is not
+//! Not the network, and not the sender's host. Not a reader that lags: then the window shrinks
+//! (`SLOW_READER`). Not a window without scaling, which has a finding of its own (`WINDOW_SCALE`).
+//!
+//! # What to do
+//! On the receiver's host. First the program: a socket with `SO_RCVBUF` has a fixed window (the kernel
+//! doubles what is asked, bounds it by `net.core.rmem_max`, and stops autotuning for it); remove the
+//! option. `ss -tmi` shows `rb`: if it stays the same while data flows fast, the option is set or the
+//! ceiling is reached. Only without it does `net.ipv4.tcp_rmem`'s third number matter; it needs about
+//! twice the rate times the round trip, for half of it is overhead. `net.core.rmem_max` bounds no
+//! autotuning. Cost: memory for each connection. How much faster it gets is not known: what the
+//! path carries shows only once the window is out of the way.
+//!
+//! # Sources
+//! RFC 9293 section 3.8.6, RFC 7323 section 2; Linux `__tcp_select_window`, `tcp_rcv_space_adjust`
+//! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
+
+use super::case::{Case, Told, in_each};
+use super::{Rule, remedies, window_scale};
+use crate::report::{Connection, Finding, Remedy, State};
+use crate::units::{BitRate, Bytes, Duration};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "WINDOW_CAP", file: include_str!("window_cap.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::RwndCap);
+        if !held.is_worth_naming() || window_scale::explains(case) {
+            return None;
+        }
+        let window = largest_window(case, State::RwndCap)?;
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let told = Told {
+            title: format!("the {receiver}'s window never exceeds {}", words::bytes(window)),
+            why: format!(
+                "the {sender} filled it and waited, {} in all{}.",
+                words::time(held.time_ns()),
+                at_most(case, window)
+            ),
+            not: format!(
+                "not the network and not the {sender}: its congestion window allowed more; not a reader \
+                 that lags: the window did not shrink"
+            ),
+            remedies: help(case),
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+/// The largest window that stopped a round in `state`.
+pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
+    let stopped = case.direction.rounds.iter().filter(|round| round.limited_by == state);
+    let window = |room: i64, flight: u64| u64::try_from(room.max(0)).ok()?.checked_add(flight);
+    stopped.filter_map(|round| window(round.window_room_bytes?, round.in_flight_bytes)).max()
+}
+
+/// The rate that a window allows, as words to follow others.
+pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
+    let rate = case.rtt().and_then(|rtt| Some((rtt, BitRate::of(Bytes(window), Duration(rtt))?)));
+    rate.map_or_else(String::new, |(rtt, rate)| {
+        format!("; over a round trip of {} that is at most {rate}", words::time(rtt))
+    })
+}
+
+fn help(case: &Case<'_>) -> Vec<Remedy> {
+    let receiver = [case.connection.server, case.connection.client][case.at];
+    let mut help = vec![remedies::look(
+        format!(
+            "on the {}'s host, see whether the program fixes its receive buffer (SO_RCVBUF: `rb` stays the \
+             same while data flows) and let the kernel size it",
+            case.receiver()
+        ),
+        format!("ss -tmi '( sport = :{} )'", receiver.port()),
+    )];
+    if case.receiver_is_linux() {
+        help.push(remedies::sysctl(
+            "receiver",
+            "net.ipv4.tcp_rmem",
+            "'FIRST SECOND NEW_THIRD'",
+            "only if the program sets no SO_RCVBUF: raise the third number to twice the rate you want times \
+             the round trip (it costs memory for each connection; new connections use it)"
+                .to_owned(),
+        ));
+    }
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, Sim};
+    use super::*;
+
+    #[test]
+    fn a_window_of_one_size_that_is_always_full_is_told() {
+        let found = find(&Sim { bytes: 2_000_000, window: 131_072, ..Sim::default() }.run());
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_window_that_grows_ahead_of_the_flight_is_no_cap() {
+        assert!(find(&Sim { bytes: 2_000_000, ..Sim::default() }.run()).is_empty());
+    }
+
+    #[test]
+    fn a_cap_that_holds_less_than_a_tenth_is_not_worth_naming() {
+        let connection = Sim { bytes: 2_000_000, window: 131_072, ..Sim::default() }.run();
+        let cap = Case::of(&connection, 1).expect("data").held(|s| s == State::RwndCap).time_ns();
+        let active = super::super::case::active_ns(&connection);
+        for (more, number) in [(10 * cap - active, 1), (10 * cap - active + 10, 0)] {
+            let mut stretched = connection.clone();
+            sample::stretch_opening(&mut stretched, more);
+            assert_eq!(find(&stretched).len(), number, "{more}");
+        }
+    }
+}

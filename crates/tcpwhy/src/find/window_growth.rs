@@ -1,0 +1,100 @@
+//! The receiver's window grows, but later than the sender could use it.
+//!
+//! # What it says
+//! A receiver begins with a window of about 64 KiB and opens it as data comes in and is read. Here
+//! the sender was ready for more and waited at the window's edge, and the window was larger later.
+//!
+//! # How we know
+//! Intervals in the state `rwnd.autotune`: less than a segment was left of the window, the congestion
+//! window allowed more, and the window had just grown beyond all it was before. They hold at least a
+//! tenth of the active time.
+//!
+//! # What it is not
+//! Not the network. Not a cap: the window did grow (`WINDOW_CAP` is for one that does not). Not the
+//! sender's slow start, which comes first where both are full.
+//!
+//! # What to do
+//! Use a connection again: its window is open already. Linux grows the buffer by what the program
+//! reads in a round trip, so a program that reads at once, and all there is, opens it sooner. An
+//! initial window (`initcwnd`) beyond the receiver's first window brings nothing. A large second
+//! number of `net.ipv4.tcp_rmem` is no remedy: it costs memory for every socket, has broken downloads,
+//! and the SYN cannot announce more than 64 KiB anyway.
+//!
+//! # Sources
+//! Linux `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_select_initial_window` (v6.1,
+//! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies, window_scale};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "WINDOW_GROWTH", file: include_str!("window_growth.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::RwndAutotune);
+        if !held.is_worth_naming() || window_scale::explains(case) {
+            return None;
+        }
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let stopped = case.direction.rounds.iter().filter(|r| r.limited_by == State::RwndAutotune);
+        let windows: Vec<String> = stopped
+            .filter_map(|r| Some(r.window_room_bytes?.max(0) as u64 + r.in_flight_bytes))
+            .take(4)
+            .map(words::exact_bytes)
+            .collect();
+        let windows = if windows.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", words::listed(&windows))
+        };
+        let told = Told {
+            title: format!("the {receiver}'s window opened later than the {sender} could use it"),
+            why: format!(
+                "the {sender} filled it to the edge{windows} and waited, {} in all; it grew afterwards.",
+                words::time(held.time_ns())
+            ),
+            not: format!(
+                "not the network, and not the {sender}'s congestion window: it allowed more"
+            ),
+            remedies: vec![
+                remedies::application(
+                    "keep the connection open and use it again: its windows are open then",
+                ),
+                remedies::application(format!(
+                    "let the {receiver}'s program read at once and all there is: its kernel opens the window \
+                     by what is read in a round trip"
+                )),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, Sim};
+    use super::*;
+
+    #[test]
+    fn a_window_that_grows_behind_the_sender_is_told() {
+        let late = Sim { initial: 100, first_window: 30_000, ..Sim::default() }.run();
+        let found = find(&late);
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_window_that_grows_ahead_of_the_sender_is_not() {
+        assert!(find(&sample::download()).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_never_grows_is_a_cap() {
+        let capped =
+            Sim { initial: 100, first_window: 30_000, window: 30_000, ..Sim::default() }.run();
+        assert!(find(&capped).is_empty());
+    }
+}
