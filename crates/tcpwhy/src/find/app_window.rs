@@ -7,7 +7,7 @@
 //! # How we know
 //! Intervals in the state `app_window`: the flight stood at one size for rounds, and what released the
 //! next send was a small piece of data from the peer, not a bare ACK. They hold at least a tenth of the
-//! active time. Such a flight may be a full send buffer too; where the packets allow that, it is said.
+//! working time. Such a flight may be a full send buffer too; where the packets allow that, it is said.
 //!
 //! # What it is not
 //! Not TCP's windows, which had room, and not the path. No setting of a host helps.
@@ -63,7 +63,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::active_ns;
+    use super::super::case::working_ns;
     use super::super::sample::{self, Sim};
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_tenth_is_enough_and_less_is_not() {
         let connection = waits_of(State::AppWindow);
-        let (cost, active) = (find(&connection)[0].cost_ns, active_ns(&connection));
+        let (cost, active) = (find(&connection)[0].cost_ns, working_ns(&connection));
         for (more, number) in [(10 * cost - active, 1), (10 * cost - active + 10, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

@@ -4,11 +4,12 @@
 use core::net::{IpAddr, SocketAddr};
 
 use crate::report::{
-    Connection, Direction, Evidence, Finding, FrameRange, Limit, Remedy, State, Transfer,
+    Connection, Direction, Evidence, Finding, FrameRange, Limit, Remedy, Round, State, Transfer,
+    Vantage,
 };
 use crate::units::Duration;
 
-/// A finding rests on at least this share of the active time. Ours, not measured: what a verdict
+/// A finding rests on at least this share of the time. Ours, not measured: what a verdict
 /// names in a sentence.
 const WORTH_NAMING_PERCENT: f64 = 10.0;
 /// Intervals less sure than this are no ground for advice. Ours, not measured.
@@ -17,6 +18,10 @@ const LEAST_CONFIDENCE: i64 = 50;
 const EVIDENCE: usize = 8;
 /// Another state that these packets allow is named if it may hold this share of the time. Ours.
 const DOUBT_PERCENT: f64 = 30.0;
+
+/// So much of an interval both directions must agree on. Ours: what a round trip and the clocks'
+/// noise take off, not measured.
+const AGREED_PERCENT: f64 = 80.0;
 
 /// The findings of both directions by a rule for one.
 pub(super) fn in_each(
@@ -29,8 +34,7 @@ pub(super) fn in_each(
 /// Time in which somebody waited for this connection: opening it, its transfers, and its requests
 /// until their answers. What lies between requests, and the closing, is nobody's wait.
 pub(super) fn active_ns(connection: &Connection) -> i64 {
-    let mut spans: Vec<(i64, i64)> =
-        connection.transfers.iter().map(|each| (each.start_ns, each.end_ns)).collect();
+    let mut spans = at_work(connection);
     for exchange in &connection.exchanges {
         let request = usize::try_from(exchange.request).ok();
         if let Some(from) = request.and_then(|at| connection.transfers.get(at))
@@ -39,16 +43,31 @@ pub(super) fn active_ns(connection: &Connection) -> i64 {
             spans.push((from.start_ns, from.start_ns.saturating_add(total)));
         }
     }
+    union(spans).min(connection.duration_ns)
+}
+
+/// Time in which TCP had something to do: the same without the silence of applications.
+pub(super) fn working_ns(connection: &Connection) -> i64 {
+    union(at_work(connection))
+}
+
+/// The opening and the transfers.
+fn at_work(connection: &Connection) -> Vec<(i64, i64)> {
     let opening = connection.directions.iter().flatten().flat_map(|direction| &direction.limits);
     let opening = opening.filter(|each| matches!(each.state, State::Handshake | State::SynRetry));
-    spans.extend(opening.map(|each| (each.start_ns, each.end_ns)));
+    let transfers = connection.transfers.iter().map(|each| (each.start_ns, each.end_ns));
+    transfers.chain(opening.map(|each| (each.start_ns, each.end_ns))).collect()
+}
+
+/// How long spans last that may overlap.
+fn union(mut spans: Vec<(i64, i64)>) -> i64 {
     spans.sort_unstable();
     let (mut sum, mut upto) = (0, i64::MIN);
     for (from, to) in spans {
         sum += (to - from.max(upto)).max(0);
         upto = upto.max(to);
     }
-    sum.min(connection.duration_ns)
+    sum
 }
 
 /// One direction of a connection.
@@ -85,6 +104,12 @@ impl<'a> Case<'a> {
         self.connection.sender_stack[self.at].name == "linux"
     }
 
+    /// Whether the capture was taken on the sender's host.
+    pub(super) fn tap_at_sender(&self) -> bool {
+        let own = [Vantage::Client, Vantage::Server][self.at];
+        self.connection.vantage == own
+    }
+
     /// Whether the receiver does.
     pub(super) fn receiver_is_linux(&self) -> bool {
         self.connection.sender_stack[1 - self.at].name == "linux"
@@ -98,6 +123,17 @@ impl<'a> Case<'a> {
     /// The least round trip, if one was measured.
     pub(super) fn rtt(&self) -> Option<i64> {
         self.direction.rtt.min_ns.filter(|rtt| *rtt > 0)
+    }
+
+    /// Time in which the path was full, as a share of the active time.
+    pub(super) fn path_full_percent(&self) -> f64 {
+        let full = self.held(State::is_path).time_ns();
+        Duration(full).percent_of(Duration(working_ns(self.connection)))
+    }
+
+    /// The receiver's largest window after any round's last send.
+    pub(super) fn largest_window(&self) -> Option<u64> {
+        self.direction.rounds.iter().filter_map(window_at).max()
     }
 
     /// Whether anything of this direction had to be sent again.
@@ -117,6 +153,11 @@ impl<'a> Case<'a> {
         let limits = self.direction.limits.iter().filter(|limit| wanted(limit.state)).collect();
         Held { connection: self.connection, limits }
     }
+}
+
+/// The receiver's window as it stood after the round's last send.
+pub(super) fn window_at(round: &Round) -> Option<u64> {
+    u64::try_from(round.window_room_bytes?.max(0)).ok()?.checked_add(round.in_flight_bytes)
 }
 
 /// Address of side `at`; `None` where a listing printed a name and the address is a stand-in.
@@ -149,13 +190,34 @@ impl Held<'_> {
         self.limits.iter().map(|each| each.end_ns - each.start_ns).sum()
     }
 
-    /// Whether they are worth a finding, by their time and by how sure they are.
+    /// Whether they are worth a finding, by their share of the time in which TCP had something to do
+    /// and by how sure they are.
     pub(super) fn is_worth_naming(&self) -> bool {
-        let whole = Duration(active_ns(self.connection));
+        self.is_share_of(working_ns(self.connection))
+    }
+
+    /// The same by their share of another time.
+    pub(super) fn is_share_of(&self, whole_ns: i64) -> bool {
         !self.limits.is_empty()
-            && whole > Duration::ZERO
-            && Duration(self.time_ns()).percent_of(whole) >= WORTH_NAMING_PERCENT
+            && whole_ns > 0
+            && Duration(self.time_ns()).percent_of(Duration(whole_ns)) >= WORTH_NAMING_PERCENT
             && self.confidence() >= LEAST_CONFIDENCE
+    }
+
+    /// Keeps those in which the other direction held still too: what looks like an application's
+    /// silence may be the other side's timer for a lost segment.
+    pub(super) fn and_the_other_is(mut self, at: usize, wanted: impl Fn(State) -> bool) -> Self {
+        let Some(other) = &self.connection.directions[1 - at] else { return self };
+        self.limits.retain(|limit| {
+            let overlaps = other
+                .limits
+                .iter()
+                .filter(|each| wanted(each.state))
+                .map(|each| each.end_ns.min(limit.end_ns) - each.start_ns.max(limit.start_ns));
+            let agreed: i64 = overlaps.filter(|span| *span > 0).sum();
+            Duration(agreed).percent_of(Duration(limit.end_ns - limit.start_ns)) >= AGREED_PERCENT
+        });
+        self
     }
 
     /// How sure they are, each by its time.
@@ -223,7 +285,7 @@ impl Held<'_> {
 }
 
 /// The rule of the severities; see the head of [`super`].
-fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
+pub(super) fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
     const MILLISECOND: i64 = 1_000_000;
     let share = Duration(cost_ns).percent_of(Duration(active_ns));
     match () {

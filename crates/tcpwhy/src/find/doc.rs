@@ -55,7 +55,8 @@ page. The states in `code.like_this` are those of `docs/report.schema.json`.
 
 A finding rests on intervals of the account: its cost is their time. Findings may rest on the same
 intervals, so their costs are never added up. Shares are of the active time: opening the connection,
-its transfers, and requests until their answers. `error`: at least 30 % of it and at least 80 % sure;
+its transfers, and requests until their answers; the working time is the same without the silence of
+applications. `error`: at least 30 % of it and at least 80 % sure;
 `warning`: 10 % and 60 % sure, or as much as an error where the packets allow other causes too; `info`:
 less of either, less than a millisecond, or a plain fact.
 

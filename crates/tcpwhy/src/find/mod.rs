@@ -18,7 +18,7 @@
 //! | `info` | less of either, or less than a millisecond, or a plain fact about the connection |
 //!
 //! Where the packets allow other states for a good part of that time, a finding is no `error`.
-//! A finding that rests on time is made from a tenth of the active time on, and from intervals that
+//! A finding that rests on time is made from a tenth of the working time on, and from intervals that
 //! are more likely right than wrong.
 
 mod case;
@@ -27,13 +27,30 @@ mod remedies;
 
 mod app_window;
 mod body_on_its_way;
+mod bottleneck;
+mod bottleneck_shared;
+mod idle_restart;
+mod initial_window;
+mod local_qdisc;
+mod loss_congestion;
+mod loss_periodic;
+mod loss_random;
+mod loss_unclear;
+mod nagle_delayed_ack;
 mod not_tcp;
+mod pacing;
+mod policer;
+mod reordering;
 mod send_buffer;
 mod slow_reader;
 mod slow_start;
+mod slow_start_ended_early;
 mod slow_writer;
 mod think_client;
 mod think_server;
+mod timeout;
+mod token_bucket;
+mod variable_rate;
 mod window_cap;
 mod window_growth;
 mod window_scale;
@@ -54,8 +71,11 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 30] = [
     slow_start::RULE,
+    initial_window::RULE,
+    idle_restart::RULE,
+    slow_start_ended_early::RULE,
     window_cap::RULE,
     window_scale::RULE,
     window_growth::RULE,
@@ -63,6 +83,20 @@ const RULES: [Rule; 13] = [
     zero_window::RULE,
     send_buffer::RULE,
     app_window::RULE,
+    nagle_delayed_ack::RULE,
+    loss_congestion::RULE,
+    loss_random::RULE,
+    loss_periodic::RULE,
+    loss_unclear::RULE,
+    policer::RULE,
+    timeout::RULE,
+    reordering::RULE,
+    local_qdisc::RULE,
+    pacing::RULE,
+    bottleneck::RULE,
+    bottleneck_shared::RULE,
+    variable_rate::RULE,
+    token_bucket::RULE,
     think_server::RULE,
     think_client::RULE,
     slow_writer::RULE,

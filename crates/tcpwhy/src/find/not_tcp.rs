@@ -8,7 +8,7 @@
 //! # How we know
 //! Intervals in the states `idle.app_think`, `idle.peer_think` and `app` of the direction that carried
 //! most data: all that was sent was acknowledged, or the next send followed no ACK although all windows
-//! had room.
+//! had room; and the other direction held still too, so that no timer of it ran for a lost segment.
 //!
 //! # What it is not
 //! Not a statement about the rest of the time: what was sent may have been slow too. Not necessarily a
@@ -31,15 +31,19 @@ pub(super) const RULE: Rule = Rule { code: "NOT_TCP", file: include_str!("not_tc
 fn find(connection: &Connection) -> Vec<Finding> {
     let directions = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
     let Some(case) = directions.max_by_key(|case| case.direction.bytes) else { return Vec::new() };
-    let held =
-        case.held(|state| matches!(state, State::IdleAppThink | State::IdlePeerThink | State::App));
+    let held = case
+        .held(State::is_silence)
+        .and_the_other_is(case.at, |state| state.is_silence() || state == State::Receiving);
     let closing = case.direction.time_in.get(State::Closing).0;
     let lifetime = connection.duration_ns - closing;
     if held.limits.is_empty() || held.time_ns() < lifetime - held.time_ns() {
         return Vec::new();
     }
     let (sender, receiver) = (case.sender(), case.receiver());
-    let time = |states: &[State]| case.held(|state| states.contains(&state)).time_ns();
+    let time = |states: &[State]| {
+        let named = held.limits.iter().filter(|each| states.contains(&each.state));
+        named.map(|each| each.end_ns - each.start_ns).sum::<i64>()
+    };
     let mut silent = [
         (sender, time(&[State::IdleAppThink, State::App])),
         (receiver, time(&[State::IdlePeerThink])),

@@ -24,12 +24,7 @@ pub(super) fn path(what: impl Into<String>) -> Remedy {
 /// A metric of the sender's route to its peer. The line to change is the one `ip route show match`
 /// prints last (the most specific); `change` wants it whole, or what it leaves out is lost.
 pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> Remedy {
-    let peer = case.receiver_address();
-    let ip = if peer.is_some_and(|peer| peer.is_ipv6()) { "ip -6" } else { "ip" };
-    let peer = peer.map_or_else(
-        || format!("ADDRESS_OF_THE_{}", case.receiver().to_uppercase()),
-        |p| p.to_string(),
-    );
+    let (ip, peer) = peer(case);
     Remedy {
         who: "sender".to_owned(),
         what,
@@ -40,6 +35,14 @@ pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> 
         knob: Some(metric.to_owned()),
         predicted_ns: None,
     }
+}
+
+/// The command and the address by which the sender finds its route to the receiver.
+fn peer(case: &Case<'_>) -> (&'static str, String) {
+    let peer = case.receiver_address();
+    let ip = if peer.is_some_and(|peer| peer.is_ipv6()) { "ip -6" } else { "ip" };
+    let unknown = || format!("ADDRESS_OF_THE_{}", case.receiver().to_uppercase());
+    (ip, peer.map_or_else(unknown, |peer| peer.to_string()))
 }
 
 /// A kernel setting of one host, whose old value is shown first.
@@ -74,4 +77,70 @@ pub(super) fn reader(case: &Case<'_>) -> Remedy {
         ),
         "ss -tmip; strace -f -ttt -T -p PID",
     )
+}
+
+/// Somebody looks at the queues of the sender's host.
+pub(super) fn queues(case: &Case<'_>) -> Remedy {
+    let (ip, peer) = peer(case);
+    Remedy {
+        who: "sender".to_owned(),
+        ..look(
+            format!(
+                "on the {}'s host, see which queue the route's device has: a shaper (tbf, htb, cake) names its \
+                 rate; a netem is a forgotten test",
+                case.sender()
+            ),
+            format!("{ip} route get {peer}; tc -s qdisc show dev DEVICE_SHOWN"),
+        )
+    }
+}
+
+/// A trial of BBR on the sender's route.
+pub(super) fn bbr(case: &Case<'_>) -> Remedy {
+    let (ip, peer) = peer(case);
+    Remedy {
+        who: "sender".to_owned(),
+        what: format!(
+            "try BBR on the {}'s route to this peer: it measures the path's rate instead of waiting for losses (it \
+             must be available, and takes from others what they leave)",
+            case.sender()
+        ),
+        command: Some(format!(
+            "modprobe tcp_bbr; {ip} route show match {peer}; {ip} route change LAST_LINE_SHOWN congctl bbr"
+        )),
+        rollback: Some(format!("{ip} route change LAST_LINE_SHOWN")),
+        knob: Some("congctl".to_owned()),
+        predicted_ns: None,
+    }
+}
+
+/// What the sender's host remembers of its peer.
+pub(super) fn metrics(case: &Case<'_>) -> Remedy {
+    let (ip, peer) = peer(case);
+    Remedy {
+        who: "sender".to_owned(),
+        what: format!(
+            "on the {}'s host, see whether it remembers a threshold for this peer and drop it (it is learnt anew; \
+             kernels from 5.6 on keep none by default); `{ip} route show match {peer}` may hold one too",
+            case.sender()
+        ),
+        command: Some(format!("{ip} tcp_metrics show {peer}; {ip} tcp_metrics delete {peer}")),
+        rollback: Some("none needed: the entry is learnt anew".to_owned()),
+        knob: Some("tcp_metrics".to_owned()),
+        predicted_ns: None,
+    }
+}
+
+/// Where losses are counted, seen from the sender.
+pub(super) fn counters(case: &Case<'_>, what: &str) -> Remedy {
+    let (ip, peer) = peer(case);
+    Remedy {
+        who: "path".to_owned(),
+        ..look(
+            what,
+            format!(
+                "{ip} route get {peer}; ip -s link show dev DEVICE_SHOWN; ethtool -S DEVICE_SHOWN"
+            ),
+        )
+    }
 }

@@ -6,7 +6,8 @@ use core::fmt::Write as _;
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BinaryHeap;
 
-use crate::report::{Connection, Finding};
+use super::case::working_ns;
+use crate::report::{Connection, Finding, InFlightAtLoss, LossPattern, State};
 use crate::tracker::{Config, Tracker};
 use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, IpInfo, LinkInfo, Options, Segment};
@@ -66,6 +67,41 @@ impl Default for Sim {
 /// The download most tests use.
 pub(super) fn download() -> Connection {
     Sim::default().run()
+}
+
+/// The download with all waits of slow start in `state` instead, and stretched until they hold so
+/// many ten-thousandths of the time TCP works.
+pub(super) fn held_by(state: State, share: i64) -> Connection {
+    let mut connection = download();
+    let direction = connection.directions[1].as_mut().expect("data");
+    let mut held = 0;
+    for limit in direction.limits.iter_mut().filter(|l| l.state == State::CwndSlowStart) {
+        limit.state = state;
+        held += limit.end_ns - limit.start_ns;
+    }
+    let rounds = direction.rounds.iter_mut().filter(|r| r.limited_by == State::CwndSlowStart);
+    rounds.for_each(|round| round.limited_by = state);
+    let more = held * 10_000 / share - working_ns(&connection);
+    stretch_opening(&mut connection, more);
+    connection
+}
+
+/// Losses of a kind, each an episode of its own.
+pub(super) fn pattern(kind: &str, episodes: u64) -> LossPattern {
+    LossPattern { kind: kind.to_owned(), episodes, ..LossPattern::default() }
+}
+
+/// The download with repairs instead of slow start's waits, and with these losses.
+pub(super) fn lossy(pattern: LossPattern, share: i64) -> Connection {
+    let mut connection = held_by(State::RecoveryLoss, share);
+    let direction = connection.directions[1].as_mut().expect("data");
+    direction.events.lost = pattern.episodes;
+    direction.retransmitted.fast = pattern.episodes;
+    direction.in_flight_at_loss = [40_000, 60_000, 80_000]
+        .map(|bytes| InFlightAtLoss { at_ns: 0, bytes, frame: None })
+        .to_vec();
+    direction.loss_pattern = Some(Box::new(pattern));
+    connection
 }
 
 /// The longest transfer's duration.

@@ -8,7 +8,7 @@
 //! # How we know
 //! Intervals in the state `sndbuf`: ACKs released the sends, the flight stood at one size for rounds,
 //! the receiver's window and the congestion window had room, nothing was lost and no queue stood.
-//! They hold at least a tenth of the active time. A congestion window clamped by a route, an
+//! They hold at least a tenth of the working time. A congestion window clamped by a route, an
 //! application that writes once a round trip, or its own window look alike on the wire; where the
 //! packets allow one of them it is named, and how sure we are.
 //!
@@ -97,7 +97,7 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::active_ns;
+    use super::super::case::working_ns;
     use super::super::sample::{self, Sim};
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
     fn a_tenth_is_enough_and_less_is_not() {
         let connection = buffered(32_768);
         let cost = find(&connection)[0].cost_ns;
-        let active = active_ns(&connection);
+        let active = working_ns(&connection);
         for (more, number) in [(10 * cost - active, 1), (10 * cost - active + 10, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

@@ -6,8 +6,9 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
-//! than it had been in the last rounds. They hold at least a tenth of the active time. A window that
-//! shut altogether is `ZERO_WINDOW`.
+//! than it had been in the last rounds. They hold at least a tenth of the working time and three round
+//! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
+//! is `ZERO_WINDOW`.
 //!
 //! # What it is not
 //! Not the network, and not the buffer's size: a larger one fills as well, only later. An ACK proves
@@ -29,10 +30,16 @@ use crate::words;
 pub(super) const RULE: Rule =
     Rule { code: "SLOW_READER", file: include_str!("slow_reader.rs"), find };
 
+/// A window that shrinks for less than this many round trips may be the receiving kernel's accounting.
+/// Ours: seen for one round trip where a flight filled the first window (Linux 6.1,
+/// `testdata/kernel/initcwnd100`).
+const LEAST_ROUND_TRIPS: i64 = 3;
+
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::RwndReader);
-        if !held.is_worth_naming() {
+        let lasting = case.rtt().is_some_and(|rtt| held.time_ns() >= LEAST_ROUND_TRIPS * rtt);
+        if !held.is_worth_naming() || !lasting {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
@@ -52,27 +59,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::{Case, active_ns};
-    use super::super::sample;
+    use super::super::sample::{self, held_by};
     use super::*;
-
-    /// A download with every wait of slow start renamed.
-    fn reader_holds(share_in_10_000: i64) -> Connection {
-        let mut connection = sample::download();
-        let slow = Case::of(&connection, 1).expect("data").held(|s| s == State::CwndSlowStart);
-        let (slow, active) = (slow.time_ns(), active_ns(&connection));
-        for limit in &mut connection.directions[1].as_mut().expect("data").limits {
-            if limit.state == State::CwndSlowStart {
-                limit.state = State::RwndReader;
-            }
-        }
-        sample::stretch_opening(&mut connection, slow * 10_000 / share_in_10_000 - active);
-        connection
-    }
 
     #[test]
     fn a_window_that_shrank_and_was_full_is_told() {
-        let found = find(&reader_holds(5_000));
+        let found = find(&held_by(State::RwndReader, 5_000));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].severity, "error");
         insta::assert_snapshot!(sample::shown(&found));
@@ -80,8 +72,18 @@ mod tests {
 
     #[test]
     fn a_tenth_is_enough_and_less_is_not() {
-        assert_eq!(find(&reader_holds(1_000)).len(), 1);
-        assert!(find(&reader_holds(999)).is_empty());
+        assert_eq!(find(&held_by(State::RwndReader, 1_000)).len(), 1);
+        assert!(find(&held_by(State::RwndReader, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_shrinks_for_three_round_trips_is_told_and_for_less_is_not() {
+        let mut connection = held_by(State::RwndReader, 5_000);
+        let held = find(&connection)[0].cost_ns;
+        for (rtt, number) in [(held / 3, 1), (held / 3 + 1, 0)] {
+            connection.directions[1].as_mut().expect("data").rtt.min_ns = Some(rtt);
+            assert_eq!(find(&connection).len(), number, "{rtt}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! # How we know
 //! Intervals in the state `cwnd.slow_start`: the flight filled the congestion window that Linux's
 //! arithmetic gives, the receiver's window had room, and an ACK released the next send. They hold at
-//! least a tenth of the active time. An answer that fits the first flight never counts: it waits for
+//! least a tenth of the working time. An answer that fits the first flight never counts: it waits for
 //! no window.
 //!
 //! # What it is not
@@ -29,7 +29,7 @@
 //! RFC 5681 section 3.1 (slow start), RFC 6928 (initial window of 10); Linux `tcp_slow_start`,
 //! `tcp_is_cwnd_limited` and `tcp_init_cwnd` (v6.1, `net/ipv4/tcp_cong.c`, `tcp_input.c`).
 
-use super::case::{Case, Held, Told, in_each};
+use super::case::{Case, Held, Told, in_each, window_at};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Prediction, Round, State, Transfer};
 use crate::units::{BitRate, Duration};
@@ -177,11 +177,6 @@ fn rounds_of<'a>(case: &Case<'a>, transfer: &Transfer) -> Option<&'a [Round]> {
     case.direction.rounds.get(first..=last)
 }
 
-/// The receiver's window as it stood after the round's last send.
-fn window_at(round: &Round) -> Option<u64> {
-    u64::try_from(round.window_room_bytes?).ok()?.checked_add(round.in_flight_bytes)
-}
-
 /// The transfer's duration if its first flight had been `start` bytes: the rounds that fall away,
 /// times the round trip. Bounds: every window open, and no gain at all, because the receiver's
 /// window may grow no faster than it did. None if the same arithmetic does not give the rounds
@@ -217,7 +212,7 @@ fn with_start(
 /// Rounds that `bytes` take when the first flight is `first`, each ACK lets as much more go as it
 /// covers (while the window is used at least by half: `tcp_is_cwnd_limited`), and the receiver's
 /// window is `window` of what was sent before.
-fn count_rounds(first: u64, bytes: u64, window: impl Fn(u64) -> u64) -> u64 {
+pub(super) fn count_rounds(first: u64, bytes: u64, window: impl Fn(u64) -> u64) -> u64 {
     /// 64 doublings exceed every number.
     const MOST: u64 = 10_000;
     let (mut cwnd, mut sent, mut rounds) = (first.max(1), 0_u64, 0);
@@ -277,7 +272,7 @@ mod tests {
         let mut connection = Sim { bytes: 300_000, ..Sim::default() }.run();
         let held = Case::of(&connection, 1).expect("data").held(|s| s == State::CwndSlowStart);
         let slow = held.time_ns();
-        let active = super::super::case::active_ns(&connection);
+        let active = super::super::case::working_ns(&connection);
         // The opening is stretched until slow start is just a tenth of all.
         for (more, number) in [(10 * slow - active, 1), (10 * slow - active + 10, 0)] {
             let mut stretched = connection.clone();

@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! Intervals in the state `app`: the receiver's window, the congestion window and the buffer had room,
-//! and what came next was not released by an ACK. They hold at least a tenth of the active time.
+//! and what came next was not released by an ACK. They hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not TCP and not the network. Not the pause before an answer (`THINK_SERVER`): this is within it. A
@@ -52,6 +52,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::case::working_ns;
     use super::super::sample::{self, Sim};
     use super::*;
 
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn a_tenth_is_enough_and_less_is_not() {
         let connection = writes(7 * MS);
-        let (cost, active) = (find(&connection)[0].cost_ns, active_ns(&connection));
+        let (cost, active) = (find(&connection)[0].cost_ns, working_ns(&connection));
         for (more, number) in [(10 * cost - active, 1), (10 * cost - active + 10, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

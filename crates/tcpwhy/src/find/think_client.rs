@@ -31,7 +31,9 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 0) else { return Vec::new() };
-    let held = case.held(|state| state == State::IdleAppThink);
+    let held = case
+        .held(|state| state == State::IdleAppThink)
+        .and_the_other_is(0, |state| state.is_silence() || state == State::LastFlight);
     if held.limits.is_empty() || held.time_ns() < active_ns(connection) {
         return Vec::new();
     }
@@ -82,11 +84,8 @@ mod tests {
 
     #[test]
     fn as_long_as_the_active_time_is_enough_and_less_is_not() {
-        let silence = |connection: &Connection| {
-            Case::of(connection, 0).expect("data").held(|s| s == State::IdleAppThink).time_ns()
-        };
         let connection = pauses(2_000 * MS);
-        let equal = silence(&connection) - active_ns(&connection);
+        let equal = find(&connection)[0].cost_ns - active_ns(&connection);
         for (more, number) in [(equal, 1), (equal + 1, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

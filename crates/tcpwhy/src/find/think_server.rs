@@ -31,12 +31,14 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 1) else { return Vec::new() };
-    let mut held = case.held(|state| state == State::IdleAppThink);
+    let mut held = case
+        .held(|state| state == State::IdleAppThink)
+        .and_the_other_is(1, |state| state.is_silence() || state == State::LastFlight);
     let waits = answered(connection);
     held.limits.retain(|limit| {
         waits.iter().any(|(from, to)| limit.start_ns < *to && limit.end_ns > *from)
     });
-    if !held.is_worth_naming() {
+    if !held.is_share_of(active_ns(connection)) {
         return Vec::new();
     }
     let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max().unwrap_or(0);

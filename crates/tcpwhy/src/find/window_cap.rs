@@ -6,8 +6,9 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.cap`: what was left of the announced window was less than a segment,
-//! the congestion window allowed more, and the window was within 5 % of the largest announced lately.
-//! They hold at least a tenth of the active time. Where the handshake was not captured the window's
+//! the congestion window allowed more, and the window was within 5 % of the largest announced lately;
+//! none was announced later that was larger by more than that.
+//! They hold at least a tenth of the working time. Where the handshake was not captured the window's
 //! scale is a guess, and less sure.
 //!
 //! # What it is not
@@ -27,7 +28,7 @@
 //! RFC 9293 section 3.8.6, RFC 7323 section 2; Linux `__tcp_select_window`, `tcp_rcv_space_adjust`
 //! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
 
-use super::case::{Case, Told, in_each};
+use super::case::{Case, Told, in_each, window_at};
 use super::{Rule, remedies, window_scale};
 use crate::report::{Connection, Finding, Remedy, State};
 use crate::units::{BitRate, Bytes, Duration};
@@ -42,7 +43,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         if !held.is_worth_naming() || window_scale::explains(case) {
             return None;
         }
-        let window = largest_window(case, State::RwndCap)?;
+        let window = largest_window(case, State::RwndCap).filter(|_| stays(case))?;
         let (sender, receiver) = (case.sender(), case.receiver());
         let told = Told {
             title: format!("the {receiver}'s window never exceeds {}", words::bytes(window)),
@@ -64,8 +65,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
 /// The largest window that stopped a round in `state`.
 pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
     let stopped = case.direction.rounds.iter().filter(|round| round.limited_by == state);
-    let window = |room: i64, flight: u64| u64::try_from(room.max(0)).ok()?.checked_add(flight);
-    stopped.filter_map(|round| window(round.window_room_bytes?, round.in_flight_bytes)).max()
+    stopped.filter_map(window_at).max()
+}
+
+/// Whether the window that capped the flight was the largest there ever was, but for a twentieth:
+/// one that opened later was only late (`window_growth`).
+pub(super) fn stays(case: &Case<'_>) -> bool {
+    let stopped = largest_window(case, State::RwndCap).zip(case.largest_window());
+    stopped.is_some_and(|(cap, largest)| largest.saturating_mul(95) <= cap.saturating_mul(100))
 }
 
 /// The rate that a window allows, as words to follow others.
@@ -120,7 +127,7 @@ mod tests {
     fn a_cap_that_holds_less_than_a_tenth_is_not_worth_naming() {
         let connection = Sim { bytes: 2_000_000, window: 131_072, ..Sim::default() }.run();
         let cap = Case::of(&connection, 1).expect("data").held(|s| s == State::RwndCap).time_ns();
-        let active = super::super::case::active_ns(&connection);
+        let active = super::super::case::working_ns(&connection);
         for (more, number) in [(10 * cap - active, 1), (10 * cap - active + 10, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

@@ -6,8 +6,8 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.autotune`: less than a segment was left of the window, the congestion
-//! window allowed more, and the window had just grown beyond all it was before. They hold at least a
-//! tenth of the active time.
+//! window allowed more, and the window grew beyond all it was before; the same in the state `rwnd.cap`
+//! where the window was larger later. They hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not the network. Not a cap: the window did grow (`WINDOW_CAP` is for one that does not). Not the
@@ -24,8 +24,8 @@
 //! Linux `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_select_initial_window` (v6.1,
 //! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
 
-use super::case::{Told, in_each};
-use super::{Rule, remedies, window_scale};
+use super::case::{Told, in_each, window_at};
+use super::{Rule, remedies, window_cap, window_scale};
 use crate::report::{Connection, Finding, State};
 use crate::words;
 
@@ -34,17 +34,18 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::RwndAutotune);
+        let late = |state| match state {
+            State::RwndCap => !window_cap::stays(case),
+            other => other == State::RwndAutotune,
+        };
+        let held = case.held(late);
         if !held.is_worth_naming() || window_scale::explains(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let stopped = case.direction.rounds.iter().filter(|r| r.limited_by == State::RwndAutotune);
-        let windows: Vec<String> = stopped
-            .filter_map(|r| Some(r.window_room_bytes?.max(0) as u64 + r.in_flight_bytes))
-            .take(4)
-            .map(words::exact_bytes)
-            .collect();
+        let stopped = case.direction.rounds.iter().filter(|round| late(round.limited_by));
+        let windows: Vec<String> =
+            stopped.filter_map(window_at).take(4).map(words::exact_bytes).collect();
         let windows = if windows.is_empty() {
             String::new()
         } else {

@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! Both SYNs were captured, at least one without the option; intervals in `rwnd.cap` or
-//! `rwnd.autotune` hold at least a tenth of the active time, and the window that stopped the sender
+//! `rwnd.autotune` hold at least a tenth of the working time, and the window that stopped the sender
 //! was within two segments of 65,535 bytes. Where data is acknowledged much sooner than the SYN was
 //! answered, a nearer device answers in the server's name, and we say so instead of blaming the server.
 //!

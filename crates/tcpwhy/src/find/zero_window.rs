@@ -7,7 +7,7 @@
 //! # How we know
 //! Intervals in the state `zero_window`: less was left of the announced window than the smaller of a
 //! segment and the silly-window limit, with data pending: the sender probed the window, or went on as
-//! soon as it opened. They hold at least a tenth of the active time.
+//! soon as it opened. They hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not the network. Not Wireshark's "Window Full", which means that the sender used all of a window
@@ -78,7 +78,7 @@ mod tests {
     fn a_tenth_is_enough_and_less_is_not() {
         let connection = stops_for(500 * MS, 60_000);
         let shut = find(&connection)[0].cost_ns;
-        let active = super::super::case::active_ns(&connection);
+        let active = super::super::case::working_ns(&connection);
         for (more, number) in [(10 * shut - active, 1), (10 * shut - active + 10, 0)] {
             let mut stretched = connection.clone();
             sample::stretch_opening(&mut stretched, more);

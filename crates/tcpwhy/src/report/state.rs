@@ -236,6 +236,22 @@ impl State {
         TABLE[self as usize].3
     }
 
+    /// Whether the path is full, or a queue on the sender's host, which few captures can tell apart.
+    pub(crate) const fn is_path(self) -> bool {
+        matches!(
+            self,
+            Self::BandwidthSelfQueue
+                | Self::BandwidthExternal
+                | Self::BandwidthVariable
+                | Self::LocalQdisc
+        )
+    }
+
+    /// Whether an application, and not TCP or the network, is what held the sender.
+    pub(crate) const fn is_silence(self) -> bool {
+        matches!(self, Self::IdleAppThink | Self::IdlePeerThink | Self::App)
+    }
+
     /// The state of a strip's letter.
     pub fn from_letter(letter: char) -> Option<Self> {
         TABLE.iter().find(|row| row.2 == letter).map(|row| row.0)

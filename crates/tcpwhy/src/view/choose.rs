@@ -7,7 +7,7 @@
 use core::cmp::Reverse;
 
 use super::Sort;
-use super::words::is_silence;
+
 use crate::report::{Connection, Direction, Report, State, TimeIn, Transfer};
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -45,7 +45,7 @@ pub(super) fn worked(transfer: &Transfer) -> Duration {
 pub(super) fn silence(time_in: &TimeIn) -> Duration {
     time_in
         .iter()
-        .filter(|(state, _)| is_silence(*state))
+        .filter(|(state, _)| state.is_silence())
         .fold(Duration::ZERO, |sum, (_, span)| sum + span)
 }
 

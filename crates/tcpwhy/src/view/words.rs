@@ -160,11 +160,6 @@ pub(super) fn meaning(state: State, ends: Ends) -> String {
         .replace("the receiver's", &format!("the {receiver}'s"))
 }
 
-/// Whether an application, and not TCP or the network, is what held the sender.
-pub(super) const fn is_silence(state: State) -> bool {
-    matches!(state, State::IdleAppThink | State::IdlePeerThink | State::App)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,94 @@
+//! The path is full, and the queue in it is this transfer's own.
+//!
+//! # What it says
+//! The narrowest link carries what it can. This transfer sends faster than that link delivers, so
+//! its packets queue there and the round trip grows with the flight.
+//!
+//! # How we know
+//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat while the round
+//! trip stood above its least and followed the flight. They hold at least a tenth of the working
+//! time.
+//!
+//! # What it is not
+//! Not a window and not a buffer: with more in flight only the queue grows. Not a fault of the
+//! network either, unless the rate is less than was bought. A shaper on the sending host looks
+//! alike where the capture cannot tell; then it is said.
+//!
+//! # What to do
+//! More rate, or fewer bytes (compression, caching, smaller images). Where others suffer from the
+//! queue (calls, games), put a queue with a short standing time there (`fq_codel`, CAKE), or send
+//! less bluntly (BBR). No window, buffer or initial window makes this transfer faster.
+//!
+//! # Sources
+//! `docs/reference/limits-method.md` section 6; RFC 8289 (`CoDel`), RFC 8290 (`FQ-CoDel`).
+
+use super::case::{Case, Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::units::BitRate;
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "BOTTLENECK", file: include_str!("bottleneck.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::BandwidthSelfQueue);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let rate = case
+            .direction
+            .bottleneck_rate_bps
+            .map_or_else(|| "its rate".to_owned(), |rate| format!("{} of payload", BitRate(rate)));
+        let told = Told {
+            title: "the path is full; the queue in it is this transfer's own".to_owned(),
+            why: format!("it delivers {rate}{}.", queue(case)),
+            not: "not a window, not a buffer: with more in flight only the queue grows".to_owned(),
+            remedies: vec![
+                remedies::application("send fewer bytes (compress, cache)"),
+                remedies::path(
+                    "more rate; where others wait behind this transfer, a queue that stays short (fq_codel, CAKE)",
+                ),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+/// How much longer a round trip takes than at its least, to follow other words.
+pub(super) fn queue(case: &Case<'_>) -> String {
+    let rtt = &case.direction.rtt;
+    match (rtt.min_ns, rtt.median_ns) {
+        (Some(least), Some(median)) if median > least => format!(
+            "; a round trip takes {} instead of {}, the rest is queue",
+            words::time(median),
+            words::time(least)
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+
+    #[test]
+    fn a_full_path_is_told() {
+        let found = find(&held_by(State::BandwidthSelfQueue, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::BandwidthSelfQueue, 1_000)).len(), 1);
+        assert!(find(&held_by(State::BandwidthSelfQueue, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}

@@ -1,0 +1,145 @@
+//! Losses come with a large flight: a queue on the path overflows.
+//!
+//! # What it says
+//! Segments are lost when much is in flight. That is how a full queue tells a sender to slow down;
+//! the window is cut each time and grows again.
+//!
+//! # How we know
+//! Intervals in the states `recovery.loss`, `cwnd.post_loss` and, after the first
+//! loss, `cwnd.avoidance` hold at least a tenth of the working
+//! time, and the flights at which lost segments were sent are larger than those of all sends, by a
+//! rank-sum test (at most one chance in twenty that it is none); and the path was full for a twentieth of the time.
+//!
+//! # What it is not
+//! Not a bad cable or radio: that does not care how much is in flight. Whose traffic fills the
+//! queue these losses do not say. Losses as such are how TCP finds the path's rate: if most of the
+//! time is spent at a full path (`BOTTLENECK`), look there first.
+//!
+//! # What to do
+//! On the path: a queue of about one round trip's worth at the bottleneck, or one that marks and
+//! drops early (`fq_codel`, CAKE, ECN). On the sender: a controller that does not fill queues (BBR, a
+//! trial on one route; it must be available, and takes from others what they leave), or `fq`, which
+//! spaces bursts out. A larger initial window or buffer makes it worse.
+//!
+//! # Sources
+//! `docs/reference/limits-method.md` section 8 (rank-sum test of the flights at losses against all
+//! sends); RFC 5681 section 3.1; Linux `cubictcp_recalc_ssthresh` (v6.1, `net/ipv4/tcp_cubic.c`:
+//! the window is cut to 717/1024).
+
+use super::case::{Case, Held, Told, in_each};
+use super::{Rule, remedies};
+use crate::report::LossPattern;
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "LOSS_CONGESTION", file: include_str!("loss_congestion.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let (held, pattern) = held_by_loss(case)?;
+        if !is_congestion(case) || super::loss_periodic::has_period(pattern) {
+            return None;
+        }
+        let told = Told {
+            title: "losses come with a large flight: a queue on the path overflows".to_owned(),
+            why: format!("{}{}.", lost(case, pattern), usual_flight(case)),
+            not: "not a bad cable or radio: that does not care how much is in flight".to_owned(),
+            remedies: vec![
+                remedies::path(
+                    "a queue at the bottleneck that holds about a round trip's worth, or drops and marks early \
+                     (fq_codel, CAKE)",
+                ),
+                remedies::bbr(case),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+/// The path is full, as far as losses are concerned, if it is for this share of the active time.
+/// Ours, not measured.
+pub(super) const FULL_PERCENT: f64 = 5.0;
+
+/// Whether the losses depend on the flight and a queue stood: larger flights alone are also those
+/// that had more time to meet a random loss (`testdata/truth/lossy-sender` passes the test by chance).
+pub(super) fn is_congestion(case: &Case<'_>) -> bool {
+    case.path_full_percent() >= FULL_PERCENT
+        && case.direction.loss_pattern.as_deref().is_some_and(|p| p.kind == "congestion")
+}
+
+/// The time that repairs took, and the cut window that grows slowly after them, if worth naming, and
+/// how the losses fall.
+pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
+    let mut held = case.held(|state| {
+        matches!(state, State::RecoveryLoss | State::CwndPostLoss | State::CwndAvoidance)
+    });
+    // The window grows slowly after a loss, but not because of one that comes later.
+    let losses = case.direction.in_flight_at_loss.iter().map(|loss| loss.at_ns);
+    let first = losses.min()?;
+    held.limits.retain(|each| each.state != State::CwndAvoidance || each.start_ns >= first);
+    let known = case.direction.loss_pattern.as_deref().filter(|_| case.rtt().is_some())?;
+    Some((held, known)).filter(|(held, _)| held.is_worth_naming())
+}
+
+/// How much was lost, in words.
+pub(super) fn lost(case: &Case<'_>, pattern: &LossPattern) -> String {
+    let share = words::percent(
+        i64::try_from(case.direction.events.lost).unwrap_or(i64::MAX),
+        i64::try_from(case.direction.segments).unwrap_or(i64::MAX),
+    );
+    format!(
+        "{} of {} ({share}) were lost, in {}",
+        words::grouped(case.direction.events.lost),
+        words::count(case.direction.segments, "segment"),
+        words::count(pattern.episodes, "episode")
+    )
+}
+
+fn usual_flight(case: &Case<'_>) -> String {
+    let mut flights: Vec<u64> = case.direction.in_flight_at_loss.iter().map(|l| l.bytes).collect();
+    flights.sort_unstable();
+    flights.get(flights.len() / 2).map_or_else(String::new, |median| {
+        format!("; half of the episodes began with {} or more in flight", words::bytes(*median))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, lossy};
+    use super::*;
+
+    /// The same with the path full while the last ACKs were awaited.
+    fn full(share: i64) -> Connection {
+        let mut connection = lossy(sample::pattern("congestion", 20), share);
+        let limits = &mut connection.directions[1].as_mut().expect("data").limits;
+        for limit in limits.iter_mut().filter(|limit| limit.state == State::LastFlight) {
+            limit.state = State::BandwidthSelfQueue;
+        }
+        connection
+    }
+
+    #[test]
+    fn larger_flights_without_a_queue_prove_nothing() {
+        assert!(find(&lossy(sample::pattern("congestion", 20), 5_000)).is_empty());
+    }
+
+    #[test]
+    fn losses_at_the_largest_flights_are_a_full_queue() {
+        let found = find(&full(5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_queue_for_a_twentieth_of_the_time_is_enough_and_less_is_not() {
+        // The last flight's 20 ms are 5.2 % of the time, or 4.7 %.
+        assert_eq!(find(&full(2_100)).len(), 1);
+        assert!(find(&full(1_900)).is_empty());
+    }
+
+    #[test]
+    fn losses_at_any_flight_are_not() {
+        assert!(find(&lossy(sample::pattern("random", 20), 5_000)).is_empty());
+    }
+}

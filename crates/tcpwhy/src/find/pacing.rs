@@ -1,0 +1,79 @@
+//! The sender spaces its packets out on purpose (pacing).
+//!
+//! # What it says
+//! What was sent left in an even rhythm that neither ACKs nor windows set: the sender's congestion
+//! control (BBR) or a limit that the program or the host set for this socket.
+//!
+//! # How we know
+//! Intervals in the state `pacing`: evenly spaced sends that no ACK released, with room in all
+//! windows. They hold at least a tenth of the working time.
+//!
+//! # What it is not
+//! Not an application that trickles: that is uneven (`SLOW_WRITER`). Not a shaper, which holds
+//! packets after TCP has sent them (`LOCAL_QDISC`).
+//!
+//! # What to do
+//! If the rate is less than the path carries, look for `SO_MAX_PACING_RATE` in the sending program
+//! and for `maxrate` of an `fq` queue on its device: `ss -ti` shows `pacing_rate` and its limit.
+//! BBR paces by design at what it measured: then this is the path's rate or what BBR takes for it.
+//!
+//! # Sources
+//! Linux `tcp_update_pacing_rate`, `sk_max_pacing_rate`, `sch_fq` (v6.1);
+//! `docs/reference/limits-method.md` section 6 (`pacing`).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "PACING", file: include_str!("pacing.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::Pacing);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let sender = case.sender();
+        let told = Told {
+            title: format!("the {sender} spaces its packets out on purpose"),
+            why: format!(
+                "they left in an even rhythm that no ACK and no window set, for {}.",
+                words::time(held.time_ns())
+            ),
+            not: "not a window, not the application's writes; BBR does so by design".to_owned(),
+            remedies: vec![remedies::look(
+                format!(
+                    "on the {sender}'s host, see whether a program or a queue limits the rate (`pacing_rate` and \
+                     the limit behind it; `maxrate` of fq); with BBR it is what that measured of the path"
+                ),
+                "ss -ti; tc -s qdisc show",
+            )],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+
+    #[test]
+    fn an_even_rhythm_is_told() {
+        let found = find(&held_by(State::Pacing, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::Pacing, 1_000)).len(), 1);
+        assert!(find(&held_by(State::Pacing, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}

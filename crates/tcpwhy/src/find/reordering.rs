@@ -1,0 +1,85 @@
+//! Segments were sent again that had not been lost (reordering, or a delay taken for loss).
+//!
+//! # What it says
+//! The receiver reported gaps, or a timer ran out, and the sender repaired; but the originals had
+//! only been overtaken or late. The repair cost bytes and often a cut of the congestion window.
+//!
+//! # How we know
+//! Intervals in the state `recovery.reorder_spurious`: everything that was sent again was reported
+//! as a duplicate (D-SACK), or the echoed timestamp was the original's. They hold at least a tenth
+//! of the active time.
+//!
+//! # What it is not
+//! Not loss: nothing was missing in the end. Linux undoes the cut once it learns so; the time until
+//! then is gone.
+//!
+//! # What to do
+//! On the path: packets of one connection must keep one way (bonding by packets, `balance-rr`, ECMP
+//! by packet, several receive queues without flow steering reorder them). Where a sudden delay made
+//! a timer run out, look at what stood still then (a radio, a sleeping host). On the hosts leave
+//! SACK, D-SACK and timestamps on: they are what tells the sender. Raising `tcp_reordering` is
+//! obsolete under RACK.
+//!
+//! # Sources
+//! RFC 2883 (D-SACK), RFC 3522 (Eifel), RFC 8985 section 6.2 (RACK's reordering window); Linux
+//! `tcp_try_undo_recovery`, `tcp_check_sack_reordering` (v6.1, `net/ipv4/tcp_input.c`).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "SPURIOUS_REPAIR", file: include_str!("reordering.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::RecoveryReorderSpurious);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let needless = case.direction.retransmitted.spurious;
+        let number = match needless {
+            0 => String::new(),
+            some => format!("{} were sent again for nothing; ", words::count(some, "segment")),
+        };
+        let told = Told {
+            title: "segments were sent again that had not been lost".to_owned(),
+            why: format!(
+                "{number}the originals had only been overtaken or late, and the {} spent {} on it.",
+                case.sender(),
+                words::time(held.time_ns())
+            ),
+            not: "not loss: nothing was missing in the end".to_owned(),
+            remedies: vec![remedies::path(
+                "keep the packets of one connection on one way (no bonding or ECMP by packet); where a delay made \
+                 a timer run out, find what stood still then",
+            )],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+
+    #[test]
+    fn a_needless_repair_is_told() {
+        let found = find(&held_by(State::RecoveryReorderSpurious, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::RecoveryReorderSpurious, 1_000)).len(), 1);
+        assert!(find(&held_by(State::RecoveryReorderSpurious, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! A loss was repaired only after a timer ran out.
+//!
+//! # What it says
+//! The end of a flight was lost, or so much that too little came back to show it. Without later
+//! segments there is nothing that the receiver could report, so the sender waits for a timer: a
+//! probe after two round trips, or the retransmission timeout of at least 200 ms in Linux.
+//!
+//! # How we know
+//! Intervals in the states `rto_wait` and `tlp_wait`: from the last progress to a send that no ACK
+//! released, of data sent before (or, where the IP identification shows that the original was lost
+//! before this capture point, of what looks new). They hold at least a tenth of the working time.
+//!
+//! # What it is not
+//! Not the application's silence, which looks alike where the original was lost before the capture
+//! point. Not the wait for a repeated SYN (`SYN_RETRY`).
+//!
+//! # What to do
+//! The loss is the cause: see what else was found about it. Short answers suffer most: keep
+//! connections warm, so that the timer follows the real round trip, and send an answer in one
+//! write, so that its end is not a lone segment. Leave SACK and `tcp_early_retrans` on: tail loss
+//! probes repair in two round trips what would take 200 ms.
+//!
+//! # Sources
+//! RFC 6298 sections 2 and 5, RFC 8985 section 7 (tail loss probes); Linux `TCP_RTO_MIN` 200 ms,
+//! `tcp_schedule_loss_probe` (v6.1, `include/net/tcp.h`, `net/ipv4/tcp_output.c`).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "TIMEOUT", file: include_str!("timeout.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| matches!(state, State::RtoWait | State::TlpWait));
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;
+        let sender = case.sender();
+        let probes = held.limits.iter().filter(|each| each.state == State::TlpWait).count() as u64;
+        let timeouts = held.limits.len() as u64 - probes;
+        let kinds: Vec<String> =
+            [(timeouts, "retransmission timeout"), (probes, "tail loss probe")]
+                .into_iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, what)| words::count(number, what))
+                .collect();
+        // Which of the two timers fired leaves no trace at the receiver.
+        let timers = if case.tap_at_sender() {
+            words::listed(&kinds)
+        } else {
+            words::count(timeouts + probes, "timer")
+        };
+        let told = Told {
+            title: "losses were repaired only after a timer ran out".to_owned(),
+            why: format!(
+                "the {sender} waited for {}, {} at the longest: nothing came back that showed the loss.",
+                timers,
+                words::time(longest)
+            ),
+            not: "not an application's silence: what came then was a repair".to_owned(),
+            remedies: vec![
+                remedies::path("find where the segments are lost: without loss no timer runs out"),
+                remedies::application(
+                    "send an answer in one write and keep connections warm: a lone last segment waits longest",
+                ),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+    use crate::report::Vantage;
+
+    #[test]
+    fn a_tail_that_waits_for_its_timer_is_told() {
+        let found = find(&held_by(State::RtoWait, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::RtoWait, 1_000)).len(), 1);
+        assert!(find(&held_by(State::RtoWait, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+
+    #[test]
+    fn probes_and_timeouts_are_counted_apart() {
+        let mut connection = held_by(State::RtoWait, 5_000);
+        let limits = &mut connection.directions[1].as_mut().expect("data").limits;
+        let mut probe =
+            limits.iter().find(|each| each.state == State::RtoWait).expect("one").clone();
+        probe.state = State::TlpWait;
+        limits.push(probe);
+        connection.vantage = Vantage::Server;
+        let why = &find(&connection)[0].why;
+        assert!(why.contains("1 retransmission timeout and 1 tail loss probe"), "{why}");
+    }
+
+    #[test]
+    fn from_the_receivers_host_the_timers_look_alike() {
+        let mut connection = held_by(State::RtoWait, 5_000);
+        connection.vantage = Vantage::Client;
+        let why = &find(&connection)[0].why;
+        assert!(why.contains("waited for 1 timer,"), "{why}");
+    }
+}

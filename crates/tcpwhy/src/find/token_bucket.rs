@@ -1,0 +1,156 @@
+//! The rate fell in one step: a token bucket ran dry.
+//!
+//! # What it says
+//! A shaper lets a burst through at a high rate while its tokens last, and then only its base rate.
+//! Short transfers look fast, long ones slow, and a speed test that ends early shows the burst.
+//!
+//! # How we know
+//! Rounds in which the path was full ran at one rate at first, then at one that is at most two
+//! thirds of it, and never went back. At least three rounds before the step and six after it, each
+//! within a fifth of their median. The time after the step is the cost; it holds at least a tenth
+//! of the active time.
+//!
+//! # What it is not
+//! Not other traffic that came up, which does not keep a rate to a fifth; that it never did is no
+//! proof. Not loss: a shaper queues. Where it drops instead, see `POLICER`.
+//!
+//! # What to do
+//! Nothing on the hosts makes it faster. Whoever runs the path (a cloud instance's network credits,
+//! a provider's plan, a shaper of one's own) sets both rates and the size of the bucket. On the
+//! sender's own host `tc -s qdisc show` names a tbf or htb.
+//!
+//! # Sources
+//! RFC 2697 and RFC 2698 (token buckets), Linux `net/sched/sch_tbf.c` (v6.1). Ours: the step and
+//! the counts of rounds, not measured.
+
+use super::case::{Case, Told, active_ns, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, Round, State};
+use crate::units::BitRate;
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "TOKEN_BUCKET", file: include_str!("token_bucket.rs"), find };
+
+/// Rounds at the burst's rate and at the base rate, at least. Ours, not measured.
+const BEFORE: usize = 3;
+const AFTER: usize = 6;
+/// Rates alike are within this of their median, in per cent. Ours, not measured.
+const ALIKE_PERCENT: u64 = 20;
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let step = step(case)?;
+        let mut held = case.held(State::is_path);
+        held.limits.retain(|limit| limit.start_ns >= step.at_ns);
+        let whole = active_ns(connection);
+        if held.limits.is_empty() || held.time_ns() * 10 < whole {
+            return None;
+        }
+        let [before, after] = [step.before, step.after].map(BitRate);
+        let told = Told {
+            title: format!("the path's rate fell in one step from {before} to {after}"),
+            why: format!(
+                "after {} of the connection it never rose again, as behind a token bucket that ran dry.",
+                words::time(step.at_ns)
+            ),
+            not: "not a setting of these hosts, unless the shaper is on one of them".to_owned(),
+            remedies: vec![
+                remedies::queues(case),
+                remedies::path("whoever runs the path sets both rates and the bucket"),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    at_ns: i64,
+    before: u64,
+    after: u64,
+}
+
+/// Where the rate of rounds at a full path fell once and for all.
+fn step(case: &Case<'_>) -> Option<Step> {
+    let full = case.direction.rounds.iter().filter(|round| round.limited_by.is_path());
+    let rates: Vec<(&Round, u64)> =
+        full.filter_map(|round| Some((round, round.delivery_rate_bps?))).collect();
+    let borders = BEFORE..(rates.len() + 1).saturating_sub(AFTER);
+    borders.into_iter().find_map(|border| {
+        let (before, after) = rates.split_at(border);
+        let (before_median, after_median) = (alike(before)?, alike(after)?);
+        let fell = u128::from(after_median) * 3 <= u128::from(before_median) * 2;
+        fell.then_some(Step {
+            at_ns: after[0].0.start_ns,
+            before: before_median,
+            after: after_median,
+        })
+    })
+}
+
+/// The median, if all rates are near it.
+fn alike(rates: &[(&Round, u64)]) -> Option<u64> {
+    let mut sorted: Vec<u64> = rates.iter().map(|row| row.1).collect();
+    sorted.sort_unstable();
+    let median = sorted[sorted.len() / 2];
+    let near = |rate: &u64| {
+        rate.abs_diff(median).saturating_mul(100) <= median.saturating_mul(ALIKE_PERCENT)
+    };
+    sorted.iter().all(near).then_some(median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// A transfer behind a full path whose rounds ran at these rates, in Mbit/s.
+    fn at_rates(rates: &[u64]) -> Connection {
+        let mut connection = sample::held_by(State::BandwidthSelfQueue, 5_000);
+        let direction = connection.directions[1].as_mut().expect("data");
+        let limit =
+            direction.limits.iter().find(|l| l.state.is_path()).expect("a full path").clone();
+        let length = limit.end_ns - limit.start_ns;
+        let at = |number: usize| limit.start_ns + length * number as i64 / rates.len() as i64;
+        let round = direction.rounds[0];
+        direction.rounds = rates
+            .iter()
+            .enumerate()
+            .map(|(number, mbit)| Round {
+                start_ns: at(number),
+                delivery_rate_bps: Some(mbit * 1_000_000),
+                limited_by: State::BandwidthSelfQueue,
+                ..round
+            })
+            .collect();
+        direction.limits = (0..rates.len())
+            .map(|number| crate::report::Limit {
+                start_ns: at(number),
+                end_ns: at(number + 1),
+                ..limit.clone()
+            })
+            .collect();
+        connection
+    }
+
+    #[test]
+    fn a_step_down_that_stays_is_told() {
+        let found = find(&at_rates(&[90, 92, 88, 60, 61, 60, 59, 60, 60, 62]));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_rate_that_comes_back_is_no_bucket() {
+        assert!(find(&at_rates(&[90, 92, 88, 60, 61, 60, 59, 60, 60, 90])).is_empty());
+    }
+
+    #[test]
+    fn two_thirds_is_the_least_step_and_six_rounds_the_least_after_it() {
+        let after = |rate: u64, rounds: usize| {
+            find(&at_rates(&[&[90; 3][..], &vec![rate; rounds]].concat())).len()
+        };
+        assert_eq!([after(60, 6), after(61, 6), after(60, 5)], [1, 0, 0]);
+    }
+}

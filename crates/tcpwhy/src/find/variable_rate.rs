@@ -1,0 +1,74 @@
+//! The path's rate varies under the transfer (radio, ACKs in clumps).
+//!
+//! # What it says
+//! What the path carries goes up and down while the transfer fills it, as on Wi-Fi, mobile networks
+//! and links that collect packets before they send them.
+//!
+//! # How we know
+//! Intervals in the state `bandwidth.variable`: data was delivered in bursts under a ceiling that
+//! moves slowly. They hold at least a tenth of the working time.
+//!
+//! # What it is not
+//! Not the hosts' windows or buffers. Whether the radio, other stations or the provider changes the
+//! rate is not in these packets.
+//!
+//! # What to do
+//! Look at the link: signal, channel, retries on the radio; try a cable. If the receiver is a
+//! laptop or phone, its power saving may collect packets. On the hosts, a controller that measures
+//! the rate (BBR) may follow the changes better: a trial on one route tells.
+//!
+//! # Sources
+//! `docs/reference/limits-method.md` section 6 (`bandwidth.variable`).
+
+use super::case::{Told, in_each};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, State};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "VARIABLE_RATE", file: include_str!("variable_rate.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let held = case.held(|state| state == State::BandwidthVariable);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let told = Told {
+            title: "the path is full, and its rate varies".to_owned(),
+            why: format!(
+                "data was delivered in bursts under a moving ceiling, for {}, as radio links do.",
+                words::time(held.time_ns())
+            ),
+            not: "not a window or a buffer of the hosts".to_owned(),
+            remedies: vec![remedies::path(
+                "look at the link: radio signal and retries, power saving of the receiver; try a cable",
+            )],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+
+    #[test]
+    fn a_rate_that_moves_is_told() {
+        let found = find(&held_by(State::BandwidthVariable, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::BandwidthVariable, 1_000)).len(), 1);
+        assert!(find(&held_by(State::BandwidthVariable, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}
