@@ -116,9 +116,7 @@ impl Session {
         let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
         let (mut connections, sums, forgotten) = tracker.finish();
         self.fit_to_captures(&mut connections);
-        for connection in &mut connections {
-            connection.findings = find::findings(connection);
-        }
+        find::fill(&mut connections);
         for (kind, count, note) in [
             (
                 QualityKind::Duplicates,

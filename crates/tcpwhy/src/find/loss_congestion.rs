@@ -71,15 +71,23 @@ pub(super) fn is_congestion(case: &Case<'_>) -> bool {
 /// The time that repairs took, and the cut window that grows slowly after them, if worth naming, and
 /// how the losses fall.
 pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
-    let mut held = case.held(|state| {
-        matches!(state, State::RecoveryLoss | State::CwndPostLoss | State::CwndAvoidance)
-    });
-    // The window grows slowly after a loss, but not because of one that comes later.
-    let losses = case.direction.in_flight_at_loss.iter().map(|loss| loss.at_ns);
-    let first = losses.min()?;
-    held.limits.retain(|each| each.state != State::CwndAvoidance || each.start_ns >= first);
+    let held = after_losses(case, |_| false);
     let known = case.direction.loss_pattern.as_deref().filter(|_| case.rtt().is_some())?;
     Some((held, known)).filter(|(held, _)| held.is_worth_naming())
+}
+
+/// Repairs, the window cut for them, and its slow growth after the first of them (not because of a
+/// loss that comes later); and what is `wanted` besides.
+pub(super) fn after_losses<'a>(case: &Case<'a>, wanted: impl Fn(State) -> bool) -> Held<'a> {
+    let first = case.direction.in_flight_at_loss.iter().map(|loss| loss.at_ns).min();
+    let mut held = case.held(|state| {
+        wanted(state)
+            || matches!(state, State::RecoveryLoss | State::CwndPostLoss | State::CwndAvoidance)
+    });
+    held.limits.retain(|each| {
+        each.state != State::CwndAvoidance || first.is_some_and(|first| each.start_ns >= first)
+    });
+    held
 }
 
 /// How much was lost, in words.

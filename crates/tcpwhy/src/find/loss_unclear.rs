@@ -33,7 +33,7 @@ pub(super) const RULE: Rule = Rule { code: "LOSS", file: include_str!("loss_uncl
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let (held, pattern) = held_by_loss(case)?;
-        let policed = case.direction.time_in.get(State::BandwidthPolicer).0 > 0;
+        let policed = !case.held(|state| state == State::BandwidthPolicer).limits.is_empty();
         if is_congestion(case) || is_random(case) || has_period(pattern) || policed {
             return None;
         }

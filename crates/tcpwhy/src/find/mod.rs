@@ -29,6 +29,9 @@ mod app_window;
 mod body_on_its_way;
 mod bottleneck;
 mod bottleneck_shared;
+mod capture_gap;
+mod cold_connection;
+mod ecn;
 mod idle_restart;
 mod initial_window;
 mod local_qdisc;
@@ -46,9 +49,11 @@ mod slow_reader;
 mod slow_start;
 mod slow_start_ended_early;
 mod slow_writer;
+mod syn_retry;
 mod think_client;
 mod think_server;
 mod timeout;
+mod tls_round_trips;
 mod token_bucket;
 mod variable_rate;
 mod window_cap;
@@ -71,7 +76,10 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 30] = [
+const RULES: [Rule; 35] = [
+    syn_retry::RULE,
+    cold_connection::RULE,
+    tls_round_trips::RULE,
     slow_start::RULE,
     initial_window::RULE,
     idle_restart::RULE,
@@ -91,6 +99,7 @@ const RULES: [Rule; 30] = [
     policer::RULE,
     timeout::RULE,
     reordering::RULE,
+    ecn::RULE,
     local_qdisc::RULE,
     pacing::RULE,
     bottleneck::RULE,
@@ -102,6 +111,7 @@ const RULES: [Rule; 30] = [
     slow_writer::RULE,
     body_on_its_way::RULE,
     not_tcp::RULE,
+    capture_gap::RULE,
 ];
 
 /// What is found in `connection`, the most costly first. Nothing where its intervals were not kept.
@@ -110,8 +120,33 @@ pub fn findings(connection: &Connection) -> Vec<Finding> {
         return Vec::new();
     }
     let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(connection)).collect();
-    found.sort_by_key(|finding| Reverse(finding.cost_ns));
+    rank(&mut found);
     found
+}
+
+/// Fills the findings of all connections of a report: those that each shows by itself, and those that
+/// need the others.
+pub fn fill(connections: &mut [Connection]) {
+    for at in 0..connections.len() {
+        let (earlier, rest) = connections.split_at_mut(at);
+        let Some(connection) = rest.first_mut() else { continue };
+        let mut found = findings(connection);
+        // Of very many the last ones are enough: an open connection is used again soon or not.
+        let near = &earlier[earlier.len().saturating_sub(NEAR)..];
+        if !found.is_empty() || connection.directions.iter().flatten().any(|d| !d.limits.is_empty())
+        {
+            found.extend(cold_connection::among(connection, near));
+        }
+        rank(&mut found);
+        connection.findings = found;
+    }
+}
+
+/// Earlier connections that are looked at. Ours: bounds the work, not measured.
+const NEAR: usize = 64;
+
+fn rank(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| Reverse(finding.cost_ns));
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@
 //! that, it is said.
 //!
 //! # What it is not
-//! Not the network: the time is a timer's. Not the congestion window, which a short segment does
-//! not fill.
+//! Not a window: a short segment fills none. Where the receiver acknowledged at once, each such wait
+//! is a round trip; where it delayed its ACKs, a timer's time besides.
 //!
 //! # What to do
 //! The sending program: write a message in one call (`writev`, a buffer, `MSG_MORE`), or set
@@ -34,6 +34,9 @@ use crate::words;
 pub(super) const RULE: Rule =
     Rule { code: "NAGLE_DELAYED_ACK", file: include_str!("nagle_delayed_ack.rs"), find };
 
+/// Less than this above a round trip is no delayed ACK: `TCP_DELACK_MIN`, less jiffies and noise.
+const LEAST_DELAY_NS: i64 = 35_000_000;
+
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::NagleDelack);
@@ -42,26 +45,30 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         let (sender, receiver) = (case.sender(), case.receiver());
         let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;
+        let late = case.rtt().is_some_and(|rtt| longest >= rtt + LEAST_DELAY_NS);
+        let delay =
+            if late { format!(", and the {receiver} delays its ACKs") } else { String::new() };
         let told = Told {
             title: format!("the {sender} held small pieces back until ACKs came"),
             why: format!(
                 "{}, {} at the longest: the {sender} does not send a second short segment before the first is \
-                 acknowledged, and the {receiver} delays its ACKs.",
+                 acknowledged{delay}.",
                 words::count(held.limits.len() as u64, "time"),
                 words::time(longest)
             ),
-            not: "not the network: a timer's time; not the congestion window".to_owned(),
-            remedies: vec![
-                remedies::application(format!(
-                    "in the {sender}'s program, write each message in one call, or set TCP_NODELAY (then \
+            not: "not a window: a short segment fills none".to_owned(),
+            remedies: vec![remedies::application(format!(
+                "in the {sender}'s program, write each message in one call, or set TCP_NODELAY (then \
                      byte-by-byte writes become packets)"
-                )),
-                remedies::application(format!(
-                    "failing that, set TCP_QUICKACK after each read in the {receiver}'s program"
-                )),
-            ],
+            ))],
         };
-        Some(held.finding(RULE.code, told))
+        let mut finding = held.finding(RULE.code, told);
+        if late {
+            finding.remedies.push(remedies::application(format!(
+                "failing that, set TCP_QUICKACK after each read in the {receiver}'s program"
+            )));
+        }
+        Some(finding)
     })
 }
 

@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! Intervals in the state `bandwidth.policer`: losses began when a credit was spent, and the rate
-//! was flat afterwards although no queue stood. They hold at least a tenth of the working time.
+//! was flat afterwards although no queue stood. With the repairs and the window cut for them they hold at least a tenth of the
+//! working time.
 //!
 //! # What it is not
 //! Not a full queue: the round trip did not grow before the losses. Not a bad link: losses follow
@@ -24,6 +25,7 @@
 //! `docs/reference/limits-method.md` section 6.
 
 use super::case::{Told, in_each};
+use super::loss_congestion::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::units::BitRate;
@@ -33,7 +35,11 @@ pub(super) const RULE: Rule = Rule { code: "POLICER", file: include_str!("police
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::BandwidthPolicer);
+        if case.held(|state| state == State::BandwidthPolicer).limits.is_empty() {
+            return None;
+        }
+        // What the policer drops is repaired, and the window cut for it grows slowly.
+        let held = after_losses(case, |state| state == State::BandwidthPolicer);
         if !held.is_worth_naming() {
             return None;
         }

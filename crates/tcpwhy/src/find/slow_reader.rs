@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
-//! than it had been in the last rounds. They hold at least a tenth of the working time and three round
+//! than it had been in the last rounds, and mostly less than
+//! three quarters of the largest. They hold at least a tenth of the working time and three round
 //! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
 //! is `ZERO_WINDOW`.
 //!
@@ -23,6 +24,7 @@
 //! RFC 9293 section 3.8.6.2; Linux `__tcp_select_window` (v6.1, `net/ipv4/tcp_output.c`).
 
 use super::case::{Told, in_each};
+use super::window_cap::shrank;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -39,7 +41,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::RwndReader);
         let lasting = case.rtt().is_some_and(|rtt| held.time_ns() >= LEAST_ROUND_TRIPS * rtt);
-        if !held.is_worth_naming() || !lasting {
+        if !held.is_worth_naming() || !lasting || !shrank(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());

@@ -1,0 +1,103 @@
+//! Opening the connection took a repeated SYN or SYN-ACK.
+//!
+//! # What it says
+//! A SYN or its answer got lost or was not answered, and the timer for it is long: one second at
+//! first in Linux, then mostly twice as long each time. The application sees a connect that takes
+//! 1, 3 or 7 seconds.
+//!
+//! # How we know
+//! Intervals in the state `syn_retry`: the time between a SYN (or SYN-ACK) and its repeat. They
+//! hold at least a tenth of the working time. A capture at the server that first sees a repeated
+//! SYN cannot know of those before.
+//!
+//! # What it is not
+//! Not the server's application: it has not seen the connection yet. Whether the SYN or its answer
+//! was lost shows only where both ends were captured; at the client both look the same.
+//!
+//! # What to do
+//! At the responder, in this order, each with its counter: the accept queue (`nstat -az
+//! TcpExtListenOverflows TcpExtListenDrops`, `ss -ltn`: Recv-Q against Send-Q of the listener; the
+//! program accepts too slowly, or its backlog is small), the SYN queue (`TcpExtTCPReqQFullDrop`,
+//! `TcpExtTCPReqQFullDoCookies`), the reverse path filter (`TcpExtIPReversePathFilter`), connection
+//! tracking (`conntrack -S`: drop and `insert_failed`) and firewalls, an answer that leaves by another
+//! interface (`ip route get CLIENT` there). With none of them counting, the path lost it.
+//!
+//! # Sources
+//! RFC 6298 section 2.1 (one second), Linux `TCP_TIMEOUT_INIT`, `tcp_conn_request` (v6.1,
+//! `include/net/tcp.h`, `net/ipv4/tcp_input.c`), from 6.5 on `tcp_syn_linear_timeouts`.
+
+use super::case::{Case, Told};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, Remedy, State};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "SYN_RETRY", file: include_str!("syn_retry.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
+    let retries = cases.map(|case| case.held(|state| state == State::SynRetry));
+    let Some(mut held) = retries.max_by_key(super::case::Held::time_ns) else { return Vec::new() };
+    held.limits.retain(|limit| limit.end_ns > limit.start_ns);
+    if !held.is_worth_naming() {
+        return Vec::new();
+    }
+    let [syns, answers] = [0, 1]
+        .map(|at| Case::of(connection, at).map_or(0, |case| case.direction.retransmitted.syn));
+    let repeated: Vec<String> = [(syns, "SYN"), (answers, "SYN-ACK")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} was repeated {}", what, words::count(number, "time")))
+        .collect();
+    let repeated = if repeated.is_empty() {
+        "a SYN or SYN-ACK was repeated".to_owned()
+    } else {
+        format!("the {}", words::listed(&repeated))
+    };
+    let told = Told {
+        title: "opening the connection waited for a repeated SYN or SYN-ACK".to_owned(),
+        why: format!(
+            "{repeated}; each waits for a timer of a second or more, {} in all.",
+            words::time(held.time_ns())
+        ),
+        not: "not the server's application: it had not seen the connection yet".to_owned(),
+        remedies: vec![
+            Remedy {
+                who: if syns > 0 { "receiver" } else { "path" }.to_owned(),
+                ..remedies::look(
+                    "on the server's host, see which counter grows: accept queue, SYN queue, reverse path filter, \
+                     connection tracking; none: the path lost it",
+                    "nstat -az TcpExtListenOverflows TcpExtListenDrops TcpExtTCPReqQFullDrop \
+                     TcpExtIPReversePathFilter; ss -ltn; conntrack -S",
+                )
+            },
+            remedies::application(
+                "keep connections open and use them again: fewer SYNs can be lost",
+            ),
+        ],
+    };
+    vec![held.finding(RULE.code, told)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, held_by};
+    use super::*;
+
+    #[test]
+    fn a_repeated_syn_is_told() {
+        let found = find(&held_by(State::SynRetry, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_tenth_is_enough_and_less_is_not() {
+        assert_eq!(find(&held_by(State::SynRetry, 1_000)).len(), 1);
+        assert!(find(&held_by(State::SynRetry, 999)).is_empty());
+    }
+
+    #[test]
+    fn a_download_that_only_slow_start_held_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}
