@@ -7,8 +7,8 @@ use tcpwhy::report::{
     Capture, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence, Exchange,
     FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence,
     LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, TimeIn, Tls,
-    TlsFlight, Totals, Transfer, Vantage, WindowScaling,
+    Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, Syn, TimeIn,
+    Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
 };
 use tcpwhy::units::Duration;
 
@@ -68,6 +68,7 @@ fn connection() -> Connection {
         mss: Some(1_448),
         window_scaling: WindowScaling::Used,
         window_scaling_note: Some("refused by a nearer device".to_owned()),
+        syns: [Some(syn()), Some(syn())],
         sender_stack: [stack(), stack()],
         end: End::Fin,
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
@@ -100,6 +101,20 @@ fn connection() -> Connection {
         findings: vec![finding()],
         duplicates: 3,
         truncated: false,
+    }
+}
+
+fn syn() -> Syn {
+    Syn {
+        sent: 2,
+        mss: Some(1_460),
+        window_scale: Some(7),
+        window: 64_240,
+        sack: true,
+        timestamps: true,
+        ecn: true,
+        fast_open: Some(8),
+        payload: 147,
     }
 }
 

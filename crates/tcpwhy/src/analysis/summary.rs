@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use super::exchanges;
-use crate::flow::connection::Flow;
+use crate::flow::connection::{Flow, SideInfo};
 use crate::flow::peers::Counts;
 use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
@@ -10,8 +10,8 @@ use crate::limits::walker::{Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
-    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Vantage,
-    WindowScaling,
+    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Syn,
+    Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -57,6 +57,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
             .then(|| super::terms::mss(flow)),
         window_scaling,
         window_scaling_note,
+        syns: [0, 1].map(|side| syn(&flow.sides[side])),
         sender_stack: [0, 1]
             .map(|side| stack::name(&flow.sides[side], analysis.clocks[side].tick())),
         end: if flow.end == End::Fin && !flow.is_closed() { End::Open } else { flow.end },
@@ -68,6 +69,21 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
         duplicates: flow.duplicates,
         truncated,
     }
+}
+
+fn syn(info: &SideInfo) -> Option<Syn> {
+    let options = info.syn.as_ref()?;
+    Some(Syn {
+        sent: info.syns,
+        mss: options.mss,
+        window_scale: options.window_scale,
+        window: info.syn_window,
+        sack: options.sack_permitted,
+        timestamps: options.timestamps.is_some(),
+        ecn: info.syn_ece,
+        fast_open: options.fast_open,
+        payload: info.syn_payload,
+    })
 }
 
 fn egress(analysis: &Analysis) -> Option<LowHigh> {

@@ -32,6 +32,7 @@ mod bottleneck_shared;
 mod capture_gap;
 mod cold_connection;
 mod ecn;
+mod fast_open;
 mod idle_restart;
 mod initial_window;
 mod local_qdisc;
@@ -49,7 +50,9 @@ mod slow_reader;
 mod slow_start;
 mod slow_start_ended_early;
 mod slow_writer;
+mod small_mss;
 mod syn_retry;
+mod syn_unanswered;
 mod think_client;
 mod think_server;
 mod timeout;
@@ -76,10 +79,13 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 35] = [
+const RULES: [Rule; 38] = [
+    syn_unanswered::RULE,
     syn_retry::RULE,
+    fast_open::RULE,
     cold_connection::RULE,
     tls_round_trips::RULE,
+    small_mss::RULE,
     slow_start::RULE,
     initial_window::RULE,
     idle_restart::RULE,
@@ -114,9 +120,14 @@ const RULES: [Rule; 35] = [
     capture_gap::RULE,
 ];
 
-/// What is found in `connection`, the most costly first. Nothing where its intervals were not kept.
+/// What is found in `connection`, the most costly first. Nothing where its intervals were not kept;
+/// one that was never opened has none.
 pub fn findings(connection: &Connection) -> Vec<Finding> {
-    if connection.directions.iter().flatten().all(|direction| direction.limits.is_empty()) {
+    let mut directions = connection.directions.iter().flatten().peekable();
+    if directions.peek().is_none() {
+        return (syn_unanswered::RULE.find)(connection);
+    }
+    if directions.all(|direction| direction.limits.is_empty()) {
         return Vec::new();
     }
     let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(connection)).collect();
@@ -127,9 +138,15 @@ pub fn findings(connection: &Connection) -> Vec<Finding> {
 /// Fills the findings of all connections of a report: those that each shows by itself, and those that
 /// need the others.
 pub fn fill(connections: &mut [Connection]) {
+    let mut unopened = 0;
     for at in 0..connections.len() {
         let (earlier, rest) = connections.split_at_mut(at);
         let Some(connection) = rest.first_mut() else { continue };
+        // A flood of SYNs is told by its first ones: a million texts tell no more.
+        unopened += usize::from(connection.directions.iter().all(Option::is_none));
+        if unopened > NEAR && connection.directions.iter().all(Option::is_none) {
+            continue;
+        }
         let mut found = findings(connection);
         // Of very many the last ones are enough: an open connection is used again soon or not.
         let near = &earlier[earlier.len().saturating_sub(NEAR)..];
@@ -142,7 +159,8 @@ pub fn fill(connections: &mut [Connection]) {
     }
 }
 
-/// Earlier connections that are looked at. Ours: bounds the work, not measured.
+/// Earlier connections that are looked at, and connections without data that are. Ours: bounds the work,
+/// not measured.
 const NEAR: usize = 64;
 
 fn rank(findings: &mut [Finding]) {

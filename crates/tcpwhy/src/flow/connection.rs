@@ -37,6 +37,11 @@ pub(crate) struct SideInfo {
     pub(crate) syn: Option<Options>,
     /// The window of its SYN or SYN-ACK.
     pub(crate) syn_window: u16,
+    /// How often it sent its SYN or SYN-ACK, and the payload in the longest.
+    pub(crate) syns: u32,
+    pub(crate) syn_payload: u32,
+    /// Its SYN or SYN-ACK had ECE (RFC 3168 section 6.1.1: it offers, or agrees to, ECN).
+    pub(crate) syn_ece: bool,
     /// The hop limit its packets arrived with.
     pub(crate) ttl: Option<u8>,
     /// Its hop limit varied: more than one device answers in its name.
@@ -393,6 +398,9 @@ impl Flow {
         if event.has(event::SYN) {
             info.syn = Some(segment.options);
             info.syn_window = segment.window;
+            info.syns += 1;
+            info.syn_payload = info.syn_payload.max(segment.payload_len);
+            info.syn_ece = segment.flags.has(Flags::ECE);
             let handshake = &mut self.handshake;
             let seen =
                 if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };

@@ -53,6 +53,8 @@ pub struct Connection {
     pub window_scaling: WindowScaling,
     /// Who refused scaling and how we know, when it was offered and refused.
     pub window_scaling_note: Option<String>,
+    /// What the SYN and the SYN-ACK said; `None` where the capture lacks them.
+    pub syns: [Option<Syn>; 2],
     /// Operating system family of client and server, guessed from the packets.
     pub sender_stack: [SenderStack; 2],
     /// How it ended.
@@ -171,6 +173,29 @@ pub enum WindowScaling {
     /// The capture lacks the handshake; the shift is an estimate.
     #[default]
     HandshakeNotSeen,
+}
+
+/// A side's SYN or SYN-ACK, as it was last sent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Syn {
+    /// How often it was sent.
+    pub sent: u32,
+    /// Maximum segment size that it offered.
+    pub mss: Option<u16>,
+    /// Window scale shift that it offered.
+    pub window_scale: Option<u8>,
+    /// Its window, which is never scaled.
+    pub window: u16,
+    /// It offered selective acknowledgements.
+    pub sack: bool,
+    /// It carried timestamps.
+    pub timestamps: bool,
+    /// It asked for ECN, or agreed to it.
+    pub ecn: bool,
+    /// Length of its Fast Open cookie, 0 for one asked for; `None` without that option.
+    pub fast_open: Option<u8>,
+    /// Payload it carried.
+    pub payload: u32,
 }
 
 /// A guess at one side's TCP.

@@ -19,7 +19,9 @@ mod strip;
 mod totals;
 mod transfer;
 
-pub use connection::{Connection, End, Part, SenderStack, Tls, TlsFlight, Vantage, WindowScaling};
+pub use connection::{
+    Connection, End, Part, SenderStack, Syn, Tls, TlsFlight, Vantage, WindowScaling,
+};
 pub use direction::{
     CongestionControl, Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt,
     SlowStartExit,

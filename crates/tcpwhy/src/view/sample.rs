@@ -56,6 +56,7 @@ pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),
+        syns: [None; 2],
         tls: None,
         findings: Vec::new(),
         duplicates: 0,

@@ -1,0 +1,101 @@
+//! Segments are small: what each packet carries is less than half of what an Ethernet carries.
+//!
+//! # What it says
+//! One side offered a small maximum segment size, or a device on the way lowered it. Each segment
+//! pays for its headers and its handling, and windows counted in segments (slow start, the initial
+//! window) hold fewer bytes.
+//!
+//! # How we know
+//! The MSS options of SYN and SYN-ACK: the smaller one is below 730 bytes, half of an Ethernet's
+//! 1,460. Where the sender's segments are small because the peer's window is (Linux sends at most
+//! half of the largest window it was ever offered), that is the window's doing and not told here.
+//!
+//! # What it is not
+//! Not a black hole: these segments arrive. Not the offloads of a network card, which cut segments
+//! of this size too.
+//!
+//! # What to do
+//! Look at the MTU of both hosts' interfaces and routes (`ip link`, `ip route get PEER`: mtu,
+//! advmss), and at rules that clamp the MSS (tunnels, `tcp option maxseg size set`). Behind a
+//! tunnel some 1,300 to 1,400 bytes are normal, 536 is what a host takes when no MSS was offered.
+//!
+//! # Sources
+//! RFC 9293 section 3.7.1 (536 by default), RFC 6691; Linux `tcp_bound_to_half_wnd` (v6.1,
+//! `net/ipv4/tcp_output.c`). Ours: half of 1,460.
+
+use super::case::{Case, filter};
+use super::{Rule, remedies};
+use crate::report::{Connection, Evidence, Finding, FrameRange};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "SMALL_MSS", file: include_str!("small_mss.rs"), find };
+
+/// Less than half of what an Ethernet of 1,500 bytes carries without options. Ours.
+const SMALL: u16 = 730;
+/// Fewer segments than this hardly matter. Ours: an initial window.
+const FEW: u64 = 10;
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let offered = [0, 1].map(|at| connection.syns[at].and_then(|syn| syn.mss));
+    let [Some(client), Some(server)] = offered else { return Vec::new() };
+    let (mss, who) = if client <= server { (client, "client") } else { (server, "server") };
+    let sends = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
+    let many = sends.into_iter().any(|case| case.direction.segments > FEW);
+    if mss >= SMALL || !many {
+        return Vec::new();
+    }
+    let frames = FrameRange { first: connection.frames.first, last: connection.frames.last };
+    vec![Finding {
+        code: RULE.code.to_owned(),
+        severity: "info".to_owned(),
+        title: format!("segments carry no more than {}", words::bytes(u64::from(mss))),
+        why: format!(
+            "the {who}'s SYN offered a maximum segment size of {mss} (the other {}), or a device on the way wrote \
+             it there.",
+            client.max(server)
+        ),
+        not: "not a black hole: these segments arrive".to_owned(),
+        evidence: vec![Evidence {
+            from_ns: 0,
+            to_ns: connection.handshake_rtt_ns.unwrap_or(0),
+            frames,
+            filter: format!("{} && tcp.options.mss_val == {mss}", filter(frames)),
+            text: format!("MSS {client} of the client, {server} of the server"),
+        }],
+        cost_ns: 0,
+        remedies: vec![remedies::look(
+            format!(
+                "on the {who}'s host, look at the MTU of interface and route, and for rules that clamp the MSS"
+            ),
+            "ip link; ip route; nft list ruleset",
+        )],
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn offered(mss: u16, bytes: u64) -> Vec<Finding> {
+        let mut connection = sample::Sim { bytes, ..sample::Sim::default() }.run();
+        connection.syns[0].as_mut().expect("SYN").mss = Some(mss);
+        find(&connection)
+    }
+
+    #[test]
+    fn a_small_offer_is_told() {
+        insta::assert_snapshot!(sample::shown(&offered(536, 100_000)));
+    }
+
+    #[test]
+    fn half_an_ethernet_is_enough_and_less_is_small() {
+        assert!(offered(730, 100_000).is_empty());
+        assert_eq!(offered(729, 100_000).len(), 1);
+    }
+
+    #[test]
+    fn a_few_segments_hardly_matter() {
+        assert!(offered(536, 5_000).is_empty());
+    }
+}

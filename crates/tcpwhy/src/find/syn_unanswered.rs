@@ -1,0 +1,143 @@
+//! The connection was never opened: the SYN found no answer.
+//!
+//! # What it says
+//! A client asked for a connection, perhaps several times, and nothing came back, or a reset did.
+//! No byte of data could be sent.
+//!
+//! # How we know
+//! The capture holds SYNs of this connection, no SYN-ACK and no data. Where the capture was taken
+//! (on the server's host or elsewhere) decides what that means: there the SYN did arrive.
+//!
+//! # What it is not
+//! Not a slow server program: it never learns of such a connection. A reset is an answer: nobody
+//! listens, or a firewall says so. A capture that stopped too early, or sees one direction only,
+//! looks alike.
+//!
+//! # What to do
+//! On the server's host, in this order: `nstat -az TcpExtListenOverflows TcpExtListenDrops` and `ss
+//! -ltn` (accept queue full: Recv-Q above Send-Q of the listener), `TcpExtTCPReqQFullDrop` (SYN
+//! queue), `TcpExtIPReversePathFilter` (the reverse path filter drops what came in by another
+//! interface than the answer would take), `conntrack -S` and the firewall's counters, then `ip
+//! route get CLIENT`: an answer that leaves by another interface is not in a capture of one. If the
+//! SYNs never reach that host, look for them along the way.
+//!
+//! # Sources
+//! Linux `tcp_conn_request`, `ip_rcv_finish_core`, `fib_validate_source` (v6.1,
+//! `net/ipv4/tcp_input.c`, `ip_input.c`, `fib_frontend.c`); RFC 9293 section 3.5.
+
+use super::case::filter;
+use super::{Rule, remedies};
+use crate::report::{Connection, End, Evidence, Finding, Remedy, Vantage};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "SYN_UNANSWERED", file: include_str!("syn_unanswered.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let [Some(syn), None] = &connection.syns else { return Vec::new() };
+    if connection.directions.iter().any(Option::is_some) {
+        return Vec::new();
+    }
+    let refused = connection.end == End::Rst;
+    let at_server = connection.vantage == Vantage::Server;
+    let times = words::count(u64::from(syn.sent), "time");
+    let after = match connection.duration_ns {
+        0 => String::new(),
+        waited => format!(" within {}", words::time(waited)),
+    };
+    let where_seen = match (refused, at_server) {
+        (true, _) => "a reset came back",
+        (_, true) => "it reached the server's host, and nothing left there",
+        _ => "nothing came back to where this was captured",
+    };
+    let frames = connection.frames;
+    vec![Finding {
+        code: RULE.code.to_owned(),
+        // One SYN may just be the capture's last packet.
+        severity: if refused || syn.sent > 1 { "error" } else { "info" }.to_owned(),
+        title: if refused {
+            "the connection was refused".to_owned()
+        } else {
+            "the SYN found no answer".to_owned()
+        },
+        why: format!("it was sent {times}{after}; {where_seen}."),
+        not: "not a slow program: the server's application never learns of it".to_owned(),
+        evidence: vec![Evidence {
+            from_ns: 0,
+            to_ns: connection.duration_ns,
+            frames,
+            filter: format!("{} && tcp.flags.syn == 1", filter(frames)),
+            text: format!("SYN sent {times}, no SYN-ACK, no data"),
+        }],
+        cost_ns: connection.duration_ns,
+        remedies: vec![help(connection, refused)],
+    }]
+}
+
+fn help(connection: &Connection, refused: bool) -> Remedy {
+    let port = connection.server.port();
+    if refused {
+        let what = format!(
+            "on the server's host, see whether anything listens on port {port}, and the firewall"
+        );
+        return Remedy {
+            who: "receiver".to_owned(),
+            ..remedies::look(what, format!("ss -ltnp '( sport = :{port} )'"))
+        };
+    }
+    let client = match connection.client_name {
+        Some(_) => "ADDRESS_OF_THE_CLIENT".to_owned(),
+        None => connection.client.ip().to_string(),
+    };
+    Remedy {
+        who: "receiver".to_owned(),
+        ..remedies::look(
+            "on the server's host, see which counter grows (accept queue, SYN queue, reverse path filter, connection \
+             tracking), then where the answer would leave",
+            format!(
+                "ss -ltn '( sport = :{port} )'; nstat -az TcpExtListenOverflows TcpExtListenDrops \
+                 TcpExtTCPReqQFullDrop TcpExtIPReversePathFilter; conntrack -S; ip route get {client}"
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use crate::report::Syn;
+
+    /// A client that sent so many SYNs.
+    fn asked(times: u32) -> Connection {
+        let mut connection = sample::download();
+        connection.directions = [None, None];
+        (connection.transfers, connection.exchanges) = (Vec::new(), Vec::new());
+        connection.syns = [Some(Syn { sent: times, ..Syn::default() }), None];
+        connection.end = End::Open;
+        connection
+    }
+
+    #[test]
+    fn syns_without_an_answer_are_told_with_the_counters_to_look_at() {
+        insta::assert_snapshot!(sample::shown(&find(&asked(4))));
+        assert_eq!(super::super::findings(&asked(4))[0].code, RULE.code);
+    }
+
+    #[test]
+    fn a_single_syn_may_be_the_captures_end_and_two_are_an_error() {
+        let severity = |times| find(&asked(times))[0].severity.clone();
+        assert_eq!([severity(1), severity(2)], ["info", "error"]);
+    }
+
+    #[test]
+    fn a_reset_is_a_refusal() {
+        let refused = Connection { end: End::Rst, ..asked(1) };
+        assert!(find(&refused)[0].title.contains("refused"));
+    }
+
+    #[test]
+    fn an_answered_syn_is_no_such_thing() {
+        assert!(find(&sample::download()).is_empty());
+    }
+}
