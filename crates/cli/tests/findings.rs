@@ -37,7 +37,7 @@ const VARIANTS: [Row; 23] = [
     ("body", BOTH, &["BODY_ON_ITS_WAY", "SLOW_START"], &["THINK_SERVER", "NOT_TCP"]),
     ("idle-restart", BOTH, &["IDLE_RESTART", "THINK_CLIENT"], LOSSES),
     ("warm", BOTH, &["THINK_CLIENT"], &["IDLE_RESTART", "TIMEOUT", "LOSS"]),
-    ("tail-loss", BOTH, &["TIMEOUT"], &["LOSS_CONGESTION", "LOSS_RANDOM", "NOT_TCP"]),
+    ("tail-loss", BOTH, &["TIMEOUT"], &["LOSS_CONGESTION", "SLOW_WRITER", "NOT_TCP"]),
     ("random-loss", BOTH, &["LOSS_RANDOM"], &["LOSS_CONGESTION", "POLICER", "BOTTLENECK"]),
     ("policer", BOTH, &["POLICER"], &["LOSS_RANDOM", "LOSS_CONGESTION", "BOTTLENECK"]),
     // The tap of the sender's host stands behind that host's queue; the receiver's sees a full path.

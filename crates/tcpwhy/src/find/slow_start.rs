@@ -114,7 +114,10 @@ fn help(case: &Case<'_>) -> Vec<crate::report::Remedy> {
     };
     let took = transfer.end_ns - transfer.start_ns;
     let mut help = Vec::new();
-    if case.transfers().next().is_some_and(|first| first.start_ns == transfer.start_ns) {
+    // One that is used again later is kept open already.
+    let mut transfers = case.transfers();
+    let first = transfers.next().is_some_and(|first| first.start_ns == transfer.start_ns);
+    if first && transfers.next().is_none() {
         let mut reuse = remedies::application(format!(
             "keep the connection open and use it again, without long pauses: its window is open then (this \
              transfer of {} took {})",

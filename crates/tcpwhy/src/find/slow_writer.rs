@@ -6,7 +6,9 @@
 //!
 //! # How we know
 //! Intervals in the state `app`: the receiver's window, the congestion window and the buffer had room,
-//! and what came next was not released by an ACK. They hold at least a tenth of the working time.
+//! and what came next was not released by an ACK. They hold at least a tenth of the working time. Away from
+//! the sender's host there must be more of them than repaired losses, for the wait for a segment lost
+//! before the capture point looks alike.
 //!
 //! # What it is not
 //! Not TCP and not the network. Not the pause before an answer (`THINK_SERVER`): this is within it. A
@@ -20,7 +22,7 @@
 //! # Sources
 //! `docs/reference/limits-method.md` section 6 (`app`).
 
-use super::case::{Told, active_ns, in_each};
+use super::case::{Case, Told, active_ns, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -31,7 +33,7 @@ pub(super) const RULE: Rule =
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::App);
-        if !held.is_worth_naming() {
+        if !held.is_worth_naming() || may_be_holes(case, held.limits.len()) {
             return None;
         }
         let sender = case.sender();
@@ -48,6 +50,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// Whether so many silences may each be a loss before this capture point: away from the sender's host
+/// the original of a lost segment is not seen, and the wait for its repair looks like silence.
+fn may_be_holes(case: &Case<'_>, silences: usize) -> bool {
+    let by = &case.direction.retransmitted;
+    !case.tap_at_sender() && silences as u64 <= by.fast + by.rto + by.tlp
 }
 
 #[cfg(test)]
@@ -72,6 +81,18 @@ mod tests {
     #[test]
     fn a_program_that_writes_all_at_once_is_not() {
         assert!(find(&sample::download()).is_empty());
+    }
+
+    #[test]
+    fn a_silence_for_each_loss_is_no_writers_away_from_its_host() {
+        let mut connection = writes(7 * MS);
+        let case = Case::of(&connection, 1).expect("data");
+        let silences = case.held(|state| state == State::App).limits.len() as u64;
+        connection.vantage = crate::report::Vantage::Client;
+        for (repairs, number) in [(silences, 0), (silences - 1, 1)] {
+            connection.directions[1].as_mut().expect("data").retransmitted.fast = repairs;
+            assert_eq!(find(&connection).len(), number, "{repairs}");
+        }
     }
 
     #[test]

@@ -172,7 +172,15 @@ impl Cut {
     }
 
     fn finding(self, finding: &mut Finding) -> bool {
+        let time = |finding: &Finding| -> i64 {
+            finding.evidence.iter().map(|each| each.to_ns - each.from_ns).sum()
+        };
+        let whole = time(finding);
         finding.evidence.retain_mut(|each| self.span(&mut each.from_ns, &mut each.to_ns));
+        let left = time(finding);
+        if left < whole {
+            finding.cost_ns = finding.cost_ns.min(left);
+        }
         !finding.evidence.is_empty()
     }
 }
@@ -252,6 +260,26 @@ mod tests {
         assert!(part(63_063_001, i64::MAX).connections.is_empty());
         assert!(part(-5, -1).connections.is_empty());
         assert_eq!(part(63_063_000, i64::MAX).connections[0].duration_ns, 0);
+    }
+
+    #[test]
+    fn a_finding_costs_what_is_left_of_it() {
+        let mut report = sample::worked_example();
+        let evidence = crate::report::Evidence {
+            from_ns: 10_000_000,
+            to_ns: 30_000_000,
+            ..crate::report::Evidence::default()
+        };
+        let finding =
+            Finding { cost_ns: 20_000_000, evidence: vec![evidence], ..Finding::default() };
+        report.connections[0].findings.push(finding);
+        let cost = |from: i64| {
+            let mut part = report.clone();
+            clip(&mut part, |first| (first + Duration(from), first + Duration(i64::MAX / 4)));
+            part.connections[0].findings.first().map(|each| each.cost_ns)
+        };
+        assert_eq!([cost(10_000_000), cost(25_000_000)], [Some(20_000_000), Some(5_000_000)]);
+        assert_eq!(cost(40_000_000), None);
     }
 
     #[test]
