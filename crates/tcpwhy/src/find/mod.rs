@@ -42,6 +42,7 @@ mod loss_random;
 mod loss_unclear;
 mod nagle_delayed_ack;
 mod not_tcp;
+mod options_refused;
 mod pacing;
 mod policer;
 mod reordering;
@@ -79,13 +80,14 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 38] = [
+const RULES: [Rule; 39] = [
     syn_unanswered::RULE,
     syn_retry::RULE,
     fast_open::RULE,
     cold_connection::RULE,
     tls_round_trips::RULE,
     small_mss::RULE,
+    options_refused::RULE,
     slow_start::RULE,
     initial_window::RULE,
     idle_restart::RULE,
