@@ -34,7 +34,7 @@ impl Walker {
             }
             _ if self.is_held_by_own_queue(from) => Base::sure(State::LocalQdisc, 80),
             Release::Ack { .. } if self.is_held_by_nagle(release, event) => {
-                nagle_wait(event.len == self.sends.short.1)
+                self.nagle_wait(event, at)
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(),
@@ -110,6 +110,21 @@ impl Walker {
             && self.window.room(event.seq) >= self.terms.mss
             && !self.repairs.is_repairing()
             && (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
+    }
+
+    /// What `event` waited for that Nagle's algorithm may have held until the short segment before it
+    /// was acknowledged. If that came at once, and `event` is just as long, though more is written
+    /// while one waits, an application that writes once in a round trip is likelier.
+    fn nagle_wait(&self, event: &Event, at: i64) -> Base {
+        if trips::is_delayed_ack(at - self.sends.last - self.least_rtt()) {
+            return Base::sure(State::NagleDelack, 85);
+        }
+        if event.len == self.sends.short.1 {
+            let (state, alternative) = (State::App, &[State::NagleDelack] as &[_]);
+            return Base::Fixed { state, confidence: 60, alternative };
+        }
+        let (state, alternative) = (State::NagleDelack, &[State::App] as &[_]);
+        Base::Fixed { state, confidence: 75, alternative }
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.
@@ -407,19 +422,6 @@ impl Walker {
             state
         };
         self.ledger.close(end, state);
-    }
-}
-
-/// What a short segment waited for that Nagle's algorithm may have held until the short one before it
-/// was acknowledged. What gathers meanwhile is seldom just as long as that one was; `alike`, an
-/// application that writes once in a round trip is likelier.
-fn nagle_wait(alike: bool) -> Base {
-    if alike {
-        let (state, alternative) = (State::App, &[State::NagleDelack] as &[_]);
-        Base::Fixed { state, confidence: 60, alternative }
-    } else {
-        let (state, alternative) = (State::NagleDelack, &[State::App] as &[_]);
-        Base::Fixed { state, confidence: 75, alternative }
     }
 }
 
