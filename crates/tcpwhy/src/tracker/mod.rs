@@ -4,14 +4,15 @@
 //! them; each shard sees only its own packets, and what it does depends on nothing else, so the
 //! result is the same on any number of threads. [`shard`] says which connections are kept.
 
+mod kept;
 mod key;
 mod shard;
 
-use core::cmp::Reverse;
-
+use kept::Kept;
 use key::Key;
 use shard::{Shard, Tracked};
 
+pub use kept::Keep;
 pub use shard::Forgotten;
 
 use crate::analysis::{Analysis, summary};
@@ -39,31 +40,6 @@ pub struct Config {
     pub detail: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,
-}
-
-/// Which accounts are kept; the others are counted in the totals.
-#[derive(Clone, Copy, Debug)]
-pub struct Keep {
-    /// How many, at least.
-    pub most: usize,
-    /// Those for which this is largest; of equals the first.
-    pub worth: fn(&Connection) -> i64,
-    /// And so many of the first that carried data.
-    pub first_with_data: usize,
-}
-
-impl Keep {
-    /// Drops what is not to be kept of `accounts`.
-    fn thin_out(self, accounts: &mut Vec<Connection>) {
-        if accounts.len() <= self.most {
-            return;
-        }
-        accounts.sort_by_cached_key(|account| (Reverse((self.worth)(account)), account.id));
-        let mut others = accounts.split_off(self.most);
-        others.retain(Connection::carried_data);
-        others.sort_unstable_by_key(|account| account.id);
-        accounts.extend(others.into_iter().take(self.first_with_data));
-    }
 }
 
 /// What all accounts add up to, counted as they are written, while they are in the cache.
@@ -97,7 +73,7 @@ struct Common {
     /// The analysis of connections that are short enough to be seen whole.
     scratch: Analysis,
     /// Accounts of ended connections, and what they add up to.
-    done: Vec<Connection>,
+    done: Kept,
     sums: Sums,
     /// Room for events of new connections, from ended ones.
     spare: Vec<Vec<Event>>,
@@ -155,7 +131,7 @@ impl Tracker {
 
     /// What is known so far: connections that ended, and what they add up to.
     pub fn provisional(&self) -> (Vec<Connection>, Totals) {
-        (sorted(self.common.done.clone()), self.common.sums.totals.clone())
+        (self.common.done.so_far(), self.common.sums.totals.clone())
     }
 
     /// The account of every connection, in the order of their first packets, what they add up to,
@@ -167,10 +143,7 @@ impl Tracker {
             forgotten.half_open += shard.forgotten.half_open;
             forgotten.slight += shard.forgotten.slight;
         }
-        if let Some(keep) = self.common.config.keep {
-            keep.thin_out(&mut self.common.done);
-        }
-        (sorted(self.common.done), self.common.sums, forgotten)
+        (self.common.done.finish(), self.common.sums, forgotten)
     }
 }
 
@@ -181,7 +154,7 @@ impl Common {
             connections: 0,
             detailed: 0,
             scratch: Analysis::default(),
-            done: Vec::new(),
+            done: Kept::new(config.keep),
             sums: Sums::default(),
             spare: Vec::new(),
             rooms: Vec::new(),
@@ -217,11 +190,6 @@ impl Common {
         };
         self.sums.add(&account);
         self.done.push(account);
-        // Twice as many at most: what is sorted each time then costs each account little.
-        if let Some(keep) = self.config.keep.filter(|keep| self.done.len() / 2 > keep.most.max(64))
-        {
-            keep.thin_out(&mut self.done);
-        }
         self.reuse(flow);
     }
 
@@ -231,11 +199,4 @@ impl Common {
             self.spare.push(emptied(&mut flow.events));
         }
     }
-}
-
-/// In the order of their first packets.
-fn sorted(mut connections: Vec<Connection>) -> Vec<Connection> {
-    // Accounts are large: their numbers are sorted, and each is moved once.
-    connections.sort_by_cached_key(|connection| connection.id);
-    connections
 }

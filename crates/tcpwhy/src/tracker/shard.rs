@@ -388,7 +388,7 @@ mod tests {
         }
         assert!(only.0.live.len() <= MAX_LINGERING + 2, "{} are live", only.0.live.len());
         only.0.finish(&mut only.1);
-        assert_eq!(only.1.done.len() as u64, MAX_SLIGHT);
+        assert_eq!(only.1.done.so_far().len() as u64, MAX_SLIGHT);
         assert_eq!(only.0.forgotten.slight, 5000 - MAX_SLIGHT);
     }
 
@@ -403,7 +403,7 @@ mod tests {
         only.0.finish(&mut only.1);
         // The newest is let in before the oldest goes.
         assert_eq!(only.0.forgotten.half_open, 3000 - (MAX_YOUNG as u64 + 1));
-        assert!(only.1.done.iter().any(|c| c.id == 0), "the dialogue stays");
+        assert!(only.1.done.so_far().iter().any(|c| c.id == 0), "the dialogue stays");
     }
 
     #[test]
@@ -416,11 +416,11 @@ mod tests {
             only.push(&segment(i64::from(client), 0, true, Flags::ACK, 0));
         }
         assert_eq!(only.0.live.len(), MAX_LIVE);
-        let left: Vec<u64> = only.1.done.iter().map(|c| c.id).collect();
+        let left: Vec<u64> = only.1.done.so_far().iter().map(|c| c.id).collect();
         assert_eq!(left, (1..=500).collect::<Vec<_>>());
-        assert!(only.1.done.iter().all(|c| c.end == End::Open));
+        assert!(only.1.done.so_far().iter().all(|c| c.end == End::Open));
         only.0.finish(&mut only.1);
-        assert_eq!(only.1.done.len(), clients as usize, "each has its account");
+        assert_eq!(only.1.done.so_far().len(), clients as usize, "each has its account");
     }
 
     #[test]
@@ -443,9 +443,9 @@ mod tests {
         let ends = Ends::of(&late.source, &late.destination).expect("IPv4");
         let usual = Usual { head: Head::of(&late), ends, payload: &[] };
         assert!(!only.0.goes_on(0, &usual, &mut only.1));
-        assert!(only.1.done.is_empty(), "it still lingers");
+        assert!(only.1.done.so_far().is_empty(), "it still lingers");
         only.push(&late);
-        assert_eq!(only.1.done.len(), usize::from(only.0.lingering.is_empty()));
+        assert_eq!(only.1.done.so_far().len(), usize::from(only.0.lingering.is_empty()));
     }
 
     #[test]
@@ -461,7 +461,8 @@ mod tests {
         }
         only.0.finish(&mut only.1);
         let is_detailed = |id: u64| {
-            let account = only.1.done.iter().find(|c| c.id == id).expect("an account");
+            let account =
+                only.1.done.so_far().into_iter().find(|c| c.id == id).expect("an account");
             account.directions.iter().flatten().any(|direction| !direction.limits.is_empty())
         };
         let detailed: Vec<u64> = (20..40).filter(|id| is_detailed(*id)).collect();
