@@ -131,12 +131,7 @@ fn is_excused(manifest: &Manifest, host: Lateness) -> bool {
             .iter()
             .any(|words| problem.contains(words))
     };
-    // How long the emulator slept beyond its alarms stands in words alone; it was a millisecond at least.
-    let slept = manifest.problems.iter().any(|problem| problem.contains("the emulator was asleep"));
-    let late = manifest.lateness.unwrap_or_default();
-    watch::excuses(host, late)
-        && (!slept || host.max_ns > MS / 2)
-        && !manifest.problems.iter().any(ours)
+    watch::excuses(host) && !manifest.problems.iter().any(ours)
 }
 
 /// The lines of one of a run's files.
