@@ -2,8 +2,9 @@
 
 use super::Analysis;
 use super::exchanges;
-use crate::flow::connection::{Flow, SideInfo};
+use crate::flow::connection::Flow;
 use crate::flow::peers::Counts;
+use crate::flow::side::SideInfo;
 use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
 use crate::limits::walker::{Tally, Walker};

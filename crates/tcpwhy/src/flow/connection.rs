@@ -11,11 +11,12 @@ use core::net::SocketAddr;
 use super::copies::{Copies, RECENT, Spot, is_met_again};
 use super::event::{self, Block, Event, Side};
 use super::peers::Peers;
+use super::side::{Handshake, SideInfo};
 use super::usual::Next;
 use crate::measure::tls::TlsWatch;
 use crate::report::End;
 use crate::units::{Seq, Time};
-use crate::wire::{Checksum, Direction, Flags, Head, Options, Segment};
+use crate::wire::{Direction, Flags, Head, Segment};
 
 /// Capture clocks that step back by no more than this are mended by sorting (limits-method section
 /// 2). Ours: not measured.
@@ -29,92 +30,6 @@ const MOST_BLOCKS: usize = 4;
 /// Most packets of a slight connection. Ours: a request and its answer without handshake and end
 /// are four with their ACKs.
 const MOST_OF_SLIGHT: u64 = 3;
-
-/// What one side said in its SYN, and what its packets look like.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SideInfo {
-    /// The options of its SYN or SYN-ACK.
-    pub(crate) syn: Option<Options>,
-    /// The window of its SYN or SYN-ACK.
-    pub(crate) syn_window: u16,
-    /// How often it sent its SYN or SYN-ACK, and the payload in the longest.
-    pub(crate) syns: u32,
-    pub(crate) syn_payload: u32,
-    /// Its SYN or SYN-ACK had ECE (RFC 3168 section 6.1.1: it offers, or agrees to, ECN).
-    pub(crate) syn_ece: bool,
-    /// The hop limit its packets arrived with.
-    pub(crate) ttl: Option<u8>,
-    /// Its hop limit varied: more than one device answers in its name.
-    pub(crate) ttl_varies: bool,
-    /// Packets marked as sent by the capturing host, and as received.
-    pub(crate) outgoing: u32,
-    pub(crate) incoming: u32,
-    /// Packets with a good checksum, with one left to the network card, and with a wrong one.
-    pub(crate) good_sums: u32,
-    pub(crate) open_sums: u32,
-    bad_sums: u32,
-    /// Its segments carry timestamps.
-    pub(crate) timestamps: bool,
-    /// Offset after its last byte, once its FIN was seen.
-    pub(crate) fin_at: Option<i64>,
-    /// Data bytes seen, with repeats.
-    pub(crate) data_frames: u64,
-    /// Longest payload in one frame.
-    pub(crate) longest_frame: u32,
-    /// Longest payload without PSH, and how many frames had just that: a stream cut by the
-    /// segment size, not by the application.
-    pub(crate) longest_plain: u32,
-    pub(crate) plain_count: u32,
-    pub(super) reference: Option<(Seq, i64)>,
-    isn: Option<Seq>,
-}
-
-impl SideInfo {
-    /// Takes down how `event` cuts the stream.
-    #[inline]
-    pub(super) fn note_data(&mut self, event: &Event) {
-        if event.len == 0 {
-            return;
-        }
-        self.data_frames += 1;
-        self.longest_frame = self.longest_frame.max(event.len);
-        if !event.has(event::PSH) && event.len >= self.longest_plain {
-            self.plain_count =
-                if event.len == self.longest_plain { self.plain_count + 1 } else { 1 };
-            self.longest_plain = event.len;
-        }
-    }
-
-    /// Whether `segment` is damaged. Where wrong checksums are not rare they are no damage: some
-    /// stack leaves something else in the field for its network card.
-    fn is_damaged(&mut self, segment: &Segment<'_>) -> bool {
-        match segment.link.checksum {
-            Some(Checksum::Good) => self.good_sums += 1,
-            Some(Checksum::Offloaded) => self.open_sums += 1,
-            Some(Checksum::Bad) => {
-                self.bad_sums += 1;
-                return self.open_sums == 0 && self.good_sums >= 4 * self.bad_sums;
-            }
-            None => {}
-        }
-        false
-    }
-}
-
-/// When the handshake's packets passed the tap.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Handshake {
-    syn: Option<i64>,
-    syn_ack: Option<i64>,
-    ack: Option<i64>,
-}
-
-impl Handshake {
-    /// Whether the client's next ACK is its end.
-    pub(super) fn awaits_ack(&self) -> bool {
-        self.ack.is_none() && self.syn_ack.is_some()
-    }
-}
 
 /// One connection.
 #[cfg_attr(test, expect(clippy::struct_excessive_bools, reason = "independent facts"))]

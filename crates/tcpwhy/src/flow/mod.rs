@@ -4,4 +4,5 @@ pub(crate) mod connection;
 pub(crate) mod copies;
 pub(crate) mod event;
 pub(crate) mod peers;
+pub(crate) mod side;
 pub(crate) mod usual;

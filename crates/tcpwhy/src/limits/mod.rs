@@ -24,6 +24,7 @@ pub(crate) mod samples;
 pub(crate) mod sends;
 pub(crate) mod settle;
 pub(crate) mod stop;
+pub(crate) mod timers;
 pub(crate) mod transfers;
 pub(crate) mod trips;
 pub(crate) mod waits;

@@ -4,7 +4,7 @@
 //! different hop limits and windows; the features below are those that p0f and Nmap publish as
 //! stable. One feature alone names nothing.
 
-use crate::flow::connection::SideInfo;
+use crate::flow::side::SideInfo;
 use crate::report::{SenderStack, Text};
 
 /// Names the stack of one side.

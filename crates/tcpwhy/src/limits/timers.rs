@@ -1,0 +1,175 @@
+//! Sends that a timer of the sender set off, and the waits before them, where the packets that would
+//! show the loss are missing: a tail that was lost before the tap, an ACK that was lost behind it, a
+//! probe that brings new data.
+
+use super::piece::Base;
+use super::repair::TIMER_SHARE_PERCENT;
+use super::sends::segments_of;
+use super::walker::{NEVER, Walker};
+use crate::flow::event::Event;
+use crate::measure::ipid::Step;
+use crate::report::State;
+
+/// Timers are this late at most: two jiffies at HZ=100.
+const JIFFIES_NS: i64 = 20_000_000;
+
+impl Walker {
+    /// What was acknowledged is sent again: the sender lacks the ACK, which was lost behind the tap.
+    /// If the time before it is a timer's, that was waited for, whatever the application did.
+    pub(super) fn watch_lost_acks(&mut self, at: i64) {
+        let since = self.progress.at.max(self.sends.last);
+        let ran_out = |timer: i64| (at - since) * 100 >= timer * TIMER_SHARE_PERCENT;
+        let (rto, probe) = (self.trips.timers.rto(), self.trips.timers.pto(false));
+        let may_probe = self.terms.sack && !self.progress.tail_probed;
+        // The timeout counts anew from the probe, if there was one.
+        let probed = may_probe && ran_out(probe + rto);
+        if probed || may_probe && ran_out(probe) && !ran_out(rto) {
+            self.relabel(since, Base::sure(State::TlpWait, 80));
+        }
+        if ran_out(rto) {
+            let from = if probed { since + probe } else { since };
+            self.relabel(from, Base::sure(State::RtoWait, 80));
+            self.progress.done = at;
+        }
+    }
+
+    /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
+    /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
+        let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
+        let quiet = at.saturating_sub(since);
+        let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
+        // The peer's data may have drawn an ACK that was lost.
+        let missing = self.take_unexplained(event, step);
+        if missing == 0 || !self.handshake.is_over || self.peer.spoke {
+            return;
+        }
+        let segments = segments_of(event.len, self.terms.mss);
+        let lone = missing == 1 && event.seq == self.flight.nxt;
+        let cause = match self.timers_until(since, quiet, missing, lone) {
+            Some(cause) => cause,
+            None if self.transfers.first_at.is_some()
+                && is_timer(self.rtt_scale())
+                && !is_timer(self.trips.timers.pto(lone)) =>
+            {
+                "fast"
+            }
+            None => return,
+        };
+        match cause {
+            "rto" => self.tally.rto += segments,
+            "tlp" => self.tally.tlp += segments,
+            _ => self.tally.fast += segments,
+        }
+        self.tally.lost += segments;
+        self.list(event, at, cause, Vec::new());
+    }
+
+    /// Names the `quiet` time since `since` by the timers that ran out in it, if the capture lacks
+    /// enough (`missing` segments) for all their sends but the last: the probe of the tail first,
+    /// which needs SACK (`tcp_schedule_loss_probe`), then timeouts, each twice as long.
+    fn timers_until(
+        &mut self,
+        since: i64,
+        quiet: i64,
+        missing: u64,
+        lone: bool,
+    ) -> Option<&'static str> {
+        let probe = if self.terms.sack && !self.progress.tail_probed {
+            self.trips.timers.pto(lone)
+        } else {
+            0
+        };
+        let mut timers = u64::from(probe > 0);
+        let (mut due, mut timeout) = (probe, self.trips.timers.rto());
+        let ran_out = |due: i64| quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT;
+        if due > 0 && !ran_out(due) {
+            return None;
+        }
+        while ran_out(due + timeout) && timers < missing.min(16) {
+            due += timeout;
+            timeout *= 2;
+            timers += 1;
+        }
+        // Longer than all these timers: something else was lost, and the application paused. Of
+        // several that are missing one alone may have been in flight.
+        let latest = due - probe + self.trips.timers.pto(true).max(probe) + JIFFIES_NS;
+        if due == 0 || quiet * TIMER_SHARE_PERCENT > latest * 100 {
+            return None;
+        }
+        if probe > 0 {
+            self.progress.tail_probed = true;
+            self.relabel(since, Base::sure(State::TlpWait, 80));
+        }
+        if due > probe {
+            self.relabel(since + probe, Base::sure(State::RtoWait, 80));
+            return Some("rto");
+        }
+        Some("tlp")
+    }
+
+    /// Adds up the segments that the ledger misses and no hole in sequence explains. If `event`
+    /// may be the repeat of one, that is taken: how many were missing, else 0.
+    pub(super) fn take_unexplained(&mut self, event: &Event, step: Step) -> u64 {
+        let mut surplus = 0;
+        if let Step::After(jump) = step {
+            let hole = (event.seq - self.flight.nxt).clamp(0, 1 << 20) as u32;
+            surplus = u64::from(jump).saturating_sub(segments_of(hole, self.terms.mss));
+        }
+        self.order.unexplained += surplus;
+        // Beyond a hole, only what is missing just before it can be its first copy; at the sender's
+        // own tap the capture is likelier to have missed that.
+        let missing = match event.seq.cmp(&self.flight.nxt) {
+            core::cmp::Ordering::Equal => self.order.unexplained,
+            core::cmp::Ordering::Greater if !self.terms.tap_at_sender => surplus,
+            _ => 0,
+        };
+        if event.len == 0 || missing == 0 {
+            return 0;
+        }
+        self.order.unexplained -= 1;
+        missing
+    }
+
+    /// A probe of the tail that sends new data (`tcp_send_loss_probe`): a frame of full segments by
+    /// itself, after the probe timer's quiet time, while data is in flight and the application has
+    /// not ended a write short. An application that pauses just that long looks the same.
+    pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
+        let quiet = at - self.progress.at.max(self.sends.last);
+        let timer = self.trips.timers.pto(self.flight.outstanding() <= self.terms.mss);
+        let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
+            && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT) + JIFFIES_NS * 100;
+        in_time
+            && self.terms.sack
+            && self.flight.outstanding() > 0
+            && !self.sends.new.short
+            && i64::from(event.len) % self.terms.mss.max(1) == 0
+            && self.trips.timers.srtt().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::walker::Terms;
+
+    /// Whether `segments` at `at` are taken for a probe, 10 ms being the round trip and two segments
+    /// in flight since 0.
+    fn is_probe(segments: i64, at: i64) -> bool {
+        let mut walker = Walker::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
+        walker.trips.sample(10_000_000, 0, 0);
+        walker.flight.send_unseen(2 * 1448, 0, 1448);
+        (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+        let event = Event { len: (segments * 1448) as u32, ..Event::default() };
+        walker.is_new_data_probe(&event, at)
+    }
+
+    #[test]
+    fn a_probe_of_the_tail_is_one_frame_of_whole_segments_when_its_timer_runs_out() {
+        // 22 ms, of which a fifth may be missing in our estimate, and two jiffies of HZ=100.
+        assert!(is_probe(1, 17_600_000) && is_probe(2, 17_600_000));
+        assert!(!is_probe(2, 17_599_999));
+        assert!(is_probe(2, 46_400_000));
+        assert!(!is_probe(2, 46_400_001));
+    }
+}
