@@ -126,7 +126,7 @@ impl Session {
             (
                 QualityKind::MissedByCapture,
                 sums.not_captured,
-                "segments were acknowledged that the capture does not hold; they are not taken for loss",
+                "segments were acknowledged, or never came though later ones did, that the capture does not hold; they are not taken for loss",
             ),
             (
                 QualityKind::HalfOpenForgotten,

@@ -106,6 +106,10 @@ impl Analysis {
             );
             if last {
                 walker.finish(flow.last_tap, flow.sides[side].fin_at.is_some());
+                // Nobody acknowledges, so only what never came again was missed for sure.
+                if flow.is_one_way() {
+                    walker.tally.not_captured += walker.flight.unseen_segments();
+                }
             }
         }
         self.forget(flow);

@@ -93,6 +93,12 @@ impl Flight {
         self.sacked.iter().map(|b| b.1 - b.0).sum()
     }
 
+    /// Segments in flight that the tap never saw.
+    pub(crate) fn unseen_segments(&self) -> u64 {
+        let unseen = self.entries.iter().filter(|entry| entry.flags & UNSEEN != 0);
+        unseen.map(|entry| u64::from(entry.segments)).sum()
+    }
+
     /// Segments in flight.
     pub(crate) fn outstanding_segments(&self) -> u64 {
         self.segments_to_nxt - self.segments_to(self.una)
