@@ -105,7 +105,8 @@ pub struct Events {
     pub ecn_echo: u64,
     /// Segments lost in the network, as far as retransmissions tell.
     pub lost: u64,
-    /// Segments missing in the capture although they were acknowledged.
+    /// Segments missing in the capture although they were acknowledged, or never came though later
+    /// ones did in a capture of one direction.
     pub not_captured: u64,
 }
 
