@@ -139,13 +139,13 @@ fn by_marks(flow: &Flow) -> Option<(Vantage, String)> {
     }
     let own = [0, 1].map(|side| flow.sides[side].outgoing + flow.sides[1 - side].incoming);
     let clear = own[0].min(own[1]) * 10 <= own[0].max(own[1]) && own[0] != own[1];
-    clear.then(|| {
-        let side = usize::from(own[1] > own[0]);
-        (
-            HOSTS[side],
-            format!("the capture marks the {}'s packets as sent by this host", NAMES[side]),
-        )
-    })
+    let side = usize::from(own[1] > own[0]);
+    let why = format!("the capture marks the {}'s packets as sent by this host", NAMES[side]);
+    if clear && is_routed(flow, side) {
+        let why = format!("{why}, but a router lowered their hop limit before: it forwards them");
+        return Some((Vantage::Middle, why));
+    }
+    clear.then(|| (HOSTS[side], why))
 }
 
 /// A host hands its packets to the network card with unfinished checksums, and the card finishes

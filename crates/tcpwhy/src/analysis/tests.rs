@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::{Analysis, summary};
 use crate::flow::connection::Flow;
-use crate::report::{Connection, State};
+use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
-use crate::wire::{Checksum, Flags, IpInfo, LinkInfo, Options, Segment};
+use crate::wire::{Checksum, Direction, Flags, IpInfo, LinkInfo, Options, Segment};
 
 const MSS: u32 = 1448;
 
@@ -255,6 +255,26 @@ fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert!(held_by_nagle(999, 20) > 19_000_000);
     assert_eq!(held_by_nagle(1000, 20), 0, "one write like the other: the application's own pace");
     assert!(held_by_nagle(1000, 60) > 59_000_000, "but for an ACK that its receiver delayed");
+}
+
+/// Where a capture was taken that marks the client's packets, with `hops` left, as sent.
+fn marked_as_sent(hops: u8) -> Vantage {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 10_000_000, Act::Ack(500));
+    for segment in &mut talk.segments {
+        let from_client = segment.source.ip() == Ipv4Addr::new(10, 0, 0, 1);
+        let way = if from_client { Direction::Outgoing } else { Direction::Incoming };
+        (segment.ip.ttl, segment.link.direction) = (Some(hops), Some(way));
+    }
+    talk.account(1 << 20, false).vantage
+}
+
+#[test]
+fn a_router_sends_packets_of_others() {
+    assert_eq!(marked_as_sent(64), Vantage::Client);
+    assert_eq!(marked_as_sent(63), Vantage::Middle);
 }
 
 /// Segments of the server that the capture is said to miss, of three it does not hold, if the client's
