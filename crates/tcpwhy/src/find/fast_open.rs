@@ -3,12 +3,12 @@
 //! # What it says
 //! With Fast Open a client sends its request with the SYN and saves a round trip. It needs a cookie
 //! from an earlier connection to the same server. The stages: a cookie was asked for, given, used
-//! with data, and that data was taken or refused.
+//! with data.
 //!
 //! # How we know
 //! The options of the SYN and the SYN-ACK (kind 34, or 254 with the experiment's magic) and the
-//! payload that the SYN carried. A SYN-ACK that answers a SYN with a cookie by a new cookie did not
-//! take the old one.
+//! payload that the SYN carried. A SYN-ACK that answers a cookie by a new one may have refused the old
+//! one, or have taken it while the server changes its key; which, its acknowledgement would tell.
 //!
 //! # What it is not
 //! Not a cost by itself: where it fails the connection opens as any other. Middleboxes that drop
@@ -83,9 +83,10 @@ fn stage(client: &Syn, server: &Syn) -> Option<(&'static str, Vec<Remedy>)> {
             ),
         ),
         (_, true) => (
-            "Fast Open: the cookie was not accepted, a new one was given",
+            "Fast Open: the server answered the cookie with a new one",
             at_server(
-                "on the server's host, see why cookies expire: several hosts behind one address need one key",
+                "if that goes on, see on the server's host why cookies expire: several hosts behind one address \
+                 need one key",
             ),
         ),
         (_, false) if client.payload > 0 => ("Fast Open: data went with the SYN", vec![]),
@@ -113,7 +114,7 @@ mod tests {
         assert!(title(Some(0), 0, Some(8)).contains("asked for and given"));
         assert!(title(Some(0), 0, None).contains("none was given"));
         assert!(title(Some(8), 147, None).contains("data went with the SYN"));
-        assert!(title(Some(8), 147, Some(8)).contains("not accepted"));
+        assert!(title(Some(8), 147, Some(8)).contains("with a new one"));
         assert!(title(Some(8), 0, None).contains("no data"));
         insta::assert_snapshot!(sample::shown(&opened(Some(0), 0, None)));
     }

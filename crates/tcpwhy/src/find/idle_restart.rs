@@ -1,9 +1,9 @@
 //! After a pause the congestion window was cut, and slow start began again.
 //!
 //! # What it says
-//! Linux (and RFC 5681) take an open window for stale when nothing was sent for longer than the
-//! retransmission timeout: the window is halved for each timeout that went by, down to the initial
-//! window. The transfer after the pause pays for slow start as on a new connection.
+//! Linux takes an open window for stale when nothing was sent for longer than the retransmission
+//! timeout: the window is halved for each timeout that went by, down to the initial window (RFC 5681
+//! goes there at once). The transfer after the pause pays for slow start as on a new connection.
 //!
 //! # How we know
 //! Intervals in the state `cwnd.after_idle`, after a pause whose first flight stopped at what the

@@ -55,7 +55,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         .map(|(who, ns)| format!("the {who}'s application for {}", words::time(*ns)))
         .collect();
     let told = Told {
-        title: "it is not TCP: most of the time there was nothing to send".to_owned(),
+        title: "it is not TCP: before the closing there was mostly nothing to send".to_owned(),
         why: format!(
             "TCP waited for {}, {} of the time before the closing.",
             words::listed(&said),

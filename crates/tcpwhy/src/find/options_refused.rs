@@ -3,7 +3,7 @@
 //! # What it says
 //! Selective acknowledgements and timestamps hold only if both SYNs carry them. Without SACK
 //! several losses in one flight are repaired one a round trip; without timestamps round trips are
-//! measured less often, and needless repairs are not recognised.
+//! measured less often, and needless repairs are recognised later or not at all.
 //!
 //! # How we know
 //! Both SYNs were captured; the client's carried the option and the server's answer did not. Window

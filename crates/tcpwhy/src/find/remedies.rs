@@ -21,17 +21,18 @@ pub(super) fn path(what: impl Into<String>) -> Remedy {
     Remedy { who: "path".to_owned(), ..application(what) }
 }
 
-/// A metric of the sender's route to its peer. The line to change is the one `ip route show match`
-/// prints last (the most specific); `change` wants it whole, or what it leaves out is lost.
+/// A metric of the sender's route to its peer. The line to change is that of the routes shown which has
+/// the gateway and the device that `ip route get` names; `change` wants it whole, or what it leaves out
+/// is lost.
 pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
         who: "sender".to_owned(),
         what,
         command: Some(format!(
-            "{ip} route get {peer}; {ip} route show match {peer}; {ip} route change LAST_LINE_SHOWN {metric} {value}"
+            "{ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV {metric} {value}"
         )),
-        rollback: Some(format!("{ip} route change LAST_LINE_SHOWN")),
+        rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
         knob: Some(metric.to_owned()),
         predicted_ns: None,
     }
@@ -51,7 +52,7 @@ pub(super) fn sysctl(who: &str, key: &str, value: &str, what: String) -> Remedy 
         who: who.to_owned(),
         what,
         command: Some(format!("sysctl {key}; sysctl -w {key}={value}")),
-        rollback: Some(format!("sysctl -w {key}=VALUE_SHOWN_BEFORE")),
+        rollback: Some(format!("sysctl -w {key}='VALUE_SHOWN_BEFORE'")),
         knob: Some(key.to_owned()),
         predicted_ns: None,
     }
@@ -75,7 +76,7 @@ pub(super) fn reader(case: &Case<'_>) -> Remedy {
              show where it is)",
             case.receiver()
         ),
-        "ss -tmip; strace -f -ttt -T -p PID",
+        "ss -tmip; strace -f -ttt -T -e trace=read,recvfrom,recvmsg,epoll_wait,poll -p PID",
     )
 }
 
@@ -106,9 +107,9 @@ pub(super) fn bbr(case: &Case<'_>) -> Remedy {
             case.sender()
         ),
         command: Some(format!(
-            "modprobe tcp_bbr; {ip} route show match {peer}; {ip} route change LAST_LINE_SHOWN congctl bbr"
+            "modprobe tcp_bbr; {ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV congctl bbr"
         )),
-        rollback: Some(format!("{ip} route change LAST_LINE_SHOWN")),
+        rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
         knob: Some("congctl".to_owned()),
         predicted_ns: None,
     }
@@ -125,7 +126,10 @@ pub(super) fn metrics(case: &Case<'_>) -> Remedy {
             case.sender()
         ),
         command: Some(format!("{ip} tcp_metrics show {peer}; {ip} tcp_metrics delete {peer}")),
-        rollback: Some("none needed: the entry is learnt anew".to_owned()),
+        rollback: Some(
+            "none: round trip, threshold and Fast Open cookie of this peer are learnt anew"
+                .to_owned(),
+        ),
         knob: Some("tcp_metrics".to_owned()),
         predicted_ns: None,
     }

@@ -19,8 +19,8 @@
 //!
 //! # What to do
 //! Use a connection again: its window is open already (unless it paused for longer than its
-//! retransmission timeout). Send less: compression
-//! halves a transfer in slow start by one round trip only. Raise the initial window on the sender's
+//! retransmission timeout). Send less: half the
+//! bytes save one round trip only. Raise the initial window on the sender's
 //! route (`initcwnd`) if the receiver's first window has room for it and the path has shown that it
 //! takes such bursts; the cost is a burst that may overflow a small buffer, on a path with loss more
 //! than it gains. The gain is bounded by the round trips that fall away.
@@ -216,7 +216,7 @@ fn with_start(
 /// covers (while the window is used at least by half: `tcp_is_cwnd_limited`), and the receiver's
 /// window is `window` of what was sent before.
 pub(super) fn count_rounds(first: u64, bytes: u64, window: impl Fn(u64) -> u64) -> u64 {
-    /// 64 doublings exceed every number.
+    /// Ours: a transfer of more rounds than any that is predicted.
     const MOST: u64 = 10_000;
     let (mut cwnd, mut sent, mut rounds) = (first.max(1), 0_u64, 0);
     while sent < bytes && rounds < MOST {

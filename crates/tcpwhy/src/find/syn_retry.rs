@@ -2,8 +2,8 @@
 //!
 //! # What it says
 //! A SYN or its answer got lost or was not answered, and the timer for it is long: one second at
-//! first in Linux, then mostly twice as long each time. The application sees a connect that takes
-//! 1, 3 or 7 seconds.
+//! first in Linux, then twice as long each time (from 6.5 on only after some of one second). The
+//! application sees a connect that takes whole seconds: 1, 3 or 7, or from 6.5 on 1, 2, 3 or 4.
 //!
 //! # How we know
 //! Intervals in the state `syn_retry`: the time between a SYN (or SYN-ACK) and its repeat. They

@@ -1,4 +1,4 @@
-//! A loss was repaired only after a timer ran out.
+//! Something was sent again only after a timer ran out.
 //!
 //! # What it says
 //! The end of a flight was lost, or so much that too little came back to show it. Without later
@@ -8,7 +8,8 @@
 //! # How we know
 //! Intervals in the states `rto_wait` and `tlp_wait`: from the last progress to a send that no ACK
 //! released, of data sent before (or, where the IP identification shows that the original was lost
-//! before this capture point, of what looks new). They hold at least a tenth of the working time.
+//! before this capture point, of what looks new). They hold at least a tenth of the working time. Where
+//! the receiver reports that it had all that was sent again, its ACKs were late, and the finding says so.
 //!
 //! # What it is not
 //! Not the application's silence, which looks alike where the original was lost before the capture
@@ -24,7 +25,7 @@
 //! RFC 6298 sections 2 and 5, RFC 8985 section 7 (tail loss probes); Linux `TCP_RTO_MIN` 200 ms,
 //! `tcp_schedule_loss_probe` (v6.1, `include/net/tcp.h`, `net/ipv4/tcp_output.c`).
 
-use super::case::{Told, in_each};
+use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -53,11 +54,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
         } else {
             words::count(timeouts + probes, "timer")
         };
+        let by = &case.direction.retransmitted;
+        if by.spurious > 0 && by.spurious >= by.rto + by.tlp {
+            return Some(held.finding(RULE.code, needless(case, &timers, longest)));
+        }
         let told = Told {
             title: "losses were repaired only after a timer ran out".to_owned(),
             why: format!(
-                "the {sender} waited for {}, {} at the longest: nothing came back that showed the loss.",
-                timers,
+                "the {sender} waited for {timers}, {} at the longest: nothing came back that showed the loss.",
                 words::time(longest)
             ),
             not: "not an application's silence: what came then was a repair".to_owned(),
@@ -70,6 +74,21 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// All that the timers sent again had arrived: its ACKs were late.
+fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
+    let (sender, receiver) = (case.sender(), case.receiver());
+    Told {
+        title: format!("the {receiver}'s ACKs came so late that a timer ran out"),
+        why: format!(
+            "the {sender} waited for {timers}, {} at the longest; the {receiver} reports that it had all that \
+             was then sent again.",
+            words::time(longest)
+        ),
+        not: "not loss: nothing was missing".to_owned(),
+        remedies: vec![remedies::reader(case)],
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +126,18 @@ mod tests {
         connection.vantage = Vantage::Server;
         let why = &find(&connection)[0].why;
         assert!(why.contains("1 retransmission timeout and 1 tail loss probe"), "{why}");
+    }
+
+    #[test]
+    fn a_timer_that_repeats_what_had_arrived_shows_no_loss() {
+        let title = |spurious: u64| {
+            let mut connection = held_by(State::TlpWait, 5_000);
+            let by = &mut connection.directions[1].as_mut().expect("data").retransmitted;
+            (by.rto, by.tlp, by.spurious) = (0, 4, spurious);
+            find(&connection)[0].title.clone()
+        };
+        assert!(title(4).contains("ACKs came so late"), "{}", title(4));
+        assert!(title(3).contains("losses"), "one of them was needed");
     }
 
     #[test]

@@ -24,9 +24,9 @@
 //! Linux `tcp_grow_window`, `tcp_rcv_space_adjust`, `tcp_select_initial_window` (v6.1,
 //! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
 
-use super::case::{Told, in_each, window_at};
+use super::case::{Case, Told, in_each, window_at};
 use super::{Rule, remedies, window_cap, window_scale};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Round, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -38,12 +38,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
             State::RwndCap => !window_cap::stays(case),
             other => other == State::RwndAutotune,
         };
-        let held = case.held(late);
+        let mut held = case.held(late);
+        held.limits.retain(|limit| grew_after(case, limit.start_ns));
         if !held.is_worth_naming() || window_scale::explains(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let stopped = case.direction.rounds.iter().filter(|round| late(round.limited_by));
+        let is_late = |round: &&Round| late(round.limited_by) && grew_after(case, round.start_ns);
+        let stopped = case.direction.rounds.iter().filter(is_late);
         let windows: Vec<String> =
             stopped.filter_map(window_at).take(4).map(words::exact_bytes).collect();
         let windows = if windows.is_empty() {
@@ -74,6 +76,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
+/// Whether a later window was larger than that of the round at `at_ns`.
+fn grew_after(case: &Case<'_>, at_ns: i64) -> bool {
+    let rounds = &case.direction.rounds;
+    let next = rounds.partition_point(|round| round.start_ns <= at_ns);
+    let (sofar, later) = rounds.split_at(next);
+    let then = sofar.last().and_then(window_at);
+    then.is_some_and(|then| later.iter().filter_map(window_at).any(|window| window > then))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{self, Sim};
@@ -85,6 +96,17 @@ mod tests {
         let found = find(&late);
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_window_that_never_grew_again_did_not_open_late() {
+        let mut late = Sim { initial: 100, first_window: 30_000, ..Sim::default() }.run();
+        let direction = late.directions[1].as_mut().expect("data");
+        let largest = direction.rounds.iter().filter_map(window_at).max().expect("windows");
+        for round in &mut direction.rounds {
+            round.window_room_bytes = Some((largest - round.in_flight_bytes) as i64);
+        }
+        assert!(find(&late).is_empty());
     }
 
     #[test]

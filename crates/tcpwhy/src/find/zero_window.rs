@@ -16,7 +16,7 @@
 //! # What to do
 //! Look at the program on the receiver: what does it do instead of reading? A larger buffer only
 //! delays the stop. After it, probes go out at growing intervals (up to two minutes), so a lost window
-//! update costs more than the pause itself.
+//! update may cost more than the pause itself.
 //!
 //! # Sources
 //! RFC 9293 sections 3.8.6.1 and 3.8.6.2; Linux `tcp_probe_timer`, `tcp_select_window` (v6.1,

@@ -90,7 +90,7 @@ fn start(page: &mut Page, direction: &Direction) {
         let meaning = if window.full {
             "with more to send: this is the initial congestion window"
         } else {
-            "and no more to send: the initial congestion window may be larger"
+            "not held by the congestion window, which may be larger"
         };
         let segments = words::count(window.segments, "segment");
         format!("{segments}, {}, {meaning}", words::exact_bytes(window.bytes))
@@ -243,7 +243,7 @@ fn loss_pattern(pattern: &LossPattern) -> String {
         "congestion" => {
             "losses depend on how much was in flight: a queue overflows, or a rate is exceeded"
         }
-        "random" => "random: losses do not depend on how much was in flight",
+        "random" => "as if random: nothing shows that losses depend on how much was in flight",
         _ => "unknown: too few losses to tell congestion from chance",
     };
     let mut text = kind.to_owned();
@@ -277,13 +277,13 @@ fn loss_pattern(pattern: &LossPattern) -> String {
 fn congestion_point(direction: &Direction) -> Option<String> {
     let random = direction.loss_pattern.as_ref().is_some_and(|pattern| pattern.kind == "random");
     if random {
-        return Some("none: losses are random".to_owned());
+        return Some("none shown: losses came with little in flight, too".to_owned());
     }
     let mut flights: Vec<u64> =
         direction.in_flight_at_loss.iter().map(|at: &InFlightAtLoss| at.bytes).collect();
     flights.sort_unstable();
     let (least, most) = (flights.first()?, flights.last()?);
-    let median = flights[flights.len() / 2];
+    let median = flights[(flights.len() - 1) / 2];
     if flights.len() == 1 {
         return Some(format!("{} in flight at the only loss episode", words::bytes(median)));
     }
