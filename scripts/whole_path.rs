@@ -9,7 +9,7 @@ use tcpwhy::tracker::Config;
 use tcpwhy::session::Session;
 
 fn main() {
-    let mut session = Session::new(Config { detail: true });
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
     session.begin("memory");
     // Hidden from the optimiser, so that every reader and every verdict stays in.
     let read = session.push(black_box(b"some capture"));
