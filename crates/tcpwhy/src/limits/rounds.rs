@@ -261,12 +261,12 @@ impl Rounds {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
-            let state = if self.follows_own_flight(at) {
-                State::BandwidthSelfQueue
-            } else {
-                State::BandwidthExternal
+            let others = &[State::BandwidthExternal, State::Sndbuf];
+            return match self.follows_own_flight(at) {
+                Some(true) => decision(State::BandwidthSelfQueue, 85, &[], queue),
+                Some(false) => decision(State::BandwidthExternal, 85, &[], queue),
+                None => decision(State::BandwidthSelfQueue, 70, others, queue),
             };
-            return decision(state, 85, &[], queue);
         }
         // In slow start the flight doubles unless something else than the window stops it.
         let below_window = round.is_below_window()
@@ -372,8 +372,8 @@ impl Rounds {
         ups > 0 && downs > 0 && ups + downs >= 3
     }
 
-    /// Correlation of flight and round trip above 0.7, or a flight too steady to tell.
-    fn follows_own_flight(&self, at: usize) -> bool {
+    /// Correlation of flight and round trip above 0.7; `None` where one of them is too steady to tell.
+    fn follows_own_flight(&self, at: usize) -> Option<bool> {
         let points: Vec<(f64, f64)> = self
             .around(at)
             .filter_map(|r| r.rtt().map(|rtt| (r.flight as f64, rtt as f64)))
@@ -391,9 +391,9 @@ impl Rounds {
         if xx <= n * (mean_x * 0.05) * (mean_x * 0.05)
             || yy <= n * (mean_y * 0.05) * (mean_y * 0.05)
         {
-            return true;
+            return None;
         }
-        xy > 0.0 && xy * xy > 0.49 * xx * yy
+        Some(xy > 0.0 && xy * xy > 0.49 * xx * yy)
     }
 
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
