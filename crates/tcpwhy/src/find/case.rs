@@ -314,6 +314,18 @@ fn evidence(connection: &Connection, limit: &Limit) -> Evidence {
     }
 }
 
+/// Where the options of both SYNs show.
+pub(super) fn syns(connection: &Connection) -> Evidence {
+    let frames = connection.frames;
+    Evidence {
+        from_ns: 0,
+        to_ns: connection.handshake_rtt_ns.unwrap_or(0),
+        frames,
+        filter: format!("{} && tcp.flags.syn == 1", filter(frames)),
+        text: "options of the SYN and the SYN-ACK".to_owned(),
+    }
+}
+
 /// A display filter for Wireshark that shows `frames`.
 pub(super) fn filter(frames: FrameRange) -> String {
     let FrameRange { first, last } = frames;

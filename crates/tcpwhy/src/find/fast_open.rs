@@ -24,9 +24,9 @@
 //! RFC 7413 sections 3.1 and 4.1; Linux `tcp_fastopen.c` (v6.1); `net.ipv4.tcp_fastopen` is a
 //! bitmap: 1 client, 2 server.
 
-use super::case::filter;
+use super::case::syns;
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, Remedy, Syn};
+use crate::report::{Connection, Finding, Remedy, Syn};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "FAST_OPEN", file: include_str!("fast_open.rs"), find };
@@ -34,7 +34,6 @@ pub(super) const RULE: Rule = Rule { code: "FAST_OPEN", file: include_str!("fast
 fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(client), Some(server)] = &connection.syns else { return Vec::new() };
     let Some((title, remedies)) = stage(client, server) else { return Vec::new() };
-    let frames = connection.frames;
     let cookie = client.fast_open.unwrap_or(0);
     vec![Finding {
         code: RULE.code.to_owned(),
@@ -47,13 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             words::bytes(u64::from(client.payload))
         ),
         not: "not a cost by itself: where it fails the connection opens as any other".to_owned(),
-        evidence: vec![Evidence {
-            from_ns: 0,
-            to_ns: connection.handshake_rtt_ns.unwrap_or(0),
-            frames,
-            filter: format!("{} && tcp.flags.syn == 1", filter(frames)),
-            text: "options of the SYN and the SYN-ACK".to_owned(),
-        }],
+        evidence: vec![syns(connection)],
         cost_ns: 0,
         remedies,
     }]

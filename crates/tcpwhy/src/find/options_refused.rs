@@ -23,9 +23,9 @@
 //! RFC 2018 section 2, RFC 7323 sections 3.2 and 4.1; Linux `cookie_timestamp_decode`,
 //! `tcp_synack_options` (v6.1, `net/ipv4/syncookies.c`, `tcp_output.c`).
 
-use super::case::filter;
+use super::case::syns;
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, Remedy, Syn};
+use crate::report::{Connection, Finding, Remedy, Syn};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -37,7 +37,6 @@ fn find(connection: &Connection) -> Vec<Finding> {
     if refused.is_empty() {
         return Vec::new();
     }
-    let frames = connection.frames;
     let names = words::listed(&refused);
     vec![Finding {
         code: RULE.code.to_owned(),
@@ -47,13 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         why: "the SYN carried the option, the SYN-ACK did not; both must for it to hold.".to_owned(),
         not: "not proof of a device on the way: the other end may lack it, or have answered with SYN cookies"
             .to_owned(),
-        evidence: vec![Evidence {
-            from_ns: 0,
-            to_ns: connection.handshake_rtt_ns.unwrap_or(0),
-            frames,
-            filter: format!("{} && tcp.flags.syn == 1", filter(frames)),
-            text: "options of the SYN and the SYN-ACK".to_owned(),
-        }],
+        evidence: vec![syns(connection)],
         cost_ns: 0,
         remedies: vec![Remedy {
             who: "receiver".to_owned(),

@@ -261,6 +261,7 @@ impl Rounds {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
+            // Ours, not measured: 70, less than where it shows.
             let others = &[State::BandwidthExternal, State::Sndbuf];
             return match self.follows_own_flight(at) {
                 Some(true) => decision(State::BandwidthSelfQueue, 85, &[], queue),
@@ -620,6 +621,27 @@ mod tests {
     fn a_path_that_was_silent_for_half_a_round_was_not_full() {
         assert_eq!(state_of(&queued(RTT / 2), 1), State::BandwidthSelfQueue);
         assert_eq!(state_of(&queued(RTT / 2 + 1), 1), State::CwndAvoidance);
+    }
+
+    #[test]
+    fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
+        let held = Held { near_edge: false, by_data: false, past_pulse: false };
+        let told = |rounds: &Rounds| {
+            let decision = rounds.clocked(2, held, RTT);
+            (decision.state, decision.alternative.contains(&State::BandwidthExternal))
+        };
+        assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
+        let vary = |with_flight: bool| {
+            closed((0..5).map(|n| {
+                let late = RTT * (16 + n as i64) / 8;
+                let flight = if with_flight { 184 + 30 * n } else { 304 - 30 * n };
+                let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+                let phase = Phase::Avoidance;
+                Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n, flight) }
+            }))
+        };
+        assert_eq!(told(&vary(true)), (State::BandwidthSelfQueue, false));
+        assert_eq!(told(&vary(false)), (State::BandwidthExternal, false));
     }
 
     #[test]
