@@ -7,8 +7,8 @@ use tcpwhy::report::{
     Capture, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence, Exchange,
     FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence,
     LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, SenderStack, Skipped, SlowStartExit, State, Syn, TimeIn,
-    Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
+    Retransmitted, Round, RoundRange, Rtt, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit,
+    State, Syn, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
 };
 use tcpwhy::units::Duration;
 
@@ -67,6 +67,7 @@ fn connection() -> Connection {
         handshake_rtt_ns: Some(6_858_000),
         mss: Some(1_448),
         window_scaling: WindowScaling::Used,
+        window_scaling_refused_by: Some(ScalingRefusedBy::Device),
         window_scaling_note: Some("refused by a nearer device".to_owned()),
         syns: [Some(syn()), Some(syn())],
         sender_stack: [stack(), stack()],
@@ -260,13 +261,20 @@ fn finding() -> Finding {
             text: "10, 20 segments".to_owned(),
         }],
         cost_ns: 28_353_000,
+        of_ns: 63_063_000,
         remedies: vec![Remedy {
             who: "application".to_owned(),
+            on: Some("client".to_owned()),
             what: "keep the connection open".to_owned(),
             command: Some("curl --keepalive-time 60".to_owned()),
             rollback: Some("none needed".to_owned()),
             knob: Some("net.ipv4.tcp_slow_start_after_idle".to_owned()),
-            predicted_ns: Some(Prediction { low: 18_000_000, best: 20_000_000, high: 30_000_000 }),
+            predicted_ns: Some(Prediction {
+                low: 18_000_000,
+                best: 20_000_000,
+                high: 30_000_000,
+                now: 63_000_000,
+            }),
         }],
     }
 }

@@ -11,8 +11,8 @@ use crate::limits::walker::{Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
-    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, SlowStartExit, Syn,
-    Vantage, WindowScaling,
+    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, ScalingRefusedBy,
+    SlowStartExit, Syn, Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -32,7 +32,8 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
         let walker = &analysis.walkers.as_ref()?[side];
         (walker.tally.frames > 0).then(|| Box::new(direction(flow, vantage, walker, lifetime)))
     });
-    let (window_scaling, window_scaling_note) = scaling(flow, floors);
+    let (window_scaling, refused) = scaling(flow, floors);
+    let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
     Connection {
         id: flow.ordinal,
         stream: Some(flow.ordinal),
@@ -57,6 +58,7 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
             .any(|s| s.syn.is_some() || s.data_frames > 0)
             .then(|| super::terms::mss(flow)),
         window_scaling,
+        window_scaling_refused_by,
         window_scaling_note,
         syns: [0, 1].map(|side| syn(&flow.sides[side])),
         sender_stack: [0, 1]
@@ -97,7 +99,10 @@ fn egress(analysis: &Analysis) -> Option<LowHigh> {
     Some(LowHigh { low, high: low + analysis.clocks[side].spread() })
 }
 
-fn scaling(flow: &Flow, floors: [Option<i64>; 2]) -> (WindowScaling, Option<String>) {
+fn scaling(
+    flow: &Flow,
+    floors: [Option<i64>; 2],
+) -> (WindowScaling, Option<(ScalingRefusedBy, String)>) {
     let [Some(client), Some(server)] = [0, 1].map(|side| flow.sides[side].syn) else {
         return (WindowScaling::HandshakeNotSeen, None);
     };
@@ -105,24 +110,28 @@ fn scaling(flow: &Flow, floors: [Option<i64>; 2]) -> (WindowScaling, Option<Stri
         (Some(_), Some(_)) => (WindowScaling::Used, None),
         (Some(shift), None) => (WindowScaling::NotNegotiated, Some(refused(flow, shift, floors))),
         (None, _) => {
-            (WindowScaling::NotNegotiated, Some("the client did not offer scaling".to_owned()))
+            let note = "the client did not offer scaling".to_owned();
+            (WindowScaling::NotNegotiated, Some((ScalingRefusedBy::Client, note)))
         }
     }
 }
 
 /// Who refused the scaling that the client offered: the server, or a nearer device that answers
 /// in its name. The evidence for a device is data acknowledged much sooner than the SYN was.
-fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> String {
+fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefusedBy, String) {
     let offer = format!("the client offered scaling (shift {shift}), the SYN-ACK refused it");
-    let (Some(handshake), Some(nearest)) = (flow.syn_ack_delay(), floors[1]) else { return offer };
+    let (Some(handshake), Some(nearest)) = (flow.syn_ack_delay(), floors[1]) else {
+        return (ScalingRefusedBy::Server, offer);
+    };
     if nearest * 4 < handshake && handshake - nearest > 500_000 {
-        format!(
+        let note = format!(
             "{offer}; later packets are answered within {:.3} ms although the SYN-ACK took {:.3} ms: a device nearer than the server answers in its name",
             nearest as f64 / 1e6,
             handshake as f64 / 1e6
-        )
+        );
+        (ScalingRefusedBy::Device, note)
     } else {
-        offer
+        (ScalingRefusedBy::Server, offer)
     }
 }
 

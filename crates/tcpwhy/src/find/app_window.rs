@@ -51,11 +51,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 at_most(case, flight)
             ),
             not: "not TCP's windows: both had room; not the path".to_owned(),
-            remedies: vec![remedies::application(format!(
-                "raise the protocol's window in the {}'s program (HTTP/2: stream and connection window; SSH: \
-                 channel window) to the rate you want times the round trip",
-                case.receiver()
-            ))],
+            remedies: vec![remedies::program(
+                1 - case.at,
+                "raise the protocol's window in the program (HTTP/2: stream and connection window; SSH: channel \
+                 window) to the rate you want times the round trip",
+            )],
         };
         Some(held.finding(RULE.code, told))
     })

@@ -46,7 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             why: format!("it delivers {rate}{}.", queue(case)),
             not: "not a window, not a buffer: with more in flight only the queue grows".to_owned(),
             remedies: vec![
-                remedies::application("send fewer bytes (compress, cache)"),
+                remedies::program(case.at, "send fewer bytes (compress, cache)"),
                 remedies::path(
                     "more rate; where others wait behind this transfer, a queue that stays short (fq_codel, CAKE)",
                 ),

@@ -23,7 +23,7 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Remedy, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -51,14 +51,16 @@ fn find(connection: &Connection) -> Vec<Finding> {
         title: "the capture lacks packets: what happened there is not known".to_owned(),
         why: format!("{number}they were acknowledged and never sent again."),
         not: "not loss on the network: what is lost there is sent again".to_owned(),
-        remedies: vec![remedies::look(
-            "capture again with a larger buffer, fewer bytes of each packet and only this connection; of a listing, \
-             the whole",
-            format!(
+        remedies: vec![Remedy {
+            command: Some(format!(
                 "tcpdump -i any -B 16384 -s 128 -w transfer.pcap 'tcp port {}'",
                 connection.server.port()
-            ),
-        )],
+            )),
+            ..remedies::application(
+                "capture again with a larger buffer, fewer bytes of each packet and only this connection; of a \
+                 listing, the whole",
+            )
+        }],
     };
     let mut finding = held.finding(RULE.code, told);
     // It costs certainty, not time.

@@ -33,7 +33,7 @@ pub(super) fn in_each(
 
 /// Time in which somebody waited for this connection: opening it, its transfers, and its requests
 /// until their answers. What lies between requests, and the closing, is nobody's wait.
-pub(super) fn active_ns(connection: &Connection) -> i64 {
+pub(crate) fn active_ns(connection: &Connection) -> i64 {
     let mut spans = at_work(connection);
     for exchange in &connection.exchanges {
         let request = usize::try_from(exchange.request).ok();
@@ -279,13 +279,14 @@ impl Held<'_> {
             not: told.not,
             evidence: self.evidence(),
             cost_ns,
+            of_ns: active_ns(self.connection),
             remedies: told.remedies,
         }
     }
 }
 
 /// The rule of the severities; see the head of [`super`].
-pub(super) fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
+pub(crate) fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
     const MILLISECOND: i64 = 1_000_000;
     let share = Duration(cost_ns).percent_of(Duration(active_ns));
     match () {

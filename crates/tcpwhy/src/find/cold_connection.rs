@@ -71,10 +71,16 @@ pub(super) fn among(connection: &Connection, earlier: &[Connection]) -> Option<F
         ),
         not: "not TCP's doing; whether the server would have kept the earlier one is for its settings to say"
             .to_owned(),
-        remedies: vec![remedies::application(
-            "in the client's program, keep connections open and use them again (a pool, keep-alive); on the server, \
-             let them idle for longer than the usual pause",
-        )],
+        remedies: vec![
+            remedies::program(
+                remedies::CLIENT,
+                "keep connections open in the program and use them again (a pool, keep-alive)",
+            ),
+            remedies::program(
+                remedies::SERVER,
+                "close none after an answer, and let them idle for longer than the usual pause",
+            ),
+        ],
     };
     let mut finding = held.finding(RULE.code, told);
     finding.cost_ns = opened;

@@ -54,14 +54,16 @@ Made from the sources by `tcpwhy doc --manual`; a test holds it to them. `tcpwhy
 page. The states in `code.like_this` are those of `docs/report.schema.json`.
 
 A finding rests on intervals of the account: its cost is their time. Findings may rest on the same
-intervals, so their costs are never added up. Shares are of the active time: opening the connection,
-its transfers, and requests until their answers; the working time is the same without the silence of
-applications. `error`: at least 30 % of it and at least 80 % sure;
+intervals, so their costs are never added up; the most costly comes first, whatever its severity. Shares
+are of the active time: opening the connection, its transfers, and requests until their answers (silence
+between requests is not in it: its share is that of the lifetime); the working time is the same without
+the silence of applications. `error`: at least 30 % of it and at least 80 % sure;
 `warning`: 10 % and 60 % sure, or as much as an error where the packets allow other causes too; `info`:
 less of either, less than a millisecond, or a plain fact.
 
 What would help is ranked: keep the connection, change the application, the socket, the route, a
-sysctl. A predicted duration is arithmetic from the capture's own round trips and flights, from the
+sysctl; it names the host that it is for. Commands are Linux's and left out where a host's packets show
+another system. A predicted duration is arithmetic from the capture's own round trips and flights, from the
 best that can be hoped for to the worst; where that arithmetic proves nothing there is no prediction.
 
 | code | |

@@ -24,7 +24,7 @@
 //! RFC 7413 sections 3.1 and 4.1; Linux `tcp_fastopen.c` (v6.1); `net.ipv4.tcp_fastopen` is a
 //! bitmap: 1 client, 2 server.
 
-use super::case::syns;
+use super::case::{active_ns, syns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, Syn};
 use crate::words;
@@ -48,6 +48,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         not: "not a cost by itself: where it fails the connection opens as any other".to_owned(),
         evidence: vec![syns(connection)],
         cost_ns: 0,
+        of_ns: active_ns(connection),
         remedies,
     }]
 }
@@ -55,14 +56,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
 /// How far it got, and what would bring it further.
 fn stage(client: &Syn, server: &Syn) -> Option<(&'static str, Vec<Remedy>)> {
     let at_server = |what: &str| {
-        vec![Remedy {
-            who: "receiver".to_owned(),
-            ..remedies::look(
-                what,
-                "sysctl net.ipv4.tcp_fastopen; nstat -az TcpExtTCPFastOpenPassiveFail \
-                 TcpExtTCPFastOpenListenOverflow",
-            )
-        }]
+        vec![remedies::host(
+            remedies::SERVER,
+            what,
+            "sysctl net.ipv4.tcp_fastopen; nstat -az TcpExtTCPFastOpenPassiveFail \
+             TcpExtTCPFastOpenListenOverflow",
+        )]
     };
     let new_cookie = server.fast_open.is_some_and(|cookie| cookie > 0);
     Some(match (client.fast_open?, new_cookie) {
@@ -72,13 +71,13 @@ fn stage(client: &Syn, server: &Syn) -> Option<(&'static str, Vec<Remedy>)> {
         (0, false) => (
             "Fast Open: a cookie was asked for and none was given",
             at_server(
-                "on the server's host, see whether Fast Open is on for servers (bit 2) and the program asks for it",
+                "see whether Fast Open is on for servers (bit 2) and the program asks for it",
             ),
         ),
         (_, true) => (
             "Fast Open: the server answered the cookie with a new one",
             at_server(
-                "if that goes on, see on the server's host why cookies expire: several hosts behind one address \
+                "if that goes on, see why cookies expire: several hosts behind one address \
                  need one key",
             ),
         ),

@@ -64,26 +64,26 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 fn help(case: &Case<'_>) -> Vec<Remedy> {
     if !case.sender_is_linux() {
-        return vec![remedies::application(
+        return vec![remedies::program(
+            case.at,
             "pause for less than the retransmission timeout, or send all of it at once",
         )];
     }
     let mut keep = remedies::sysctl(
-        "sender",
+        case,
+        case.at,
         "net.ipv4.tcp_slow_start_after_idle",
         "0",
-        format!(
-            "keep the window over pauses on the {}'s host (for all its connections; each pause then ends with a \
-             burst of a whole window)",
-            case.sender()
-        ),
+        "keep the window over pauses (for all connections of the host; each pause then ends with a burst of a \
+         whole window)"
+            .to_owned(),
     );
     if let Some((pause, transfer)) = longest_after_pause(case) {
         let took = transfer.end_ns - transfer.start_ns;
         let predicted = kept(case, pause, transfer).filter(|predicted| predicted.best < took);
         if predicted.is_some() {
-            let (bytes, took) = (words::bytes(transfer.bytes), words::time(took));
-            keep.what = format!("{}; the transfer of {bytes} took {took}", keep.what);
+            keep.what =
+                format!("{}; for the transfer of {}", keep.what, words::bytes(transfer.bytes));
         }
         keep.predicted_ns = predicted;
     }
@@ -118,7 +118,7 @@ fn kept(case: &Case<'_>, pause: &IdleRestart, transfer: &Transfer) -> Option<Pre
     }
     let saved = told.saturating_sub(count_rounds(pause.cwnd_before? * mss, bytes, open));
     let best = (took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(rtt).min(took);
-    Some(Prediction { low: best, best, high: took })
+    Some(Prediction { low: best, best, high: took, now: took })
 }
 
 #[cfg(test)]

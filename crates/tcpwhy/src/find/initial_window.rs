@@ -70,6 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             not: format!("not the {}'s first window, and not slow start as such", case.receiver()),
             evidence: vec![evidence(&rounds[0], upto)],
             cost_ns,
+            of_ns: active_ns(connection),
             remedies: help(case, transfer, more),
         })
     })
@@ -104,19 +105,17 @@ fn help(case: &Case<'_>, transfer: &Transfer, more: u64) -> Vec<Remedy> {
         )];
     }
     if !case.sender_is_linux() {
-        return vec![remedies::application(
+        return vec![remedies::program(
+            remedies::CLIENT,
             "keep the connection open and use it again: its window is open then",
         )];
     }
-    let what = format!(
-        "if the route of the {}'s host has a smaller `initcwnd`, set it to {USUAL} or take it out",
-        case.sender()
-    );
+    let what = format!("if the route has a smaller `initcwnd`, set it to {USUAL} or take it out");
     let took = transfer.end_ns - transfer.start_ns;
     let saved = case.rtt().and_then(|rtt| rtt.checked_mul(i64::try_from(more).ok()?));
     let predicted_ns = saved.filter(|_| !case.lost_something()).map(|saved| {
         let best = (took - saved).max(0);
-        Prediction { low: best, best, high: took }
+        Prediction { low: best, best, high: took, now: took }
     });
     vec![Remedy { predicted_ns, ..remedies::route(case, "initcwnd", USUAL, what) }]
 }

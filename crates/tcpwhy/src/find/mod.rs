@@ -6,8 +6,9 @@
 //! report: it sees what a reader of the JSON sees, so a finding can always be checked by hand.
 //!
 //! The cost of a finding is the time of the intervals it names. Findings may name the same
-//! intervals and are never added up. They are ranked by cost; the shares are of the connection's
-//! *active* time ([`case::active_ns`]), for a connection kept open over night is not slow.
+//! intervals and are never added up. They come in the order of cost, whatever their severity; the
+//! shares are of the connection's *active* time ([`case::active_ns`]), for a connection kept open over
+//! night is not slow. Silence between requests is not in it: its share is that of the lifetime.
 //!
 //! Severity, by share of that time and by how sure the intervals are:
 //!
@@ -127,13 +128,16 @@ const RULES: [Rule; 39] = [
 pub fn findings(connection: &Connection) -> Vec<Finding> {
     let mut directions = connection.directions.iter().flatten().peekable();
     if directions.peek().is_none() {
-        return (syn_unanswered::RULE.find)(connection);
+        let mut found = (syn_unanswered::RULE.find)(connection);
+        finish(connection, &mut found);
+        return found;
     }
     if directions.all(|direction| direction.limits.is_empty()) {
         return Vec::new();
     }
     let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(connection)).collect();
-    rank(&mut found);
+    not_tcp::say_whose(&mut found);
+    finish(connection, &mut found);
     found
 }
 
@@ -156,7 +160,7 @@ pub fn fill(connections: &mut [Connection]) {
         {
             found.extend(cold_connection::among(connection, near));
         }
-        rank(&mut found);
+        finish(connection, &mut found);
         connection.findings = found;
     }
 }
@@ -165,9 +169,36 @@ pub fn fill(connections: &mut [Connection]) {
 /// not measured.
 const NEAR: usize = 64;
 
-fn rank(findings: &mut [Finding]) {
+/// Puts the most costly first, and leaves out what the hosts' systems do not know.
+fn finish(connection: &Connection, findings: &mut [Finding]) {
     findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+    for finding in findings {
+        remedies::for_these_systems(connection, &mut finding.remedies);
+    }
 }
+
+/// The time that most costs are a share of: that in which somebody waited for this connection.
+pub(crate) fn active_ns(connection: &Connection) -> i64 {
+    case::active_ns(connection)
+}
+
+/// Makes the findings of a connection that was cut to a part, their costs with them, those of the part:
+/// their shares, no more severe than these, and in order. `before` was the active time of the whole. What
+/// the sentences say stays that of the whole connection: on it the verdicts rest.
+pub(crate) fn recut(connection: &mut Connection, before: i64) {
+    let (active, length) = (active_ns(connection), connection.duration_ns);
+    for finding in &mut connection.findings {
+        finding.of_ns = if finding.of_ns == before { active } else { finding.of_ns.min(length) };
+        let most = case::severity(finding.cost_ns, finding.of_ns, 100);
+        let rank = |severity: &str| SEVERITIES.iter().position(|each| *each == severity);
+        if rank(most) < rank(&finding.severity) {
+            most.clone_into(&mut finding.severity);
+        }
+    }
+    connection.findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+}
+
+const SEVERITIES: [&str; 3] = ["info", "warning", "error"];
 
 #[cfg(test)]
 mod tests {
@@ -200,7 +231,7 @@ mod tests {
                 assert!(!evidence.filter.is_empty(), "{}: {evidence:?}", finding.code);
             }
             for remedy in &finding.remedies {
-                let known = ["sender", "receiver", "application", "path"];
+                let known = ["sender", "receiver", "client", "server", "application", "path"];
                 assert!(known.contains(&remedy.who.as_str()), "{remedy:?}");
             }
         }

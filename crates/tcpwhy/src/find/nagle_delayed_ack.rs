@@ -57,16 +57,18 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 words::time(longest)
             ),
             not: "not a window: a short segment fills none".to_owned(),
-            remedies: vec![remedies::application(format!(
-                "in the {sender}'s program, write each message in one call, or set TCP_NODELAY (then \
-                     byte-by-byte writes become packets)"
-            ))],
+            remedies: vec![remedies::program(
+                case.at,
+                "write each message in one call in the program, or set TCP_NODELAY (then byte-by-byte writes \
+                 become packets)",
+            )],
         };
         let mut finding = held.finding(RULE.code, told);
         if late {
-            finding.remedies.push(remedies::application(format!(
-                "failing that, set TCP_QUICKACK after each read in the {receiver}'s program"
-            )));
+            finding.remedies.push(remedies::program(
+                1 - case.at,
+                "failing that, set TCP_QUICKACK after each read in the program",
+            ));
         }
         Some(finding)
     })

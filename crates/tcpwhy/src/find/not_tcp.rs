@@ -16,10 +16,13 @@
 //! in it.
 //!
 //! # What to do
-//! Look at the programs, not at TCP: `THINK_SERVER`, `THINK_CLIENT` and `SLOW_WRITER` say whose.
+//! Look at the programs, not at TCP: `THINK_SERVER`, `THINK_CLIENT` and `SLOW_WRITER` say whose. They
+//! speak of the same time: it is not lost twice.
 //!
 //! # Sources
 //! `docs/reference/limits-method.md` section 6.
+
+use core::fmt::Write as _;
 
 use super::case::{Case, Told};
 use super::{Rule, remedies};
@@ -71,7 +74,23 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let mut finding = held.finding(RULE.code, told);
     // It says where not to look; what is wrong, if anything, others say.
     "info".clone_into(&mut finding.severity);
+    finding.of_ns = connection.duration_ns;
     vec![finding]
+}
+
+/// Names the findings that say whose silence it is: they speak of the same time.
+pub(super) fn say_whose(found: &mut [Finding]) {
+    const SILENCES: [&str; 3] = ["THINK_SERVER", "THINK_CLIENT", "SLOW_WRITER"];
+    let named: Vec<String> = SILENCES
+        .into_iter()
+        .filter(|code| found.iter().any(|f| f.code == *code))
+        .map(str::to_owned)
+        .collect();
+    let Some(whole) = found.iter_mut().find(|finding| finding.code == RULE.code) else { return };
+    if !named.is_empty() {
+        let verb = if named.len() == 1 { "speaks" } else { "speak" };
+        let _ = write!(whole.why, " {} {verb} of the same time.", words::listed(&named));
+    }
 }
 
 #[cfg(test)]

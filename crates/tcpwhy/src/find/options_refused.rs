@@ -23,9 +23,9 @@
 //! RFC 2018 section 2, RFC 7323 sections 3.2 and 4.1; Linux `cookie_timestamp_decode`,
 //! `tcp_synack_options` (v6.1, `net/ipv4/syncookies.c`, `tcp_output.c`).
 
-use super::case::syns;
+use super::case::{active_ns, syns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, Syn};
+use crate::report::{Connection, Finding, Syn};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -48,13 +48,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
             .to_owned(),
         evidence: vec![syns(connection)],
         cost_ns: 0,
-        remedies: vec![Remedy {
-            who: "receiver".to_owned(),
-            ..remedies::look(
-                "on the server's host, see that the options are on and whether SYN cookies or a proxy answer",
-                "sysctl net.ipv4.tcp_sack net.ipv4.tcp_timestamps; nstat -az TcpExtSyncookiesSent",
-            )
-        }],
+        of_ns: active_ns(connection),
+        remedies: vec![remedies::host(
+            remedies::SERVER,
+            "see that the options are on and whether SYN cookies or a proxy answer",
+            "sysctl net.ipv4.tcp_sack net.ipv4.tcp_timestamps; nstat -az TcpExtSyncookiesSent",
+        )],
     }]
 }
 

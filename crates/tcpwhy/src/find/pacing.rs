@@ -43,10 +43,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
             ),
             not: "not a window, not the application's writes; BBR does so by design".to_owned(),
             remedies: vec![remedies::look(
-                format!(
-                    "on the {sender}'s host, see whether a program or a queue limits the rate (`pacing_rate` and \
-                     the limit behind it; `maxrate` of fq); with BBR it is what that measured of the path"
-                ),
+                case.at,
+                "see whether a program or a queue limits the rate (`pacing_rate` and the limit behind it; \
+                 `maxrate` of fq); with BBR it is what that measured of the path",
                 "ss -ti; tc -s qdisc show",
             )],
         };

@@ -55,10 +55,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
             ),
             not: "not a full queue: the round trip did not grow before; not a bad link".to_owned(),
             remedies: vec![
-                remedies::application(format!(
-                    "let the {}'s program send no faster than that (SO_MAX_PACING_RATE)",
-                    case.sender()
-                )),
+                remedies::program(
+                    case.at,
+                    "let the program send no faster than that (SO_MAX_PACING_RATE)",
+                ),
                 remedies::path(
                     "shape (queue) instead of policing, with a burst of at least the rate times the round trip",
                 ),

@@ -1,24 +1,46 @@
 //! What to do, in words that several findings share, and commands that start from what the user has.
 //!
 //! No command here changes a default for a whole host if a narrower one would do, and each comes
-//! with what takes it back: the values saved before, never "the default".
+//! with what takes it back: the values saved before, never "the default". A remedy says whose host it
+//! is for. The commands are Linux's: where a host's packets show another system they are left out,
+//! and so is a remedy that is nothing but a setting of Linux ([`for_these_systems`]).
 
 use super::case::Case;
-use crate::report::{Prediction, Remedy};
+use crate::report::{Connection, Prediction, Remedy};
+
+/// The hosts by their places in a report.
+pub(super) const CLIENT: usize = 0;
+pub(super) const SERVER: usize = 1;
 
 /// Somebody changes a program.
 pub(super) fn application(what: impl Into<String>) -> Remedy {
     Remedy { who: "application".to_owned(), what: what.into(), ..Remedy::default() }
 }
 
-/// The same with the command that shows what the program does.
-pub(super) fn look(what: impl Into<String>, command: impl Into<String>) -> Remedy {
-    Remedy { command: Some(command.into()), ..application(what) }
+/// Somebody changes the program on host `side`.
+pub(super) fn program(side: usize, what: impl Into<String>) -> Remedy {
+    on(side, application(what))
+}
+
+/// Somebody looks at host `side` with a command that shows what the program there does.
+pub(super) fn look(side: usize, what: impl Into<String>, command: impl Into<String>) -> Remedy {
+    Remedy { command: Some(command.into()), ..program(side, what) }
+}
+
+/// The same where no direction's sender or receiver is meant, but the host itself.
+pub(super) fn host(side: usize, what: impl Into<String>, command: impl Into<String>) -> Remedy {
+    Remedy { who: HOSTS[side].to_owned(), ..look(side, what, command) }
 }
 
 /// Somebody changes a device between the hosts.
 pub(super) fn path(what: impl Into<String>) -> Remedy {
     Remedy { who: "path".to_owned(), ..application(what) }
+}
+
+const HOSTS: [&str; 2] = ["client", "server"];
+
+fn on(side: usize, remedy: Remedy) -> Remedy {
+    Remedy { on: Some(HOSTS[side].to_owned()), ..remedy }
 }
 
 /// A metric of the sender's route to its peer. The line to change is that of the routes shown which has
@@ -27,15 +49,18 @@ pub(super) fn path(what: impl Into<String>) -> Remedy {
 pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
-        who: "sender".to_owned(),
-        what,
         command: Some(format!(
             "{ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV {metric} {value}"
         )),
         rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
         knob: Some(metric.to_owned()),
-        predicted_ns: None,
+        ..sender(case, what)
     }
+}
+
+/// The sender's host does it.
+fn sender(case: &Case<'_>, what: impl Into<String>) -> Remedy {
+    Remedy { who: "sender".to_owned(), ..program(case.at, what) }
 }
 
 /// The command and the address by which the sender finds its route to the receiver.
@@ -46,36 +71,31 @@ fn peer(case: &Case<'_>) -> (&'static str, String) {
     (ip, peer.map_or_else(unknown, |peer| peer.to_string()))
 }
 
-/// A kernel setting of one host, whose old value is shown first.
-pub(super) fn sysctl(who: &str, key: &str, value: &str, what: String) -> Remedy {
+/// A kernel setting of host `side`, whose part for this direction `case` names; the old value is shown
+/// first.
+pub(super) fn sysctl(case: &Case<'_>, side: usize, key: &str, value: &str, what: String) -> Remedy {
+    let who = if side == case.at { "sender" } else { "receiver" };
     Remedy {
         who: who.to_owned(),
-        what,
         command: Some(format!("sysctl {key}; sysctl -w {key}={value}")),
         rollback: Some(format!("sysctl -w {key}='VALUE_SHOWN_BEFORE'")),
         knob: Some(key.to_owned()),
-        predicted_ns: None,
+        ..program(side, what)
     }
 }
 
 /// The remedy with what it may bring, if anything; without gain it is none.
-pub(super) fn if_it_gains(
-    remedy: Remedy,
-    predicted: Option<Prediction>,
-    now_ns: i64,
-) -> Option<Remedy> {
-    let predicted = predicted.filter(|each| each.best < now_ns)?;
+pub(super) fn if_it_gains(remedy: Remedy, predicted: Option<Prediction>) -> Option<Remedy> {
+    let predicted = predicted.filter(|each| each.best < each.now)?;
     Some(Remedy { predicted_ns: Some(predicted), ..remedy })
 }
 
 /// Somebody looks at what the receiving program does instead of reading.
 pub(super) fn reader(case: &Case<'_>) -> Remedy {
     look(
-        format!(
-            "see what the {}'s program does instead of reading (Recv-Q shows what it left; its system calls \
-             show where it is)",
-            case.receiver()
-        ),
+        1 - case.at,
+        "see what the program does instead of reading: Recv-Q shows what it left, its system calls show \
+         where it is (strace slows it down: do not time it meanwhile)",
         "ss -tmip; strace -f -ttt -T -e trace=read,recvfrom,recvmsg,epoll_wait,poll -p PID",
     )
 }
@@ -84,14 +104,11 @@ pub(super) fn reader(case: &Case<'_>) -> Remedy {
 pub(super) fn queues(case: &Case<'_>) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
-        who: "sender".to_owned(),
-        ..look(
-            format!(
-                "on the {}'s host, see which queue the route's device has: a shaper (tbf, htb, cake) names its \
-                 rate; a netem is a forgotten test",
-                case.sender()
-            ),
-            format!("{ip} route get {peer}; tc -s qdisc show dev DEVICE_SHOWN"),
+        command: Some(format!("{ip} route get {peer}; tc -s qdisc show dev DEVICE_SHOWN")),
+        ..sender(
+            case,
+            "see which queue the route's device has: a shaper (tbf, htb, cake) names its rate; a netem is a \
+             forgotten test",
         )
     }
 }
@@ -100,18 +117,16 @@ pub(super) fn queues(case: &Case<'_>) -> Remedy {
 pub(super) fn bbr(case: &Case<'_>) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
-        who: "sender".to_owned(),
-        what: format!(
-            "try BBR on the {}'s route to this peer: it measures the path's rate instead of waiting for losses (it \
-             must be available, and takes from others what they leave)",
-            case.sender()
-        ),
         command: Some(format!(
             "modprobe tcp_bbr; {ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV congctl bbr"
         )),
         rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
         knob: Some("congctl".to_owned()),
-        predicted_ns: None,
+        ..sender(
+            case,
+            "try BBR on the route to this peer: it measures the path's rate instead of waiting for losses (it must \
+             be available, and takes from others what they leave)",
+        )
     }
 }
 
@@ -119,19 +134,19 @@ pub(super) fn bbr(case: &Case<'_>) -> Remedy {
 pub(super) fn metrics(case: &Case<'_>) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
-        who: "sender".to_owned(),
-        what: format!(
-            "on the {}'s host, see whether it remembers a threshold for this peer and drop it (it is learnt anew; \
-             kernels from 5.6 on keep none by default); `{ip} route show match {peer}` may hold one too",
-            case.sender()
-        ),
         command: Some(format!("{ip} tcp_metrics show {peer}; {ip} tcp_metrics delete {peer}")),
         rollback: Some(
             "none: round trip, threshold and Fast Open cookie of this peer are learnt anew"
                 .to_owned(),
         ),
         knob: Some("tcp_metrics".to_owned()),
-        predicted_ns: None,
+        ..sender(
+            case,
+            format!(
+                "see whether it remembers a threshold for this peer and drop it (it is learnt anew; kernels from \
+                 5.6 on keep none by default); `{ip} route show match {peer}` may hold one too"
+            ),
+        )
     }
 }
 
@@ -141,10 +156,50 @@ pub(super) fn counters(case: &Case<'_>, what: &str) -> Remedy {
     Remedy {
         who: "path".to_owned(),
         ..look(
+            case.at,
             what,
             format!(
                 "{ip} route get {peer}; ip -s link show dev DEVICE_SHOWN; ethtool -S DEVICE_SHOWN"
             ),
         )
+    }
+}
+
+/// Leaves out what the hosts' systems do not know: settings of Linux on another system, and commands
+/// of Linux there. A system that its packets do not show may be Linux.
+pub(super) fn for_these_systems(connection: &Connection, remedies: &mut Vec<Remedy>) {
+    let is_other = |remedy: &Remedy| {
+        let side = HOSTS.iter().position(|host| remedy.on.as_deref() == Some(host));
+        side.is_some_and(|side| {
+            !matches!(&*connection.sender_stack[side].name, "linux" | "unknown" | "")
+        })
+    };
+    remedies.retain(|remedy| remedy.knob.is_none() || !is_other(remedy));
+    for remedy in remedies.iter_mut().filter(|remedy| is_other(remedy)) {
+        (remedy.command, remedy.rollback) = (None, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    /// The remedies that are left when the server runs `name`: a setting, a command, and words.
+    fn left(name: &'static str) -> Vec<Remedy> {
+        let mut connection = sample::download();
+        connection.sender_stack[SERVER].name = name.into();
+        let case = Case::of(&connection, SERVER).expect("data");
+        let mut remedies = vec![bbr(&case), queues(&case), application("write less")];
+        for_these_systems(&connection, &mut remedies);
+        remedies
+    }
+
+    #[test]
+    fn another_system_gets_no_command_of_linux() {
+        let of = |name| left(name).iter().map(|each| each.command.is_some()).collect::<Vec<_>>();
+        assert_eq!(of("linux"), [true, true, false]);
+        assert_eq!(of("unknown"), [true, true, false], "it may be Linux");
+        assert_eq!(of("windows"), [false, false], "and the setting goes");
     }
 }

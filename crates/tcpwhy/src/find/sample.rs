@@ -135,7 +135,8 @@ pub(super) fn shown(findings: &[Finding]) -> String {
         let _ = writeln!(out, "{}: {} [{}, {ms} ms]", each.severity, each.title, each.code);
         let _ = writeln!(out, "  why: {}\n  not: {}", each.why, each.not);
         for remedy in &each.remedies {
-            let _ = writeln!(out, "  {}: {}", remedy.who, remedy.what);
+            let on = remedy.on.as_ref().map_or_else(String::new, |on| format!(" on the {on}"));
+            let _ = writeln!(out, "  {}{on}: {}", remedy.who, remedy.what);
             for (label, text) in [("do", &remedy.command), ("undo", &remedy.rollback)] {
                 if let Some(text) = text {
                     let _ = writeln!(out, "    {label}: {text}");

@@ -75,16 +75,15 @@ pub(super) fn usual_flight(case: &Case<'_>, state: State) -> Option<u64> {
 fn help(case: &Case<'_>) -> Vec<Remedy> {
     let sender = [case.connection.client, case.connection.server][case.at];
     let mut help = vec![remedies::look(
-        format!(
-            "on the {}'s host, see whether the program fixes its send buffer (SO_SNDBUF: `tb` stays the same \
-             while data flows) and let the kernel size it; failing that, write in larger pieces",
-            case.sender()
-        ),
+        case.at,
+        "see whether the program fixes its send buffer (SO_SNDBUF: `tb` stays the same while data flows) and let \
+         the kernel size it; failing that, write in larger pieces",
         format!("ss -tmi '( sport = :{} )'", sender.port()),
     )];
     if case.sender_is_linux() {
         help.push(remedies::sysctl(
-            "sender",
+            case,
+            case.at,
             "net.ipv4.tcp_wmem",
             "'FIRST SECOND NEW_THIRD'",
             "only if the program sets no SO_SNDBUF: raise the third number to twice the rate you want times \

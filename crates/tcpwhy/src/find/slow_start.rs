@@ -29,7 +29,7 @@
 //! RFC 5681 section 3.1 (slow start), RFC 6928 (initial window of 10); Linux `tcp_slow_start`,
 //! `tcp_is_cwnd_limited` and `tcp_init_cwnd` (v6.1, `net/ipv4/tcp_cong.c`, `tcp_input.c`).
 
-use super::case::{Case, Held, Told, in_each, window_at};
+use super::case::{Case, Told, in_each, window_at};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Prediction, Round, State, Transfer};
 use crate::units::{BitRate, Duration};
@@ -47,12 +47,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
         if !held.is_worth_naming() || fits_first_flight(case) {
             return None;
         }
-        let told = Told {
-            title: title(case),
-            why: why(case, &held),
-            not: not(case),
-            remedies: help(case),
-        };
+        let told =
+            Told { title: title(case), why: why(case), not: not(case), remedies: help(case) };
         Some(held.finding(RULE.code, told))
     })
 }
@@ -73,7 +69,7 @@ fn title(case: &Case<'_>) -> String {
     }
 }
 
-fn why(case: &Case<'_>, held: &Held<'_>) -> String {
+fn why(case: &Case<'_>) -> String {
     let flights: Vec<String> =
         slow_rounds(case).take(WINDOWS_TOLD).map(|round| round.segments.to_string()).collect();
     let more = if slow_rounds(case).count() > WINDOWS_TOLD { " and more" } else { "" };
@@ -82,15 +78,13 @@ fn why(case: &Case<'_>, held: &Held<'_>) -> String {
     } else {
         format!(" flights of {}{more} segments filled the congestion window", flights.join(", "))
     };
-    let whole = super::case::active_ns(case.connection);
-    let share = words::percent(held.time_ns(), whole);
     let rate = case.direction.bottleneck_rate_bps.filter(|rate| *rate > 0).map(|rate| {
         let alone = wire_time(case.direction.bytes, rate);
         let rate = BitRate(rate);
         format!("; at the {rate} that the path showed, the bytes alone take {}", words::time(alone))
     });
     format!(
-        "the {}'s{flights} and the next had to wait for an ACK, {share} of the active time{}.",
+        "the {}'s{flights} and the next had to wait for an ACK{}.",
         case.sender(),
         rate.unwrap_or_default()
     )
@@ -118,12 +112,14 @@ fn help(case: &Case<'_>) -> Vec<crate::report::Remedy> {
     let mut transfers = case.transfers();
     let first = transfers.next().is_some_and(|first| first.start_ns == transfer.start_ns);
     if first && transfers.next().is_none() {
-        let mut reuse = remedies::application(format!(
-            "keep the connection open and use it again, without long pauses: its window is open then (this \
-             transfer of {} took {})",
-            words::bytes(transfer.bytes),
-            words::time(took)
-        ));
+        let mut reuse = remedies::program(
+            remedies::CLIENT,
+            format!(
+                "keep the connection open and use it again, without long pauses: its window is open then (for \
+                 this transfer of {})",
+                words::bytes(transfer.bytes)
+            ),
+        );
         reuse.predicted_ns = warm(case, transfer).filter(|predicted| predicted.best < took);
         help.push(reuse);
     }
@@ -144,7 +140,7 @@ fn warm(case: &Case<'_>, transfer: &Transfer) -> Option<Prediction> {
     let flights = i64::try_from(transfer.bytes.div_ceil(flight)).ok()?;
     let low = case.rtt()?.max(alone).min(took);
     let best = rtt.checked_mul(flights)?.max(alone).clamp(low, took);
-    Some(Prediction { low, best, high: took })
+    Some(Prediction { low, best, high: took, now: took })
 }
 
 /// A larger initial window: as much as the receiver's first window takes and the path has passed
@@ -163,7 +159,6 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
         return None;
     }
     let predicted = with_start(case, transfer, rounds, segments * mss)?;
-    let took = transfer.end_ns - transfer.start_ns;
     let what = format!(
         "start with {segments} segments instead of {} on the route to this {peer}, whose first window has room \
          for them (a burst of {} passed here; whatever uses that route sends such bursts)",
@@ -171,7 +166,7 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
         words::bytes(case.direction.burst_proven_bytes?),
         peer = case.receiver(),
     );
-    remedies::if_it_gains(remedies::route(case, "initcwnd", segments, what), Some(predicted), took)
+    remedies::if_it_gains(remedies::route(case, "initcwnd", segments, what), Some(predicted))
 }
 
 fn rounds_of<'a>(case: &Case<'a>, transfer: &Transfer) -> Option<&'a [Round]> {
@@ -209,7 +204,7 @@ fn with_start(
     let best = after(told.saturating_sub(count_rounds(start, transfer.bytes, as_seen)))?;
     let open = count_rounds(start, transfer.bytes, |_| u64::MAX);
     let low = after((rounds.len() as u64).saturating_sub(open))?.min(best);
-    Some(Prediction { low, best, high: took })
+    Some(Prediction { low, best, high: took, now: took })
 }
 
 /// Rounds that `bytes` take when the first flight is `first`, each ACK lets as much more go as it

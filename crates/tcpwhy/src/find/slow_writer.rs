@@ -22,10 +22,9 @@
 //! # Sources
 //! `docs/reference/limits-method.md` section 6 (`app`).
 
-use super::case::{Case, Told, active_ns, in_each};
+use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
-use crate::words;
 
 pub(super) const RULE: Rule =
     Rule { code: "SLOW_WRITER", file: include_str!("slow_writer.rs"), find };
@@ -37,16 +36,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
             return None;
         }
         let sender = case.sender();
-        let share = words::percent(held.time_ns(), active_ns(connection));
         let told = Told {
             title: format!("the {sender}'s application had nothing to send within its transfers"),
-            why: format!(
-                "windows and buffer had room, and no ACK released what came next; {share} of the active time."
-            ),
+            why: "windows and buffer had room, and no ACK released what came next.".to_owned(),
             not: "not TCP and not the network".to_owned(),
-            remedies: vec![remedies::application(format!(
-                "see what the {sender}'s program does between its writes; no setting of TCP helps"
-            ))],
+            remedies: vec![remedies::program(
+                case.at,
+                "see what the program does between its writes; no setting of TCP helps",
+            )],
         };
         Some(held.finding(RULE.code, told))
     })

@@ -23,7 +23,7 @@
 //! RFC 9293 section 3.7.1 (536 by default), RFC 6691; Linux `tcp_bound_to_half_wnd` (v6.1,
 //! `net/ipv4/tcp_output.c`). Ours: half of 1,460.
 
-use super::case::{Case, filter};
+use super::case::{Case, active_ns, filter};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, FrameRange};
 use crate::words;
@@ -63,10 +63,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
             text: format!("MSS {client} of the client, {server} of the server"),
         }],
         cost_ns: 0,
+        of_ns: active_ns(connection),
         remedies: vec![remedies::look(
-            format!(
-                "on the {who}'s host, look at the MTU of interface and route, and for rules that clamp the MSS"
-            ),
+            usize::from(who == "server"),
+            "look at the MTU of interface and route, and for rules that clamp the MSS",
             "ip link; ip route; nft list ruleset",
         )],
     }]

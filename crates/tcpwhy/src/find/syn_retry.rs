@@ -28,7 +28,7 @@
 
 use super::case::{Case, Told};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, State};
+use crate::report::{Connection, Finding, State};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "SYN_RETRY", file: include_str!("syn_retry.rs"), find };
@@ -61,16 +61,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
         ),
         not: "not the server's application: it had not seen the connection yet".to_owned(),
         remedies: vec![
-            Remedy {
-                who: if syns > 0 { "receiver" } else { "path" }.to_owned(),
-                ..remedies::look(
-                    "on the server's host, see which counter grows: accept queue, SYN queue, reverse path filter, \
-                     connection tracking; none: the path lost it",
-                    "nstat -az TcpExtListenOverflows TcpExtListenDrops TcpExtTCPReqQFullDrop \
-                     TcpExtIPReversePathFilter; ss -ltn; conntrack -S",
-                )
-            },
-            remedies::application(
+            remedies::host(
+                remedies::SERVER,
+                "see which counter grows: accept queue, SYN queue, reverse path filter, connection tracking; \
+                 none: the path lost it",
+                "nstat -az TcpExtListenOverflows TcpExtListenDrops TcpExtTCPReqQFullDrop \
+                 TcpExtIPReversePathFilter; ss -ltn; conntrack -S",
+            ),
+            remedies::program(
+                remedies::CLIENT,
                 "keep connections open and use them again: fewer SYNs can be lost",
             ),
         ],

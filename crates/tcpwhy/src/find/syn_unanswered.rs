@@ -70,6 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             text: format!("SYN sent {times}, no SYN-ACK, no data"),
         }],
         cost_ns: connection.duration_ns,
+        of_ns: connection.duration_ns,
         remedies: vec![help(connection, refused)],
     }]
 }
@@ -77,29 +78,25 @@ fn find(connection: &Connection) -> Vec<Finding> {
 fn help(connection: &Connection, refused: bool) -> Remedy {
     let port = connection.server.port();
     if refused {
-        let what = format!(
-            "on the server's host, see whether anything listens on port {port}, and the firewall"
+        return remedies::host(
+            remedies::SERVER,
+            format!("see whether anything listens on port {port}, and the firewall"),
+            format!("ss -ltnp '( sport = :{port} )'"),
         );
-        return Remedy {
-            who: "receiver".to_owned(),
-            ..remedies::look(what, format!("ss -ltnp '( sport = :{port} )'"))
-        };
     }
     let client = match connection.client_name {
         Some(_) => "ADDRESS_OF_THE_CLIENT".to_owned(),
         None => connection.client.ip().to_string(),
     };
-    Remedy {
-        who: "receiver".to_owned(),
-        ..remedies::look(
-            "on the server's host, see which counter grows (accept queue, SYN queue, reverse path filter, connection \
-             tracking), then where the answer would leave",
-            format!(
-                "ss -ltn '( sport = :{port} )'; nstat -az TcpExtListenOverflows TcpExtListenDrops \
-                 TcpExtTCPReqQFullDrop TcpExtIPReversePathFilter; conntrack -S; ip route get {client}"
-            ),
-        )
-    }
+    remedies::host(
+        remedies::SERVER,
+        "see which counter grows (accept queue, SYN queue, reverse path filter, connection tracking), then where \
+         the answer would leave",
+        format!(
+            "ss -ltn '( sport = :{port} )'; nstat -az TcpExtListenOverflows TcpExtListenDrops \
+             TcpExtTCPReqQFullDrop TcpExtIPReversePathFilter; conntrack -S; ip route get {client}"
+        ),
+    )
 }
 
 #[cfg(test)]

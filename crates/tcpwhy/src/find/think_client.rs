@@ -49,13 +49,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
         ),
         not: "not TCP, not the server; perhaps nobody's wait: a connection kept open is idle by design"
             .to_owned(),
-        remedies: vec![remedies::application(
-            "if somebody waited then, look at what the client's program did before it asked",
+        remedies: vec![remedies::program(
+            remedies::CLIENT,
+            "if somebody waited then, look at what the program did before it asked",
         )],
     };
     let mut finding = held.finding(RULE.code, told);
     // Whether anybody waited is not in the packets.
     "info".clone_into(&mut finding.severity);
+    finding.of_ns = connection.duration_ns;
     vec![finding]
 }
 

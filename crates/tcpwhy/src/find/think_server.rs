@@ -23,7 +23,7 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, ScalingRefusedBy, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -54,24 +54,21 @@ fn find(connection: &Connection) -> Vec<Finding> {
         0 | 1 => String::new(),
         number => format!(", {number} times, {} at the longest", words::time(longest)),
     };
-    let share = words::percent(held.time_ns(), active_ns(connection));
     let told = Told {
         title: format!("{who} took its time to answer{how_often}"),
-        why: format!(
-            "the request was there and all that was sent before was acknowledged; {share} of the active \
-             time{way}."
-        ),
+        why: format!("the request was there and all that was sent before was acknowledged{way}."),
         not: "not TCP: nothing was waiting to be sent".to_owned(),
-        remedies: vec![remedies::application(
-            "look at the server's log or traces for these requests; no setting of TCP helps",
+        remedies: vec![remedies::program(
+            remedies::SERVER,
+            "look at the program's log or traces for these requests; no setting of TCP helps",
         )],
     };
     vec![held.finding(RULE.code, told)]
 }
 
 /// Whether something nearer than the server answers in its name, as its handshake showed.
-fn device_between(connection: &Connection) -> bool {
-    connection.window_scaling_note.as_deref().is_some_and(|note| note.contains("a device nearer"))
+const fn device_between(connection: &Connection) -> bool {
+    matches!(connection.window_scaling_refused_by, Some(ScalingRefusedBy::Device))
 }
 
 /// From the first byte of each request to the first of its response.
@@ -110,7 +107,7 @@ mod tests {
     #[test]
     fn where_a_device_answers_for_the_server_the_server_is_not_blamed() {
         let mut connection = thinks(300 * MS);
-        connection.window_scaling_note = Some("a device nearer than the server answers".to_owned());
+        connection.window_scaling_refused_by = Some(ScalingRefusedBy::Device);
         let found = find(&connection);
         assert!(!found[0].title.contains("server's application"), "{}", found[0].title);
     }

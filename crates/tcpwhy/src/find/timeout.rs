@@ -67,7 +67,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
             not: "not an application's silence: what came then was a repair".to_owned(),
             remedies: vec![
                 remedies::path("find where the segments are lost: without loss no timer runs out"),
-                remedies::application(
+                remedies::program(
+                    case.at,
                     "send an answer in one write and keep connections warm: a lone last segment waits longest",
                 ),
             ],

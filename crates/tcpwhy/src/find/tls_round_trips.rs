@@ -68,8 +68,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
             text: format!("{} flights, told by the records' clear headers", tls.flights.len()),
         }],
         cost_ns,
+        of_ns: active,
         remedies: vec![
-            remedies::application("keep the connection open and use it again"),
+            remedies::program(remedies::CLIENT, "keep the connection open and use it again"),
             remedies::application(
                 "resume sessions (tickets) and use TLS 1.3 on both sides: a round trip less",
             ),

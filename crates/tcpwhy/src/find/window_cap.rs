@@ -104,16 +104,15 @@ pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
 fn help(case: &Case<'_>) -> Vec<Remedy> {
     let receiver = [case.connection.server, case.connection.client][case.at];
     let mut help = vec![remedies::look(
-        format!(
-            "on the {}'s host, see whether the program fixes its receive buffer (SO_RCVBUF: `rb` stays the \
-             same while data flows) and let the kernel size it",
-            case.receiver()
-        ),
+        1 - case.at,
+        "see whether the program fixes its receive buffer (SO_RCVBUF: `rb` stays the same while data flows) and let \
+         the kernel size it",
         format!("ss -tmi '( sport = :{} )'", receiver.port()),
     )];
     if case.receiver_is_linux() {
         help.push(remedies::sysctl(
-            "receiver",
+            case,
+            1 - case.at,
             "net.ipv4.tcp_rmem",
             "'FIRST SECOND NEW_THIRD'",
             "only if the program sets no SO_RCVBUF: raise the third number to twice the rate you want times \

@@ -63,13 +63,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "not the network, and not the {sender}'s congestion window: it allowed more"
             ),
             remedies: vec![
-                remedies::application(
+                remedies::program(
+                    remedies::CLIENT,
                     "keep the connection open and use it again: its windows are open then",
                 ),
-                remedies::application(format!(
-                    "let the {receiver}'s program read at once and all there is: its kernel opens the window \
-                     by what is read in a round trip"
-                )),
+                remedies::program(
+                    1 - case.at,
+                    "let the program read at once and all there is: the kernel opens the window by what is read in \
+                     a round trip",
+                ),
             ],
         };
         Some(held.finding(RULE.code, told))

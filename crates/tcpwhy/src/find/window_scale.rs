@@ -28,7 +28,7 @@
 use super::case::{Case, Told, in_each};
 use super::window_cap::{at_most, largest_window};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, State, WindowScaling};
+use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, State, WindowScaling};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -72,23 +72,23 @@ pub(super) fn explains(case: &Case<'_>) -> bool {
 }
 
 fn help(case: &Case<'_>) -> Vec<Remedy> {
-    let note = case.connection.window_scaling_note.as_deref().unwrap_or_default();
-    if note.contains("device") {
-        return vec![remedies::path(
-            "let the device that answers in the server's name (SYN proxy, load balancer) pass the window \
-             scale option on",
-        )];
-    }
-    let at = usize::from(!note.starts_with("the client did not"));
-    let (host, role) =
-        (["client", "server"][at], if at == case.at { "sender" } else { "receiver" });
-    let what =
-        format!("see that scaling is switched on on the {host}'s host (new connections gain)");
+    let side = match case.connection.window_scaling_refused_by {
+        Some(ScalingRefusedBy::Device) => {
+            return vec![remedies::path(
+                "let the device that answers in the server's name (SYN proxy, load balancer) pass the window scale \
+                 option on",
+            )];
+        }
+        Some(ScalingRefusedBy::Client) => remedies::CLIENT,
+        Some(ScalingRefusedBy::Server) | None => remedies::SERVER,
+    };
+    let host = ["client", "server"][side];
+    let what = "see that scaling is switched on (new connections gain)".to_owned();
     vec![
-        remedies::sysctl(role, "net.ipv4.tcp_window_scaling", "1", what),
+        remedies::sysctl(case, side, "net.ipv4.tcp_window_scaling", "1", what),
         remedies::path(format!(
-            "if it is, a device on the way takes the option out: a capture on the {host}'s host shows what \
-             that sent"
+            "if it is, a device on the way takes the option out: a capture on the {host}'s host shows what that \
+             sent"
         )),
     ]
 }

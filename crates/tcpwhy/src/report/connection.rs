@@ -51,6 +51,8 @@ pub struct Connection {
     pub mss: Option<u32>,
     /// Whether windows are scaled.
     pub window_scaling: WindowScaling,
+    /// Who left scaling out, as far as these packets show; `None` where it is used, or not known.
+    pub window_scaling_refused_by: Option<ScalingRefusedBy>,
     /// Who refused scaling and how we know, when it was offered and refused.
     pub window_scaling_note: Option<String>,
     /// What the SYN and the SYN-ACK said; `None` where the capture lacks them.
@@ -173,6 +175,18 @@ pub enum WindowScaling {
     /// The capture lacks the handshake; the shift is an estimate.
     #[default]
     HandshakeNotSeen,
+}
+
+/// Who left window scaling out of its SYN or SYN-ACK.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScalingRefusedBy {
+    /// The client did not offer it.
+    Client,
+    /// The client did, and the SYN-ACK lacks it.
+    Server,
+    /// The same, where a device nearer than the server answers in its name.
+    Device,
 }
 
 /// A side's SYN or SYN-ACK, as it was last sent.

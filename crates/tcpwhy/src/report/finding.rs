@@ -21,6 +21,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Time of the intervals named; findings may share intervals.
     pub cost_ns: i64,
+    /// The time that the cost is a share of: the active time, in which somebody waited; for silence
+    /// between requests, which is not in that, the lifetime.
+    pub of_ns: i64,
     /// What to do, best first.
     pub remedies: Vec<Remedy>,
 }
@@ -43,8 +46,11 @@ pub struct Evidence {
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remedy {
-    /// `sender`, `receiver`, `application` or `path`.
+    /// `sender` or `receiver` (of the data that the finding speaks of), `client` or `server` (where it
+    /// speaks of no data), `application` or `path`.
     pub who: String,
+    /// Whose host it is done on: `client` or `server`; `None` where it is neither's.
+    pub on: Option<String>,
     /// What to change.
     pub what: String,
     /// Command that does it, where there is one.
@@ -64,6 +70,8 @@ pub struct Prediction {
     pub low: i64,
     /// Most likely.
     pub best: i64,
-    /// At worst.
+    /// At worst: no less than `now` where perhaps nothing is gained.
     pub high: i64,
+    /// As it was.
+    pub now: i64,
 }

@@ -20,7 +20,8 @@ mod totals;
 mod transfer;
 
 pub use connection::{
-    Connection, End, Part, SenderStack, Syn, Tls, TlsFlight, Vantage, WindowScaling,
+    Connection, End, Part, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
+    WindowScaling,
 };
 pub use direction::{
     CongestionControl, Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt,

@@ -8,8 +8,12 @@
 //! over the whole connection (bytes, round trips, counts of events) stay what they are; only the
 //! new bytes of the part can be told, from its rounds.
 //!
+//! Findings are those of the whole connection that have intervals in the part: their costs, shares and
+//! order are of the part, their sentences of the whole, for the verdicts rest on it.
+//!
 //! Left out: requests and TLS handshakes that reach beyond the part.
 
+use crate::find;
 use crate::report::{
     Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, Strip,
     TimeIn, Totals, Transfer,
@@ -98,6 +102,7 @@ impl Cut {
     }
 
     fn connection(self, connection: &mut Connection, start: Time) {
+        let active = find::active_ns(connection);
         let of_ns = core::mem::replace(&mut connection.duration_ns, self.length());
         let start = (start + Duration(self.from)).rfc3339();
         connection.start = match start.split_once('T') {
@@ -125,6 +130,7 @@ impl Cut {
         }
         connection.findings.retain_mut(|finding| self.finding(finding));
         connection.part = Some(Part { from_ns: self.from, to_ns: self.to, of_ns, bytes });
+        find::recut(connection, active);
     }
 
     /// Cuts one direction; the number of its first round that stays, and how many there were.
@@ -280,6 +286,32 @@ mod tests {
         };
         assert_eq!([cost(10_000_000), cost(25_000_000)], [Some(20_000_000), Some(5_000_000)]);
         assert_eq!(cost(40_000_000), None);
+    }
+
+    #[test]
+    fn a_finding_is_no_more_severe_than_its_share_of_the_part() {
+        let mut report = sample::worked_example();
+        let evidence = crate::report::Evidence {
+            from_ns: 10_000_000,
+            to_ns: 30_000_000,
+            ..crate::report::Evidence::default()
+        };
+        let of_ns = find::active_ns(&report.connections[0]);
+        report.connections[0].findings.push(Finding {
+            cost_ns: 20_000_000,
+            of_ns,
+            severity: "error".to_owned(),
+            evidence: vec![evidence],
+            ..Finding::default()
+        });
+        let severity = |from: i64| {
+            let mut part = report.clone();
+            clip(&mut part, |first| (first + Duration(from), first + Duration(i64::MAX / 4)));
+            part.connections[0].findings[0].severity.clone()
+        };
+        // 15 of the last 41 ms of work are a third, 3 of the last 29 are a tenth.
+        assert_eq!([severity(15_000_000), severity(27_000_000)], ["error", "warning"]);
+        assert_eq!(severity(28_000_000), "info");
     }
 
     #[test]

@@ -14,9 +14,14 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     if connection.findings.is_empty() {
         return;
     }
-    page.heading("What was found");
+    page.heading("What was found, the most costly first");
+    if connection.part.is_some() {
+        let text =
+            "what is said and counted is of the whole connection, costs are of the part asked for";
+        page.wrapped(2, 4, &[(Ink::Faint, text.to_owned())]);
+    }
     for finding in connection.findings.iter().take(FINDINGS) {
-        write_one(page, finding, connection.duration_ns);
+        write_one(page, connection, finding);
     }
     if connection.findings.len() > FINDINGS {
         let more = (connection.findings.len() - FINDINGS) as u64;
@@ -24,11 +29,13 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     }
 }
 
-fn write_one(page: &mut Page, finding: &Finding, lifetime_ns: i64) {
+fn write_one(page: &mut Page, connection: &Connection, finding: &Finding) {
     let ink = if finding.severity == "error" { Ink::Alarm } else { Ink::Strong };
     let cost = if finding.cost_ns > 0 {
-        let share = words::percent(finding.cost_ns, lifetime_ns);
-        format!(" ({}, {share})", words::time(finding.cost_ns))
+        let share = words::percent(finding.cost_ns, finding.of_ns);
+        let active = finding.of_ns < connection.duration_ns;
+        let whole = if active { "the active time" } else { "all the time" };
+        format!(" ({}, {share} of {whole})", words::time(finding.cost_ns))
     } else {
         String::new()
     };
@@ -41,20 +48,26 @@ fn write_one(page: &mut Page, finding: &Finding, lifetime_ns: i64) {
         }
     }
     for remedy in &finding.remedies {
-        write_remedy(page, remedy);
+        write_remedy(page, connection, remedy);
     }
 }
 
-fn write_remedy(page: &mut Page, remedy: &Remedy) {
+fn write_remedy(page: &mut Page, connection: &Connection, remedy: &Remedy) {
     let what = words::tie_numbers(&remedy.what);
-    let mut text = format!("what would help ({}): {what}", remedy.who);
+    let who = match host(connection, remedy) {
+        Some(host) if remedy.on.as_ref() == Some(&remedy.who) => format!("on {host}"),
+        Some(host) => format!("{}, on {host}", remedy.who),
+        None => remedy.who.clone(),
+    };
+    let mut text = format!("what would help ({who}): {what}");
     if let Some(predicted) = remedy.predicted_ns {
+        let nothing = if predicted.high >= predicted.now { ", perhaps nothing" } else { "" };
         let _ = write!(
             text,
-            "; predicted {} ({} to {})",
+            "; predicted {} instead of {} ({} at best{nothing})",
             words::time(predicted.best),
-            words::time(predicted.low),
-            words::time(predicted.high)
+            words::time(predicted.now),
+            words::time(predicted.low)
         );
     }
     page.wrapped(4, 6, &[plain(text)]);
@@ -63,4 +76,15 @@ fn write_remedy(page: &mut Page, remedy: &Remedy) {
             page.row(&[plain(format!("      {label}: {command}"))]);
         }
     }
+}
+
+/// The host that a remedy is for, as people know it: `the server 10.0.0.2`.
+fn host(connection: &Connection, remedy: &Remedy) -> Option<String> {
+    let (name, address) = match remedy.on.as_deref()? {
+        "client" => (&connection.client_name, connection.client),
+        _ => (&connection.server_name, connection.server),
+    };
+    let name = name.as_deref().map(|name| name.rsplit_once(':').map_or(name, |(host, _)| host));
+    let shown = name.map_or_else(|| address.ip().to_string(), str::to_owned);
+    Some(format!("the {} {shown}", remedy.on.as_deref()?))
 }

@@ -50,6 +50,7 @@ pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         handshake_rtt_ns: None,
         mss: None,
         window_scaling: WindowScaling::HandshakeNotSeen,
+        window_scaling_refused_by: None,
         window_scaling_note: None,
         sender_stack: [SenderStack::default(), SenderStack::default()],
         end: End::Open,

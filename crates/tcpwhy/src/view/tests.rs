@@ -81,13 +81,20 @@ fn findings_say_why_what_not_and_what_helps() {
         why: "4 of 6 waits end with an ACK that opens a full congestion window".to_owned(),
         not: "the path is not full: the round trip stays at its least".to_owned(),
         cost_ns: 28_353_000,
+        of_ns: 56_077_000,
         remedies: vec![Remedy {
             who: "sender".to_owned(),
+            on: Some("server".to_owned()),
             what: "a larger initial window for this route".to_owned(),
             command: Some("ip route change default via 192.168.247.2 initcwnd 40".to_owned()),
             rollback: Some("ip route change default via 192.168.247.2".to_owned()),
             knob: Some("initcwnd".to_owned()),
-            predicted_ns: Some(Prediction { low: 41_000_000, best: 43_000_000, high: 50_000_000 }),
+            predicted_ns: Some(Prediction {
+                low: 41_000_000,
+                best: 43_000_000,
+                high: 56_077_000,
+                now: 56_077_000,
+            }),
         }],
         ..Finding::default()
     });
