@@ -20,7 +20,16 @@ pub(crate) fn spans(end: &End, first: u64, last: u64) -> Vec<Span<State>> {
         written: end.observed.last().map_or(0, |record| record.end),
         fin: end.fin,
     };
-    for record in &end.observed {
+    let mut changed = 0;
+    for (at, record) in end.observed.iter().enumerate() {
+        // A timer that changes `ca_state` is recorded before it does.
+        changed += end.ca[changed..].partition_point(|change| change.0 < record.t);
+        if let Some(before) = at.checked_sub(1).map(|at| end.observed[at])
+            && let Some(&(t, ca)) = changed.checked_sub(1).map(|last| &end.ca[last])
+            && (t >= before.t && ca != before.ca)
+        {
+            sender.take(&Observed { t, ca, ..before });
+        }
         sender.take(record);
     }
     let silent_since = end.observed.last().map_or(first, |record| record.t);
@@ -90,9 +99,9 @@ impl Sender {
             self.with_data(record, unacked, done)
         } else if unacked > 0 {
             match record.ca {
+                _ if done && self.fin == Some(record.una) => At::Sure(State::Closing),
                 LOSS => At::Sure(State::Loss),
                 RECOVERY => At::Sure(State::Recovery),
-                _ if done && self.fin == Some(record.una) => At::Sure(State::Closing),
                 _ if self.blocked => At::Sure(State::Sndbuf),
                 _ if done => At::Sure(State::LastFlight),
                 _ => At::Between,
