@@ -19,9 +19,11 @@ mod probed;
 mod records;
 mod spans;
 mod states;
+pub mod stock;
 mod truth;
 
 pub use states::State;
 pub use truth::{
     Connection, Direction, FORMAT, Interval, Source, Truth, TruthError, Window, of_folder,
+    of_stock_records,
 };

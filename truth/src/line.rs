@@ -78,6 +78,20 @@ pub(crate) struct Socket<'a> {
     #[serde(borrow)]
     pub(crate) peer: Option<Cow<'a, str>>,
     pub(crate) mss: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) congestion: Option<Cow<'a, str>>,
+}
+
+/// A line of the samples of `TCP_INFO`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Look<'a> {
+    pub(crate) t: u64,
+    #[serde(borrow)]
+    pub(crate) local: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) peer: Cow<'a, str>,
+    pub(crate) info: TcpInfo,
 }
 
 /// What is used of `TCP_INFO`.
@@ -86,6 +100,12 @@ pub(crate) struct Socket<'a> {
 pub(crate) struct TcpInfo {
     #[serde(alias = "tcpi_total_retrans")]
     pub(crate) total_retrans: Option<u64>,
+    #[serde(alias = "tcpi_snd_mss")]
+    pub(crate) snd_mss: Option<u64>,
+    #[serde(alias = "tcpi_unacked")]
+    pub(crate) unacked: Option<u64>,
+    #[serde(alias = "tcpi_notsent_bytes")]
+    pub(crate) notsent_bytes: Option<u64>,
 }
 
 impl Event<'_> {

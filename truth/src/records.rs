@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::line::{Event, Step, port_of};
+use crate::line::{Event, Look, Step, port_of};
 use crate::truth::TruthError;
 
 /// All that is recorded of one connection.
@@ -48,7 +48,39 @@ pub(crate) struct End {
     /// By `TCP_INFO`, before the socket was closed.
     pub(crate) total_retrans: Option<u64>,
     pub(crate) mss: Option<u64>,
+    /// By `TCP_INFO`, now and then.
+    pub(crate) samples: Vec<Sample>,
+    /// When its application had seen that all it wrote was acknowledged.
+    pub(crate) drained: Vec<u64>,
+    /// When its application ended its writing.
+    pub(crate) ended: Option<u64>,
+    pub(crate) habits: Habits,
 }
+
+/// What a sender does below its windows, as planned: a stock kernel keeps no record of when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Habits {
+    /// TCP itself spaces its segments out (`sk_pacing_status`).
+    pub(crate) paces: bool,
+    /// A queue of its own host may be long, so that TCP waits for room in it.
+    pub(crate) queues: bool,
+    /// Data went with the SYN, so that numbers do not count from the first record.
+    pub(crate) fast_open: bool,
+}
+
+/// `TCP_INFO` at an instant between `t` and [`SAMPLE_LATE_NS`] later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) t: u64,
+    /// Bytes.
+    pub(crate) unsent: u64,
+    /// Segments.
+    pub(crate) unacked: u64,
+}
+
+/// Ours: a look at all sockets takes 0.5 ms where the kernel's table is large
+/// (`tcpwhy_linux::record::tcp_info`); twice that.
+pub(crate) const SAMPLE_LATE_NS: u64 = 1_000_000;
 
 /// A call of write.
 #[derive(Clone, Copy, Debug)]
@@ -129,32 +161,56 @@ pub(crate) struct Records {
     pub(crate) damaged: u64,
 }
 
+/// What is used of the plan.
 #[derive(serde::Deserialize)]
-struct PlanPorts {
+struct Plan {
+    #[serde(default)]
+    client: PlanHost,
+    #[serde(default)]
+    server: PlanHost,
     flows: Vec<PlanFlow>,
+}
+
+#[derive(Default, serde::Deserialize)]
+struct PlanHost {
+    egress: Option<serde_json::Value>,
 }
 
 #[derive(serde::Deserialize)]
 struct PlanFlow {
     port: u16,
+    #[serde(default)]
+    client_socket: PlanSocket,
+    #[serde(default)]
+    server_socket: PlanSocket,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct PlanSocket {
+    max_pacing: Option<u64>,
+    fast_open: bool,
 }
 
 /// Names in a run's folder, as `tcpwhy_linux::lab::folder` has them.
 const PLAN: &str = "plan.json";
 const KERNEL: &str = "kernel.jsonl";
 const APPLICATIONS: &str = "applications.jsonl";
+const TCP_INFO: &str = "tcp_info.jsonl";
 
 impl Records {
-    /// Reads those of a run's folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self, TruthError> {
+    /// Reads those of a run's folder; with `stock` without what only an observed kernel records.
+    pub(crate) fn read(folder: &Path, stock: bool) -> Result<Self, TruthError> {
         let path = folder.join(PLAN);
         let plan = std::fs::read(&path).map_err(|source| TruthError::file(&path, source))?;
-        let plan: PlanPorts =
+        let plan: Plan =
             serde_json::from_slice(&plan).map_err(|error| TruthError::file(&path, error.into()))?;
         let ports = plan.flows.iter().map(|flow| flow.port).collect();
-        let mut reading = Reading { ports, ..Reading::default() };
+        let mut reading = Reading { ports, stock, ..Reading::default() };
         each_line(&folder.join(KERNEL), |line| reading.event(line))?;
         each_line(&folder.join(APPLICATIONS), |line| reading.step(line))?;
+        each_line(&folder.join(TCP_INFO), |line| reading.sample(line))?;
+        reading.plan(&plan);
         Ok(reading.finish())
     }
 }
@@ -162,6 +218,7 @@ impl Records {
 #[derive(Default)]
 struct Reading {
     ports: BTreeSet<u16>,
+    stock: bool,
     /// By the client's and the server's port.
     talks: BTreeMap<(u16, u16), Talk>,
     /// Of each application's connection.
@@ -175,6 +232,9 @@ impl Reading {
             self.damaged += 1;
             return;
         };
+        if self.stock && OBSERVED.contains(&event.name.as_ref()) {
+            return;
+        }
         let Some((own, other)) = event.ports() else { return };
         let (side, key) = match (self.ports.contains(&own), self.ports.contains(&other)) {
             (true, _) => (1, (other, own)),
@@ -207,6 +267,37 @@ impl Reading {
         take_step(&mut talk.ends[side], &step);
     }
 
+    fn sample(&mut self, line: &[u8]) {
+        let Ok(look) = serde_json::from_slice::<Look<'_>>(line) else {
+            self.damaged += 1;
+            return;
+        };
+        let ports = port_of(&look.local).zip(port_of(&look.peer));
+        let Some((own, other)) = ports.filter(|ports| ports.1 != 0) else { return };
+        let side = usize::from(self.ports.contains(&own));
+        let key = if side == 0 { (own, other) } else { (other, own) };
+        let Some(talk) = self.talks.get_mut(&key) else { return };
+        let end = &mut talk.ends[side];
+        end.mss = look.info.snd_mss.filter(|mss| *mss > 0).or(end.mss);
+        if let (Some(unsent), Some(unacked)) = (look.info.notsent_bytes, look.info.unacked) {
+            end.samples.push(Sample { t: look.t, unsent, unacked });
+        }
+    }
+
+    /// What the plan says of each end's habits.
+    fn plan(&mut self, plan: &Plan) {
+        for (ports, talk) in &mut self.talks {
+            let Some(flow) = plan.flows.iter().find(|flow| flow.port == ports.1) else { continue };
+            let hosts = [&plan.client, &plan.server];
+            let sockets = [&flow.client_socket, &flow.server_socket];
+            for ((end, host), socket) in talk.ends.iter_mut().zip(hosts).zip(sockets) {
+                end.habits.queues = host.egress.is_some();
+                end.habits.paces |= socket.max_pacing.is_some();
+                end.habits.fast_open = flow.client_socket.fast_open;
+            }
+        }
+    }
+
     fn finish(self) -> Records {
         let mut talks: Vec<_> = self
             .talks
@@ -217,8 +308,12 @@ impl Reading {
         for end in talks.iter_mut().flat_map(|talk| &mut talk.ends) {
             end.sends.sort_unstable();
             end.reads.sort_unstable();
+            end.writes.sort_by_key(|write| write.from);
+            end.samples.sort_by_key(|sample| sample.t);
             end.observed.sort_by_key(|record| record.t);
             end.probes.sort_by_key(|record| record.t);
+            end.ca.sort_by_key(|change| change.0);
+            end.retransmits.sort_unstable();
         }
         talks.sort_by_key(|talk| (talk.span, talk.client_port));
         Records { talks, damaged: self.damaged }
@@ -261,7 +356,11 @@ fn take(talk: &mut Talk, side: usize, event: &Event<'_>) {
 }
 
 fn take_step(end: &mut End, step: &Step<'_>) {
-    end.mss = end.mss.or(step.socket.as_ref().and_then(|socket| socket.mss));
+    if let Some(socket) = &step.socket {
+        end.mss = end.mss.or(socket.mss);
+        // BBR asks for pacing itself (Linux v6.12 `net/ipv4/tcp_bbr.c`, `bbr_init`).
+        end.habits.paces |= socket.congestion.as_ref().is_some_and(|name| name.starts_with("bbr"));
+    }
     match step.what.as_ref() {
         "read" => {
             end.reads.push((step.from, step.to, ()));
@@ -269,6 +368,8 @@ fn take_step(end: &mut End, step: &Step<'_>) {
                 end.eof = Some(step.to);
             }
         }
+        "end_writing" => end.ended = Some(step.from),
+        "drain" => end.drained.push(step.to),
         "write" => end.writes.push(Write {
             from: step.from,
             to: step.to,
@@ -346,6 +447,9 @@ impl TruthError {
         Self::File { path: PathBuf::from(path), source }
     }
 }
+
+/// Events about connections that only an observed kernel has (`scripts/kernel/edits.py`).
+const OBSERVED: [&str; 2] = ["tcp_truth", "tcp_segment"];
 
 /// Bits of a segment's flags (RFC 9293 section 3.1).
 const FIN: u64 = 0x01;

@@ -127,7 +127,19 @@ pub struct Window {
 /// # Errors
 /// The records cannot be read, or hold no event of any connection.
 pub fn of_folder(folder: &Path) -> Result<Truth, TruthError> {
-    let records = Records::read(folder)?;
+    of_records(folder, false)
+}
+
+/// The same by what a stock kernel would have recorded of that run: to hold the one against the other.
+///
+/// # Errors
+/// As [`of_folder`].
+pub fn of_stock_records(folder: &Path) -> Result<Truth, TruthError> {
+    of_records(folder, true)
+}
+
+fn of_records(folder: &Path, stock: bool) -> Result<Truth, TruthError> {
+    let records = Records::read(folder, stock)?;
     let damaged_lines = records.damaged;
     if records.talks.is_empty() {
         let folder = folder.to_owned();

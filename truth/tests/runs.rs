@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use proptest::prelude::*;
+use truth::stock::{Held, hold};
 use truth::{Interval, Source, State, Truth, of_folder};
 
 /// A run's records, without the events that only an observed kernel has if `stock`.
@@ -104,6 +105,7 @@ fn the_servers_work_is_its_own() {
 
 #[test]
 fn stock_tracepoints_leave_out_but_do_not_lie() {
+    let mut all = Held::default();
     for name in [
         "slowstart-rtt6",
         "loss-tail-rto",
@@ -112,23 +114,14 @@ fn stock_tracepoints_leave_out_but_do_not_lie() {
         "reqresp-think50",
     ] {
         let (exact, stock) = (run(name, false), run(name, true));
-        let side =
-            |truth: &Truth| truth.connections[0].directions[1].clone().expect("the server sent");
-        let (exact, stock) = (side(&exact), side(&stock));
-        assert_eq!(stock.source, Source::Tracepoints);
-        let (mut recorded, mut differ) = (0, 0);
-        for a in exact.intervals.iter().filter(|a| a.state != State::Busy) {
-            for b in stock.intervals.iter().filter(|b| b.state != State::Unrecorded) {
-                let overlap = a.end_ns.min(b.end_ns).saturating_sub(a.start_ns.max(b.start_ns));
-                recorded += overlap;
-                differ += if a.state == b.state { 0 } else { overlap };
-            }
-        }
-        assert!(
-            recorded > 0 && differ * 20 <= recorded,
-            "{name}: {differ} of {recorded} ns differ"
-        );
+        let side = stock.connections[0].directions[1].as_ref().expect("the server sent");
+        assert_eq!(side.source, Source::Tracepoints);
+        let held = hold(&exact, &stock, &[1]);
+        // A call of write takes some time, for which no record says what it has written yet.
+        assert!(held.against_ns * 1000 <= held.told_ns, "{name}: {held:?}");
+        all.add(&held);
     }
+    assert!(all.told_ns * 2 > all.whole_ns, "{all:?}");
 }
 
 /// Pieces of lines that keep random records near the real ones.
