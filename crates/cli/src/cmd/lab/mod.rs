@@ -85,7 +85,8 @@ pub struct AccuracyFlags {
     /// Begin no run later than so many seconds after the first
     #[arg(long, value_name = "SECONDS")]
     pub within: Option<u64>,
-    /// End with status 1 if the lenient error of time at the sender is above this
+    /// End with status 1 if the lenient error of time at the sender is above this, or if what a stock
+    /// kernel records contradicts an observed one for more than a thousandth of the time
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<u64>,
     /// As in `lab run`
@@ -150,7 +151,11 @@ fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<
     let too_wrong = flags
         .fail_above
         .is_some_and(|most| accuracy.lenient().is_none_or(|error| error > most.saturating_mul(10)));
-    Ok(if too_wrong { Exit::Found } else { Exit::Analysed })
+    Ok(if too_wrong || (flags.fail_above.is_some() && accuracy.stock_lies()) {
+        Exit::Found
+    } else {
+        Exit::Analysed
+    })
 }
 
 fn print(text: &str) -> anyhow::Result<Exit> {
