@@ -303,7 +303,7 @@ fn limits(walker: &Walker) -> Vec<Limit> {
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
     crate::measure::loss::pattern(
-        &walker.repairs.lost_at,
+        &walker.repairs.lost,
         &walker.samples.kept,
         walker.repairs.episodes,
     )

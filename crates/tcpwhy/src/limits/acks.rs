@@ -54,6 +54,7 @@ impl Walker {
         if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
             self.repairs.on_duplicate(self.flight.nxt);
         }
+        self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {
             self.repairs.on_ece(self.flight.nxt);
         }
@@ -103,7 +104,7 @@ impl Walker {
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
-        self.watch_echo(event);
+        self.watch_echo(event, positions_before);
         self.note_release(at, event);
         if round_over {
             self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);

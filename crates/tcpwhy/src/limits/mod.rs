@@ -19,6 +19,7 @@ pub(crate) mod pulse;
 pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod replay;
+pub(crate) mod repeats;
 pub(crate) mod rounds;
 pub(crate) mod samples;
 pub(crate) mod sends;

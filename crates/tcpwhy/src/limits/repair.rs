@@ -4,17 +4,20 @@
 //! repair when something is sent again, and ends when everything sent before it is acknowledged.
 //! Signs without a repair were reordering and cost nothing. Before the first repeat, too, the sender
 //! waits for what it waited for: the method begins recovery with the sign, the kernel does not. A
-//! repair all of whose segments the receiver reports as duplicates (D-SACK, RFC 2883) was not needed.
+//! repair was not needed if each of its repeats is proven needless ([`super::repeats`]). A probe of
+//! the tail is no episode, but if it was needed it cuts the window, too.
 
 use std::collections::VecDeque;
 
 use super::growth::ExitCause;
 use super::piece::Base;
+use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
 use super::walker::{MAX_LISTED, Walker};
-use crate::flow::event::{Block, Event, TS};
+use crate::flow::event::{Block, Event};
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
+use crate::measure::loss::Lost;
 use crate::measure::policer::Policer;
 use crate::report::{InFlightAtLoss, Retransmission, State};
 
@@ -26,9 +29,6 @@ pub(super) const TIMER_SHARE_PERCENT: i64 = 80;
 const REORDER_SHARE_PERCENT: i64 = 75;
 /// Episodes remembered for late D-SACKs.
 const EPISODES: usize = 64;
-
-/// Repeats remembered for D-SACKs: as many as one round trip's. Ours: not measured.
-const REPEATS: usize = 256;
 
 /// What an episode turned out to be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -50,20 +50,17 @@ pub(crate) struct Episode {
     pub(crate) high: i64,
     pub(crate) kind: Kind,
     pub(crate) timeout: bool,
-    pub(crate) repeated: u64,
-    pub(crate) duplicates: u64,
+    /// Bytes sent again, and how many of them are proven needless.
+    repeated: i64,
+    needless: i64,
     /// What was lost first had arrived here damaged.
     damaged: bool,
-    /// Start, segments and timestamp of its first repeat, until the ACK that echoes it or its original.
-    first: Option<(i64, u64, u32)>,
-    /// Segments whose originals' timestamps were echoed: a D-SACK tells the same again.
-    echoed: u64,
 }
 
 impl Episode {
     /// Whether nothing of what was sent again was needed.
     fn is_spurious(&self) -> bool {
-        self.echoed > 0 || (self.repeated > 0 && self.duplicates >= self.repeated)
+        self.repeated > 0 && self.needless >= self.repeated
     }
 }
 
@@ -74,20 +71,43 @@ pub(crate) struct Repairs {
     past: VecDeque<Episode>,
     next_id: u32,
     pub(crate) flights_at_loss: Vec<InFlightAtLoss>,
-    /// Sends between losses, for the loss pattern: positions (in segments) of lost originals.
-    pub(crate) lost_at: Vec<(i64, u64, i64)>,
+    /// Lost originals, for the loss pattern.
+    pub(crate) lost: Vec<Lost>,
     pub(crate) episodes: u64,
     policer: Policer,
-    /// Start and end of what was sent again last.
-    repeats: VecDeque<Block>,
+    repeats: Repeats,
+    /// The probe that sent the tail again, until it shows whether that was lost.
+    probe: Option<Probe>,
+}
+
+/// A probe of the tail that sent again what lies in `range`, with so many segments in flight.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    range: Block,
+    flight: u64,
 }
 
 impl Repairs {
-    fn note_repeat(&mut self, range: Block) {
-        if self.repeats.len() == REPEATS {
-            self.repeats.pop_front();
+    /// `event` sends the tail again, by the timer of the probe, with so many segments in flight.
+    pub(super) fn note_probe(&mut self, event: &Event, flight: u64) {
+        self.probe = Some(Probe { range: (event.seq, event.end()), flight });
+    }
+
+    fn note_repeat(&mut self, event: &Event, is_probe: bool) {
+        let open = self.open.as_mut().filter(|e| e.kind == Kind::Repair && !is_probe);
+        if let Some(episode) = open {
+            episode.repeated += i64::from(event.len);
+            self.repeats.push(Repeat::of(event, episode.id));
+        } else {
+            self.repeats.push(Repeat::of(event, 0));
         }
-        self.repeats.push_back(range);
+    }
+
+    fn note_needless(&mut self, told: Needless) {
+        let all = self.open.iter_mut().chain(self.past.iter_mut().rev());
+        if let Some(episode) = all.into_iter().find(|e| told.episode != 0 && e.id == told.episode) {
+            episode.needless += told.bytes;
+        }
     }
 
     /// Whether the losses so far are a policer's.
@@ -121,6 +141,8 @@ impl Repairs {
     /// Something is sent again; whether it is the episode's first. What was waited for before that
     /// was no repair: while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
     fn begin(&mut self, high: i64) -> bool {
+        // A repair cuts the window; the probe does not once more (`tcp_init_cwnd_reduction`).
+        self.probe = None;
         let kind = self.open_at(high).kind;
         if kind == Kind::Repair {
             return false;
@@ -206,7 +228,7 @@ impl Walker {
             "tlp" => self.tally.tlp += segments,
             _ => self.tally.fast += segments,
         }
-        self.repairs.note_repeat((event.seq, event.end()));
+        self.repairs.note_repeat(event, cause == "tlp");
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);
         self.progress.at = at;
@@ -225,6 +247,7 @@ impl Walker {
         let may_probe = tail && !signs && self.terms.sack && !self.progress.tail_probed;
         let cause = if may_probe && is_timer(self.trips.timers.pto(lone)) {
             self.progress.tail_probed = true;
+            self.repairs.note_probe(event, self.flight.outstanding_segments());
             "tlp"
         } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
             "rto"
@@ -244,12 +267,7 @@ impl Walker {
                 self.on_first_repair(event, at);
             }
             if let Some(episode) = &mut self.repairs.open {
-                if episode.repeated == 0 && event.has(TS) {
-                    let segments = segments_of(event.len, self.terms.mss);
-                    episode.first = Some((event.seq, segments, event.tsval));
-                }
                 episode.timeout |= cause == "rto";
-                episode.repeated += segments_of(event.len, self.terms.mss);
             }
         }
         cause
@@ -276,28 +294,49 @@ impl Walker {
                 episode.damaged = original.flags & DAMAGED != 0;
             }
         }
+        self.cut_window(self.flight.outstanding_segments(), at);
+    }
+
+    /// The sender cuts its congestion window, of `cwnd` segments or more, because of a loss.
+    pub(super) fn cut_window(&mut self, cwnd: u64, at: i64) {
         // What the round waited for before that, it waited for without knowing of the loss.
         let phase = self.phase();
-        self.book.open.before_loss.get_or_insert(phase);
-        self.growth.lost_at = Some(self.flight.outstanding_segments());
-        self.avoidance.on_loss(self.flight.outstanding_segments());
-        if self.growth.exit.is_none() {
-            let flight = self.flight.outstanding_segments();
-            self.growth.exit = Some((at, Some(flight), ExitCause::Loss));
+        if self.book.open.sends > 0 {
+            self.book.open.before_loss.get_or_insert(phase);
         }
+        self.growth.lost_at = Some(cwnd);
+        self.avoidance.on_loss(cwnd);
+        self.growth.leave_slow_start(at, Some(cwnd), ExitCause::Loss);
         self.replay.exit();
+    }
+
+    /// Whether the probe of the tail was needed, as the sender learns by the ACK `event`: Linux cuts
+    /// the window when something sent after the probe is acknowledged, and nothing has told that the
+    /// probe came twice: a D-SACK, or an ACK that says nothing new (`tcp_process_tlp_ack`).
+    /// `news` if this one does.
+    pub(crate) fn watch_probe(&mut self, event: &Event, at: i64, news: bool) {
+        let Some(Probe { range, flight }) = self.repairs.probe else { return };
+        if event.ack > range.1 {
+            self.repairs.probe = None;
+            let cwnd = self.replay.cwnd(0).high.unwrap_or(0);
+            self.cut_window(cwnd.max(flight).max(self.flight.outstanding_segments()), at);
+        } else if event.ack == range.1 && !news {
+            self.repairs.probe = None;
+        }
     }
 
     /// Marks what `event` repeats; the frames of the originals.
     fn mark_repeated(&mut self, event: &Event, at: i64) -> Vec<u64> {
         let mut originals = Vec::new();
-        let (mut repeated, mut lost) = (0, Vec::new());
+        let (mut repeated, episode) = (0, self.repairs.current());
+        let listing = self.repairs.is_repairing() && self.repairs.lost.len() < MAX_LISTED;
         for entry in self.flight.overlapping(event.seq, event.end()) {
             if entry.frame != 0 && originals.len() < 64 {
                 originals.push(entry.frame);
             }
-            if entry.flags & RETRANSMITTED == 0 {
-                lost.push((entry.at, entry.segments_to, entry.flight_then));
+            if listing && entry.flags & RETRANSMITTED == 0 {
+                let (at, position, flight) = (entry.at, entry.segments_to, entry.flight_then);
+                self.repairs.lost.push(Lost { at, position, flight, episode });
             }
             entry.flags = (entry.flags | RETRANSMITTED) & !UNSEEN;
             entry.at = at;
@@ -305,9 +344,6 @@ impl Walker {
         }
         self.flight.retransmitted_out += repeated;
         self.tally.lost += segments_of(event.len, self.terms.mss);
-        if self.repairs.is_repairing() && self.repairs.lost_at.len() < MAX_LISTED {
-            self.repairs.lost_at.extend(lost);
-        }
         originals
     }
 
@@ -327,49 +363,33 @@ impl Walker {
 
     /// The receiver reports data it got twice (RFC 2883).
     pub(crate) fn on_dsack(&mut self, block: Block) {
-        let segments = segments_of((block.1 - block.0).clamp(0, 1 << 20) as u32, self.terms.mss);
-        let repairs = &mut self.repairs;
-        // What was sent once and arrived twice was doubled on the way.
-        if !repairs.repeats.iter().any(|repeat| repeat.0 < block.1 && repeat.1 > block.0) {
-            return;
-        }
-        let mut told = 0;
-        if let Some(episode) =
-            repairs.open.as_mut().filter(|e| e.kind == Kind::Repair).or(repairs.past.back_mut())
-        {
-            episode.duplicates += segments;
-            told = segments.min(episode.echoed);
-        }
-        self.note_spurious(segments - told);
-        for listed in self.retransmissions.iter_mut().rev().take(256) {
-            if listed.seq < block.1 && listed.seq + listed.bytes as i64 > block.0 {
-                listed.spurious = true;
-                break;
-            }
-        }
+        // What was sent once and arrived twice was doubled on the way: no repeat is told of.
+        let mut repeats = core::mem::take(&mut self.repairs.repeats);
+        repeats.on_duplicate(block).for_each(|told| self.note_needless(told));
+        self.repairs.repeats = repeats;
+        let is_other = |probe: &Probe| probe.range.0 >= block.1 || probe.range.1 <= block.0;
+        self.repairs.probe = self.repairs.probe.filter(is_other);
     }
 
-    /// Segments were sent again although the receiver had them.
-    fn note_spurious(&mut self, segments: u64) {
+    /// The ACK `event` fills a hole at `una`: its echo tells by what.
+    pub(crate) fn watch_echo(&mut self, event: &Event, una: i64) {
+        if self.repairs.repeats.is_empty() {
+            return;
+        }
+        let mut repeats = core::mem::take(&mut self.repairs.repeats);
+        repeats.on_echo(event, una).for_each(|told| self.note_needless(told));
+        self.repairs.repeats = repeats;
+    }
+
+    /// Data was sent again although the receiver had it.
+    fn note_needless(&mut self, told: Needless) {
+        let segments = segments_of(told.bytes.clamp(0, 1 << 20) as u32, self.terms.mss);
+        self.repairs.note_needless(told);
         self.tally.spurious += segments;
         self.tally.lost = self.tally.lost.saturating_sub(segments);
-    }
-
-    /// The first ACK of an episode's first repeat echoes a timestamp: that of the original if it
-    /// arrived, because the receiver echoes what filled the hole (RFC 3522, RFC 7323 §4.3).
-    pub(crate) fn watch_echo(&mut self, event: &Event) {
-        let Some(episode) = &mut self.repairs.open else { return };
-        let Some((start, segments, stamp)) = episode.first.filter(|f| event.ack > f.0) else {
-            return;
-        };
-        episode.first = None;
-        let older = stamp.wrapping_sub(event.tsecr).cast_signed();
-        if event.has(TS) && event.tsecr != 0 && older > 0 {
-            episode.echoed = segments;
-            self.note_spurious(segments);
-            if let Some(listed) = self.retransmissions.iter_mut().rev().find(|r| r.seq == start) {
-                listed.spurious = true;
-            }
+        let listed = self.retransmissions.iter_mut().rev().take(256);
+        if let Some(listed) = listed.into_iter().find(|r| r.seq == told.start && !r.spurious) {
+            listed.spurious = true;
         }
     }
 }

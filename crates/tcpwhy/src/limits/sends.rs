@@ -287,7 +287,10 @@ impl Walker {
     /// Takes down a send of new data: the wait that follows is judged by it.
     fn note_send(&mut self, send: &NewSend, release: Release) {
         let flight = &self.flight;
-        self.samples.push(self.tally.frames, || flight.in_flight());
+        // A loss among repairs belongs to their episode, so only what was sent outside may begin one.
+        if !self.repairs.is_repairing() {
+            self.samples.push(self.tally.frames, || flight.outstanding());
+        }
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
         match release {

@@ -54,15 +54,40 @@ impl Walker {
             {
                 "fast"
             }
-            None => return,
+            None => {
+                self.watch_own_drop(at);
+                return;
+            }
         };
+        let flight = self.flight.outstanding_segments() + missing;
         match cause {
             "rto" => self.tally.rto += segments,
             "tlp" => self.tally.tlp += segments,
             _ => self.tally.fast += segments,
         }
+        if cause == "tlp" {
+            self.repairs.note_probe(event, flight);
+        } else {
+            self.cut_window(flight, at);
+        }
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
+    }
+
+    /// The ledger jumps, though nothing is missing in sequence and no timer ran out: a queueing
+    /// discipline of the sender's own host refused what was sent before, and TCP sends that anew as if
+    /// it never had. It takes the refusal for congestion, once a round trip (`__tcp_transmit_skb`,
+    /// `tcp_enter_cwr`). A needless repeat that was lost looks the same, and cuts the window, too.
+    fn watch_own_drop(&mut self, at: i64) {
+        if self.flight.outstanding() == 0 {
+            return;
+        }
+        // One super-segment takes many numbers, and is sent anew in any pieces.
+        self.order.unexplained = 0;
+        if self.flight.una >= self.progress.refused_to && self.repairs.current() == 0 {
+            self.cut_window(self.flight.outstanding_segments(), at);
+            self.progress.refused_to = self.flight.nxt;
+        }
     }
 
     /// Names the `quiet` time since `since` by the timers that ran out in it, if the capture lacks

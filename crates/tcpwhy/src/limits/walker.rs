@@ -119,6 +119,8 @@ pub(crate) struct Progress {
     /// When last all own data was acknowledged, or data of the peer came.
     pub(crate) done: i64,
     /// The tail was probed since: the next timer is the RTO.
+    /// What had been sent when its own host last refused a packet.
+    pub(crate) refused_to: i64,
     pub(crate) tail_probed: bool,
 }
 

@@ -1,31 +1,46 @@
 //! Do losses depend on what is in flight, and how do they cluster?
 //!
 //! A queue overflows when much is in flight; a bad cable does not care. The rank-sum test of
-//! Wilcoxon (Mann-Whitney) compares the flights at which lost segments were sent with those of
-//! all sends. Both samples are bounded; ties take their mean rank; the normal approximation is
-//! used from 4 losses on (limits-method section 8).
+//! Wilcoxon (Mann-Whitney) compares the flights at which losses began with those of all sends
+//! outside of repairs. What is lost between the first loss and its repair is no loss of its own: one
+//! overflow takes many segments, so an episode counts once. Both samples are bounded; ties take
+//! their mean rank; the normal approximation is used from 4 episodes on (limits-method section 8).
 
 use crate::report::LossPattern;
 
-/// Fewer losses than this say nothing about a pattern.
-const MIN_LOSSES: usize = 4;
+/// Fewer episodes than this say nothing about a pattern.
+const MIN_EPISODES: usize = 4;
 /// limits-method section 8.
 const SIGNIFICANT: f64 = 0.05;
+/// Fewer flights to compare with tell nothing. Ours: not measured.
+const MIN_FLIGHTS: usize = 20;
+/// Nine flights of ten within so many per cent of each other cannot show what losses depend on.
+/// Ours: as for the queue that follows a flight (`limits::rounds`).
+const STEADY_PERCENT: i64 = 5;
 
-/// The pattern of losses given as (time, position in segments, flight then), against flights
-/// sampled over all sends; `None` without a loss.
-pub(crate) fn pattern(
-    lost: &[(i64, u64, i64)],
-    flights: &[i64],
-    episodes: u64,
-) -> Option<LossPattern> {
+/// A segment, or several of one frame, that was lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lost {
+    /// When it was sent.
+    pub(crate) at: i64,
+    /// Segments sent up to its end.
+    pub(crate) position: u64,
+    /// Bytes in flight after it.
+    pub(crate) flight: i64,
+    /// Which repair it belongs to.
+    pub(crate) episode: u32,
+}
+
+/// The pattern of `lost`, in the order of their repairs, against `flights` sampled over all sends
+/// outside of repairs; `None` without a loss.
+pub(crate) fn pattern(lost: &[Lost], flights: &[i64], episodes: u64) -> Option<LossPattern> {
     if lost.is_empty() || episodes == 0 {
         return None;
     }
     let mut bursts = [0; 5];
     let mut run = 1u64;
     for pair in lost.windows(2) {
-        if pair[1].1 == pair[0].1 + 1 {
+        if pair[1].position == pair[0].position + 1 {
             run += 1;
         } else {
             bursts[burst_class(run)] += run;
@@ -33,9 +48,11 @@ pub(crate) fn pattern(
         }
     }
     bursts[burst_class(run)] += run;
-    let at_loss: Vec<i64> = lost.iter().map(|l| l.2).collect();
-    let p_value =
-        (at_loss.len() >= MIN_LOSSES && flights.len() >= 20).then(|| rank_sum(&at_loss, flights));
+    let mut sorted = flights.to_vec();
+    sorted.sort_unstable();
+    let begun: Vec<Lost> = lost.chunk_by(|a, b| a.episode == b.episode).map(|all| all[0]).collect();
+    let p_value = (begun.len() >= MIN_EPISODES && sorted.len() >= MIN_FLIGHTS && vary(&sorted))
+        .then(|| rank_sum(begun.iter().map(|first| first.flight), &sorted));
     let kind = match p_value {
         Some(p) if p > SIGNIFICANT => "random",
         Some(_) => "congestion",
@@ -46,20 +63,30 @@ pub(crate) fn pattern(
         p_value,
         episodes,
         bursts,
-        period_ns: period(&episode_gaps(lost, |l| l.0)),
-        period_segments: period(&episode_gaps(lost, |l| l.1 as i64)).map(|p| p as u64),
+        period_ns: beat(lost, &begun, |l| l.at),
+        period_segments: beat(lost, &begun, |l| l.position as i64).map(|p| p as u64),
     })
 }
 
-/// Distances between the first losses of successive bursts.
-fn episode_gaps(lost: &[(i64, u64, i64)], of: impl Fn(&(i64, u64, i64)) -> i64) -> Vec<i64> {
-    let starts: Vec<i64> = lost
-        .iter()
-        .enumerate()
-        .filter(|(at, l)| *at == 0 || l.1 != lost[at - 1].1 + 1)
-        .map(|(_, l)| of(l))
-        .collect();
-    starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
+/// Whether flights, sorted, differ enough for losses to depend on them.
+fn vary(sorted: &[i64]) -> bool {
+    let tenth = sorted.len() / 10;
+    let (low, high) = (sorted[tenth], sorted[sorted.len() - 1 - tenth]);
+    (high - low) * 100 > high * STEADY_PERCENT
+}
+
+/// The period of the episodes, or of the bursts of losses if several fall into one episode. Those of
+/// one overflow may come evenly, too: a beat goes on through episodes.
+fn beat(lost: &[Lost], begun: &[Lost], of: impl Fn(&Lost) -> i64) -> Option<i64> {
+    let gaps = |starts: &mut dyn Iterator<Item = i64>| -> Vec<i64> {
+        let starts: Vec<i64> = starts.collect();
+        starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    };
+    let episodes = gaps(&mut begun.iter().map(&of));
+    let is_first = |at: &usize| *at == 0 || lost[*at].position != lost[at - 1].position + 1;
+    let bursts = gaps(&mut (0..lost.len()).filter(is_first).map(|at| of(&lost[at])));
+    let through = begun.len() >= MIN_EPISODES;
+    period(&episodes).or_else(|| period(&bursts).filter(|_| through))
 }
 
 /// The mean gap, if gaps are alike: a coefficient of variation under 0.2 over at least 6 of them.
@@ -84,16 +111,13 @@ fn burst_class(len: u64) -> usize {
     }
 }
 
-/// One-sided probability that flights at losses are this much larger by chance.
-fn rank_sum(at_loss: &[i64], all: &[i64]) -> f64 {
-    let (m, n) = (at_loss.len() as f64, all.len() as f64);
-    let mut sorted = all.to_vec();
-    sorted.sort_unstable();
+/// One-sided probability that flights at losses are this much larger than all, sorted, by chance.
+fn rank_sum(at_loss: impl ExactSizeIterator<Item = i64>, sorted: &[i64]) -> f64 {
+    let (m, n) = (at_loss.len() as f64, sorted.len() as f64);
     let greater: f64 = at_loss
-        .iter()
         .map(|x| {
-            let below = sorted.partition_point(|y| y < x) as f64;
-            let upto = sorted.partition_point(|y| y <= x) as f64;
+            let below = sorted.partition_point(|y| *y < x) as f64;
+            let upto = sorted.partition_point(|y| *y <= x) as f64;
             below.midpoint(upto)
         })
         .sum();
@@ -119,33 +143,94 @@ fn normal_cdf(z: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// Flights of a window that grows from nothing to 99 segments, again and again.
+    fn sawtooth() -> Vec<i64> {
+        (0..1000).map(|i| (i % 100) * 1448).collect()
+    }
+
+    /// `many` episodes of one loss each, 50 segments apart.
+    fn single(many: u64, flight: impl Fn(i64) -> i64) -> Vec<Lost> {
+        let one = |n: u64| Lost {
+            at: n as i64,
+            position: n * 50,
+            flight: flight(n as i64) * 1448,
+            episode: n as u32 + 1,
+        };
+        (0..many).map(one).collect()
+    }
+
+    fn kind(lost: &[Lost], flights: &[i64]) -> String {
+        pattern(lost, flights, lost.len() as u64).expect("there are losses").kind
+    }
+
     #[test]
     fn losses_at_the_largest_flights_are_congestion() {
-        let flights: Vec<i64> = (0..1000).map(|i| (i % 100) * 1448).collect();
-        let lost: Vec<_> = (0..20).map(|i| (i, i as u64 * 50, 99 * 1448)).collect();
-        let found = pattern(&lost, &flights, 20).expect("there are losses");
+        let found = pattern(&single(20, |_| 99), &sawtooth(), 20).expect("there are losses");
         assert_eq!(found.kind, "congestion");
         assert_eq!(found.bursts, [20, 0, 0, 0, 0]);
     }
 
     #[test]
     fn losses_at_any_flight_are_random() {
-        let flights: Vec<i64> = (0..1000).map(|i| (i % 100) * 1448).collect();
-        let lost: Vec<_> = (0..20).map(|i| (i, i as u64 * 50, (i * 37 % 100) * 1448)).collect();
-        assert_eq!(pattern(&lost, &flights, 20).expect("there are losses").kind, "random");
+        assert_eq!(kind(&single(20, |n| n * 37 % 100), &sawtooth()), "random");
+    }
+
+    #[test]
+    fn what_one_episode_lost_counts_once() {
+        // Each of five episodes takes 20 segments: as many as there are flights from its own up.
+        let five = |flight: fn(i64) -> i64| -> Vec<Lost> {
+            let burst = |first: Lost| {
+                (0..20).map(move |n| {
+                    let (position, flight) =
+                        (first.position + 2 * n, first.flight + n as i64 * 1448);
+                    Lost { position, flight, ..first }
+                })
+            };
+            single(5, flight).into_iter().flat_map(burst).collect()
+        };
+        assert_eq!(kind(&five(|n| n * 37 % 100), &sawtooth()), "random", "of 100 it would be none");
+        assert_eq!(kind(&five(|_| 95), &sawtooth()), "congestion");
+        assert_eq!(kind(&five(|_| 95)[..79], &sawtooth()), "congestion", "four and a little");
+        assert_eq!(kind(&five(|_| 95)[..60], &sawtooth()), "unknown", "three");
+    }
+
+    #[test]
+    fn flights_that_stand_still_cannot_show_what_losses_depend_on() {
+        let within = |percent: i64| -> Vec<i64> {
+            (0..100).map(|n| 10_000 - n % 2 * percent * 100).collect()
+        };
+        assert_eq!(kind(&single(20, |_| 6), &within(5)), "unknown");
+        assert_eq!(kind(&single(20, |_| 6), &within(6)), "random");
     }
 
     #[test]
     fn every_hundredth_segment_is_a_period() {
-        let lost: Vec<_> = (0..8).map(|i| (i * i * 5, i as u64 * 100 + i as u64 % 2, 9)).collect();
-        let found = pattern(&lost, &[9; 100], 8).expect("there are losses");
-        assert_eq!((found.period_ns, found.period_segments), (None, Some(100)));
+        let every = |episode: fn(u32) -> u32| -> Vec<Lost> {
+            let one = |n: u32| Lost {
+                at: i64::from(n * n * 5),
+                position: u64::from(n * 100 + n % 2),
+                flight: 9,
+                episode: episode(n),
+            };
+            (0..8).map(one).collect()
+        };
+        let period = |lost: &[Lost]| {
+            let found = pattern(lost, &[9; 100], 8).expect("there are losses");
+            (found.period_ns, found.period_segments)
+        };
+        assert_eq!(period(&every(|n| n)), (None, Some(100)));
+        assert_eq!(period(&every(|n| n / 2)), (None, Some(100)), "two in each flight");
+        assert_eq!(
+            period(&every(|n| n / 3)),
+            (None, None),
+            "one flight may lose evenly, and three"
+        );
     }
 
     #[test]
     fn three_losses_prove_nothing() {
-        let lost = [(0, 5, 9), (0, 6, 9), (0, 7, 9)];
-        let found = pattern(&lost, &[9; 100], 1).expect("there are losses");
+        let lost = [5, 6, 7].map(|position| Lost { position, ..Lost::default() });
+        let found = pattern(&lost, &sawtooth(), 1).expect("there are losses");
         assert_eq!((found.kind.as_str(), found.bursts[2]), ("unknown", 3));
     }
 }

@@ -1,0 +1,154 @@
+//! What was sent again of late, and how much of it the receiver had already.
+//!
+//! Two things prove a repeat needless. The receiver reports data that it got twice (D-SACK,
+//! RFC 2883): that names the range. Or the first ACK across a hole echoes a timestamp older than
+//! the repeat's: then the original filled the hole (RFC 3522, RFC 7323 §4.3); it tells of the hole
+//! at the left edge alone, for that is what the receiver takes its echo from. Linux takes back a
+//! cut window when each repeat is reported (`tcp_may_undo`: `undo_retrans` is 0).
+
+use std::collections::VecDeque;
+
+use crate::flow::event::{ACK, Block, Event, TS};
+
+/// Repeats remembered: as many as one round trip's. Ours: not measured.
+const MOST: usize = 256;
+
+/// Data sent again in one packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeat {
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// Its timestamp, if it has one.
+    pub(crate) stamp: Option<u32>,
+    /// Loss episode that it belongs to, 0 for none.
+    pub(crate) episode: u32,
+    /// Bytes of it that are proven needless.
+    pub(crate) needless: i64,
+}
+
+impl Repeat {
+    /// What `event` sends again in `episode`.
+    pub(crate) fn of(event: &Event, episode: u32) -> Self {
+        let stamp = event.has(TS).then_some(event.tsval);
+        Self { start: event.seq, end: event.end(), stamp, episode, needless: 0 }
+    }
+
+    /// Takes as needless what lies between `from` and `to` and was not before; how much that is.
+    fn take(&mut self, from: i64, to: i64) -> i64 {
+        let overlap = to.min(self.end) - from.max(self.start);
+        let taken = overlap.min(self.end - self.start - self.needless).max(0);
+        self.needless += taken;
+        taken
+    }
+}
+
+/// Bytes proven needless, and in which episode they were sent again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Needless {
+    pub(crate) episode: u32,
+    pub(crate) start: i64,
+    pub(crate) bytes: i64,
+}
+
+/// The last repeats of a direction, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    kept: VecDeque<Repeat>,
+}
+
+impl Repeats {
+    /// Something is sent again.
+    pub(crate) fn push(&mut self, repeat: Repeat) {
+        if self.kept.len() == MOST {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(repeat);
+    }
+
+    /// The receiver got `block` twice. Each byte of it is the repeat's that was not yet told of: one
+    /// report tells of one copy.
+    pub(crate) fn on_duplicate(
+        &mut self,
+        block: Block,
+    ) -> impl Iterator<Item = Needless> + use<'_> {
+        let mut from = block.0;
+        self.kept.iter_mut().filter_map(move |repeat| {
+            let bytes = repeat.take(from, block.1);
+            if bytes == 0 {
+                return None;
+            }
+            from = from.max(repeat.end);
+            Some(Needless { episode: repeat.episode, start: repeat.start, bytes })
+        })
+    }
+
+    /// `ack` is the first ACK beyond `una`: what it echoes is what filled the hole there.
+    pub(crate) fn on_echo(
+        &mut self,
+        ack: &Event,
+        una: i64,
+    ) -> impl Iterator<Item = Needless> + use<'_> {
+        let (to, echo) = (ack.ack, ack.tsecr);
+        let echoes = ack.has(TS) && ack.has(ACK) && echo != 0;
+        let at_hole = move |r: &&mut Repeat| echoes && (r.start..r.end).contains(&una);
+        self.kept.iter_mut().filter(at_hole).filter_map(move |repeat| {
+            let older = repeat.stamp?.wrapping_sub(echo).cast_signed() > 0;
+            let bytes = if older { repeat.take(una, to) } else { 0 };
+            (bytes > 0).then_some(Needless { episode: repeat.episode, start: repeat.start, bytes })
+        })
+    }
+
+    /// Whether none is kept, which spares looking for one.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Repeats of these ranges, sent at these times, all of episode 1.
+    fn repeats(sent: &[(i64, i64, u32)]) -> Repeats {
+        let mut repeats = Repeats::default();
+        for &(start, end, stamp) in sent {
+            let stamp = Some(stamp);
+            repeats.push(Repeat { start, end, stamp, episode: 1, needless: 0 });
+        }
+        repeats
+    }
+
+    fn told(repeats: &mut Repeats, block: Block) -> Vec<(i64, i64)> {
+        repeats.on_duplicate(block).map(|n| (n.start, n.bytes)).collect()
+    }
+
+    #[test]
+    fn a_report_tells_of_the_repeats_in_its_range_alone() {
+        let mut repeats = repeats(&[(0, 10, 5), (10, 20, 5), (20, 30, 5)]);
+        assert_eq!(told(&mut repeats, (10, 20)), [(10, 10)]);
+        assert_eq!(told(&mut repeats, (10, 20)), [], "once");
+        assert_eq!(told(&mut repeats, (5, 25)), [(0, 5), (20, 5)]);
+        assert_eq!(told(&mut repeats, (40, 50)), [], "doubled on the way");
+    }
+
+    #[test]
+    fn of_two_repeats_of_one_range_each_report_tells_of_one() {
+        let mut repeats = repeats(&[(0, 10, 5), (0, 10, 9)]);
+        assert_eq!(told(&mut repeats, (0, 10)), [(0, 10)]);
+        assert_eq!(told(&mut repeats, (0, 10)), [(0, 10)]);
+        assert_eq!(told(&mut repeats, (0, 10)), []);
+    }
+
+    #[test]
+    fn an_echo_older_than_the_repeat_tells_of_the_hole_at_the_left_edge() {
+        let ack = |tsecr| Event { ack: 40, tsecr, bits: TS | ACK, ..Event::default() };
+        let sent = [(0, 10, 5), (20, 30, 5)];
+        let told = |tsecr, una| {
+            let mut repeats = repeats(&sent);
+            repeats.on_echo(&ack(tsecr), una).map(|n| (n.start, n.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(4, 0), [(0, 10)], "the other may have filled its hole before");
+        assert_eq!(told(5, 0), [], "its own");
+        assert_eq!(told(4, 12), [], "nothing was sent again there");
+    }
+}
