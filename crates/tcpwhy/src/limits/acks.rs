@@ -95,7 +95,7 @@ impl Walker {
         self.tally.not_captured += acked.unseen_segments;
         let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
         if let Some(sent) = clean {
-            self.on_rtt(at - sent, acked.bytes);
+            self.on_rtt(at - sent, acked.bytes, event.is_data());
         }
         if let Some(sent) = acked.oldest_at {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
@@ -134,15 +134,16 @@ impl Walker {
         self.releases.push(at, event.is_data());
     }
 
-    fn on_rtt(&mut self, rtt: i64, acked: i64) {
+    fn on_rtt(&mut self, rtt: i64, acked: i64, by_data: bool) {
         if rtt <= 0 {
             return;
         }
-        self.trips.spans.push(rtt);
-        self.trips.shorten(rtt);
-        let late = rtt - self.trips.least;
+        let late = rtt - self.trips.least.min(rtt);
         // A delayed ACK measures the peer's timer, not the path (limits-method section 3).
-        if acked >= 2 * self.terms.mss || !trips::is_delayed_ack(late) {
+        let is_prompt = acked >= 2 * self.terms.mss || !trips::is_delayed_ack(late);
+        // One on data may have waited for the peer's application.
+        self.trips.push(rtt, is_prompt && !by_data);
+        if is_prompt {
             let round = &mut self.book.open;
             round.rtt_sum += rtt;
             round.rtt_count += 1;

@@ -152,7 +152,7 @@ impl Round {
     }
 
     /// Whether ACKs kept coming: half a round of silence is no link that was busy throughout.
-    fn is_answered_throughout(&self) -> bool {
+    pub(super) fn is_answered_throughout(&self) -> bool {
         self.ack_gap * 2 <= self.end - self.start
     }
 }
@@ -256,16 +256,21 @@ impl Rounds {
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
-        let is_full = never_empty || (self.is_rate_flat(at) && round.is_answered_throughout());
+        let is_full = round.is_answered_throughout() && (never_empty || self.is_rate_flat(at));
         if queue_is_one && is_full {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
             // Ours, not measured: 70, less than where it shows.
             let others = &[State::BandwidthExternal, State::Sndbuf];
-            return match self.follows_own_flight(at) {
+            return match self.follows_own_flight(rtt_min) {
                 Some(true) => decision(State::BandwidthSelfQueue, 85, &[], queue),
-                Some(false) => decision(State::BandwidthExternal, 85, &[], queue),
+                Some(false) => decision(
+                    State::BandwidthExternal,
+                    70,
+                    &[State::BandwidthSelfQueue, State::BandwidthVariable],
+                    queue,
+                ),
                 None => decision(State::BandwidthSelfQueue, 70, others, queue),
             };
         }
@@ -373,28 +378,41 @@ impl Rounds {
         ups > 0 && downs > 0 && ups + downs >= 3
     }
 
-    /// Correlation of flight and round trip above 0.7; `None` where one of them is too steady to tell.
-    fn follows_own_flight(&self, at: usize) -> Option<bool> {
-        let points: Vec<(f64, f64)> = self
-            .around(at)
-            .filter_map(|r| r.rtt().map(|rtt| (r.flight as f64, rtt as f64)))
+    /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that
+    /// is full has one rate, so the round trip grows as the flight does, per cent for per cent. Where
+    /// others fill the queue, too, it grows less, and a larger flight gets a larger share of the rate
+    /// instead. Ours: half as much, with twice the error of the estimate between.
+    fn follows_own_flight(&self, rtt_min: i64) -> Option<bool> {
+        let is_queued = |r: &Round| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min);
+        // What is sent in one round is answered in the next.
+        let pairs = self.kept.iter().zip(self.kept.iter().skip(1));
+        let points: Vec<(f64, f64)> = pairs
+            .filter(|(sent, answered)| !sent.loss && is_queued(answered))
+            .filter_map(|(sent, answered)| {
+                answered.rtt().map(|rtt| (sent.flight as f64, rtt as f64))
+            })
             .collect();
         let n = points.len() as f64;
         let (mean_x, mean_y) =
             points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
         let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
         for (x, y) in &points {
-            xy += (x - mean_x) * (y - mean_y);
-            xx += (x - mean_x) * (x - mean_x);
-            yy += (y - mean_y) * (y - mean_y);
+            let (x, y) = (x / mean_x - 1.0, y / mean_y - 1.0);
+            xy += x * y;
+            xx += x * x;
+            yy += y * y;
         }
-        // A flight that varies by under 5 % cannot show a correlation; neither can a steady queue.
-        if xx <= n * (mean_x * 0.05) * (mean_x * 0.05)
-            || yy <= n * (mean_y * 0.05) * (mean_y * 0.05)
-        {
+        // A flight that varies by under 5 % cannot show it.
+        if points.len() < 4 || xx <= n * 0.05 * 0.05 {
             return None;
         }
-        Some(xy > 0.0 && xy * xy > 0.49 * xx * yy)
+        let slope = xy / xx;
+        let error = libm::sqrt((yy - slope * xy).max(0.0) / (n - 2.0) / xx);
+        match () {
+            () if slope - 2.0 * error > 0.5 => Some(true),
+            () if slope + 2.0 * error < 0.5 => Some(false),
+            () => None,
+        }
     }
 
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
@@ -419,7 +437,12 @@ impl Rounds {
 
 /// Whether a delay of `queue` beyond the least round trip is a queue.
 fn is_queue(queue: i64, rtt_min: i64) -> bool {
-    queue > QUEUE_MIN_NS.max(rtt_min / 10)
+    queue > least_queue(rtt_min)
+}
+
+/// The longest delay beyond the least round trip that is none.
+pub(super) fn least_queue(rtt_min: i64) -> i64 {
+    QUEUE_MIN_NS.max(rtt_min / 10)
 }
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
@@ -631,17 +654,23 @@ mod tests {
             (decision.state, decision.alternative.contains(&State::BandwidthExternal))
         };
         assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
-        let vary = |with_flight: bool| {
-            closed((0..5).map(|n| {
-                let late = RTT * (16 + n as i64) / 8;
-                let flight = if with_flight { 184 + 30 * n } else { 304 - 30 * n };
+        // Flights from 184 segments up, each answered in the next round after twice the round trip, and
+        // so many hundredths more for each hundredth that the flight is larger.
+        let vary = |share: i64| {
+            let flight = |n: i64| 184 + 20 * (n - 1).max(0);
+            closed((0..6).map(|n| {
+                let late = 2 * RTT + 2 * RTT * share * (flight(n - 1) - 184) / 18400;
                 let (rtt_min, rtt_sum) = (Some(late), 19 * late);
                 let phase = Phase::Avoidance;
-                Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n, flight) }
+                let queued = Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n as u64, 0) };
+                Round { flight: flight(n) * 1448, flight_segments: flight(n) as u64, ..queued }
             }))
         };
-        assert_eq!(told(&vary(true)), (State::BandwidthSelfQueue, false));
-        assert_eq!(told(&vary(false)), (State::BandwidthExternal, false));
+        assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
+        assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
+        assert_eq!(told(&vary(10)), (State::BandwidthExternal, false));
+        let three = closed(vary(10).kept.into_iter().take(4));
+        assert_eq!(told(&three), (State::BandwidthSelfQueue, true), "three answers");
     }
 
     #[test]

@@ -473,6 +473,7 @@ impl Walker {
     /// Closes the open round at `at`, where `una` passed its marker.
     pub(crate) fn close_round(&mut self, at: i64) {
         if self.book.open.sends > 0 {
+            self.trips.on_round(!round.is_answered_throughout());
             let mut round = self.book.open;
             round.end = at;
             round.loss |= self.repairs.current() != 0;
