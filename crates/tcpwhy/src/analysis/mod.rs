@@ -16,6 +16,8 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
+mod tapes;
+#[cfg(test)]
 mod tests;
 
 use crate::flow::connection::Flow;

@@ -166,7 +166,7 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> D
         limits: limits(walker),
         time_in,
         strip: walker.ledger.strip(lifetime),
-        initial_window: walker.initial.map(|i| InitialWindow {
+        initial_window: walker.initial.filter(|_| !walker.initial_hidden).map(|i| InitialWindow {
             segments: i.segments,
             bytes: i.bytes.max(0) as u64,
             full: i.full == Some(true),

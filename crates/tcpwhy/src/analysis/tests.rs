@@ -11,11 +11,11 @@ use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
 use crate::wire::{Checksum, Direction, Flags, IpInfo, LinkInfo, Options, Segment};
 
-const MSS: u32 = 1448;
+pub(super) const MSS: u32 = 1448;
 
 /// What one side does next.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+pub(super) enum Act {
     /// Sends so many full segments.
     Burst(u32),
     /// Sends a short segment.
@@ -32,18 +32,18 @@ enum Act {
 
 /// Two hosts whose packets a capture sees.
 #[derive(Default)]
-struct Talk {
-    now: i64,
-    next: [u32; 2],
-    acked: [u32; 2],
-    window: [u16; 2],
-    segments: Vec<Segment<'static>>,
+pub(super) struct Talk {
+    pub(super) now: i64,
+    pub(super) next: [u32; 2],
+    pub(super) acked: [u32; 2],
+    pub(super) window: [u16; 2],
+    pub(super) segments: Vec<Segment<'static>>,
     /// Before which segments the capture misses some.
-    gaps: Vec<usize>,
+    pub(super) gaps: Vec<usize>,
 }
 
 impl Talk {
-    fn push(&mut self, side: usize, flags: Flags, seq: u32, len: u32, options: Options) {
+    pub(super) fn push(&mut self, side: usize, flags: Flags, seq: u32, len: u32, options: Options) {
         let ends = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 5000)));
         let ticks = (self.now / 1_000_000) as u32;
         self.segments.push(Segment {
@@ -65,7 +65,7 @@ impl Talk {
     }
 
     /// Opens the connection: 20 ms of round trip, most of it behind the tap.
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         let options = Options { mss: Some(1460), window_scale: Some(7), ..Options::default() };
         self.window = [500; 2];
         self.push(0, Flags::SYN, 0, 0, options);
@@ -75,7 +75,7 @@ impl Talk {
         self.push(0, Flags::ACK, 1, 0, Options::default());
     }
 
-    fn act(&mut self, side: usize, gap: i64, act: Act) {
+    pub(super) fn act(&mut self, side: usize, gap: i64, act: Act) {
         let none = Options::default();
         let times = if let Act::Burst(times) = act { times } else { 1 };
         for _ in 0..times {
@@ -100,13 +100,13 @@ impl Talk {
         }
     }
 
-    fn data(&mut self, side: usize, len: u32) {
+    pub(super) fn data(&mut self, side: usize, len: u32) {
         self.push(side, Flags::ACK, self.next[side], len, Options::default());
         self.next[side] += len;
     }
 
     /// The account, with the events processed in chunks of `chunk`.
-    fn account(&self, chunk: usize, long_way: bool) -> Connection {
+    pub(super) fn account(&self, chunk: usize, long_way: bool) -> Connection {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;
         let mut analysis = Analysis { long_way, ..Analysis::new(true) };

@@ -2,7 +2,7 @@
 
 use super::piece::Base;
 use super::trips;
-use super::walker::{HOLE_BYTES, Walker};
+use super::walker::Walker;
 use crate::flow::event::{Block, ECE, Event, FIN};
 use crate::report::State;
 
@@ -59,28 +59,6 @@ impl Walker {
             self.repairs.on_ece(self.flight.nxt);
         }
         self.repairs.on_progress(self.flight.una);
-    }
-
-    /// Whether `ack` tells of sends that the capture missed.
-    pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
-        self.transfers.first_at.is_some() && ack > self.flight.nxt + 1
-    }
-
-    /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
-    /// capture missed the sends.
-    fn on_ack_of_unseen(&mut self, ack: i64, at: i64) {
-        if !self.is_of_unseen(ack) {
-            return;
-        }
-        if ack - self.flight.nxt > HOLE_BYTES {
-            self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
-            self.waits.from = self.waits.pieces.len();
-            self.releases.acks.clear();
-        }
-        self.extend_run(self.event_before, ack);
-        self.tally.not_captured += self.flight.skip_to(ack, self.terms.mss);
-        self.progress.at = at;
-        self.progress.done = at;
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {

@@ -129,7 +129,8 @@ impl RoundBook {
 
     /// Begins the open round anew at `start`: what was sent in it is not known.
     pub(crate) fn restart(&mut self, start: i64, marker: i64) {
-        self.open = Round { number: self.open.number, start, ..Round::default() };
+        let Round { number, holed, .. } = self.open;
+        self.open = Round { number, start, holed, ..Round::default() };
         self.marker = marker;
     }
 

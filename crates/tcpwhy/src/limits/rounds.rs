@@ -79,6 +79,8 @@ pub(crate) struct Round {
     pub(crate) longest_gap: i64,
     pub(crate) ack_gap: i64,
     pub(crate) loss: bool,
+    /// The capture misses some of what passed in it.
+    pub(crate) holed: bool,
     /// Start and end of the last train of ACKs at most 2 ms apart, for `HyStart`.
     pub(crate) train: (i64, i64),
     /// Bytes of its largest run of sends without a pause.
@@ -94,7 +96,7 @@ impl Round {
     /// Payload acknowledged by its length, in bytes per second.
     pub(crate) fn rate(&self) -> Option<u64> {
         let span = self.end - self.start;
-        (span > 0 && self.acked > 0)
+        (span > 0 && self.acked > 0 && !self.holed)
             .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
     }
 

@@ -105,9 +105,9 @@ impl Walker {
         if !goes_on {
             // A piece begins, and keeps the stop it began with.
             self.take_stop();
-            self.advance(at);
+            self.advance(at, event.frame);
         }
-        self.now = at;
+        (self.now, self.frame) = (at, event.frame);
         self.tally.add_frame(event.len, segments);
         self.send(event, at, lag, segments, Release::Burst);
         (self.sends.last, self.sends.lag) = (at, lag);

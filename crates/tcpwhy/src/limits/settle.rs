@@ -57,7 +57,12 @@ impl Walker {
         self.stop.evidence.cwnd = cwnd.unwrap_or(0);
         for piece in self.waits.pieces.range_mut(self.waits.from..upto) {
             if piece.base.is_open() {
-                piece.evidence = Evidence { last_frame: event.frame, ..self.stop.evidence };
+                let stop = match piece.base {
+                    Base::Flying => self.stop.evidence,
+                    _ => piece.evidence,
+                };
+                let cwnd = self.stop.evidence.cwnd;
+                piece.evidence = Evidence { last_frame: event.frame, cwnd, ..stop };
             }
             piece.base = match piece.base {
                 Base::Flying => flying,
@@ -381,7 +386,7 @@ impl Walker {
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
         self.finishing = true;
         self.take_stop();
-        self.advance(end - self.shift_in);
+        self.advance(end - self.shift_in, self.frame);
         self.replay_batch(i64::MAX);
         if self.book.open.sends > 0 {
             self.book.open.cwnd = self.replay.cwnd(self.book.open.flight_segments);

@@ -49,6 +49,9 @@ impl Waits {
             && last.at_edge == piece.at_edge
         {
             last.end = piece.end;
+            if piece.base != Base::Flying {
+                last.evidence.last_frame = piece.evidence.last_frame;
+            }
             return;
         }
         self.pieces.push_back(piece);
@@ -104,6 +107,12 @@ impl Waits {
         open <= 1
             && (open == 0 || self.pieces.back().is_some_and(is_quiet))
             && decided.is_some_and(|piece| piece.base == base && piece.episode == 0)
+    }
+
+    /// The frame that ended the open wait's last piece, 0 without one.
+    pub(crate) fn open_until(&self) -> u64 {
+        let open = self.pieces.back().filter(|_| self.pieces.len() > self.from);
+        open.map_or(0, |piece| piece.evidence.last_frame)
     }
 
     /// Lets the last decided piece go on to `at` in place of the open wait.

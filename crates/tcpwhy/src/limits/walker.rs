@@ -7,7 +7,8 @@
 use super::avoidance::Avoidance;
 use super::batch::Batch;
 use super::book::RoundBook;
-use super::growth::{ExitCause, Growth, InitialFlight};
+use super::evidence::Evidence;
+use super::growth::{Growth, InitialFlight};
 use super::ledger::Ledger;
 use super::order::SendOrder;
 use super::piece::{Base, Piece};
@@ -27,8 +28,6 @@ use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
 
-/// Less than this beyond a window is damage or a probe. Ours: a super-segment.
-pub(crate) const HOLE_BYTES: i64 = 65_536;
 /// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
 /// quarter of this), and far enough from the end of the numbers for sums and percentages.
 pub(crate) const NEVER: i64 = -(1 << 55);
@@ -119,9 +118,9 @@ pub(crate) struct Progress {
     /// When last all own data was acknowledged, or data of the peer came.
     pub(crate) done: i64,
     /// The tail was probed since: the next timer is the RTO.
+    pub(crate) tail_probed: bool,
     /// What had been sent when its own host last refused a packet.
     pub(crate) refused_to: i64,
-    pub(crate) tail_probed: bool,
 }
 
 /// The peer's own data.
@@ -150,6 +149,8 @@ pub(crate) struct Walker {
     /// Time of the newest event, and of the one before it.
     pub(crate) now: i64,
     pub(crate) event_before: i64,
+    /// Frame of the newest event.
+    pub(crate) frame: u64,
     /// Constant part of the way from the tap to this sender: added to every inner border.
     pub(crate) shift_in: i64,
     pub(crate) finishing: bool,
@@ -168,6 +169,8 @@ pub(crate) struct Walker {
     pub(crate) batch: Batch,
     pub(crate) replay: Replay,
     pub(crate) initial: Option<InitialFlight>,
+    /// The capture lacks the first flight, or a part of it.
+    pub(crate) initial_hidden: bool,
     pub(crate) growth: Growth,
     pub(crate) avoidance: Avoidance,
     pub(crate) pauses: Pauses,
@@ -190,6 +193,7 @@ impl Walker {
             terms,
             now: -shift_in,
             event_before: -shift_in,
+            frame: 0,
             shift_in,
             finishing: false,
             handshake: Handshake { is_over: midway, ..Handshake::default() },
@@ -213,6 +217,7 @@ impl Walker {
             batch: Batch::default(),
             replay: Replay::default(),
             initial: None,
+            initial_hidden: midway,
             growth: Growth::default(),
             avoidance: Avoidance::default(),
             pauses: Pauses::default(),
@@ -279,7 +284,7 @@ impl Walker {
         }
         self.take_stop();
         let before = self.now;
-        self.advance(at);
+        self.advance(at, event.frame);
         if event.has(SYN) {
             self.on_syn(event, at);
             // Fast Open (RFC 7413): the SYN carries data.
@@ -303,41 +308,12 @@ impl Walker {
         }
     }
 
-    /// Data further than the receiver allowed: the ACKs that allowed it, and more, are missing in
-    /// the capture (a rotated file left out, a stall of the capturing host).
-    fn is_beyond_window(&self, event: &Event) -> bool {
-        event.is_data()
-            && self.transfers.first_at.is_some()
-            && !self.terms.shift_guessed
-            && self.window.is_known()
-            && event.seq > self.window.end + HOLE_BYTES
-    }
-
-    /// Packets are missing in the capture since `before`: what happened there is not known, and
-    /// neither is the window after it.
-    fn on_gap(&mut self, before: i64, at: i64) {
-        self.relabel(before, Base::sure(State::CaptureGap, 99));
-        if at > self.flight.nxt {
-            self.extend_run(before, at);
-        }
-        if at > self.flight.una {
-            self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
-        }
-        self.progress.at = self.now;
-        self.waits.begin_next();
-        self.releases.acks.clear();
-        self.waits.blind = true;
-        self.replay.exit();
-        self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
-        self.book.restart(self.now, self.flight.nxt);
-    }
-
     /// Takes an arrival at this sender.
     pub(crate) fn on_in(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         self.take_stop();
         let before = self.now;
         self.event_before = before;
-        self.advance(at);
+        self.advance(at, event.frame);
         if event.has(AFTER_GAP) && event.has(ACK) {
             self.on_gap(before, event.ack);
         }
@@ -388,8 +364,10 @@ impl Walker {
         self.handshake.last_syn[side] = Some(at);
     }
 
-    /// Lays down time up to `at`; the timeline never runs backwards.
-    pub(crate) fn advance(&mut self, at: i64) {
+    /// Lays down time up to `at`, the time of `frame`; the timeline never runs backwards.
+    pub(crate) fn advance(&mut self, at: i64, frame: u64) {
+        let before = core::mem::replace(&mut self.frame, frame);
+        let first_frame = if before == 0 { frame } else { before };
         if at <= self.now {
             return;
         }
@@ -397,7 +375,10 @@ impl Walker {
         let episode = self.repairs.current();
         let (start, end) = (self.now, at);
         self.now = at;
-        let evidence = self.stop.evidence;
+        let evidence = match base {
+            Base::Flying => self.stop.evidence,
+            _ => Evidence { first_frame, last_frame: frame, ..self.stop.evidence },
+        };
         let at_edge = base == Base::Flying && self.window.room(self.flight.nxt) < self.terms.mss;
         let join = self.releases.acks.is_empty();
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
@@ -426,6 +407,9 @@ impl Walker {
         let Some(mut last) = self.peer.last_data.filter(|_| may_go_on) else { return 0 };
         let flowing = self.flowing_gap();
         let (mut before, mut now, mut taken) = (self.event_before, self.now, 0);
+        let mut frame = self.frame;
+        // What comes at one time lays down none: the first that comes later ends the time before.
+        let mut ended_by = self.waits.open_until();
         for event in arrivals {
             let is_plain = event.len > 0
                 && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
@@ -436,14 +420,18 @@ impl Walker {
             if !is_plain || at < now || at > until || at - last > flowing {
                 break;
             }
+            ended_by = if at > now { event.frame } else { ended_by };
             (before, now, last, taken) = (now, at, at, taken + 1);
+            frame = event.frame;
         }
         if taken > 0 {
             self.take_stop();
             (self.event_before, self.now, self.peer.last_data) = (before, now, Some(last));
             self.window.recent[0] = self.window.recent[0].max(window.size);
             self.progress.done = self.progress.done.max(now);
-            self.waits.go_on(now, &self.stop.evidence);
+            let (first_frame, last_frame) = (self.frame, ended_by);
+            self.frame = frame;
+            self.waits.go_on(now, &Evidence { first_frame, last_frame, ..self.stop.evidence });
         }
         taken
     }
@@ -473,7 +461,6 @@ impl Walker {
     /// Closes the open round at `at`, where `una` passed its marker.
     pub(crate) fn close_round(&mut self, at: i64) {
         if self.book.open.sends > 0 {
-            self.trips.on_round(!round.is_answered_throughout());
             let mut round = self.book.open;
             round.end = at;
             round.loss |= self.repairs.current() != 0;
@@ -486,6 +473,7 @@ impl Walker {
                     round.cwnd.best = None;
                 }
             }
+            self.trips.on_round(!round.is_answered_throughout());
             self.book.enter(&round, self.least_rtt(), self.terms.detail);
             self.note_growth(&round);
             self.window.on_round(round.number + 1);

@@ -1,0 +1,248 @@
+//! Windows that something else cut than a repair, paths that become longer, repeats that were not
+//! needed: what the sender waits for after them.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use super::tests::{Act, MSS, Talk};
+use crate::report::{Connection, Direction, State};
+use crate::units::Seq;
+use crate::wire::{Flags, Options};
+
+const MS: i64 = 1_000_000;
+
+fn server(account: &Connection) -> &Direction {
+    account.directions[1].as_deref().expect("the server sent data")
+}
+
+fn time(account: &Connection, states: &[State]) -> i64 {
+    states.iter().map(|state| server(account).time_in.get(*state).0).sum()
+}
+
+const PATH: [State; 3] =
+    [State::BandwidthSelfQueue, State::BandwidthExternal, State::BandwidthVariable];
+
+impl Talk {
+    /// A connection of 20 ms, on which the client has asked for something large.
+    fn asked() -> Self {
+        let mut talk = Self::default();
+        talk.open();
+        talk.segments.iter_mut().for_each(|syn| syn.options.sack_permitted = true);
+        talk.act(0, 10_000, Act::Short);
+        talk.act(1, 100_000, Act::Ack(500));
+        talk
+    }
+
+    /// The server sends so many segments at once, which arrive and are acknowledged `rtt` later.
+    fn flight(&mut self, segments: u32, rtt: i64) {
+        (0..segments).for_each(|_| self.data(1, MSS));
+        self.act(0, rtt, Act::Ack(5000));
+        self.now += 100_000;
+    }
+
+    /// Flights of so many segments each, 20 ms apart.
+    fn flights(&mut self, segments: &[u32]) {
+        for segments in segments {
+            self.flight(*segments, 20 * MS);
+        }
+    }
+
+    /// The server's packets count up in their identification, by so many more at segment `jump`.
+    fn count(&mut self, jump: usize, more: u16) {
+        let mut id = 60_000_u16;
+        for (number, segment) in self.segments.iter_mut().enumerate() {
+            if segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)) {
+                id = id.wrapping_add(if number == jump { 1 + more } else { 1 });
+                segment.ip.id = Some(id);
+            }
+        }
+    }
+
+    /// The client reports what lies between `from` and `to`.
+    fn report(&mut self, from: u32, to: u32) {
+        let mut options = Options { sack_count: 1, ..Options::default() };
+        options.sack[0] = (Seq(from), Seq(to));
+        self.push(0, Flags::ACK, self.next[0], 0, options);
+    }
+}
+
+/// Slow start to 80 segments, the last of which is sent again by a probe; then flights of 112. The
+/// client reports the last segment twice, or did not get it at first.
+fn probed(twice: bool) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20, 40]);
+    (0..80).for_each(|_| talk.data(1, MSS));
+    let last = talk.next[1] - MSS;
+    talk.now += 20 * MS;
+    talk.acked[0] = last;
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    talk.now += 250 * MS;
+    talk.push(1, Flags::ACK, last, MSS, Options::default());
+    talk.now += 20 * MS;
+    talk.acked[0] = last + MSS;
+    if twice {
+        talk.report(last, last + MSS);
+    } else {
+        talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    }
+    talk.act(0, 5 * MS, Act::Short);
+    talk.now += 100_000;
+    talk.flight(160, 20 * MS);
+    (0..6).for_each(|_| talk.flight(112, 20 * MS));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_probe_that_repaired_the_tail_has_cut_the_window() {
+    let (lost, doubled) = (probed(false), probed(true));
+    let buffer = |account| time(account, &[State::Sndbuf]) / MS;
+    let window = |account| time(account, &[State::CwndPostLoss, State::CwndAvoidance]) / MS;
+    assert!(buffer(&lost) == 0 && window(&lost) >= 100, "{:?}", server(&lost).time_in);
+    assert!(buffer(&doubled) >= 100 && window(&doubled) == 0, "{:?}", server(&doubled).time_in);
+    assert_eq!(server(&lost).retransmitted.tlp, 1);
+}
+
+/// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
+/// first of these.
+fn refused(more: u16) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20, 40, 80]);
+    let jump = talk.segments.len() + 100;
+    (0..8).for_each(|_| talk.flight(112, 20 * MS));
+    talk.count(jump, more);
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn what_the_senders_own_host_refused_has_cut_the_window() {
+    let times = |more| {
+        let account = refused(more);
+        let window = time(&account, &[State::CwndPostLoss, State::CwndAvoidance]);
+        (time(&account, &[State::Sndbuf]) / (20 * MS), window / (20 * MS))
+    };
+    assert_eq!(times(0), (7, 0), "flights that stand still below the window");
+    assert_eq!(times(1), (0, 6), "all but the one in which it was refused");
+    assert_eq!(times(40), (0, 6), "a super-segment");
+}
+
+/// What the report says of the first flight, and how many rounds have a rate, if a gap of the capture comes
+/// before segment `gap`.
+fn with_gap(gap: usize) -> (Option<u64>, usize) {
+    let mut talk = Talk::asked();
+    (0..5).for_each(|_| talk.flight(10, 20 * MS));
+    talk.gaps.push(gap);
+    let account = talk.account(1 << 20, false);
+    let rated = server(&account).rounds.iter().filter(|r| r.delivery_rate_bps.is_some());
+    (server(&account).initial_window.map(|window| window.segments), rated.count())
+}
+
+#[test]
+fn what_a_capture_misses_has_no_figures() {
+    let first = Talk::asked().segments.len();
+    assert_eq!(with_gap(first + 3), (None, 4), "in the first flight");
+    assert_eq!(with_gap(first + 11 + 3), (Some(10), 4), "in the second");
+    let mut whole = Talk::asked();
+    (0..5).for_each(|_| whole.flight(10, 20 * MS));
+    let account = whole.account(1 << 20, false);
+    assert_eq!(server(&account).rounds.iter().filter_map(|r| r.delivery_rate_bps).count(), 5);
+}
+
+#[test]
+fn an_interval_before_the_first_send_has_the_frames_that_bound_it() {
+    let mut talk = Talk::asked();
+    talk.flight(10, 20 * MS);
+    let account = talk.account(1 << 20, false);
+    let frames = server(&account).limits.iter().map(|l| (l.state, l.evidence.frames));
+    let frames: Vec<_> = frames.take(2).map(|(state, f)| (state, f.first, f.last)).collect();
+    assert_eq!(frames, [(State::Handshake, 1, 3), (State::IdlePeerThink, 3, 4)]);
+}
+
+/// A window of 40 segments after a loss: 20 rounds of 20 ms, then 40 rounds of `rtt`, in which the ACKs come
+/// together or a link spreads them out.
+fn longer_path(rtt: i64, spread: bool) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20, 40]);
+    let first = talk.next[1];
+    (0..57).for_each(|_| talk.data(1, MSS));
+    talk.now += 20 * MS;
+    (0..4).for_each(|_| talk.act(0, 1_000, Act::Repeat(5000)));
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    talk.now += 100_000;
+    (0..20).for_each(|_| talk.flight(40, 20 * MS));
+    if spread {
+        (0..40).for_each(|_| talk.data(1, MSS));
+        let mut answered = talk.next[1] - 40 * MSS;
+        talk.now += rtt - 100_000;
+        for _ in 0..800 {
+            answered += 2 * MSS;
+            talk.acked[0] = answered;
+            talk.now += rtt / 20 - 100_000;
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+            talk.now += 100_000;
+            (0..2).for_each(|_| talk.data(1, MSS));
+        }
+    } else {
+        (0..40).for_each(|_| talk.flight(40, rtt));
+    }
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn on_a_path_that_became_longer_the_window_is_still_what_is_waited_for() {
+    let account = longer_path(40 * MS, false);
+    assert_eq!(time(&account, &PATH), 0, "{:?}", server(&account).time_in);
+    let window = time(&account, &[State::CwndPostLoss, State::CwndAvoidance]);
+    assert!(window > 1900 * MS, "{:?}", server(&account).time_in);
+}
+
+#[test]
+fn a_link_that_is_busy_throughout_has_a_queue_however_long_that_stands() {
+    let account = longer_path(40 * MS, true);
+    assert!(time(&account, &PATH) > 1000 * MS, "{:?}", server(&account).time_in);
+}
+
+/// A flight of ten of which two seem lost and are sent again. The client reports so many of them as
+/// got twice, and fills the first hole with the original or its repeat.
+fn two_repeated(reported: &[u32], by_original: bool) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flight(10, 20 * MS);
+    let first = talk.next[1];
+    (0..20).for_each(|_| talk.data(1, MSS));
+    talk.now += 20 * MS;
+    (0..4).for_each(|_| talk.act(0, 1_000, Act::Repeat(5000)));
+    talk.now += 5 * MS;
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    talk.push(1, Flags::ACK, first + 5 * MSS, MSS, Options::default());
+    let repeated = (talk.now / MS) as u32;
+    talk.now += 20 * MS;
+    talk.acked[0] = talk.next[1];
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    let filled = talk.segments.last_mut().expect("it was pushed");
+    filled.options.timestamps = Some((repeated + 20, repeated - 20 * u32::from(by_original)));
+    for number in reported {
+        let from = first + number * MSS;
+        talk.now += 1_000;
+        talk.report(from, from + MSS);
+    }
+    talk.now += 100_000;
+    (0..4).for_each(|_| talk.flight(20, 20 * MS));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
+    let told = |reported: &[u32], by_original| {
+        let account = two_repeated(reported, by_original);
+        let needless = time(&account, &[State::RecoveryReorderSpurious]) > 0;
+        let repair = time(&account, &[State::RecoveryLoss]) > 0;
+        assert_ne!(needless, repair, "{:?}", server(&account).time_in);
+        (needless, server(&account).retransmitted.spurious)
+    };
+    assert_eq!(told(&[], false), (false, 0));
+    assert_eq!(told(&[0], false), (false, 1));
+    assert_eq!(told(&[0, 5], false), (true, 2));
+    assert_eq!(told(&[], true), (false, 1), "the echo tells of the first hole alone");
+    assert_eq!(told(&[0], true), (false, 1), "both tell of the same");
+    assert_eq!(told(&[5], true), (true, 2));
+    assert_eq!(told(&[3, 7], false), (false, 0), "what was sent once was doubled on the way");
+}

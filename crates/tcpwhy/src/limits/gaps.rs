@@ -1,0 +1,73 @@
+//! What the capture misses: packets that were sent and never captured, told by a gap in it, by data
+//! beyond the receiver's window, or by an ACK of what nobody saw.
+
+use super::growth::ExitCause;
+use super::piece::Base;
+use super::walker::Walker;
+use crate::flow::event::Event;
+use crate::report::State;
+
+/// Less than this beyond a window is damage or a probe. Ours: a super-segment.
+const HOLE_BYTES: i64 = 65_536;
+
+impl Walker {
+    /// Data further than the receiver allowed: the ACKs that allowed it, and more, are missing in
+    /// the capture (a rotated file left out, a stall of the capturing host).
+    pub(super) fn is_beyond_window(&self, event: &Event) -> bool {
+        event.is_data()
+            && self.transfers.first_at.is_some()
+            && !self.terms.shift_guessed
+            && self.window.is_known()
+            && event.seq > self.window.end + HOLE_BYTES
+    }
+
+    /// Packets are missing in the capture since `before`: what happened there is not known, and
+    /// neither is the window after it.
+    pub(super) fn on_gap(&mut self, before: i64, at: i64) {
+        self.relabel(before, Base::sure(State::CaptureGap, 99));
+        if at > self.flight.nxt {
+            self.extend_run(before, at);
+        }
+        if at > self.flight.una {
+            self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
+        }
+        self.progress.at = self.now;
+        self.waits.begin_next();
+        self.releases.acks.clear();
+        self.waits.blind = true;
+        self.replay.exit();
+        self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
+        self.hide_figures();
+        self.book.restart(self.now, self.flight.nxt);
+    }
+
+    /// Whether `ack` tells of sends that the capture missed.
+    pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
+        self.transfers.first_at.is_some() && ack > self.flight.nxt + 1
+    }
+
+    /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
+    /// capture missed the sends.
+    pub(super) fn on_ack_of_unseen(&mut self, ack: i64, at: i64) {
+        if !self.is_of_unseen(ack) {
+            return;
+        }
+        if ack - self.flight.nxt > HOLE_BYTES {
+            self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
+            self.waits.from = self.waits.pieces.len();
+            self.releases.acks.clear();
+        }
+        self.hide_figures();
+        self.extend_run(self.event_before, ack);
+        self.tally.not_captured += self.flight.skip_to(ack, self.terms.mss);
+        self.progress.at = at;
+        self.progress.done = at;
+    }
+
+    /// The capture misses what passed here: the first flight is not known if it is not over, and of
+    /// the open round nobody knows how much was sent in what time.
+    fn hide_figures(&mut self) {
+        self.initial_hidden |= self.initial.is_none_or(|initial| initial.full.is_none());
+        self.book.open.holed = true;
+    }
+}
