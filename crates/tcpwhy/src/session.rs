@@ -11,7 +11,7 @@ use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
-use crate::tracker::{Config, Tracker};
+use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker};
 use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, Skip, Usual};
 
@@ -34,11 +34,21 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that has read nothing.
+    /// A session that has read nothing, and does all the work as it reads.
     pub fn new(config: Config) -> Self {
+        Self::with(Tracker::new(config))
+    }
+
+    /// A session that has read nothing, and leaves the analysis to others: after each push what was
+    /// gathered is to be fetched with [`Session::next_part`] and given to an [`Analyst`].
+    pub fn handing_on(config: Config) -> Self {
+        Self::with(Tracker::handing_on(config))
+    }
+
+    fn with(tracker: Tracker) -> Self {
         Self {
             packets: 0,
-            tracker: Tracker::new(config),
+            tracker,
             reader: Reader::new(),
             captures: Vec::new(),
             skipped: BTreeMap::new(),
@@ -98,23 +108,63 @@ impl Session {
         result
     }
 
+    /// The next part of a connection to be analysed, where others do that.
+    pub fn next_part(&mut self) -> Option<Part> {
+        self.tracker.next_part()
+    }
+
+    /// Takes back a part that was analysed, for its room.
+    pub fn take_back(&mut self, part: Part) {
+        self.tracker.take_back(part);
+    }
+
+    /// Hands on what is left of some connections, once everything is read; `false` if there were none
+    /// any more.
+    pub fn close_some(&mut self) -> bool {
+        self.tracker.close_some()
+    }
+
     /// What is known so far.
     pub fn provisional(&self) -> Report {
-        let (mut connections, totals) = self.tracker.provisional();
+        self.provisional_of(self.tracker.provisional())
+    }
+
+    /// The same where analysts took the parts: what each of them knows, and the accounts of those
+    /// that are [`Session::standing`].
+    pub fn provisional_with(
+        &self,
+        ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
+        standing: impl IntoIterator<Item = Connection>,
+    ) -> Report {
+        self.provisional_of(tracker::together(ended, standing))
+    }
+
+    /// What is left of the busiest connections that have not ended, if they should end here.
+    pub fn standing(&self) -> Vec<Part> {
+        self.tracker.standing()
+    }
+
+    fn provisional_of(&self, (mut connections, sums): (Vec<Connection>, Sums)) -> Report {
         self.fit_to_captures(&mut connections);
+        find::fill(&mut connections);
         Report {
             format: FORMAT.to_owned(),
             provisional: true,
             captures: self.captures.clone(),
-            totals,
+            totals: sums.totals,
             connections,
         }
     }
 
     /// The report over everything read.
-    pub fn finish(mut self) -> Report {
+    pub fn finish(self) -> Report {
+        self.finish_with([])
+    }
+
+    /// The same where `analysts` took the parts, all of them.
+    pub fn finish_with(mut self, analysts: impl IntoIterator<Item = Analyst>) -> Report {
         let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
-        let (mut connections, sums, forgotten) = tracker.finish();
+        let (mut connections, sums, forgotten) = tracker.finish_with(analysts);
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
         for (kind, count, note) in [

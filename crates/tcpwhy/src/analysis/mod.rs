@@ -10,7 +10,9 @@
 //! That shifts a whole direction by the constant way from tap to stack, which is added back to
 //! the inner borders when they are booked.
 
+mod analyst;
 pub(crate) mod exchanges;
+mod kept;
 pub(crate) mod summary;
 pub(crate) mod terms;
 pub(crate) mod timeline;
@@ -20,9 +22,12 @@ mod tapes;
 #[cfg(test)]
 mod tests;
 
-use crate::flow::connection::Flow;
-use crate::flow::copies::RECENT;
-use crate::flow::event::Side;
+pub use analyst::{Analyst, Begun, Part, Sums};
+pub use kept::Keep;
+
+use crate::flow::event::{Event, Side};
+use crate::flow::facts::Facts;
+use crate::flow::gathered::Gathered;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::report::Vantage;
@@ -33,9 +38,11 @@ use timeline::Passed;
 pub(crate) const CHUNK: usize = 4096;
 
 /// The state of one connection's analysis between chunks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Analysis {
     pub(crate) clocks: [SideClock; 2],
+    /// Events that were learnt from, but that a later one may still change.
+    left: Gathered,
     causes: Vec<Cause>,
     /// Which events each side sent.
     which: [Vec<u32>; 2],
@@ -65,6 +72,7 @@ impl Analysis {
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();
+        self.left.clear();
         self.causes.clear();
         self.which.iter_mut().for_each(Vec::clear);
         self.walkers_are_stale = true;
@@ -74,12 +82,15 @@ impl Analysis {
         self.guess = Default::default();
     }
 
-    /// Takes what `flow` has gathered; all of it if `last`.
-    pub(crate) fn process(&mut self, flow: &mut Flow, last: bool) {
-        self.learn(flow);
-        self.place = terms::place(flow, &self.clocks);
-        let midway = flow.sides.iter().all(|s| s.syn.is_none());
-        let new_terms = [0, 1].map(|side| self.terms_of(flow, side));
+    /// Takes the next events of a connection, all there are if `last`; `facts` are what was known of
+    /// it behind them.
+    pub(crate) fn process(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
+        let known = self.left.events.len();
+        gathered.follow(&mut self.left);
+        self.learn(facts, &gathered.events, known);
+        self.place = terms::place(facts, &self.clocks);
+        let midway = facts.sides.iter().all(|s| s.syn.is_none());
+        let new_terms = [0, 1].map(|side| self.terms_of(facts, side));
         let way_in = self.place.way_in;
         if core::mem::take(&mut self.walkers_are_stale)
             && let Some(walkers) = &mut self.walkers
@@ -97,31 +108,33 @@ impl Analysis {
             {
                 walker.long_way = self.long_way;
             }
-            walker.ledger.lifetime = Some(flow.last_tap);
+            walker.ledger.lifetime = Some(facts.last_tap);
             timeline::walk(
                 walker,
                 &self.clocks[side],
-                flow,
+                gathered,
                 (&self.causes, &self.which),
                 &mut self.taken[side],
                 last,
             );
             if last {
-                walker.finish(flow.last_tap, flow.sides[side].fin_at.is_some());
+                walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some());
                 // Nobody acknowledges, so only what never came again was missed for sure.
-                if flow.is_one_way() {
+                if facts.is_one_way() {
                     walker.tally.not_captured += walker.flight.unseen_segments();
                 }
             }
         }
-        self.forget(flow);
+        if !last {
+            self.forget(gathered);
+        }
     }
 
-    fn learn(&mut self, flow: &mut Flow) {
-        let fresh = flow.known;
-        let guessing = flow.window_shift(0).is_none();
-        self.causes.reserve(flow.events.len() - fresh);
-        for (index, event) in flow.events.iter().enumerate().skip(fresh) {
+    /// Learns from `events`, of which the first were `known` before.
+    fn learn(&mut self, facts: &Facts, events: &[Event], known: usize) {
+        let guessing = facts.window_shift(0).is_none();
+        self.causes.reserve(events.len() - known);
+        for (index, event) in events.iter().enumerate().skip(known) {
             let (own, peer) = (event.side(), 1 - event.side());
             self.which[own].push(index as u32);
             let cause = self.clocks[own].cause_of(event);
@@ -137,26 +150,25 @@ impl Analysis {
         let from = self.clocks.each_mut().map(|clock| {
             let knew = clock.tick().is_some();
             clock.fit_tick();
-            if knew { fresh } else { 0 }
+            if knew { known } else { 0 }
         });
         let first = from[0].min(from[1]);
         let mut last = [LastBound::default(); 2];
-        let known = flow.events[first..].iter().zip(&self.causes[first..]);
-        for (index, (event, cause)) in (first..).zip(known) {
+        let caused = events[first..].iter().zip(&self.causes[first..]);
+        for (index, (event, cause)) in (first..).zip(caused) {
             let side = event.side();
             if index >= from[side] {
                 self.clocks[side].bound(event, *cause, &mut last[side]);
             }
         }
-        flow.known = flow.events.len();
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
     }
 
-    fn terms_of(&self, flow: &Flow, side: Side) -> crate::limits::walker::Terms {
-        let shift = flow.window_shift(1 - side);
+    fn terms_of(&self, facts: &Facts, side: Side) -> crate::limits::walker::Terms {
+        let shift = facts.window_shift(1 - side);
         crate::limits::walker::Terms {
             side,
-            mss: i64::from(terms::mss(flow)),
+            mss: i64::from(terms::mss(facts)),
             shift: shift.unwrap_or(self.guessed_shift[1 - side]),
             shift_guessed: shift.is_none(),
             spread: self.clocks[side].spread(),
@@ -169,18 +181,16 @@ impl Analysis {
                 (self.place.vantage, side),
                 (Vantage::Client, 0) | (Vantage::Server, 1)
             ),
-            sack: flow.sides.iter().all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted)),
+            sack: facts.sides.iter().all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted)),
             detail: self.detail,
         }
     }
 
-    /// Drops what both walkers have taken.
-    fn forget(&mut self, flow: &mut Flow) {
-        let [client, server] =
-            self.which.each_ref().map(|which| Passed { events: &flow.events, which });
+    /// Keeps what is not taken by both walkers.
+    fn forget(&mut self, gathered: &mut Gathered) {
+        let events = gathered.events.as_slice();
+        let [client, server] = self.which.each_ref().map(|which| Passed { events, which });
         let done = self.taken[0].least(client, server).min(self.taken[1].least(server, client));
-        // The last ones are still what the next may be a copy of.
-        let done = done.min(flow.events.len().saturating_sub(RECENT));
         let gone = self.which.each_mut().map(|which| {
             let gone = which.partition_point(|index| (*index as usize) < done);
             which.drain(..gone);
@@ -189,7 +199,7 @@ impl Analysis {
             }
             gone
         });
-        flow.drop_events(done);
+        self.left.take_rest(gathered, done);
         self.causes.drain(..done);
         self.taken[0].rebase(gone[0], gone[1]);
         self.taken[1].rebase(gone[1], gone[0]);

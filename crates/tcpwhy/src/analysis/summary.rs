@@ -2,7 +2,7 @@
 
 use super::Analysis;
 use super::exchanges;
-use crate::flow::connection::Flow;
+use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::flow::side::SideInfo;
 use crate::limits::book::BookedRound;
@@ -16,9 +16,9 @@ use crate::report::{
 };
 use crate::units::{BitRate, Duration};
 
-/// The report's account of `flow`; `analysis` is done but for its words, which go into it.
-pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
-    let lifetime = flow.last_tap;
+/// The report's account of a connection; `analysis` is done but for its words, which go into it.
+pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
+    let lifetime = facts.last_tap;
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
     let (transfers, exchanges) = match &analysis.walkers {
         Some(walkers) => {
@@ -30,46 +30,46 @@ pub(crate) fn connection(flow: &Flow, analysis: &mut Analysis) -> Connection {
     let vantage = analysis.place.vantage;
     let directions = [0, 1].map(|side| {
         let walker = &analysis.walkers.as_ref()?[side];
-        (walker.tally.frames > 0).then(|| Box::new(direction(flow, vantage, walker, lifetime)))
+        (walker.tally.frames > 0).then(|| Box::new(direction(facts, vantage, walker, lifetime)))
     });
-    let (window_scaling, refused) = scaling(flow, floors);
+    let (window_scaling, refused) = scaling(facts, floors);
     let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
     Connection {
-        id: flow.ordinal,
-        stream: Some(flow.ordinal),
-        client: flow.endpoints[0],
-        server: flow.endpoints[1],
+        id: facts.ordinal,
+        stream: Some(facts.ordinal),
+        client: facts.endpoints[0],
+        server: facts.endpoints[1],
         client_name: None,
         server_name: None,
-        start: flow.start.rfc3339(),
+        start: facts.start.rfc3339(),
         duration_ns: lifetime,
         part: None,
-        packets: flow.packets,
-        frames: FrameRange { first: flow.first_frame, last: flow.last_frame },
+        packets: facts.packets,
+        frames: FrameRange { first: facts.first_frame, last: facts.last_frame },
         vantage,
         vantage_evidence: core::mem::take(&mut analysis.place.evidence),
         tap_to_client_rtt_ns: floors[0],
         tap_to_server_rtt_ns: floors[1],
         egress_delay_ns: egress(analysis),
-        handshake_rtt_ns: flow.handshake_rtt(),
-        mss: flow
+        handshake_rtt_ns: facts.handshake_rtt(),
+        mss: facts
             .sides
             .iter()
             .any(|s| s.syn.is_some() || s.data_frames > 0)
-            .then(|| super::terms::mss(flow)),
+            .then(|| super::terms::mss(facts)),
         window_scaling,
         window_scaling_refused_by,
         window_scaling_note,
-        syns: [0, 1].map(|side| syn(&flow.sides[side])),
+        syns: [0, 1].map(|side| syn(&facts.sides[side])),
         sender_stack: [0, 1]
-            .map(|side| stack::name(&flow.sides[side], analysis.clocks[side].tick())),
-        end: if flow.end == End::Fin && !flow.is_closed() { End::Open } else { flow.end },
+            .map(|side| stack::name(&facts.sides[side], analysis.clocks[side].tick())),
+        end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
         directions,
         transfers,
         exchanges,
-        tls: flow.tls.report(),
+        tls: facts.tls.report(),
         findings: Vec::new(),
-        duplicates: flow.duplicates,
+        duplicates: facts.duplicates,
         truncated,
     }
 }
@@ -100,15 +100,15 @@ fn egress(analysis: &Analysis) -> Option<LowHigh> {
 }
 
 fn scaling(
-    flow: &Flow,
+    facts: &Facts,
     floors: [Option<i64>; 2],
 ) -> (WindowScaling, Option<(ScalingRefusedBy, String)>) {
-    let [Some(client), Some(server)] = [0, 1].map(|side| flow.sides[side].syn) else {
+    let [Some(client), Some(server)] = [0, 1].map(|side| facts.sides[side].syn) else {
         return (WindowScaling::HandshakeNotSeen, None);
     };
     match (client.window_scale, server.window_scale) {
         (Some(_), Some(_)) => (WindowScaling::Used, None),
-        (Some(shift), None) => (WindowScaling::NotNegotiated, Some(refused(flow, shift, floors))),
+        (Some(shift), None) => (WindowScaling::NotNegotiated, Some(refused(facts, shift, floors))),
         (None, _) => {
             let note = "the client did not offer scaling".to_owned();
             (WindowScaling::NotNegotiated, Some((ScalingRefusedBy::Client, note)))
@@ -118,9 +118,9 @@ fn scaling(
 
 /// Who refused the scaling that the client offered: the server, or a nearer device that answers
 /// in its name. The evidence for a device is data acknowledged much sooner than the SYN was.
-fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefusedBy, String) {
+fn refused(facts: &Facts, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefusedBy, String) {
     let offer = format!("the client offered scaling (shift {shift}), the SYN-ACK refused it");
-    let (Some(handshake), Some(nearest)) = (flow.syn_ack_delay(), floors[1]) else {
+    let (Some(handshake), Some(nearest)) = (facts.syn_ack_delay(), floors[1]) else {
         return (ScalingRefusedBy::Server, offer);
     };
     if nearest * 4 < handshake && handshake - nearest > 500_000 {
@@ -135,7 +135,7 @@ fn refused(flow: &Flow, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefusedB
     }
 }
 
-fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> Direction {
+fn direction(facts: &Facts, vantage: Vantage, walker: &Walker, lifetime: i64) -> Direction {
     let time_in = walker.ledger.time_in.clone();
     let (side, tally) = (walker.terms.side, &walker.tally);
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
@@ -150,7 +150,7 @@ fn direction(flow: &Flow, vantage: Vantage, walker: &Walker, lifetime: i64) -> D
         segments: tally.segments,
         frames: tally.frames,
         retransmitted: retransmitted(tally),
-        events: events(&flow.peers.counts[side], tally),
+        events: events(&facts.peers.counts[side], tally),
         rtt: Rtt {
             min_ns: walker.trips.spans.min(),
             median_ns: walker.trips.spans.quantile(500),

@@ -1,7 +1,7 @@
 //! What is fixed for a connection: segment size, window shifts, where the tap stands.
 
-use crate::flow::connection::Flow;
 use crate::flow::event::{ACK, Event, SYN};
+use crate::flow::facts::Facts;
 use crate::measure::clock::SideClock;
 use crate::report::Vantage;
 use crate::wire::Options;
@@ -22,21 +22,21 @@ pub(crate) struct Place {
 /// Effective payload of a full segment: both MSS options, less the options every segment carries
 /// (RFC 9293 §3.7.1, RFC 6691); without a handshake, the largest payload that is not a
 /// super-segment.
-pub(crate) fn mss(flow: &Flow) -> u32 {
+pub(crate) fn mss(facts: &Facts) -> u32 {
     // RFC 7323 appendix A: 10 bytes of timestamps and two of padding, if both SYNs have them (§2.2).
     let refuses = |o: Options| o.timestamps.is_none() && !o.incomplete;
-    let refused = flow.sides.iter().any(|s| s.syn.is_some_and(refuses));
-    let stamped = !refused && flow.sides.iter().any(|s| s.timestamps);
+    let refused = facts.sides.iter().any(|s| s.syn.is_some_and(refuses));
+    let stamped = !refused && facts.sides.iter().any(|s| s.timestamps);
     let options = if stamped { 12 } else { 0 };
-    let announced = [0, 1].map(|side| flow.sides[side].syn.and_then(|o| o.mss).map(u32::from));
+    let announced = [0, 1].map(|side| facts.sides[side].syn.and_then(|o| o.mss).map(u32::from));
     let agreed = match announced {
         [Some(a), Some(b)] => Some(a.min(b)),
         [a, b] => a.or(b),
     };
     let agreed = agreed.map(|mss| mss.saturating_sub(options).max(1));
-    let longest = flow.sides.iter().map(|s| s.longest_frame).max().unwrap_or(0);
+    let longest = facts.sides.iter().map(|s| s.longest_frame).max().unwrap_or(0);
     // Many segments of one length that no write ended, and none longer.
-    let cut = flow
+    let cut = facts
         .sides
         .iter()
         .filter(|s| s.plain_count >= 4 && s.longest_plain == s.longest_frame)
@@ -92,9 +92,9 @@ impl ShiftGuess {
 }
 
 /// Whose host the tap stands on, and how far each stack is from it (limits-method section 2).
-pub(crate) fn place(flow: &Flow, clocks: &[SideClock; 2]) -> Place {
+pub(crate) fn place(facts: &Facts, clocks: &[SideClock; 2]) -> Place {
     let floors = [clocks[0].floor(), clocks[1].floor()];
-    let (vantage, evidence) = vantage(flow, floors);
+    let (vantage, evidence) = vantage(facts, floors);
     let mut way_in = floors.map(|f| f.unwrap_or(0) / 2);
     match vantage {
         Vantage::Client => way_in[0] = 0,
@@ -107,41 +107,41 @@ pub(crate) fn place(flow: &Flow, clocks: &[SideClock; 2]) -> Place {
 const HOSTS: [Vantage; 2] = [Vantage::Client, Vantage::Server];
 const NAMES: [&str; 2] = ["client", "server"];
 
-fn vantage(flow: &Flow, floors: [Option<i64>; 2]) -> (Vantage, String) {
-    if flow.endpoints[0].ip() == flow.endpoints[1].ip() || flow.endpoints[0].ip().is_loopback() {
+fn vantage(facts: &Facts, floors: [Option<i64>; 2]) -> (Vantage, String) {
+    if facts.endpoints[0].ip() == facts.endpoints[1].ip() || facts.endpoints[0].ip().is_loopback() {
         return (Vantage::Unknown, "both ends are on this host".to_owned());
     }
-    if let Some(marked) = by_marks(flow) {
+    if let Some(marked) = by_marks(facts) {
         return marked;
     }
-    if let Some(summed) = by_checksums(flow) {
+    if let Some(summed) = by_checksums(facts) {
         return summed;
     }
     let [Some(client), Some(server)] = floors else {
-        let why = if flow.is_one_way() {
+        let why = if facts.is_one_way() {
             "no packet answers another: the capture holds one direction"
         } else {
             "too few packets answer others to tell how far either side is"
         };
         return (Vantage::Unknown, why.to_owned());
     };
-    by_offload(flow, [client, server])
-        .or_else(|| by_nearness(flow, [client, server]))
+    by_offload(facts, [client, server])
+        .or_else(|| by_nearness(facts, [client, server]))
         .unwrap_or_else(|| (Vantage::Unknown, unproven_words([client, server])))
 }
 
 /// The capture says which packets this host sent and received.
-fn by_marks(flow: &Flow) -> Option<(Vantage, String)> {
-    let forwarded = |side: usize| flow.sides[side].incoming > 0 && flow.sides[side].outgoing == 0;
+fn by_marks(facts: &Facts) -> Option<(Vantage, String)> {
+    let forwarded = |side: usize| facts.sides[side].incoming > 0 && facts.sides[side].outgoing == 0;
     if forwarded(0) && forwarded(1) {
         let why = "the capture marks both sides' packets as received by this host";
         return Some((Vantage::Middle, why.to_owned()));
     }
-    let own = [0, 1].map(|side| flow.sides[side].outgoing + flow.sides[1 - side].incoming);
+    let own = [0, 1].map(|side| facts.sides[side].outgoing + facts.sides[1 - side].incoming);
     let clear = own[0].min(own[1]) * 10 <= own[0].max(own[1]) && own[0] != own[1];
     let side = usize::from(own[1] > own[0]);
     let why = format!("the capture marks the {}'s packets as sent by this host", NAMES[side]);
-    if clear && is_routed(flow, side) {
+    if clear && is_routed(facts, side) {
         let why = format!("{why}, but a router lowered their hop limit before: it forwards them");
         return Some((Vantage::Middle, why));
     }
@@ -151,9 +151,9 @@ fn by_marks(flow: &Flow) -> Option<(Vantage, String)> {
 /// A host hands its packets to the network card with unfinished checksums, and the card finishes
 /// them behind the tap; what comes from elsewhere has them finished. Between namespaces of one
 /// machine nobody finishes them, so they must be good the other way.
-fn by_checksums(flow: &Flow) -> Option<(Vantage, String)> {
+fn by_checksums(facts: &Facts) -> Option<(Vantage, String)> {
     let side = (0..2).find(|side| {
-        let (own, peer) = (&flow.sides[*side], &flow.sides[1 - *side]);
+        let (own, peer) = (&facts.sides[*side], &facts.sides[1 - *side]);
         own.open_sums > 0 && own.good_sums == 0 && peer.good_sums > 0 && peer.open_sums == 0
     })?;
     let name = NAMES[side];
@@ -162,20 +162,20 @@ fn by_checksums(flow: &Flow) -> Option<(Vantage, String)> {
 }
 
 /// A hop limit that a router has lowered: this side is on another network.
-fn is_routed(flow: &Flow, side: usize) -> bool {
-    flow.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255))
+fn is_routed(facts: &Facts, side: usize) -> bool {
+    facts.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255))
 }
 
 /// Frames longer than a segment exist only between a stack and its network card. Sent ones pass
 /// the tap a tenth of a round trip or more before their ACK, received ones (GRO) just before it.
-fn by_offload(flow: &Flow, floors: [i64; 2]) -> Option<(Vantage, String)> {
+fn by_offload(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, String)> {
     let path = (floors[0] + floors[1]).max(1);
     let side = (0..2).find(|side| {
-        let longer = flow.sides[*side].longest_frame > mss(flow);
+        let longer = facts.sides[*side].longest_frame > mss(facts);
         let (own, peer) = (floors[*side], floors[1 - side]);
-        longer && peer * 10 >= path && own <= peer * 4 && !is_routed(flow, *side)
+        longer && peer * 10 >= path && own <= peer * 4 && !is_routed(facts, *side)
     })?;
-    let (longest, peer) = (flow.sides[side].longest_frame, floors[1 - side] as f64 / 1e6);
+    let (longest, peer) = (facts.sides[side].longest_frame, floors[1 - side] as f64 / 1e6);
     let why = format!(
         "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {peer:.2} ms later: this host sent them",
         NAMES[side]
@@ -184,16 +184,16 @@ fn by_offload(flow: &Flow, floors: [i64; 2]) -> Option<(Vantage, String)> {
 }
 
 /// One side answers at once, the other does not.
-fn by_nearness(flow: &Flow, floors: [i64; 2]) -> Option<(Vantage, String)> {
+fn by_nearness(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, String)> {
     let near = (0..2).find(|side| {
         let (own, peer) = (floors[*side], floors[1 - side]);
-        own < HOST_NS && own * 5 < peer && !is_routed(flow, *side)
+        own < HOST_NS && own * 5 < peer && !is_routed(facts, *side)
     });
     if let Some(side) = near {
         return Some((HOSTS[side], near_words(side, floors[side], floors[1 - side])));
     }
     let far =
-        floors.iter().all(|floor| *floor > HOST_NS) && is_routed(flow, 0) && is_routed(flow, 1);
+        floors.iter().all(|floor| *floor > HOST_NS) && is_routed(facts, 0) && is_routed(facts, 1);
     far.then(|| {
         let why = "both sides' hop limits were lowered before this tap, and both answer late";
         (Vantage::Middle, why.to_owned())

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{Analysis, summary};
 use crate::flow::connection::Flow;
+use crate::flow::gathered::Gathered;
 use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
 use crate::wire::{Checksum, Direction, Flags, IpInfo, LinkInfo, Options, Segment};
@@ -116,11 +117,12 @@ impl Talk {
             }
             flow.push(flow.side_of(segment), segment);
             if (at + 1) % chunk == 0 {
-                analysis.process(&mut flow, false);
+                let mut gathered = flow.hand_on(Gathered::default());
+                analysis.process(&flow.facts, &mut gathered, false);
             }
         }
-        analysis.process(&mut flow, true);
-        summary::connection(&flow, &mut analysis)
+        analysis.process(&flow.facts, &mut flow.gathered, true);
+        summary::connection(&flow.facts, &mut analysis)
     }
 }
 

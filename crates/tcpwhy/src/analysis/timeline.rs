@@ -6,8 +6,8 @@
 //! within the noise below `high`, else at `high`. What remains above is the packet's lag: a queue
 //! between stack and tap.
 
-use crate::flow::connection::Flow;
 use crate::flow::event::Event;
+use crate::flow::gathered::Gathered;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, NearMap, SideClock};
 
@@ -103,18 +103,18 @@ struct Placed {
     lag: i64,
 }
 
-/// Walks `flow`'s events on the walker's timeline, up to where nothing later can interfere, or to
+/// Walks the events on the walker's timeline, up to where nothing later can interfere, or to
 /// the end if `last`. `which` are those of each side.
 pub(crate) fn walk(
     walker: &mut Walker,
     clock: &SideClock,
-    flow: &Flow,
+    gathered: &Gathered,
     (causes, which): (&[Cause], &[Vec<u32>; 2]),
     cursor: &mut Cursor,
     last: bool,
 ) {
     let side = walker.terms.side;
-    let events = flow.events.as_slice();
+    let events = gathered.events.as_slice();
     let [sends, arrived] = [side, 1 - side].map(|side| Passed { events, which: &which[side] });
     let horizon = horizon(events, clock, cursor, last);
     let mut placing = Placing { clock, map: NearMap::default(), near: cursor.near };
@@ -125,7 +125,7 @@ pub(crate) fn walk(
         });
         let until = send.map_or(i64::MAX, |(_, placed)| placed.at);
         let is_due = arrived.get(cursor.arrived).is_some_and(|e| e.tap <= until);
-        if is_due && !arrivals(walker, flow, arrived, &mut cursor.arrived, until, horizon) {
+        if is_due && !arrivals(walker, gathered, arrived, &mut cursor.arrived, until, horizon) {
             break;
         }
         let Some((event, placed)) = send else { break };
@@ -158,7 +158,7 @@ fn horizon(events: &[Event], clock: &SideClock, cursor: &Cursor, last: bool) -> 
 /// Hands the walker what arrived up to `until`, from `at` on; `false` if the horizon was met before.
 fn arrivals(
     walker: &mut Walker,
-    flow: &Flow,
+    gathered: &Gathered,
     arrived: Passed<'_>,
     at: &mut usize,
     until: i64,
@@ -177,7 +177,7 @@ fn arrivals(
             0
         };
         if taken == 0 {
-            walker.on_in(event, event.tap, flow.blocks(event));
+            walker.on_in(event, event.tap, gathered.blocks(event));
         }
         *at += taken.max(1);
     }

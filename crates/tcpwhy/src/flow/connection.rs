@@ -6,14 +6,11 @@
 //! fix units (scale, MSS, timestamps) are remembered. Everything about *time at the sender*
 //! happens later, in `measure`, which takes the events in chunks.
 
-use core::net::SocketAddr;
-
 use super::copies::{Copies, RECENT, Spot, is_met_again};
 use super::event::{self, Block, Event, Side};
-use super::peers::Peers;
-use super::side::{Handshake, SideInfo};
+use super::facts::Facts;
+use super::gathered::Gathered;
 use super::usual::Next;
-use crate::measure::tls::TlsWatch;
 use crate::report::End;
 use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, Head, Segment};
@@ -27,47 +24,24 @@ pub(super) const LONGEST_NS: i64 = 1 << 53;
 /// SACK blocks that fit into a header (RFC 2018 §3).
 const MOST_BLOCKS: usize = 4;
 
-/// Most packets of a slight connection. Ours: a request and its answer without handshake and end
-/// are four with their ACKs.
-const MOST_OF_SLIGHT: u64 = 3;
-
 /// One connection.
 #[cfg_attr(test, expect(clippy::struct_excessive_bools, reason = "independent facts"))]
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Number among all connections, by first packet.
-    pub(crate) ordinal: u64,
-    /// Client and server.
-    pub(crate) endpoints: [SocketAddr; 2],
-    /// Capture time of the first packet.
-    pub(crate) start: Time,
-    /// Capture time of the last packet, relative.
-    pub(crate) last_tap: i64,
-    pub(crate) first_frame: u64,
-    pub(crate) last_frame: u64,
-    pub(crate) packets: u64,
-    pub(crate) duplicates: u64,
-    pub(crate) sides: [SideInfo; 2],
-    pub(crate) end: End,
-    pub(crate) peers: Peers,
-    pub(crate) tls: TlsWatch,
-    /// Events not yet consumed by the analysis.
-    pub(crate) events: Vec<Event>,
-    /// SACK blocks of those events.
-    pub(crate) sacks: Vec<Block>,
-    sacks_dropped: u32,
-    events_dropped: bool,
-    /// Of `events`, those that the analysis has learnt from and knows by their places.
-    pub(crate) known: usize,
-    pub(super) handshake: Handshake,
-    /// Shift of the windows each side announces, once both SYNs were seen.
-    pub(super) shifts: Option<[u8; 2]>,
+    /// What its packets say of it as a whole.
+    pub(crate) facts: Facts,
+    /// Events that the analysis has not been given yet.
+    pub(crate) gathered: Gathered,
+    /// The last that it was given: the next may be copies of them.
+    earlier: Gathered,
     pub(super) copies: Copies,
     pub(super) gap_pending: bool,
     /// Where each side's next segment goes on.
     pub(super) next: [Next; 2],
     /// Whether the shard has put it in its queue of closed connections.
     pub(crate) lingering: bool,
+    /// Whether the analysis was given some of its events.
+    pub(crate) handed_on: bool,
     /// Never take the short way, for the test that holds both against each other.
     #[cfg(test)]
     pub(crate) long_way: bool,
@@ -76,36 +50,15 @@ pub(crate) struct Flow {
 impl Flow {
     /// The connection that `segment` opens or that the capture meets midway.
     pub(crate) fn new(ordinal: u64, segment: &Segment<'_>) -> Self {
-        let client_sends = opened_by_source(segment);
-        let endpoints = if client_sends {
-            [segment.source, segment.destination]
-        } else {
-            [segment.destination, segment.source]
-        };
         Self {
-            ordinal,
-            endpoints,
-            start: segment.time,
-            last_tap: 0,
-            first_frame: segment.frame,
-            last_frame: segment.frame,
-            packets: 0,
-            duplicates: 0,
-            sides: [SideInfo::default(), SideInfo::default()],
-            end: End::Open,
-            peers: Peers::default(),
-            tls: TlsWatch::default(),
-            events: Vec::new(),
-            sacks: Vec::new(),
-            sacks_dropped: 0,
-            events_dropped: false,
-            known: 0,
-            handshake: Handshake::default(),
-            shifts: None,
+            facts: Facts::new(ordinal, segment),
+            gathered: Gathered::default(),
+            earlier: Gathered::default(),
             copies: Copies::default(),
             gap_pending: false,
             next: Default::default(),
             lingering: false,
+            handed_on: false,
             #[cfg(test)]
             long_way: false,
         }
@@ -117,59 +70,27 @@ impl Flow {
             return false;
         }
         let side = self.side_of(segment);
-        let other = &self.sides[1 - side];
-        match self.sides[side].isn {
+        let other = &self.facts.sides[1 - side];
+        match self.facts.sides[side].isn {
             Some(isn) => isn != segment.seq,
             // Met midway, then a SYN; or a SYN from the side that had only answered so far.
             None if segment.flags.has(Flags::ACK) => {
-                other.isn.is_none_or(|isn| segment.ack.since(isn) != 1) && self.packets > 0
+                other.isn.is_none_or(|isn| segment.ack.since(isn) != 1) && self.facts.packets > 0
             }
-            None => self.sides[side].reference.is_some() || other.isn.is_none(),
+            None => self.facts.sides[side].reference.is_some() || other.isn.is_none(),
         }
     }
 
     /// Whether nothing but the beginning of a handshake was ever seen.
     pub(crate) fn is_half_open(&self) -> bool {
-        !self.events_dropped
-            && self.packets < 12
-            && self.events.iter().all(|e| e.bits & (event::SYN | event::RST) != 0)
-    }
-
-    /// Whether a few packets are all there was, and at most one side sent data: a scan, a stray
-    /// reset, the end of a connection that the capture met too late. Such a connection explains
-    /// nothing, and a hostile capture holds millions.
-    pub(crate) fn is_slight(&self) -> bool {
-        self.packets <= MOST_OF_SLIGHT && self.sides.iter().any(|side| side.data_frames == 0)
-    }
-
-    /// Whether one side sent nothing that was captured.
-    pub(crate) fn is_one_way(&self) -> bool {
-        [0, 1].into_iter().any(|side| self.peers.last(side).is_none())
-    }
-
-    /// Capture time of its last packet.
-    pub(crate) fn last_seen(&self) -> i64 {
-        self.start.0.saturating_add(self.last_tap)
-    }
-
-    /// Whether both sides closed, or one reset.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.end == End::Rst || self.sides.iter().all(|s| s.fin_at.is_some())
+        !self.handed_on
+            && self.facts.packets < 12
+            && self.gathered.events.iter().all(|e| e.bits & (event::SYN | event::RST) != 0)
     }
 
     /// Which side sent `segment`.
     pub(crate) fn side_of(&self, segment: &Segment<'_>) -> Side {
-        Side::from(!segment.is_from(&self.endpoints[0]))
-    }
-
-    /// Last SYN to the ACK of the SYN-ACK.
-    pub(crate) fn handshake_rtt(&self) -> Option<i64> {
-        Some(self.handshake.ack? - self.handshake.syn?)
-    }
-
-    /// Last SYN to the SYN-ACK.
-    pub(crate) fn syn_ack_delay(&self) -> Option<i64> {
-        Some(self.handshake.syn_ack? - self.handshake.syn?)
+        Side::from(!segment.is_from(&self.facts.endpoints[0]))
     }
 
     /// Packets are missing here that the capture saw.
@@ -193,39 +114,39 @@ impl Flow {
         let blocks = segment.options.sack_blocks();
         let met = self.copies.may_be_copy(&event) && self.has_met(&event, blocks);
         if self.copies.is_copy(&event, spot, met) {
-            self.duplicates += 1;
+            self.facts.duplicates += 1;
             return;
         }
         if core::mem::take(&mut self.gap_pending) {
             event.bits |= event::AFTER_GAP;
         }
-        self.packets += 1;
-        self.last_frame = segment.frame;
+        self.facts.packets += 1;
+        self.facts.last_frame = segment.frame;
         self.note_side(side, segment, &event);
-        if self.sides[side].is_damaged(segment) {
+        if self.facts.sides[side].is_damaged(segment) {
             event.bits |= event::CORRUPT;
         }
-        if self.peers.push(&event, self.scaled_window(side, &event)) {
+        if self.facts.peers.push(&event, self.scaled_window(side, &event)) {
             event.bits |= event::PROBE;
         }
-        if event.len > 0 && self.tls.is_open() {
-            self.tls.push(side, &event, segment.payload);
+        if event.len > 0 && self.facts.tls.is_open() {
+            self.facts.tls.push(side, &event, segment.payload);
         }
         self.store(event, blocks);
     }
 
     /// Whether one of the last packets was just like `event` with its SACK blocks.
     fn has_met(&self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
-        let recent = &self.events[self.events.len().saturating_sub(RECENT)..];
         let unwrapped = self.unwrapped(event.side(), blocks);
-        recent.iter().any(|old| {
-            is_met_again(old, event) && self.blocks(old).iter().copied().eq(unwrapped.clone())
+        let last = [&self.gathered, &self.earlier].into_iter().flat_map(Gathered::backwards);
+        last.take(RECENT).any(|(old, theirs)| {
+            is_met_again(old, event) && theirs.iter().copied().eq(unwrapped.clone())
         })
     }
 
     /// SACK blocks of a segment of `side` as offsets of the other side's data.
     fn unwrapped(&self, side: Side, blocks: &[(Seq, Seq)]) -> impl Iterator<Item = Block> + Clone {
-        let reference = self.sides[1 - side].reference;
+        let reference = self.facts.sides[1 - side].reference;
         blocks.iter().filter_map(move |(left, right)| {
             let (at, len) = (place(reference, *left), right.since(*left));
             (len > 0).then(|| (at, at + i64::from(len)))
@@ -239,18 +160,18 @@ impl Flow {
             bits |= event::FROM_SERVER;
         }
         let syn = i64::from(flags.has(Flags::SYN));
-        if syn == 1 && self.sides[side].isn.is_none() {
-            self.sides[side].isn = Some(segment.seq);
-            self.sides[side].reference = Some((segment.seq, -1));
+        if syn == 1 && self.facts.sides[side].isn.is_none() {
+            self.facts.sides[side].isn = Some(segment.seq);
+            self.facts.sides[side].reference = Some((segment.seq, -1));
         }
         // A payload on a SYN (Fast Open) starts one after the SYN's own number.
         let seq = if flags.has(Flags::RST) && !flags.has(Flags::ACK) {
-            place(self.sides[side].reference, segment.seq)
+            place(self.facts.sides[side].reference, segment.seq)
         } else {
-            advance(&mut self.sides[side].reference, segment.seq, segment.payload_len)
+            advance(&mut self.facts.sides[side].reference, segment.seq, segment.payload_len)
         } + syn;
         let ack = if flags.has(Flags::ACK) {
-            advance(&mut self.sides[1 - side].reference, segment.ack, 0)
+            advance(&mut self.facts.sides[1 - side].reference, segment.ack, 0)
         } else {
             0
         };
@@ -281,11 +202,11 @@ impl Flow {
     /// Capture time `at`, relative. Clocks centuries apart are damage; what is left of them must not
     /// overflow later sums.
     fn tap_of(&self, at: Time) -> i64 {
-        at.since(self.start).0.clamp(-LONGEST_NS, LONGEST_NS)
+        at.since(self.facts.start).0.clamp(-LONGEST_NS, LONGEST_NS)
     }
 
     fn note_side(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
-        let info = &mut self.sides[side];
+        let info = &mut self.facts.sides[side];
         if segment.ip.ttl.is_some() && info.ttl != segment.ip.ttl {
             info.ttl_varies |= info.ttl.is_some();
             info.ttl = segment.ip.ttl;
@@ -301,114 +222,84 @@ impl Flow {
             self.note_begin_or_end(side, segment, event);
         }
         let is_ack = side == 0 && event.has(event::ACK) && !event.has(event::SYN);
-        if is_ack && self.handshake.awaits_ack() {
-            self.handshake.ack = Some(event.tap);
+        if is_ack && self.facts.handshake.awaits_ack() {
+            self.facts.handshake.ack = Some(event.tap);
         }
     }
 
     /// Takes down what a segment with SYN, FIN or RST tells.
     #[inline(never)]
     fn note_begin_or_end(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
-        let info = &mut self.sides[side];
+        let info = &mut self.facts.sides[side];
         if event.has(event::SYN) {
             info.syn = Some(segment.options);
             info.syn_window = segment.window;
             info.syns += 1;
             info.syn_payload = info.syn_payload.max(segment.payload_len);
             info.syn_ece = segment.flags.has(Flags::ECE);
-            let handshake = &mut self.handshake;
+            let handshake = &mut self.facts.handshake;
             let seen =
                 if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
             *seen = Some(event.tap);
         }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());
-            self.end = if self.end == End::Rst { End::Rst } else { End::Fin };
+            self.facts.end = if self.facts.end == End::Rst { End::Rst } else { End::Fin };
         }
         if event.has(event::RST) {
-            self.end = End::Rst;
+            self.facts.end = End::Rst;
         }
         if event.has(event::SYN) {
-            self.shifts = self.agreed_shifts();
+            self.facts.shifts = self.agreed_shifts();
         }
     }
 
     fn store(&mut self, mut event: Event, blocks: &[(Seq, Seq)]) {
         if !blocks.is_empty() {
-            event.sack_at = self.sacks_dropped + self.sacks.len() as u32;
             let mut unwrapped = [(0, 0); MOST_BLOCKS];
+            let mut count = 0;
             for (place, block) in unwrapped.iter_mut().zip(self.unwrapped(event.side(), blocks)) {
                 *place = block;
-                event.sack_count += 1;
+                count += 1;
             }
-            self.sacks.extend(&unwrapped[..usize::from(event.sack_count)]);
+            self.gathered.keep_blocks(&mut event, &unwrapped[..count]);
         }
-        if event.tap >= self.last_tap {
-            self.last_tap = event.tap;
-            self.events.push(event);
-        } else if self.last_tap - event.tap <= REORDER_NS {
-            let (known, new) = self.events.split_at(self.known);
-            event.tap = event.tap.max(known.last().map_or(0, |e| e.tap));
-            let at = self.known + new.partition_point(|e| e.tap <= event.tap);
-            self.events.insert(at, event);
+        let Self { facts, gathered: Gathered { events, .. }, earlier, .. } = self;
+        if event.tap >= facts.last_tap {
+            facts.last_tap = event.tap;
+            events.push(event);
+        } else if facts.last_tap - event.tap <= REORDER_NS {
+            event.tap = event.tap.max(earlier.events.last().map_or(0, |e| e.tap));
+            let at = events.partition_point(|e| e.tap <= event.tap);
+            events.insert(at, event);
         } else {
             // The capture's clock stepped back: time stands still until it has caught up.
-            event.tap = self.last_tap;
-            self.events.push(event);
+            event.tap = facts.last_tap;
+            events.push(event);
         }
     }
 
-    /// The SACK blocks of `event`.
-    pub(crate) fn blocks(&self, event: &Event) -> &[Block] {
-        let from = event.sack_at.wrapping_sub(self.sacks_dropped) as usize;
-        let count = usize::from(event.sack_count);
-        if count == 0 { &[] } else { self.sacks.get(from..from + count).unwrap_or_default() }
-    }
-
-    /// Forgets the first `done` events.
-    pub(crate) fn drop_events(&mut self, done: usize) {
-        if done == 0 {
-            return;
-        }
-        self.events.drain(..done);
-        self.known -= done;
-        self.events_dropped = true;
-        let kept = self.events.iter().find(|e| e.sack_count > 0);
-        let gone =
-            kept.map_or(self.sacks.len(), |e| e.sack_at.wrapping_sub(self.sacks_dropped) as usize);
-        self.sacks.drain(..gone.min(self.sacks.len()));
-        self.sacks_dropped = self.sacks_dropped.wrapping_add(gone as u32);
-    }
-
-    /// Shift of the windows `side` announces, once both SYNs were seen.
-    pub(crate) fn window_shift(&self, side: Side) -> Option<u8> {
-        self.shifts.map(|shifts| shifts[side])
+    /// Hands on what was gathered; `room` is for what comes next.
+    pub(crate) fn hand_on(&mut self, room: Gathered) -> Gathered {
+        self.handed_on = true;
+        let gathered = core::mem::replace(&mut self.gathered, room);
+        self.gathered.go_on_from(&gathered);
+        self.earlier.keep_last(RECENT, &gathered);
+        gathered
     }
 
     /// The shifts that both SYNs agree on.
     fn agreed_shifts(&self) -> Option<[u8; 2]> {
-        let [client, server] = self.sides.each_ref().map(|side| side.syn);
+        let [client, server] = self.facts.sides.each_ref().map(|side| side.syn);
         let (client, server) = (client?.window_scale, server?.window_scale);
         // RFC 7323 §2.3: both must offer it, and a shift above 14 counts as 14.
         Some(client.zip(server).map_or([0; 2], |(a, b)| [a.min(14), b.min(14)]))
     }
 
     fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {
-        let shift = if event.has(event::SYN) { Some(0) } else { self.window_shift(side) };
+        let shift = if event.has(event::SYN) { Some(0) } else { self.facts.window_shift(side) };
         shift.map(|s| i64::from(event.window) << s)
     }
-}
-
-/// Whether the segment's source opened the connection, as far as one segment tells.
-fn opened_by_source(segment: &Segment<'_>) -> bool {
-    let flags = segment.flags;
-    if flags.has(Flags::SYN) {
-        return !flags.has(Flags::ACK);
-    }
-    // Met midway: servers listen on low ports (IANA system ports end at 1023, RFC 6335), clients
-    // take high ones; the lower port is the server's.
-    let (source, destination) = (segment.source.port(), segment.destination.port());
-    source >= destination
 }
 
 /// Offset of `seq`, which moves the reference forward when it is new.

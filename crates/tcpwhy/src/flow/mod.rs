@@ -3,6 +3,8 @@
 pub(crate) mod connection;
 pub(crate) mod copies;
 pub(crate) mod event;
+pub(crate) mod facts;
+pub(crate) mod gathered;
 pub(crate) mod peers;
 pub(crate) mod side;
 pub(crate) mod usual;

@@ -48,15 +48,16 @@ impl Flow {
             && head.payload_len <= 1 << 20
             && (head.payload_len > 0 && end > next.met || newly_acked > 0);
         // `tap_of` without its bounds, which such times keep.
-        let tap = head.time.0.wrapping_sub(self.start.0);
-        let is_in_order = head.time >= self.start && (self.last_tap..LONGEST_NS).contains(&tap);
+        let tap = head.time.0.wrapping_sub(self.facts.start.0);
+        let is_in_order =
+            head.time >= self.facts.start && (self.facts.last_tap..LONGEST_NS).contains(&tap);
         let spot = Spot::of(head.ip, head.link);
         if !is_plain || !is_next || !is_in_order || spot != next.spot {
             return false;
         }
         let fills_window = head.payload_len > 0
             && other.window > 0
-            && self.shifts.is_some_and(|shifts| {
+            && self.facts.shifts.is_some_and(|shifts| {
                 end == other.acked + (i64::from(other.window) << shifts[1 - side])
             });
         let mut bits = head.flags.0 & (ACK | PSH);
@@ -84,19 +85,19 @@ impl Flow {
         next.at = end;
         next.met = next.met.max(end);
         (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
-        self.peers.counts[side].window_full += u64::from(fills_window);
+        self.facts.peers.counts[side].window_full += u64::from(fills_window);
         self.note_usual(side, head, &event);
-        self.events.push(event);
+        self.gathered.events.push(event);
         true
     }
 
     #[inline]
     fn note_usual(&mut self, side: Side, head: &Head, event: &Event) {
-        self.packets += 1;
-        self.last_frame = head.frame;
-        self.last_tap = event.tap;
+        self.facts.packets += 1;
+        self.facts.last_frame = head.frame;
+        self.facts.last_tap = event.tap;
         self.copies.count_new(event);
-        let info = &mut self.sides[side];
+        let info = &mut self.facts.sides[side];
         match head.link.direction {
             Some(Direction::Outgoing) => info.outgoing += 1,
             Some(Direction::Incoming) => info.incoming += 1,
@@ -114,7 +115,7 @@ impl Flow {
     /// Takes out what the next segments may go on from, at a time when everything is known that a
     /// segment could tell.
     pub(super) fn open_next(&mut self) {
-        let tells = self.gap_pending || self.tls.is_open();
+        let tells = self.gap_pending || self.facts.tls.is_open();
         #[cfg(test)]
         let tells = tells || self.long_way;
         for side in [0, 1] {
@@ -123,10 +124,10 @@ impl Flow {
         }
         // A side that may not go on itself still says how far the other may.
         for side in [0, 1] {
-            if let Some((seq, at)) = self.sides[side].reference {
+            if let Some((seq, at)) = self.facts.sides[side].reference {
                 (self.next[side].seq, self.next[side].at) = (seq, at);
             }
-            if let Some((_, ack, window)) = self.peers.last(side) {
+            if let Some((_, ack, window)) = self.facts.peers.last(side) {
                 (self.next[side].acked, self.next[side].window) = (ack, window);
             }
         }
@@ -135,13 +136,13 @@ impl Flow {
     /// What `side` goes on from, if all accounts of it agree.
     fn next_of(&self, side: Side) -> Option<Next> {
         let ((seq, at), (newest, offset)) =
-            (self.sides[side].reference?, self.sides[1 - side].reference?);
+            (self.facts.sides[side].reference?, self.facts.sides[1 - side].reference?);
         let (spot, met, acked) = self.copies.front(side)?;
-        let (next_seq, last_ack, window) = self.peers.last(side)?;
-        let is_shut = self.peers.last(1 - side).is_some_and(|(.., window)| window == 0);
+        let (next_seq, last_ack, window) = self.facts.peers.last(side)?;
+        let is_shut = self.facts.peers.last(1 - side).is_some_and(|(.., window)| window == 0);
         let agree = next_seq == at && met >= at && acked == last_ack && acked <= offset;
-        let awaits_ack = self.handshake.awaits_ack() && side == 0;
-        let is_met_alike = spot.hops_left() == Spot::hops(self.sides[side].ttl);
+        let awaits_ack = self.facts.handshake.awaits_ack() && side == 0;
+        let is_met_alike = spot.hops_left() == Spot::hops(self.facts.sides[side].ttl);
         let ack = Seq(newest.0.wrapping_sub((offset - acked) as u32));
         (agree && is_met_alike && !is_shut && !awaits_ack).then_some(Next {
             is_open: true,
@@ -162,10 +163,11 @@ impl Flow {
             if !core::mem::take(&mut self.next[side].is_open) {
                 continue;
             }
-            self.sides[side].reference = Some((next.seq, next.at));
+            self.facts.sides[side].reference = Some((next.seq, next.at));
             self.copies.move_front(side, next.met, next.acked);
-            let scaled = self.window_shift(side).map_or(0, |shift| i64::from(next.window) << shift);
-            self.peers.move_on(side, (next.at, next.acked, next.window), scaled);
+            let scaled =
+                self.facts.window_shift(side).map_or(0, |shift| i64::from(next.window) << shift);
+            self.facts.peers.move_on(side, (next.at, next.acked, next.window), scaled);
         }
     }
 }

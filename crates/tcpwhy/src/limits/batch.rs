@@ -10,7 +10,7 @@ use super::replay::{Ack, FrameEnd};
 const MOST: usize = 4096;
 
 /// A batch that grows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) acks: Vec<Ack>,
     pub(crate) frames: Vec<FrameEnd>,

@@ -66,7 +66,7 @@ pub(crate) struct BookedRound {
 }
 
 /// One sender's rounds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RoundBook {
     /// The open round, and the sequence number that ends it.
     pub(crate) open: Round,

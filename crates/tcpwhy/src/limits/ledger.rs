@@ -30,7 +30,7 @@ pub(crate) struct Interval {
 }
 
 /// Books of one direction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     keep: bool,
     cursor: i64,
@@ -120,7 +120,7 @@ impl Ledger {
 }
 
 /// Time by state in equal cells; the cells double in length when the lifetime outgrows them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Strip {
     runs: Vec<(i64, State)>,
     cells: Vec<TimeIn>,

@@ -7,7 +7,7 @@ use crate::flow::event::{Event, TS};
 use crate::measure::ipid::{self, Step};
 
 /// What was seen of one sender's numbers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SendOrder {
     ids: ipid::Ledger,
     newest_stamp: Option<u32>,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const MOST: usize = 64;
 
 /// ACKs of the open wait, and the last of all.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Releases {
     /// Times of the ACKs of the open wait, oldest first.
     pub(crate) acks: VecDeque<i64>,

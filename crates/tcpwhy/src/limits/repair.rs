@@ -65,7 +65,7 @@ impl Episode {
 }
 
 /// All episodes of a direction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
     open: Option<Episode>,
     past: VecDeque<Episode>,

@@ -51,7 +51,7 @@ pub(crate) struct Needless {
 }
 
 /// The last repeats of a direction, oldest first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     kept: VecDeque<Repeat>,
 }

@@ -36,7 +36,7 @@ pub(crate) struct FrameEnd {
 }
 
 /// Windows that may explain a sender.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     alive: Vec<SlowStart>,
     una: u64,

@@ -179,7 +179,7 @@ pub(crate) struct Decision {
 }
 
 /// The last rounds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
     kept: VecDeque<Round>,
 }

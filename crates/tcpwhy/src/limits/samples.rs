@@ -4,7 +4,7 @@
 const MOST: usize = 1000;
 
 /// The sample.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlightSamples {
     pub(crate) kept: Vec<i64>,
     /// Every how many frames one is taken.

@@ -41,7 +41,7 @@ impl Run {
 }
 
 /// The transfers of one direction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Transfers {
     pub(crate) runs: Vec<Run>,
     /// Time in each state of each; behind those of `runs`, room for more of them.

@@ -32,7 +32,7 @@ pub(crate) fn is_delayed_ack(late: i64) -> bool {
 }
 
 /// What is known of the round trip.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {
     pub(crate) timers: Rto,
     /// All samples, for the report.

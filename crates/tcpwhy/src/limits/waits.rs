@@ -6,7 +6,7 @@ use super::evidence::Evidence;
 use super::piece::{Base, Piece};
 
 /// The pieces of one sender's timeline that wait for a decision.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Waits {
     pub(crate) pieces: VecDeque<Piece>,
     /// Index of the first piece of the open wait.

@@ -132,7 +132,7 @@ pub(crate) struct Peer {
 }
 
 /// Pauses after which the congestion window may start anew.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pauses {
     pub(crate) watch: IdleWatch,
     /// Largest flight so far, in segments.
@@ -143,7 +143,7 @@ pub(crate) struct Pauses {
 }
 
 /// One sender's walk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Walker {
     pub(crate) terms: Terms,
     /// Time of the newest event, and of the one before it.

@@ -34,7 +34,7 @@ const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000
 const ARRIVALS: usize = 2048;
 
 /// What is known of one side's clocks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SideClock {
     /// Arrival of the peer's timestamps at the tap, oldest first: `(tsval, tap)`.
     echoes: VecDeque<(u32, i64)>,

@@ -46,7 +46,7 @@ pub(crate) struct Acked {
 }
 
 /// One direction's flight.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     entries: VecDeque<Sent>,
     pub(crate) una: i64,

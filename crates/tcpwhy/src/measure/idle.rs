@@ -26,7 +26,7 @@ struct Pause {
 }
 
 /// Watches one direction's pauses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct IdleWatch {
     quiet_since: Option<(i64, i64)>,
     pause: Option<Pause>,

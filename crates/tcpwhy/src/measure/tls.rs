@@ -27,7 +27,7 @@ enum Phase {
 }
 
 /// Watches both directions of one connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TlsWatch {
     phase: Phase,
     /// Offset of the next record header, by side.
@@ -36,7 +36,7 @@ pub(crate) struct TlsWatch {
     end: Option<i64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flight {
     side: Side,
     start: i64,

@@ -40,4 +40,14 @@ impl Totals {
         self.retransmitted = self.retransmitted.saturating_add(connection.retransmitted());
         connection.add_time_in_transfers(&mut self.time_in);
     }
+
+    /// Adds what other connections add up to.
+    pub fn join(&mut self, other: &Self) {
+        self.connections += other.connections;
+        self.silent += other.silent;
+        self.transfers = self.transfers.saturating_add(other.transfers);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);
+        self.time_in.add_all(other.time_in.iter());
+    }
 }

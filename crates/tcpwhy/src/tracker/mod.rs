@@ -1,37 +1,47 @@
 //! All connections of a capture.
 //!
-//! Connections live in 64 shards by a hash of their addresses, so that workers can later share
-//! them; each shard sees only its own packets, and what it does depends on nothing else, so the
-//! result is the same on any number of threads. [`shard`] says which connections are kept.
+//! Packets come in one order, and are followed in it: their connections live in 64 shards by a hash
+//! of their addresses, each of which sees only its own packets; [`shard`] says which are kept. What a
+//! connection has gathered is analysed in parts ([`Part`]), here or by whoever fetches them: that is
+//! the larger half of the work, and several threads may share it. What comes out is the same on any
+//! number of them, for a part holds all that its analysis depends on but what the part before it left.
 
-mod kept;
 mod key;
 mod shard;
 
-use kept::Kept;
 use key::Key;
 use shard::{Shard, Tracked};
 
-pub use kept::Keep;
+pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
 pub use shard::Forgotten;
 
-use crate::analysis::{Analysis, summary};
+use core::cmp::Reverse;
+use std::collections::VecDeque;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use crate::flow::connection::Flow;
-use crate::flow::event::Event;
-use crate::limits::walker::emptied;
-use crate::report::{Connection, Totals};
+use crate::flow::gathered::Gathered;
+use crate::report::Connection;
 use crate::wire::{Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
 
-/// Buffers kept for new connections, and the longest kept (in events).
+/// Buffers kept for new connections, and the longest of them (in events).
 const SPARE: usize = 64;
 const SPARE_EVENTS: usize = 64;
+/// Longer ones kept for parts of long connections. Ours: 4 MB.
+const SPARE_LARGE: usize = 16;
 
 /// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
 /// a few is shown in full.
 const ALWAYS_DETAILED: u64 = 6;
+
+/// Connections that have not ended in a provisional report. Ours: more than its table shows, and a
+/// hundredth of a second's work.
+const STANDING: usize = 16;
 
 /// What the caller wants kept beyond totals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,26 +52,6 @@ pub struct Config {
     pub keep: Option<Keep>,
 }
 
-/// What all accounts add up to, counted as they are written, while they are in the cache.
-#[derive(Clone, Debug, Default)]
-pub struct Sums {
-    /// Of the connections.
-    pub totals: Totals,
-    /// Packets that the capture holds twice.
-    pub duplicates: u64,
-    /// Segments that were acknowledged and that the capture does not hold.
-    pub not_captured: u64,
-}
-
-impl Sums {
-    fn add(&mut self, connection: &Connection) {
-        self.totals.add(connection);
-        let directions = connection.directions.iter().flatten();
-        self.duplicates += connection.duplicates;
-        self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();
-    }
-}
-
 /// What all shards use.
 #[derive(Debug)]
 struct Common {
@@ -70,16 +60,23 @@ struct Common {
     connections: u64,
     /// How many with data keep their intervals because they are the first.
     detailed: u64,
-    /// The analysis of connections that are short enough to be seen whole.
-    scratch: Analysis,
-    /// Accounts of ended connections, and what they add up to.
-    done: Kept,
-    sums: Sums,
-    /// Room for events of new connections, from ended ones.
-    spare: Vec<Vec<Event>>,
+    desk: Desk,
+    /// Room for events, from ended connections and from parts that were analysed.
+    spare: Vec<Gathered>,
+    large: Vec<Gathered>,
+    blank: Vec<Part>,
     /// Room for new connections, from ended ones.
     #[expect(clippy::vec_box, reason = "they move to their slots and back, and are large")]
     rooms: Vec<Box<Tracked>>,
+}
+
+/// Where parts of connections are analysed.
+#[derive(Debug)]
+enum Desk {
+    /// At once.
+    Here(Box<Analyst>, HashMap<u64, Begun, FixedState>),
+    /// By whoever fetches them.
+    Elsewhere(VecDeque<Part>),
 }
 
 /// Follows all connections of a capture.
@@ -87,16 +84,28 @@ struct Common {
 pub struct Tracker {
     shards: Vec<Shard>,
     common: Common,
+    /// Shards whose connections were all handed on, at the end.
+    closed: usize,
     /// Shard and slot of the last packet's connection: the next one is often of the same.
     last: (usize, u32),
 }
 
 impl Tracker {
-    /// A tracker that has seen nothing.
+    /// A tracker that has seen nothing, and analyses what it gathers at once.
     pub fn new(config: Config) -> Self {
+        Self::with(config, Desk::Here(Box::new(Analyst::new(config.keep)), HashMap::default()))
+    }
+
+    /// A tracker that has seen nothing. Whoever calls it fetches what it gathered
+    /// ([`Tracker::next_part`]) after each push and gives it to an analyst.
+    pub fn handing_on(config: Config) -> Self {
+        Self::with(config, Desk::Elsewhere(VecDeque::new()))
+    }
+
+    fn with(config: Config, desk: Desk) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        let common = Common::new(config);
-        Self { shards, common, last: (0, 0) }
+        let common = Common::new(config, desk);
+        Self { shards, common, closed: 0, last: (0, 0) }
     }
 
     /// Takes the segment in a usual frame, next in capture order.
@@ -129,34 +138,108 @@ impl Tracker {
         self.shards.iter_mut().for_each(Shard::gap);
     }
 
-    /// What is known so far: connections that ended, and what they add up to.
-    pub fn provisional(&self) -> (Vec<Connection>, Totals) {
-        (self.common.done.so_far(), self.common.sums.totals.clone())
+    /// The next part of a connection to be analysed, where that is done elsewhere.
+    pub fn next_part(&mut self) -> Option<Part> {
+        match &mut self.common.desk {
+            Desk::Here(..) => None,
+            Desk::Elsewhere(parts) => parts.pop_front(),
+        }
+    }
+
+    /// Takes back a part that was analysed, for its room.
+    pub fn take_back(&mut self, part: Part) {
+        self.common.take_back(part);
+    }
+
+    /// Hands on what is left of some connections; `false` if there were none any more.
+    pub fn close_some(&mut self) -> bool {
+        let Some(shard) = self.shards.get_mut(self.closed) else { return false };
+        shard.finish(&mut self.common);
+        self.closed += 1;
+        true
+    }
+
+    /// What is left of the busiest connections that have not ended, if they should end here.
+    pub fn standing(&self) -> Vec<Part> {
+        let mut live: Vec<&Flow> = self.shards.iter().flat_map(Shard::live).collect();
+        live.retain(|flow| !flow.is_half_open());
+        live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.ordinal));
+        live.truncate(STANDING);
+        let detail = self.common.config.detail || live.len() as u64 <= ALWAYS_DETAILED;
+        live.into_iter().map(|flow| Part::standing(flow, detail)).collect()
+    }
+
+    /// The accounts so far: of connections that ended, and of the busiest that have not.
+    pub fn provisional(&self) -> (Vec<Connection>, Sums) {
+        match &self.common.desk {
+            Desk::Here(analyst, begun) => {
+                let parts = self.standing().into_iter();
+                let standing = parts.map(|part| {
+                    let begun = begun.get(&part.connection());
+                    part.account(begun)
+                });
+                together([analyst.so_far()], standing)
+            }
+            Desk::Elsewhere(_) => Default::default(),
+        }
     }
 
     /// The account of every connection, in the order of their first packets, what they add up to,
     /// and how many were forgotten.
-    pub fn finish(mut self) -> (Vec<Connection>, Sums, Forgotten) {
+    pub fn finish(self) -> (Vec<Connection>, Sums, Forgotten) {
+        self.finish_with([])
+    }
+
+    /// The same where `analysts` took the parts, all of them.
+    pub fn finish_with(
+        mut self,
+        analysts: impl IntoIterator<Item = Analyst>,
+    ) -> (Vec<Connection>, Sums, Forgotten) {
+        while self.close_some() {}
         let mut forgotten = Forgotten::default();
-        for shard in &mut self.shards {
-            shard.finish(&mut self.common);
+        for shard in &self.shards {
             forgotten.half_open += shard.forgotten.half_open;
             forgotten.slight += shard.forgotten.slight;
         }
-        (self.common.done.finish(), self.common.sums, forgotten)
+        let here = match self.common.desk {
+            Desk::Here(analyst, _) => Some(*analyst),
+            Desk::Elsewhere(_) => None,
+        };
+        let all = here.into_iter().chain(analysts).reduce(Analyst::joined);
+        let (accounts, sums) = all.map(Analyst::finish).unwrap_or_default();
+        (accounts, sums, forgotten)
     }
 }
 
+/// Accounts of connections that ended, and of some that have not, in the order of their first
+/// packets.
+pub(crate) fn together(
+    ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
+    standing: impl IntoIterator<Item = Connection>,
+) -> (Vec<Connection>, Sums) {
+    let (mut accounts, mut sums) = <(Vec<Connection>, Sums)>::default();
+    for (some, theirs) in ended {
+        accounts.extend(some);
+        sums.join(&theirs);
+    }
+    for account in standing {
+        sums.add(&account);
+        accounts.push(account);
+    }
+    accounts.sort_by_cached_key(|account| account.id);
+    (accounts, sums)
+}
+
 impl Common {
-    fn new(config: Config) -> Self {
+    fn new(config: Config, desk: Desk) -> Self {
         Self {
             config,
             connections: 0,
             detailed: 0,
-            scratch: Analysis::default(),
-            done: Kept::new(config.keep),
-            sums: Sums::default(),
+            desk,
             spare: Vec::new(),
+            large: Vec::new(),
+            blank: Vec::new(),
             rooms: Vec::new(),
         }
     }
@@ -164,39 +247,70 @@ impl Common {
     /// The connection that `segment` begins.
     fn open(&mut self, segment: &Segment<'_>) -> Flow {
         let mut flow = Flow::new(self.connections, segment);
-        flow.events = self.spare.pop().unwrap_or_default();
+        flow.gathered = self.spare.pop().unwrap_or_default();
         self.connections += 1;
         flow
     }
 
-    /// Whether the analysis that begins for `flow` is to keep its intervals.
+    /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
     fn wants_detail(&mut self, flow: &Flow) -> bool {
-        let carries_data = flow.sides.iter().any(|side| side.data_frames > 0);
+        let carries_data = flow.facts.sides.iter().any(|side| side.data_frames > 0);
         let first = carries_data && self.detailed < ALWAYS_DETAILED;
         self.detailed += u64::from(first);
-        self.config.detail || first || flow.ordinal < ALWAYS_DETAILED
+        self.config.detail || first || flow.facts.ordinal < ALWAYS_DETAILED
     }
 
-    /// Ends a connection. Most are short and meet their analysis only here: they take turns.
-    fn settle(&mut self, flow: &mut Flow, analysis: Option<Box<Analysis>>) {
-        let account = if let Some(mut analysis) = analysis {
-            analysis.process(flow, true);
-            summary::connection(flow, &mut analysis)
+    /// Hands on what `flow` has gathered so far.
+    fn hand_on(&mut self, flow: &mut Flow) {
+        let detail = !flow.handed_on && self.wants_detail(flow);
+        let mut part = self.blank_part(flow);
+        part.fill(flow, self.large.pop().unwrap_or_default(), detail);
+        self.send(part);
+    }
+
+    /// Ends a connection. Most are short and are handed on only here.
+    fn settle(&mut self, flow: &mut Flow) {
+        let detail = !flow.handed_on && self.wants_detail(flow);
+        let mut part = self.blank_part(flow);
+        part.fill_up(flow, detail);
+        self.send(part);
+    }
+
+    fn blank_part(&mut self, flow: &Flow) -> Part {
+        self.blank.pop().unwrap_or_else(|| Part::blank(&flow.facts))
+    }
+
+    fn send(&mut self, mut part: Part) {
+        match &mut self.desk {
+            Desk::Elsewhere(parts) => parts.push_back(part),
+            Desk::Here(analyst, begun) => {
+                let number = part.connection();
+                let earlier = if part.is_first() { None } else { begun.remove(&number) };
+                if let Some(now) = analyst.take(&mut part, earlier) {
+                    begun.insert(number, now);
+                }
+                self.take_back(part);
+            }
+        }
+    }
+
+    fn take_back(&mut self, mut part: Part) {
+        self.reuse(part.take_room());
+        if self.blank.len() < SPARE {
+            self.blank.push(part);
+        }
+    }
+
+    /// Keeps room for events of connections to come, or for parts of long ones.
+    fn reuse(&mut self, mut room: Gathered) {
+        let (rooms, most) = if room.events.capacity() <= SPARE_EVENTS {
+            (&mut self.spare, SPARE)
         } else {
-            let detail = self.wants_detail(flow);
-            self.scratch.renew(detail);
-            self.scratch.process(flow, true);
-            summary::connection(flow, &mut self.scratch)
+            (&mut self.large, SPARE_LARGE)
         };
-        self.sums.add(&account);
-        self.done.push(account);
-        self.reuse(flow);
-    }
-
-    /// Keeps the room of a connection that ended for those to come.
-    fn reuse(&mut self, flow: &mut Flow) {
-        if self.spare.len() < SPARE && flow.events.capacity() <= SPARE_EVENTS {
-            self.spare.push(emptied(&mut flow.events));
+        if rooms.len() < most {
+            room.clear();
+            rooms.push(room);
         }
     }
 }

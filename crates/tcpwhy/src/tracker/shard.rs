@@ -19,7 +19,7 @@ use hashbrown::HashTable;
 
 use super::Common;
 use super::key::Key;
-use crate::analysis::{Analysis, CHUNK};
+use crate::analysis::CHUNK;
 use crate::flow::connection::Flow;
 use crate::wire::{Ends, Segment, Usual};
 
@@ -38,7 +38,7 @@ const LOOKED_AT: usize = 8;
 /// a reader goes through, are about 100 MB.
 const MAX_SLIGHT: u64 = 1024;
 
-/// A connection and its analysis.
+/// A connection that is followed.
 #[derive(Debug)]
 pub(super) struct Tracked {
     key: Key,
@@ -46,22 +46,17 @@ pub(super) struct Tracked {
     /// Of the client's frames and of the server's, if these may be usual ones.
     ends: Option<[Ends; 2]>,
     flow: Flow,
-    analysis: Option<Box<Analysis>>,
 }
 
 impl Tracked {
-    /// Hands what the connection has gathered to its analysis if that is enough for it; the first
-    /// time twice as much, for most connections end before.
+    /// Hands on what the connection has gathered if that is enough; the first time twice as much,
+    /// for most connections end before.
     #[inline(never)]
-    fn process_if_due(&mut self, common: &mut Common) {
-        let enough = if self.analysis.is_some() { CHUNK } else { 2 * CHUNK };
-        if self.flow.events.len() < enough {
-            return;
+    fn hand_on_if_due(&mut self, common: &mut Common) {
+        let enough = if self.flow.handed_on { CHUNK } else { 2 * CHUNK };
+        if self.flow.gathered.events.len() >= enough {
+            common.hand_on(&mut self.flow);
         }
-        let analysis = self
-            .analysis
-            .get_or_insert_with(|| Box::new(Analysis::new(common.wants_detail(&self.flow))));
-        analysis.process(&mut self.flow, false);
     }
 }
 
@@ -115,8 +110,8 @@ impl Shard {
         }
         let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
         let goes_on = tracked.flow.goes_on(side, &usual.head);
-        if goes_on && tracked.flow.events.len() >= CHUNK {
-            tracked.process_if_due(common);
+        if goes_on && tracked.flow.gathered.events.len() >= CHUNK {
+            tracked.hand_on_if_due(common);
         }
         goes_on
     }
@@ -145,11 +140,12 @@ impl Shard {
     pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
         tracked.flow.push(tracked.flow.side_of(segment), segment);
-        tracked.process_if_due(common);
-        if !tracked.flow.lingering && tracked.flow.is_closed() {
+        tracked.hand_on_if_due(common);
+        if !tracked.flow.lingering && tracked.flow.facts.is_closed() {
             tracked.flow.lingering = true;
             let deadline = segment.time.0.saturating_add(LINGER_NS);
-            self.lingering.push_back((deadline, Seat { slot, ordinal: tracked.flow.ordinal }));
+            self.lingering
+                .push_back((deadline, Seat { slot, ordinal: tracked.flow.facts.ordinal }));
         }
     }
 
@@ -160,11 +156,10 @@ impl Shard {
             return;
         }
         let new = common.open(segment);
-        self.young.push_back(Seat { slot, ordinal: new.ordinal });
+        self.young.push_back(Seat { slot, ordinal: new.facts.ordinal });
         tracked.ends = ends_of(&new).filter(|_| segment.network == 0);
         let mut old = core::mem::replace(&mut tracked.flow, new);
-        let analysis = tracked.analysis.take();
-        self.settle(&mut old, analysis, common);
+        self.settle(&mut old, common);
     }
 
     /// Settles closed connections whose time has come, and those that are too many; whether there
@@ -180,10 +175,15 @@ impl Shard {
         is_due
     }
 
+    /// The connections that have not left.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Flow> {
+        self.slots.iter().flatten().map(|tracked| &tracked.flow)
+    }
+
     /// Settles all that are still there.
     pub(super) fn finish(&mut self, common: &mut Common) {
         for mut tracked in core::mem::take(&mut self.slots).into_iter().flatten() {
-            self.settle(&mut tracked.flow, tracked.analysis, common);
+            self.settle(&mut tracked.flow, common);
         }
     }
 
@@ -198,9 +198,9 @@ impl Shard {
     fn begin(&mut self, key: Key, hash: u64, segment: &Segment<'_>, common: &mut Common) -> u32 {
         let flow = common.open(segment);
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
-        self.young.push_back(Seat { slot, ordinal: flow.ordinal });
+        self.young.push_back(Seat { slot, ordinal: flow.facts.ordinal });
         let ends = ends_of(&flow).filter(|_| segment.network == 0);
-        let tracked = Tracked { key, hash, ends, flow, analysis: None };
+        let tracked = Tracked { key, hash, ends, flow };
         let tracked = Some(match common.rooms.pop() {
             Some(mut room) => {
                 *room = tracked;
@@ -232,7 +232,7 @@ impl Shard {
             if self.remove_if(seat, Flow::is_half_open).is_some() {
                 self.forgotten.half_open += 1;
             } else if let Some(flow) = self.flow_of(seat) {
-                self.grown.push_back((flow.last_seen(), seat));
+                self.grown.push_back((flow.facts.last_seen(), seat));
             }
         }
         // Closed ones have left the slots, but not this queue.
@@ -254,7 +254,9 @@ impl Shard {
         let mut most_silent: Option<(i64, Seat)> = None;
         for _ in 0..LOOKED_AT {
             let Some((seen, seat)) = self.grown.pop_front() else { break };
-            let Some(now_seen) = self.flow_of(seat).map(Flow::last_seen) else { continue };
+            let Some(now_seen) = self.flow_of(seat).map(|flow| flow.facts.last_seen()) else {
+                continue;
+            };
             if now_seen == seen {
                 return Some(seat);
             }
@@ -269,20 +271,14 @@ impl Shard {
     /// The connection that took `seat`, if it is still there.
     fn flow_of(&self, seat: Seat) -> Option<&Flow> {
         let tracked = self.slots.get(seat.slot as usize)?.as_ref()?;
-        (tracked.flow.ordinal == seat.ordinal).then_some(&tracked.flow)
+        (tracked.flow.facts.ordinal == seat.ordinal).then_some(&tracked.flow)
     }
 
     /// The connection in `seat` leaves with an account, if it is still there.
     fn leave(&mut self, seat: Seat, common: &mut Common) {
         if let Some(mut tracked) = self.remove_if(seat, |_| true) {
-            let analysis = tracked.analysis.take();
-            self.settle(&mut tracked.flow, analysis, common);
-            // Not if its buffers came to stay: of long connections they are large.
-            let flow = &tracked.flow;
-            if flow.events.capacity() == 0
-                && flow.sacks.capacity() == 0
-                && common.rooms.len() < super::SPARE
-            {
+            self.settle(&mut tracked.flow, common);
+            if common.rooms.len() < super::SPARE {
                 common.rooms.push(tracked);
             }
         }
@@ -291,8 +287,9 @@ impl Shard {
     /// Takes out the connection in `seat`, if it is still there and as asked for.
     fn remove_if(&mut self, seat: Seat, wanted: impl Fn(&Flow) -> bool) -> Option<Box<Tracked>> {
         let place = self.slots.get_mut(seat.slot as usize)?;
-        let tracked = place
-            .take_if(|tracked| tracked.flow.ordinal == seat.ordinal && wanted(&tracked.flow))?;
+        let tracked = place.take_if(|tracked| {
+            tracked.flow.facts.ordinal == seat.ordinal && wanted(&tracked.flow)
+        })?;
         if let Ok(entry) = self.live.find_entry(tracked.hash, |slot| *slot == seat.slot) {
             entry.remove();
         }
@@ -300,22 +297,22 @@ impl Shard {
         Some(tracked)
     }
 
-    /// Writes the account of a connection, unless it is slight and there are enough of those.
-    fn settle(&mut self, flow: &mut Flow, analysis: Option<Box<Analysis>>, common: &mut Common) {
-        if flow.is_slight() {
+    /// Ends a connection; if it is slight and there are enough of those, without an account.
+    fn settle(&mut self, flow: &mut Flow, common: &mut Common) {
+        if flow.facts.is_slight() {
             self.slight += 1;
             if self.slight > MAX_SLIGHT {
                 self.forgotten.slight += 1;
-                return common.reuse(flow);
+                return common.reuse(core::mem::take(&mut flow.gathered));
             }
         }
-        common.settle(flow, analysis);
+        common.settle(flow);
     }
 }
 
 /// How the addresses stand in usual frames of the client and of the server.
 fn ends_of(flow: &Flow) -> Option<[Ends; 2]> {
-    let [client, server] = &flow.endpoints;
+    let [client, server] = &flow.facts.endpoints;
     Some([Ends::of(client, server)?, Ends::of(server, client)?])
 }
 
@@ -323,9 +320,11 @@ fn ends_of(flow: &Flow) -> Option<[Ends; 2]> {
 mod tests {
     use core::net::{Ipv4Addr, SocketAddr};
 
-    use super::super::Config;
+    use hashbrown::HashMap;
+
+    use super::super::{Analyst, Config, Desk};
     use super::*;
-    use crate::report::End;
+    use crate::report::{Connection, End};
     use crate::units::{Seq, Time};
     use crate::wire::{Flags, Head, IpInfo, LinkInfo, Options};
 
@@ -363,13 +362,22 @@ mod tests {
 
     impl Only {
         fn new() -> Self {
-            Self(Shard::default(), Common::new(Config::default()))
+            let desk = Desk::Here(Box::new(Analyst::new(None)), HashMap::default());
+            Self(Shard::default(), Common::new(Config::default(), desk))
         }
 
         fn push(&mut self, segment: &Segment<'_>) {
             let key = Key::of(segment);
             let slot = self.0.find(&key, key.hash(), segment, &mut self.1);
             self.0.take(slot, segment, &mut self.1);
+        }
+
+        /// The accounts of those that left.
+        fn accounts(&self) -> Vec<Connection> {
+            match &self.1.desk {
+                Desk::Here(analyst, _) => analyst.so_far().0,
+                Desk::Elsewhere(_) => Vec::new(),
+            }
         }
 
         /// A request and its response: no slight connection.
@@ -388,7 +396,7 @@ mod tests {
         }
         assert!(only.0.live.len() <= MAX_LINGERING + 2, "{} are live", only.0.live.len());
         only.0.finish(&mut only.1);
-        assert_eq!(only.1.done.so_far().len() as u64, MAX_SLIGHT);
+        assert_eq!(only.accounts().len() as u64, MAX_SLIGHT);
         assert_eq!(only.0.forgotten.slight, 5000 - MAX_SLIGHT);
     }
 
@@ -403,7 +411,7 @@ mod tests {
         only.0.finish(&mut only.1);
         // The newest is let in before the oldest goes.
         assert_eq!(only.0.forgotten.half_open, 3000 - (MAX_YOUNG as u64 + 1));
-        assert!(only.1.done.so_far().iter().any(|c| c.id == 0), "the dialogue stays");
+        assert!(only.accounts().iter().any(|c| c.id == 0), "the dialogue stays");
     }
 
     #[test]
@@ -416,11 +424,11 @@ mod tests {
             only.push(&segment(i64::from(client), 0, true, Flags::ACK, 0));
         }
         assert_eq!(only.0.live.len(), MAX_LIVE);
-        let left: Vec<u64> = only.1.done.so_far().iter().map(|c| c.id).collect();
+        let left: Vec<u64> = only.accounts().iter().map(|c| c.id).collect();
         assert_eq!(left, (1..=500).collect::<Vec<_>>());
-        assert!(only.1.done.so_far().iter().all(|c| c.end == End::Open));
+        assert!(only.accounts().iter().all(|c| c.end == End::Open));
         only.0.finish(&mut only.1);
-        assert_eq!(only.1.done.so_far().len(), clients as usize, "each has its account");
+        assert_eq!(only.accounts().len(), clients as usize, "each has its account");
     }
 
     #[test]
@@ -443,9 +451,9 @@ mod tests {
         let ends = Ends::of(&late.source, &late.destination).expect("IPv4");
         let usual = Usual { head: Head::of(&late), ends, payload: &[] };
         assert!(!only.0.goes_on(0, &usual, &mut only.1));
-        assert!(only.1.done.so_far().is_empty(), "it still lingers");
+        assert!(only.accounts().is_empty(), "it still lingers");
         only.push(&late);
-        assert_eq!(only.1.done.so_far().len(), usize::from(only.0.lingering.is_empty()));
+        assert_eq!(only.accounts().len(), usize::from(only.0.lingering.is_empty()));
     }
 
     #[test]
@@ -461,8 +469,7 @@ mod tests {
         }
         only.0.finish(&mut only.1);
         let is_detailed = |id: u64| {
-            let account =
-                only.1.done.so_far().into_iter().find(|c| c.id == id).expect("an account");
+            let account = only.accounts().into_iter().find(|c| c.id == id).expect("an account");
             account.directions.iter().flatten().any(|direction| !direction.limits.is_empty())
         };
         let detailed: Vec<u64> = (20..40).filter(|id| is_detailed(*id)).collect();

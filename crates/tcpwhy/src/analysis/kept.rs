@@ -45,6 +45,16 @@ impl Kept {
         }
     }
 
+    /// Takes the accounts that another one kept. Which are left in the end depends on neither order
+    /// nor division: none that was dropped is worth more, or came before, enough of those that stay.
+    pub(super) fn join(&mut self, other: Self) {
+        if self.keep.is_none() && self.accounts.is_empty() {
+            self.accounts = other.accounts;
+        } else {
+            other.accounts.into_iter().for_each(|account| self.push(account));
+        }
+    }
+
     /// Drops what is not to be kept.
     fn thin_out(&mut self, keep: Keep) {
         let accounts = &mut self.accounts;

@@ -1,0 +1,189 @@
+//! Who analyses parts of connections, and keeps the accounts of those that ended.
+//!
+//! The tracker gathers a connection's events and hands them on in parts. The parts of one connection
+//! belong together: they are taken in order, each with what the one before left ([`Begun`]). Parts
+//! of different connections have nothing to do with each other, so that several analysts may share
+//! them; what they know together does not depend on who took what.
+
+use super::kept::{Keep, Kept};
+use super::{Analysis, summary};
+use crate::flow::connection::Flow;
+use crate::flow::facts::Facts;
+use crate::flow::gathered::Gathered;
+use crate::report::{Connection, Totals};
+
+/// What all accounts add up to, counted as they are written, while they are in the cache.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Of the connections.
+    pub totals: Totals,
+    /// Packets that the capture holds twice.
+    pub duplicates: u64,
+    /// Segments that were acknowledged and that the capture does not hold.
+    pub not_captured: u64,
+}
+
+impl Sums {
+    pub(crate) fn add(&mut self, connection: &Connection) {
+        self.totals.add(connection);
+        let directions = connection.directions.iter().flatten();
+        self.duplicates += connection.duplicates;
+        self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();
+    }
+
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.totals.join(&other.totals);
+        self.duplicates += other.duplicates;
+        self.not_captured += other.not_captured;
+    }
+}
+
+/// Some of a connection's events, on their way to an analyst.
+#[derive(Clone, Debug)]
+pub struct Part(Box<Content>);
+
+#[derive(Clone, Debug)]
+struct Content {
+    facts: Facts,
+    gathered: Gathered,
+    /// Keep rounds, intervals and retransmissions.
+    detail: bool,
+    is_first: bool,
+    is_last: bool,
+}
+
+impl Part {
+    /// Room for parts to come; that it once held `facts` does not matter.
+    pub(crate) fn blank(facts: &Facts) -> Self {
+        let (facts, gathered) = (facts.clone(), Gathered::default());
+        Self(Box::new(Content { facts, gathered, detail: false, is_first: true, is_last: true }))
+    }
+
+    /// Takes what `flow` has gathered, which goes on with `room`.
+    pub(crate) fn fill(&mut self, flow: &mut Flow, room: Gathered, detail: bool) {
+        let Self(content) = self;
+        content.is_first = !flow.handed_on;
+        (content.detail, content.is_last) = (detail, false);
+        content.facts.clone_from(&flow.facts);
+        content.gathered = flow.hand_on(room);
+    }
+
+    /// Takes all that is left of `flow`, of which nothing may be asked any more.
+    pub(crate) fn fill_up(&mut self, flow: &mut Flow, detail: bool) {
+        let Self(content) = self;
+        content.is_first = !flow.handed_on;
+        (content.detail, content.is_last) = (detail, true);
+        core::mem::swap(&mut content.facts, &mut flow.facts);
+        content.gathered = core::mem::take(&mut flow.gathered);
+    }
+
+    /// All that is left of `flow` if nothing more should come.
+    pub(crate) fn standing(flow: &Flow, detail: bool) -> Self {
+        let (facts, gathered) = (flow.facts.clone(), flow.gathered.clone());
+        let is_first = !flow.handed_on;
+        Self(Box::new(Content { facts, gathered, detail, is_first, is_last: true }))
+    }
+
+    /// The account of the connection if it ended here; `begun` is what its earlier parts left.
+    pub fn account(self, begun: Option<&Begun>) -> Connection {
+        let Content { facts, mut gathered, detail, .. } = *self.0;
+        let mut analysis = match begun {
+            Some(Begun(analysis)) => analysis.as_ref().clone(),
+            None => Analysis::new(detail),
+        };
+        analysis.process(&facts, &mut gathered, true);
+        summary::connection(&facts, &mut analysis)
+    }
+
+    /// The room that it takes.
+    pub(crate) fn take_room(&mut self) -> Gathered {
+        core::mem::take(&mut self.0.gathered)
+    }
+
+    /// Number of the connection.
+    pub const fn connection(&self) -> u64 {
+        self.0.facts.ordinal
+    }
+
+    /// Whether none of the connection was handed on before.
+    pub const fn is_first(&self) -> bool {
+        self.0.is_first
+    }
+
+    /// Whether the connection ends with it.
+    pub const fn is_last(&self) -> bool {
+        self.0.is_last
+    }
+
+    /// How many packets it is.
+    pub fn packets(&self) -> usize {
+        self.0.gathered.events.len()
+    }
+}
+
+/// The analysis of a connection whose next part is still to come.
+#[derive(Clone, Debug)]
+pub struct Begun(Box<Analysis>);
+
+/// Analyses parts of connections.
+#[derive(Debug)]
+pub struct Analyst {
+    /// For connections that are short enough to come in one part.
+    scratch: Analysis,
+    done: Kept,
+    sums: Sums,
+}
+
+impl Analyst {
+    /// An analyst that has seen nothing; `keep` says which accounts are kept.
+    pub fn new(keep: Option<Keep>) -> Self {
+        Self { scratch: Analysis::default(), done: Kept::new(keep), sums: Sums::default() }
+    }
+
+    /// Takes a part of a connection, with what the part before it left. Its room is empty then.
+    pub fn take(&mut self, part: &mut Part, begun: Option<Begun>) -> Option<Begun> {
+        let Content { facts, gathered, detail, is_last, .. } = &mut *part.0;
+        let mut analysis = match begun {
+            None if *is_last => {
+                self.scratch.renew(*detail);
+                self.scratch.process(facts, gathered, true);
+                let account = summary::connection(facts, &mut self.scratch);
+                self.enter(account);
+                gathered.clear();
+                return None;
+            }
+            None => Box::new(Analysis::new(*detail)),
+            Some(Begun(analysis)) => analysis,
+        };
+        analysis.process(facts, gathered, *is_last);
+        gathered.clear();
+        if *is_last {
+            self.enter(summary::connection(facts, &mut analysis));
+            return None;
+        }
+        Some(Begun(analysis))
+    }
+
+    fn enter(&mut self, account: Connection) {
+        self.sums.add(&account);
+        self.done.push(account);
+    }
+
+    /// What both know together.
+    #[must_use]
+    pub fn joined(mut self, other: Self) -> Self {
+        self.done.join(other.done);
+        self.sums.join(&other.sums);
+        self
+    }
+
+    /// The accounts so far, in the order of their first packets, and what they add up to.
+    pub fn so_far(&self) -> (Vec<Connection>, Sums) {
+        (self.done.so_far(), self.sums.clone())
+    }
+
+    /// The accounts, in the order of their first packets, and what they add up to.
+    pub fn finish(self) -> (Vec<Connection>, Sums) {
+        (self.done.finish(), self.sums)
+    }
+}

@@ -1,0 +1,118 @@
+//! What the packets of a connection say of it as a whole.
+//!
+//! Kept beside the events because the analysis reads it while the next packets come in: each part of
+//! the events goes to it with a copy of what was known when that part ended.
+
+use core::net::SocketAddr;
+
+use super::event::Side;
+use super::peers::Peers;
+use super::side::{Handshake, SideInfo};
+use crate::measure::tls::TlsWatch;
+use crate::report::End;
+use crate::units::Time;
+use crate::wire::{Flags, Segment};
+
+/// Most packets of a slight connection. Ours: a request and its answer without handshake and end
+/// are four with their ACKs.
+const MOST_OF_SLIGHT: u64 = 3;
+
+/// What is known of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// Number among all connections, by first packet.
+    pub(crate) ordinal: u64,
+    /// Client and server.
+    pub(crate) endpoints: [SocketAddr; 2],
+    /// Capture time of the first packet.
+    pub(crate) start: Time,
+    /// Capture time of the last packet, relative.
+    pub(crate) last_tap: i64,
+    pub(crate) first_frame: u64,
+    pub(crate) last_frame: u64,
+    pub(crate) packets: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) sides: [SideInfo; 2],
+    pub(crate) end: End,
+    pub(crate) peers: Peers,
+    pub(crate) tls: TlsWatch,
+    pub(super) handshake: Handshake,
+    /// Shift of the windows each side announces, once both SYNs were seen.
+    pub(super) shifts: Option<[u8; 2]>,
+}
+
+impl Facts {
+    /// What the first segment tells.
+    pub(super) fn new(ordinal: u64, segment: &Segment<'_>) -> Self {
+        let endpoints = if opened_by_source(segment) {
+            [segment.source, segment.destination]
+        } else {
+            [segment.destination, segment.source]
+        };
+        Self {
+            ordinal,
+            endpoints,
+            start: segment.time,
+            last_tap: 0,
+            first_frame: segment.frame,
+            last_frame: segment.frame,
+            packets: 0,
+            duplicates: 0,
+            sides: [SideInfo::default(), SideInfo::default()],
+            end: End::Open,
+            peers: Peers::default(),
+            tls: TlsWatch::default(),
+            handshake: Handshake::default(),
+            shifts: None,
+        }
+    }
+
+    /// Whether a few packets are all there was, and at most one side sent data: a scan, a stray
+    /// reset, the end of a connection that the capture met too late. Such a connection explains
+    /// nothing, and a hostile capture holds millions.
+    pub(crate) fn is_slight(&self) -> bool {
+        self.packets <= MOST_OF_SLIGHT && self.sides.iter().any(|side| side.data_frames == 0)
+    }
+
+    /// Whether one side sent nothing that was captured.
+    pub(crate) fn is_one_way(&self) -> bool {
+        [0, 1].into_iter().any(|side| self.peers.last(side).is_none())
+    }
+
+    /// Capture time of its last packet.
+    pub(crate) fn last_seen(&self) -> i64 {
+        self.start.0.saturating_add(self.last_tap)
+    }
+
+    /// Whether both sides closed, or one reset.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end == End::Rst || self.sides.iter().all(|s| s.fin_at.is_some())
+    }
+
+    /// Last SYN to the ACK of the SYN-ACK.
+    pub(crate) fn handshake_rtt(&self) -> Option<i64> {
+        Some(self.handshake.ack? - self.handshake.syn?)
+    }
+
+    /// Last SYN to the SYN-ACK.
+    pub(crate) fn syn_ack_delay(&self) -> Option<i64> {
+        Some(self.handshake.syn_ack? - self.handshake.syn?)
+    }
+
+    /// Shift of the windows `side` announces, once both SYNs were seen.
+    pub(crate) fn window_shift(&self, side: Side) -> Option<u8> {
+        self.shifts.map(|shifts| shifts[side])
+    }
+}
+
+/// Whether the segment's source opened the connection, as far as one segment tells.
+fn opened_by_source(segment: &Segment<'_>) -> bool {
+    let flags = segment.flags;
+    if flags.has(Flags::SYN) {
+        return !flags.has(Flags::ACK);
+    }
+    // Met midway: servers listen on low ports (IANA system ports end at 1023, RFC 6335), clients
+    // take high ones; the lower port is the server's.
+    let (source, destination) = (segment.source.port(), segment.destination.port());
+    source >= destination
+}
