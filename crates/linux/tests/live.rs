@@ -91,44 +91,49 @@ fn the_emulator_adds_what_was_planned_and_little_more() {
     if !possible() {
         return;
     }
+    // Round trips of instants at which the host stood still are the host's, and left out.
     let mut seen = Vec::new();
-    for _ in 0..6 {
-        let Some((folder, manifest)) = run(&echo(300, 3 * MS)) else { return };
-        let mut added = added_ns(
-            &capture(folder.path(), "client.pcapng"),
-            &capture(folder.path(), "server.pcapng"),
-        );
+    loop {
+        let Some((folder, _, host)) = watched(&echo(400, 3 * MS)) else { return };
+        let [client, server] =
+            ["client.pcapng", "server.pcapng"].map(|tap| capture(folder.path(), tap));
+        let quiet = added_ns(&client, &server).filter(|(at, took)| host.was_quiet(*at, at + took));
+        let mut added: Vec<u64> = quiet.map(|(_, took)| took).collect();
         added.sort_unstable();
-        let (p50, p99) = (added[added.len() / 2], added[added.len() * 99 / 100]);
-        seen.push((p50, p99));
-        let late = manifest.lateness.expect("it measures itself");
-        let busy = busy() || late.p99_ns > MS / 10;
-        // Kernel code that cannot be interrupted makes a busy machine late now and then.
-        if p50.abs_diff(6 * MS) <= MS / 10 && (busy || p99.abs_diff(6 * MS) <= MS / 5) {
+        let at = |percent| added.get(added.len() * percent / 100).copied().unwrap_or_default();
+        let (p50, p99) = (at(50), at(99));
+        let is_enough = added.len() >= ENOUGH;
+        if is_enough && p50.abs_diff(6 * MS) <= MS / 10 && p99.abs_diff(6 * MS) <= MS / 5 {
             return;
         }
+        // Both ways wake the emulator twice, no sooner than the host wakes anybody.
+        let hosts_own = 4 * host.lateness.p50_ns;
+        let is_hosts = !is_enough || p50.abs_diff(6 * MS) <= MS / 10 + hosts_own;
+        seen.push((added.len(), p50, p99, host.lateness));
+        if !patient() {
+            assert!(is_hosts, "round trips of 6 ms (count, median, 99 in 100, host): {seen:?}");
+            return skip(&format!(
+                "no run met a quiet host (round trips, median, 99 in 100): {seen:?}"
+            ));
+        }
     }
-    panic!("round trips of 6 ms take (median, 99 in 100): {seen:?} ns");
 }
 
-/// Whether others want more of the processors than there is.
-fn busy() -> bool {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-    load > std::thread::available_parallelism().map_or(1.0, |number| number.get() as f64)
-}
+/// Ours: one in a hundred is then two.
+const ENOUGH: usize = 200;
 
-/// For each request: its round trip at the client's tap, less the time behind the server's.
-fn added_ns(client: &[Captured], server: &[Captured]) -> Vec<u64> {
-    let answers = |tap: &[Captured]| -> Vec<u64> {
+/// For each request: when it passed the client's tap, and its round trip there, less the time behind the
+/// server's.
+fn added_ns(client: &[Captured], server: &[Captured]) -> impl Iterator<Item = (u64, u64)> {
+    let answers = |tap: &[Captured]| -> Vec<(u64, u64)> {
         let data: Vec<&Captured> = tap.iter().filter(|one| one.data == 100).collect();
         data.windows(2)
             .filter(|pair| pair[0].from != 8080 && pair[1].from == 8080)
-            .map(|pair| pair[1].at - pair[0].at)
+            .map(|pair| (pair[0].at, pair[1].at - pair[0].at))
             .collect()
     };
     let pairs = answers(client).into_iter().zip(answers(server));
-    pairs.map(|(there, here)| there.saturating_sub(here)).collect()
+    pairs.map(|((at, there), (_, here))| (at, there.saturating_sub(here)))
 }
 
 #[test]
@@ -234,7 +239,7 @@ fn a_bucket_on_the_way_out_shapes_before_the_tap() {
     plan.server.egress = Some(Egress::TokenBucket(bucket));
     if let Err(refusal) = live().check(&plan) {
         assert_is_a_sentence(&refusal);
-        return;
+        return skip(&refusal.to_string());
     }
     let Some((folder, _)) = run(&plan) else { return };
     let tap = capture(folder.path(), "server.pcapng");
@@ -293,8 +298,8 @@ fn the_kernels_own_account_is_of_this_run_alone() {
     let counters: Value = serde_json::from_slice(&counters).expect("JSON");
     let sent = |when: &str| counters["server"][when]["counters"]["Tcp"]["OutSegs"].as_i64();
     assert!(sent("after").expect("after") > sent("before").expect("before"));
-    if manifest.problems.iter().any(|problem| problem.contains(folder::KERNEL)) {
-        return;
+    if let Some(why) = manifest.problems.iter().find(|problem| problem.contains(folder::KERNEL)) {
+        return skip(why);
     }
     let events = lines(folder.path(), folder::KERNEL);
     let probes: Vec<&Value> = events.iter().filter(|event| event["event"] == "tcp_probe").collect();

@@ -1,7 +1,7 @@
 //! How late this host is by itself while a run goes on: what excuses a run that is late, and what does not.
 //!
 //! One thread on each processor, before the emulator in the scheduler's order, asks to be woken every
-//! 0.1 ms and notes how late it is. It meets what the emulator meets (a hypervisor that takes the
+//! 0.2 ms and notes how late it is. It meets what the emulator meets (a hypervisor that takes the
 //! processor away, kernel code that cannot be interrupted) and nothing that the emulator does. Where
 //! `SCHED_FIFO` is refused, it is refused to both.
 
@@ -10,14 +10,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tcpwhy_linux::lab::backend::Lateness;
 
 /// Threads that watch.
 pub(crate) struct Watch {
     over: Arc<AtomicBool>,
-    watchers: Vec<JoinHandle<Vec<u64>>>,
+    watchers: Vec<JoinHandle<Vec<Beat>>>,
+}
+
+/// How late a watcher was woken, and when (nanoseconds since 1970).
+#[derive(Clone, Copy, Debug)]
+struct Beat {
+    woken: u64,
+    late_ns: u64,
+}
+
+/// What was seen of the host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    /// Of the processor that was latest.
+    pub(crate) lateness: Lateness,
+    /// When any processor stood still for longer than [`QUIET_NS`], from and to, in order.
+    pauses: Vec<(u64, u64)>,
 }
 
 impl Watch {
@@ -33,31 +49,69 @@ impl Watch {
         Self { over, watchers }
     }
 
-    /// Ends it: how late the host was where it was latest.
-    pub(crate) fn end(self) -> Lateness {
+    /// Ends it.
+    pub(crate) fn end(self) -> Host {
         self.over.store(true, Ordering::Relaxed);
-        let seen = self.watchers.into_iter().map(|w| quantiles(w.join().expect("a watcher")));
-        seen.max_by_key(|lateness| lateness.max_ns).unwrap_or_default()
+        let beats = self.watchers.into_iter().map(|watcher| watcher.join().expect("a watcher"));
+        Host::of(&beats.collect::<Vec<_>>())
     }
 }
 
-fn watch(processor: usize, over: &AtomicBool) -> Vec<u64> {
+impl Host {
+    /// Of what the watcher of each processor saw.
+    fn of(processors: &[Vec<Beat>]) -> Self {
+        let seen =
+            processors.iter().map(|beats| quantiles(beats.iter().map(|b| b.late_ns).collect()));
+        let lateness = seen.max_by_key(|lateness| lateness.max_ns).unwrap_or_default();
+        let late = processors.iter().flatten().filter(|beat| beat.late_ns > QUIET_NS);
+        let mut pauses: Vec<_> = late.map(|beat| (beat.woken - beat.late_ns, beat.woken)).collect();
+        pauses.sort_unstable();
+        Self { lateness, pauses }
+    }
+
+    /// Whether no processor stood still between these instants, nor shortly before.
+    pub(crate) fn was_quiet(&self, from: u64, to: u64) -> bool {
+        let from = from.saturating_sub(AFTERMATH_NS);
+        !self.pauses.iter().any(|pause| pause.0 < to && pause.1 > from)
+    }
+
+    /// Whether the host may explain how late the emulator was: it stood still for longer than a run may
+    /// be late. How late that makes which packets depends on where it falls: a pause in a burst makes all
+    /// of that late, and two pauses add up, so no more is asked for. On a host that never stands still that
+    /// long nothing is excused.
+    pub(crate) const fn excuses(&self) -> bool {
+        self.lateness.max_ns > FORGIVEN_NS
+    }
+}
+
+/// Ours: a pause that the emulator's own limit has room for three times.
+const QUIET_NS: u64 = 100_000;
+
+/// Ours: what came to stand in a pause is moved on within this.
+const AFTERMATH_NS: u64 = 1_000_000;
+
+/// The emulator's own limit (`lateness.rs`).
+pub(crate) const FORGIVEN_NS: u64 = 300_000;
+
+fn watch(processor: usize, over: &AtomicBool) -> Vec<Beat> {
     stay_first_on(processor);
-    let mut late = Vec::new();
+    let mut beats = Vec::new();
     let mut due = Instant::now();
     while !over.load(Ordering::Relaxed) {
         due += BEAT;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let by = due.elapsed();
-        late.push(by.as_nanos() as u64);
+        let woken = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64);
+        beats.push(Beat { woken, late_ns: by.as_nanos() as u64 });
         // Beats that it slept through are not made up for.
         due += by;
     }
-    late
+    beats
 }
 
-/// Ours: a pause that hides between two beats is shorter than what [`excuses`] forgives.
-const BEAT: Duration = Duration::from_micros(100);
+/// Ours: with [`QUIET_NS`], a pause longer than [`FORGIVEN_NS`] hides between no two beats, and a virtual
+/// processor is not kept busy by alarms.
+const BEAT: Duration = Duration::from_micros(200);
 
 /// Ours: ahead of the emulator (`emulator.rs`, 40), behind the kernel's own threads (50).
 const PRIORITY: libc::c_int = 45;
@@ -82,22 +136,25 @@ fn quantiles(mut late: Vec<u64>) -> Lateness {
     Lateness { p50_ns, p99_ns, max_ns }
 }
 
-/// Whether the host may explain how late the emulator was: it stood still for longer than a run may be
-/// late. How late that makes which packets depends on where it falls: a pause in a burst makes all of
-/// that late, and two pauses add up, so no more is asked for. On a host that never stands still that
-/// long nothing is excused.
-pub(crate) fn excuses(host: Lateness) -> bool {
-    host.max_ns > FORGIVEN_NS
-}
-
-/// The emulator's own limit (`lateness.rs`).
-const FORGIVEN_NS: u64 = 300_000;
-
 #[test]
 fn a_host_that_never_stands_still_excuses_nothing() {
-    let host = |max_ns| Lateness { p50_ns: 10_000, p99_ns: 40_000, max_ns };
-    assert!(!excuses(host(FORGIVEN_NS)));
-    assert!(excuses(host(FORGIVEN_NS + 1)));
+    let host = |late_ns| Host::of(&[vec![Beat { woken: 1_000_000_000, late_ns }]]);
+    assert!(!host(FORGIVEN_NS).excuses());
+    assert!(host(FORGIVEN_NS + 1).excuses());
+}
+
+#[test]
+fn a_pause_of_any_processor_ends_the_quiet_until_it_is_made_up_for() {
+    let beat = |woken, late_ns| Beat { woken, late_ns };
+    let host = Host::of(&[
+        vec![beat(10_000_000, QUIET_NS), beat(20_000_000, 500_000)],
+        vec![beat(30_000_000, 5_000_000)],
+    ]);
+    assert!(host.was_quiet(9_000_000, 19_500_000));
+    assert!(!host.was_quiet(9_000_000, 19_500_001));
+    assert!(!host.was_quiet(20_999_999, 21_500_000));
+    assert!(host.was_quiet(21_000_000, 25_000_000));
+    assert!(!host.was_quiet(26_000_000, 26_000_001), "the other processor's");
 }
 
 #[test]
@@ -107,5 +164,5 @@ fn a_watcher_measures_what_it_is_told() {
     assert_eq!(quantiles(vec![]), Lateness::default());
     let watch = Watch::begin();
     thread::sleep(Duration::from_millis(20));
-    assert!(watch.end().max_ns > 0, "no alarm comes at its very instant");
+    assert!(watch.end().lateness.max_ns > 0, "no alarm comes at its very instant");
 }
