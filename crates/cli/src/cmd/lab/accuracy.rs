@@ -49,6 +49,8 @@ pub(super) struct Accuracy {
     pub(super) runs: Vec<Run>,
     /// Runs that this backend cannot do, cannot be trusted or failed: number and why.
     pub(super) left_out: Vec<(u32, String)>,
+    /// Runs that the backend did not trust, most of them made again.
+    pub(super) discarded: usize,
     /// Sums over runs, by where the capture was taken.
     pub(super) by_vantage: Vec<(&'static str, Agreement)>,
     /// Of runs of an observed kernel: what a stock kernel's records of them say, held against it.
@@ -101,34 +103,37 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
             accuracy.left_out.push((number, refusal.to_string()));
             continue;
         }
-        let outcome = match lab.trusted(&plan) {
+        let tried = match lab.trusted(&plan) {
             // One experiment that cannot be played costs no other; when all fail, the lab is broken.
             Err(error) if !lab.is_stopped() && failed < MOST_FAILURES => {
                 failed += 1;
                 accuracy.left_out.push((number, format!("{error:#}")));
                 continue;
             }
-            outcome => outcome?,
+            tried => tried?,
         };
         failed = 0;
-        match outcome {
-            Err(why) => accuracy.left_out.push((number, why)),
-            Ok(done) => {
-                let kept = done.folder.join("scenario.toml");
-                std::fs::write(&kept, &text)
-                    .with_context(|| format!("cannot write {}", kept.display()))?;
-                match judged(lab, &done.folder, direction(&plan)) {
-                    Ok((agreements, stock)) => {
-                        accuracy.add(number, controller(&plan), &agreements);
-                        if let Some(held) = stock {
-                            accuracy.stock.get_or_insert_default().add(&held);
-                        }
-                    }
-                    Err(error) => accuracy.left_out.push((number, format!("{error:#}"))),
+        accuracy.discarded += tried.discarded.len();
+        let Some(done) = tried.done else {
+            let (count, why) = (tried.discarded.len(), tried.discarded.last());
+            let why = why.map_or("", String::as_str);
+            accuracy
+                .left_out
+                .push((number, format!("none of {count} runs counts, at last: {why}")));
+            continue;
+        };
+        let kept = done.folder.join("scenario.toml");
+        std::fs::write(&kept, &text).with_context(|| format!("cannot write {}", kept.display()))?;
+        match judged(lab, &done.folder, direction(&plan)) {
+            Ok((agreements, stock)) => {
+                accuracy.add(number, controller(&plan), &agreements);
+                if let Some(held) = stock {
+                    accuracy.stock.get_or_insert_default().add(&held);
                 }
-                lab.sweep(&done.folder);
             }
+            Err(error) => accuracy.left_out.push((number, format!("{error:#}"))),
         }
+        lab.sweep(&done.folder);
     }
     lab.tell("");
     Ok(accuracy)
@@ -196,11 +201,12 @@ impl Accuracy {
     /// As text.
     pub(super) fn render(&self) -> String {
         let mut text = format!(
-            "{} runs by {}, seed {}; {} left out\n\n",
+            "{} runs by {}, seed {}; {} left out, {} thrown away\n\n",
             self.runs.len(),
             self.backend,
             self.seed,
-            self.left_out.len()
+            self.left_out.len(),
+            self.discarded
         );
         self.figures(&mut text);
         self.by_controller(&mut text);

@@ -39,8 +39,10 @@ pub(super) struct Variant {
     pub(super) name: String,
     /// Runs that count.
     pub(super) runs: usize,
-    /// Runs that were carried out and cannot be trusted, or ended early.
+    /// Repeats of which no run can be trusted.
     pub(super) invalid: usize,
+    /// Runs that were thrown away because they cannot be trusted; most were made again.
+    pub(super) discarded: usize,
     /// First packet to the last ACK of data; connections one after the other are added up.
     pub(super) time_ns: Spread,
     /// Payload of the sender.
@@ -89,11 +91,11 @@ impl Variant {
         name: &str,
         outcomes: &[Outcome],
         invalid: usize,
-        problems: Vec<String>,
+        discarded: &[String],
     ) -> Self {
         let time_ns = Spread::of(outcomes.iter().map(|outcome| outcome.time_ns));
         let median = outcomes.iter().find(|outcome| outcome.time_ns == time_ns.median);
-        let mut all = problems;
+        let mut all = thrown_away(discarded);
         all.extend(outcomes.iter().flat_map(|outcome| outcome.problems.clone()));
         let mut problems: Vec<String> = Vec::new();
         for problem in all {
@@ -107,6 +109,7 @@ impl Variant {
             name: name.to_owned(),
             runs: outcomes.len(),
             invalid,
+            discarded: discarded.len(),
             time_ns,
             bytes: median.map_or(0, |outcome| outcome.bytes),
             resent: Spread::of(outcomes.iter().map(|outcome| outcome.resent as i64)),
@@ -117,6 +120,23 @@ impl Variant {
             problems,
         }
     }
+}
+
+/// Why runs were thrown away: each reason once, with its figures of the first time.
+fn thrown_away(discarded: &[String]) -> Vec<String> {
+    let mut reasons: Vec<(String, &str, usize)> = Vec::new();
+    for why in discarded {
+        let words: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
+        match reasons.iter_mut().find(|reason| reason.0 == words) {
+            Some(reason) => reason.2 += 1,
+            None => reasons.push((words, why, 1)),
+        }
+    }
+    let told = |(_, why, count): &(String, &str, usize)| match count {
+        1 => format!("a run was thrown away: {why}"),
+        count => format!("{count} runs were thrown away; of the first: {why}"),
+    };
+    reasons.iter().map(told).collect()
 }
 
 fn mean<'a>(
@@ -146,18 +166,28 @@ mod tests {
             problems: vec!["same".to_owned()],
             ..Outcome::default()
         };
+        let late = |ms: &str| format!("one packet in a hundred was {ms} ms late");
+        let discarded = [late("0.4"), "a record was lost".to_owned(), late("1.7")];
         let variant =
-            Variant::of("a", &[outcome(30, 3), outcome(10, 1), outcome(20, 2)], 1, vec![]);
+            Variant::of("a", &[outcome(30, 3), outcome(10, 1), outcome(20, 2)], 1, &discarded);
         assert_eq!(variant.time_ns, Spread { min: 10, median: 20, max: 30 });
         assert_eq!(variant.rounds[0][0].bytes, 2);
         assert_eq!(variant.explain_ns["app"], 2);
         assert_eq!(variant.kernel_ns, None);
-        assert_eq!((variant.runs, variant.invalid, variant.problems.len()), (3, 1, 1));
+        assert_eq!((variant.runs, variant.invalid, variant.discarded), (3, 1, 3));
+        assert_eq!(
+            variant.problems,
+            [
+                "2 runs were thrown away; of the first: one packet in a hundred was 0.4 ms late",
+                "a run was thrown away: a record was lost",
+                "same"
+            ]
+        );
     }
 
     #[test]
     fn a_variant_without_a_run_is_no_division_by_zero() {
-        let variant = Variant::of("a", &[], 2, vec!["why".to_owned()]);
+        let variant = Variant::of("a", &[], 2, &["why".to_owned()]);
         assert_eq!(
             (variant.runs, variant.kernel_ns, variant.time_ns),
             (0, None, Spread::default())
