@@ -1,5 +1,6 @@
 //! The command line as typed, before anything is checked against the world.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -89,6 +90,10 @@ pub struct ExplainFlags {
     /// Replace all addresses, each consistently, to share the report
     #[arg(long)]
     pub anonymize: bool,
+
+    /// Analyse on this many threads; the answer is the same on any number [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
 
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]

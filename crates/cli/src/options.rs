@@ -2,6 +2,8 @@
 
 use std::env;
 use std::io::{self, IsTerminal};
+use std::num::NonZero;
+use std::thread;
 
 use tcpwhy::tracker::Config;
 use tcpwhy::view;
@@ -31,6 +33,8 @@ pub struct Options {
     pub sort: Option<Sort>,
     /// Replace addresses.
     pub anonymize: bool,
+    /// Threads that analyse.
+    pub threads: usize,
     /// Use colour.
     pub color: bool,
     /// Columns of text.
@@ -155,6 +159,7 @@ impl Options {
             top: flags.top.map(|count| count as usize),
             sort: flags.sort,
             anonymize: flags.anonymize,
+            threads: flags.threads.map_or_else(cores, NonZero::get),
             color: around.color(flags.color),
             width: flags.width.map_or_else(|| around.width(), usize::from),
         })
@@ -208,6 +213,11 @@ fn inputs(flags: &ExplainFlags, around: &Surroundings) -> Result<Vec<Input>, Opt
         0 | 1 => Ok(inputs),
         times => Err(OptionsError::StdinTwice(times)),
     }
+}
+
+/// The processors that this process may use.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Columns where there is no terminal. Ours: fits a ticket and a side-by-side window.

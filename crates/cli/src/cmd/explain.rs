@@ -8,7 +8,6 @@ use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
 use tcpwhy::report::{Capture, Report};
-use tcpwhy::session::Session;
 use tcpwhy::view::{self, StandIns};
 
 use crate::choose::{self, NoSuchConnection};
@@ -35,11 +34,11 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         }
     };
     let mut screen = screen(&options, around);
-    let session = Session::new(options.config());
-    let report = read_all(&options.inputs, session, &stop, &mut |session, progress| {
+    let (config, threads) = (options.config(), options.threads);
+    let report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
         if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
             let began = Instant::now();
-            let mut report = session.provisional();
+            let mut report = run.provisional();
             // The connection asked for may not have begun yet.
             if shape(&mut report, &options).is_ok() {
                 let text = output::rendered(&report, &options);

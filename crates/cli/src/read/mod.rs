@@ -1,9 +1,9 @@
 //! From what the user named to a report.
 //!
 //! ```text
-//! Input --open, unpack--> chunks of up to 256 KiB --channel--> Session --> Report
-//!        (a thread each)                          (caller's thread)
-//! plain file --------------------- chunks of 64 KiB ---------> Session --> Report
+//! Input --open, unpack--> chunks of up to 256 KiB --channel--> Run --> Report
+//!        (a thread each)                          (caller's thread, analysts)
+//! plain file --------------------- chunks of 64 KiB ---------> Run --> Report
 //! ```
 //!
 //! A plain file is read on the caller's thread: its bytes are there, and stay in the cache that
@@ -11,10 +11,12 @@
 //! progress is drawn and Ctrl-C is heard meanwhile. Buffers go round between the two threads:
 //! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
+mod crew;
 mod decompress;
 mod glance;
 mod open;
 mod order;
+mod run;
 mod source;
 
 use std::fs::File;
@@ -26,10 +28,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tcpwhy::report::Report;
-use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
 
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};
+pub use run::Run;
 use source::CHUNK;
 
 /// How far reading has come.
@@ -45,43 +48,44 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Reads all `inputs` into `session` and gives its report.
+/// Reads all `inputs`, analyses them on so many `threads` and gives the report.
 ///
-/// `tick` is called about ten times a second with what is known. When `stop` becomes true,
+/// `tick` is called about twenty times a second with what is known. When `stop` becomes true,
 /// reading ends within [`GRACE`] and the report covers what was read up to then.
 ///
 /// Damage does not end the run: it stands in the report, as the `error` of its capture.
 pub fn read_all(
     inputs: &[Input],
-    mut session: Session,
+    config: Config,
+    threads: usize,
     stop: &AtomicBool,
-    tick: &mut dyn FnMut(&Session, Progress),
+    tick: &mut dyn FnMut(&mut Run, Progress),
 ) -> Report {
     let began = Instant::now();
+    let mut run = Run::new(config, threads);
     let taken = Arc::new(AtomicU64::new(0));
     let of = inputs.iter().map(Input::size).sum();
     let mut failures = Vec::new();
     let mut watch = Watch { stop, stop_at: None, last_tick: began };
     for input in inputs {
-        session.begin(&input.name());
-        let mut tick = |session: &Session| {
+        run.begin(&input.name());
+        let mut tick = |run: &mut Run| {
             let bytes = taken.load(Ordering::Relaxed);
-            let packets = session.packets();
-            tick(session, Progress { bytes, of, packets, elapsed: began.elapsed() });
+            let packets = run.packets();
+            tick(run, Progress { bytes, of, packets, elapsed: began.elapsed() });
         };
         let failure = if let Some(file) = input.open_plain() {
-            feed_plain(&mut session, file, &taken, &mut watch, &mut tick)
+            feed_plain(&mut run, file, &taken, &mut watch, &mut tick)
         } else {
-            feed(&mut session, Source::start(input.clone(), &taken), &mut watch, &mut tick)
+            feed(&mut run, Source::start(input.clone(), &taken), &mut watch, &mut tick)
         };
-        // Any damage it tells is in the capture's `error`.
-        let _ = session.end();
+        run.end();
         failures.push(failure);
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    let mut report = session.finish();
+    let mut report = run.finish();
     for (capture, failure) in report.captures.iter_mut().zip(failures) {
         // Why the bytes ended tells more than that the last record is incomplete.
         capture.error = failure.or(capture.error.take());
@@ -89,19 +93,19 @@ pub fn read_all(
     report
 }
 
-/// Moves one source's chunks into the session, to its end, its first damage, or the stop.
+/// Moves one source's chunks into the run, to its end, its first damage, or the stop.
 ///
 /// Gives what went wrong outside the capture's own format.
 fn feed(
-    session: &mut Session,
+    run: &mut Run,
     source: Source,
     watch: &mut Watch<'_>,
-    tick: &mut dyn FnMut(&Session),
+    tick: &mut dyn FnMut(&mut Run),
 ) -> Option<String> {
     loop {
         match source.chunks.recv_timeout(TICK) {
             Ok(Ok(chunk)) => {
-                if session.push(&chunk.buffer[..chunk.filled]).is_err() {
+                if run.push(&chunk.buffer[..chunk.filled]).is_err() {
                     return None;
                 }
                 // The reading thread may have ended already; then nobody needs the buffer.
@@ -115,7 +119,7 @@ fn feed(
             }
         }
         if watch.is_due() {
-            tick(session);
+            tick(run);
         }
         if watch.stopped() {
             return Some(INTERRUPTED.to_owned());
@@ -123,13 +127,13 @@ fn feed(
     }
 }
 
-/// Moves a plain file into the session, as [`feed`] does; `taken` counts its bytes.
+/// Moves a plain file into the run, as [`feed`] does; `taken` counts its bytes.
 fn feed_plain(
-    session: &mut Session,
+    run: &mut Run,
     mut file: File,
     taken: &AtomicU64,
     watch: &mut Watch<'_>,
-    tick: &mut dyn FnMut(&Session),
+    tick: &mut dyn FnMut(&mut Run),
 ) -> Option<String> {
     let mut buffer = vec![0; PLAIN_CHUNK];
     loop {
@@ -137,14 +141,14 @@ fn feed_plain(
             Ok(0) => return None,
             Ok(filled) => {
                 taken.fetch_add(filled as u64, Ordering::Relaxed);
-                if session.push(&buffer[..filled]).is_err() {
+                if run.push(&buffer[..filled]).is_err() {
                     return None;
                 }
             }
             Err(error) => return Some(error.to_string()),
         }
         if watch.is_due() {
-            tick(session);
+            tick(run);
         }
         if watch.stopped() {
             return Some(INTERRUPTED.to_owned());
@@ -255,7 +259,7 @@ fn read_chunks(
 const AHEAD: usize = 1;
 
 /// Time between two ticks.
-const TICK: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_millis(50);
 
 /// Time for the writer of a pipe to flush after Ctrl-C: a terminal sends the signal to all of
 /// `tcpdump -w - | tcpwhy -`, and tcpdump writes its last buffer then.
@@ -263,13 +267,10 @@ const GRACE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
-    use tcpwhy::tracker::Config;
-
     use super::*;
 
     fn read(inputs: &[Input], stop: &AtomicBool) -> Report {
-        let session = Session::new(Config::default());
-        read_all(inputs, session, stop, &mut |_, _| {})
+        read_all(inputs, Config::default(), 1, stop, &mut |_, _| {})
     }
 
     #[test]
@@ -299,12 +300,12 @@ mod tests {
                 Ok(4)
             }
         }
-        let mut session = Session::new(Config::default());
-        session.begin("mistaken");
+        let mut run = Run::new(Config::default(), 1);
+        run.begin("mistaken");
         let (stop, now) = (AtomicBool::new(false), Instant::now());
         let mut watch = Watch { stop: &stop, stop_at: None, last_tick: now };
         let source = Source::reading(|| Ok(Mistaken(false)));
-        let failure = feed(&mut session, source, &mut watch, &mut |_| {});
+        let failure = feed(&mut run, source, &mut watch, &mut |_| {});
         assert_eq!(failure.as_deref(), Some(INTERNAL_ERROR));
     }
 

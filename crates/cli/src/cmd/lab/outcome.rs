@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use tcpwhy::report::{Connection, Direction, Report};
-use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy::units::Time;
 use tcpwhy_linux::lab::folder;
@@ -82,8 +81,8 @@ pub(super) fn capture_at(side: usize) -> &'static str {
 pub(super) fn explained(path: &Path, stop: &AtomicBool) -> anyhow::Result<Report> {
     let input = Input::named(path);
     input.check()?;
-    let session = Session::new(Config { detail: true, keep: None });
-    let report = read_all(&[input], session, stop, &mut |_, _| {});
+    let config = Config { detail: true, keep: None };
+    let report = read_all(&[input], config, 1, stop, &mut |_, _| {});
     match report.captures.first().and_then(|capture| capture.error.as_ref()) {
         Some(error) if report.connections.is_empty() => {
             bail!("cannot read {}: {error}", path.display())
