@@ -3,8 +3,12 @@
 
 mod common;
 
-use common::{Run, run};
+use std::fs;
+use std::process::Command;
+
+use common::{Run, finish, run};
 use serde_json::Value;
+use tcpwhy_linux::lab::uml;
 
 /// What `lab run` makes of a shipped scenario, once; `None` where no simulated kernel is built.
 #[expect(clippy::print_stderr, reason = "why a test was skipped")]
@@ -129,4 +133,40 @@ fn what_is_lost_is_sent_again_and_counted() {
     let [ours, kernels] =
         ["explain_ns", "kernel_ns"].map(|who| share(&told, "1 %", who, "recovery"));
     assert!(ours > 5 && ours.abs_diff(kernels) <= 3, "{ours} % and {kernels} %");
+}
+
+#[test]
+fn a_full_disk_is_named_though_it_is_the_guest_that_meets_it() {
+    let Some(_) = experiment("slow-start") else { return };
+    let agent = uml::cache().expect("a cache").join("tcpwhy-agent");
+    // What a guest needs, and no more than a part of its records.
+    let room = fs::metadata(agent).expect("an agent").len() + 600_000;
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let inside = format!("mount -t tmpfs -o size={room} none \"$0\" && exec \"$@\" --keep \"$0\"");
+    let tried = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &inside])
+        .arg(place.path())
+        .arg(env!("CARGO_BIN_EXE_tcpwhy"))
+        .args(["lab", "run", "slow-start", "--backend", "uml:6.1"])
+        .output();
+    let Ok(done) = tried else { return };
+    let Run { status, stderr, .. } = finish(done);
+    if stderr.starts_with("unshare: ") {
+        return;
+    }
+    assert_eq!(status, Some(3), "{stderr}");
+    assert!(stderr.contains("the disk is full: free some space"), "{stderr}");
+    assert!(stderr.contains("what was recorded is in"), "{stderr}");
+}
+
+#[test]
+fn a_slip_on_the_command_line_is_wrong_usage_and_says_what_there_is() {
+    for (words, told) in [
+        (&["slow-stat"][..], "known are slow-start"),
+        (&["slow-start", "--backend", "ulm"], "uml:VERSION"),
+    ] {
+        let Run { status, stderr, .. } = run(&[&["lab", "run"], words].concat());
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains(told), "{stderr}");
+    }
 }

@@ -443,3 +443,30 @@ fn an_ordinary_user_runs_it_or_hears_what_is_missing() {
         assert!(place.path().join("run").join(folder::MANIFEST).exists(), "{said}");
     }
 }
+
+#[test]
+fn a_machine_without_tun_says_so_before_anything_starts() {
+    let _turn = my_turn();
+    if !possible() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let plan = place.path().join("plan.json");
+    fs::write(&plan, serde_json::to_vec(&download()).expect("JSON")).expect("written");
+    // The device is there no more, in a mount namespace that ends with the run.
+    let done = Command::new("unshare")
+        .args(["--mount", "sh", "-c", "mount -t tmpfs none /dev/net && exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_tcpwhy-live"))
+        .arg(plan)
+        .arg(place.path().join("run"))
+        .output()
+        .expect("unshare of util-linux");
+    let said = String::from_utf8_lossy(&done.stderr);
+    if said.starts_with("unshare: ") {
+        return;
+    }
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("open a TUN device") && said.contains("modprobe tun"), "{said}");
+    assert!(!place.path().join("run").exists(), "nothing was started");
+}

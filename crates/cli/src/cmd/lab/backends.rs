@@ -3,34 +3,31 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use tcpwhy_linux::lab::backend::{Backend, Refusal};
+use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::live::{self, Again, Live};
 use tcpwhy_linux::lab::uml::{self, Uml};
 
-/// The backend of that name; without one, what works here.
+/// A name that [`open`] knows.
 ///
 /// # Errors
-/// There is none of that name.
-pub(super) fn open(name: Option<&str>) -> Result<Box<dyn Backend>, Refusal> {
+/// There is no backend of that name; the words say which there are.
+pub(super) fn known(name: &str) -> Result<String, String> {
+    let is_one = matches!(name, "tun" | "netem" | "uml") || name.starts_with("uml:");
+    let known =
+        "there are tun and netem (the running kernel), uml and uml:VERSION (simulated time)";
+    is_one.then(|| name.to_owned()).ok_or_else(|| known.to_owned())
+}
+
+/// The backend of that [`known`] name; without one, what works here.
+pub(super) fn open(name: Option<&str>) -> Box<dyn Backend> {
     let again = || Again::same(&[INNER]);
+    // Simulated time needs no right and no quiet machine.
+    let is_built = || uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some());
     match name {
-        Some("tun") => Ok(Box::new(Live::tun(again()))),
-        Some("netem") => Ok(Box::new(Live::netem(again()))),
-        Some("uml") => Ok(Box::new(Uml::new(None))),
-        Some(other) => match other.strip_prefix("uml:") {
-            Some(version) => Ok(Box::new(Uml::new(Some(version)))),
-            None => Err(Refusal {
-                backend: format!("`{other}`"),
-                what: "anything".to_owned(),
-                why: "there is no such backend".to_owned(),
-                instead: "known are tun, netem, uml and uml:VERSION".to_owned(),
-            }),
-        },
-        // Simulated time needs no right and no quiet machine.
-        None if uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some()) => {
-            Ok(Box::new(Uml::new(None)))
-        }
-        None => Ok(Box::new(Live::tun(again()))),
+        Some("netem") => Box::new(Live::netem(again())),
+        Some(name) if name.starts_with("uml") => Box::new(Uml::new(name.strip_prefix("uml:"))),
+        None if is_built() => Box::new(Uml::new(None)),
+        _ => Box::new(Live::tun(again())),
     }
 }
 

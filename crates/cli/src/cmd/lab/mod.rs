@@ -41,10 +41,32 @@ pub enum LabCommand {
         keys: bool,
     },
     /// Run a scenario: each variant, as often as it says
+    #[command(after_help = AFTER_RUN)]
     Run(RunFlags),
     /// Hold what explain says of random runs against the sending kernel's own account
+    #[command(after_help = AFTER_ACCURACY)]
     Accuracy(AccuracyFlags),
 }
+
+const AFTER_RUN: &str = "\
+The path is measured first. Then each variant: `time` from the first packet to the last ACK of data (the median
+of its runs), `resent` segments, the most that waited in the path's `queue`, the bytes of each round trip, and where
+the time went: by explain, from the capture at the sender, and by the sending kernel's own records, each in its own
+words (docs/accuracy.md). A run that the machine disturbed is thrown away and made again, and told.
+
+  tcpwhy lab run slow-start
+  tcpwhy lab run slow-start --set path.rtt=80ms --set server.route.initcwnd=30
+  tcpwhy lab run mine.toml --backend uml:6.12 --keep runs    # docs/scenarios.md, or `lab list --keys`
+
+Exit status: 0 carried out, 2 wrong usage or a scenario that this backend or machine cannot do, 3 a scenario that
+cannot be read or a run that ended early.";
+
+const AFTER_ACCURACY: &str = "\
+Each run is a scenario of its own, by its number and the seed. The table's words, and what is known to be wrong,
+stand in docs/accuracy.md. The fields of --json follow the code and may change.
+
+  tcpwhy lab accuracy --backend uml --runs 300
+  tcpwhy lab accuracy --backend uml --seed 1 --only 17 --keep runs    # one run again, with its captures";
 
 /// Flags of `tcpwhy lab run`.
 #[derive(Args, Debug)]
@@ -52,9 +74,10 @@ pub struct RunFlags {
     /// A scenario's name (see `tcpwhy lab list`), or a .toml file
     #[arg(value_name = "NAME|FILE")]
     pub scenario: String,
-    /// What carries it out: tun (the running kernel), uml or uml:VERSION (a kernel in simulated
-    /// time, built by `make uml`) [default: uml if one is built, else tun]
-    #[arg(long, value_name = "NAME")]
+    /// What carries it out: tun (the running kernel, our own path), netem (the running kernel, `tc
+    /// netem` as the path), uml or uml:VERSION (a kernel in simulated time, built by `make uml`)
+    /// [default: uml if one is built, else tun]
+    #[arg(long, value_name = "NAME", value_parser = backends::known)]
     pub backend: Option<String>,
     /// Change a key of the scenario, as path.rtt=20ms
     #[arg(long, value_name = "KEY=VALUE")]
@@ -90,7 +113,7 @@ pub struct AccuracyFlags {
     #[arg(long, value_name = "PERCENT")]
     pub fail_above: Option<u64>,
     /// As in `lab run`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = backends::known)]
     pub backend: Option<String>,
     /// Keep captures, records and scenarios in this folder
     #[arg(long, value_name = "DIR")]
@@ -111,7 +134,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
     done.unwrap_or_else(|error| {
         complain(&format!("{error:#}"));
         match error.downcast_ref::<Ended>() {
-            Some(Ended::Refused(_)) => Exit::Usage,
+            Some(Ended::Refused(_) | Ended::Unknown { .. }) => Exit::Usage,
             _ => Exit::Unreadable,
         }
     })
@@ -119,7 +142,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
 
 fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let scenario: Scenario = scenarios::open(&flags.scenario, &flags.set)?;
-    let backend = backends::open(flags.backend.as_deref()).map_err(Ended::Refused)?;
+    let backend = backends::open(flags.backend.as_deref());
     let repeats = flags.repeat.unwrap_or(scenario.repeats);
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
     let answer = lab.answer(&scenario, repeats)?;
@@ -133,7 +156,7 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
 }
 
 fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<Exit> {
-    let backend = backends::open(flags.backend.as_deref()).map_err(Ended::Refused)?;
+    let backend = backends::open(flags.backend.as_deref());
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
     let set = accuracy::Set {
         seed: flags.seed,

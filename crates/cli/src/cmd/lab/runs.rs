@@ -37,6 +37,14 @@ enum Root {
 /// Why an experiment ended without an answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
+    /// There is no such scenario.
+    #[error("there is no scenario `{name}`; known are {known}, or name a .toml file")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// Before anything started.
     #[error("nothing was started")]
     Refused(#[from] Refusal),

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use tcpwhy_model::scenario::Scenario;
+
+use super::runs::Ended;
 
 /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
 pub(super) const SHIPPED: [(&str, &str); 6] = [
@@ -28,10 +30,7 @@ pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario>
     let is_file = path.extension().is_some_and(|ending| ending == "toml") || path.exists();
     if !is_file {
         let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        bail!(
-            "there is no scenario `{name}`; known are {}, or name a .toml file",
-            known.join(", ")
-        );
+        return Err(Ended::Unknown { name: name.to_owned(), known: known.join(", ") }.into());
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
@@ -50,7 +49,8 @@ pub(super) fn list() -> String {
         }
         Err(error) => format!("{name:<14}cannot be read: {error}\n"),
     };
-    SHIPPED.iter().map(row).collect()
+    let how = "\nrun one: tcpwhy lab run NAME      write your own: tcpwhy lab list --keys\n";
+    SHIPPED.iter().map(row).chain([how.to_owned()]).collect()
 }
 
 #[cfg(test)]
