@@ -166,6 +166,8 @@ impl Analysis {
 
     fn terms_of(&self, facts: &Facts, side: Side) -> crate::limits::walker::Terms {
         let shift = facts.window_shift(1 - side);
+        let tap_at_sender =
+            matches!((self.place.vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
         crate::limits::walker::Terms {
             side,
             mss: i64::from(terms::mss(facts)),
@@ -177,10 +179,8 @@ impl Analysis {
                 _ => 0,
             },
             own_way: self.clocks[side].floor().unwrap_or(0),
-            tap_at_sender: matches!(
-                (self.place.vantage, side),
-                (Vantage::Client, 0) | (Vantage::Server, 1)
-            ),
+            tap_at_sender,
+            sees_queues: tap_at_sender || self.clocks[side].tick().is_some(),
             sack: facts.sides.iter().all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted)),
             detail: self.detail,
         }

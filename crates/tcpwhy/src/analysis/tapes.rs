@@ -246,3 +246,44 @@ fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
     assert_eq!(told(&[5], true), (true, 2));
     assert_eq!(told(&[3, 7], false), (false, 0), "what was sent once was doubled on the way");
 }
+
+/// At the client, which stands 20 ms from the server: flights of 44 and then 30 segments, the window being
+/// 44 of them; before the last ones one segment is lost if `lost`.
+fn once_filled(lost: bool) -> Connection {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    let flight = |talk: &mut Talk, segments: u32| {
+        (0..segments).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    };
+    for segments in [10, 20, 30, 44, 44, 44] {
+        flight(&mut talk, segments);
+    }
+    if lost {
+        let first = talk.next[1];
+        (0..44).for_each(|_| talk.data(1, MSS));
+        (0..4).for_each(|_| talk.act(0, 1_000, Act::Repeat(500)));
+        talk.now += 20 * MS;
+        talk.push(1, Flags::ACK, first, MSS, Options::default());
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    }
+    for round in 0..8 {
+        flight(&mut talk, 30 + round % 3);
+    }
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_window_once_filled_is_the_limit_until_the_congestion_window_is_cut() {
+    let rwnd = |account: &Connection| {
+        time(account, &[State::RwndCap, State::RwndAutotune, State::RwndReader]) / MS
+    };
+    let (whole, cut) = (once_filled(false), once_filled(true));
+    assert_eq!(whole.tap_to_server_rtt_ns.map(|ns| ns / MS), Some(20));
+    assert!(rwnd(&whole) >= 200, "{:?}", server(&whole).time_in);
+    assert!(rwnd(&cut) < 130, "{:?}", server(&cut).time_in);
+}

@@ -3,6 +3,7 @@
 use super::piece::Base;
 use super::trips;
 use super::walker::Walker;
+use super::window::Filled;
 use crate::flow::event::{Block, ECE, Event, FIN};
 use crate::report::State;
 
@@ -57,6 +58,7 @@ impl Walker {
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {
             self.repairs.on_ece(self.flight.nxt);
+            self.window.filled = Filled::default();
         }
         self.repairs.on_progress(self.flight.una);
     }

@@ -18,6 +18,8 @@ pub(crate) struct NewSend {
     pub(crate) at: i64,
     /// The send before it, `NEVER` without one.
     pub(crate) before: i64,
+    /// How long after that it passed the tap.
+    pub(crate) tap_gap: i64,
     /// How far behind its stack the tap saw it, beyond the constant part.
     pub(crate) lag: i64,
     pub(crate) segments: u64,
@@ -36,6 +38,7 @@ impl Round {
         let pause = send.at - send.before.max(self.start) > BURST_GAP_NS;
         self.burst_now = if pause { send.new } else { self.burst_now + send.new };
         self.burst = self.burst.max(self.burst_now);
+        self.tap_gap = self.tap_gap.max(send.tap_gap);
         self.sends += 1;
         self.bytes += send.new;
         self.segments += send.segments;
@@ -58,6 +61,25 @@ impl Round {
     }
 }
 
+/// Rounds in a row without a loss whose flights are one, to the segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Still {
+    flight: u64,
+    since: i64,
+    rounds: u32,
+}
+
+impl Still {
+    /// Takes a round; for how long and how many rounds the flight has stood still with it.
+    fn push(&mut self, round: &Round) -> (i64, u32) {
+        if round.loss || round.flight_segments.abs_diff(self.flight) > 1 {
+            *self = Self { flight: round.flight_segments, since: round.start, rounds: 0 };
+        }
+        self.rounds += 1;
+        (round.end - self.since, self.rounds)
+    }
+}
+
 /// A closed round with the state of the wait after its last send, once known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookedRound {
@@ -73,6 +95,7 @@ pub(crate) struct RoundBook {
     pub(crate) marker: i64,
     /// The last closed ones.
     pub(crate) closed: Rounds,
+    still: Still,
     /// All of them, where they are asked for, and the first whose state is not known yet.
     pub(crate) listed: Vec<BookedRound>,
     pub(crate) next_unnamed: usize,
@@ -90,6 +113,7 @@ impl Default for RoundBook {
             open: Round::default(),
             marker: NEVER,
             closed: Rounds::default(),
+            still: Still::default(),
             listed: Vec::new(),
             next_unnamed: 0,
             rates: Sketch::default(),
@@ -111,6 +135,7 @@ impl RoundBook {
         if round.is_clean(least_rtt) {
             self.burst_proven = self.burst_proven.max(round.burst);
         }
+        let round = &Round { still: self.still.push(round), ..*round };
         self.closed.push(round);
         if let Some(rate) = round.rate() {
             self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
@@ -155,6 +180,20 @@ mod tests {
         book.open.sends = 1;
         book.open_next(7, 102);
         assert_eq!(book.open.number, 1);
+    }
+
+    #[test]
+    fn a_flight_stands_still_until_it_differs_by_two_segments_or_one_is_lost() {
+        let mut still = Still::default();
+        let mut push = |flight_segments, loss, start| {
+            let end = start + 10;
+            still.push(&Round { start, end, flight_segments, loss, ..Round::default() })
+        };
+        assert_eq!(push(40, false, 0), (10, 1));
+        assert_eq!(push(41, false, 10), (20, 2));
+        assert_eq!(push(39, false, 20), (30, 3), "as the first, give or take one");
+        assert_eq!(push(42, false, 30), (10, 1));
+        assert_eq!(push(42, true, 40), (10, 1));
     }
 
     #[test]

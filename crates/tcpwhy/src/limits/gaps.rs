@@ -4,6 +4,7 @@
 use super::growth::ExitCause;
 use super::piece::Base;
 use super::walker::Walker;
+use super::window::Filled;
 use crate::flow::event::Event;
 use crate::report::State;
 
@@ -35,6 +36,7 @@ impl Walker {
         self.waits.begin_next();
         self.releases.acks.clear();
         self.waits.blind = true;
+        self.window.filled = Filled::default();
         self.replay.exit();
         self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
         self.hide_figures();

@@ -7,6 +7,7 @@
 //! adds up. Read limits-method sections 4 to 6 first.
 
 pub(crate) mod acks;
+pub(crate) mod afar;
 pub(crate) mod avoidance;
 pub(crate) mod batch;
 pub(crate) mod book;
@@ -17,6 +18,7 @@ pub(crate) mod ledger;
 pub(crate) mod order;
 pub(crate) mod piece;
 pub(crate) mod pulse;
+pub(crate) mod queue;
 pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod repeats;

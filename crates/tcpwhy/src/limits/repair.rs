@@ -14,6 +14,7 @@ use super::piece::Base;
 use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
 use super::walker::{MAX_LISTED, Walker};
+use super::window::Filled;
 use crate::flow::event::{Block, Event};
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
@@ -305,6 +306,7 @@ impl Walker {
             self.book.open.before_loss.get_or_insert(phase);
         }
         self.growth.lost_at = Some(cwnd);
+        self.window.filled = Filled::default();
         self.avoidance.on_loss(cwnd);
         self.growth.leave_slow_start(at, Some(cwnd), ExitCause::Loss);
         self.replay.exit();

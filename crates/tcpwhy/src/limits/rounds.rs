@@ -8,9 +8,9 @@
 //! application's window or the path's rate held the sender. Rounds tell them apart: does the
 //! flight grow, does the round trip grow with it, does the rate?
 
-use core::cmp::Ordering;
 use std::collections::VecDeque;
 
+use super::afar::paced_afar;
 use super::evidence::Evidence;
 use super::pulse::Pulses;
 use crate::report::{Cwnd, State};
@@ -24,6 +24,11 @@ const QUEUE_MIN_NS: i64 = 1_000_000;
 const FLAT_PER_MILLE: u64 = 100;
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
 const LID_ROUNDS: usize = 4;
+
+/// A window that a loss has cut stands still for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the
+/// curve is 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one
+/// segment below it to one above; all others grow faster, or not at all.
+const PLATEAU_NS: i64 = 3_000_000_000;
 
 /// How slow start ended, as far as the waits after it care.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -44,6 +49,7 @@ pub(crate) enum Phase {
 }
 
 /// One closed round.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, no state machine")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Round {
     pub(crate) number: u64,
@@ -72,6 +78,10 @@ pub(crate) struct Round {
     /// Least variable lag of its sends.
     pub(crate) lag_min: i64,
     pub(crate) tap_at_sender: bool,
+    /// Queues between the sender and the tap show in round trips.
+    pub(crate) sees_queues: bool,
+    /// Longest time between two of its sends, or the last one before it, at the tap.
+    pub(crate) tap_gap: i64,
     pub(crate) pulses: Pulses,
     /// Sends that followed another.
     pub(crate) gaps: i64,
@@ -81,6 +91,8 @@ pub(crate) struct Round {
     pub(crate) loss: bool,
     /// The capture misses some of what passed in it.
     pub(crate) holed: bool,
+    /// For how long, and how many rounds, the flight has stood still with it.
+    pub(crate) still: (i64, u32),
     /// Start and end of the last train of ACKs at most 2 ms apart, for `HyStart`.
     pub(crate) train: (i64, i64),
     /// Bytes of its largest run of sends without a pause.
@@ -138,17 +150,17 @@ impl Round {
 
     /// What the round's least round trip has above the path's: a queue that never emptied in it.
     /// The mean would count a burst's own serialisation as a queue.
-    fn standing_queue(&self, rtt_min: i64) -> i64 {
+    pub(super) fn standing_queue(&self, rtt_min: i64) -> i64 {
         self.rtt_min.map_or(0, |rtt| rtt - rtt_min).max(0)
     }
 
-    fn rtt(&self) -> Option<i64> {
+    pub(super) fn rtt(&self) -> Option<i64> {
         (self.rtt_count > 0).then(|| self.rtt_sum / self.rtt_count)
     }
 
     /// Whether its sends came without a pause. A flight that a window stops and that does not fill
     /// the path leaves it silent for the rest of the round trip. Ours: an eighth of the round.
-    fn is_smooth(&self) -> bool {
+    pub(super) fn is_smooth(&self) -> bool {
         let silence = self.longest_gap.max(self.end - self.stopped_at);
         self.gaps >= 8 && silence * 8 <= self.end - self.start
     }
@@ -181,7 +193,7 @@ pub(crate) struct Decision {
 /// The last rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
-    kept: VecDeque<Round>,
+    pub(super) kept: VecDeque<Round>,
 }
 
 impl Rounds {
@@ -229,7 +241,7 @@ impl Rounds {
     }
 
     /// Rounds around `at`: up to three before, two after.
-    fn around(&self, at: usize) -> impl Iterator<Item = &Round> {
+    pub(super) fn around(&self, at: usize) -> impl Iterator<Item = &Round> {
         self.kept.range(at.saturating_sub(3)..(at + 3).min(self.kept.len()))
     }
 
@@ -245,6 +257,9 @@ impl Rounds {
         let queue_is_one = is_queue(queue, rtt_min);
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
+        }
+        if let Some(decision) = self.link_afar(at, rtt_min) {
+            return decision;
         }
         if !past_pulse && let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
@@ -264,7 +279,11 @@ impl Rounds {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
             // Ours, not measured: 70, less than where it shows.
-            let others = &[State::BandwidthExternal, State::Sndbuf];
+            let others: &[State] = if round.tap_at_sender {
+                &[State::BandwidthExternal, State::Sndbuf]
+            } else {
+                &[State::BandwidthExternal, State::LocalQdisc, State::Sndbuf]
+            };
             return match self.follows_own_flight(rtt_min) {
                 Some(true) => decision(State::BandwidthSelfQueue, 85, &[], queue),
                 Some(false) => decision(
@@ -298,6 +317,9 @@ impl Rounds {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
         let queue = round.standing_queue(rtt_min);
+        if let Some(decision) = self.link_afar(at, rtt_min) {
+            return decision;
+        }
         if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
             return decision;
         }
@@ -305,17 +327,6 @@ impl Rounds {
             return paced_afar(0);
         }
         decision(State::App, 85, &[], 0)
-    }
-
-    /// Whether the sender seems paced as seen from elsewhere, where the ACK that released a packet
-    /// cannot be told from one that passed by: a steady rate without pauses and without a queue.
-    fn is_paced_afar(&self, at: usize, queue_is_one: bool) -> bool {
-        let round = &self.kept[at];
-        !round.tap_at_sender
-            && !queue_is_one
-            && round.edge_flight == 0
-            && round.is_smooth()
-            && self.is_rate_flat(at)
     }
 
     /// Where the sender spaced its sends by a clock of its own: the pace is the limit, unless the
@@ -348,7 +359,7 @@ impl Rounds {
 
     /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
     /// has one rate.
-    fn is_rate_flat(&self, at: usize) -> bool {
+    pub(super) fn is_rate_flat(&self, at: usize) -> bool {
         (at.saturating_sub(3)..=at.saturating_sub(1)).any(|from| {
             if from + 4 > self.kept.len() {
                 return false;
@@ -359,71 +370,17 @@ impl Rounds {
         })
     }
 
-    /// Whether the rate went up and down though a queue stood all the time: the link, or the share
-    /// of it that this connection got, was not always the same. Ours: a third, twice.
-    fn is_rate_variable(&self, at: usize, rtt_min: i64) -> bool {
-        let rates: Vec<u64> = self
-            .around(at)
-            .filter(|r| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min))
-            .filter_map(Round::rate)
-            .collect();
-        let steps = rates.windows(2).map(|pair| {
-            let (before, after) = (pair[0], pair[1]);
-            let much = before.abs_diff(after) * 3 >= before.max(after);
-            if much { after.cmp(&before) } else { Ordering::Equal }
-        });
-        let (ups, downs) = steps.fold((0, 0), |(ups, downs), step| match step {
-            Ordering::Greater => (ups + 1, downs),
-            Ordering::Less => (ups, downs + 1),
-            Ordering::Equal => (ups, downs),
-        });
-        ups > 0 && downs > 0 && ups + downs >= 3
-    }
-
-    /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that
-    /// is full has one rate, so the round trip grows as the flight does, per cent for per cent. Where
-    /// others fill the queue, too, it grows less, and a larger flight gets a larger share of the rate
-    /// instead. Ours: half as much, with twice the error of the estimate between.
-    fn follows_own_flight(&self, rtt_min: i64) -> Option<bool> {
-        let is_queued = |r: &Round| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min);
-        // What is sent in one round is answered in the next.
-        let pairs = self.kept.iter().zip(self.kept.iter().skip(1));
-        let points: Vec<(f64, f64)> = pairs
-            .filter(|(sent, answered)| !sent.loss && is_queued(answered))
-            .filter_map(|(sent, answered)| {
-                answered.rtt().map(|rtt| (sent.flight as f64, rtt as f64))
-            })
-            .collect();
-        let n = points.len() as f64;
-        let (mean_x, mean_y) =
-            points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
-        let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
-        for (x, y) in &points {
-            let (x, y) = (x / mean_x - 1.0, y / mean_y - 1.0);
-            xy += x * y;
-            xx += x * x;
-            yy += y * y;
-        }
-        // A flight that varies by under 5 % cannot show it.
-        if points.len() < 4 || xx <= n * 0.05 * 0.05 {
-            return None;
-        }
-        let slope = xy / xx;
-        let error = libm::sqrt((yy - slope * xy).max(0.0) / (n - 2.0) / xx);
-        match () {
-            () if slope - 2.0 * error > 0.5 => Some(true),
-            () if slope + 2.0 * error < 0.5 => Some(false),
-            () => None,
-        }
-    }
-
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
     /// of one number of segments sent, to the segment. Before the first loss four such rounds are
     /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
     /// or a twentieth (CUBIC, `bictcp_update`). Later the window itself may stand still that long
-    /// (CUBIC's plateau), so nothing is said.
+    /// (CUBIC's plateau), but not for seconds.
     fn has_lid(&self, at: usize) -> bool {
         let this = &self.kept[at];
+        let (span, rounds) = this.still;
+        if span > PLATEAU_NS && rounds >= LID_ROUNDS as u32 {
+            return true;
+        }
         if !matches!(this.phase, Phase::SlowStart | Phase::Cached) {
             return false;
         }
@@ -438,7 +395,7 @@ impl Rounds {
 }
 
 /// Whether a delay of `queue` beyond the least round trip is a queue.
-fn is_queue(queue: i64, rtt_min: i64) -> bool {
+pub(super) fn is_queue(queue: i64, rtt_min: i64) -> bool {
     queue > least_queue(rtt_min)
 }
 
@@ -483,12 +440,12 @@ fn window_of(round: &Round, has_clock: bool, queue: i64) -> Decision {
     decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
 }
 
-/// A path that is just full and has no queue looks the same from here.
-fn paced_afar(queue: i64) -> Decision {
-    decision(State::Pacing, 60, &[State::BandwidthExternal, State::App, State::Sndbuf], queue)
-}
-
-fn decision(state: State, confidence: u8, alternative: &'static [State], queue: i64) -> Decision {
+pub(super) fn decision(
+    state: State,
+    confidence: u8,
+    alternative: &'static [State],
+    queue: i64,
+) -> Decision {
     Decision { state, confidence, alternative, queue }
 }
 
@@ -541,12 +498,17 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_that_stands_still_before_the_first_loss_has_a_lid() {
+    fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
         let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
         assert_eq!(state_of(&closed((0..4).map(cached)), 1), State::Sndbuf);
         assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
-        let after_loss = |n: u64| Round { phase: Phase::Avoidance, ..round(n, 184) };
-        assert_eq!(state_of(&closed((0..4).map(after_loss)), 1), State::CwndAvoidance);
+        let after_loss = |still| {
+            let round = |n: u64| Round { phase: Phase::Avoidance, still, ..round(n, 184) };
+            state_of(&closed((0..4).map(round)), 1)
+        };
+        assert_eq!(after_loss((PLATEAU_NS, 200)), State::CwndAvoidance, "CUBIC's plateau");
+        assert_eq!(after_loss((PLATEAU_NS + 1, 200)), State::Sndbuf);
+        assert_eq!(after_loss((PLATEAU_NS + 1, 3)), State::CwndAvoidance, "three rounds");
     }
 
     #[test]
@@ -567,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
-        let afar = |n: u64| Round { tap_at_sender: false, ..round(n, 36) };
+        let afar = |n: u64| Round { tap_at_sender: false, sees_queues: true, ..round(n, 36) };
         assert_eq!(state_of(&closed((0..4).map(afar)), 1), State::Pacing);
         // A pause of an eighth of the round and a little more: a window that was full.
         let paused = |n: u64| Round { longest_gap: RTT / 8 + 1, ..afar(n) };

@@ -49,7 +49,7 @@ impl Walker {
         } else {
             self.on_new_data(event, at, lag, segments, step);
         }
-        (self.sends.last, self.sends.lag) = (at, lag);
+        (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
         self.peer.spoke = false;
     }
 
@@ -110,7 +110,7 @@ impl Walker {
         (self.now, self.frame) = (at, event.frame);
         self.tally.add_frame(event.len, segments);
         self.send(event, at, lag, segments, Release::Burst);
-        (self.sends.last, self.sends.lag) = (at, lag);
+        (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
         true
     }
 
@@ -135,9 +135,10 @@ impl Walker {
             self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
         }
         let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
+        let tap_gap = event.tap - self.sends.tap;
         let cause = self.cause_of(release, at);
         self.book.open.pulses.push(at, &mut self.sends.new, cause);
-        self.note_send(&NewSend { at, before, lag, segments, new, frame }, release);
+        self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         // What fills the window is cut by it, not by the application.
         let short = short && self.window.room(self.flight.nxt) >= self.terms.mss;
         if short {
@@ -293,6 +294,7 @@ impl Walker {
         }
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
+        round.sees_queues = self.terms.sees_queues;
         match release {
             Release::Ack { .. } | Release::Window => round.ack_released += 1,
             Release::Free => round.free += 1,

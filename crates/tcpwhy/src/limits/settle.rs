@@ -7,6 +7,7 @@ use super::rounds::{Held, Phase};
 use super::sends::Release;
 use super::trips;
 use super::walker::{Sends, Walker};
+use super::window::Filled;
 use crate::flow::event::Event;
 use crate::report::State;
 
@@ -37,7 +38,7 @@ impl Walker {
                 self.nagle_wait(event, at)
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
-            Release::Window => self.window_wait(),
+            Release::Window => self.window_wait(92, &[]),
             Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
             Release::Free if self.is_new_data_probe(event, at) => {
                 Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }
@@ -180,9 +181,12 @@ impl Walker {
                 alternative: &[State::App],
             };
         }
+        if self.is_window_proven() {
+            return self.window_wait(75, &[State::CwndAvoidance]);
+        }
         let cwnd_full = self.fills_cwnd();
         if stop.room < self.terms.mss && !cwnd_full {
-            return self.window_wait();
+            return self.window_wait(92, &[]);
         }
         let near_edge = stop.room < stop.window / 3 && !cwnd_full;
         let past_pulse = self.sends.new.is_pulse_missed(at);
@@ -193,7 +197,9 @@ impl Walker {
     /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
     /// the application was.
     fn held_until_late(&self, event: &Event, at: i64) -> Base {
-        let full = self.stop.evidence.room < self.terms.mss || self.fills_cwnd();
+        let full = self.stop.evidence.room < self.terms.mss
+            || self.fills_cwnd()
+            || self.is_window_proven();
         let late = self.releases.acks.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
         if full && late {
             self.blocked(self.releases.by_data, event, at)
@@ -208,10 +214,19 @@ impl Walker {
         self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
     }
 
+    /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
+    /// did, and without a cut the congestion window does not become smaller than that. Away from the
+    /// sender a flight looks smaller than it is by what stands in queues on the way.
+    fn is_window_proven(&self) -> bool {
+        !self.terms.tap_at_sender
+            && self.repairs.current() == 0
+            && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
+    }
+
     /// Which of the receiver's limits the window was at.
-    fn window_wait(&self) -> Base {
+    fn window_wait(&self, confidence: u8, alternative: &'static [State]) -> Base {
         let stop = &self.stop.evidence;
-        let confidence = if self.terms.shift_guessed { 55 } else { 92 };
+        let confidence = if self.terms.shift_guessed { 55 } else { confidence };
         let state = if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
         } else if stop.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
@@ -219,7 +234,7 @@ impl Walker {
         } else {
             State::RwndReader
         };
-        Base::sure(state, confidence)
+        Base::Fixed { state, confidence, alternative }
     }
 
     /// Watches for a restart after idling: `event` is new data, not yet in flight.
@@ -255,6 +270,7 @@ impl Walker {
             // `tcp_current_ssthresh`: three quarters of the window, unless there is no threshold yet.
             let share = if self.growth.exit.is_some() { 3 } else { 4 };
             self.growth.regain = Some(restarted.before * share / 4);
+            self.window.filled = Filled::default();
             self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
             if self.growth.exit.is_none() {
                 let una = self.pauses.start;

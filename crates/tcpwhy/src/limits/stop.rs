@@ -41,11 +41,16 @@ impl Walker {
         let outstanding = self.flight.outstanding_segments();
         self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
         self.pauses.largest_flight = self.pauses.largest_flight.max(outstanding);
+        let room = self.window.room(self.flight.nxt);
+        // In a repair more is outstanding than the congestion window holds.
+        if self.repairs.current() == 0 {
+            self.window.on_stop(flight, room, self.terms.mss, self.book.open.number);
+        }
         self.stop = Stop {
             evidence: Evidence {
                 in_flight: flight,
                 segments: outstanding,
-                room: self.window.room(self.flight.nxt),
+                room,
                 window: self.window.size,
                 cwnd: self.replay.cwnd(outstanding).best.unwrap_or(0),
                 queue_ns: 0,

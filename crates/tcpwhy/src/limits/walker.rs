@@ -54,6 +54,8 @@ pub(crate) struct Terms {
     pub(crate) own_way: i64,
     /// The tap stands on the sender's host.
     pub(crate) tap_at_sender: bool,
+    /// Queues between the sender and the tap show: none can be, or its time stamps tell of them.
+    pub(crate) sees_queues: bool,
     /// Both ends offered selective acknowledgements, or nobody saw.
     pub(crate) sack: bool,
     /// Keep rounds, intervals and retransmissions.
@@ -100,6 +102,8 @@ pub(crate) struct Handshake {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sends {
     pub(crate) last: i64,
+    /// When it passed the tap.
+    pub(crate) tap: i64,
     /// How far the tap saw it behind that, beyond the constant part.
     pub(crate) lag: i64,
     /// When the burst it belongs to began.
@@ -201,6 +205,7 @@ impl Walker {
             window: ReceiverWindow::default(),
             sends: Sends {
                 last: NEVER,
+                tap: 0,
                 lag: 0,
                 burst_start: NEVER,
                 new: Before::NONE,

@@ -18,11 +18,33 @@ pub(crate) struct ReceiverWindow {
     pub(crate) recent: [i64; 2],
     /// When its edge last moved without an ACK of new data.
     pub(crate) moved_at: i64,
+    /// What filled it since the congestion window was last cut, which is no smaller.
+    pub(crate) filled: Filled,
 }
+
+/// Rounds whose flights filled the receiver's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Filled {
+    /// The largest of the flights, give or take a segment.
+    flight: i64,
+    rounds: u32,
+    last: u64,
+}
+
+/// As many rounds whose flights fill a window show that it holds the sender. One may seem to by what
+/// stands in queues, where a window grows along with flights that double. Ours: not measured.
+const FILLED_ROUNDS: u32 = 3;
 
 impl Default for ReceiverWindow {
     fn default() -> Self {
-        Self { end: NEVER, size: 0, largest: 0, recent: [0; 2], moved_at: NEVER }
+        Self {
+            end: NEVER,
+            size: 0,
+            largest: 0,
+            recent: [0; 2],
+            moved_at: NEVER,
+            filled: Filled::default(),
+        }
     }
 }
 
@@ -48,6 +70,24 @@ impl ReceiverWindow {
         self.largest = self.largest.max(size);
         self.recent[0] = self.recent[0].max(size);
         moved
+    }
+
+    /// A flight of so many bytes in `round` leaves `room` in it, less than a segment or not.
+    pub(crate) fn on_stop(&mut self, flight: i64, room: i64, mss: i64, round: u64) {
+        if room >= mss {
+            return;
+        }
+        let Filled { flight: before, rounds, last } = self.filled;
+        self.filled = match () {
+            () if flight > before + mss => Filled { flight, rounds: 1, last: round },
+            () if round == last => return,
+            () => Filled { flight: before.max(flight), rounds: rounds + 1, last: round },
+        };
+    }
+
+    /// Whether flights have filled as much as `size` bytes since the congestion window was cut.
+    pub(crate) fn was_filled(&self, size: i64, mss: i64) -> bool {
+        self.filled.rounds >= FILLED_ROUNDS && self.filled.flight + mss > size
     }
 
     /// The largest of the last eight to sixteen rounds.
@@ -76,6 +116,21 @@ mod tests {
         assert_eq!((window.end, window.size, window.room(300)), (1100, 1000, 800));
         assert!(!window.take(100, 500, 100), "shrunk: RFC 9293 tells senders to bear it");
         assert_eq!((window.end, window.size, window.largest), (1100, 500, 1000));
+    }
+
+    #[test]
+    fn a_window_that_three_rounds_filled_to_the_segment_was_filled() {
+        let filled = |room, rounds: &[u64]| {
+            let mut window = ReceiverWindow::default();
+            for round in rounds {
+                window.on_stop(9_000, room, 1448, *round);
+            }
+            window
+        };
+        assert!(!filled(1448, &[1, 2, 3]).was_filled(9_000, 1448), "room for one more");
+        assert!(filled(1447, &[1, 2, 3]).was_filled(10_447, 1448));
+        assert!(!filled(1447, &[1, 2, 3]).was_filled(10_448, 1448), "it has grown since");
+        assert!(!filled(1447, &[1, 2, 2]).was_filled(9_000, 1448), "two rounds");
     }
 
     #[test]

@@ -1,0 +1,121 @@
+//! What holds a sender whose packets are seen away from its host?
+//!
+//! There the ACK that released a packet cannot be told from one that passed by, and what stands in
+//! queues before the tap makes each send seem late. But the tap sees what its sender does not: whether
+//! the stream pauses. A window or a buffer that holds the sender leaves the way silent for the rest of
+//! the round trip; a link that is full does not.
+
+use super::pulse::Pulses;
+use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use crate::report::State;
+
+/// Fewer packets do not show whether a stream pauses. Ours: not measured.
+const ENOUGH_PACKETS: u32 = 16;
+
+impl Rounds {
+    /// What holds a stream that passes a tap away from its sender without a pause: a link before the
+    /// tap that is full, if a queue stands or none could be seen. What released which packet cannot be
+    /// told there, but a window or a buffer that held the sender would leave the link silent now and
+    /// then. Writes that end short are an application's.
+    pub(super) fn link_afar(&self, at: usize, rtt_min: i64) -> Option<Decision> {
+        let round = &self.kept[at];
+        let queue = round.standing_queue(rtt_min);
+        let queue_is_one = is_queue(queue, rtt_min);
+        let is_far = !round.tap_at_sender && round.edge_flight == 0;
+        if !is_far || round.sees_queues && !queue_is_one || !self.passes_steadily(at, rtt_min) {
+            return None;
+        }
+        let near = self.around(at).filter(|r| !r.loss).map(|r| &r.pulses);
+        if Pulses::sum(near).end_short() {
+            return None;
+        }
+        Some(if queue_is_one {
+            let others = &[State::LocalQdisc, State::Pacing, State::BandwidthExternal];
+            decision(State::BandwidthSelfQueue, 75, others, queue)
+        } else {
+            let others = &[State::Pacing, State::LocalQdisc, State::App, State::Sndbuf];
+            decision(State::BandwidthSelfQueue, 55, others, queue)
+        })
+    }
+
+    /// Whether data kept passing the tap in the rounds around `at`. Ours: no silence of a quarter of a round (a link of few packets a round has no shorter ones), or none as
+    /// long as each packet of the round stood in a queue: then that was not empty, and lets packets out
+    /// in bursts, as a token bucket does.
+    fn passes_steadily(&self, at: usize, rtt_min: i64) -> bool {
+        let near = || self.around(at).filter(|r| !r.loss);
+        let steady =
+            |r: &Round| r.tap_gap * 4 <= r.end - r.start || r.tap_gap <= r.standing_queue(rtt_min);
+        near().map(|r| r.sends).sum::<u32>() >= ENOUGH_PACKETS && near().all(steady)
+    }
+
+    /// Whether the sender seems paced as seen from elsewhere, where the ACK that released a packet
+    /// cannot be told from one that passed by: a steady rate without pauses and without a queue.
+    pub(super) fn is_paced_afar(&self, at: usize, queue_is_one: bool) -> bool {
+        let round = &self.kept[at];
+        !round.tap_at_sender
+            && !queue_is_one
+            && round.edge_flight == 0
+            && round.is_smooth()
+            && self.is_rate_flat(at)
+    }
+}
+
+/// A path that is just full and has no queue looks the same from here.
+pub(super) fn paced_afar(queue: i64) -> Decision {
+    decision(State::Pacing, 60, &[State::BandwidthExternal, State::App, State::Sndbuf], queue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: i64 = 20_000_000;
+
+    /// Six rounds of nine packets each, changed by `change`, seen away from the sender.
+    fn told(change: impl Fn(&mut Round)) -> Option<(State, u8)> {
+        let mut rounds = Rounds::default();
+        for number in 0..6 {
+            let start = number * 2 * RTT;
+            let mut round = Round {
+                number: number as u64,
+                start,
+                end: start + 2 * RTT,
+                rtt_min: Some(2 * RTT),
+                sends: 9,
+                tap_gap: 2 * RTT / 8,
+                sees_queues: true,
+                ..Round::default()
+            };
+            change(&mut round);
+            rounds.push(&round);
+        }
+        rounds.link_afar(3, RTT).map(|decision| (decision.state, decision.confidence))
+    }
+
+    #[test]
+    fn a_stream_that_never_pauses_behind_a_queue_is_a_full_links() {
+        let full = Some((State::BandwidthSelfQueue, 75));
+        assert_eq!(told(|_| ()), full);
+        assert_eq!(told(|r| r.tap_at_sender = true), None);
+        assert_eq!(told(|r| r.edge_flight = 1448), None, "the receiver's window was full");
+        assert_eq!(told(|r| r.sends = 2), None, "twelve packets");
+        assert_eq!(told(|r| r.rtt_min = Some(RTT + RTT / 10)), None, "no queue");
+    }
+
+    #[test]
+    fn a_pause_speaks_against_it_unless_the_queue_outlasts_it() {
+        let pause = |gap: i64, queue: i64| {
+            told(|r| (r.tap_gap, r.rtt_min) = (gap, Some(RTT + queue))).is_some()
+        };
+        assert!(pause(RTT / 2, RTT / 4), "a quarter of the round");
+        assert!(!pause(RTT / 2 + 1, RTT / 4));
+        assert!(pause(RTT, RTT));
+        assert!(!pause(RTT, RTT - 1));
+    }
+
+    #[test]
+    fn where_no_queue_can_be_seen_it_is_less_sure() {
+        let blind = told(|r| (r.sees_queues, r.rtt_min) = (false, Some(RTT)));
+        assert_eq!(blind, Some((State::BandwidthSelfQueue, 55)));
+    }
+}

@@ -1,0 +1,66 @@
+//! Whose is the queue that a full link has: this sender's own, or others', or is the link not always
+//! the same?
+
+use core::cmp::Ordering;
+
+use super::rounds::{Round, Rounds, is_queue};
+
+impl Rounds {
+    /// Whether the rate went up and down though a queue stood all the time: the link, or the share
+    /// of it that this connection got, was not always the same. Ours: a third, twice.
+    pub(super) fn is_rate_variable(&self, at: usize, rtt_min: i64) -> bool {
+        let rates: Vec<u64> = self
+            .around(at)
+            .filter(|r| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min))
+            .filter_map(Round::rate)
+            .collect();
+        let steps = rates.windows(2).map(|pair| {
+            let (before, after) = (pair[0], pair[1]);
+            let much = before.abs_diff(after) * 3 >= before.max(after);
+            if much { after.cmp(&before) } else { Ordering::Equal }
+        });
+        let (ups, downs) = steps.fold((0, 0), |(ups, downs), step| match step {
+            Ordering::Greater => (ups + 1, downs),
+            Ordering::Less => (ups, downs + 1),
+            Ordering::Equal => (ups, downs),
+        });
+        ups > 0 && downs > 0 && ups + downs >= 3
+    }
+
+    /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that
+    /// is full has one rate, so the round trip grows as the flight does, per cent for per cent. Where
+    /// others fill the queue, too, it grows less, and a larger flight gets a larger share of the rate
+    /// instead. Ours: half as much, with twice the error of the estimate between.
+    pub(super) fn follows_own_flight(&self, rtt_min: i64) -> Option<bool> {
+        let is_queued = |r: &Round| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min);
+        // What is sent in one round is answered in the next.
+        let pairs = self.kept.iter().zip(self.kept.iter().skip(1));
+        let points: Vec<(f64, f64)> = pairs
+            .filter(|(sent, answered)| !sent.loss && is_queued(answered))
+            .filter_map(|(sent, answered)| {
+                answered.rtt().map(|rtt| (sent.flight as f64, rtt as f64))
+            })
+            .collect();
+        let n = points.len() as f64;
+        let (mean_x, mean_y) =
+            points.iter().fold((0.0, 0.0), |m, p| (m.0 + p.0 / n, m.1 + p.1 / n));
+        let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+        for (x, y) in &points {
+            let (x, y) = (x / mean_x - 1.0, y / mean_y - 1.0);
+            xy += x * y;
+            xx += x * x;
+            yy += y * y;
+        }
+        // A flight that varies by under 5 % cannot show it.
+        if points.len() < 4 || xx <= n * 0.05 * 0.05 {
+            return None;
+        }
+        let slope = xy / xx;
+        let error = libm::sqrt((yy - slope * xy).max(0.0) / (n - 2.0) / xx);
+        match () {
+            () if slope - 2.0 * error > 0.5 => Some(true),
+            () if slope + 2.0 * error < 0.5 => Some(false),
+            () => None,
+        }
+    }
+}
