@@ -13,6 +13,8 @@
 mod analysis;
 pub mod capture;
 pub mod cc;
+pub mod command;
+mod dns;
 pub mod find;
 mod flow;
 mod limits;

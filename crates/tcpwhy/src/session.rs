@@ -5,15 +5,18 @@
 //! [`Session::end`]. Frame numbers go on through the files of one rotated capture, as
 //! `mergecap -a` would number them.
 
+mod aside;
+
 use std::collections::BTreeMap;
 
 use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Item, QualityKind, Reader};
 use crate::find;
-use crate::report::{Capture, Connection, FORMAT, Quality, Report, Skipped};
+use crate::report::{Capture, Connection, FORMAT, Quality, Report};
 use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker};
 use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, Skip, Usual};
+use aside::Aside;
 
 /// A run over captures.
 #[derive(Debug)]
@@ -21,8 +24,7 @@ pub struct Session {
     tracker: Tracker,
     reader: Reader,
     captures: Vec<Capture>,
-    skipped: BTreeMap<Skip, u64>,
-    quality: BTreeMap<(QualityKind, String), u64>,
+    aside: Aside,
     frames_before: u64,
     packets: u64,
     /// Packet listings among the captures, and whether all of them tell the date.
@@ -51,8 +53,7 @@ impl Session {
             tracker,
             reader: Reader::new(),
             captures: Vec::new(),
-            skipped: BTreeMap::new(),
-            quality: BTreeMap::new(),
+            aside: Aside::default(),
             frames_before: 0,
             listings: 0,
             dated: true,
@@ -96,15 +97,10 @@ impl Session {
         }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
-        for (skip, count) in core::mem::take(&mut self.skipped) {
-            capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
-        }
         if let Some(told) = core::mem::take(&mut self.steps_back).told() {
             capture.quality.push(told);
         }
-        for ((kind, note), count) in core::mem::take(&mut self.quality) {
-            capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
-        }
+        self.aside.hand_over(capture);
         result
     }
 
@@ -151,6 +147,9 @@ impl Session {
             format: FORMAT.to_owned(),
             provisional: true,
             captures: self.captures.clone(),
+            command: None,
+            lookups: self.aside.names.lookups().0,
+            attachments: BTreeMap::new(),
             totals: sums.totals,
             connections,
         }
@@ -167,7 +166,13 @@ impl Session {
         let (mut connections, sums, forgotten) = tracker.finish_with(analysts);
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
+        let (lookups, more_lookups) = self.aside.names.lookups();
         for (kind, count, note) in [
+            (
+                QualityKind::Other,
+                more_lookups,
+                "more questions to name servers were counted and not listed",
+            ),
             (
                 QualityKind::Duplicates,
                 sums.duplicates,
@@ -200,6 +205,9 @@ impl Session {
             format: FORMAT.to_owned(),
             provisional: false,
             captures: self.captures,
+            command: None,
+            lookups,
+            attachments: self.aside.attachments,
             totals: sums.totals,
             connections,
         }
@@ -246,7 +254,7 @@ impl Session {
 
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
-        let Self { tracker, reader, skipped, quality, frames_before, steps_back, .. } = self;
+        let Self { tracker, reader, aside, frames_before, steps_back, .. } = self;
         let (mut packets_here, mut segments_here) = (0, 0);
         let mut met = |time, frame| {
             segments_here += 1;
@@ -272,7 +280,7 @@ impl Session {
                         }
                         tracker.push(&segment);
                     }
-                    Err(skip) => *skipped.entry(skip).or_default() += 1,
+                    Err(skip) => aside.pass_over(frame, skip),
                 }
             }
             Item::Segment(segment) => {
@@ -283,13 +291,11 @@ impl Session {
             }
             Item::OtherPacket => {
                 packets_here += 1;
-                *skipped.entry(Skip::NotTcp).or_default() += 1;
+                aside.skip(Skip::NotTcp);
             }
             Item::Gap => tracker.gap(),
-            Item::Quality(remark) => {
-                let note = core::mem::take(&mut remark.note);
-                *quality.entry((remark.kind, note)).or_default() += remark.count;
-            }
+            Item::Quality(remark) => aside.remark(remark),
+            Item::Attachment { name, content } => aside.attach(name, content),
         };
         let result = match bytes {
             Some(bytes) => reader.push(bytes, &mut each),

@@ -3,12 +3,15 @@
 //! Written out without `..Default::default()`, so that a new field of the report does not compile
 //! until it stands here, and then does not validate until it stands in the schema.
 
+use std::collections::BTreeMap;
+
 use tcpwhy::report::{
-    Capture, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence, Exchange,
-    FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence,
-    LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit,
-    State, Syn, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
+    Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence,
+    Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit,
+    LimitEvidence, Lookup, LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report,
+    Retransmission, Retransmitted, Round, RoundRange, Rtt, ScalingRefusedBy, SenderStack, Skipped,
+    SlowStartExit, Spent, State, Syn, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage,
+    WindowScaling,
 };
 use tcpwhy::units::Duration;
 
@@ -29,6 +32,9 @@ pub(crate) fn full() -> Report {
             }],
             error: Some("the last record ends early".to_owned()),
         }],
+        command: Some(command()),
+        lookups: vec![lookup()],
+        attachments: BTreeMap::new(),
         totals: Totals {
             connections: 3,
             silent: 1,
@@ -38,6 +44,41 @@ pub(crate) fn full() -> Report {
             time_in: every_state(),
         },
         connections: vec![connection()],
+    }
+}
+
+fn command() -> Command {
+    Command {
+        program: "curl".to_owned(),
+        start: "2026-11-21T10:45:49.031409000Z".to_owned(),
+        duration_ns: 96_063_000,
+        status: Some(0),
+        signal: Some(15),
+        spent: Spent {
+            start_ns: 10_000_000,
+            dns_ns: 10_000_000,
+            connect_ns: 6_858_000,
+            tls_ns: 7_000_000,
+            request_ns: 7_000_000,
+            server_ns: 149_000,
+            transfer_ns: 45_000_000,
+            rest_ns: 10_056_000,
+        },
+    }
+}
+
+fn lookup() -> Lookup {
+    Lookup {
+        name: "www.example.com".to_owned(),
+        kind: "A".into(),
+        client: "192.168.247.130:50000".parse().expect("an address"),
+        resolver: "192.168.247.1:53".parse().expect("an address"),
+        start: "2026-11-21T10:45:49.041409000Z".to_owned(),
+        asked: 1,
+        duration_ns: Some(10_000_000),
+        answer: Some("NOERROR".into()),
+        addresses: vec!["2001:db8::129".parse().expect("an address")],
+        frame: 1,
     }
 }
 

@@ -37,6 +37,13 @@ pub enum Item<'a> {
     Gap,
     /// Something to tell about the capture's quality.
     Quality(Quality),
+    /// A part of what `tcpwhy record` attached to the packets. Parts of one name follow each other.
+    Attachment {
+        /// What it is.
+        name: &'a str,
+        /// The bytes.
+        content: &'a [u8],
+    },
 }
 
 /// One captured link-layer frame.

@@ -6,19 +6,23 @@
 //! unknown is `None` (JSON `null`), never zero; confidence runs from 0 to 100.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod command;
 mod connection;
 mod direction;
 mod finding;
 mod interval;
+mod lookup;
 mod loss;
 pub mod state;
 mod strip;
 mod totals;
 mod transfer;
 
+pub use command::{Command, Spent};
 pub use connection::{
     Connection, End, Part, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
     WindowScaling,
@@ -29,6 +33,7 @@ pub use direction::{
 };
 pub use finding::{Evidence, Finding, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
+pub use lookup::Lookup;
 pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
@@ -47,6 +52,13 @@ pub struct Report {
     pub provisional: bool,
     /// The captures read, in the order of their time.
     pub captures: Vec<Capture>,
+    /// The command that was recorded with these packets; `None` for other captures.
+    pub command: Option<Command>,
+    /// Names that were asked for, in the order of the questions.
+    pub lookups: Vec<Lookup>,
+    /// What `tcpwhy record` attached to the packets, by name and as it is; no part of the JSON.
+    #[serde(skip)]
+    pub attachments: BTreeMap<String, Vec<u8>>,
     /// What all connections that were asked for add up to.
     pub totals: Totals,
     /// The connections, in the order of their first packet; those asked for, if not all are.

@@ -4,8 +4,8 @@
 //! IPv4 by `10.0.0.1`, `10.0.0.2`, ... (RFC 1918), IPv6 by `2001:db8::1`, ... (RFC 3849), numbered in
 //! the order in which they appear, so that the same address keeps the same stand-in everywhere:
 //! in the connections and in every sentence, filter and command. Ports stay, since they tell the
-//! protocol. Host names that a packet listing prints get such addresses too, and what is quoted of
-//! a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
+//! protocol. Host names that a packet listing prints get such addresses too, names that were asked for
+//! become `name-1.example`, and what is quoted of a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
 //! addresses name no one and stay.
 //!
 //! Not hidden, since the account needs them: times, sizes, file names.
@@ -13,7 +13,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-use crate::report::{Connection, Direction, Finding, Report};
+use crate::report::{Connection, Direction, Finding, Lookup, Report};
 
 /// Replaces all addresses in `report` by their stand-ins.
 pub fn anonymize(report: &mut Report, mut names: StandIns) {
@@ -32,15 +32,38 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
             *text = names.hide(&without_quotation(text));
         }
     }
+    // What was attached is as it was recorded.
+    report.attachments.clear();
     let mut hide = |text: &mut String| *text = names.hide(text);
     for connection in &mut report.connections {
         in_connection(connection, &mut hide);
     }
+    in_lookups(&mut report.lookups, &mut names);
     for connection in &mut report.connections {
         for end in [&mut connection.client, &mut connection.server] {
             *end = SocketAddr::new(names.of_address(end.ip()), end.port());
         }
         (connection.client_name, connection.server_name) = (None, None);
+    }
+}
+
+/// Names that were asked for get numbers, the same name the same.
+fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) {
+    let mut asked: Vec<String> = Vec::new();
+    for lookup in lookups {
+        let known = asked.iter().position(|name| *name == lookup.name);
+        let number = known.unwrap_or(asked.len());
+        if known.is_none() {
+            asked.push(core::mem::take(&mut lookup.name));
+        }
+        // RFC 2606 section 2: a name that is nobody's.
+        lookup.name = format!("name-{}.example", number + 1);
+        for end in [&mut lookup.client, &mut lookup.resolver] {
+            *end = SocketAddr::new(names.of_address(end.ip()), end.port());
+        }
+        for address in &mut lookup.addresses {
+            *address = names.of_address(*address);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod anonymize;
 mod choose;
 mod clip;
 mod columns;
+mod command;
 pub mod csv;
 mod doubt;
 mod finding;
@@ -40,7 +41,7 @@ mod verdict;
 mod words;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 

@@ -29,7 +29,7 @@ const fn frames(first: u64, last: u64) -> FrameRange {
 }
 
 /// A connection about which nothing is known but its ends and its span.
-pub(super) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) -> Connection {
+pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) -> Connection {
     Connection {
         id,
         stream: Some(id),
@@ -72,6 +72,9 @@ pub(super) fn report(source: &str, packets: u64, connections: Vec<Connection>) -
         format: FORMAT.to_owned(),
         provisional: false,
         captures: vec![capture],
+        command: None,
+        lookups: Vec::new(),
+        attachments: std::collections::BTreeMap::new(),
         totals: Totals::of(&connections),
         connections,
     }

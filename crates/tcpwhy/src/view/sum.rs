@@ -104,7 +104,7 @@ fn waits(direction: &Direction) -> Option<u64> {
 }
 
 /// `a 1.0 + b 2.0 = 3.0 ms`; parts too short for the grain are left out.
-fn print(parts: &[Part]) -> String {
+pub(super) fn print(parts: &[Part]) -> String {
     let total: i128 = parts.iter().map(|part| part.1).sum();
     let scale = Scale::of(parts.iter().map(|part| part.1.abs()).fold(total.abs(), i128::max));
     let grains = apportion(&parts.iter().map(|part| part.1).collect::<Vec<_>>(), scale.grain_ns);

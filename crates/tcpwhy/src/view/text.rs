@@ -6,7 +6,9 @@
 //! go, when, and by which numbers.
 
 use super::page::{Ink, Page, plain};
-use super::{Options, choose, finding, head, numbers, plot, quality, rounds, spent, strip, sum};
+use super::{
+    Options, choose, command, finding, head, numbers, plot, quality, rounds, spent, strip, sum,
+};
 use super::{table, traffic, verdict, words};
 use crate::report::{Connection, Report};
 
@@ -17,6 +19,7 @@ pub(super) const FEW: usize = 3;
 pub fn render(report: &Report, options: &Options) -> String {
     let mut page = Page::new(options.width, options.color);
     quality::write_errors(&mut page, report);
+    command::write(&mut page, report);
     match options.connection {
         Some(id) => one(&mut page, report, id, options),
         None => all(&mut page, report, options),

@@ -14,6 +14,7 @@
 //! Read `walk.rs` first: it says how one header leads to the next.
 
 mod checksum;
+mod datagram;
 mod ip;
 mod link;
 mod tcp;
@@ -24,6 +25,7 @@ mod walk;
 use core::net::{IpAddr, SocketAddr};
 
 pub use self::checksum::{Checksum, checksum};
+pub(crate) use self::datagram::{Datagram, name_datagram};
 pub(crate) use self::usual::{Ends, Head, Usual};
 use self::walk::Walk;
 use crate::capture::Frame;

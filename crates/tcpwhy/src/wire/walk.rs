@@ -120,24 +120,55 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn onward(&mut self, mut layer: Layer) -> Result<(), Skip> {
         for _ in 0..MAX_HEADERS {
-            layer = match layer {
-                Layer::Link(link_type) => link::pseudo_header(self, link_type)?,
-                Layer::Ethernet => link::ethernet(self)?,
-                Layer::Vlan => link::vlan(self)?,
-                Layer::Llc => link::llc(self)?,
-                Layer::Pppoe => link::pppoe(self)?,
-                Layer::Ppp => link::ppp(self)?,
-                Layer::Mpls => tunnel::mpls(self)?,
-                Layer::Ip => ip::any(self)?,
-                Layer::Ipv4 => ip::v4(self)?,
-                Layer::Ipv6 => ip::v6(self)?,
-                Layer::Extension(kind) => ip::extension(self, kind)?,
-                Layer::Gre => tunnel::gre(self)?,
-                Layer::Udp => tunnel::udp(self)?,
-                Layer::Tcp => return Ok(()),
-            };
+            if layer == Layer::Tcp {
+                return Ok(());
+            }
+            layer = self.take_off(layer)?;
         }
         Err(Skip::Malformed)
+    }
+
+    /// Walks from the start of a frame to a UDP header with the port of name servers; `rest` then
+    /// begins with it.
+    pub(super) fn reach_names(&mut self, link_type: u32) -> Result<(), Skip> {
+        /// RFC 1035 section 4.2.1.
+        const DNS: u16 = 53;
+        let mut layer = link::first(link_type);
+        for _ in 0..MAX_HEADERS {
+            match layer {
+                Layer::Tcp => return Err(Skip::NotTcp),
+                Layer::Udp => {
+                    let header: &[u8; 8] = self.rest.peek()?;
+                    if be16(header, 0) == DNS || be16(header, 2) == DNS {
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+            layer = self.take_off(layer)?;
+        }
+        Err(Skip::Malformed)
+    }
+
+    /// Takes one header off; TCP's stays.
+    #[inline]
+    fn take_off(&mut self, layer: Layer) -> Result<Layer, Skip> {
+        match layer {
+            Layer::Link(link_type) => link::pseudo_header(self, link_type),
+            Layer::Ethernet => link::ethernet(self),
+            Layer::Vlan => link::vlan(self),
+            Layer::Llc => link::llc(self),
+            Layer::Pppoe => link::pppoe(self),
+            Layer::Ppp => link::ppp(self),
+            Layer::Mpls => tunnel::mpls(self),
+            Layer::Ip => ip::any(self),
+            Layer::Ipv4 => ip::v4(self),
+            Layer::Ipv6 => ip::v6(self),
+            Layer::Extension(kind) => ip::extension(self, kind),
+            Layer::Gre => tunnel::gre(self),
+            Layer::Udp => tunnel::udp(self),
+            Layer::Tcp => Ok(Layer::Tcp),
+        }
     }
 
     /// Folds a VLAN id or tunnel key into the network's number.

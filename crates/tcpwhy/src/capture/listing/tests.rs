@@ -46,7 +46,7 @@ fn read_chunks<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
             Item::Quality(quality) => {
                 read.quality.push((quality.kind, quality.count, quality.note));
             }
-            Item::Frame(_) => panic!("a listing has no frames"),
+            Item::Frame(_) | Item::Attachment { .. } => panic!("a listing has neither"),
         }
     };
     for chunk in chunks {

@@ -7,7 +7,8 @@
 //!
 //! Each section has its own byte order and counts its interfaces from 0; each interface has its
 //! own link type and unit of time. Statistics may be repeated: the last of an interface counts.
-//! Blocks of other kinds are left out without being held.
+//! Blocks of other kinds are left out without being held; what `tcpwhy record` attached to its packets
+//! is handed on by name.
 //!
 //! Source: draft-ietf-opsawg-pcapng. We walk the blocks ourselves: the crate pcap-parser 0.17
 //! allocates a list of options for each packet, reads 64-bit options in little-endian order
@@ -159,7 +160,15 @@ impl Sections {
             return Err(BlockProblem::Length { claimed, least }.into());
         }
         let length = claimed as usize;
-        if kind == Kind::Unknown || kind == Kind::Numbered {
+        if kind == Kind::Attached && length >= ATTACHMENT_HEAD {
+            let Some(head) = bytes.get(..ATTACHMENT_HEAD) else {
+                return Ok(Step::Needs(ATTACHMENT_HEAD));
+            };
+            // Types for local use may be anybody's.
+            if head[8..16] != ATTACHMENT_MAGIC {
+                return Ok(Step::Took(length));
+            }
+        } else if matches!(kind, Kind::Unknown | Kind::Numbered | Kind::Attached) {
             if kind == Kind::Numbered {
                 self.packets += 1;
                 each(Item::OtherPacket);
@@ -182,6 +191,11 @@ impl Sections {
             Kind::Enhanced => self.enhanced_packet(body, each)?,
             Kind::Simple => self.simple_packet(body, each)?,
             Kind::Obsolete => self.obsolete_packet(body, each)?,
+            Kind::Attached => {
+                if let Some((name, content)) = attachment(endian, body) {
+                    each(Item::Attachment { name, content });
+                }
+            }
             Kind::Unknown | Kind::Numbered => {}
         }
         Ok(Step::Took(length))
@@ -339,6 +353,8 @@ enum Kind {
     Simple,
     Statistics,
     Enhanced,
+    /// What `tcpwhy record` attached, or somebody else's block of the same type.
+    Attached,
     /// No packet, but numbered like one.
     Numbered,
     Unknown,
@@ -360,6 +376,7 @@ impl Kind {
             3 => Self::Simple,
             5 => Self::Statistics,
             6 => Self::Enhanced,
+            ATTACHMENT => Self::Attached,
             SYSTEMD_JOURNAL | CUSTOM | CUSTOM_NOT_COPIED | SYSDIG | SYSDIG_2 | SYSDIG_2_LARGE => {
                 Self::Numbered
             }
@@ -375,9 +392,19 @@ impl Kind {
             Self::Obsolete | Self::Enhanced => 32,
             Self::Simple => 16,
             Self::Statistics => 24,
-            Self::Numbered | Self::Unknown => SHORTEST_BLOCK as u32,
+            Self::Attached | Self::Numbered | Self::Unknown => SHORTEST_BLOCK as u32,
         }
     }
+}
+
+/// Name and content of a block that `tcpwhy record` wrote (`docs/record.md`): behind the magic the
+/// lengths of both, then the name, padded, and the content. `None` if it contradicts itself.
+fn attachment(endian: Endian, body: &[u8]) -> Option<(&str, &[u8])> {
+    let name_length = usize::from(endian.u16_at(body, 8)?);
+    let content_length = endian.u32_at(body, 12)? as usize;
+    let name = core::str::from_utf8(body.get(16..16 + name_length)?).ok()?;
+    let content = body.get(16 + name_length.next_multiple_of(4)..)?.get(..content_length)?;
+    Some((name, content))
 }
 
 /// Byte order of the section that a block opens.
@@ -412,6 +439,12 @@ fn flagged_direction(flags: u32) -> Option<Direction> {
         _ => None,
     }
 }
+
+/// Of the range for local use (draft-ietf-opsawg-pcapng §11.1); what is in it, `docs/record.md` says.
+const ATTACHMENT: u32 = 0x8054_4350;
+const ATTACHMENT_MAGIC: [u8; 8] = *b"tcpwhy\0\x01";
+/// Type, length, magic, lengths of name and content.
+const ATTACHMENT_HEAD: usize = 24;
 
 /// Type and both lengths.
 const SHORTEST_BLOCK: usize = 12;

@@ -1,0 +1,289 @@
+//! Where did the time of a recorded command go: names, opening connections, TLS, requests, the
+//! server, responses, or the command itself?
+//!
+//! What each connection did is laid over the command's time as phases, and each instant counts for
+//! one: where several went on at once, for the one furthest in the order of [`Phase`]. So the parts
+//! add up to the duration to the nanosecond. At the client a request's phase ends, and the server's
+//! begins, when the first byte of the response comes in, less the server's time: both ways of the
+//! path belong to the request.
+//!
+//! Left out: whose a connection was; a recording holds those of the command. Phases of connections
+//! whose account is not in the report count as the command's own time.
+
+use serde::Deserialize;
+
+use crate::report::{Command, Connection, Exchange, Report, Spent, State};
+use crate::units::Time;
+
+/// What `tcpwhy record` notes of a command (`command.json`).
+#[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize)]
+pub struct Noted {
+    /// Its program.
+    pub program: String,
+    /// When it was started, in nanoseconds since 1970.
+    pub start: i64,
+    /// When it had ended.
+    pub end: i64,
+    /// Its exit status.
+    pub status: Option<i64>,
+    /// The signal that ended it.
+    pub signal: Option<i64>,
+}
+
+/// Fills in the command of a report over its recording.
+pub fn account(report: &mut Report, noted: &Noted) {
+    let span = (noted.start, noted.end.max(noted.start));
+    let mut phases = Vec::new();
+    for lookup in &report.lookups {
+        if let (Some(start), Some(took)) = (Time::from_rfc3339(&lookup.start), lookup.duration_ns) {
+            phases.push((Phase::Dns, start.0, start.0.saturating_add(took)));
+        }
+    }
+    for connection in &report.connections {
+        if let Some(start) = Time::from_rfc3339(&connection.start) {
+            phases_of(connection, |phase, from, to| {
+                phases.push((phase, start.0.saturating_add(from), start.0.saturating_add(to)));
+            });
+        }
+    }
+    report.command = Some(Command {
+        program: noted.program.clone(),
+        start: Time(noted.start).rfc3339(),
+        duration_ns: span.1.saturating_sub(span.0),
+        status: noted.status,
+        signal: noted.signal,
+        spent: spent(span, &phases),
+    });
+}
+
+/// What goes on, in the order of progress.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Dns,
+    Connect,
+    Tls,
+    Request,
+    Server,
+    Transfer,
+}
+
+impl Phase {
+    const COUNT: usize = 6;
+    /// The furthest first.
+    const FURTHEST: [Self; Self::COUNT] =
+        [Self::Transfer, Self::Server, Self::Request, Self::Tls, Self::Connect, Self::Dns];
+}
+
+/// The phases of a connection, relative to its first packet.
+fn phases_of(connection: &Connection, mut add: impl FnMut(Phase, i64, i64)) {
+    let opened = opened_ns(connection);
+    add(Phase::Connect, 0, opened);
+    let mut free = opened;
+    if let Some(tls) = &connection.tls {
+        // A handshake that never ended goes on to the last packet.
+        free = tls.end_ns.unwrap_or(connection.duration_ns);
+        add(Phase::Tls, tls.start_ns, free);
+    }
+    let mut add = |phase, from: i64, to: i64| add(phase, from.max(free), to.max(free));
+    let mut answered = vec![false; connection.transfers.len()];
+    for exchange in &connection.exchanges {
+        let request = usize::try_from(exchange.request).ok();
+        let Some(request) = request.filter(|at| *at < answered.len()) else { continue };
+        answered[request] = true;
+        let (from, end) =
+            (connection.transfers[request].start_ns, connection.transfers[request].end_ns);
+        let Some(first_byte) = exchange.first_byte_ns.filter(|_| exchange.response.is_some())
+        else {
+            add(Phase::Request, from, end);
+            continue;
+        };
+        let think = exchange.server_think_ns.unwrap_or(0).clamp(0, first_byte.max(0));
+        let response = from.saturating_add(first_byte);
+        add(Phase::Request, from, response - think);
+        add(Phase::Server, response - think, response);
+        add(Phase::Transfer, response, end_of(connection, exchange, from).max(response));
+        if let Some(response) = exchange.response.and_then(|at| usize::try_from(at).ok())
+            && let Some(answered) = answered.get_mut(response)
+        {
+            *answered = true;
+        }
+    }
+    for (transfer, answered) in connection.transfers.iter().zip(answered) {
+        if !answered {
+            add(Phase::Transfer, transfer.start_ns, transfer.end_ns);
+        }
+    }
+}
+
+/// How long it took to open a connection; all of its time if nobody answered.
+fn opened_ns(connection: &Connection) -> i64 {
+    // As its opener has it, if it sent data: the other side may send some round trip later.
+    if let Some((_, first)) = connection.present().next() {
+        return (first.time_in.get(State::Handshake) + first.time_in.get(State::SynRetry)).0;
+    }
+    let unanswered = connection.syns[1].is_none();
+    connection.handshake_rtt_ns.filter(|_| !unanswered).unwrap_or(connection.duration_ns)
+}
+
+fn end_of(connection: &Connection, exchange: &Exchange, from: i64) -> i64 {
+    let response =
+        exchange.response.and_then(|at| connection.transfers.get(usize::try_from(at).ok()?));
+    let end = response.map_or(from, |response| response.end_ns);
+    exchange.total_ns.map_or(end, |total| from.saturating_add(total))
+}
+
+/// Counts each instant of `span` once.
+fn spent(span: (i64, i64), phases: &[(Phase, i64, i64)]) -> Spent {
+    let mut borders = Vec::with_capacity(2 * phases.len());
+    for &(phase, from, to) in phases {
+        let (from, to) = (from.clamp(span.0, span.1), to.clamp(span.0, span.1));
+        if from < to {
+            borders.push((from, phase, 1));
+            borders.push((to, phase, -1));
+        }
+    }
+    borders.sort_unstable_by_key(|&(at, phase, step)| (at, phase as usize, step));
+    let mut spent = Spent::default();
+    let mut under_way = [0_i64; Phase::COUNT];
+    let mut before = span.0;
+    for (number, &(at, phase, step)) in borders.iter().enumerate() {
+        let furthest = Phase::FURTHEST.iter().find(|phase| under_way[**phase as usize] > 0);
+        let part = match furthest {
+            None if number == 0 => &mut spent.start_ns,
+            None => &mut spent.rest_ns,
+            Some(Phase::Dns) => &mut spent.dns_ns,
+            Some(Phase::Connect) => &mut spent.connect_ns,
+            Some(Phase::Tls) => &mut spent.tls_ns,
+            Some(Phase::Request) => &mut spent.request_ns,
+            Some(Phase::Server) => &mut spent.server_ns,
+            Some(Phase::Transfer) => &mut spent.transfer_ns,
+        };
+        *part += at - before;
+        before = at;
+        under_way[phase as usize] += step;
+    }
+    spent.rest_ns += span.1 - before;
+    spent
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::report::{Direction, Lookup, TimeIn, Tls, Transfer};
+    use crate::units::Duration;
+
+    const MS: i64 = 1_000_000;
+
+    fn transfer(from: &'static str, start_ms: i64, end_ms: i64) -> Transfer {
+        let (start_ns, end_ns) = (start_ms * MS, end_ms * MS);
+        Transfer { from: from.into(), start_ns, end_ns, bytes: 1000, ..Transfer::default() }
+    }
+
+    /// Opened in 20 ms; a request of 30 ms whose answer begins 45 ms after it, the server's part 5 ms.
+    fn connection(start_ms: i64) -> Connection {
+        let mut connection =
+            crate::view::sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 120 * MS);
+        connection.start = Time(start_ms * MS).rfc3339();
+        connection.tls = None;
+        let mut time_in = TimeIn::default();
+        time_in.add(State::Handshake, Duration(20 * MS));
+        time_in.add(State::Closing, Duration(100 * MS));
+        connection.directions =
+            [Some(Box::new(Direction { time_in, ..Direction::default() })), None];
+        connection.transfers = vec![transfer("client", 20, 50), transfer("server", 65, 80)];
+        connection.exchanges = vec![Exchange {
+            request: 0,
+            response: Some(1),
+            think_ns: Some(15 * MS),
+            server_think_ns: Some(5 * MS),
+            first_byte_ns: Some(45 * MS),
+            total_ns: Some(60 * MS),
+        }];
+        connection
+    }
+
+    fn spent_ms(report: &mut Report, start_ms: i64, end_ms: i64) -> [i64; 8] {
+        let (start, end) = (start_ms * MS, end_ms * MS);
+        account(report, &Noted { start, end, ..Noted::default() });
+        let command = report.command.as_ref().expect("was just made");
+        let spent = command.spent;
+        assert_eq!(spent.total_ns(), command.duration_ns);
+        [
+            spent.start_ns,
+            spent.dns_ns,
+            spent.connect_ns,
+            spent.tls_ns,
+            spent.request_ns,
+            spent.server_ns,
+            spent.transfer_ns,
+            spent.rest_ns,
+        ]
+        .map(|ns| ns / MS)
+    }
+
+    fn lookup(start_ms: i64, took_ms: i64) -> Lookup {
+        Lookup {
+            name: "example.org".into(),
+            kind: "A".into(),
+            client: "192.0.2.1:4000".parse().expect("an address"),
+            resolver: "192.0.2.53:53".parse().expect("an address"),
+            start: Time(start_ms * MS).rfc3339(),
+            asked: 1,
+            duration_ns: Some(took_ms * MS),
+            answer: None,
+            addresses: Vec::new(),
+            frame: 1,
+        }
+    }
+
+    #[test]
+    fn a_request_is_told_from_its_name_to_the_command_s_end() {
+        let mut report = Report {
+            lookups: vec![lookup(1010, 12)],
+            connections: vec![connection(1030)],
+            ..Report::default()
+        };
+        let spent = spent_ms(&mut report, 1000, 1150);
+        assert_eq!(spent, [10, 12, 20, 0, 40, 5, 15, 48]);
+    }
+
+    #[test]
+    fn tls_takes_what_it_takes_from_the_first_request() {
+        let mut connection = connection(1000);
+        connection.tls =
+            Some(Tls { start_ns: 20 * MS, end_ns: Some(35 * MS), flights: Vec::new() });
+        let mut report = Report { connections: vec![connection], ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 1000, 1080), [0, 0, 20, 15, 25, 5, 15, 0]);
+    }
+
+    #[test]
+    fn what_goes_on_at_once_counts_once_and_for_the_furthest() {
+        let both = vec![connection(1000), connection(1010)];
+        let mut report = Report { connections: both, ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 1000, 1100), [0, 0, 20, 0, 40, 5, 25, 10]);
+    }
+
+    #[test]
+    fn a_command_without_packets_did_it_all_itself() {
+        assert_eq!(spent_ms(&mut Report::default(), 1000, 1100), [0, 0, 0, 0, 0, 0, 0, 100]);
+    }
+
+    #[test]
+    fn what_goes_on_after_the_end_does_not_count() {
+        let mut report = Report { connections: vec![connection(1000)], ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 1000, 1030), [0, 0, 20, 0, 10, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_whatever_overlaps(
+            spans in prop::collection::vec((0..Phase::COUNT, -50_i64..150, -50_i64..150), 0..20),
+        ) {
+            let phase = |at: usize| Phase::FURTHEST[at];
+            let phases: Vec<_> = spans.into_iter().map(|(at, a, b)| (phase(at), a, b)).collect();
+            prop_assert_eq!(spent((0, 100), &phases).total_ns(), 100);
+        }
+    }
+}

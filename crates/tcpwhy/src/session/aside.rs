@@ -1,0 +1,91 @@
+//! What a capture holds beside TCP: what was passed over, remarks, names asked for, attachments.
+
+use std::collections::BTreeMap;
+
+use crate::capture::{self, Frame, QualityKind};
+use crate::dns::Names;
+use crate::report::{Capture, Quality, Skipped};
+use crate::wire::{self, Skip};
+
+/// What is set aside while segments go to the tracker.
+#[derive(Debug, Default)]
+pub(super) struct Aside {
+    /// Of the capture begun last.
+    skipped: BTreeMap<Skip, u64>,
+    /// Of the capture begun last.
+    quality: BTreeMap<(QualityKind, String), u64>,
+    /// Names asked for in all captures.
+    pub(super) names: Names,
+    /// What all captures had attached.
+    pub(super) attachments: BTreeMap<String, Vec<u8>>,
+}
+
+impl Aside {
+    /// A frame that gave no segment.
+    pub(super) fn pass_over(&mut self, frame: &Frame<'_>, skip: Skip) {
+        self.skip(skip);
+        if skip == Skip::NotTcp
+            && let Some(datagram) = wire::name_datagram(frame)
+        {
+            self.names.take(&datagram);
+        }
+    }
+
+    /// Counts something that is no frame.
+    pub(super) fn skip(&mut self, skip: Skip) {
+        *self.skipped.entry(skip).or_default() += 1;
+    }
+
+    /// Something to tell about the capture.
+    pub(super) fn remark(&mut self, remark: &mut capture::Quality) {
+        let note = core::mem::take(&mut remark.note);
+        *self.quality.entry((remark.kind, note)).or_default() += remark.count;
+    }
+
+    /// A part of an attachment.
+    pub(super) fn attach(&mut self, name: &str, content: &[u8]) {
+        let held = |(name, content): (&String, &Vec<u8>)| name.len() + content.len();
+        let held = self.attachments.iter().map(held).sum::<usize>() + name.len() + content.len();
+        let is_known = self.attachments.contains_key(name);
+        if held > MOST_ATTACHED || (!is_known && self.attachments.len() >= MOST_ATTACHMENTS) {
+            let note = "attachments beyond what is held were left out".to_owned();
+            self.quality.insert((QualityKind::Other, note), 0);
+            return;
+        }
+        self.attachments.entry(name.to_owned()).or_default().extend_from_slice(content);
+    }
+
+    /// The capture ends: what was counted of it goes to it.
+    pub(super) fn hand_over(&mut self, capture: &mut Capture) {
+        for (skip, count) in core::mem::take(&mut self.skipped) {
+            capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
+        }
+        for ((kind, note), count) in core::mem::take(&mut self.quality) {
+            capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
+        }
+    }
+}
+
+/// Ours: four times what `tcpwhy record` writes at most.
+const MOST_ATTACHED: usize = 64 << 20;
+const MOST_ATTACHMENTS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_attachment_follow_each_other_up_to_what_is_held() {
+        let mut aside = Aside::default();
+        aside.attach("a", b"one ");
+        aside.attach("b", b"other");
+        aside.attach("a", b"two");
+        assert_eq!(aside.attachments["a"], b"one two");
+        let mut capture = Capture::default();
+        aside.attach("c", &vec![0; MOST_ATTACHED]);
+        (0..100).for_each(|number| aside.attach(&number.to_string(), b""));
+        aside.hand_over(&mut capture);
+        assert_eq!(aside.attachments.len(), MOST_ATTACHMENTS);
+        assert_eq!(capture.quality.len(), 1);
+    }
+}
