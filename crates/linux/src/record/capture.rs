@@ -9,6 +9,7 @@
 //! are read until the kernel has handed over the one it was filling. (Capture programs that just
 //! stop lose what lies in that block: the tail of a transfer, when time is simulated.)
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd as _;
@@ -16,7 +17,7 @@ use std::path::Path;
 
 use socket2::{Domain, Socket, Type};
 
-use super::filter;
+use super::filter::{self, Wanted};
 use super::link::{self, Link, Seen};
 use super::memory::PacketRing;
 use super::pcapng::{self, Direction, Interface, Packet, Statistics, Writer};
@@ -25,12 +26,35 @@ use super::sys::{self, Clock, NS_PER_S, Stop};
 /// What to capture, and how much of it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Bytes kept of each packet.
+    /// Bytes kept of each packet; of a recording counted from its IP header on.
     pub snap_length: u32,
-    /// Only TCP from or to one of these ports; empty is everything.
-    pub ports: Vec<u16>,
+    /// Which packets.
+    pub only: Only,
     /// End when the file has reached this size.
     pub max_bytes: Option<u64>,
+}
+
+/// Which packets a capture takes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Only {
+    /// All.
+    #[default]
+    All,
+    /// TCP from or to one of these ports.
+    Ports(Vec<u16>),
+    /// What a recording wants. Of `any`, each interface then has a description of its own, and the
+    /// first one, which no packet is of, has the statistics of all.
+    Recording(Wanted),
+}
+
+impl Only {
+    fn fits(&self) -> bool {
+        match self {
+            Self::All => true,
+            Self::Ports(ports) => ports.len() <= filter::MOST_PORTS,
+            Self::Recording(wanted) => wanted.fits(),
+        }
+    }
 }
 
 /// How a capture ended.
@@ -56,7 +80,10 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// Packet sockets are not for everybody.
-    #[error("no packet socket: {0}; it needs CAP_NET_RAW (root, or a namespace of one's own)")]
+    #[error(
+        "no packet socket: {0}; it needs CAP_NET_RAW: sudo, or once \
+         `sudo setcap cap_net_raw+ep PROGRAM`, or a namespace of one's own"
+    )]
     Refused(io::Error),
     /// Preparing the socket failed.
     #[error("cannot {what}: {source}")]
@@ -66,9 +93,9 @@ pub enum CaptureError {
         /// Why not.
         source: io::Error,
     },
-    /// More ports than a filter can name.
-    #[error("{0} ports; one filter holds {most}", most = filter::MOST_PORTS)]
-    TooManyPorts(usize),
+    /// More than a filter can name.
+    #[error("one filter holds {most} ports, fewer with addresses", most = filter::MOST_PORTS)]
+    TooMuchWanted,
     /// The file cannot be written.
     #[error("cannot write the file after {packets} packets: {source}")]
     Write {
@@ -100,17 +127,16 @@ pub fn run(
     stop: &Stop,
     ready: impl FnOnce(),
 ) -> Result<Taken, CaptureError> {
-    if options.ports.len() > filter::MOST_PORTS {
-        return Err(CaptureError::TooManyPorts(options.ports.len()));
+    if !options.only.fits() {
+        return Err(CaptureError::TooMuchWanted);
     }
     let mut tap = Tap::open(interface, options)?;
     let write_error = |source| CaptureError::Write { packets: 0, source };
     let file = File::create(output).map_err(write_error)?;
-    let head = Interface {
-        name: interface.to_owned(),
-        link_type: tap.link.number(),
-        snap_length: options.snap_length,
-    };
+    let is_recording = matches!(options.only, Only::Recording(_));
+    // The filter of a recording has cut already, DNS less than others.
+    let snap_length = if is_recording { NAMES_LENGTH + HEADERS } else { options.snap_length };
+    let head = Interface { name: interface.to_owned(), link_type: tap.link.number(), snap_length };
     let program = concat!("tcpwhy ", env!("CARGO_PKG_VERSION"));
     let writer = Writer::begin(BufWriter::with_capacity(BUFFER, file), &head, program)
         .map_err(write_error)?;
@@ -118,7 +144,8 @@ pub fn run(
         writer,
         link: tap.link,
         loopback: tap.loopback,
-        snap_length: options.snap_length as usize,
+        interfaces: (is_recording && tap.index == 0).then(BTreeMap::new),
+        snap_length,
         max_bytes: options.max_bytes.unwrap_or(u64::MAX),
         packets: 0,
         echoes: 0,
@@ -179,10 +206,14 @@ impl Tap {
         set(&socket, libc::PACKET_VERSION, version).map_err(call("use a ring of version 3"))?;
         let ring = PacketRing::new(socket.as_fd(), BLOCKS, RETIRE_MS)
             .map_err(call("share a ring of 16 MiB with the kernel"))?;
-        let program = if options.ports.is_empty() {
-            filter::everything(options.snap_length)
-        } else {
-            filter::tcp_ports(&options.ports, options.snap_length)
+        let program = match &options.only {
+            Only::All => filter::everything(options.snap_length),
+            Only::Ports(ports) => filter::tcp_ports(ports, options.snap_length),
+            Only::Recording(wanted) => {
+                let before = link.header_length();
+                let snap_length = before.saturating_add(options.snap_length);
+                filter::recording(wanted, snap_length, before + NAMES_LENGTH)
+            }
         };
         let loopback = sys::interface_index("lo").ok();
         Ok(Self { socket, ring, link, index, loopback, name: name.to_owned(), program })
@@ -263,7 +294,9 @@ struct Sink {
     writer: Writer<BufWriter<File>>,
     link: Link,
     loopback: Option<i32>,
-    snap_length: usize,
+    /// The number in the file of each interface that has packets there, where they are told apart.
+    interfaces: Option<BTreeMap<i32, u32>>,
+    snap_length: u32,
     max_bytes: u64,
     packets: u64,
     /// Packets left out because they are seen once more on their way in.
@@ -303,8 +336,9 @@ impl Sink {
             }
             _ => (&[][..], seen.bytes, 0),
         };
-        let kept = self.snap_length.saturating_sub(before.len()).min(after.len());
+        let kept = (self.snap_length as usize).saturating_sub(before.len()).min(after.len());
         let packet = Packet {
+            interface: self.interface(seen)?,
             time: seen.time,
             bytes: [before, &after[..kept]],
             length: seen.length + more as u32,
@@ -318,8 +352,28 @@ impl Sink {
         self.packets += 1;
         self.writer.packet(&packet)
     }
+
+    /// The number in the file of the interface that a packet passed.
+    fn interface(&mut self, seen: &Seen<'_>) -> io::Result<u32> {
+        let Some(known) = &mut self.interfaces else { return Ok(0) };
+        let index = seen.interface();
+        if let Some(&number) = known.get(&index) {
+            return Ok(number);
+        }
+        // One that has gone since then has no name any more.
+        let name = sys::interface_name(index).unwrap_or_else(|_| format!("interface {index}"));
+        let (link_type, snap_length) = (self.link.number(), self.snap_length);
+        let number = self.writer.interface(&Interface { name, link_type, snap_length })?;
+        known.insert(index, number);
+        Ok(number)
+    }
 }
 
+/// Bytes kept of DNS, from its IP header on. Ours: all of a message that fits an Ethernet frame; the
+/// name alone may take 255 bytes (RFC 1035 section 2.3.4), and the addresses stand behind it.
+const NAMES_LENGTH: u32 = 1500;
+/// The longest header that is put before an IP packet here: `LINKTYPE_LINUX_SLL2` (tcpdump group).
+const HEADERS: u32 = 20;
 /// Both addresses of an Ethernet header.
 const ADDRESSES: usize = 12;
 /// IEEE 802.1Q: what a tag adds.

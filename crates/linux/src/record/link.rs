@@ -26,6 +26,14 @@ impl Link {
         }
     }
 
+    /// Bytes before the IP header of what a packet filter sees; a VLAN tag is taken out before.
+    pub(super) const fn header_length(self) -> u32 {
+        match self {
+            Self::Ethernet => 14,
+            Self::Ip | Self::Cooked => 0,
+        }
+    }
+
     /// The number by which captures name it (LINKTYPE registry of the tcpdump group).
     pub(super) const fn number(self) -> u16 {
         match self {

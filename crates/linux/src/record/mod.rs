@@ -8,11 +8,15 @@ pub mod capture;
 pub mod clock;
 pub mod counters;
 mod filter;
+pub mod host;
 mod link;
 mod memory;
+mod netlink;
 pub(crate) mod pcapng;
+pub mod recording;
 pub(crate) mod sys;
 pub mod tcp_info;
 pub mod trace;
 
-pub use sys::{Clock, Stop};
+pub use filter::Wanted;
+pub use sys::{Clock, Ender, Stop, ask_to_end};

@@ -1,8 +1,13 @@
-//! Writes pcapng: one section, one interface, packets with nanosecond stamps, final statistics.
+//! Writes pcapng: one section, interfaces, packets with nanosecond stamps, final statistics, and
+//! whatever else belongs to a recording.
 //!
 //! The blocks are those of draft-ietf-opsawg-pcapng (sections 4.1 to 4.6), in little-endian
 //! order. A crate would save little here, and none that was looked at writes Interface Statistics
 //! Blocks together with nanosecond stamps and directions.
+//!
+//! What is no packet goes into blocks of a type for local use ([`ATTACHMENT`]): other programs leave
+//! them out without a word, while tshark 4.0.17 gives a Custom Block a frame number of its own, and
+//! frame numbers would then differ from those of the packets. `docs/record.md` has the form.
 
 use std::io::{self, Write};
 
@@ -31,6 +36,8 @@ pub(crate) enum Direction {
 /// One packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
+    /// Number of its interface in the file.
+    pub(crate) interface: u32,
     /// Nanoseconds since 1970.
     pub(crate) time: u64,
     /// The bytes kept, in up to two pieces that follow each other.
@@ -62,12 +69,14 @@ pub(crate) struct Writer<W> {
     out: W,
     block: Vec<u8>,
     written: u64,
+    interfaces: u32,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes the head of a file.
     pub(crate) fn begin(out: W, interface: &Interface, program: &str) -> io::Result<Self> {
-        let mut writer = Self { out, block: Vec::with_capacity(BLOCK_ROOM), written: 0 };
+        let block = Vec::with_capacity(BLOCK_ROOM);
+        let mut writer = Self { out, block, written: 0, interfaces: 0 };
         writer.block(SECTION_HEADER, |body| {
             body.extend(0x1A2B_3C4D_u32.to_le_bytes());
             body.extend(1_u16.to_le_bytes());
@@ -76,7 +85,13 @@ impl<W: Write> Writer<W> {
             option(body, OPT_USERAPPL, program.as_bytes());
             end_of_options(body);
         })?;
-        writer.block(INTERFACE_DESCRIPTION, |body| {
+        writer.interface(interface)?;
+        Ok(writer)
+    }
+
+    /// Adds an interface; its number.
+    pub(crate) fn interface(&mut self, interface: &Interface) -> io::Result<u32> {
+        self.block(INTERFACE_DESCRIPTION, |body| {
             body.extend(interface.link_type.to_le_bytes());
             body.extend(0_u16.to_le_bytes());
             body.extend(interface.snap_length.to_le_bytes());
@@ -84,14 +99,15 @@ impl<W: Write> Writer<W> {
             option(body, IF_TSRESOL, &[NANOSECONDS]);
             end_of_options(body);
         })?;
-        Ok(writer)
+        self.interfaces += 1;
+        Ok(self.interfaces - 1)
     }
 
     /// Adds a packet.
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) -> io::Result<()> {
         let captured = packet.bytes.iter().map(|piece| piece.len()).sum::<usize>() as u32;
         self.block(ENHANCED_PACKET, |body| {
-            body.extend(0_u32.to_le_bytes());
+            body.extend(packet.interface.to_le_bytes());
             body.extend(((packet.time >> 32) as u32).to_le_bytes());
             body.extend((packet.time as u32).to_le_bytes());
             body.extend(captured.to_le_bytes());
@@ -138,21 +154,44 @@ impl<W: Write> Writer<W> {
         self.written
     }
 
-    /// A block: type, length, body, length again.
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
-        let block = &mut self.block;
-        block.clear();
-        block.extend(kind.to_le_bytes());
-        block.extend([0; 4]);
-        body(block);
-        pad(block);
-        let length = (block.len() + 4) as u32;
-        block[4..8].copy_from_slice(&length.to_le_bytes());
-        block.extend(length.to_le_bytes());
-        self.out.write_all(block)?;
-        self.written += u64::from(length);
+        make_block(&mut self.block, kind, body);
+        self.out.write_all(&self.block)?;
+        self.written += self.block.len() as u64;
         Ok(())
     }
+}
+
+/// Adds `content` under a name, in as many blocks as it takes.
+pub(crate) fn attach(out: &mut impl Write, name: &str, content: &[u8]) -> io::Result<()> {
+    let mut block = Vec::new();
+    // What is empty has a block, too.
+    let pieces = content.chunks(ATTACHED_PIECE).chain(content.is_empty().then_some(&[][..]));
+    for piece in pieces {
+        make_block(&mut block, ATTACHMENT, |body| {
+            body.extend(ATTACHMENT_MAGIC);
+            body.extend((name.len() as u16).to_le_bytes());
+            body.extend([0; 2]);
+            body.extend((piece.len() as u32).to_le_bytes());
+            body.extend(name.as_bytes());
+            pad(body);
+            body.extend(piece);
+        });
+        out.write_all(&block)?;
+    }
+    Ok(())
+}
+
+/// A block: type, length, body, length again.
+fn make_block(block: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    block.clear();
+    block.extend(kind.to_le_bytes());
+    block.extend([0; 4]);
+    body(block);
+    pad(block);
+    let length = (block.len() + 4) as u32;
+    block[4..8].copy_from_slice(&length.to_le_bytes());
+    block.extend(length.to_le_bytes());
 }
 
 /// Largest size of the statistics block, for whoever keeps room for it.
@@ -182,9 +221,16 @@ fn pad(body: &mut Vec<u8>) {
 }
 
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-const INTERFACE_DESCRIPTION: u32 = 1;
-const INTERFACE_STATISTICS: u32 = 5;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
+pub(super) const INTERFACE_STATISTICS: u32 = 5;
+pub(super) const ENHANCED_PACKET: u32 = 6;
+
+/// A named content: `0x80`, as all types for local use begin (section 11.1 of the draft), and `TCP`.
+const ATTACHMENT: u32 = 0x8054_4350;
+/// What the body of ours begins with, for others may use the same type: a name and a version.
+const ATTACHMENT_MAGIC: &[u8; 8] = b"tcpwhy\x00\x01";
+/// Ours: little for a reader to hold, and few blocks.
+const ATTACHED_PIECE: usize = 1 << 20;
 
 const OPT_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;

@@ -77,6 +77,14 @@ pub(crate) fn run_first(priority: i32) -> io::Result<()> {
     .map(drop)
 }
 
+/// Nanoseconds of processor time that this thread has taken.
+pub(crate) fn taken_by_this_thread() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place to write to; every thread has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
 /// How often this thread went to sleep of its own accord (`ru_nvcsw`, getrusage(2)).
 pub(crate) fn sleeps() -> u64 {
     // SAFETY: all zeros is a valid `rusage`, and the kernel writes just one of them.
@@ -142,9 +150,16 @@ pub(crate) enum Queue {
     Unsent = 0x894B,
 }
 
-/// Readable as soon as the process was asked to end (SIGTERM, SIGINT, SIGHUP).
+/// Readable as soon as the process was asked to end (SIGTERM, SIGINT, SIGHUP), or a part of it by
+/// the holder of an [`Ender`].
 #[derive(Debug)]
 pub struct Stop(OwnedFd);
+
+/// Asks for the end when it is dropped.
+#[derive(Debug)]
+pub struct Ender {
+    _open: io::PipeWriter,
+}
 
 impl Stop {
     /// From now on these signals interrupt neither this thread nor those it starts: they are
@@ -170,6 +185,15 @@ impl Stop {
         }
     }
 
+    /// One that nobody but the holder of its other half asks: by letting go of it.
+    ///
+    /// # Errors
+    /// No descriptor left.
+    pub fn by_hand() -> io::Result<(Self, Ender)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Self(reader.into()), Ender { _open: writer }))
+    }
+
     /// Waits until the process is asked to end.
     pub fn wait(&self) {
         while !self.within(None).unwrap_or(true) {}
@@ -189,6 +213,12 @@ impl std::os::fd::AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Asks a process to end (SIGTERM).
+pub fn ask_to_end(process: u32) {
+    // SAFETY: takes numbers; a process that has gone is no fault.
+    unsafe { libc::kill(process as i32, libc::SIGTERM) };
 }
 
 /// Which of `fds` can be read or are broken; waits at most `timeout_ns` for one, `None` for ever.
@@ -237,6 +267,18 @@ pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
     // SAFETY: `name` ends in a zero.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as i32) }
+}
+
+/// The name of an interface of this network namespace.
+pub(crate) fn interface_name(index: i32) -> io::Result<String> {
+    let mut name = [0; libc::IFNAMSIZ];
+    // SAFETY: the place has room for the longest name and its end.
+    let found = unsafe { libc::if_indextoname(index as u32, name.as_mut_ptr()) };
+    if found.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    let bytes = name.iter().map(|&letter| letter as u8).take_while(|&byte| byte != 0);
+    Ok(String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned())
 }
 
 /// Binds a packet socket to an interface (0 is all) and a protocol (0 is none yet); the

@@ -13,14 +13,12 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use socket2::{Domain, Protocol, Socket, Type};
-
+use super::netlink::{Netlink, attributes, number};
 use super::sys::{Clock, Stop, fine_timers};
-use fields::number;
 
 mod fields;
 
@@ -119,80 +117,48 @@ const fn write_error(lines: u64, source: io::Error) -> TcpInfoError {
     TcpInfoError::Write { lines, source }
 }
 
-/// A conversation with the kernel about sockets.
-struct Diag {
-    socket: Socket,
-    buffer: Vec<u8>,
-    sequence: u32,
-}
+/// A conversation with the kernel about TCP sockets.
+#[derive(Debug)]
+pub(super) struct Diag(Netlink);
 
 impl Diag {
-    fn open() -> io::Result<Self> {
-        let netlink = Domain::from(libc::AF_NETLINK);
-        let protocol = Protocol::from(libc::NETLINK_SOCK_DIAG);
-        let socket = Socket::new(netlink, Type::DGRAM, Some(protocol))?;
-        Ok(Self { socket, buffer: vec![0; ANSWER_ROOM], sequence: 0 })
+    pub(super) fn open() -> io::Result<Self> {
+        Netlink::open(libc::NETLINK_SOCK_DIAG).map(Self)
     }
 
     /// Calls `with` for each `inet_diag_msg`, its attributes behind it, of an address family.
-    fn each(&mut self, family: u8, mut with: impl FnMut(&[u8])) -> io::Result<()> {
-        self.sequence += 1;
-        let request = request(family, self.sequence);
-        // Not connected: a message without an address goes to the kernel.
-        (&self.socket).write_all(&request)?;
-        loop {
-            let length = (&self.socket).read(&mut self.buffer)?;
-            let mut rest = &self.buffer[..length];
-            while let Some((kind, sequence, body, next)) = message(rest) {
-                rest = next;
-                if sequence != self.sequence {
-                    continue;
-                }
-                match kind {
-                    DONE => return Ok(()),
-                    ERROR => {
-                        let code = number(body, 0, 4).map_or(0, |code| code as i32);
-                        return Err(io::Error::from_raw_os_error(-code));
-                    }
-                    _ => with(body),
-                }
-            }
+    pub(super) fn each(&mut self, family: u8, with: impl FnMut(&[u8])) -> io::Result<()> {
+        self.0.list(SOCK_DIAG_BY_FAMILY, &request(family, STATES, &[0; IDENTITY_LENGTH]), with)
+    }
+
+    /// The same for the socket that an earlier message was about; `None` if it has gone. This is a
+    /// look into a table, not a walk over it.
+    pub(super) fn again(&mut self, message: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        let Some(identity) = message.get(IDENTITY..IDENTITY + IDENTITY_LENGTH) else {
+            return Ok(None);
+        };
+        match self.0.one(SOCK_DIAG_BY_FAMILY, &request(message[0], u32::MAX, identity)) {
+            // The place was taken by another one (`sock_diag_check_cookie`).
+            Err(error) if error.raw_os_error() == Some(libc::ESTALE) => Ok(None),
+            other => other,
         }
     }
 }
 
-/// `inet_diag_req_v2` behind a `nlmsghdr` (Linux `include/uapi/linux/inet_diag.h`).
-fn request(family: u8, sequence: u32) -> Vec<u8> {
-    const DUMP: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    let mut request = Vec::with_capacity(72);
-    request.extend(72_u32.to_ne_bytes());
-    request.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    request.extend(DUMP.to_ne_bytes());
-    request.extend(sequence.to_ne_bytes());
-    request.extend(0_u32.to_ne_bytes());
+/// `inet_diag_req_v2` (Linux `include/uapi/linux/inet_diag.h`).
+fn request(family: u8, states: u32, identity: &[u8]) -> Vec<u8> {
+    let mut request = Vec::with_capacity(8 + IDENTITY_LENGTH);
     let wanted = (1 << (ATTR_INFO - 1)) | (1 << (ATTR_CONG - 1)) | (1 << (ATTR_SKMEMINFO - 1));
     request.extend([family, libc::IPPROTO_TCP as u8, wanted, 0]);
-    request.extend(STATES.to_ne_bytes());
-    request.resize(72, 0);
+    request.extend(states.to_ne_bytes());
+    request.extend(identity);
     request
 }
 
-/// The first netlink message: type, sequence number, body, and what follows it.
-fn message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
-    let length = number(bytes, 0, 4)? as usize;
-    let kind = number(bytes, 4, 2)? as u16;
-    let sequence = number(bytes, 8, 4)? as u32;
-    let body = bytes.get(16..length)?;
-    Some((kind, sequence, body, bytes.get(length.next_multiple_of(4)..).unwrap_or(&[])))
-}
-
 /// A line for a socket (`inet_diag_msg` with attributes); `None` if it has none of `ports`.
-fn line(t: u64, message: &[u8], ports: &[u16]) -> Option<String> {
+pub(super) fn line(t: u64, message: &[u8], ports: &[u16]) -> Option<String> {
     let head = message.get(..HEAD)?;
-    let [local, peer] = [(4, 8), (6, 24)].map(|(port, address)| {
-        let port = u16::from_be_bytes([head[port], head[port + 1]]);
-        SocketAddr::new(ip(head[0], &head[address..address + 16]), port)
-    });
+    let [local, peer] = ends(message)?;
     if !ports.is_empty() && !ports.contains(&local.port()) && !ports.contains(&peer.port()) {
         return None;
     }
@@ -205,10 +171,8 @@ fn line(t: u64, message: &[u8], ports: &[u16]) -> Option<String> {
          \"rqueue\":{rqueue},\"wqueue\":{wqueue}",
         head[2], head[3]
     );
-    let mut attributes = &message[HEAD..];
-    while let Some((kind, value, next)) = attribute(attributes) {
-        attributes = next;
-        let _ = match kind {
+    for (kind, value) in attributes(&message[HEAD..]) {
+        let _ = match kind as u8 {
             ATTR_CONG => {
                 let end = value.iter().position(|&byte| byte == 0).unwrap_or(value.len());
                 let name = String::from_utf8_lossy(&value[..end]);
@@ -223,21 +187,29 @@ fn line(t: u64, message: &[u8], ports: &[u16]) -> Option<String> {
     Some(text)
 }
 
-/// The first attribute: type, value, and what follows it (`nlattr`).
-fn attribute(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let length = number(bytes, 0, 2)? as usize;
-    let kind = number(bytes, 2, 2)? as u8;
-    let value = bytes.get(4..length)?;
-    Some((kind, value, bytes.get(length.next_multiple_of(4)..).unwrap_or(&[])))
+/// Local and other end of the socket that a message is about.
+pub(super) fn ends(message: &[u8]) -> Option<[SocketAddr; 2]> {
+    let head = message.get(..HEAD)?;
+    Some([(4, 8), (6, 24)].map(|(port, address)| {
+        let port = u16::from_be_bytes([head[port], head[port + 1]]);
+        SocketAddr::new(ip(head[0], &head[address..address + 16]), port)
+    }))
 }
 
+/// The `tcp_info` in a message.
+pub(super) fn info(message: &[u8]) -> Option<&[u8]> {
+    let mut all = attributes(message.get(HEAD..)?);
+    all.find(|(kind, _)| *kind == u16::from(ATTR_INFO)).map(|(_, value)| value)
+}
+
+/// IPv4 that a socket of IPv6 uses is IPv4, as it is in the packets.
 fn ip(family: u8, bytes: &[u8]) -> IpAddr {
     let mut octets = [0; 16];
     octets.copy_from_slice(&bytes[..16]);
     if i32::from(family) == libc::AF_INET {
         Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]).into()
     } else {
-        Ipv6Addr::from(octets).into()
+        Ipv6Addr::from(octets).to_canonical()
     }
 }
 
@@ -254,12 +226,11 @@ fn memory_json(values: &[u8]) -> String {
 
 /// Linux `include/uapi/linux/sock_diag.h`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// Types of netlink messages (`include/uapi/linux/netlink.h`).
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-
 /// Length of an `inet_diag_msg` (`include/uapi/linux/inet_diag.h`).
 const HEAD: usize = 72;
+/// Where its `inet_diag_sockid` stands, which is in a request, too.
+const IDENTITY: usize = 4;
+const IDENTITY_LENGTH: usize = 48;
 /// Attributes behind it (`INET_DIAG_*`).
 const ATTR_INFO: u8 = 2;
 const ATTR_CONG: u8 = 4;
@@ -297,7 +268,3 @@ const MEMORY: [&str; 9] = [
     "backlog",
     "drops",
 ];
-
-/// The kernel fills at most 32 KiB at a time for a reader that takes that much
-/// (`netlink_dump`).
-const ANSWER_ROOM: usize = 64 << 10;

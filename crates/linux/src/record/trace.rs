@@ -43,6 +43,8 @@ pub struct Options {
     pub room_kib: u32,
     /// Time from one look into the rings to the next; 0 is [`LOOK_NS`].
     pub look_ns: u64,
+    /// Events are switched off after so many records.
+    pub most: Option<u64>,
 }
 
 /// How to get events.
@@ -77,6 +79,8 @@ pub struct Traced {
     pub odd: u64,
     /// How they came: `perf` or `instance`.
     pub method: &'static str,
+    /// There were as many as were asked for at most: later ones are missing.
+    pub full: bool,
 }
 
 /// Why there is no trace.
@@ -133,15 +137,20 @@ pub fn run(
     let mut sink = Sink::new(BufWriter::with_capacity(BUFFER, file), events);
     let mut source = Source::open(&tracefs, &sink.events, options)?;
     ready();
+    let look_ns = if options.look_ns > 0 { options.look_ns } else { LOOK_NS };
+    let most = options.most.unwrap_or(u64::MAX);
+    let mut full = false;
     loop {
         // Whatever is stamped before this instant is in the rings when they are read now.
         let until = Clock::Real.now().saturating_sub(COMMIT_NS);
         source.read(&mut sink)?;
         sink.write_until(until)?;
-        let stopped = stop
-            .within(Some(if options.look_ns > 0 { options.look_ns } else { LOOK_NS }))
-            .map_err(|source| TraceError::Call { what: "wait".to_owned(), source })?;
-        if stopped {
+        full = full || sink.records >= most;
+        if full {
+            break;
+        }
+        let waited = stop.within(Some(look_ns));
+        if waited.map_err(|source| TraceError::Call { what: "wait".to_owned(), source })? {
             break;
         }
     }
@@ -151,7 +160,7 @@ pub fn run(
     sink.write_until(u64::MAX)?;
     let Sink { mut out, records, odd, .. } = sink;
     out.flush().map_err(|source| TraceError::Write { records, source })?;
-    Ok(Traced { records, lost, odd, method: source.name() })
+    Ok(Traced { records, lost, odd, method: source.name(), full })
 }
 
 /// The standard events that exist here, and those asked for.

@@ -215,9 +215,10 @@ impl App {
 
 impl Capture {
     fn carry_out(self, stop: &Stop) -> Result<(), String> {
+        let all = self.ports.is_empty();
         let options = capture::Options {
             snap_length: self.snap_length,
-            ports: self.ports,
+            only: if all { capture::Only::All } else { capture::Only::Ports(self.ports) },
             max_bytes: self.max_bytes,
         };
         let (interface, output) = (&self.interface, self.output.display());
@@ -242,6 +243,7 @@ impl Trace {
             method: self.method,
             room_kib: self.room,
             look_ns: self.look,
+            most: None,
         };
         let output = self.output.display();
         let traced = trace::run(&self.output, &options, stop, ready)

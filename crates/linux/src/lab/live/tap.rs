@@ -34,7 +34,13 @@ impl Capture {
         self.known.to = time;
         self.known.received += 1;
         self.known.written += 1;
-        let packet = Packet { time, bytes: [bytes, &[]], length, direction: Direction::Unknown };
+        let packet = Packet {
+            interface: 0,
+            time,
+            bytes: [bytes, &[]],
+            length,
+            direction: Direction::Unknown,
+        };
         self.writer.packet(&packet).map_err(|source| LabError::writing(&self.path, source))
     }
 

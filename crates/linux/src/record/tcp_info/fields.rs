@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use crate::record::netlink::number;
 use crate::record::sys;
 use Kind::{Bit, High, Low, TwoBits, U8, U16, U32, U64};
 
@@ -28,18 +29,6 @@ pub(crate) fn of_socket(socket: BorrowedFd<'_>) -> io::Result<serde_json::Value>
     let mut info = [0; 512];
     let length = sys::option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     Ok(serde_json::from_str(&info_json(&info[..length.min(info.len())]))?)
-}
-
-/// A number in the machine's order, if `bytes` reach so far.
-pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
-    let mut value = [0; 8];
-    let bytes = bytes.get(at..at.checked_add(size)?)?;
-    if cfg!(target_endian = "little") {
-        value[..size].copy_from_slice(bytes);
-    } else {
-        value[8 - size..].copy_from_slice(bytes);
-    }
-    Some(u64::from_ne_bytes(value))
 }
 
 /// How a field is stored.

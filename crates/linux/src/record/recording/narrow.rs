@@ -1,0 +1,217 @@
+//! From all packets that were captured to those of the recorded connections.
+//!
+//! The spool is a file of our own [`Writer`](crate::record::pcapng::Writer): its blocks are copied as
+//! they are, packets only if their connection is wanted. Statistics go to the end, behind what is
+//! attached. Packets passed the filter of a recording, so they are TCP or UDP without IPv6 extension
+//! headers and tunnels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
+
+use crate::record::pcapng::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, INTERFACE_STATISTICS};
+
+/// What was copied, and what was not.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Narrowed {
+    /// Packets in the file.
+    pub(super) packets: u64,
+    /// TCP connections among them, by their ends, smaller one first.
+    pub(super) connections: BTreeSet<[SocketAddr; 2]>,
+    /// Packets and connections of others, which were left out.
+    pub(super) left_out: u64,
+    pub(super) others: BTreeSet<[SocketAddr; 2]>,
+    /// UDP packets on port 443: probably QUIC.
+    pub(super) quic: u64,
+    /// The blocks to put at the end.
+    pub(super) statistics: Vec<u8>,
+}
+
+/// Copies what `want` accepts. A spool that ends early is copied up to there.
+pub(super) fn narrow(
+    mut spool: impl Read,
+    out: &mut impl Write,
+    want: impl Fn([SocketAddr; 2]) -> bool,
+) -> io::Result<Narrowed> {
+    let mut narrowed = Narrowed::default();
+    let mut link_types = Vec::new();
+    let mut wanted: BTreeMap<[SocketAddr; 2], bool> = BTreeMap::new();
+    let mut block = Vec::new();
+    while next_block(&mut spool, &mut block)? {
+        match word(&block, 0) {
+            Some(INTERFACE_STATISTICS) => {
+                narrowed.statistics.extend(&block);
+                continue;
+            }
+            Some(INTERFACE_DESCRIPTION) => link_types.push(half(&block, 8).unwrap_or(0)),
+            Some(ENHANCED_PACKET) => {
+                let Some(packet) = Packet::of(&block, &link_types) else { continue };
+                if packet.protocol == UDP && packet.has_port(QUIC) {
+                    narrowed.quic += 1;
+                    continue;
+                }
+                let keep = packet.protocol == UDP
+                    || *wanted.entry(packet.key()).or_insert_with(|| want(packet.ends));
+                if !keep {
+                    narrowed.left_out += 1;
+                    narrowed.others.insert(packet.key());
+                    continue;
+                }
+                if packet.protocol == TCP {
+                    narrowed.connections.insert(packet.key());
+                }
+                narrowed.packets += 1;
+            }
+            _ => {}
+        }
+        out.write_all(&block)?;
+    }
+    Ok(narrowed)
+}
+
+/// Reads the next whole block; `false` at the end.
+fn next_block(spool: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
+    block.clear();
+    spool.by_ref().take(8).read_to_end(block)?;
+    let Some(length) = word(block, 4).map(|length| length as usize) else { return Ok(false) };
+    if length < 12 {
+        return Ok(false);
+    }
+    spool.by_ref().take(length as u64 - 8).read_to_end(block)?;
+    Ok(block.len() == length)
+}
+
+/// What is asked of a packet.
+struct Packet {
+    protocol: u8,
+    ends: [SocketAddr; 2],
+}
+
+impl Packet {
+    fn of(block: &[u8], link_types: &[u16]) -> Option<Self> {
+        let link_type = *link_types.get(word(block, 8)? as usize)?;
+        let captured = word(block, 20)? as usize;
+        let frame = block.get(28..28 + captured)?;
+        let before = match link_type {
+            LINKTYPE_ETHERNET if frame.get(12..14)? == VLAN => 18,
+            LINKTYPE_ETHERNET => 14,
+            LINKTYPE_LINUX_SLL2 => 20,
+            _ => 0,
+        };
+        let ip = frame.get(before..)?;
+        let (protocol, hosts, transport) = if ip.first()? >> 4 == 4 {
+            let host = |at: usize| <[u8; 4]>::try_from(ip.get(at..at + 4)?).map(IpAddr::from).ok();
+            (*ip.get(9)?, [host(12)?, host(16)?], usize::from(ip[0] & 15) * 4)
+        } else {
+            let host =
+                |at: usize| <[u8; 16]>::try_from(ip.get(at..at + 16)?).map(IpAddr::from).ok();
+            (*ip.get(6)?, [host(8)?, host(24)?], 40)
+        };
+        let ports = ip.get(transport..transport + 4)?;
+        let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+        let ends = [SocketAddr::new(hosts[0], port(0)), SocketAddr::new(hosts[1], port(2))];
+        Some(Self { protocol, ends })
+    }
+
+    fn has_port(&self, port: u16) -> bool {
+        self.ends.iter().any(|end| end.port() == port)
+    }
+
+    /// The same for both directions.
+    fn key(&self) -> [SocketAddr; 2] {
+        let mut key = self.ends;
+        key.sort_unstable();
+        key
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+// LINKTYPE registry of the tcpdump group.
+const LINKTYPE_ETHERNET: u16 = 1;
+const LINKTYPE_LINUX_SLL2: u16 = 276;
+/// Ethertype of an 802.1Q tag.
+const VLAN: &[u8] = &[0x81, 0x00];
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const QUIC: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::pcapng::{self, Direction, Interface, Statistics, Writer};
+
+    /// An IPv4 packet of this protocol between two ports; the lower one is the second host's.
+    fn ip(protocol: u8, from: u16, to: u16) -> Vec<u8> {
+        let mut bytes = vec![0; 40];
+        bytes[0] = 0x45;
+        bytes[9] = protocol;
+        for (at, is_lower) in [(12, from < to), (16, to <= from)] {
+            bytes[at..at + 4].copy_from_slice(&[192, 0, 2, 1 + u8::from(is_lower)]);
+        }
+        bytes[20..22].copy_from_slice(&from.to_be_bytes());
+        bytes[22..24].copy_from_slice(&to.to_be_bytes());
+        bytes
+    }
+
+    fn spool(link_type: u16, before: &[u8], packets: &[Vec<u8>]) -> Vec<u8> {
+        let head = Interface { name: "any".into(), link_type, snap_length: 100 };
+        let mut writer = Writer::begin(Vec::new(), &head, "test").expect("memory");
+        for packet in packets {
+            writer
+                .packet(&pcapng::Packet {
+                    interface: 0,
+                    time: 1,
+                    bytes: [before, packet],
+                    length: 60,
+                    direction: Direction::Unknown,
+                })
+                .expect("memory");
+        }
+        writer.end(&Statistics::default()).expect("memory")
+    }
+
+    fn port_of(ends: [SocketAddr; 2]) -> [u16; 2] {
+        ends.map(|end| end.port())
+    }
+
+    #[test]
+    fn packets_of_others_and_quic_are_left_out_and_names_stay() {
+        let packets =
+            [ip(6, 1000, 80), ip(6, 80, 1000), ip(6, 2000, 80), ip(17, 3, 53), ip(17, 443, 9)];
+        let mut tagged = [0; 18];
+        tagged[12] = 0x81;
+        let mut plain = [0; 14];
+        plain[12] = 8;
+        for (link_type, before) in [(1, &plain[..]), (1, &tagged[..]), (276, &[0; 20]), (101, &[])]
+        {
+            let spool = spool(link_type, before, &packets);
+            let mut out = Vec::new();
+            let narrowed =
+                narrow(&spool[..], &mut out, |ends| port_of(ends).contains(&1000)).expect("memory");
+            assert_eq!((narrowed.packets, narrowed.left_out, narrowed.quic), (3, 1, 1));
+            assert_eq!(narrowed.connections.len(), 1, "both directions are one");
+            assert_eq!(narrowed.others.iter().map(|ends| port_of(*ends)).next(), Some([2000, 80]));
+            let packet = pcapng::packet_length(before.len() as u32 + 40) - 12;
+            let whole = out.len() + narrowed.statistics.len();
+            assert_eq!(whole + 2 * packet as usize, spool.len());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_copied_up_to_there() {
+        let spool = spool(101, &[], &[ip(6, 1, 2), ip(6, 1, 2)]);
+        let all = |_| true;
+        for length in 0..spool.len() {
+            let mut out = Vec::new();
+            let narrowed = narrow(&spool[..length], &mut out, all).expect("memory");
+            assert!(spool.starts_with(&out) && narrowed.packets <= 2);
+        }
+    }
+}

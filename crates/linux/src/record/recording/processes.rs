@@ -1,0 +1,134 @@
+//! A process, its descendants, and the sockets they hold: from `/proc`, as often as asked.
+//!
+//! Who once was a descendant stays one when its parent ends. Children come from the kernel's own
+//! list (`/proc/PID/task/TID/children`), or, where it keeps none, from the parent that each process
+//! names. A process that starts and ends between two looks is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::{fs, io};
+
+/// A process and its descendants.
+#[derive(Debug)]
+pub(super) struct Tree {
+    members: BTreeSet<u32>,
+}
+
+impl Tree {
+    /// With this process at its root.
+    pub(super) fn of(root: u32) -> Self {
+        Self { members: BTreeSet::from([root]) }
+    }
+
+    /// Takes in new descendants, and lets go of those that have ended.
+    pub(super) fn update(&mut self) {
+        let mut open: Vec<u32> = self.members.iter().copied().collect();
+        while let Some(process) = open.pop() {
+            match children(process) {
+                Ok(children) => {
+                    open.extend(children.into_iter().filter(|child| self.members.insert(*child)));
+                }
+                Err(_) => {
+                    self.members.remove(&process);
+                }
+            }
+        }
+    }
+
+    /// Numbers of the sockets that they hold.
+    pub(super) fn sockets(&self) -> BTreeSet<u64> {
+        self.members.iter().flat_map(|&process| sockets_of(process)).collect()
+    }
+
+    /// Whether it is one of them.
+    pub(super) fn has(&self, process: u32) -> bool {
+        self.members.contains(&process)
+    }
+}
+
+/// Which process holds each socket of this machine, as far as we may look. Of several the first.
+pub(super) fn holders() -> BTreeMap<u64, u32> {
+    let mut holders = BTreeMap::new();
+    for process in processes() {
+        for socket in sockets_of(process) {
+            holders.entry(socket).or_insert(process);
+        }
+    }
+    holders
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Children of all threads of a process; an error if it has gone.
+fn children(process: u32) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => {
+                found.extend(list.split_whitespace().filter_map(|one| one.parse::<u32>().ok()));
+            }
+            // A kernel without CONFIG_PROC_CHILDREN; or the thread has ended.
+            Err(_) if thread.path().exists() => return Ok(children_by_parent(process)),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+fn children_by_parent(process: u32) -> Vec<u32> {
+    processes().filter(|&child| parent(child) == Some(process)).collect()
+}
+
+/// The fourth field of `/proc/PID/stat`; the second is a name that may hold anything.
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Numbers of the sockets that a process holds; none if we may not look.
+fn sockets_of(process: u32) -> Vec<u64> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let link = fs::read_link(entry.path()).ok()?;
+            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn this_process_holds_the_socket_it_opens() {
+        let tree = Tree::of(std::process::id());
+        let before = tree.sockets();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let new: Vec<u64> = tree.sockets().difference(&before).copied().collect();
+        // Other tests of this process may open some, too.
+        assert!(!new.is_empty());
+        let holders = holders();
+        assert!(new.iter().any(|socket| holders.get(socket) == Some(&std::process::id())));
+        drop(listener);
+    }
+
+    #[test]
+    fn a_child_belongs_to_the_tree_and_one_that_ended_does_not() {
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
+        let mut tree = Tree::of(std::process::id());
+        tree.update();
+        assert!(tree.has(child.id()));
+        assert!(children_by_parent(std::process::id()).contains(&child.id()));
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        tree.update();
+        assert!(!tree.has(child.id()));
+    }
+}
