@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::{doc, lab};
+use crate::cmd::{doc, lab, record};
 use crate::window::Instant;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -33,6 +33,8 @@ pub struct Flags {
 pub enum Command {
     /// Explain what the transfers in a capture waited for
     Explain(ExplainFlags),
+    /// Record the connections of a command, and explain them
+    Record(record::RecordFlags),
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),

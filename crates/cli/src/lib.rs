@@ -64,6 +64,9 @@ fn command() -> Exit {
         Some(Command::Lab(command)) => {
             return cmd::lab::run(&command, &Surroundings::of_process());
         }
+        Some(Command::Record(record)) => {
+            return cmd::record::run(&record, &Surroundings::of_process());
+        }
         Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
         None => flags.explain,
     };

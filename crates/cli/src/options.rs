@@ -39,6 +39,8 @@ pub struct Options {
     pub color: bool,
     /// Columns of text.
     pub width: usize,
+    /// Answer on standard error: standard output is a recorded command's.
+    pub on_stderr: bool,
 }
 
 /// In which form to answer.
@@ -162,6 +164,7 @@ impl Options {
             threads: flags.threads.map_or_else(cores, NonZero::get),
             color: around.color(flags.color),
             width: flags.width.map_or_else(|| around.width(), usize::from),
+            on_stderr: false,
         })
     }
 

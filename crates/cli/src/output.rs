@@ -36,8 +36,19 @@ fn json(report: &Report, pretty: bool) -> String {
 /// # Errors
 /// Whatever else goes wrong, such as a full disk.
 pub fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    print_to(&mut io::stdout().lock(), text)
+}
+
+/// Writes an answer to where it was asked for.
+///
+/// # Errors
+/// As [`print`].
+pub fn answer(text: &str, options: &Options) -> io::Result<()> {
+    if options.on_stderr { print_to(&mut io::stderr().lock(), text) } else { print(text) }
+}
+
+fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

@@ -85,7 +85,8 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         }
         Ok(None) => {}
     }
-    output::print(&output::rendered(&report, options)).context("cannot write the answer")?;
+    let text = output::rendered(&report, options);
+    output::answer(&text, options).context("cannot write the answer")?;
     // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
     core::mem::forget(report);
     Ok(exit)
@@ -164,7 +165,8 @@ fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSu
 
 fn screen(options: &Options, around: &Surroundings) -> Screen {
     let is_text = matches!(options.form, Form::Text { .. });
-    let preview = around.size.filter(|_| is_text && around.stdout_is_terminal);
+    let shows = is_text && around.stdout_is_terminal && !options.on_stderr;
+    let preview = around.size.filter(|_| shows);
     Screen::new(around.stderr_is_terminal, preview)
 }
 

@@ -3,3 +3,4 @@
 pub mod doc;
 pub mod explain;
 pub mod lab;
+pub mod record;

@@ -11,6 +11,7 @@
 //! progress is drawn and Ctrl-C is heard meanwhile. Buffers go round between the two threads:
 //! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
+mod attached;
 mod crew;
 mod decompress;
 mod glance;
@@ -86,6 +87,7 @@ pub fn read_all(
         }
     }
     let mut report = run.finish();
+    attached::take_in(&mut report);
     for (capture, failure) in report.captures.iter_mut().zip(failures) {
         // Why the bytes ended tells more than that the last record is incomplete.
         capture.error = failure.or(capture.error.take());

@@ -1,0 +1,123 @@
+//! Flags of `tcpwhy record`, and what they mean.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use tcpwhy_linux::record::recording::{Options, Scope};
+
+/// Flags of `tcpwhy record`.
+#[derive(Args, Debug, Default)]
+pub struct RecordFlags {
+    /// The command whose connections are recorded, with its arguments, which are not recorded
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+
+    /// File to write [default: tcpwhy-DATE-TIME.pcapng]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub force: bool,
+
+    /// Record the connections of this process and its descendants
+    #[arg(long, value_name = "N", conflicts_with_all = ["command", "ports", "hosts"])]
+    pub pid: Option<u32>,
+    /// Record connections from or to this port; may be given several times
+    #[arg(long = "port", value_name = "N", conflicts_with = "command")]
+    pub ports: Vec<u16>,
+    /// Record connections from or to this address; may be given several times
+    #[arg(long = "host", value_name = "ADDRESS", conflicts_with = "command")]
+    pub hosts: Vec<IpAddr>,
+    /// End after this time: 500ms, 30s, 5m [default: with the command, or on Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+
+    /// Interface to capture on
+    #[arg(long, value_name = "NAME", default_value = "any")]
+    pub interface: String,
+    /// Bytes kept of each packet, from its IP header on: 100 hold all of TCP's; of DNS more is kept
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(60..=65_535))]
+    pub snaplen: u32,
+    /// End the capture at this size, and go on without packets: 500K, 256M, 2G
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
+    pub max_size: u64,
+}
+
+impl RecordFlags {
+    /// What is to be recorded, with room for what is not yet narrowed in `spool`.
+    pub(super) fn options(&self, spool: &Path) -> Options {
+        let scope = match (self.command.is_empty(), self.pid) {
+            (false, _) => Scope::Command,
+            (true, Some(process)) => Scope::Process(process),
+            (true, None) => Scope::Ends { ports: self.ports.clone(), hosts: self.hosts.clone() },
+        };
+        Options {
+            interface: self.interface.clone(),
+            snap_length: self.snaplen,
+            max_bytes: self.max_size,
+            scope,
+            spool: spool.to_owned(),
+        }
+    }
+}
+
+/// Reads `500ms`, `30s`, `5m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let number: f64 = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        "" => return Err("a unit is missing: ms, s, m or h".to_owned()),
+        other => return Err(format!("`{other}` is no unit of time: ms, s, m or h")),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} is too long"))
+}
+
+/// Reads `500K`, `256M`, `2G`: powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let number: u64 = number.parse().map_err(|_| format!("`{number}` is no whole number"))?;
+    let shift = match unit.trim_end_matches(['B', 'i']).to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        _ => return Err(format!("`{unit}` is no unit of size: K, M or G")),
+    };
+    let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))?;
+    if bytes < LEAST { Err(format!("{text} is less than {LEAST} bytes")) } else { Ok(bytes) }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// Ours: holds the head of a file and some hundred packets.
+const LEAST: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for odd in ["30", "s", "-1s", "1e99h", "3 days", ""] {
+            assert!(duration(odd).is_err(), "{odd}");
+        }
+        assert_eq!(size("256M"), Ok(256 << 20));
+        assert_eq!(size("100k"), Ok(100 << 10));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        for odd in ["", "M", "10", "99999999999G", "1T", "1.5M"] {
+            assert!(size(odd).is_err(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A path of the tests' own: two network namespaces without names, and a delay between them.
+//!
+//! ```text
+//! client's namespace           this process              server's namespace
+//! 10.9.0.1 -- TUN device -- waits half the round trip -- TUN device -- 10.9.0.2
+//! ```
+//!
+//! Namespaces and devices go with the threads that hold them. Only threads of ours enter them; the
+//! machine's own network is not touched.
+
+#![expect(unsafe_code, reason = "namespaces and TUN devices have no other way in")]
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) const CLIENT: &str = "10.9.0.1";
+pub(crate) const SERVER: &str = "10.9.0.2";
+
+/// Builds the path, runs `server` on a thread behind it until it returns, and `client` before it.
+/// `Err` if this machine does not let us.
+pub(crate) fn with_path<T: Send + 'static>(
+    round_trip: Duration,
+    server: impl FnOnce() + Send + 'static,
+    client: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (far, far_end) = mpsc::channel();
+    thread::spawn(move || {
+        let device = enter_with_device(SERVER);
+        let is_there = device.is_ok();
+        // Nobody waits any more if the near side failed.
+        let _ = far.send(device);
+        if is_there {
+            server();
+        }
+    });
+    let near = thread::spawn(move || -> io::Result<T> {
+        let near = enter_with_device(CLIENT)?;
+        let far = far_end.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
+        for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
+            thread::spawn(move || forward(from, to, round_trip / 2));
+        }
+        Ok(client())
+    });
+    match near.join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Moves packets, each so long after it came.
+fn forward(mut from: File, mut to: File, delay: Duration) {
+    let (send, received) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::spawn(move || {
+        let mut waiting = VecDeque::new();
+        loop {
+            let next = waiting.pop_front().or_else(|| received.recv().ok());
+            let Some((due, packet)): Option<(Instant, Vec<u8>)> = next else { break };
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            // A packet that the device refuses is lost, as on any path.
+            let _ = to.write_all(&packet);
+            waiting.extend(received.try_iter());
+        }
+    });
+    let mut packet = vec![0; 65_536];
+    while let Ok(length) = from.read(&mut packet) {
+        if send.send((Instant::now() + delay, packet[..length].to_vec())).is_err() {
+            break;
+        }
+    }
+}
+
+/// Puts this thread into a network namespace of its own, with a TUN device of this address.
+fn enter_with_device(address: &str) -> io::Result<File> {
+    // SAFETY: only this thread changes its namespaces.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let device = tun()?;
+    // The machine's own may pace (BBR), and a recording would rightly say so. Of all others Reno is
+    // the only one that every namespace may choose.
+    std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;
+    for words in [
+        vec!["link", "set", "lo", "up"],
+        vec!["addr", "add", &format!("{address}/24"), "dev", "path0"],
+        vec!["link", "set", "path0", "up", "txqueuelen", "5000"],
+    ] {
+        let done = Command::new("ip").args(&words).status()?;
+        assert!(done.success(), "ip {words:?}");
+    }
+    Ok(device)
+}
+
+fn tun() -> io::Result<File> {
+    // SAFETY: all zeros is a valid `ifreq`; the kernel reads and writes one. Descriptors are ours.
+    unsafe {
+        let fd = libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let device = File::from_raw_fd(fd);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"path0") {
+            *to = *from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as i16;
+        if libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(device)
+    }
+}
+
+/// Gives this thread, and what it starts, a file of its own at `place`.
+pub(crate) fn put_file(place: &str, content: &str) -> io::Result<()> {
+    // SAFETY: a mount namespace of this thread's own, private before anything is mounted in it.
+    unsafe {
+        let none = std::ptr::null();
+        // Threads share their root folder unless they say otherwise, and then cannot leave it.
+        if libc::unshare(libc::CLONE_FS | libc::CLONE_NEWNS) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast());
+    }
+    let folder = tempfile::tempdir()?.keep();
+    let file = folder.join("file");
+    std::fs::write(&file, content)?;
+    let done = Command::new("mount").arg("--bind").arg(&file).arg(place).status()?;
+    assert!(done.success(), "mount over {place}");
+    std::fs::remove_dir_all(&folder).or(Ok(()))
+}
