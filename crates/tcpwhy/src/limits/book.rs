@@ -61,7 +61,7 @@ impl Round {
     }
 }
 
-/// Rounds in a row without a loss whose flights are one, to the segment.
+/// Rounds in a row without a loss, mostly released by ACKs, whose flights are one to the segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Still {
     flight: u64,
@@ -72,7 +72,8 @@ struct Still {
 impl Still {
     /// Takes a round; for how long and how many rounds the flight has stood still with it.
     fn push(&mut self, round: &Round) -> (i64, u32) {
-        if round.loss || round.flight_segments.abs_diff(self.flight) > 1 {
+        let limited = round.ack_released > round.free && !round.loss;
+        if !limited || round.flight_segments.abs_diff(self.flight) > 1 {
             *self = Self { flight: round.flight_segments, since: round.start, rounds: 0 };
         }
         self.rounds += 1;
@@ -185,15 +186,17 @@ mod tests {
     #[test]
     fn a_flight_stands_still_until_it_differs_by_two_segments_or_one_is_lost() {
         let mut still = Still::default();
-        let mut push = |flight_segments, loss, start| {
+        let mut push = |flight_segments, loss, ack_released, start| {
             let end = start + 10;
-            still.push(&Round { start, end, flight_segments, loss, ..Round::default() })
+            let rest = Round { ack_released, loss, ..Round::default() };
+            still.push(&Round { start, end, flight_segments, ..rest })
         };
-        assert_eq!(push(40, false, 0), (10, 1));
-        assert_eq!(push(41, false, 10), (20, 2));
-        assert_eq!(push(39, false, 20), (30, 3), "as the first, give or take one");
-        assert_eq!(push(42, false, 30), (10, 1));
-        assert_eq!(push(42, true, 40), (10, 1));
+        assert_eq!(push(40, false, 1, 0), (10, 1));
+        assert_eq!(push(41, false, 1, 10), (20, 2));
+        assert_eq!(push(39, false, 1, 20), (30, 3), "as the first, give or take one");
+        assert_eq!(push(42, false, 1, 30), (10, 1));
+        assert_eq!(push(42, true, 1, 40), (10, 1));
+        assert_eq!(push(42, false, 0, 50), (10, 1), "a write, not a window");
     }
 
     #[test]

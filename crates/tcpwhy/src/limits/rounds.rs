@@ -301,7 +301,7 @@ impl Rounds {
                 .iter()
                 .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
         if below_window || self.has_lid(at) {
-            return lid(by_data, below_window, queue);
+            return lid(by_data, below_window, round.tap_at_sender, queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
         window_of(round, has_clock, queue)
@@ -406,11 +406,15 @@ pub(super) fn least_queue(rtt_min: i64) -> i64 {
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
 /// buffer, an application's window and one write a round trip apart.
-fn lid(by_data: bool, below_window: bool, queue: i64) -> Decision {
+fn lid(by_data: bool, below_window: bool, tap_at_sender: bool, queue: i64) -> Decision {
+    use State::{App, AppWindow, CwndClamp, RwndCap, Sndbuf};
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
-        (true, _) => (State::AppWindow, 75, &[State::Sndbuf]),
-        (_, true) => (State::Sndbuf, 80, &[State::AppWindow, State::App, State::CwndClamp]),
-        (_, false) => (State::Sndbuf, 60, &[State::CwndClamp, State::AppWindow, State::App]),
+        (true, _) => (AppWindow, 75, &[Sndbuf]),
+        // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
+        (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
+        (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
+        (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
+        (_, false) => (Sndbuf, 60, &[CwndClamp, AppWindow, App]),
     };
     decision(state, confidence, alternative, queue)
 }
@@ -430,6 +434,13 @@ fn window_of(round: &Round, has_clock: bool, queue: i64) -> Decision {
         // A pacing sender fills its window and its buffer alike: with pauses of its clock.
         Phase::Avoidance if has_clock => {
             return decision(State::CwndAvoidance, 60, &[State::Sndbuf], queue);
+        }
+        // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
+        Phase::Avoidance
+            if round.still.0 > PLATEAU_NS / 2 && round.still.1 >= LID_ROUNDS as u32 =>
+        {
+            let others = &[State::Sndbuf, State::CwndClamp, State::AppWindow, State::App];
+            return decision(State::CwndAvoidance, 60, others, queue);
         }
         Phase::Avoidance => State::CwndAvoidance,
         Phase::Unseen => {
