@@ -49,24 +49,27 @@ pub enum LabCommand {
 }
 
 const AFTER_RUN: &str = "\
-The path is measured first. Then each variant: `time` from the first packet to the last ACK of data (the median
-of its runs), `resent` segments, the most that waited in the path's `queue`, the bytes of each round trip, and where
-the time went: by explain, from the capture at the sender, and by the sending kernel's own records, each in its own
-words (docs/accuracy.md). A run that the machine disturbed is thrown away and made again, and told.
+The path is measured first. Then each variant: the time from the first packet to the last ACK of
+data (the median of its runs), segments sent again, the most that waited in the path's queue, the
+bytes of each round trip, and where the time went: by explain, from the capture at the sender, and
+by the sending kernel's own records, each in its own words (docs/accuracy.md). A run that the
+machine disturbed is thrown away and made again; what was thrown away is told.
 
   tcpwhy lab run slow-start
   tcpwhy lab run slow-start --set path.rtt=80ms --set server.route.initcwnd=30
-  tcpwhy lab run mine.toml --backend uml:6.12 --keep runs    # docs/scenarios.md, or `lab list --keys`
+  tcpwhy lab run mine.toml --backend uml:6.12 --keep runs
 
-Exit status: 0 carried out, 2 wrong usage or a scenario that this backend or machine cannot do, 3 a scenario that
-cannot be read or a run that ended early.";
+The language of scenarios: docs/scenarios.md, or `tcpwhy lab list --keys`.
+
+Exit status: 0 carried out, 2 wrong usage or what this backend or machine cannot do, 3 a scenario
+that cannot be read or a run that ended early.";
 
 const AFTER_ACCURACY: &str = "\
-Each run is a scenario of its own, by its number and the seed. The table's words, and what is known to be wrong,
-stand in docs/accuracy.md. The fields of --json follow the code and may change.
+Each run is a scenario of its own, by its number and the seed. The table's words, and what is known
+to be wrong, stand in docs/accuracy.md. The fields of --json follow the code and may change.
 
   tcpwhy lab accuracy --backend uml --runs 300
-  tcpwhy lab accuracy --backend uml --seed 1 --only 17 --keep runs    # one run again, with its captures";
+  tcpwhy lab accuracy --backend uml --seed 1 --only 17 --keep runs   (one run again, with captures)";
 
 /// Flags of `tcpwhy lab run`.
 #[derive(Args, Debug)]

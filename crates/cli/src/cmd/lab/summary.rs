@@ -125,16 +125,22 @@ impl Variant {
 /// Why runs were thrown away: each reason once, with its figures of the first time.
 fn thrown_away(discarded: &[String]) -> Vec<String> {
     let mut reasons: Vec<(String, &str, usize)> = Vec::new();
-    for why in discarded {
+    for why in discarded.iter().flat_map(|why| why.split("; ")) {
+        // That was done.
+        let why = why.strip_suffix(": repeat the run on a quieter machine").unwrap_or(why);
         let words: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
         match reasons.iter_mut().find(|reason| reason.0 == words) {
             Some(reason) => reason.2 += 1,
             None => reasons.push((words, why, 1)),
         }
     }
+    let all = match discarded.len() {
+        1 => "a run was thrown away".to_owned(),
+        count => format!("{count} runs were thrown away"),
+    };
     let told = |(_, why, count): &(String, &str, usize)| match count {
-        1 => format!("a run was thrown away: {why}"),
-        count => format!("{count} runs were thrown away; of the first: {why}"),
+        1 => format!("{all}: {why}"),
+        count => format!("{all}, {count} because, as the first: {why}"),
     };
     reasons.iter().map(told).collect()
 }
@@ -166,8 +172,9 @@ mod tests {
             problems: vec!["same".to_owned()],
             ..Outcome::default()
         };
-        let late = |ms: &str| format!("one packet in a hundred was {ms} ms late");
-        let discarded = [late("0.4"), "a record was lost".to_owned(), late("1.7")];
+        let late =
+            |ms: &str| format!("one packet was {ms} ms late: repeat the run on a quieter machine");
+        let discarded = [late("0.4"), format!("a record was lost; {}", late("1.7")), late("2.1")];
         let variant =
             Variant::of("a", &[outcome(30, 3), outcome(10, 1), outcome(20, 2)], 1, &discarded);
         assert_eq!(variant.time_ns, Spread { min: 10, median: 20, max: 30 });
@@ -178,8 +185,8 @@ mod tests {
         assert_eq!(
             variant.problems,
             [
-                "2 runs were thrown away; of the first: one packet in a hundred was 0.4 ms late",
-                "a run was thrown away: a record was lost",
+                "3 runs were thrown away, 3 because, as the first: one packet was 0.4 ms late",
+                "3 runs were thrown away: a record was lost",
                 "same"
             ]
         );
