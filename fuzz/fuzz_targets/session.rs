@@ -10,7 +10,7 @@ use tcpwhy::tracker::Config;
 
 fuzz_target!(|bytes: &[u8]| {
     let [size, capture @ ..] = bytes else { return };
-    let mut session = Session::new(Config { detail: true, keep: None });
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
     session.begin("fuzz");
     for chunk in capture.chunks(usize::from(*size) + 1) {
         if session.push(chunk).is_err() {

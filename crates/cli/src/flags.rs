@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
 use crate::cmd::{doc, lab, record};
+use crate::rate::PathRate;
 use crate::window::Instant;
 
 /// Tells why a TCP transfer took as long as it did, from a capture of it.
@@ -51,6 +52,17 @@ pub struct ExplainFlags {
     /// same packets in two places are to be explained one by one
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+
+    /// Lay beside the captures what the hosts recorded themselves: `ss -tin` once or in a loop,
+    /// `TCP_INFO` as JSON lines, `tcp_probe` from perf, trace-cmd or a trace file, and more
+    ///
+    /// Formats are told by content. Name them after the captures, or give --with for each. What was
+    /// estimated becomes measured, and contradictions are shown.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub with: Vec<PathBuf>,
+    /// The path's rate, if you know it: 2gbit, 100mbit; 10MB/s or, as tc writes bytes, 10mbps
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<PathRate>,
 
     /// Print the report as JSON, in the form of docs/report.schema.json
     #[arg(long, conflicts_with_all = ["csv", "rounds", "plot"])]

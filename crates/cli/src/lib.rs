@@ -15,6 +15,7 @@ pub mod filter;
 pub mod flags;
 pub mod options;
 pub mod output;
+pub mod rate;
 pub mod read;
 pub mod screen;
 pub mod window;

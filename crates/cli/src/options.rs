@@ -11,6 +11,7 @@ use tcpwhy::view;
 use crate::choose::Sort;
 use crate::filter::{Filter, FilterError};
 use crate::flags::{Color, ExplainFlags};
+use crate::rate::PathRate;
 use crate::read::{Input, OpenError};
 use crate::window::Window;
 
@@ -19,6 +20,10 @@ use crate::window::Window;
 pub struct Options {
     /// What to read; not yet in the order of time.
     pub inputs: Vec<Input>,
+    /// Evidence to lay beside it.
+    pub with: Vec<Input>,
+    /// The path's rate, if the user knows it.
+    pub rate: Option<PathRate>,
     /// In which form to answer.
     pub form: Form,
     /// Only this connection.
@@ -143,11 +148,13 @@ impl Options {
         }
         let unreadable: Vec<_> = inputs.iter().filter_map(|input| input.check().err()).collect();
         // Of several, the others are explained, and the report names what could not be read.
-        if unreadable.len() == inputs.len() {
+        if !unreadable.is_empty() && unreadable.len() == inputs.len() {
             return Err(OptionsError::Open(unreadable));
         }
         Ok(Self {
             inputs,
+            with: flags.with.iter().map(|file| Input::named(file)).collect(),
+            rate: flags.rate.clone(),
             form: if flags.json {
                 Form::Json { pretty: around.stdout_is_terminal }
             } else if flags.csv {
@@ -174,10 +181,11 @@ impl Options {
         let chooses = self.filter.is_some()
             || self.connection.is_some()
             || !self.window.is_open()
-            || self.anonymize;
+            || self.anonymize
+            || !self.with.is_empty();
         let (sort, number) = self.order();
         let keep = (number < usize::MAX && !chooses).then(|| view::keep(sort, number));
-        Config { detail: self.wants_detail(), keep }
+        Config { detail: self.wants_detail(), passed: !self.with.is_empty(), keep }
     }
 
     /// In which order connections are to be shown, and how many at most.
@@ -193,6 +201,7 @@ impl Options {
     fn wants_detail(&self) -> bool {
         // A part of the time is cut out of the intervals.
         !self.window.is_open()
+            || !self.with.is_empty()
             || match self.form {
                 Form::Json { .. } => true,
                 Form::Csv => false,
@@ -206,13 +215,15 @@ const TABLE_ROWS: usize = 10;
 
 fn inputs(flags: &ExplainFlags, around: &Surroundings) -> Result<Vec<Input>, OptionsError> {
     let mut inputs: Vec<_> = flags.files.iter().map(|file| Input::named(file)).collect();
-    if inputs.is_empty() {
+    // Evidence explains itself, too: then standard input is read only if it is named.
+    if inputs.is_empty() && flags.with.is_empty() {
         if around.stdin_is_terminal {
             return Err(OptionsError::NothingToRead);
         }
         inputs.push(Input::Stdin);
     }
-    match inputs.iter().filter(|&input| *input == Input::Stdin).count() {
+    let with = flags.with.iter().map(|file| Input::named(file));
+    match inputs.iter().cloned().chain(with).filter(|input| *input == Input::Stdin).count() {
         0 | 1 => Ok(inputs),
         times => Err(OptionsError::StdinTwice(times)),
     }

@@ -30,7 +30,7 @@ fn assert_same_on_any_number(path: &Path, config: Config) {
 #[test]
 fn every_capture_gives_the_same_on_any_number_of_threads() {
     for path in all_captures() {
-        assert_same_on_any_number(&path, Config { detail: true, keep: None });
+        assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
     }
 }
 
@@ -102,16 +102,16 @@ fn long_and_short_connections_side_by_side_give_the_same_on_any_number_of_thread
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("many.pcap");
     fs::write(&path, side_by_side()).expect("written");
-    assert_same_on_any_number(&path, Config { detail: true, keep: None });
+    assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
     // What is not shown is not kept: which accounts those are must not depend on who wrote them.
     let keep = Some(view::keep(Sort::Worst, 10));
-    assert_same_on_any_number(&path, Config { detail: false, keep });
+    assert_same_on_any_number(&path, Config { keep, ..Config::default() });
 }
 
 #[test]
 fn what_is_told_of_a_connection_that_goes_on_is_what_were_told_if_it_ended_there() {
     let capture = side_by_side();
-    let config = Config { detail: true, keep: None };
+    let config = Config { detail: true, ..Config::default() };
     for (threads, part) in [(1, 3), (3, 3), (3, 8)] {
         let mut run = Run::new(config, threads);
         run.begin("half of it");

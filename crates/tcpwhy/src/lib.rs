@@ -15,6 +15,7 @@ pub mod capture;
 pub mod cc;
 pub mod command;
 mod dns;
+pub mod evidence;
 pub mod find;
 mod flow;
 mod limits;

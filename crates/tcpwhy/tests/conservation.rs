@@ -273,7 +273,7 @@ fn stream(
 }
 
 fn track(stream: &[Option<Segment<'_>>], detail: bool) -> Vec<Connection> {
-    let mut tracker = Tracker::new(Config { detail, keep: None });
+    let mut tracker = Tracker::new(Config { detail, ..Config::default() });
     for packet in stream {
         match packet {
             Some(segment) => tracker.push(segment),

@@ -7,13 +7,14 @@ use std::time::Instant;
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
-use tcpwhy::report::{Capture, Report};
+use tcpwhy::evidence::{self, Evidence};
+use tcpwhy::report::{Capture, Report, With};
 use tcpwhy::view::{self, StandIns};
 
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
-use crate::read::{INTERNAL_ERROR, Input, by_first_packet, read_all};
+use crate::read::{INTERNAL_ERROR, Input, by_first_packet, read_all, read_evidence};
 use crate::screen::Screen;
 use crate::{complain, output};
 
@@ -35,7 +36,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     };
     let mut screen = screen(&options, around);
     let (config, threads) = (options.config(), options.threads);
-    let report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
+    let mut report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
         if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
             let began = Instant::now();
             let mut report = run.provisional();
@@ -48,13 +49,18 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         screen.draw_progress(&progress);
     });
     screen.clear();
+    let mut evidence = read_evidence(&options.with);
+    let rate = options.rate.as_ref();
+    evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
+    evidence::apply(&mut report, &evidence);
     finish(report, &options)
 }
 
 /// Prints the report, and what went wrong on the way where the report's form does not tell it.
 fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     let is_unreadable = |capture: &Capture| capture.error.is_some() && capture.packets == 0;
-    let any_unreadable = report.captures.iter().any(is_unreadable);
+    let any_unreadable = report.captures.iter().any(is_unreadable)
+        || report.with.iter().any(|file| file.error.is_some());
     let is_mistaken =
         |capture: &Capture| capture.error.as_deref().is_some_and(|e| e == INTERNAL_ERROR);
     let exit = if report.captures.iter().any(is_mistaken) {
@@ -68,8 +74,12 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     let is_text = matches!(options.form, Form::Text { .. });
     if !is_text || nothing_read {
         report.captures.iter().filter_map(remark).for_each(|sentence| complain(&sentence));
+        let unused =
+            |file: &With| Some(format!("cannot use {}: {}", file.source, file.error.as_ref()?));
+        report.with.iter().filter_map(unused).for_each(|sentence| complain(&sentence));
     }
-    if any_unreadable && nothing_read {
+    let nothing_told = report.with.iter().all(|file| file.error.is_some());
+    if any_unreadable && nothing_read && nothing_told {
         return Ok(exit);
     }
     match shape(&mut report, options) {

@@ -14,6 +14,7 @@
 mod attached;
 mod crew;
 mod decompress;
+mod evidence;
 mod glance;
 mod open;
 mod order;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
+pub use evidence::read_evidence;
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};
 pub use run::Run;

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use tcpwhy::report::{
-    Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events, Evidence,
-    Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit,
-    LimitEvidence, Lookup, LossPattern, LowHigh, Part, Prediction, Quality, Rate, Remedy, Report,
-    Retransmission, Retransmitted, Round, RoundRange, Rtt, ScalingRefusedBy, SenderStack, Skipped,
-    SlowStartExit, Spent, State, Syn, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage,
-    WindowScaling,
+    Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events,
+    Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow,
+    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, Prediction,
+    Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange, Rtt,
+    ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State, Syn, TimeIn, Tls,
+    TlsFlight, Totals, Transfer, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -31,6 +31,14 @@ pub(crate) fn full() -> Report {
                 note: "12 packets dropped by the kernel".to_owned(),
             }],
             error: Some("the last record ends early".to_owned()),
+        }],
+        with: vec![With {
+            source: "sockets.txt".to_owned(),
+            kind: "ss".into(),
+            items: 12,
+            connections: 1,
+            notes: vec!["line 7 was passed over".to_owned()],
+            error: Some("it is empty".to_owned()),
         }],
         command: Some(command()),
         lookups: vec![lookup()],
@@ -141,6 +149,7 @@ fn connection() -> Connection {
             }],
         }),
         findings: vec![finding()],
+        beside: vec![beside()],
         duplicates: 3,
         truncated: false,
     }
@@ -149,6 +158,7 @@ fn connection() -> Connection {
 fn syn() -> Syn {
     Syn {
         sent: 2,
+        seq: 3_211_642_075,
         mss: Some(1_460),
         window_scale: Some(7),
         window: 64_240,
@@ -224,6 +234,7 @@ fn direction() -> Direction {
             at_ns: 40_000_000,
             cause: "hystart_delay".to_owned(),
             ssthresh: Some(161),
+            measured_by: Some(0),
         })),
         idle_restarts: vec![IdleRestart {
             at_ns: 10_000_000_000,
@@ -253,6 +264,8 @@ fn direction() -> Direction {
             originals: vec![17],
         }],
         burst_proven_bytes: Some(104_256),
+        // Not part of the contract.
+        passed: Passed::default(),
     }
 }
 
@@ -264,6 +277,7 @@ fn round() -> Round {
         rtt_ns: Some(7_074_000),
         window_room_bytes: Some(-1),
         cwnd: Cwnd { low: Some(10), high: Some(10), best: Some(10) },
+        cwnd_measured_by: Some(0),
         limited_by: State::CwndSlowStart,
         in_flight_bytes: 14_480,
         delivery_rate_bps: Some(16_000_000),
@@ -284,6 +298,33 @@ fn limit() -> Limit {
             frames: FrameRange { first: 17, last: 20 },
             filter: "frame.number>=17 && frame.number<=20".to_owned(),
         },
+    }
+}
+
+fn beside() -> Beside {
+    Beside {
+        source: 0,
+        side: "client".into(),
+        quantity: "calls".into(),
+        verdict: "no_call".into(),
+        unit: "ns".into(),
+        measured: Some(10_300_000),
+        estimated: Some(10_000_000),
+        from_ns: Some(1_000_000),
+        to_ns: Some(11_300_000),
+        text: "no call explains it".to_owned(),
+        calls: Some(Box::new(CallsIn {
+            count: 29,
+            waiting_ns: 100_000,
+            working_ns: 1_200_000,
+            outside_ns: 1_600_000,
+            left_out_ns: 7_400_000,
+            longest: Some(LongestCall {
+                name: "write".to_owned(),
+                target: Some("/root/rcv.dat".to_owned()),
+                took_ns: 140_000,
+            }),
+        })),
     }
 }
 

@@ -6,7 +6,7 @@
 //! them; what they know together does not depend on who took what.
 
 use super::kept::{Keep, Kept};
-use super::{Analysis, summary};
+use super::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
@@ -46,8 +46,7 @@ pub struct Part(Box<Content>);
 struct Content {
     facts: Facts,
     gathered: Gathered,
-    /// Keep rounds, intervals and retransmissions.
-    detail: bool,
+    detail: Detail,
     is_first: bool,
     is_last: bool,
 }
@@ -56,11 +55,17 @@ impl Part {
     /// Room for parts to come; that it once held `facts` does not matter.
     pub(crate) fn blank(facts: &Facts) -> Self {
         let (facts, gathered) = (facts.clone(), Gathered::default());
-        Self(Box::new(Content { facts, gathered, detail: false, is_first: true, is_last: true }))
+        Self(Box::new(Content {
+            facts,
+            gathered,
+            detail: Detail::default(),
+            is_first: true,
+            is_last: true,
+        }))
     }
 
     /// Takes what `flow` has gathered, which goes on with `room`.
-    pub(crate) fn fill(&mut self, flow: &mut Flow, room: Gathered, detail: bool) {
+    pub(crate) fn fill(&mut self, flow: &mut Flow, room: Gathered, detail: Detail) {
         let Self(content) = self;
         content.is_first = !flow.handed_on;
         (content.detail, content.is_last) = (detail, false);
@@ -69,7 +74,7 @@ impl Part {
     }
 
     /// Takes all that is left of `flow`, of which nothing may be asked any more.
-    pub(crate) fn fill_up(&mut self, flow: &mut Flow, detail: bool) {
+    pub(crate) fn fill_up(&mut self, flow: &mut Flow, detail: Detail) {
         let Self(content) = self;
         content.is_first = !flow.handed_on;
         (content.detail, content.is_last) = (detail, true);
@@ -78,7 +83,7 @@ impl Part {
     }
 
     /// All that is left of `flow` if nothing more should come.
-    pub(crate) fn standing(flow: &Flow, detail: bool) -> Self {
+    pub(crate) fn standing(flow: &Flow, detail: Detail) -> Self {
         let (facts, gathered) = (flow.facts.clone(), flow.gathered.clone());
         let is_first = !flow.handed_on;
         Self(Box::new(Content { facts, gathered, detail, is_first, is_last: true }))

@@ -30,12 +30,21 @@ use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
-use crate::report::Vantage;
+use crate::report::{Passed as PassedBytes, Vantage};
 use timeline::Passed;
 
 /// Events taken at a time. Ours: 4,096 of 56 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
 pub(crate) const CHUNK: usize = 4096;
+
+/// What is kept of a connection one by one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Detail {
+    /// Rounds, intervals and retransmissions.
+    pub(crate) rounds: bool,
+    /// When each byte passed.
+    pub(crate) passed: bool,
+}
 
 /// The state of one connection's analysis between chunks.
 #[derive(Clone, Debug, Default)]
@@ -55,20 +64,24 @@ pub(crate) struct Analysis {
     pub(crate) guessed_shift: [u8; 2],
     guess: [terms::ShiftGuess; 2],
     detail: bool,
+    /// When the bytes of each side passed, where that is asked for.
+    pub(crate) passed: Option<[PassedBytes; 2]>,
     #[cfg(test)]
     long_way: bool,
 }
 
 impl Analysis {
-    /// An analysis that has seen nothing; `detail` keeps rounds and intervals.
-    pub(crate) fn new(detail: bool) -> Self {
-        Self { detail, ..Self::default() }
+    /// An analysis that has seen nothing.
+    pub(crate) fn new(detail: Detail) -> Self {
+        let passed = detail.passed.then(Default::default);
+        Self { detail: detail.rounds, passed, ..Self::default() }
     }
 
     /// Forgets all, and keeps the room: allocating it anew for each of 100,000 connections took
     /// longer than analysing them.
-    pub(crate) fn renew(&mut self, detail: bool) {
-        self.detail = detail;
+    pub(crate) fn renew(&mut self, detail: Detail) {
+        self.detail = detail.rounds;
+        self.passed = detail.passed.then(Default::default);
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();
@@ -87,6 +100,7 @@ impl Analysis {
     pub(crate) fn process(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
+        self.note_passed(&gathered.events[known..]);
         self.learn(facts, &gathered.events, known);
         self.place = terms::place(facts, &self.clocks);
         let midway = facts.sides.iter().all(|s| s.syn.is_none());
@@ -127,6 +141,14 @@ impl Analysis {
         }
         if !last {
             self.forget(gathered);
+        }
+    }
+
+    /// Takes down when the new data of `events` passed the tap.
+    fn note_passed(&mut self, events: &[Event]) {
+        let Some(passed) = &mut self.passed else { return };
+        for event in events.iter().filter(|event| event.is_data()) {
+            passed[event.side()].push(event.tap, u64::try_from(event.end()).unwrap_or(0));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::limits::walker::{Tally, Walker};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
-    LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt, ScalingRefusedBy,
+    LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round, Rtt, ScalingRefusedBy,
     SlowStartExit, Syn, Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
@@ -28,9 +28,13 @@ pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
     };
     let truncated = analysis.walkers.iter().flatten().any(Walker::is_truncated);
     let vantage = analysis.place.vantage;
+    let mut passed = analysis.passed.take().unwrap_or_default();
     let directions = [0, 1].map(|side| {
         let walker = &analysis.walkers.as_ref()?[side];
-        (walker.tally.frames > 0).then(|| Box::new(direction(facts, vantage, walker, lifetime)))
+        let passed = core::mem::take(&mut passed[side]);
+        let direction =
+            |walker| Direction { passed, ..direction(facts, vantage, walker, lifetime) };
+        (walker.tally.frames > 0).then(|| Box::new(direction(walker)))
     });
     let (window_scaling, refused) = scaling(facts, floors);
     let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
@@ -69,6 +73,7 @@ pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
         exchanges,
         tls: facts.tls.report(),
         findings: Vec::new(),
+        beside: Vec::new(),
         duplicates: facts.duplicates,
         truncated,
     }
@@ -78,6 +83,7 @@ fn syn(info: &SideInfo) -> Option<Syn> {
     let options = info.syn.as_ref()?;
     Some(Syn {
         sent: info.syns,
+        seq: info.isn?.0,
         mss: options.mss,
         window_scale: options.window_scale,
         window: info.syn_window,
@@ -194,12 +200,14 @@ fn direction(facts: &Facts, vantage: Vantage, walker: &Walker, lifetime: i64) ->
             .collect(),
         burst_proven_bytes: (walker.book.burst_proven > 0)
             .then_some(walker.book.burst_proven as u64),
+        passed: Passed::default(),
     }
 }
 
 fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
     let (when, ssthresh, cause) = walker.growth.exit?;
-    Some(SlowStartExit { at_ns: at(when), cause: exit_cause(cause).to_owned(), ssthresh })
+    let cause = exit_cause(cause).to_owned();
+    Some(SlowStartExit { at_ns: at(when), cause, ssthresh, measured_by: None })
 }
 
 fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
@@ -269,6 +277,7 @@ fn round(booked: &BookedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Roun
         rtt_ns: r.rtt_min,
         window_room_bytes: (r.stop.room < i64::MAX).then_some(r.stop.room),
         cwnd: r.cwnd,
+        cwnd_measured_by: None,
         limited_by: booked.limited_by,
         in_flight_bytes: r.stop.in_flight.max(0) as u64,
         delivery_rate_bps: rate.map(|rate| rate.0),

@@ -5,7 +5,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 
 use proptest::prelude::*;
 
-use super::{Analysis, summary};
+use super::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
 use crate::flow::gathered::Gathered;
 use crate::report::{Connection, State, Vantage};
@@ -110,7 +110,8 @@ impl Talk {
     pub(super) fn account(&self, chunk: usize, long_way: bool) -> Connection {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;
-        let mut analysis = Analysis { long_way, ..Analysis::new(true) };
+        let mut analysis =
+            Analysis { long_way, ..Analysis::new(Detail { rounds: true, passed: false }) };
         for (at, segment) in self.segments.iter().enumerate() {
             if self.gaps.contains(&at) {
                 flow.gap();

@@ -154,7 +154,7 @@ pub(super) fn shown(findings: &[Finding]) -> String {
 impl Sim {
     /// The connection, explained.
     pub(super) fn run(&self) -> Connection {
-        let mut tracker = Tracker::new(Config { detail: true, keep: None });
+        let mut tracker = Tracker::new(Config { detail: true, ..Config::default() });
         let mut tape = Tape::new(self);
         tape.open();
         for time in 0..self.times {

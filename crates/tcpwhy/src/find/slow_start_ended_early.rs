@@ -111,7 +111,8 @@ mod tests {
     fn ended_by(cause: &str, share: i64) -> Connection {
         let mut connection = held_by(State::CwndAvoidance, share);
         let direction = connection.directions[1].as_mut().expect("data");
-        let exit = SlowStartExit { at_ns: 1, cause: cause.to_owned(), ssthresh: Some(44) };
+        let cause = cause.to_owned();
+        let exit = SlowStartExit { at_ns: 1, cause, ssthresh: Some(44), measured_by: None };
         direction.slow_start_exit = Some(Box::new(exit));
         connection
     }

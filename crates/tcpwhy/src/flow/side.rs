@@ -42,7 +42,7 @@ pub(crate) struct SideInfo {
     /// The newest number it sent or that was acknowledged, and its offset.
     pub(super) reference: Option<(Seq, i64)>,
     /// The number of its SYN.
-    pub(super) isn: Option<Seq>,
+    pub(crate) isn: Option<Seq>,
 }
 
 impl SideInfo {

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Direction, Exchange, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer};
+use super::{Beside, Direction, Exchange, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer};
 
 /// One TCP connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +71,8 @@ pub struct Connection {
     pub tls: Option<Tls>,
     /// What was found (filled by the `find` room).
     pub findings: Vec<Finding>,
+    /// What was laid beside the capture says of it.
+    pub beside: Vec<Beside>,
     /// Packets that were captured twice and left out.
     pub duplicates: u64,
     /// Some lists were cut short to bound memory.
@@ -194,6 +196,8 @@ pub enum ScalingRefusedBy {
 pub struct Syn {
     /// How often it was sent.
     pub sent: u32,
+    /// Its sequence number, as on the wire.
+    pub seq: u32,
     /// Maximum segment size that it offered.
     pub mss: Option<u16>,
     /// Window scale shift that it offered.

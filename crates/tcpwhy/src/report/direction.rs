@@ -54,6 +54,40 @@ pub struct Direction {
     pub retransmissions: Vec<Retransmission>,
     /// Largest burst that passed without loss or queue.
     pub burst_proven_bytes: Option<u64>,
+    /// When which byte first passed the tap. Not in the JSON: only a trace of system calls needs it, to
+    /// be laid beside the packets.
+    #[serde(skip)]
+    pub passed: Passed,
+}
+
+/// When the bytes of a direction first passed the tap; empty unless it was asked for.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Passed {
+    /// Time since the connection's first packet, and how many bytes had passed by then; both grow.
+    pub points: Vec<(i64, u64)>,
+    /// There were too many: of several neighbours only the last is kept.
+    pub is_thinned: bool,
+}
+
+impl Passed {
+    /// Points kept. Ours: 1 MB a direction, and each packet of a transfer of 90 MB.
+    const MOST: usize = 1 << 16;
+
+    /// Up to byte `bytes` had passed at `at_ns`; what passed before stays.
+    pub(crate) fn push(&mut self, at_ns: i64, bytes: u64) {
+        if self.points.last().is_some_and(|last| last.1 >= bytes) || bytes == 0 {
+            return;
+        }
+        if self.points.len() >= Self::MOST {
+            let mut kept = false;
+            self.points.retain(|_| {
+                kept = !kept;
+                !kept
+            });
+            self.is_thinned = true;
+        }
+        self.points.push((at_ns, bytes));
+    }
 }
 
 /// Retransmitted segments by cause.
@@ -154,6 +188,9 @@ pub struct SlowStartExit {
     pub cause: String,
     /// In segments.
     pub ssthresh: Option<u64>,
+    /// The evidence that the threshold was measured by, an index into the report's `with`; `None`: it
+    /// is an estimate.
+    pub measured_by: Option<u32>,
 }
 
 /// The congestion control whose replay explains a direction's flights after losses.

@@ -19,6 +19,8 @@ pub struct Round {
     pub window_room_bytes: Option<i64>,
     /// Congestion window in segments.
     pub cwnd: Cwnd,
+    /// The evidence that it was measured by, an index into the report's `with`; `None`: it is replayed.
+    pub cwnd_measured_by: Option<u32>,
     /// State of the wait after its last send.
     pub limited_by: State,
     /// Bytes in flight after its last send.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod beside;
 mod command;
 mod connection;
 mod direction;
@@ -22,14 +23,15 @@ mod strip;
 mod totals;
 mod transfer;
 
+pub use beside::{Beside, CallsIn, LongestCall, With};
 pub use command::{Command, Spent};
 pub use connection::{
     Connection, End, Part, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
     WindowScaling,
 };
 pub use direction::{
-    CongestionControl, Direction, Events, IdleRestart, InitialWindow, Rate, Retransmitted, Rtt,
-    SlowStartExit,
+    CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed, Rate, Retransmitted,
+    Rtt, SlowStartExit,
 };
 pub use finding::{Evidence, Finding, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
@@ -52,6 +54,8 @@ pub struct Report {
     pub provisional: bool,
     /// The captures read, in the order of their time.
     pub captures: Vec<Capture>,
+    /// What was laid beside them, in the order given.
+    pub with: Vec<With>,
     /// The command that was recorded with these packets; `None` for other captures.
     pub command: Option<Command>,
     /// Names that were asked for, in the order of the questions.

@@ -13,6 +13,8 @@ use key::Key;
 use shard::{Shard, Tracked};
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
+
+use crate::analysis::Detail;
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
@@ -48,6 +50,8 @@ const STANDING: usize = 16;
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
+    /// Keep when each byte passed, so that system calls can be laid beside the packets.
+    pub passed: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,
 }
@@ -165,7 +169,8 @@ impl Tracker {
         live.retain(|flow| !flow.is_half_open());
         live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.ordinal));
         live.truncate(STANDING);
-        let detail = self.common.config.detail || live.len() as u64 <= ALWAYS_DETAILED;
+        let rounds = self.common.config.detail || live.len() as u64 <= ALWAYS_DETAILED;
+        let detail = Detail { rounds, passed: false };
         live.into_iter().map(|flow| Part::standing(flow, detail)).collect()
     }
 
@@ -262,7 +267,8 @@ impl Common {
 
     /// Hands on what `flow` has gathered so far.
     fn hand_on(&mut self, flow: &mut Flow) {
-        let detail = !flow.handed_on && self.wants_detail(flow);
+        let rounds = !flow.handed_on && self.wants_detail(flow);
+        let detail = Detail { rounds, passed: self.config.passed };
         let mut part = self.blank_part(flow);
         part.fill(flow, self.large.pop().unwrap_or_default(), detail);
         self.send(part);
@@ -270,7 +276,8 @@ impl Common {
 
     /// Ends a connection. Most are short and are handed on only here.
     fn settle(&mut self, flow: &mut Flow) {
-        let detail = !flow.handed_on && self.wants_detail(flow);
+        let rounds = !flow.handed_on && self.wants_detail(flow);
+        let detail = Detail { rounds, passed: self.config.passed };
         let mut part = self.blank_part(flow);
         part.fill_up(flow, detail);
         self.send(part);

@@ -34,6 +34,13 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     }
     // What was attached is as it was recorded.
     report.attachments.clear();
+    for with in &mut report.with {
+        let path = core::mem::take(&mut with.source);
+        file_name(&path).clone_into(&mut with.source);
+        for text in with.notes.iter_mut().chain(&mut with.error) {
+            *text = names.hide(&without_quotation(text));
+        }
+    }
     let mut hide = |text: &mut String| *text = names.hide(text);
     for connection in &mut report.connections {
         in_connection(connection, &mut hide);
@@ -97,6 +104,12 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
     }
     for finding in &mut connection.findings {
         in_finding(finding, hide);
+    }
+    for beside in &mut connection.beside {
+        hide(&mut beside.text);
+        if let Some(longest) = beside.calls.iter_mut().find_map(|calls| calls.longest.as_mut()) {
+            longest.target.iter_mut().for_each(&mut *hide);
+        }
     }
 }
 

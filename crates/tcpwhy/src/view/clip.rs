@@ -129,6 +129,10 @@ impl Cut {
             tls.flights.iter_mut().for_each(|flight| flight.start_ns -= self.from);
         }
         connection.findings.retain_mut(|finding| self.finding(finding));
+        connection.beside.retain_mut(|each| match (&mut each.from_ns, &mut each.to_ns) {
+            (Some(from), Some(to)) => self.span(from, to),
+            _ => true,
+        });
         connection.part = Some(Part { from_ns: self.from, to_ns: self.to, of_ns, bytes });
         find::recut(connection, active);
     }

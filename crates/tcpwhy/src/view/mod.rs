@@ -38,6 +38,7 @@ pub mod table;
 pub mod text;
 mod traffic;
 mod verdict;
+mod with;
 mod words;
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         syns: [None; 2],
         tls: None,
         findings: Vec::new(),
+        beside: Vec::new(),
         duplicates: 0,
         truncated: false,
     }
@@ -72,6 +73,7 @@ pub(super) fn report(source: &str, packets: u64, connections: Vec<Connection>) -
         format: FORMAT.to_owned(),
         provisional: false,
         captures: vec![capture],
+        with: Vec::new(),
         command: None,
         lookups: Vec::new(),
         attachments: std::collections::BTreeMap::new(),
@@ -268,6 +270,7 @@ fn worked_rounds() -> Vec<Round> {
             State::LastFlight => Cwnd { low: Some(cwnd), high: None, best: None },
             _ => Cwnd { low: Some(cwnd), high: Some(cwnd), best: Some(cwnd) },
         },
+        cwnd_measured_by: None,
         limited_by,
         in_flight_bytes: bytes,
         delivery_rate_bps: Some(bytes * 8 * 1_000_000 / rtt as u64),
@@ -330,6 +333,7 @@ pub(super) fn lossy() -> Report {
         at_ns: ms(1_400),
         cause: "loss".to_owned(),
         ssthresh: Some(41),
+        measured_by: None,
     }));
     up.bottleneck_rate_bps = Some(96_400_000);
     up.bdp_bytes = Some(457_900);
@@ -402,6 +406,7 @@ pub(super) fn saw() -> Report {
             rtt_ns: Some(ms(50)),
             window_room_bytes: Some(600_000),
             cwnd: Cwnd { low: None, high: None, best: Some(cwnd) },
+            cwnd_measured_by: None,
             limited_by: State::CwndAvoidance,
             in_flight_bytes: bytes,
             delivery_rate_bps: None,

@@ -9,8 +9,8 @@ use super::page::{Ink, Page, plain};
 use super::{
     Options, choose, command, finding, head, numbers, plot, quality, rounds, spent, strip, sum,
 };
-use super::{table, traffic, verdict, words};
-use crate::report::{Connection, Report};
+use super::{table, traffic, verdict, with, words};
+use crate::report::{Connection, Report, With};
 
 /// Connections with data that are shown in full rather than as a table.
 pub(super) const FEW: usize = 3;
@@ -24,13 +24,16 @@ pub fn render(report: &Report, options: &Options) -> String {
         Some(id) => one(&mut page, report, id, options),
         None => all(&mut page, report, options),
     }
-    quality::write(&mut page, report);
+    with::write_files(&mut page, report);
+    if !(report.captures.is_empty() && report.connections.is_empty()) {
+        quality::write(&mut page, report);
+    }
     page.into_text()
 }
 
 fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
     if let Some(connection) = report.connections.iter().find(|each| each.id == id) {
-        write(page, connection, options);
+        write(page, connection, &report.with, options);
         return;
     }
     let ids = report.connections.iter().map(|each| each.id);
@@ -45,6 +48,9 @@ fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
 
 fn all(page: &mut Page, report: &Report, options: &Options) {
     if report.connections.is_empty() {
+        if report.captures.is_empty() {
+            return;
+        }
         let text = if report.provisional {
             "No connection has ended yet: what is open is explained at the end, or on Ctrl-C."
         } else {
@@ -62,7 +68,7 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
     let only = totals.connections == 1;
     for connection in report.connections.iter().filter(|each| only || each.carried_data()) {
         page.blank();
-        write(page, connection, options);
+        write(page, connection, &report.with, options);
     }
     let others = totals.connections.saturating_sub(number.max(1));
     if others > 0 {
@@ -73,7 +79,7 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
 }
 
 /// One connection in full.
-fn write(page: &mut Page, connection: &Connection, options: &Options) {
+fn write(page: &mut Page, connection: &Connection, with: &[With], options: &Options) {
     head::write(page, connection);
     page.blank();
     verdict::write(page, connection);
@@ -82,6 +88,7 @@ fn write(page: &mut Page, connection: &Connection, options: &Options) {
         page.blank();
         page.wrapped(2, 4, &[(Ink::Strong, sum::line(connection, *at, direction))]);
     }
+    with::write(page, with, connection);
     finding::write(page, connection);
     for (at, direction) in &directions {
         spent::write(page, connection, *at, direction);

@@ -31,11 +31,16 @@ pub(crate) fn names(directory: &str, ending: &str) -> Vec<String> {
 
 /// The report over one file, packed with gzip or not.
 pub(crate) fn explain(path: &Path) -> Report {
+    explain_with(path, Config { detail: true, ..Config::default() })
+}
+
+/// The same with this kept.
+pub(crate) fn explain_with(path: &Path, config: Config) -> Report {
     let file = OpenOptions::new().read(true).open(path).expect("the capture can be opened");
     let packed = path.extension().is_some_and(|e| e == "gz");
     let mut bytes: Box<dyn Read> =
         if packed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-    let mut session = Session::new(Config { detail: true, keep: None });
+    let mut session = Session::new(config);
     session.begin(&path.file_name().expect("a file has a name").to_string_lossy());
     let mut chunk = vec![0; CHUNK];
     loop {

@@ -81,7 +81,7 @@ pub(super) fn capture_at(side: usize) -> &'static str {
 pub(super) fn explained(path: &Path, stop: &AtomicBool) -> anyhow::Result<Report> {
     let input = Input::named(path);
     input.check()?;
-    let config = Config { detail: true, keep: None };
+    let config = Config { detail: true, ..Config::default() };
     let report = read_all(&[input], config, 1, stop, &mut |_, _| {});
     match report.captures.first().and_then(|capture| capture.error.as_ref()) {
         Some(error) if report.connections.is_empty() => {

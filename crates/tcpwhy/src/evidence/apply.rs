@@ -1,0 +1,194 @@
+//! Evidence laid beside a report: which file speaks of which connection.
+
+use std::collections::BTreeMap;
+
+use crate::report::{Connection, Report, With};
+use crate::words;
+
+use super::address::Ends;
+use super::calls::{Calls, Socket};
+use super::counters::{Growth, Kind, Reading};
+use super::kernel::Case;
+use super::sample::Sample;
+use super::{Content, Evidence, host, rate, stalls};
+
+/// Lays all of `evidence` beside `report`, in the order given.
+pub fn apply(report: &mut Report, evidence: &[Evidence]) {
+    // Counters that wait for their second reading.
+    let mut before: Option<(usize, &Reading)> = None;
+    for each in evidence {
+        let source = report.with.len();
+        let mut with = With {
+            source: each.source.clone(),
+            kind: each.content.kind().into(),
+            items: each.content.len() as u64,
+            ..With::default()
+        };
+        match &each.content {
+            Content::Sockets { samples, .. } => {
+                sockets(&mut report.connections, source, samples, &mut with);
+            }
+            Content::Counters(readings) => {
+                counters(report, &mut before, (source, readings), &mut with);
+            }
+            Content::Rate(path) => {
+                for connection in &mut report.connections {
+                    let told = rate::apply(source, short(&each.source), *path, connection);
+                    with.connections += u64::from(!told.is_empty());
+                    connection.beside.extend(told);
+                }
+            }
+            Content::Calls(trace) => calls(&mut report.connections, source, trace, &mut with),
+            Content::Unread(why) => with.error = Some(why.clone()),
+        }
+        with.notes.extend(each.passed_over.told());
+        report.with.push(with);
+    }
+    if let Some((source, reading)) = before {
+        let names = short(&report.with[source].source).to_owned();
+        let growth = Growth::alone(reading);
+        for connection in &mut report.connections {
+            let told = host::apply(source, &names, &growth, connection);
+            connection.beside.extend(told);
+        }
+        report.with[source].notes.push(
+            "one reading tells nothing but what is zero: counters are read before and after"
+                .to_owned(),
+        );
+    }
+}
+
+/// The name of a file without its folders, for sentences; a rate that was typed stays.
+fn short(source: &str) -> &str {
+    match source.rsplit_once('/') {
+        Some((_, name)) if !source.starts_with("--") => name,
+        _ => source,
+    }
+}
+
+/// Readings of a host: the first and the last of a file, or those of two files in turn.
+fn counters<'a>(
+    report: &mut Report,
+    before: &mut Option<(usize, &'a Reading)>,
+    (source, readings): (usize, &'a [Reading]),
+    with: &mut With,
+) {
+    let (Some(first), Some(last)) = (readings.first(), readings.last()) else { return };
+    let (names, first) = match before.take() {
+        _ if readings.len() > 1 => (short(&with.source).to_owned(), first),
+        Some((earlier, first)) => {
+            let earlier = short(&report.with[earlier].source);
+            (format!("{earlier} and {}", short(&with.source)), first)
+        }
+        None => {
+            *before = Some((source, first));
+            return;
+        }
+    };
+    let growth = Growth::between(first, last);
+    for connection in &mut report.connections {
+        let told = host::apply(source, &names, &growth, connection);
+        with.connections += u64::from(!told.is_empty());
+        connection.beside.extend(told);
+    }
+    with.notes.extend(host::grown(&growth));
+    with.notes.extend(match growth.kind {
+        Kind::Counts => None,
+        Kind::Growth => Some(
+            "a counter is less in the second reading: that is taken as what grew since the first"
+                .to_owned(),
+        ),
+        Kind::Unclear => Some(
+            "counters are less in the second reading: was it the first? (`nstat -a` prints what can be \
+             compared; name the earlier one first)"
+                .to_owned(),
+        ),
+    });
+}
+
+/// Each connection gets the calls on its own socket; a trace of none of them is explained by itself.
+fn calls(connections: &mut [Connection], source: usize, trace: &Calls, with: &mut With) {
+    let mut met = vec![false; trace.sockets.len()];
+    let sockets = trace.sockets.iter().enumerate();
+    let by_ends: BTreeMap<Ends, u32> =
+        sockets.clone().filter_map(|(at, socket)| Some((socket.ends()?, at as u32))).collect();
+    let vague: Vec<(u32, &Socket)> = sockets
+        .filter(|(_, socket)| socket.ends().is_none())
+        .map(|(at, socket)| (at as u32, socket))
+        .collect();
+    for connection in connections.iter_mut() {
+        let exact = [0, 1].into_iter().find_map(|side| {
+            by_ends.get(&Ends::at(connection, side)).map(|socket| (*socket, side))
+        });
+        let free = || vague.iter().filter(|(at, _)| !met[*at as usize]).copied();
+        let Some((socket, side)) = exact.or_else(|| likely(trace, connection, free())) else {
+            continue;
+        };
+        met[socket as usize] = true;
+        with.connections += 1;
+        connection.beside.extend(stalls::apply(source, trace, socket, connection, side));
+    }
+    if with.connections == 0 {
+        if !connections.is_empty() {
+            with.notes.push("none of its sockets is one of the capture".to_owned());
+        }
+        with.notes.extend(stalls::alone(trace));
+        with.notes.push("tracing slows the program down".to_owned());
+    }
+}
+
+/// Which of the sockets whose ends are not both known `connection` has, and on which side: by the end
+/// that is known if that is one only or the bytes are the same, else by the bytes alone.
+fn likely<'a>(
+    trace: &Calls,
+    connection: &Connection,
+    sockets: impl Iterator<Item = (u32, &'a Socket)>,
+) -> Option<(u32, usize)> {
+    let held = |at: usize| connection.directions[at].as_deref().map_or(0, |each| each.bytes);
+    let same_bytes = |at: u32, side: usize| {
+        let moved = trace.moved(at);
+        moved == (held(side), held(1 - side)) && moved != (0, 0)
+    };
+    let fits = |at: u32, socket: &Socket, side: usize| {
+        let ends = Ends::at(connection, side);
+        socket.side.is_none_or(|own| own == side)
+            && socket.local.is_none_or(|local| local == ends.local)
+            && socket.peer.is_none_or(|peer| peer == ends.peer)
+            && (socket.peer.is_some() || same_bytes(at, side))
+    };
+    let candidates: Vec<(u32, usize)> = sockets
+        .flat_map(|(at, socket)| [0, 1].map(|side| (at, socket, side)))
+        .filter(|(at, socket, side)| fits(*at, socket, *side))
+        .map(|(at, _, side)| (at, side))
+        .collect();
+    let exact = candidates.iter().find(|(at, side)| same_bytes(*at, *side));
+    exact.or_else(|| candidates.first().filter(|_| candidates.len() == 1)).copied()
+}
+
+/// Each connection gets the samples of its own sockets.
+fn sockets(connections: &mut [Connection], source: usize, samples: &[Sample], with: &mut With) {
+    let mut by_ends: BTreeMap<Ends, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        by_ends.entry(sample.ends).or_default().push(sample);
+    }
+    for connection in connections {
+        let mut met = false;
+        for side in [0, 1] {
+            let Some(samples) = by_ends.get(&Ends::at(connection, side)) else { continue };
+            met = true;
+            let told = Case { source, side, samples }.apply(connection);
+            connection.beside.extend(told);
+        }
+        with.connections += u64::from(met);
+    }
+    if with.connections == 0 {
+        let named: Vec<String> =
+            by_ends.keys().take(3).map(|ends| format!("{} - {}", ends.local, ends.peer)).collect();
+        with.notes.push(format!(
+            "none of its {} is a connection of the capture; it has {}{}",
+            words::count(by_ends.len() as u64, "socket"),
+            words::listed(&named),
+            if by_ends.len() > 3 { " and others" } else { "" }
+        ));
+    }
+}

@@ -1,0 +1,216 @@
+//! Which system call explains a wait? The calls of the thread that uses the socket, between two instants.
+//!
+//! The time is split: in calls that wait for this very socket (then the cause is elsewhere), in other
+//! calls, outside of any call, and where the file leaves lines out. What takes half of the time or more
+//! explains it; if no call does, that is said.
+
+use std::collections::BTreeMap;
+
+use crate::report::{CallsIn, LongestCall};
+use crate::words;
+
+use super::{Call, Calls, Moved};
+
+/// What the calls say of a wait.
+pub(in super::super) struct Told {
+    /// `explains`, `waits_for_tcp`, `no_call` or `unclear`.
+    pub(in super::super) verdict: &'static str,
+    /// To follow "in that time".
+    pub(in super::super) text: String,
+    pub(in super::super) calls: CallsIn,
+}
+
+/// The calls between `from` and `to`, of the thread that uses `socket` about then; `None` if the trace
+/// does not reach over that time.
+pub(in super::super) fn explain(trace: &Calls, socket: u32, from: i64, to: i64) -> Option<Told> {
+    let first = trace.calls.first()?.start;
+    let last = trace.calls.iter().map(Call::end).max()?;
+    if from < first || to > last || to <= from {
+        return None;
+    }
+    let thread = thread_of(trace, socket, from)?;
+    let mut account = Account::default();
+    for call in trace.calls.iter().filter(|call| call.thread == thread) {
+        account.add(trace, call, socket, (from, to));
+    }
+    let cut = |span: &(i64, i64)| (span.1.min(to) - span.0.max(from)).max(0);
+    let left_out = trace.left_out.iter().map(cut).fold(0, i64::saturating_add);
+    let length = to - from;
+    account.calls.left_out_ns = left_out;
+    let CallsIn { waiting_ns, working_ns, .. } = account.calls;
+    let inside = waiting_ns.saturating_add(working_ns).saturating_add(left_out);
+    account.calls.outside_ns = (length - inside).max(0);
+    let (verdict, text) = account.verdict(trace, length);
+    Some(Told { verdict, text, calls: account.calls })
+}
+
+/// The thread of the last call on the socket before `from`, else of the first after it.
+fn thread_of(trace: &Calls, socket: u32, from: i64) -> Option<u32> {
+    let at = trace.calls.partition_point(|call| call.start < from);
+    let (before, after) = trace.calls.split_at(at);
+    let uses = |call: &&Call| call.socket == Some(socket);
+    before.iter().rev().find(uses).or_else(|| after.iter().find(uses)).map(|call| call.thread)
+}
+
+#[derive(Default)]
+struct Account {
+    calls: CallsIn,
+    /// Time and number of calls that wait for nothing of the socket, by name and target.
+    by_kind: BTreeMap<(u32, Option<u32>), (i64, u64)>,
+    /// Time in calls that wait for the socket, by name.
+    waits: BTreeMap<u32, i64>,
+}
+
+impl Account {
+    fn add(&mut self, trace: &Calls, call: &Call, socket: u32, (from, to): (i64, i64)) {
+        let span = call.end().min(to) - call.start.max(from);
+        if call.start > to || call.end() < from || span < 0 {
+            return;
+        }
+        self.calls.count += 1;
+        if call.waits_for(socket) {
+            self.calls.waiting_ns = self.calls.waiting_ns.saturating_add(span);
+            let waits = self.waits.entry(call.name).or_default();
+            *waits = waits.saturating_add(span);
+            return;
+        }
+        self.calls.working_ns = self.calls.working_ns.saturating_add(span);
+        let kind = self.by_kind.entry((call.name, call.target)).or_default();
+        *kind = (kind.0.saturating_add(span), kind.1 + 1);
+        if self.calls.longest.as_ref().is_none_or(|longest| span > longest.took_ns) {
+            self.calls.longest = Some(LongestCall {
+                name: trace.word(call.name).to_owned(),
+                target: call.target.map(|at| trace.word(at).to_owned()),
+                took_ns: span,
+            });
+        }
+    }
+
+    fn verdict(&self, trace: &Calls, length: i64) -> (&'static str, String) {
+        let most = |span: i64| span.saturating_mul(2) >= length;
+        let calls = &self.calls;
+        let longest = self.by_kind.iter().max_by_key(|(_, (span, _))| *span);
+        if let Some(((name, target), (span, count))) = longest
+            && most(*span)
+        {
+            let name = named(trace.word(*name), target.map(|at| trace.word(at)));
+            let text = match count {
+                1 => format!("{name} took {}", words::time(*span)),
+                count => format!(
+                    "{} calls of {name} took {} together",
+                    words::grouped(*count),
+                    words::time(*span)
+                ),
+            };
+            return ("explains", text);
+        }
+        if most(calls.working_ns) {
+            let text = format!(
+                "{} of several kinds took {} together",
+                words::count(self.by_kind.values().map(|kind| kind.1).sum(), "call"),
+                words::time(calls.working_ns)
+            );
+            return ("explains", text);
+        }
+        if most(calls.waiting_ns) {
+            let name = self.waits.iter().max_by_key(|wait| wait.1).map_or("", |w| trace.word(*w.0));
+            let text = format!(
+                "the program waited for this socket ({name}) for {}: the cause is not in the program",
+                words::time(calls.waiting_ns)
+            );
+            return ("waits_for_tcp", text);
+        }
+        let rest = self.rest(trace);
+        if most(calls.outside_ns.saturating_add(calls.left_out_ns)) {
+            return ("no_call", format!("no call explains it: {rest}"));
+        }
+        ("unclear", format!("no call alone explains it: {rest}"))
+    }
+
+    /// The longest call, and where the time was that is in no call.
+    fn rest(&self, trace: &Calls) -> String {
+        let CallsIn { count, outside_ns, left_out_ns, longest, .. } = &self.calls;
+        let mut parts = vec![match longest {
+            Some(LongestCall { name, target, took_ns }) => format!(
+                "the longest of {}, {}, took {}",
+                words::count(*count, "call"),
+                named(name, target.as_deref()),
+                words::time(*took_ns)
+            ),
+            None => "there was none but on this socket".to_owned(),
+        }];
+        if *left_out_ns > 0 {
+            let time = words::time(*left_out_ns);
+            parts.push(format!("{time} are lines that the file leaves out"));
+        }
+        if *outside_ns > 0 {
+            let time = words::time(*outside_ns);
+            parts.push(format!(
+                "{time} were outside of any call (the program itself, a processor that was not free, \
+                 or the tracing)"
+            ));
+        }
+        if trace.only_sockets() {
+            parts.push("the file has only calls on sockets".to_owned());
+        }
+        parts.join("; ")
+    }
+}
+
+/// `write to /root/rcv.dat`
+fn named(name: &str, target: Option<&str>) -> String {
+    match target {
+        Some(target) if name.contains("write") => format!("{name} to {target}"),
+        Some(target) => format!("{name} of {target}"),
+        None => name.to_owned(),
+    }
+}
+
+/// A wait between two calls that moved bytes of a socket.
+pub(in super::super) struct Gap {
+    pub(in super::super) from: i64,
+    pub(in super::super) to: i64,
+    /// The usual one.
+    pub(in super::super) median: i64,
+    pub(in super::super) of: usize,
+}
+
+/// Gaps named of one socket. Ours: more are not read.
+const GAPS: usize = 5;
+
+/// The longest times in which nothing moved on `socket`, by the trace alone: from the return of a call
+/// that moved bytes to the return of the next. Only those that stand out ([`stands_out`]).
+pub(in super::super) fn gaps(trace: &Calls, socket: u32) -> Vec<Gap> {
+    let moved = |call: &&Call| match call.moved {
+        Moved::Read { got, .. } => got > 0,
+        Moved::Wrote(bytes) => bytes > 0,
+        Moved::Nothing => false,
+    };
+    let mut ends: Vec<i64> = trace.of(socket).filter(moved).map(Call::end).collect();
+    // Two threads may use one socket at a time.
+    ends.sort_unstable();
+    let spans: Vec<i64> = ends.windows(2).map(|two| two[1] - two[0]).collect();
+    let Some(median) = median(&spans) else { return Vec::new() };
+    let mut gaps: Vec<Gap> = ends
+        .windows(2)
+        .filter(|two| stands_out(two[1] - two[0], median))
+        .map(|two| Gap { from: two[0], to: two[1], median, of: spans.len() })
+        .collect();
+    gaps.sort_by_key(|gap| core::cmp::Reverse(gap.to - gap.from));
+    gaps.truncate(GAPS);
+    gaps.sort_by_key(|gap| gap.from);
+    gaps
+}
+
+/// The middle one; of two the lesser.
+pub(in super::super) fn median(spans: &[i64]) -> Option<i64> {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}
+
+/// Whether a span is a spike among others. Ours, not measured: three times the median, for half as much
+/// again is the noise of any machine, and a millisecond, for nobody looks for less.
+pub(in super::super) const fn stands_out(span: i64, median: i64) -> bool {
+    span >= 1_000_000 && span > median.saturating_mul(3)
+}

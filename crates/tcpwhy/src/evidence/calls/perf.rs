@@ -1,0 +1,162 @@
+//! `perf trace`: the same calls by the kernel's tracepoints.
+//!
+//! ```text
+//!     47.274 (21.122 ms): reader/29120 recvfrom(fd: 5<socket:[1606175]>, ubuf: 0x556c, size: 16384) = 2896
+//!  start in ms  took      thread       name      descriptor                          asked              result
+//! ```
+//!
+//! Times count from the start of the trace. A call that is printed twice, at its start and when it goes
+//! on, is taken where it has its duration. Addresses are rarely printed, so the socket is found by its
+//! bytes.
+
+use super::super::error::{EvidenceError, PassedOver};
+use super::strace::{descriptor, follow, leading_number};
+use super::{Call, Calls, Clock, Gathered, Moved, READS, WAITS, WRITES};
+
+/// A line in its parts.
+struct Line<'a> {
+    start: i64,
+    /// `None` while the call goes on.
+    took: Option<i64>,
+    thread: u32,
+    name: &'a str,
+    args: &'a str,
+    result: &'a str,
+}
+
+/// Whether the line is one of them.
+pub(in super::super) fn is_line(line: &str) -> bool {
+    let Some((before, rest)) = line.split_once("): ") else { return false };
+    let Some((time, took)) = before.split_once('(') else { return false };
+    let time = time.trim();
+    (time == "?" || millis(time).is_some())
+        && (took.trim().is_empty() || took.trim().ends_with(" ms"))
+        && rest.contains('(')
+}
+
+fn line_of(line: &str) -> Option<Line<'_>> {
+    let (before, rest) = line.split_once("): ")?;
+    let (time, took) = before.split_once('(')?;
+    let took = match took.trim().strip_suffix("ms") {
+        Some(span) => Some(millis(span.trim())?),
+        None => None,
+    };
+    let (call, result) = rest.rsplit_once(" = ").unwrap_or((rest, ""));
+    let call = call.trim_end().trim_end_matches(')');
+    let (thread, call) = match call.trim_start().split_once(' ') {
+        Some((word, rest)) if word.contains('/') && !word.contains('(') => {
+            (word.rsplit('/').next()?.parse().ok()?, rest.trim_start())
+        }
+        _ => (0, call.trim_start()),
+    };
+    let call = call.strip_prefix("... [continued]: ").unwrap_or(call);
+    let (name, args) = call.split_once('(')?;
+    Some(Line { start: millis(time.trim())?, took, thread, name, args, result: result.trim() })
+}
+
+/// Milliseconds with a fraction, in nanoseconds.
+fn millis(word: &str) -> Option<i64> {
+    let (whole, fraction) = word.split_once('.')?;
+    let whole: i64 = whole.parse().ok().filter(|_| whole.bytes().all(|b| b.is_ascii_digit()))?;
+    let micros: i64 = fraction.parse().ok().filter(|_| fraction.len() == 3)?;
+    whole.checked_mul(1_000_000)?.checked_add(micros * 1_000)
+}
+
+/// Reads all calls.
+pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
+    let mut gathered = Gathered::default();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| is_line(line)) {
+        match line_of(line) {
+            Some(Line { took: None, .. }) | None => gathered.untimed += 1,
+            Some(Line { took: Some(took), start, thread, name, args, result }) => {
+                let call = Call {
+                    line: at + 1,
+                    thread,
+                    start,
+                    took,
+                    name: 0,
+                    target: None,
+                    socket: None,
+                    moved: Moved::Nothing,
+                    waits_for: WAITS.contains(&name).then(Box::default),
+                };
+                take(&mut gathered, call, name, args, result);
+            }
+        }
+    }
+    gathered.finish("perf trace", Clock::Since, "no call has its duration")
+}
+
+fn take(gathered: &mut Gathered, mut call: Call, name: &str, args: &str, result: &str) {
+    let fd = args.split_once("fd: ").map_or(args, |(_, rest)| rest);
+    let (fd, note) = descriptor(fd);
+    let value = leading_number(result);
+    call.socket = follow(gathered, call.thread, name, (fd, note, args), (value, result));
+    if name == "connect"
+        && let Some(peer) = peer(args)
+        && let Some(fd) = fd
+    {
+        call.socket = Some(gathered.known.connects(call.thread, fd, peer));
+    }
+    let bytes = value.and_then(|value| u64::try_from(value).ok());
+    if call.socket.is_some() {
+        call.moved = match bytes {
+            Some(got) if READS.contains(&name) => {
+                let asked = number(args, "size: ").or_else(|| number(args, "count: "));
+                Moved::Read { got, drained: got > 0 && asked.is_some_and(|asked| got < asked) }
+            }
+            None if READS.contains(&name) && result.contains("EAGAIN") => {
+                Moved::Read { got: 0, drained: true }
+            }
+            Some(sent) if WRITES.contains(&name) => Moved::Wrote(sent),
+            _ => Moved::Nothing,
+        };
+    }
+    call.name = gathered.word(name);
+    let target = note.filter(|note| call.socket.is_none() && !note.starts_with("socket:["));
+    call.target = target.map(|note| gathered.word(note));
+    gathered.calls.push(call);
+}
+
+fn number(args: &str, name: &str) -> Option<u64> {
+    u64::try_from(leading_number(args.split_once(name)?.1)?).ok()
+}
+
+/// `{ .family: INET, port: 80, addr: 192.0.2.1 }`, as newer ones print it.
+fn peer(args: &str) -> Option<core::net::SocketAddr> {
+    let port = u16::try_from(number(args, "port: ")?).ok()?;
+    let host = args.split_once("addr: ")?.1.split([' ', ',', '}']).next()?;
+    Some(super::super::address::canonical((host.parse::<core::net::IpAddr>().ok()?, port).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_where_they_have_their_duration() {
+        let text = "         ? (         ): reader/29120  ... [continued]: execve())              = 0
+     1.106 (         ): reader/29120 poll(ufds: 0x7ffe, nfds: 1, timeout_msecs: 1000) ...
+     1.106 ( 5.500 ms): reader/29120  ... [continued]: poll())                            = 1
+    47.274 (21.122 ms): reader/29120 recvfrom(fd: 5<socket:[1606175]>, ubuf: 0x556c664a00c0, size: 16384)  = 2896
+    68.437 ( 0.040 ms): reader/29120 write(fd: 4</tmp/body>, buf: 0x556c664a00c0, count: 2896) = 2896
+";
+        assert!(text.lines().all(is_line));
+        let (trace, _) = read(text).expect("a trace");
+        let names: Vec<_> = trace.calls.iter().map(|call| trace.word(call.name)).collect();
+        assert_eq!(names, ["poll", "recvfrom", "write"]);
+        let recv = &trace.calls[1];
+        assert_eq!((recv.start, recv.took), (47_274_000, 21_122_000));
+        assert_eq!(recv.moved, Moved::Read { got: 2896, drained: true });
+        assert_eq!(trace.word(trace.calls[2].target.expect("a file")), "/tmp/body");
+        assert_eq!(trace.calls[0].waits_for.as_deref(), Some(&[][..]));
+    }
+
+    #[test]
+    fn a_summary_is_no_trace() {
+        assert!(!is_line(" python (39428), 154 events, 99.4%"));
+        assert!(!is_line(
+            "   poll                  63      0 30950.178     0.000   491.273   500.626      1.63%"
+        ));
+    }
+}

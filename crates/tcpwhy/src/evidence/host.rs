@@ -1,0 +1,222 @@
+//! A host's counters beside what was found: which of several causes they prove, and which they rule out.
+//!
+//! Counters are of the whole host and all its connections, so one that grew proves only that it happened
+//! there in that time; one that did not grow proves that it did not.
+
+use crate::report::{Beside, Connection, Finding};
+use crate::words;
+
+use super::counters::Growth;
+
+/// What a counter means for findings.
+struct Meaning {
+    counter: &'static str,
+    findings: &'static [&'static str],
+    /// In words, to follow "so".
+    grew: &'static str,
+    /// The same if it did not; empty where that says nothing.
+    stood: &'static str,
+}
+
+impl Meaning {
+    fn is_of(&self, finding: &Finding) -> bool {
+        self.findings.contains(&&*finding.code)
+    }
+}
+
+/// Linux v6.12 `include/uapi/linux/snmp.h`, and where each is counted.
+const MEANINGS: &[Meaning] = &[
+    // `tcp_v4_syn_recv_sock`, `tcp_conn_request`: sk_acceptq_is_full.
+    Meaning {
+        counter: "TcpExtListenOverflows",
+        findings: &["SYN_UNANSWERED", "SYN_RETRY"],
+        grew: "an accept queue was full: that program accepts too slowly, or its backlog is small",
+        stood: "no accept queue was full",
+    },
+    // `tcp_conn_request`: inet_csk_reqsk_queue_is_full without cookies.
+    Meaning {
+        counter: "TcpExtTCPReqQFullDrop",
+        findings: &["SYN_UNANSWERED", "SYN_RETRY"],
+        grew: "a queue of half-open connections was full and SYNs were dropped",
+        stood: "no SYN was dropped for a full queue of half-open connections",
+    },
+    // `ip_rcv_finish_core`: fib_validate_source gives -EXDEV.
+    Meaning {
+        counter: "TcpExtIPReversePathFilter",
+        findings: &["SYN_UNANSWERED", "SYN_RETRY"],
+        grew: "the reverse path filter dropped packets",
+        stood: "the reverse path filter dropped nothing",
+    },
+    // `tcp_retransmit_timer`.
+    Meaning {
+        counter: "TcpExtTCPTimeouts",
+        findings: &["TIMEOUT"],
+        grew: "retransmission timers did expire there",
+        stood: "no retransmission timer expired there: it is not the sender's host, or the counters are \
+                of another time",
+    },
+    // `tcp_process_loss`, tcp_try_undo_loss: the timeout was not needed.
+    Meaning {
+        counter: "TcpExtTCPSpuriousRTOs",
+        findings: &["TIMEOUT", "SPURIOUS_REPAIR"],
+        grew: "its kernel found timeouts that were not needed (F-RTO)",
+        stood: "",
+    },
+    // `tcp_check_dsack`.
+    Meaning {
+        counter: "TcpExtTCPDSACKRecv",
+        findings: &["SPURIOUS_REPAIR"],
+        grew: "its peers reported data that came twice",
+        stood: "",
+    },
+    // `tcp_prune_queue`.
+    Meaning {
+        counter: "TcpExtPruneCalled",
+        findings: &["SLOW_READER", "ZERO_WINDOW", "WINDOW_CAP", "WINDOW_GROWTH"],
+        grew: "sockets ran out of receive memory: data waits there for a program to read",
+        stood: "",
+    },
+    // `tcp_data_queue`: no room in the receive queue.
+    Meaning {
+        counter: "TcpExtTCPRcvQDrop",
+        findings: &["SLOW_READER", "ZERO_WINDOW", "LOSS_RANDOM", "LOSS_CONGESTION", "LOSS"],
+        grew: "data was dropped on that host for lack of receive memory, not on the path",
+        stood: "no data was dropped there for lack of receive memory",
+    },
+    // `tcp_add_backlog`.
+    Meaning {
+        counter: "TcpExtTCPBacklogDrop",
+        findings: &["LOSS_RANDOM", "LOSS_CONGESTION", "LOSS"],
+        grew: "data was dropped on that host while a program held its socket, not on the path",
+        stood: "",
+    },
+    // `tcp_select_window`: the window would be zero; counted when it is wanted, and when it is said.
+    Meaning {
+        counter: "TcpExtTCPWantZeroWindowAdv",
+        findings: &["ZERO_WINDOW", "SLOW_READER"],
+        grew: "its kernel wanted to shut a window",
+        stood: "",
+    },
+    Meaning {
+        counter: "TcpExtTCPToZeroWindowAdv",
+        findings: &["ZERO_WINDOW", "SLOW_READER"],
+        grew: "its kernel shut windows: programs there did not read",
+        stood: "no window was shut by that host",
+    },
+    // `tcp_v4_rcv`, `tcp_rcv_established`: bad checksums.
+    Meaning {
+        counter: "TcpInCsumErrors",
+        findings: &["LOSS_RANDOM", "LOSS"],
+        grew: "segments arrived there with wrong checksums: something on the way damages them",
+        stood: "no segment arrived there damaged",
+    },
+    // `tcp_fastopen_active_disable`.
+    Meaning {
+        counter: "TcpExtTCPFastOpenBlackhole",
+        findings: &["FAST_OPEN"],
+        grew: "its kernel has stopped using Fast Open because something on the way swallows it",
+        stood: "",
+    },
+];
+
+/// What `growth` says of `connection`, also as part of the findings it bears on.
+pub(super) fn apply(
+    source: usize,
+    names: &str,
+    growth: &Growth,
+    connection: &mut Connection,
+) -> Vec<Beside> {
+    let mut told = Vec::new();
+    for meaning in MEANINGS {
+        let Some(by) = growth.by.get(meaning.counter) else { continue };
+        let said = if *by > 0 { meaning.grew } else { meaning.stood };
+        let bears = connection.findings.iter().any(|each| meaning.is_of(each));
+        if said.is_empty() || !bears {
+            continue;
+        }
+        let text = match *by {
+            0 => format!("{} did not grow: {said}", meaning.counter),
+            by => {
+                format!("{} grew by {}: {said}", meaning.counter, words::grouped(by.unsigned_abs()))
+            }
+        };
+        told.push((meaning, *by, text));
+    }
+    for finding in &mut connection.findings {
+        let own = told.iter().filter(|(meaning, ..)| meaning.is_of(finding));
+        let texts: Vec<&str> = own.map(|(_, _, text)| text.as_str()).collect();
+        if !texts.is_empty() {
+            let end = if finding.why.ends_with('.') { "" } else { "." };
+            let more = format!("{end} By the counters of {names}: {}.", texts.join("; "));
+            finding.why.push_str(&more);
+        }
+    }
+    let entry = |(_, by, text)| Beside {
+        source: source as u64,
+        side: "host".into(),
+        quantity: "counters".into(),
+        verdict: "measured".into(),
+        measured: Some(by),
+        text,
+        ..Beside::default()
+    };
+    told.into_iter().map(entry).collect()
+}
+
+/// What grew that bears on TCP at all, for the account of the files.
+pub(super) fn grown(growth: &Growth) -> Option<String> {
+    let named: Vec<String> = MEANINGS
+        .iter()
+        .map(|meaning| meaning.counter)
+        .chain(["TcpRetransSegs"])
+        .filter_map(|name| {
+            let by = growth.by.get(name).filter(|by| **by > 0)?;
+            Some(format!("{name} by {}", words::grouped(by.unsigned_abs())))
+        })
+        .collect();
+    (!named.is_empty())
+        .then(|| format!("what grew: {} (all connections of that host)", words::listed(&named)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Reading;
+    use crate::find::doc;
+    use crate::view::sample;
+
+    #[test]
+    fn every_finding_that_is_named_exists() {
+        for code in MEANINGS.iter().flat_map(|meaning| meaning.findings) {
+            assert!(doc::find(code).is_some(), "{code}");
+        }
+    }
+
+    /// What is said of a SYN without an answer when its host's counters grew so.
+    fn said(grew: &[(&str, i64)]) -> (String, Vec<Beside>) {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 1_000);
+        let why = "it was sent 3 times".to_owned();
+        let code = "SYN_UNANSWERED".to_owned();
+        connection.findings.push(Finding { code, why, ..Finding::default() });
+        let by: Reading = grew.iter().map(|(name, by)| ((*name).to_owned(), *by)).collect();
+        let told = apply(0, "n.txt", &Growth { by, ..Growth::default() }, &mut connection);
+        (connection.findings[0].why.clone(), told)
+    }
+
+    #[test]
+    fn a_counter_proves_one_cause_and_rules_out_another() {
+        let (why, told) = said(&[("TcpExtListenOverflows", 12), ("TcpExtIPReversePathFilter", 0)]);
+        assert_eq!(
+            why,
+            "it was sent 3 times. By the counters of n.txt: TcpExtListenOverflows grew by 12: an accept \
+             queue was full: that program accepts too slowly, or its backlog is small; \
+             TcpExtIPReversePathFilter did not grow: the reverse path filter dropped nothing."
+        );
+        assert_eq!(told.len(), 2);
+    }
+
+    #[test]
+    fn a_counter_of_something_else_says_nothing() {
+        assert_eq!(said(&[("TcpExtTCPTimeouts", 3), ("TcpInSegs", 9)]).1, []);
+    }
+}
