@@ -128,7 +128,8 @@ fn help(case: &Case<'_>) -> Vec<crate::report::Remedy> {
 }
 
 /// How long the transfer takes on a connection that has sent its like before: in flights as large
-/// as the largest seen, which passed without loss; at best in one, or at the path's rate.
+/// as the largest seen, which passed without loss; at best in one, or at the path's rate. What it
+/// waited for besides windows that had yet to grow, it waits for then, too.
 fn warm(case: &Case<'_>, transfer: &Transfer) -> Option<Prediction> {
     let rtt = case.direction.rtt.median_ns.or(case.rtt())?;
     let flight = case.direction.max_in_flight_bytes;
@@ -138,7 +139,10 @@ fn warm(case: &Case<'_>, transfer: &Transfer) -> Option<Prediction> {
     let took = transfer.end_ns - transfer.start_ns;
     let alone = case.direction.bottleneck_rate_bps.map_or(0, |r| wire_time(transfer.bytes, r));
     let flights = i64::try_from(transfer.bytes.div_ceil(flight)).ok()?;
-    let low = case.rtt()?.max(alone).min(took);
+    let grew =
+        [State::CwndSlowStart, State::RwndAutotune].map(|state| transfer.time_in.get(state).0);
+    let stays = took - grew.iter().sum::<i64>();
+    let low = case.rtt()?.max(alone).max(stays).min(took);
     let best = rtt.checked_mul(flights)?.max(alone).clamp(low, took);
     Some(Prediction { low, best, high: took, now: took })
 }
@@ -251,6 +255,17 @@ mod tests {
         let reuse = found[0].remedies[0].predicted_ns.expect("arithmetic");
         let took = sample::transfer_ns(&connection);
         assert!(reuse.low <= reuse.best && reuse.best < took && reuse.high == took, "{reuse:?}");
+    }
+
+    #[test]
+    fn a_warm_connection_is_not_said_to_hurry_a_slow_application() {
+        let mut connection = Sim { bytes: 300_000, ..Sim::default() }.run();
+        let silence = Duration(30_000_000);
+        let transfer = connection.transfers.last_mut().expect("a transfer");
+        transfer.end_ns += silence.0;
+        transfer.time_in.add(State::App, silence);
+        let reuse = found(&connection)[0].remedies[0].predicted_ns.expect("arithmetic");
+        assert!(reuse.low > silence.0, "{reuse:?}");
     }
 
     #[test]
