@@ -2,8 +2,10 @@
 //!
 //! Question: how many changes of direction did the TLS handshake take, and when did it end?
 //! Each record starts with type, version and length; we hop from header to header. Nothing is
-//! decrypted and no key is wanted. The watch gives up at the first gap, at a header that the
-//! snap length cut, or after the handshake: it costs nothing on what is not TLS.
+//! decrypted and no key is wanted. The watch gives up at the client's first gap or header that the
+//! snap length cut, or after the handshake: it costs nothing on what is not TLS. The server's trail may
+//! be lost without harm: where its records begin inside of cut segments its flights have fewer of them,
+//! but the handshake ends with the client's.
 //! TLS 1.3 hides its later handshake records as application data; the first flight of the client
 //! after the server's hello is therefore reported as the end of the handshake.
 
@@ -84,6 +86,11 @@ impl TlsWatch {
     fn hop(&mut self, side: Side, event: &Event, payload: &[u8]) {
         let at = usize::try_from(self.next[side] - event.seq).ok();
         let header = at.and_then(|at| payload.get(at..at + HEADER));
+        if header.is_none() && side == 1 {
+            // Cut by the snap length, or split over two segments. The end shows in the client's records.
+            self.next[side] = i64::MAX;
+            return;
+        }
         let Some(&[kind @ 20..=23, 3, 0..=4, high, low]) = header else {
             self.phase = Phase::Done;
             return;
@@ -171,6 +178,34 @@ mod tests {
         let answer = record(22, 90);
         watch.push(1, &event(3, 0, &answer), &answer);
         assert_eq!(watch.report().expect("this is TLS").flights[0].bytes, 205);
+    }
+
+    #[test]
+    fn a_server_s_records_cut_by_the_snap_length_hide_no_end() {
+        let mut watch = TlsWatch::default();
+        let hello = record(22, 200);
+        watch.push(0, &event(10, 0, &hello), &hello[..30]);
+        let answer = [record(22, 90), record(20, 1), record(23, 700)].concat();
+        watch.push(1, &event(20, 0, &answer), &answer[..30]);
+        watch.push(1, &event(21, answer.len() as i64, &answer), &answer[..30]);
+        let finish = [record(20, 1), record(23, 50)].concat();
+        watch.push(0, &event(30, hello.len() as i64, &finish), &finish[..30]);
+        let tls = watch.report().expect("this is TLS");
+        assert_eq!((tls.end_ns, tls.flights.len()), (Some(30), 3));
+        assert_eq!(tls.flights[1].bytes, 2 * answer.len() as u64);
+        assert_eq!(tls.flights[1].records, ["handshake"]);
+    }
+
+    #[test]
+    fn a_client_s_record_that_is_not_there_ends_the_watch() {
+        let mut watch = TlsWatch::default();
+        let hello = record(22, 200);
+        watch.push(0, &event(10, 0, &hello), &hello[..30]);
+        let answer = record(22, 90);
+        watch.push(1, &event(20, 0, &answer), &answer[..30]);
+        watch.push(0, &event(30, 900, &hello), &hello[..30]);
+        assert!(!watch.is_open());
+        assert_eq!(watch.report().expect("this is TLS").end_ns, None);
     }
 
     #[test]
