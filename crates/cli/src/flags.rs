@@ -17,7 +17,7 @@ use crate::window::Instant;
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read,\n\
-                  4 a mistake in tcpwhy itself.\n\
+                  4 a mistake in tcpwhy itself; of `record -- COMMAND` the command's.\n\
                   `tcpwhy FILE...` is short for `tcpwhy explain FILE...`."
 )]
 pub struct Flags {

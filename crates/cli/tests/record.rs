@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt as _;
@@ -110,8 +111,9 @@ fn a_slow_upload_is_not_the_handler_s_fault() {
         let codes = codes(&report);
         assert!(codes.contains(&"BODY_ON_ITS_WAY") && codes.contains(&"SLOW_START"), "{codes:?}");
         assert!(!codes.contains(&"THINK_SERVER"), "{codes:?}");
+        let words = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         for said in ["not the handler", "slow start: ", "use it again", "predicted "] {
-            assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+            assert!(words.contains(said), "{said}: {}", run.stderr);
         }
 
         // Where the command's time went adds up, and each part took what it must.
@@ -179,6 +181,41 @@ fn connections_of_others_are_left_out() {
         );
         assert_eq!(report["connections"][0]["exchanges"].as_array().map(Vec::len), Some(1));
         stranger.join().expect("ends");
+    });
+}
+
+#[test]
+fn ports_and_addresses_choose_in_the_kernel() {
+    behind_a_path(|folder| {
+        let twice =
+            ["127.0.0.1:8080", "[::1]:8080"].map(|at| TcpListener::bind(at).expect("a port"));
+        for (words, wanted) in [
+            (&["--port", "80"][..], &["10.9.0.2:80"][..]),
+            (&["--host", SERVER], &["10.9.0.2:80", "10.9.0.2:81"]),
+            (&["--host", SERVER, "--port", "80"], &["10.9.0.2:80"]),
+            (&["--host", "::1", "--host", "2001:db8::1"], &["[::1]:8080"]),
+            (&["--host", "2001:db8::1", "--host", "127.0.0.1"], &["127.0.0.1:8080"]),
+        ] {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let folder = folder.to_owned();
+            let recording = thread::spawn(move || {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                recorded(&folder, &[&words[..], &["--force", "--for", "1s"]].concat())
+            });
+            while !recording.is_finished() {
+                // Nobody listens at port 81, which is an answer, too.
+                let _ = (TcpStream::connect((SERVER, 80)), TcpStream::connect((SERVER, 81)));
+                for listener in &twice {
+                    let address = listener.local_addr().expect("bound");
+                    let _ = (TcpStream::connect(address), listener.accept());
+                }
+            }
+            let (report, run) = recording.join().expect("no panic");
+            let connections = report["connections"].as_array().expect("a list");
+            let servers = connections.iter().filter_map(|one| one["server"].as_str());
+            let found: BTreeSet<&str> = servers.collect();
+            assert_eq!(found, wanted.iter().copied().collect(), "{}", run.stderr);
+        }
     });
 }
 

@@ -83,6 +83,12 @@ impl From<anyhow::Error> for Failed {
 
 fn record(flags: &RecordFlags) -> Result<Done, Failed> {
     let signals = Signals::listen().context("cannot listen for Ctrl-C")?;
+    if let Some(process) =
+        flags.pid.filter(|process| !Path::new(&format!("/proc/{process}")).exists())
+    {
+        let why = anyhow::anyhow!("there is no process {process}");
+        return Err(Failed { exit: Exit::Usage, why });
+    }
     let path = flags.output.clone().unwrap_or_else(usual_name);
     let output = Output::create(&path, flags.force)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -96,6 +102,9 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
         let (exit, command) = follow(program, arguments, flags, &signals, &mut recording)?;
         (exit, Some(command))
     } else {
+        if flags.duration.is_none() {
+            complain("recording; Ctrl-C ends it and explains what there is");
+        }
         signals.wait(flags.duration);
         (Exit::Analysed, None)
     };

@@ -15,6 +15,7 @@ mod narrow;
 mod owners;
 mod processes;
 mod sampler;
+mod told;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -160,15 +161,21 @@ impl Recording {
     /// Begins: from now on no packet is missed.
     ///
     /// # Errors
-    /// Nothing at all can be recorded: no descriptor or thread is left.
+    /// What was asked for is not there, or nothing at all can be recorded: no descriptor is left.
     pub fn begin(options: Options) -> io::Result<Self> {
         let (stop, ender) = Stop::by_hand()?;
         let stop = Arc::new(stop);
         let owners = Owners::new(host::addresses().unwrap_or_default());
         let sampler = File::create(options.spool.join(attached::TCP_INFO))
             .and_then(|file| Sampler::begin(options.scope.clone(), owners, file, MOST_ATTACHED));
+        let packets = begin_packets(&options, &stop);
+        if let Err(error @ (CaptureError::NoInterface { .. } | CaptureError::TooMuchWanted)) =
+            packets
+        {
+            return Err(io::Error::other(error));
+        }
         let mut recording = Self {
-            packets: begin_packets(&options, &stop),
+            packets,
             trace: begin_trace(&options, &stop),
             counters: Counters::read().ok(),
             begun: Clock::Real.now(),
@@ -227,6 +234,9 @@ impl Recording {
             Err(error) => Err(error),
         };
         remarks.extend(remark_on_samples(&sampled));
+        if let (false, Ok(sampled)) = (recorded.has_packets, &sampled) {
+            remarks.extend(sampled.lives.iter().filter_map(told::Life::sentence));
+        }
         let owners = sampled.map(|sampled| sampled.owners).unwrap_or_default();
 
         let scope = &self.options.scope;
@@ -321,10 +331,18 @@ fn begin<T: Send + 'static, E: Send + 'static>(
             let _ = tell.send(());
         }))
     };
-    let thread = thread::Builder::new().name(name.to_owned()).spawn(run).map_err(refused)?;
-    // Dropped without a word: the thread ended before it was ready, and says why when joined.
-    let _ = told.recv();
-    Ok(thread)
+    let thread = match thread::Builder::new().name(name.to_owned()).spawn(run) {
+        Ok(thread) => thread,
+        Err(error) => return Err(refused(error)),
+    };
+    if told.recv().is_ok() {
+        return Ok(thread);
+    }
+    // Dropped without a word: the thread ended before it was ready, and says why.
+    match thread.join() {
+        Ok(Err(error)) => Err(error),
+        _ => Err(refused(io::ErrorKind::Other.into())),
+    }
 }
 
 fn gone<T>() -> Result<T, CaptureError> {
@@ -463,8 +481,9 @@ fn remark_on_others(narrowed: &Narrowed) -> Option<String> {
 const PACKETS: &str = "packets.pcapng";
 /// Ours: samples and records are each at most a tenth of what a reader holds of all.
 const MOST_ATTACHED: u64 = 6 << 20;
-/// Ours: some 10 MB of text, and two seconds of a connection at 1 Gbit/s with delayed ACKs.
-const MOST_TRACED: u64 = 50_000;
+/// Ours: two seconds of a connection at 1 Gbit/s. A record costs 4 us of a processor: 50,000 of them
+/// took 2 % of one over ten seconds (`bench/record-cost`).
+const MOST_TRACED: u64 = 20_000;
 /// Ours: at 100,000 events a second and a look each 10 ms a tenth full.
 const TRACE_ROOM_KIB: u32 = 1024;
 /// Ours: copied in pieces of this size.

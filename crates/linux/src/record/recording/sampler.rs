@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Scope;
 use super::owners::{Owners, Whose};
 use super::processes::{Tree, holders};
+use super::told::Life;
 use crate::record::netlink::number;
 use crate::record::sys::{Clock, NS_PER_S, Stop, fine_timers, taken_by_this_thread};
 use crate::record::tcp_info::{self, Diag};
@@ -35,7 +36,10 @@ pub(super) struct Sampler {
     unresolved: BTreeMap<u64, (u64, u64)>,
     resolved: BTreeSet<u64>,
     next_walk: u64,
+    /// Processor time of the walks in this look.
+    walked_ns: u64,
     owners: Owners,
+    ended: Vec<Life>,
     out: BufWriter<File>,
     lines: u64,
     most_bytes: u64,
@@ -46,7 +50,9 @@ pub(super) struct Sampler {
 #[derive(Debug)]
 struct Live {
     message: Vec<u8>,
+    /// Time of its last line; 0 before the first.
     written: u64,
+    life: Life,
 }
 
 /// What a sampler leaves behind.
@@ -54,6 +60,8 @@ struct Live {
 pub(super) struct Sampled {
     pub(super) owners: Owners,
     pub(super) lines: u64,
+    /// What is known of each socket, some of them.
+    pub(super) lives: Vec<Life>,
     /// The file was full: later samples are left out.
     pub(super) full: bool,
     /// Why it ended early.
@@ -76,7 +84,9 @@ impl Sampler {
             unresolved: BTreeMap::new(),
             resolved: BTreeSet::new(),
             next_walk: 0,
+            walked_ns: 0,
             owners,
+            ended: Vec::new(),
             out: BufWriter::new(output),
             lines: 0,
             most_bytes,
@@ -90,6 +100,7 @@ impl Sampler {
         }
         if let Scope::Process(process) = sampler.scope {
             sampler.watch(process);
+            sampler.name_holders()?;
         }
         Ok(sampler)
     }
@@ -105,8 +116,11 @@ impl Sampler {
         let failure = self.look_until(stop, live).err();
         let flushed = self.out.flush().err();
         let full = self.bytes >= self.most_bytes;
-        let failure = failure.or_else(|| self.name_holders().err()).or(flushed);
-        Sampled { owners: self.owners, lines: self.lines, full, failure }
+        let named = self.name_holders().err();
+        let failure = failure.or(named).or(flushed);
+        let mut lives = self.ended;
+        lives.extend(self.live.into_values().map(|live| live.life).take(MOST_LIVES));
+        Sampled { owners: self.owners, lines: self.lines, lives, full, failure }
     }
 
     fn look_until(&mut self, stop: &Stop, live: &AtomicUsize) -> io::Result<()> {
@@ -118,7 +132,9 @@ impl Sampler {
             }
             live.store(self.live.len(), Ordering::Relaxed);
             let usual = if began - last_change < IDLE_NS { EVERY_NS } else { EVERY_IDLE_NS };
-            let pause = usual.max((taken_by_this_thread() - taken) * COST_SHARE);
+            let taken = taken_by_this_thread() - taken;
+            let walked = std::mem::take(&mut self.walked_ns);
+            let pause = usual.max(taken.saturating_sub(walked) * COST_SHARE);
             if stop.within(Some((began + pause).saturating_sub(Clock::Monotonic.now())))? {
                 return Ok(());
             }
@@ -146,12 +162,15 @@ impl Sampler {
             changed |= moved;
             if moved || live.written == 0 || t.saturating_sub(live.written) >= NS_PER_S {
                 lines.extend(tcp_info::line(t, &message, &[]));
-                *live = Live { message, written: t };
+                live.life.go_on(t, &message);
+                (live.message, live.written) = (message, t);
             }
         }
         changed |= !gone.is_empty();
-        for cookie in gone {
-            self.live.remove(&cookie);
+        for live in gone.iter().filter_map(|cookie| self.live.remove(cookie)) {
+            if self.ended.len() < MOST_LIVES {
+                self.ended.push(live.life);
+            }
         }
         for line in lines {
             self.write(&line)?;
@@ -175,8 +194,9 @@ impl Sampler {
             if self.scope == Scope::Command || now < self.next_walk {
                 return Ok(false);
             }
-            self.next_walk = now + WALK_NS;
-            return self.take_new(|sampler, ends, _| sampler.scope.chooses(ends));
+            let found = self.take_new(|sampler, ends, _| sampler.scope.chooses(ends));
+            self.next_walk = now + WALK_NS.max(self.walked_ns * WALK_SHARE);
+            return found;
         };
         tree.update();
         let held = tree.sockets();
@@ -199,6 +219,7 @@ impl Sampler {
     /// Walks the table, and takes in what is `ours` by its ends and number.
     fn take_new(&mut self, ours: impl Fn(&Self, [SocketAddr; 2], u64) -> bool) -> io::Result<bool> {
         let before = self.live.len();
+        let t = Clock::Real.now();
         self.walk(|sampler, ends, message, listens| {
             let socket = number(message, 68, 4).unwrap_or(0);
             if !ours(sampler, ends, socket) {
@@ -208,10 +229,11 @@ impl Sampler {
             sampler.owners.learn(ends, Whose::Ours, listens);
             let cookie = number(message, 44, 8).unwrap_or(0);
             if !listens && !is_over(message) {
-                sampler
-                    .live
-                    .entry(cookie)
-                    .or_insert(Live { message: message.to_vec(), written: 0 });
+                sampler.live.entry(cookie).or_insert_with(|| Live {
+                    message: message.to_vec(),
+                    written: 0,
+                    life: Life::begin(t, message),
+                });
             }
         })?;
         let resolved = &self.resolved;
@@ -219,17 +241,15 @@ impl Sampler {
         Ok(self.live.len() > before)
     }
 
-    /// At the end: other processes that hold sockets which nobody was known to.
+    /// Learns which sockets other processes hold.
     fn name_holders(&mut self) -> io::Result<()> {
-        let Some(mut tree) = self.tree.take() else { return Ok(()) };
+        let Some(tree) = &mut self.tree else { return Ok(()) };
         tree.update();
-        let holders = holders();
+        let mut holders = holders();
+        holders.retain(|_, holder| !tree.has(*holder));
         self.walk(|sampler, ends, message, listens| {
             let socket = number(message, 68, 4).unwrap_or(0);
-            if let Some(&holder) = holders.get(&socket)
-                && !sampler.owners.know(ends)
-                && !tree.has(holder)
-            {
+            if holders.contains_key(&socket) && !sampler.owners.know(ends) {
                 sampler.owners.learn(ends, Whose::Theirs, listens);
             }
         })
@@ -240,6 +260,7 @@ impl Sampler {
         &mut self,
         mut each: impl FnMut(&mut Self, [SocketAddr; 2], &[u8], bool),
     ) -> io::Result<()> {
+        let before = taken_by_this_thread();
         let mut messages = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             self.diag.each(family as u8, |message| messages.push(message.to_vec()))?;
@@ -249,6 +270,7 @@ impl Sampler {
                 each(self, ends, &message, message[1] == LISTEN);
             }
         }
+        self.walked_ns += taken_by_this_thread() - before;
         Ok(())
     }
 }
@@ -266,6 +288,9 @@ fn is_over(message: &[u8]) -> bool {
     matches!(message.get(1), None | Some(&(TIME_WAIT | CLOSE)))
 }
 
+/// Ours: sentences about more sockets are read by nobody.
+const MOST_LIVES: usize = 10;
+
 /// States of TCP (Linux `include/net/tcp_states.h`).
 const TIME_WAIT: u8 = 6;
 const CLOSE: u8 = 7;
@@ -279,5 +304,7 @@ const EVERY_IDLE_NS: u64 = NS_PER_S / 10;
 const IDLE_NS: u64 = NS_PER_S;
 /// Ours: at most 2 % of a processor go into looks, however much there is to look at.
 const COST_SHARE: u64 = 50;
-/// Between two walks over the table where ports or hosts choose. Ours, see [`COST_SHARE`].
+/// Between two walks over the table where ports or hosts choose, and 200 times as long as one takes:
+/// half a per cent. Ours.
 const WALK_NS: u64 = NS_PER_S / 10;
+const WALK_SHARE: u64 = 200;

@@ -305,3 +305,45 @@ fn a_cut_header_and_an_unknown_version_say_so() {
     let error = read(&odd).end.expect_err("nobody writes version 3");
     assert!(error.starts_with("it claims pcapng version 3.1, but only 1.0 is known"), "{error}");
 }
+
+/// What `tcpwhy record` attaches, in one block.
+fn attached(order: Order, name: &[u8], content: &[u8]) -> Tape {
+    Tape::new(order).section().block(0x8054_4350, |body| {
+        let lengths = body.raw(b"tcpwhy\0\x01").u16(name.len() as u16).u16(0);
+        let named = lengths.u32(content.len() as u32).raw(name);
+        let padding = vec![0; name.len().next_multiple_of(4) - name.len()];
+        named.raw(&padding).raw(content)
+    })
+}
+
+#[test]
+fn attachments_come_out_by_name() {
+    for order in [Order::Little, Order::Big] {
+        let tape = read(&attached(order, b"a.json", b"{\"b\":1}"));
+        let content = b"{\"b\":1}";
+        assert_eq!(
+            tape.items,
+            [format!("Attachment {{ name: \"a.json\", content: {content:?} }}")]
+        );
+        assert_eq!(tape.end, Ok(()));
+    }
+}
+
+#[test]
+fn somebody_else_s_block_of_that_type_is_left_out_however_long() {
+    let claims = u32::MAX - 3;
+    let foreign = Tape::new(Order::Little).section().u32(0x8054_4350).u32(claims).raw(&[7; 100]);
+    let tape = read(&foreign);
+    assert_eq!(tape.items.len(), 1, "{tape:?}");
+    assert!(tape.items[0].starts_with("cut_short"), "{tape:?}");
+    let short = section().block(0x8054_4350, |body| body.raw(b"tcpw"));
+    assert_eq!(read(&short).items, [""; 0]);
+}
+
+#[test]
+fn an_attachment_that_contradicts_itself_is_left_out() {
+    let mut tape = attached(Order::Little, b"a", b"content");
+    let lengths = tape.bytes.len() - 4 - 12 - 4;
+    tape.bytes[lengths] = 200;
+    assert_eq!(read(&tape).items, [""; 0]);
+}
