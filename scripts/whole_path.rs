@@ -5,6 +5,7 @@
 
 use std::hint::black_box;
 
+use tcpwhy::evidence;
 use tcpwhy::tracker::Config;
 use tcpwhy::session::Session;
 
@@ -14,5 +15,9 @@ fn main() {
     // Hidden from the optimiser, so that every reader and every verdict stays in.
     let read = session.push(black_box(b"some capture"));
     let ended = session.end();
-    drop(black_box((read, ended, session.provisional(), session.finish())));
+    let provisional = session.provisional();
+    let mut report = session.finish();
+    let beside: Vec<_> = evidence::read("memory", black_box(b"some text")).into_iter().collect();
+    evidence::apply(&mut report, &beside);
+    drop(black_box((read, ended, provisional, report)));
 }

@@ -69,6 +69,22 @@ fn the_replay_of_a_simulated_kernel_is_what_the_kernel_had() {
 }
 
 #[test]
+fn what_a_recording_has_attached_is_evidence() {
+    let mut report = report("uml-slow-start.server.pcapng.gz");
+    let attach = |(name, bytes): (&str, Vec<u8>)| (name.to_owned(), bytes);
+    let attachments = [
+        ("host.json", b"{}".to_vec()),
+        ("tcp_info.jsonl", text("uml-slow-start.tcp_info.jsonl").into_bytes()),
+        ("tcp_probe.jsonl", Vec::new()),
+    ];
+    report.attachments = attachments.map(attach).into();
+    let evidence = evidence::attached(&report);
+    evidence::apply(&mut report, &evidence);
+    let named: Vec<_> = report.with.iter().map(|file| (&*file.source, file.connections)).collect();
+    assert_eq!(named, [("tcp_info.jsonl", 1)]);
+}
+
+#[test]
 fn a_window_that_was_replayed_wrongly_is_told_with_both_values() {
     let mut report = report("uml-slow-start.server.pcapng.gz");
     let direction = report.connections[0].directions[1].as_deref_mut().expect("data");

@@ -49,7 +49,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         screen.draw_progress(&progress);
     });
     screen.clear();
-    let mut evidence = read_evidence(&options.with);
+    let mut evidence = evidence::attached(&report);
+    evidence.extend(read_evidence(&options.with));
     let rate = options.rate.as_ref();
     evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
     evidence::apply(&mut report, &evidence);

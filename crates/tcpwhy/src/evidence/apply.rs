@@ -12,6 +12,13 @@ use super::kernel::Case;
 use super::sample::Sample;
 use super::{Content, Evidence, host, rate, stalls};
 
+/// What `tcpwhy record` attached to the packets of `report` that is evidence: samples of sockets and
+/// events. The rest (settings, counters' growth) is of no kind that [`super::read`] knows.
+pub fn attached(report: &Report) -> Vec<Evidence> {
+    let attached = report.attachments.iter();
+    attached.filter_map(|(name, bytes)| super::read(name, bytes).ok()).collect()
+}
+
 /// Lays all of `evidence` beside `report`, in the order given.
 pub fn apply(report: &mut Report, evidence: &[Evidence]) {
     // Counters that wait for their second reading.

@@ -34,7 +34,7 @@ mod stamp;
 mod tcp_info;
 
 pub use address::Ends;
-pub use apply::apply;
+pub use apply::{apply, attached};
 pub use calls::{Call, Calls, Clock, Moved, Socket};
 pub use counters::Reading;
 pub use error::{EvidenceError, Odd, PassedOver};

@@ -33,8 +33,8 @@ pub(super) fn cwnd(
         }
         let replayed = round.cwnd;
         let outside = stopped.is_some_and(|(low, high)| {
-            replayed.low.is_some_and(|least| high < least)
-                || replayed.high.is_some_and(|most| low > most)
+            replayed.low.is_some_and(|least| high < least && is_far(high, least))
+                || replayed.high.is_some_and(|most| low > most && is_far(low, most))
         });
         // Where something else stopped the sender, the replay tells what the window had come to later.
         if outside && round.limited_by.name().starts_with("cwnd.") {
@@ -69,6 +69,13 @@ pub(super) fn cwnd(
         estimated: estimate.and_then(|best| i64::try_from(best).ok()),
         ..case.entry("cwnd", verdict(!wrong.is_empty()), text)
     })
+}
+
+/// Whether a kernel's figure and the replay's are too far apart to be the same. A flight shows a window to
+/// a segment or two: a send is 2 segments or more (`tcp_tso_autosize` in `tcp_output.c`).
+fn is_far(kernel: u64, replayed: u64) -> bool {
+    let apart = kernel.abs_diff(replayed);
+    apart > 2 && apart.saturating_mul(100) > kernel.saturating_mul(ERROR_PERCENT as u64)
 }
 
 /// A round's window as samples show it.
@@ -161,10 +168,7 @@ pub(super) fn ssthresh(
         let text = format!("slow start of the {who} ended at a threshold of {kernel} segments");
         return Some(entry(MEASURED, Some(kernel), None, text));
     };
-    // A flight is the threshold to a segment or two: a send is 2 segments or more (TSO autosizing,
-    // `tcp_tso_autosize`, net/ipv4/tcp_output.c).
-    let apart = kernel.abs_diff(ours);
-    let off = apart > 2 && apart.saturating_mul(100) > kernel.saturating_mul(ERROR_PERCENT as u64);
+    let off = is_far(kernel, ours);
     let text = format!(
         "slow start of the {who} ended at a threshold of {kernel} segments by its kernel, {ours} by the \
          replay"
