@@ -1,55 +1,73 @@
 //! From the report to the bytes on standard output.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 
 use tcpwhy::report::Report;
 use tcpwhy::view;
 
 use crate::options::{Form, Options};
 
-/// The report in the form asked for; ends with a newline.
-pub fn rendered(report: &Report, options: &Options) -> String {
-    let mut text = match options.form {
-        Form::Json { pretty } => json(report, pretty),
-        Form::Csv => view::csv::render(report),
-        Form::Text { rounds, plot } => {
-            let (sort, top) = options.order();
-            let (width, color, connection) = (options.width, options.color, options.connection);
-            let options = view::Options { width, color, rounds, plot, top, sort, connection };
-            view::text::render(report, &options)
-        }
-    };
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text
-}
-
-fn json(report: &Report, pretty: bool) -> String {
-    let text =
-        if pretty { serde_json::to_string_pretty(report) } else { serde_json::to_string(report) };
-    text.expect("a report is plain data")
-}
-
-/// Writes to standard output. A reader who has seen enough (`| head`) is no error.
+/// Writes the report in the form asked for to where it was asked for. A reader who has seen enough
+/// (`| head`) is no error.
 ///
 /// # Errors
 /// Whatever else goes wrong, such as a full disk.
-pub fn print(text: &str) -> io::Result<()> {
-    print_to(&mut io::stdout().lock(), text)
+pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
+    let to: Box<dyn Write> = if options.on_stderr {
+        Box::new(io::stderr().lock())
+    } else {
+        Box::new(io::stdout().lock())
+    };
+    unless_seen_enough(match options.form {
+        Form::Json { pretty } => json(report, pretty, to),
+        Form::Csv => text(&view::csv::render(report), to),
+        Form::Text { rounds, plot } => text(&in_words(report, options, rounds, plot), to),
+    })
 }
 
-/// Writes an answer to where it was asked for.
+/// The report as text for people.
+pub fn in_words(report: &Report, options: &Options, rounds: bool, plot: bool) -> String {
+    let (sort, top) = options.order();
+    let (width, color, connection) = (options.width, options.color, options.connection);
+    let options = view::Options { width, color, rounds, plot, top, sort, connection };
+    view::text::render(report, &options)
+}
+
+/// Writes text to standard output, as [`answer`] does.
 ///
 /// # Errors
-/// As [`print`].
-pub fn answer(text: &str, options: &Options) -> io::Result<()> {
-    if options.on_stderr { print_to(&mut io::stderr().lock(), text) } else { print(text) }
+/// It cannot be written.
+pub fn print(words: &str) -> io::Result<()> {
+    unless_seen_enough(text(words, io::stdout().lock()))
 }
 
-fn print_to(out: &mut impl Write, text: &str) -> io::Result<()> {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+/// Ends with a newline.
+fn text(text: &str, mut to: impl Write) -> io::Result<()> {
+    to.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        to.write_all(b"\n")?;
+    }
+    to.flush()
+}
+
+/// Written as it is made: of 100,000 connections it takes as much room as all that it is made from.
+fn json(report: &Report, pretty: bool, to: impl Write) -> io::Result<()> {
+    let mut to = BufWriter::with_capacity(BUFFER, to);
+    if pretty {
+        serde_json::to_writer_pretty(&mut to, report)?;
+    } else {
+        serde_json::to_writer(&mut to, report)?;
+    }
+    to.write_all(b"\n")?;
+    to.flush()
+}
+
+fn unless_seen_enough(written: io::Result<()>) -> io::Result<()> {
+    match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
+
+/// Bytes of JSON written at a time. Ours: not measured.
+const BUFFER: usize = 1 << 18;

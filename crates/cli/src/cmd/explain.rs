@@ -41,8 +41,10 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             let began = Instant::now();
             let mut report = run.provisional();
             // The connection asked for may not have begun yet.
-            if shape(&mut report, &options).is_ok() {
-                let text = output::rendered(&report, &options);
+            if let Form::Text { rounds, plot } = options.form
+                && shape(&mut report, &options).is_ok()
+            {
+                let text = output::in_words(&report, &options, rounds, plot);
                 screen.draw_preview(&text, progress.elapsed, began.elapsed());
             }
         }
@@ -96,8 +98,7 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         }
         Ok(None) => {}
     }
-    let text = output::rendered(&report, options);
-    output::answer(&text, options).context("cannot write the answer")?;
+    output::answer(&report, options).context("cannot write the answer")?;
     // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
     core::mem::forget(report);
     Ok(exit)
