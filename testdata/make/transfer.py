@@ -2,6 +2,7 @@
 
     transfer.py serve [--congestion cubic] [--sndbuf N]    answers "GET /BYTES" with that many
     transfer.py fetch ADDRESS BYTES [--rcvbuf N] [--times N] [--pause S]   on one connection
+    transfer.py fetch ADDRESS BYTES --post                 sends that many instead
 
 The server writes one line of JSON per connection: TCP_INFO when everything was
 acknowledged. The client reads as fast as it can. Both speak enough HTTP for curl.
@@ -58,6 +59,10 @@ def answer(connection):
             pending += more
         request, pending = pending.split(b"\r\n\r\n", 1)
         size = int(request.split()[1].lstrip(b"/"))
+        if request.startswith(b"POST"):
+            while len(pending) < size:
+                pending += connection.recv(65536)
+            pending, size = pending[size:], 2
         head = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode()
         connection.sendall(head + (BODY * (size // len(BODY) + 1))[:size])
         wait_for_acks(connection)
@@ -98,11 +103,14 @@ def fetch(options):
         if options.rcvbuf:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf)
         connection.connect(info[4])
+        connection.settimeout(options.patience)
         for i in range(options.times):
             if i:
                 time.sleep(options.pause)
             begun = time.monotonic()
-            connection.sendall(f"GET /{options.size} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            verb, body = ("POST", options.size) if options.post else ("GET", 0)
+            head = f"{verb} /{options.size} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+            connection.sendall(head + (BODY * (body // len(BODY) + 1))[:body])
             read_answer(connection)
             print(f"{(time.monotonic() - begun) * 1e3:.3f}", flush=True)
 
@@ -120,6 +128,8 @@ def main():
     client.add_argument("--rcvbuf", type=int)
     client.add_argument("--times", type=int, default=1)
     client.add_argument("--pause", type=float, default=0)
+    client.add_argument("--post", action="store_true")
+    client.add_argument("--patience", type=float, help="seconds of silence after which the client gives up")
     client.set_defaults(act=fetch)
     options = parser.parse_args()
     options.act(options)

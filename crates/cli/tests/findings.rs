@@ -20,7 +20,7 @@ const LOSSES: &[&str] =
 const WINDOWS: &[&str] =
     &["WINDOW_CAP", "WINDOW_GROWTH", "WINDOW_SCALE", "SLOW_READER", "ZERO_WINDOW", "SEND_BUFFER"];
 
-const VARIANTS: [Row; 23] = [
+const VARIANTS: [Row; 33] = [
     ("slow-start", BOTH, &["SLOW_START"], WINDOWS),
     ("slow-start", BOTH, &[], LOSSES),
     ("initial-window", BOTH, &["INITIAL_WINDOW", "SLOW_START"], WINDOWS),
@@ -46,6 +46,44 @@ const VARIANTS: [Row; 23] = [
     // The SYN is lost before the server sees it.
     ("syn-retry", CLIENT, &["SYN_RETRY"], &["THINK_SERVER", "NOT_TCP", "THINK_CLIENT"]),
     ("nagle", BOTH, &["NAGLE_DELAYED_ACK"], &["TIMEOUT", "THINK_SERVER", "WINDOW_CAP"]),
+    ("fast-open", BOTH, &["FAST_OPEN"], LOSSES),
+    ("options-refused", BOTH, &["OPTIONS_REFUSED"], &["OPTIONS_STRIPPED", "WINDOW_SCALE"]),
+    (
+        "app-window",
+        BOTH,
+        &["APP_WINDOW"],
+        &["WINDOW_CAP", "SLOW_READER", "THINK_SERVER", "NOT_TCP"],
+    ),
+    (
+        "periodic-loss",
+        BOTH,
+        &["LOSS_PERIODIC"],
+        &["LOSS_CONGESTION", "LOSS_RANDOM", "POLICER", "LOSS"],
+    ),
+    // Behind the path what was overtaken and what was sent again look alike.
+    (
+        "reordering",
+        SERVER,
+        &["SPURIOUS_REPAIR"],
+        &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "STOOD_STILL"],
+    ),
+    // Which of the bursts stood in which queue shows at the receiver only.
+    ("variable-rate", CLIENT, &["VARIABLE_RATE"], &["WINDOW_CAP", "TOKEN_BUCKET", "POLICER"]),
+    ("variable-rate", SERVER, &[], &["WINDOW_CAP", "TOKEN_BUCKET", "POLICER"]),
+    // The first rate is that of the sender's own shaper, which the other host cannot see.
+    (
+        "token-bucket",
+        SERVER,
+        &["TOKEN_BUCKET", "BOTTLENECK"],
+        &["POLICER", "VARIABLE_RATE", "LOSS"],
+    ),
+    ("token-bucket", CLIENT, &["BOTTLENECK"], &["POLICER", "VARIABLE_RATE", "LOSS"]),
+    (
+        "sawtooth",
+        BOTH,
+        &["BOTTLENECK"],
+        &["LOSS_PERIODIC", "LOSS_RANDOM", "TOKEN_BUCKET", "SLOW_START"],
+    ),
 ];
 
 /// Codes of the findings of each connection in a capture.
@@ -85,6 +123,21 @@ fn each_cause_is_found_and_what_it_excludes_is_not() {
         }
     }
     for host in BOTH {
+        let all = found(&kept.join(format!("findings-slow-start-ended-early-0/{host}.pcapng")));
+        let early: Vec<bool> = all
+            .iter()
+            .map(|codes| codes.iter().any(|code| code == "SLOW_START_ENDED_EARLY"))
+            .collect();
+        if early != [false, true] {
+            wrong.push(format!("slow-start-ended-early, {host}: {all:?}"));
+        }
+        // Its SYN carries the request, and the SYN-ACK acknowledges both: one connection.
+        let all = found(&kept.join(format!("findings-fast-open-0/{host}.pcapng")));
+        let said: Vec<bool> =
+            all.iter().map(|codes| codes.iter().any(|c| c == "FAST_OPEN")).collect();
+        if said != [true, true] {
+            wrong.push(format!("fast-open, {host}: {all:?}"));
+        }
         let cold = |codes: &Vec<String>| codes.iter().any(|code| code == "COLD_CONNECTION");
         let all = found(&kept.join(format!("findings-cold-0/{host}.pcapng")));
         let said: Vec<bool> = all.iter().map(cold).collect();

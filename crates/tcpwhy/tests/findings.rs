@@ -77,6 +77,70 @@ const SINGLE: [Row; 9] = [
     ("truth/only-data", &[], &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "WINDOW_CAP"]),
 ];
 
+/// Runs through a device that does one thing wrong (`testdata/middlebox`), as each host sees it.
+const MIDDLEBOX: [Row; 20] = [
+    ("plain.server", &["SLOW_START"], DEVICES),
+    ("plain.client", &["SLOW_START"], DEVICES),
+    ("black-hole.server", &["BLACK_HOLE"], &["TIMEOUT", "LOSS", "NOT_TCP", "STOOD_STILL"]),
+    // Nothing that the device drops is seen behind it.
+    ("black-hole.client", &[], &["BLACK_HOLE", "LOSS", "SLOW_READER"]),
+    ("black-hole-probed.server", &["BLACK_HOLE"], &["TIMEOUT", "NOT_TCP", "STOOD_STILL"]),
+    ("black-hole-probed.client", &[], &["BLACK_HOLE", "SLOW_READER", "STOOD_STILL"]),
+    (
+        "scale-stripped-for-server.server",
+        &["WINDOW_SCALE", "OPTIONS_STRIPPED"],
+        &["SCALE_LOST", "WINDOW_CAP"],
+    ),
+    (
+        "scale-stripped-for-server.client",
+        &["WINDOW_SCALE"],
+        &["SCALE_LOST", "WINDOW_CAP", "OPTIONS_STRIPPED"],
+    ),
+    (
+        "scale-lost-on-the-answer.server",
+        &["SCALE_LOST"],
+        &["NOT_TCP", "THINK_CLIENT", "OPTIONS_STRIPPED"],
+    ),
+    (
+        "scale-lost-on-the-answer.client",
+        &["SCALE_LOST", "OPTIONS_STRIPPED"],
+        &["NOT_TCP", "WINDOW_CAP"],
+    ),
+    ("options-stripped.server", &["OPTIONS_STRIPPED"], &["SCALE_LOST", "WINDOW_SCALE"]),
+    // The server, whom nothing was offered, offered nothing: its answer has no hole.
+    (
+        "options-stripped.client",
+        &["OPTIONS_REFUSED"],
+        &["OPTIONS_STRIPPED", "SCALE_LOST", "WINDOW_SCALE"],
+    ),
+    ("thinned-acks.server", &["THINNED_ACKS"], &["STOOD_STILL", "LOSS", "SLOW_READER"]),
+    // The client sent them all.
+    ("thinned-acks.client", &[], &["THINNED_ACKS", "STOOD_STILL"]),
+    ("marked.server", &["ECN"], &["LOSS", "SLOW_START_ENDED_EARLY", "STOOD_STILL"]),
+    ("marked.client", &["ECN"], &["LOSS", "SLOW_START_ENDED_EARLY", "STOOD_STILL"]),
+    ("answer-path-stands-still.server", &["STOOD_STILL"], &["LOSS", "SLOW_READER", "BLACK_HOLE"]),
+    // Nothing was late between the data and its ACK here: what stood still lies behind the server's silence.
+    ("answer-path-stands-still.client", &[], &["STOOD_STILL", "LOSS", "SLOW_READER"]),
+    ("data-path-stands-still.server", &["STOOD_STILL"], &["LOSS", "SLOW_READER", "BLACK_HOLE"]),
+    ("data-path-stands-still.client", &["STOOD_STILL"], &["LOSS", "SLOW_READER", "BLACK_HOLE"]),
+];
+const DEVICES: &[&str] = &[
+    "BLACK_HOLE",
+    "SCALE_LOST",
+    "OPTIONS_STRIPPED",
+    "OPTIONS_REFUSED",
+    "THINNED_ACKS",
+    "ECN",
+    "STOOD_STILL",
+];
+
+/// Who stood still, as each host can tell.
+const STILL: [(&str, &str); 3] = [
+    ("answer-path-stands-still.server", "the way back from the client"),
+    ("data-path-stands-still.server", "the way to the client, or its host,"),
+    ("data-path-stands-still.client", "the way from the server to the capture point"),
+];
+
 fn check(sheet: &mut Sheet, capture: &str, wanted: &[&str], excluded: &[&str]) {
     let report = explain(&testdata(&format!("{capture}.pcap.gz")));
     let connection = &report.connections[0];
@@ -108,6 +172,21 @@ fn what_a_kernel_waited_for_is_found_from_both_ends() {
         for host in ["client", "server"] {
             check(&mut sheet, &format!("kernel/{name}.{host}"), wanted, excluded);
         }
+    }
+    sheet.settle();
+}
+
+#[test]
+fn what_a_device_did_is_found_where_it_can_be_seen() {
+    let mut sheet = Sheet::default();
+    for (capture, wanted, excluded) in MIDDLEBOX {
+        check(&mut sheet, &format!("middlebox/{capture}"), wanted, excluded);
+    }
+    for (capture, who) in STILL {
+        let report = explain(&testdata(&format!("middlebox/{capture}.pcap.gz")));
+        let mut found = report.connections[0].findings.iter();
+        let title = found.find(|each| each.code == "STOOD_STILL").map_or("", |each| &each.title);
+        sheet.holds(capture, "stood still", who, title, title.starts_with(who));
     }
     sheet.settle();
 }

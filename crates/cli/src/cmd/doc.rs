@@ -1,4 +1,4 @@
-//! `tcpwhy doc`: what the findings mean. The words are the core's; nothing is written here twice.
+//! `tcpwhy doc`: what the findings and the states of the account mean. The words are the core's; nothing is written here twice.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,8 @@ use crate::output;
 /// Flags of `tcpwhy doc`.
 #[derive(Args, Debug)]
 pub struct DocFlags {
-    /// The finding, as it stands in brackets behind its title; none: list them all
+    /// The finding, as it stands in brackets behind its title, or a state as `cwnd.slow_start`; none: list
+    /// them all
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
     /// Print the whole manual as Markdown (docs/findings.md is made so)
@@ -28,7 +29,7 @@ pub fn run(flags: &DocFlags) -> anyhow::Result<Exit> {
     let text = match &flags.code {
         _ if flags.manual => doc::manual(),
         None => list(),
-        Some(code) => match doc::find(code) {
+        Some(code) => match doc::find(code).or_else(|| doc::state(code)) {
             Some(page) => shown(&page),
             None => return Ok(unknown(code)),
         },
@@ -45,7 +46,11 @@ fn list() -> String {
     for page in pages {
         let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
     }
-    text + "\n`tcpwhy doc CODE` explains one.\n"
+    text += "\nStates of the account, in the order in which they are tested for:\n\n";
+    for page in doc::states() {
+        let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
+    }
+    text + "\n`tcpwhy doc CODE` explains one, `tcpwhy doc STATE` too.\n"
 }
 
 /// A page as people read it in a terminal.
@@ -63,6 +68,6 @@ fn shown(page: &doc::Page) -> String {
 }
 
 fn unknown(code: &str) -> Exit {
-    crate::complain(&format!("there is no finding '{code}': `tcpwhy doc` lists them"));
+    crate::complain(&format!("there is no finding and no state '{code}': `tcpwhy doc` lists them"));
     Exit::Usage
 }

@@ -9,9 +9,9 @@ use tcpwhy::report::{
     Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events,
     Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow,
     Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, Prediction,
-    Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange, Rtt,
-    ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State, Syn, TimeIn, Tls,
-    TlsFlight, Totals, Transfer, Vantage, WindowScaling, With,
+    Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
+    ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn,
+    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -167,6 +167,7 @@ fn syn() -> Syn {
         ecn: true,
         fast_open: Some(8),
         payload: 147,
+        fillers: 4,
     }
 }
 
@@ -266,6 +267,25 @@ fn direction() -> Direction {
         burst_proven_bytes: Some(104_256),
         // Not part of the contract.
         passed: Passed::default(),
+        stuck_segment: Some(Box::new(StuckSegment {
+            bytes: 1_448,
+            sent: 4,
+            from_ns: 7,
+            to_ns: 8,
+            arrived_bytes: 200,
+            passed_bytes: Some(1_024),
+            peer_heard: true,
+            frames: FrameRange { first: 6, last: 18 },
+        })),
+        window_taken_back: Some(TakenBack { bytes: 50_601, window_bytes: 79 }),
+        rtt_jumps: vec![RttJump {
+            at_ns: 9,
+            rtt_ns: 120_000_000,
+            before_ns: 20_000_000,
+            data_late_ns: 0,
+            ack_late_ns: Some(100_000_000),
+            frame: 40,
+        }],
     }
 }
 

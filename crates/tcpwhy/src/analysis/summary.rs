@@ -7,12 +7,14 @@ use crate::flow::peers::Counts;
 use crate::flow::side::SideInfo;
 use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
+use crate::limits::jumps::Jump;
 use crate::limits::walker::{Tally, Walker};
+use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
-    LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round, Rtt, ScalingRefusedBy,
-    SlowStartExit, Syn, Vantage, WindowScaling,
+    LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round, Rtt, RttJump,
+    ScalingRefusedBy, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -31,9 +33,10 @@ pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
     let mut passed = analysis.passed.take().unwrap_or_default();
     let directions = [0, 1].map(|side| {
         let walker = &analysis.walkers.as_ref()?[side];
+        let peer = &analysis.clocks[1 - side];
         let passed = core::mem::take(&mut passed[side]);
         let direction =
-            |walker| Direction { passed, ..direction(facts, vantage, walker, lifetime) };
+            |walker| Direction { passed, ..direction(facts, vantage, (walker, peer), lifetime) };
         (walker.tally.frames > 0).then(|| Box::new(direction(walker)))
     });
     let (window_scaling, refused) = scaling(facts, floors);
@@ -92,7 +95,14 @@ fn syn(info: &SideInfo) -> Option<Syn> {
         ecn: info.syn_ece,
         fast_open: options.fast_open,
         payload: info.syn_payload,
+        fillers: fillers(&options.order),
     })
+}
+
+/// The longest run of NOPs in the order of a SYN's options (RFC 9293 section 3.1: kind 1).
+fn fillers(order: &[u8]) -> u8 {
+    let runs = order.split(|kind| *kind != 1).map(<[u8]>::len);
+    runs.max().unwrap_or(0) as u8
 }
 
 fn egress(analysis: &Analysis) -> Option<LowHigh> {
@@ -141,7 +151,12 @@ fn refused(facts: &Facts, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefuse
     }
 }
 
-fn direction(facts: &Facts, vantage: Vantage, walker: &Walker, lifetime: i64) -> Direction {
+fn direction(
+    facts: &Facts,
+    vantage: Vantage,
+    (walker, peer): (&Walker, &SideClock),
+    lifetime: i64,
+) -> Direction {
     let time_in = walker.ledger.time_in.clone();
     let (side, tally) = (walker.terms.side, &walker.tally);
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
@@ -172,11 +187,7 @@ fn direction(facts: &Facts, vantage: Vantage, walker: &Walker, lifetime: i64) ->
         limits: limits(walker),
         time_in,
         strip: walker.ledger.strip(lifetime),
-        initial_window: walker.initial.filter(|_| !walker.initial_hidden).map(|i| InitialWindow {
-            segments: i.segments,
-            bytes: i.bytes.max(0) as u64,
-            full: i.full == Some(true),
-        }),
+        initial_window: initial_window(walker),
         slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
         congestion_control: congestion_control(walker),
         idle_restarts: walker
@@ -201,6 +212,52 @@ fn direction(facts: &Facts, vantage: Vantage, walker: &Walker, lifetime: i64) ->
         burst_proven_bytes: (walker.book.burst_proven > 0)
             .then_some(walker.book.burst_proven as u64),
         passed: Passed::default(),
+        stuck_segment: stuck_segment(walker, &at).map(Box::new),
+        window_taken_back: taken_back(walker),
+        rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
+    }
+}
+
+fn initial_window(walker: &Walker) -> Option<InitialWindow> {
+    let first = walker.initial.filter(|_| !walker.initial_hidden)?;
+    Some(InitialWindow {
+        segments: first.segments,
+        bytes: first.bytes.max(0) as u64,
+        full: first.full == Some(true),
+    })
+}
+
+fn taken_back(walker: &Walker) -> Option<TakenBack> {
+    let (bytes, window) = walker.window.taken_back;
+    (bytes > 0).then_some(TakenBack { bytes: bytes as u64, window_bytes: window.max(0) as u64 })
+}
+
+fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegment> {
+    let head = walker.repairs.heads.worst()?;
+    let bytes = |bytes: i64| bytes.max(0) as u64;
+    Some(StuckSegment {
+        bytes: bytes(head.size),
+        sent: head.sent,
+        from_ns: at(head.from),
+        to_ns: at(head.to),
+        arrived_bytes: bytes(walker.repairs.heads.largest_arrived),
+        passed_bytes: head.smaller.filter(|_| head.passed).map(bytes),
+        peer_heard: head.peer_heard,
+        frames: FrameRange { first: head.frames.0, last: head.frames.1 },
+    })
+}
+
+/// `peer` is the clock of the side that acknowledged: it tells when the ACK left that side's TCP.
+fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump {
+    let latest = jump.ack.tap - peer.floor().unwrap_or(0);
+    let tick = peer.tick_of(&jump.ack, &mut NearMap::default());
+    RttJump {
+        at_ns: at(jump.at),
+        rtt_ns: jump.rtt,
+        before_ns: jump.before,
+        data_late_ns: jump.lag_of_data,
+        ack_late_ns: tick.map(|(_, end)| (latest - end).max(0)),
+        frame: jump.ack.frame,
     }
 }
 

@@ -40,7 +40,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     }
     let missing = case.direction.events.not_captured;
     let number = match missing {
-        0 => String::new(),
+        0 => "packets are missing; ".to_owned(),
         some => format!(
             "at least {} of the {} are missing; ",
             words::count(some, "segment"),
@@ -49,7 +49,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
     };
     let told = Told {
         title: "the capture lacks packets: what happened there is not known".to_owned(),
-        why: format!("{number}they were acknowledged and never sent again."),
+        why: format!(
+            "{number}they were acknowledged and never sent again, or the listing says itself that it leaves \
+             lines out."
+        ),
         not: "not loss on the network: what is lost there is sent again".to_owned(),
         remedies: vec![Remedy {
             command: Some(format!(

@@ -5,7 +5,8 @@
 
 use core::fmt::Write as _;
 
-use super::RULES;
+use super::{RULES, states};
+use crate::report::State;
 
 /// The sections of every page, in this order.
 pub const SECTIONS: [&str; 5] =
@@ -27,6 +28,61 @@ pub fn pages() -> Vec<Page> {
     RULES.iter().map(|rule| page(rule.code, rule.file)).collect()
 }
 
+/// The page of a state of the account, by its dotted name or the part behind the dot where no other ends
+/// so: what it means, how it is told, and the findings that rest on it.
+pub fn state(name: &str) -> Option<Page> {
+    let wanted = name.to_ascii_lowercase().replace('-', "_");
+    let ends = |state: &State| state.name().rsplit('.').next() == Some(&*wanted);
+    let exact = State::all().find(|state| state.name() == wanted);
+    let state = exact.or_else(|| {
+        let mut alike = State::all().filter(ends);
+        alike.next().filter(|_| alike.next().is_none())
+    })?;
+    Some(Page { code: state.name(), title: state.meaning(), text: state_text(state) })
+}
+
+/// All states, in the order in which they are tested for.
+pub fn states() -> Vec<Page> {
+    let page =
+        |state: State| Page { code: state.name(), title: state.meaning(), text: state_text(state) };
+    State::all().map(page).collect()
+}
+
+fn state_text(state: State) -> String {
+    let mut text = format!("# How it is told\n{}\n", wrapped(states::told(state)));
+    let quoted = format!("`{}`", state.name());
+    let findings: Vec<&str> = pages()
+        .into_iter()
+        .filter(|page| {
+            page.text.split("# What it is not").next().is_some_and(|t| t.contains(&quoted))
+        })
+        .map(|page| page.code)
+        .collect();
+    if !findings.is_empty() {
+        let _ = write!(text, "\n# Findings that rest on it\n{}\n", findings.join(", "));
+    }
+    text
+}
+
+/// Lines of the width that the heads of files have.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 92;
+    let (mut out, mut column) = (String::new(), 0);
+    for word in text.split(' ') {
+        if column > 0 && column + 1 + word.len() > WIDTH {
+            out.push('\n');
+            column = 0;
+        }
+        if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out
+}
+
 /// The page of `code`, however it is written: `slow-start` and `SLOW_START` are one.
 pub fn find(code: &str) -> Option<Page> {
     let wanted = code.to_ascii_uppercase().replace(['-', ' '], "_");
@@ -44,6 +100,13 @@ pub fn manual() -> String {
         let text = text.replace("\n# ", "\n### ");
         let text = text.strip_prefix("# ").map_or_else(|| text.clone(), |t| format!("### {t}"));
         let _ = writeln!(out, "\n## {code}\n\n{title}\n\n{}", text.trim_end());
+    }
+    out.push_str(STATES);
+    for state in State::all() {
+        let Page { code, title, .. } =
+            Page { code: state.name(), title: state.meaning(), text: String::new() };
+        let told = states::told(state).replace('\n', " ");
+        let _ = writeln!(out, "| `{code}` | {title} | {told} |");
     }
     out
 }
@@ -68,6 +131,16 @@ best that can be hoped for to the worst; where that arithmetic proves nothing th
 
 | code | |
 |---|---|
+";
+
+const STATES: &str = "
+## The states
+
+What held a sender at an instant, in the order in which they are tested for. `tcpwhy doc STATE` prints one with
+the findings that rest on it; `docs/reference/limits-method.md` section 6 has the exact conditions.
+
+| state | | how it is told |
+|---|---|---|
 ";
 
 /// Cuts the page of `code` out of `file`.
@@ -106,6 +179,23 @@ mod tests {
                 assert!(words.trim().len() > 20, "{code}: {section}");
             }
         }
+    }
+
+    #[test]
+    fn states_are_found_by_name_and_by_what_stands_behind_the_dot() {
+        let code = |name: &str| state(name).map(|page| page.code);
+        assert_eq!(code("cwnd.slow_start"), Some("cwnd.slow_start"));
+        assert_eq!(
+            [code("slow-start"), code("TLP_WAIT")],
+            [Some("cwnd.slow_start"), Some("tlp_wait")]
+        );
+        assert_eq!([code("loss"), code("no_such")], [Some("recovery.loss"), None]);
+    }
+
+    #[test]
+    fn a_state_names_the_findings_that_rest_on_it() {
+        let text = state("rwnd.cap").expect("a state").text;
+        assert!(text.contains("WINDOW_CAP") && !text.contains("SLOW_READER"), "{text}");
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! cut its window as for a loss, without anything lost.
 //!
 //! # How we know
-//! Intervals in the state `recovery.ecn`: a reduction after ACKs with the echo (ECE) and without a
-//! retransmission. They hold at least a tenth of the working time.
+//! ACKs with the echo (ECE) tell that packets were marked: that alone is told as a fact. Intervals in the
+//! state `recovery.ecn` (a reduction after such ACKs and without a retransmission) and, where nothing was
+//! lost, `cwnd.avoidance` after slow start are its cost, if they hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not loss: nothing had to be sent again. Not an error: this is how a short queue is kept.
@@ -20,34 +21,74 @@
 //! RFC 3168 section 6.1.2; Linux `tcp_enter_cwr`, `tcp_ecn_rcv_ecn_echo` (v6.1,
 //! `net/ipv4/tcp_input.c`).
 
-use super::case::{Told, in_each};
+use super::case::{Case, Held, Told, active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Evidence, Finding, State};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "ECN", file: include_str!("ecn.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::RecoveryEcn);
-        if !held.is_worth_naming() {
+        let held = held(case);
+        let echoed = case.direction.events.ecn_echo;
+        if echoed == 0 && held.limits.is_empty() {
             return None;
         }
-        let told = Told {
-            title: format!("congestion marks (ECN) slowed the {} down", case.sender()),
-            why: format!(
-                "{} of the {} echoed a mark, and the window was cut without a loss.",
-                words::count(case.direction.events.ecn_echo, "ACK"),
-                case.receiver()
-            ),
-            not: "not loss, and not an error: a router keeps its queue short this way".to_owned(),
-            remedies: vec![remedies::path(
-                "if the router is yours, see at which queue it begins to mark; switching ECN off only turns marks \
-                 into losses",
-            )],
-        };
-        Some(held.finding(RULE.code, told))
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let remedies = vec![remedies::path(
+            "if the router is yours, see at which queue it begins to mark; switching ECN off only turns marks into \
+             losses",
+        )];
+        let marks = words::count(echoed, "ACK");
+        if held.is_worth_naming() {
+            let told = Told {
+                title: format!("congestion marks (ECN) slowed the {sender} down"),
+                why: format!(
+                    "{marks} of the {receiver} echoed a mark, and the window was cut without a loss."
+                ),
+                not: "not loss, and not an error: a router keeps its queue short this way"
+                    .to_owned(),
+                remedies,
+            };
+            return Some(held.finding(RULE.code, told));
+        }
+        Some(Finding {
+            code: RULE.code.to_owned(),
+            severity: "info".to_owned(),
+            title: "a router marks packets (ECN) instead of dropping them".to_owned(),
+            why: format!("{marks} of the {receiver} echoed a mark; it cost hardly any time."),
+            not: "not loss, and not an error".to_owned(),
+            evidence: vec![Evidence {
+                from_ns: 0,
+                to_ns: connection.duration_ns,
+                frames: connection.frames,
+                filter: format!("{} && tcp.flags.ece == 1", filter(connection.frames)),
+                text: format!("{marks} with the echo of a mark"),
+            }],
+            cost_ns: 0,
+            of_ns: active_ns(connection),
+            remedies,
+        })
     })
+}
+
+/// The reductions, and where nothing was lost the slow growth after slow start too: marks ended it.
+fn held<'a>(case: &Case<'a>) -> Held<'a> {
+    let grows = case.direction.events.ecn_echo > 0 && !case.lost_something();
+    let since = case.direction.slow_start_exit.as_deref().map(|exit| exit.at_ns);
+    let mut held = case.held(|state| {
+        state == State::RecoveryEcn
+            || grows
+                && matches!(
+                    state,
+                    State::CwndAvoidance | State::CwndPostLoss | State::CwndCachedSsthresh
+                )
+    });
+    held.limits.retain(|limit| {
+        limit.state == State::RecoveryEcn || since.is_some_and(|since| limit.end_ns > since)
+    });
+    held
 }
 
 #[cfg(test)]
@@ -64,8 +105,30 @@ mod tests {
 
     #[test]
     fn a_tenth_is_enough_and_less_is_not() {
-        assert_eq!(find(&held_by(State::RecoveryEcn, 1_000)).len(), 1);
-        assert!(find(&held_by(State::RecoveryEcn, 999)).is_empty());
+        assert!(find(&held_by(State::RecoveryEcn, 1_000))[0].cost_ns > 0);
+        assert_eq!(find(&held_by(State::RecoveryEcn, 999))[0].cost_ns, 0, "a fact only");
+    }
+
+    #[test]
+    fn a_mark_is_a_fact_even_where_it_cost_nothing() {
+        let mut connection = sample::download();
+        connection.directions[1].as_mut().expect("data").events.ecn_echo = 1;
+        let found = find(&connection);
+        assert_eq!((found[0].severity.as_str(), found[0].cost_ns), ("info", 0));
+    }
+
+    #[test]
+    fn the_growth_after_slow_start_is_the_marks_doing_unless_something_was_lost() {
+        let cost = |lost: u64| {
+            let mut connection = held_by(State::CwndAvoidance, 5_000);
+            let direction = connection.directions[1].as_mut().expect("data");
+            direction.events = crate::report::Events { ecn_echo: 5, lost, ..direction.events };
+            let exit = crate::report::SlowStartExit::default();
+            direction.slow_start_exit = Some(Box::new(exit));
+            find(&connection)[0].cost_ns
+        };
+        assert!(cost(0) > 0);
+        assert_eq!(cost(1), 0);
     }
 
     #[test]

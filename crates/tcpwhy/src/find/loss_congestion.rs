@@ -37,13 +37,10 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let (held, pattern) = held_by_loss(case)?;
-        if !is_congestion(case) || super::loss_periodic::has_period(pattern) {
-            return None;
-        }
+        let (held, pattern) = held_by_loss(case).filter(|_| is_congestion(case))?;
         let told = Told {
             title: "losses come with a large flight: a queue on the path overflows".to_owned(),
-            why: format!("{}{}.", lost(case, pattern), usual_flight(case)),
+            why: format!("{}{}{}.", lost(case, pattern), usual_flight(case), beat(pattern)),
             not: "not a bad cable or radio: that does not care how much is in flight".to_owned(),
             remedies: vec![
                 remedies::path(
@@ -72,7 +69,8 @@ pub(super) fn is_congestion(case: &Case<'_>) -> bool {
 /// how the losses fall.
 pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
     let held = after_losses(case, |_| false);
-    let known = case.direction.loss_pattern.as_deref().filter(|_| case.rtt().is_some())?;
+    let lost = case.direction.events.lost > 0 && case.rtt().is_some();
+    let known = case.direction.loss_pattern.as_deref().filter(|_| lost)?;
     Some((held, known)).filter(|(held, _)| held.is_worth_naming())
 }
 
@@ -102,6 +100,15 @@ pub(super) fn lost(case: &Case<'_>, pattern: &LossPattern) -> String {
         words::count(case.direction.segments, "segment"),
         words::count(pattern.episodes, "episode")
     )
+}
+
+/// A window that grows until the queue overflows, and is cut each time, does so at even distances.
+fn beat(pattern: &LossPattern) -> &'static str {
+    if super::loss_periodic::has_period(pattern) {
+        "; they come at even distances, as from a window that grows until the queue overflows"
+    } else {
+        ""
+    }
 }
 
 fn usual_flight(case: &Case<'_>) -> String {
@@ -144,6 +151,23 @@ mod tests {
         // The last flight's 20 ms are 5.2 % of the time, or 4.7 %.
         assert_eq!(find(&full(2_100)).len(), 1);
         assert!(find(&full(1_900)).is_empty());
+    }
+
+    #[test]
+    fn a_sawtooths_beat_does_not_hide_the_queue() {
+        let mut connection = full(5_000);
+        let direction = connection.directions[1].as_mut().expect("data");
+        direction.loss_pattern.as_mut().expect("losses").period_segments = Some(900);
+        let found = find(&connection);
+        assert!(found[0].why.contains("even distances"), "{}", found[0].why);
+        assert!((super::super::loss_periodic::RULE.find)(&connection).is_empty());
+    }
+
+    #[test]
+    fn where_nothing_was_lost_in_the_end_there_is_no_cause_of_losses() {
+        let mut connection = full(5_000);
+        connection.directions[1].as_mut().expect("data").events.lost = 0;
+        assert!(find(&connection).is_empty());
     }
 
     #[test]

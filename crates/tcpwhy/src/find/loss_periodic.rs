@@ -11,8 +11,9 @@
 //! fifth of the mean).
 //!
 //! # What it is not
-//! Not random errors. A window that grows and overflows a queue has a beat of its own: where losses
-//! also depend on the flight, that is the likelier cause, and it is said.
+//! Not random errors. A window that grows and overflows a queue has a beat of its own: where a queue
+//! stood and losses depend on the flight, that is `LOSS_CONGESTION`, and where they do without a queue it
+//! is said here.
 //!
 //! # What to do
 //! Look for what happens at that beat on the path: a radio that scans, a device that writes its
@@ -23,7 +24,7 @@
 //! 0.2 once in 1,000 times (`measure/loss.rs`).
 
 use super::case::{Told, in_each};
-use super::loss_congestion::{held_by_loss, lost};
+use super::loss_congestion::{held_by_loss, is_congestion, lost};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, LossPattern};
 use crate::words;
@@ -33,7 +34,8 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let (held, pattern) = held_by_loss(case).filter(|(_, pattern)| has_period(pattern))?;
+        let is_other = |pattern| has_period(pattern) && !is_congestion(case);
+        let (held, pattern) = held_by_loss(case).filter(|(_, pattern)| is_other(*pattern))?;
         let beat = match (pattern.period_ns, pattern.period_segments) {
             (Some(ns), _) => format!("every {}", words::time(ns)),
             (None, segments) => format!("every {} segments", words::grouped(segments.unwrap_or(0))),

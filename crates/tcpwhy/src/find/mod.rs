@@ -25,8 +25,10 @@
 mod case;
 pub mod doc;
 mod remedies;
+mod states;
 
 mod app_window;
+mod black_hole;
 mod body_on_its_way;
 mod bottleneck;
 mod bottleneck_shared;
@@ -44,19 +46,23 @@ mod loss_unclear;
 mod nagle_delayed_ack;
 mod not_tcp;
 mod options_refused;
+mod options_stripped;
 mod pacing;
 mod policer;
 mod reordering;
+mod scale_lost;
 mod send_buffer;
 mod slow_reader;
 mod slow_start;
 mod slow_start_ended_early;
 mod slow_writer;
 mod small_mss;
+mod stood_still;
 mod syn_retry;
 mod syn_unanswered;
 mod think_client;
 mod think_server;
+mod thinned_acks;
 mod timeout;
 mod tls_round_trips;
 mod token_bucket;
@@ -81,7 +87,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 39] = [
+const RULES: [Rule; 44] = [
     syn_unanswered::RULE,
     syn_retry::RULE,
     fast_open::RULE,
@@ -89,12 +95,15 @@ const RULES: [Rule; 39] = [
     tls_round_trips::RULE,
     small_mss::RULE,
     options_refused::RULE,
+    options_stripped::RULE,
+    black_hole::RULE,
     slow_start::RULE,
     initial_window::RULE,
     idle_restart::RULE,
     slow_start_ended_early::RULE,
     window_cap::RULE,
     window_scale::RULE,
+    scale_lost::RULE,
     window_growth::RULE,
     slow_reader::RULE,
     zero_window::RULE,
@@ -107,8 +116,10 @@ const RULES: [Rule; 39] = [
     loss_unclear::RULE,
     policer::RULE,
     timeout::RULE,
+    stood_still::RULE,
     reordering::RULE,
     ecn::RULE,
+    thinned_acks::RULE,
     local_qdisc::RULE,
     pacing::RULE,
     bottleneck::RULE,
@@ -173,6 +184,8 @@ const NEAR: usize = 64;
 fn finish(connection: &Connection, findings: &mut [Finding]) {
     findings.sort_by_key(|finding| Reverse(finding.cost_ns));
     for finding in findings {
+        // A transfer whose last ACK never came ends before its waits do.
+        finding.of_ns = finding.of_ns.max(finding.cost_ns);
         remedies::for_these_systems(connection, &mut finding.remedies);
     }
 }

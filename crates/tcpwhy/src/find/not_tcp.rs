@@ -39,7 +39,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
         .and_the_other_is(case.at, |state| state.is_silence() || state == State::Receiving);
     let closing = case.direction.time_in.get(State::Closing).0;
     let lifetime = connection.duration_ns - closing;
-    if held.limits.is_empty() || held.time_ns() < lifetime - held.time_ns() {
+    let misread = super::scale_lost::explains(&case);
+    if misread || held.limits.is_empty() || held.time_ns() < lifetime - held.time_ns() {
         return Vec::new();
     }
     let (sender, receiver) = (case.sender(), case.receiver());
@@ -59,11 +60,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         .collect();
     let told = Told {
         title: "it is not TCP: before the closing there was mostly nothing to send".to_owned(),
-        why: format!(
-            "TCP waited for {}, {} of the time before the closing.",
-            words::listed(&said),
-            words::percent(held.time_ns(), lifetime)
-        ),
+        why: format!("TCP waited for {}.", words::listed(&said)),
         not: "not the network and no setting of TCP; the rest of the time is explained on its own"
             .to_owned(),
         remedies: vec![remedies::application(format!(
@@ -74,7 +71,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let mut finding = held.finding(RULE.code, told);
     // It says where not to look; what is wrong, if anything, others say.
     "info".clone_into(&mut finding.severity);
-    finding.of_ns = connection.duration_ns;
+    finding.of_ns = lifetime;
     vec![finding]
 }
 

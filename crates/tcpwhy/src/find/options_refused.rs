@@ -25,7 +25,7 @@
 
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Syn};
+use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, Syn};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -49,12 +49,22 @@ fn find(connection: &Connection) -> Vec<Finding> {
         evidence: vec![syns(connection)],
         cost_ns: 0,
         of_ns: active_ns(connection),
-        remedies: vec![remedies::host(
-            remedies::SERVER,
-            "see that the options are on and whether SYN cookies or a proxy answer",
-            "sysctl net.ipv4.tcp_sack net.ipv4.tcp_timestamps; nstat -az TcpExtSyncookiesSent",
-        )],
+        remedies: vec![help(connection)],
     }]
+}
+
+fn help(connection: &Connection) -> Remedy {
+    if connection.window_scaling_refused_by == Some(ScalingRefusedBy::Device) {
+        return remedies::path(
+            "a device nearer than the server answers in its name (SYN proxy, load balancer): let it pass these \
+             options on",
+        );
+    }
+    remedies::host(
+        remedies::SERVER,
+        "see that the options are on and whether SYN cookies or a proxy answer",
+        "sysctl net.ipv4.tcp_sack net.ipv4.tcp_timestamps; nstat -az TcpExtSyncookiesSent",
+    )
 }
 
 /// What the client offered and the server did not.
@@ -85,6 +95,14 @@ mod tests {
     fn options_that_the_answer_lacks_are_told() {
         insta::assert_snapshot!(sample::shown(&agreed(false, false)));
         assert!(agreed(true, false)[0].title.starts_with("timestamps"));
+    }
+
+    #[test]
+    fn where_a_device_answers_the_server_is_not_told_to_change() {
+        let mut connection = sample::download();
+        connection.syns[1].as_mut().expect("SYN-ACK").sack = false;
+        connection.window_scaling_refused_by = Some(ScalingRefusedBy::Device);
+        assert_eq!(find(&connection)[0].remedies[0].who, "path");
     }
 
     #[test]

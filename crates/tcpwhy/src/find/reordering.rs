@@ -6,8 +6,8 @@
 //!
 //! # How we know
 //! Intervals in the state `recovery.reorder_spurious`: everything that was sent again was reported
-//! as a duplicate (D-SACK), or the echoed timestamp was the original's. They hold at least a tenth
-//! of the active time.
+//! as a duplicate (D-SACK), or the echoed timestamp was the original's. Where nothing at all was lost,
+//! the window cut for them and its slow growth count too. They hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not loss: nothing was missing in the end. Linux undoes the cut once it learns so; the time until
@@ -25,6 +25,7 @@
 //! `tcp_try_undo_recovery`, `tcp_check_sack_reordering` (v6.1, `net/ipv4/tcp_input.c`).
 
 use super::case::{Told, in_each};
+use super::loss_congestion::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -34,12 +35,19 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::RecoveryReorderSpurious);
+        let needless = |state| state == State::RecoveryReorderSpurious;
+        // Where nothing was lost, all that was repaired and grown back is the needless repairs' doing.
+        let held = match case.direction.events.lost {
+            0 => after_losses(case, needless),
+            _ => case.held(needless),
+        };
+        if case.held(needless).limits.is_empty() {
+            return None;
+        }
         if !held.is_worth_naming() {
             return None;
         }
-        let needless = case.direction.retransmitted.spurious;
-        let number = match needless {
+        let number = match case.direction.retransmitted.spurious {
             0 => String::new(),
             some => format!("{} were sent again for nothing; ", words::count(some, "segment")),
         };
@@ -70,6 +78,21 @@ mod tests {
         let found = find(&held_by(State::RecoveryReorderSpurious, 5_000));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn the_growth_after_needless_repairs_counts_where_nothing_was_lost() {
+        let cost = |lost: u64| {
+            let mut connection = held_by(State::RecoveryReorderSpurious, 5_000);
+            let direction = connection.directions[1].as_mut().expect("data");
+            direction.events.lost = lost;
+            let first = crate::report::InFlightAtLoss::default();
+            direction.in_flight_at_loss.push(first);
+            let flight = direction.limits.iter_mut().find(|l| l.state == State::LastFlight);
+            flight.expect("one").state = State::CwndAvoidance;
+            find(&connection)[0].cost_ns
+        };
+        assert!(cost(0) > cost(1), "{} {}", cost(0), cost(1));
     }
 
     #[test]

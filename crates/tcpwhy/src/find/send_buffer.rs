@@ -39,7 +39,7 @@ pub(super) const RULE: Rule =
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::Sndbuf);
-        if !held.is_worth_naming() {
+        if !held.is_worth_naming() || super::scale_lost::explains(case) {
             return None;
         }
         let flight = usual_flight(case, State::Sndbuf)?;

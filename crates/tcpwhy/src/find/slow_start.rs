@@ -9,8 +9,8 @@
 //!
 //! # How we know
 //! Intervals in the state `cwnd.slow_start`: the flight filled the congestion window that Linux's
-//! arithmetic gives, the receiver's window had room, and an ACK released the next send. They hold at
-//! least a tenth of the working time. An answer that fits the first flight never counts: it waits for
+//! arithmetic gives, the receiver's window had room, and an ACK released the next send; waits for an ACK
+//! that was suddenly late are left out (`STOOD_STILL`). They hold at least a tenth of the working time. An answer that fits the first flight never counts: it waits for
 //! no window.
 //!
 //! # What it is not
@@ -43,7 +43,8 @@ const WINDOWS_TOLD: usize = 8;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::CwndSlowStart);
+        let mut held = case.held(|state| state == State::CwndSlowStart);
+        held.limits.retain(|limit| !super::stood_still::explains(case, limit));
         if !held.is_worth_naming() || fits_first_flight(case) {
             return None;
         }

@@ -13,7 +13,7 @@
 //! `HyStart`; where neither shows, a remembered or configured threshold is the likeliest left.
 //!
 //! # What it is not
-//! Not loss, not a receiver's window, and not a full path. Where the flight was near what the path
+//! Not loss, not a congestion mark (`ECN`), not a receiver's window, and not a full path. Where the flight was near what the path
 //! holds, the end of slow start was right.
 //!
 //! # What to do
@@ -42,7 +42,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let cause = Cause::of(exit)?;
         let mut held = case.held(|s| matches!(s, State::CwndCachedSsthresh | State::CwndAvoidance));
         held.limits.retain(|limit| limit.end_ns > exit.at_ns);
-        if !held.is_worth_naming() || case.lost_something() {
+        let marked = case.direction.events.ecn_echo > 0;
+        if !held.is_worth_naming() || case.lost_something() || marked {
             return None;
         }
         let at = exit.ssthresh.map_or_else(String::new, |segments| {
@@ -127,6 +128,13 @@ mod tests {
         let why = |cause| find(&ended_by(cause, 5_000))[0].why.clone();
         assert!(why("hystart_train").contains("train of ACKs"));
         assert!(why("hystart_delay").contains("round trip above"));
+    }
+
+    #[test]
+    fn a_congestion_mark_ends_slow_start_rightly() {
+        let mut connection = ended_by("hystart_train", 5_000);
+        connection.directions[1].as_mut().expect("data").events.ecn_echo = 1;
+        assert!(find(&connection).is_empty());
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub(super) const RULE: Rule =
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::App);
-        if !held.is_worth_naming() || may_be_holes(case, held.limits.len()) {
+        let other = may_be_holes(case, held.limits.len()) || super::scale_lost::explains(case);
+        if !held.is_worth_naming() || other {
             return None;
         }
         let sender = case.sender();

@@ -6,8 +6,8 @@
 //! window) hold fewer bytes.
 //!
 //! # How we know
-//! The MSS options of SYN and SYN-ACK: the smaller one is below 730 bytes, half of an Ethernet's
-//! 1,460. Where the sender's segments are small because the peer's window is (Linux sends at most
+//! The MSS option of the side that receives: below 730 bytes, half of an Ethernet's 1,460, and the other
+//! side sent more than an initial window. Where the sender's segments are small because the peer's window is (Linux sends at most
 //! half of the largest window it was ever offered), that is the window's doing and not told here.
 //!
 //! # What it is not
@@ -23,9 +23,9 @@
 //! RFC 9293 section 3.7.1 (536 by default), RFC 6691; Linux `tcp_bound_to_half_wnd` (v6.1,
 //! `net/ipv4/tcp_output.c`). Ours: half of 1,460.
 
-use super::case::{Case, active_ns, filter};
+use super::case::{active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange};
+use crate::report::{Connection, Evidence, Finding};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "SMALL_MSS", file: include_str!("small_mss.rs"), find };
@@ -36,40 +36,43 @@ const SMALL: u16 = 730;
 const FEW: u64 = 10;
 
 fn find(connection: &Connection) -> Vec<Finding> {
-    let offered = [0, 1].map(|at| connection.syns[at].and_then(|syn| syn.mss));
-    let [Some(client), Some(server)] = offered else { return Vec::new() };
-    let (mss, who) = if client <= server { (client, "client") } else { (server, "server") };
-    let sends = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
-    let many = sends.into_iter().any(|case| case.direction.segments > FEW);
-    if mss >= SMALL || !many {
-        return Vec::new();
-    }
-    let frames = FrameRange { first: connection.frames.first, last: connection.frames.last };
-    vec![Finding {
-        code: RULE.code.to_owned(),
-        severity: "info".to_owned(),
-        title: format!("segments carry no more than {}", words::bytes(u64::from(mss))),
-        why: format!(
-            "the {who}'s SYN offered a maximum segment size of {mss} (the other {}), or a device on the way wrote \
-             it there.",
-            client.max(server)
-        ),
-        not: "not a black hole: these segments arrive".to_owned(),
-        evidence: vec![Evidence {
-            from_ns: 0,
-            to_ns: connection.handshake_rtt_ns.unwrap_or(0),
-            frames,
-            filter: format!("{} && tcp.options.mss_val == {mss}", filter(frames)),
-            text: format!("MSS {client} of the client, {server} of the server"),
-        }],
-        cost_ns: 0,
-        of_ns: active_ns(connection),
-        remedies: vec![remedies::look(
-            usize::from(who == "server"),
-            "look at the MTU of interface and route, and for rules that clamp the MSS",
-            "ip link; ip route; nft list ruleset",
-        )],
-    }]
+    in_each(connection, |case| {
+        // What a side offers is what the other one may send (RFC 9293 section 3.7.1).
+        let offer = |at: usize| connection.syns[at].and_then(|syn| syn.mss);
+        let (mss, other) = (offer(1 - case.at)?, offer(case.at)?);
+        if mss >= SMALL || case.direction.segments <= FEW {
+            return None;
+        }
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let frames = connection.frames;
+        Some(Finding {
+            code: RULE.code.to_owned(),
+            severity: "info".to_owned(),
+            title: format!(
+                "the {sender}'s segments carry no more than {}",
+                words::bytes(u64::from(mss))
+            ),
+            why: format!(
+                "the {receiver}'s SYN offered a maximum segment size of {mss} (the {sender}'s {other}), or a device \
+                 on the way wrote it there."
+            ),
+            not: "not a black hole: these segments arrive".to_owned(),
+            evidence: vec![Evidence {
+                from_ns: 0,
+                to_ns: connection.handshake_rtt_ns.unwrap_or(0),
+                frames,
+                filter: format!("{} && tcp.options.mss_val == {mss}", filter(frames)),
+                text: format!("MSS {mss} of the {receiver}, {other} of the {sender}"),
+            }],
+            cost_ns: 0,
+            of_ns: active_ns(connection),
+            remedies: vec![remedies::look(
+                1 - case.at,
+                "look at the MTU of interface and route, and for rules that clamp the MSS",
+                "ip link; ip route; nft list ruleset",
+            )],
+        })
+    })
 }
 
 #[cfg(test)]
@@ -92,6 +95,13 @@ mod tests {
     fn half_an_ethernet_is_enough_and_less_is_small() {
         assert!(offered(730, 100_000).is_empty());
         assert_eq!(offered(729, 100_000).len(), 1);
+    }
+
+    #[test]
+    fn each_direction_is_bound_by_the_offer_of_the_side_that_receives() {
+        let mut connection = sample::download();
+        connection.syns[1].as_mut().expect("SYN-ACK").mss = Some(536);
+        assert!(find(&connection).is_empty(), "the server, who sends, offered it");
     }
 
     #[test]

@@ -34,7 +34,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let held = case
         .held(|state| state == State::IdleAppThink)
         .and_the_other_is(0, |state| state.is_silence() || state == State::LastFlight);
-    if held.limits.is_empty() || held.time_ns() < active_ns(connection) {
+    let misread = super::scale_lost::explains(&case);
+    if misread || held.limits.is_empty() || held.time_ns() < active_ns(connection) {
         return Vec::new();
     }
     let lengths = held.limits.iter().map(|each| each.end_ns - each.start_ns);

@@ -13,7 +13,7 @@
 //!
 //! # What it is not
 //! Not the application's silence, which looks alike where the original was lost before the capture
-//! point. Not the wait for a repeated SYN (`SYN_RETRY`).
+//! point. Not the wait for a repeated SYN (`SYN_RETRY`), nor segments too long for the path (`BLACK_HOLE`).
 //!
 //! # What to do
 //! The loss is the cause: see what else was found about it. Short answers suffer most: keep
@@ -35,7 +35,7 @@ pub(super) const RULE: Rule = Rule { code: "TIMEOUT", file: include_str!("timeou
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| matches!(state, State::RtoWait | State::TlpWait));
-        if !held.is_worth_naming() {
+        if !held.is_worth_naming() || super::black_hole::explains(case) {
             return None;
         }
         let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;

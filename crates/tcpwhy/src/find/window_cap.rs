@@ -29,7 +29,7 @@
 //! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
 
 use super::case::{Case, Told, in_each, window_at};
-use super::{Rule, remedies, window_scale};
+use super::{Rule, remedies, scale_lost, window_scale};
 use crate::report::{Connection, Finding, Remedy, State};
 use crate::units::{BitRate, Bytes, Duration};
 use crate::words;
@@ -45,7 +45,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
         });
         let by_reader = case.held(|state| state == State::RwndReader).time_ns();
         let reader_lags = shrank(case) && by_reader > held.time_ns();
-        if !held.is_worth_naming() || window_scale::explains(case) || reader_lags {
+        if !held.is_worth_naming()
+            || window_scale::explains(case)
+            || reader_lags
+            || scale_lost::explains(case)
+        {
             return None;
         }
         let window = largest_window(case, State::RwndCap).filter(|_| stays(case))?;

@@ -33,7 +33,7 @@ pub(super) const RULE: Rule =
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::ZeroWindow);
-        if !held.is_worth_naming() {
+        if !held.is_worth_naming() || super::scale_lost::explains(case) {
             return None;
         }
         let receiver = case.receiver();

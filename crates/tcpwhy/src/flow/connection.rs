@@ -75,7 +75,10 @@ impl Flow {
             Some(isn) => isn != segment.seq,
             // Met midway, then a SYN; or a SYN from the side that had only answered so far.
             None if segment.flags.has(Flags::ACK) => {
-                other.isn.is_none_or(|isn| segment.ack.since(isn) != 1) && self.facts.packets > 0
+                // With Fast Open it acknowledges what the SYN carried too, or just the SYN (RFC 7413).
+                let upto = i32::try_from(other.syn_payload).unwrap_or(i32::MAX).saturating_add(1);
+                let answers = |isn| (1..=upto).contains(&segment.ack.since(isn));
+                !other.isn.is_some_and(answers) && self.facts.packets > 0
             }
             None => self.facts.sides[side].reference.is_some() || other.isn.is_none(),
         }

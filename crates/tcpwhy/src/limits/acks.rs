@@ -1,5 +1,6 @@
 //! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
 
+use super::jumps::LONGEST_DELAYED_ACK_NS;
 use super::piece::Base;
 use super::trips;
 use super::walker::Walker;
@@ -15,6 +16,7 @@ impl Walker {
     /// An ACK arrived.
     pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         self.on_ack_of_unseen(event.ack, at);
+        self.repairs.heads.on_peer();
         let ack = event.ack.min(self.flight.nxt);
         if self.flight.segments_to_nxt == 0 && self.transfers.first_at.is_none() {
             // Nothing sent yet: a capture that starts midway learns where it is.
@@ -69,13 +71,14 @@ impl Walker {
         let round_over =
             self.flight.segments_to_nxt > 0 && ack > self.book.marker && self.book.open.sends > 0;
         let acked = self.flight.ack(ack);
+        self.repairs.heads.on_advance(ack, acked.largest);
         self.waits.blind = false;
         self.progress.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
         let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
         if let Some(sent) = clean {
-            self.on_rtt(at - sent, acked.bytes, event.is_data());
+            self.on_rtt(at - sent, acked.bytes, at, event);
         }
         if let Some(sent) = acked.oldest_at {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
@@ -114,15 +117,22 @@ impl Walker {
         self.releases.push(at, event.is_data());
     }
 
-    fn on_rtt(&mut self, rtt: i64, acked: i64, by_data: bool) {
+    fn on_rtt(&mut self, rtt: i64, acked: i64, at: i64, event: &Event) {
         if rtt <= 0 {
             return;
         }
         let late = rtt - self.trips.least.min(rtt);
+        // With more behind it the receiver would have acknowledged at once; data may have waited for the
+        // peer's application.
+        let behind = self.flight.outstanding();
+        let may_wait = event.is_data() || acked.max(behind) < 2 * self.terms.mss;
+        if !may_wait || late > LONGEST_DELAYED_ACK_NS && !event.is_data() {
+            self.trips.jumps.push(rtt, at, event);
+        }
         // A delayed ACK measures the peer's timer, not the path (limits-method section 3).
         let is_prompt = acked >= 2 * self.terms.mss || !trips::is_delayed_ack(late);
         // One on data may have waited for the peer's application.
-        self.trips.push(rtt, is_prompt && !by_data);
+        self.trips.push(rtt, is_prompt && !event.is_data());
         if is_prompt {
             let round = &mut self.book.open;
             round.rtt_sum += rtt;

@@ -13,6 +13,7 @@ use super::growth::ExitCause;
 use super::piece::Base;
 use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
+use super::stuck::Heads;
 use super::walker::{MAX_LISTED, Walker};
 use super::window::Filled;
 use crate::flow::event::{Block, Event};
@@ -75,6 +76,7 @@ pub(crate) struct Repairs {
     /// Lost originals, for the loss pattern.
     pub(crate) lost: Vec<Lost>,
     pub(crate) episodes: u64,
+    pub(crate) heads: Heads,
     policer: Policer,
     repeats: Repeats,
     /// The probe that sent the tail again, until it shows whether that was lost.
@@ -229,6 +231,9 @@ impl Walker {
             "tlp" => self.tally.tlp += segments,
             _ => self.tally.fast += segments,
         }
+        let original =
+            self.flight.overlapping(event.seq, event.end()).next().map(|e| (e.at, e.frame));
+        self.note_head(event, at, original);
         self.repairs.note_repeat(event, cause == "tlp");
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);

@@ -50,6 +50,7 @@ impl Walker {
             self.on_new_data(event, at, lag, segments, step);
         }
         (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
+        self.trips.jumps.note_lag(lag);
         self.peer.spoke = false;
     }
 
@@ -111,6 +112,7 @@ impl Walker {
         self.tally.add_frame(event.len, segments);
         self.send(event, at, lag, segments, Release::Burst);
         (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
+        self.trips.jumps.note_lag(lag);
         true
     }
 

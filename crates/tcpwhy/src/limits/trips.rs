@@ -11,6 +11,7 @@
 //! forget by the clock, after 300 s and 10 s (`tcp_min_rtt_wlen`, `bbr_min_rtt_win_sec`): a queue
 //! that stands that long would become the path.
 
+use super::jumps::Jumps;
 use super::rounds::least_queue;
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
@@ -39,6 +40,7 @@ pub(crate) struct RoundTrips {
     pub(crate) spans: Sketch,
     /// The least, `i64::MAX` while unknown.
     pub(crate) least: i64,
+    pub(crate) jumps: Jumps,
     /// The share of [`Self::scale`] within which a send follows its cause; kept, because it is
     /// asked for at each packet.
     share: i64,
@@ -70,6 +72,7 @@ impl RoundTrips {
             timers: Rto::default(),
             spans: Sketch::default(),
             least,
+            jumps: Jumps::default(),
             share: 0,
             near: 0,
             longer: Longer::NONE,

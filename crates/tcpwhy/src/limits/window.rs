@@ -20,6 +20,8 @@ pub(crate) struct ReceiverWindow {
     pub(crate) moved_at: i64,
     /// What filled it since the congestion window was last cut, which is no smaller.
     pub(crate) filled: Filled,
+    /// How far an ACK in order took the right edge back at most, and the largest window while it was.
+    pub(crate) taken_back: (i64, i64),
 }
 
 /// Rounds whose flights filled the receiver's window.
@@ -44,6 +46,7 @@ impl Default for ReceiverWindow {
             recent: [0; 2],
             moved_at: NEVER,
             filled: Filled::default(),
+            taken_back: (0, 0),
         }
     }
 }
@@ -64,6 +67,10 @@ impl ReceiverWindow {
         let end = ack + size;
         let moved = end > self.end;
         if ack >= una || moved {
+            if end < self.end {
+                let (most, largest) = self.taken_back;
+                self.taken_back = (most.max(self.end - end), largest.max(size));
+            }
             self.size = size;
             self.end = self.end.max(end);
         }
@@ -116,6 +123,7 @@ mod tests {
         assert_eq!((window.end, window.size, window.room(300)), (1100, 1000, 800));
         assert!(!window.take(100, 500, 100), "shrunk: RFC 9293 tells senders to bear it");
         assert_eq!((window.end, window.size, window.largest), (1100, 500, 1000));
+        assert_eq!(window.taken_back, (500, 500));
     }
 
     #[test]

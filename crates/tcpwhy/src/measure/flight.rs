@@ -33,6 +33,16 @@ pub(crate) struct Sent {
     pub(crate) flags: u8,
 }
 
+impl Sent {
+    /// Payload of one of its segments.
+    fn segment_bytes(&self) -> i64 {
+        match self.segments {
+            0 | 1 => self.end - self.start,
+            several => (self.end - self.start) / i64::from(several),
+        }
+    }
+}
+
 /// What an ACK took out of the flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
@@ -43,6 +53,8 @@ pub(crate) struct Acked {
     pub(crate) oldest_at: Option<i64>,
     /// Segments acknowledged that the tap never saw.
     pub(crate) unseen_segments: u64,
+    /// Payload of the largest segment among them; of one that was repeated it is not known.
+    pub(crate) largest: i64,
 }
 
 /// One direction's flight.
@@ -244,6 +256,7 @@ impl Flight {
                 self.retransmitted_out -= entry.end - entry.start;
                 acked.newest_at = None;
             } else {
+                acked.largest = acked.largest.max(entry.segment_bytes());
                 acked.newest_at = Some(entry.at);
                 acked.oldest_at = acked.oldest_at.or(Some(entry.at));
             }
@@ -281,6 +294,11 @@ impl Flight {
             self.sacked.splice(first..last, [merged]);
         }
         self.sacked_bytes() - before
+    }
+
+    /// The longest range that was reported by SACK and is not yet acknowledged.
+    pub(crate) fn longest_sacked(&self) -> i64 {
+        self.sacked.iter().map(|block| block.1 - block.0).max().unwrap_or(0)
     }
 
     /// Starts at `at` without anything in flight (a capture that begins midway).

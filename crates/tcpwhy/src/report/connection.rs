@@ -214,6 +214,8 @@ pub struct Syn {
     pub fast_open: Option<u8>,
     /// Payload it carried.
     pub payload: u32,
+    /// The longest run of fillers (NOP) among its options, as far as eight options tell.
+    pub fillers: u8,
 }
 
 /// A guess at one side's TCP.

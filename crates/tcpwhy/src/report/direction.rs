@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text, TimeIn};
+use super::{
+    FrameRange, InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text, TimeIn,
+};
 
 /// One direction that carried data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -54,10 +56,64 @@ pub struct Direction {
     pub retransmissions: Vec<Retransmission>,
     /// Largest burst that passed without loss or queue.
     pub burst_proven_bytes: Option<u64>,
+    /// A segment that was sent again and again while nothing of its size ever arrived.
+    pub stuck_segment: Option<Box<StuckSegment>>,
+    /// The receiver took back what its window had allowed.
+    pub window_taken_back: Option<TakenBack>,
+    /// Round trips that were suddenly far longer than the one before (capped).
+    pub rtt_jumps: Vec<RttJump>,
     /// When which byte first passed the tap. Not in the JSON: only a trace of system calls needs it, to
     /// be laid beside the packets.
     #[serde(skip)]
     pub passed: Passed,
+}
+
+/// A segment at the head of the flight that did not get through, while nothing of its size ever did.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct StuckSegment {
+    /// Its payload.
+    pub bytes: u64,
+    /// How often it was sent, the original included.
+    pub sent: u64,
+    /// First send.
+    pub from_ns: i64,
+    /// Last send of that size.
+    pub to_ns: i64,
+    /// The largest segment of this direction that is known to have arrived.
+    pub arrived_bytes: u64,
+    /// Size of the pieces in which its bytes were acknowledged at last.
+    pub passed_bytes: Option<u64>,
+    /// Something of the peer came after it was first repeated.
+    pub peer_heard: bool,
+    /// Frames from its first to its last send.
+    pub frames: FrameRange,
+}
+
+/// A window whose right edge went back, which receivers do not do by themselves (RFC 9293 section 3.8.6).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct TakenBack {
+    /// By so much at most.
+    pub bytes: u64,
+    /// The largest window while the edge was back.
+    pub window_bytes: u64,
+}
+
+/// A round trip that was suddenly far longer than the one before it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct RttJump {
+    /// When its ACK came.
+    pub at_ns: i64,
+    /// The round trip.
+    pub rtt_ns: i64,
+    /// The one before.
+    pub before_ns: i64,
+    /// So much of it the data stood between the sender's TCP and the capture point.
+    pub data_late_ns: i64,
+    /// So much of it the ACK stood between the receiver's TCP and the capture point; `None` where its
+    /// timestamps do not tell.
+    pub ack_late_ns: Option<i64>,
+    /// Frame of the ACK.
+    pub frame: u64,
 }
 
 /// When the bytes of a direction first passed the tap; empty unless it was asked for.

@@ -31,7 +31,7 @@ pub use connection::{
 };
 pub use direction::{
     CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed, Rate, Retransmitted,
-    Rtt, SlowStartExit,
+    Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
 };
 pub use finding::{Evidence, Finding, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};

@@ -148,6 +148,14 @@ impl Cut {
         direction.retransmissions.retain_mut(|each| self.instant(&mut each.at_ns));
         direction.idle_restarts.retain_mut(|each| self.instant(&mut each.at_ns));
         direction.in_flight_at_loss.retain_mut(|each| self.instant(&mut each.at_ns));
+        direction.rtt_jumps.retain_mut(|each| self.instant(&mut each.at_ns));
+        let stuck = direction.stuck_segment.take();
+        direction.stuck_segment = stuck
+            .filter(|stuck| stuck.to_ns >= self.from && stuck.from_ns <= self.to)
+            .map(|mut stuck| {
+                self.span(&mut stuck.from_ns, &mut stuck.to_ns);
+                stuck
+            });
         let exit = direction.slow_start_exit.take();
         direction.slow_start_exit = exit.filter(|exit| self.holds(exit.at_ns)).map(|mut exit| {
             exit.at_ns -= self.from;

@@ -4,6 +4,7 @@ use core::fmt::Write as _;
 
 use super::page::{Ink, Page, plain};
 use super::words;
+use crate::find;
 use crate::report::{Connection, Finding, Remedy};
 
 /// Findings printed in full.
@@ -33,8 +34,11 @@ fn write_one(page: &mut Page, connection: &Connection, finding: &Finding) {
     let ink = if finding.severity == "error" { Ink::Alarm } else { Ink::Strong };
     let cost = if finding.cost_ns > 0 {
         let share = words::percent(finding.cost_ns, finding.of_ns);
-        let active = finding.of_ns < connection.duration_ns;
-        let whole = if active { "the active time" } else { "all the time" };
+        let whole = match finding.of_ns {
+            of if of == find::active_ns(connection) => "the active time",
+            of if of < connection.duration_ns => "the time before the closing",
+            _ => "all the time",
+        };
         format!(" ({}, {share} of {whole})", words::time(finding.cost_ns))
     } else {
         String::new()

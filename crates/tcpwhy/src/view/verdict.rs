@@ -65,6 +65,10 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 
 /// "Most of this is not TCP", when so.
 fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<String> {
+    // What looks like silence between pieces is the timer of a sender whose window is misread.
+    if connection.findings.iter().any(|finding| finding.code == "SCALE_LOST") {
+        return None;
+    }
     let silent = choose::silence(&direction.time_in);
     let lifetime = connection.duration_ns;
     if i128::from(silent.0) * 2 <= i128::from(lifetime) || lifetime <= 0 {

@@ -1,0 +1,209 @@
+//! One side scales its windows and the other does not know.
+//!
+//! # What it says
+//! Window scaling holds only if both SYNs carry the option. Where a device takes it out of one of them on
+//! part of the way, one side shifts the windows that it announces and the other takes them as they stand: a
+//! window of 64 KiB is read as some 64 or 500 bytes, and a sender sends that much each round trip.
+//!
+//! # How we know
+//! In front of the device both SYNs show the option, yet the sender never has more in flight than the bare
+//! window field says, in at least four rounds, and mostly just that, though the scaled window is four times
+//! that or more. Behind it the option is missing, and the windows after the handshake are at most a quarter
+//! of the SYN's own, which is never scaled: the right edge goes back, which no receiver does, and the sender
+//! keeps to it. All that went by after the first flight, but the closing, is at least a tenth of the working
+//! time: a sender whose window is read so small waits for a timer before each piece, which looks like an
+//! application's silence.
+//!
+//! # What it is not
+//! Not a small receive buffer, though it looks like one (`WINDOW_CAP`): no setting of a host helps. Not
+//! scaling that both sides do without (`WINDOW_SCALE`).
+//!
+//! # What to do
+//! Find the device that removes or rewrites the option in one direction only (a firewall whose rules see one
+//! way, a SYN proxy, a load balancer that opens the connection itself). A capture on each side of it shows
+//! the difference. Until then `net.ipv4.tcp_window_scaling=0` on the host that scales makes both agree, at
+//! the price of windows of 64 KiB.
+//!
+//! # Sources
+//! RFC 7323 section 2.2 (both SYNs; a SYN's window is never scaled), RFC 9293 section 3.8.6 (a window is not
+//! taken back). Ours: four rounds, a quarter, not measured.
+
+use super::case::{Case, Held, Told, in_each, window_at};
+use super::{Rule, remedies};
+use crate::report::{Connection, Finding, Round, State, WindowScaling};
+use crate::words;
+
+pub(super) const RULE: Rule =
+    Rule { code: "SCALE_LOST", file: include_str!("scale_lost.rs"), find };
+
+/// Rounds that must agree. Ours, not measured.
+const FEWEST_ROUNDS: usize = 4;
+/// The field says so many times less than the scaled window, or the SYN's. Ours: two bits of a shift.
+const LEAST_FACTOR: u64 = 4;
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let window = misread(case)?;
+        let held = waits(case);
+        if !held.is_worth_naming() {
+            return None;
+        }
+        let (sender, receiver) = (case.sender(), case.receiver());
+        let why = match window {
+            Misread::BySender(field) => format!(
+                "both SYNs agreed on scaling here, but the {sender} never has more in flight than the {} that the \
+                 {receiver}'s window field says unscaled",
+                words::bytes(field)
+            ),
+            Misread::Here(field) => format!(
+                "the {receiver}'s SYN allowed {}, its windows after that only {}, as a window that is scaled reads \
+                 where the option is missing",
+                words::bytes(syn_window(case)),
+                words::bytes(field)
+            ),
+        };
+        let told = Told {
+            title: format!("the {receiver} scales its windows, and the {sender} does not know"),
+            why: format!("{why}; {} went by so.", words::time(held.time_ns())),
+            not: format!("not a small buffer of the {receiver}: no setting of it helps"),
+            remedies: vec![
+                remedies::path(
+                    "find the device that takes the window scale option out of one SYN only (a capture on each side \
+                     of it shows it)",
+                ),
+                remedies::sysctl(
+                    case,
+                    1 - case.at,
+                    "net.ipv4.tcp_window_scaling",
+                    "0",
+                    "until then, make both sides agree (new connections only, with windows of at most 64 KiB)"
+                        .to_owned(),
+                ),
+            ],
+        };
+        Some(held.finding(RULE.code, told))
+    })
+}
+
+/// Whether small windows and flights of this direction have this reason.
+pub(super) fn explains(case: &Case<'_>) -> bool {
+    misread(case).is_some()
+}
+
+/// Who reads the window's field otherwise than it was meant, and what it says at most.
+enum Misread {
+    BySender(u64),
+    Here(u64),
+}
+
+fn misread(case: &Case<'_>) -> Option<Misread> {
+    // The first flight may go by the SYN's window, which is never scaled.
+    let later = case.direction.rounds.get(1..).unwrap_or_default();
+    match case.connection.window_scaling {
+        WindowScaling::Used => {
+            let shift = case.connection.syns[1 - case.at]?.window_scale?;
+            by_sender(later, u32::from(shift), case.mss()?).map(Misread::BySender)
+        }
+        WindowScaling::NotNegotiated => {
+            let window = case.direction.window_taken_back?.window_bytes;
+            let kept = later.iter().filter(|round| round.in_flight_bytes <= window).count();
+            (kept >= FEWEST_ROUNDS
+                && kept == later.len()
+                && window.saturating_mul(LEAST_FACTOR) <= syn_window(case))
+            .then_some(Misread::Here(window))
+        }
+        WindowScaling::HandshakeNotSeen => None,
+    }
+}
+
+fn by_sender(later: &[Round], shift: u32, mss: u64) -> Option<u64> {
+    let field = |round: &Round| Some(window_at(round)? >> shift);
+    let within = |round: &&Round| field(round).is_some_and(|field| round.in_flight_bytes <= field);
+    let fills = |round: &&Round| {
+        field(round).is_some_and(|field| {
+            round.in_flight_bytes == field || field >= mss && round.in_flight_bytes + mss > field
+        })
+    };
+    let filled = later.iter().filter(fills).count();
+    (1 << shift >= LEAST_FACTOR
+        && later.iter().filter(within).count() == later.len()
+        && filled >= FEWEST_ROUNDS
+        && filled * 2 >= later.len())
+    .then(|| later.iter().filter_map(field).max())?
+}
+
+fn syn_window(case: &Case<'_>) -> u64 {
+    case.connection.syns[1 - case.at].map_or(0, |syn| u64::from(syn.window))
+}
+
+/// What the sender waited for after the first flight.
+fn waits<'a>(case: &Case<'a>) -> Held<'a> {
+    let from = case.direction.rounds.get(1).map_or(i64::MAX, |round| round.start_ns);
+    let mut held = case.held(|state| {
+        !matches!(
+            state,
+            State::Handshake
+                | State::SynRetry
+                | State::Closing
+                | State::Receiving
+                | State::IdlePeerThink
+        )
+    });
+    held.limits.retain(|limit| limit.end_ns > from);
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{self, Sim};
+    use super::*;
+    use crate::report::TakenBack;
+
+    /// A sender that takes the windows' field as it stands: flights of so many bytes, a shift of 7.
+    fn unscaled(flight: u64) -> Connection {
+        let mut connection = Sim { bytes: 60_000, buffer: flight, ..Sim::default() }.run();
+        let direction = connection.directions[1].as_mut().expect("data");
+        for round in &mut direction.rounds {
+            let window = 4_344_i64 << 7;
+            round.window_room_bytes = Some(window - round.in_flight_bytes as i64);
+        }
+        connection
+    }
+
+    #[test]
+    fn flights_of_the_bare_field_are_told() {
+        let connection = unscaled(4_344);
+        insta::assert_snapshot!(sample::shown(&find(&connection)));
+    }
+
+    #[test]
+    fn a_segment_more_than_the_field_is_a_sender_that_scales() {
+        assert!(find(&unscaled(4_344 + sample::MSS)).is_empty());
+    }
+
+    #[test]
+    fn flights_well_below_the_field_have_another_reason() {
+        assert!(find(&unscaled(2 * sample::MSS)).is_empty());
+    }
+
+    #[test]
+    fn where_the_option_is_missing_windows_that_went_back_tell() {
+        let flights = 4_344;
+        let sim = Sim { bytes: 60_000, scaled: false, buffer: flights, ..Sim::default() };
+        let found = |window: Option<u64>, syn: u16| {
+            let mut connection = sim.run();
+            connection.syns[0].as_mut().expect("SYN").window = syn;
+            let direction = connection.directions[1].as_mut().expect("data");
+            direction.window_taken_back =
+                window.map(|window_bytes| TakenBack { bytes: 1, window_bytes });
+            find(&connection).len()
+        };
+        assert_eq!([found(Some(flights), 65_160), found(None, 65_160)], [1, 0]);
+        assert_eq!(
+            [found(Some(flights), 17_376), found(Some(flights), 17_375)],
+            [1, 0],
+            "a quarter"
+        );
+        assert_eq!(found(Some(flights - 1), 65_160), 0, "the sender does not keep to it");
+    }
+}
