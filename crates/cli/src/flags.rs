@@ -54,7 +54,8 @@ pub struct ExplainFlags {
     pub files: Vec<PathBuf>,
 
     /// Lay beside the captures what the hosts recorded themselves: `ss -tin` once or in a loop,
-    /// `TCP_INFO` as JSON lines, `tcp_probe` from perf, trace-cmd or a trace file, and more
+    /// `TCP_INFO` as JSON lines, `tcp_probe` from perf, trace-cmd or a trace file, `nstat` before and
+    /// after, `iperf3 -J`, `strace -T` with -ttt, -tt or -r, `perf trace`
     ///
     /// Formats are told by content. Name them after the captures, or give --with for each. What was
     /// estimated becomes measured, and contradictions are shown.
