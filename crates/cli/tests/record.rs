@@ -135,6 +135,11 @@ fn a_slow_upload_is_not_the_handler_s_fault() {
             .collect();
         assert!(names.contains(&"upload.example"), "{names:?}");
 
+        // What the kernel's samples tell is laid beside the packets.
+        let beside = report["with"].as_array().expect("a list");
+        let sources: Vec<&str> = beside.iter().filter_map(|one| one["source"].as_str()).collect();
+        assert!(sources.contains(&"tcp_info.jsonl"), "{sources:?}");
+
         // What was attached is there, and other programs read the file as if it were not.
         let bytes = std::fs::read(folder.join("x.pcapng")).expect("was written");
         for name in ["tcp_info.jsonl", "counters.json", "host.json", "command.json"] {
