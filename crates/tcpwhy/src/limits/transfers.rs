@@ -48,6 +48,8 @@ pub(crate) struct Transfers {
     pub(crate) times: Vec<TimeIn>,
     /// The one that time is booked to.
     pub(crate) next: usize,
+    /// Time booked behind its end in each of [`IDLE`]: its own only if it goes on.
+    idle: [Duration; 3],
     pub(crate) dropped: u64,
     /// When the first data byte that the capture meets was sent, and its offset.
     pub(crate) first_at: Option<i64>,
@@ -81,18 +83,31 @@ impl Transfers {
     pub(crate) fn share(&mut self, start: i64, end: i64, state: State, shift: i64, finished: bool) {
         while self.runs.get(self.next + 1).is_some_and(|next| next.start + shift <= start) {
             self.next += 1;
+            self.idle = [Duration::ZERO; 3];
         }
         let newest = self.next + 1 == self.runs.len();
         let Some(run) = self.runs.get_mut(self.next) else { return };
         let growing = newest && !finished;
         let start = start.max(run.start + shift);
         let end = if growing { end } else { end.min(run.end + shift) };
-        if end > start {
-            run.end = run.end.max(end - shift);
-            self.times[self.next].add(state, Duration(end - start));
+        if end <= start {
+            return;
         }
+        let idle = IDLE.iter().position(|idle| *idle == state);
+        if let (true, Some(at)) = (growing, idle) {
+            self.idle[at] += Duration(end - start);
+            return;
+        }
+        run.end = run.end.max(end - shift);
+        let times = &mut self.times[self.next];
+        let before = core::mem::take(&mut self.idle);
+        times.add_all(IDLE.into_iter().zip(before));
+        times.add(state, Duration(end - start));
     }
 }
+
+/// What ends a transfer if it lasts.
+const IDLE: [State; 3] = [State::IdleAppThink, State::IdlePeerThink, State::Receiving];
 
 #[cfg(test)]
 mod tests {
@@ -112,6 +127,27 @@ mod tests {
         assert_eq!(times[0], [of(State::IdleAppThink, 8), of(State::CwndSlowStart, 2)]);
         assert_eq!(times[1], [of(State::App, 4)]);
         assert_eq!(transfers.runs[1].end, 34);
+    }
+
+    #[test]
+    fn an_idle_time_is_the_transfers_only_if_it_goes_on() {
+        let of = |state, ns| (state, Duration(ns));
+        for goes_on in [false, true] {
+            let mut transfers = Transfers::default();
+            transfers.begin(Run { end: 10, ..Run::at(0, 0, 0) });
+            transfers.share(0, 10, State::LastFlight, 0, false);
+            transfers.share(10, 14, State::IdlePeerThink, 0, false);
+            if goes_on {
+                transfers.share(14, 20, State::App, 0, false);
+            }
+            transfers.begin(Run::at(30, 9, 1));
+            transfers.share(20, 30, State::IdlePeerThink, 0, false);
+            let times: Vec<_> = transfers.times[0].iter().collect();
+            let all = [of(State::IdlePeerThink, 4), of(State::App, 6), of(State::LastFlight, 10)];
+            let first = if goes_on { (20, all.to_vec()) } else { (10, all[2..].to_vec()) };
+            assert_eq!((transfers.runs[0].end, times.len()), (first.0, first.1.len()));
+            assert!(first.1.iter().all(|row| times.contains(row)), "{times:?}");
+        }
     }
 
     #[test]
