@@ -35,7 +35,8 @@ const BATCH_PACKETS: usize = 1024;
 /// The analysts, the reading thread among them.
 pub(super) struct Crew {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    /// `None` until there is a second job for them.
+    threads: Option<Vec<JoinHandle<()>>>,
     /// Short connections of the next job.
     batch: Vec<Part>,
     batch_packets: usize,
@@ -158,8 +159,7 @@ impl Crew {
             done: Condvar::new(),
             analysts: analysts.collect(),
         };
-        let (threads, batch) = (Vec::new(), Vec::new());
-        Self { shared: Arc::new(shared), threads, batch, batch_packets: 0 }
+        Self { shared: Arc::new(shared), threads: None, batch: Vec::new(), batch_packets: 0 }
     }
 
     /// Takes what `session` has gathered, and gives back room.
@@ -230,13 +230,13 @@ impl Crew {
     fn post(&mut self, put: impl FnOnce(&mut Board)) {
         let mut board = lock(&self.shared.board);
         put(&mut board);
-        if self.threads.is_empty() && board.ready.len() > 1 {
-            self.threads = (1..self.shared.analysts.len())
-                .map(|number| {
-                    let shared = Arc::clone(&self.shared);
-                    thread::spawn(move || shared.work(number))
-                })
-                .collect();
+        if self.threads.is_none() && board.ready.len() > 1 {
+            // Where the system refuses one, those there are do the work: it takes longer.
+            let begun = (1..self.shared.analysts.len()).map_while(|number| {
+                let shared = Arc::clone(&self.shared);
+                thread::Builder::new().spawn(move || shared.work(number)).ok()
+            });
+            self.threads = Some(begun.collect());
         }
         self.shared.job.notify_one();
         while board.waiting > WAITING && board.mistake.is_none() {
@@ -249,7 +249,7 @@ impl Crew {
     fn dismiss(&mut self) {
         lock(&self.shared.board).is_over = true;
         self.shared.job.notify_all();
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.take().into_iter().flatten() {
             // What a panic carried stands on the board.
             let _ = thread.join();
         }
