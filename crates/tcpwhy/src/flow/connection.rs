@@ -233,10 +233,14 @@ impl Flow {
     /// Takes down what a segment with SYN, FIN or RST tells.
     #[inline(never)]
     fn note_begin_or_end(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
+        // What both agreed on holds for good.
+        let is_agreed = self.facts.handshake.ack.is_some();
         let info = &mut self.facts.sides[side];
         if event.has(event::SYN) {
-            info.syn = Some(segment.options);
-            info.syn_window = segment.window;
+            if !is_agreed {
+                info.syn = Some(segment.options);
+                info.syn_window = segment.window;
+            }
             info.syns += 1;
             info.syn_payload = info.syn_payload.max(segment.payload_len);
             info.syn_ece = segment.flags.has(Flags::ECE);
@@ -252,7 +256,7 @@ impl Flow {
         if event.has(event::RST) {
             self.facts.end = End::Rst;
         }
-        if event.has(event::SYN) {
+        if event.has(event::SYN) && !is_agreed {
             self.facts.shifts = self.agreed_shifts();
         }
     }
