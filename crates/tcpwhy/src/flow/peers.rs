@@ -21,12 +21,15 @@ pub(crate) struct Counts {
 
 /// What one side last sent, as Wireshark remembers it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Last {
+pub(super) struct Last {
     seen: bool,
-    next_seq: i64,
-    ack: i64,
-    window: u16,
-    scaled_window: i64,
+    /// The offset after it.
+    pub(super) next_seq: i64,
+    /// What it acknowledged.
+    pub(super) ack: i64,
+    /// Its window, as it stands in the header, and in bytes; 0 where the shift is not known.
+    pub(super) window: u16,
+    pub(super) scaled_window: i64,
 }
 
 impl Last {
@@ -80,19 +83,18 @@ impl Peers {
         probe
     }
 
-    /// What `me` last sent: the offset after it, what it acknowledged, and its window; `None` before
-    /// its first segment.
-    pub(super) fn last(&self, me: usize) -> Option<(i64, i64, u16)> {
-        let last = self.last[me];
-        last.seen.then_some((last.next_seq, last.ack, last.window))
+    /// What `me` last sent; `None` before its first segment.
+    pub(super) fn last(&self, me: usize) -> Option<&Last> {
+        Some(&self.last[me]).filter(|last| last.seen)
     }
 
-    /// Segments of `me` that nothing was to be said of came after that one; the last is `last`.
+    /// Segments of `me` that nothing was to be said of came after that one; this is the last.
     pub(super) fn move_on(
         &mut self,
         me: usize,
-        (next_seq, ack, window): (i64, i64, u16),
-        scaled_window: i64,
+        next_seq: i64,
+        ack: i64,
+        (window, scaled_window): (u16, i64),
     ) {
         self.last[me] = Last { seen: true, next_seq, ack, window, scaled_window };
     }

@@ -16,8 +16,9 @@ use crate::wire::{Checksum, Direction, Flags, Head};
 pub(super) struct Next {
     /// A segment may go on here.
     is_open: bool,
-    /// What was last announced, unscaled; 0 if nothing was.
+    /// The window last announced, as it stands in the header, and in bytes; 0 if none was.
     window: u16,
+    room: i64,
     /// The number of the next byte, and its offset.
     seq: Seq,
     at: i64,
@@ -55,11 +56,9 @@ impl Flow {
         if !is_plain || !is_next || !is_in_order || spot != next.spot {
             return false;
         }
-        let fills_window = head.payload_len > 0
-            && other.window > 0
-            && self.facts.shifts.is_some_and(|shifts| {
-                end == other.acked + (i64::from(other.window) << shifts[1 - side])
-            });
+        let fills_window =
+            head.payload_len > 0 && other.room > 0 && end == other.acked + other.room;
+        let room = self.facts.window_shift(side).map_or(0, |shift| i64::from(head.window) << shift);
         let mut bits = head.flags.0 & (ACK | PSH);
         bits |= if side == 1 { FROM_SERVER } else { 0 };
         bits |= if head.timestamps.is_some() { TS } else { 0 };
@@ -85,6 +84,7 @@ impl Flow {
         next.at = end;
         next.met = next.met.max(end);
         (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
+        next.room = room;
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
         self.note_usual(side, head, &event);
         self.gathered.events.push(event);
@@ -127,8 +127,9 @@ impl Flow {
             if let Some((seq, at)) = self.facts.sides[side].reference {
                 (self.next[side].seq, self.next[side].at) = (seq, at);
             }
-            if let Some((_, ack, window)) = self.facts.peers.last(side) {
-                (self.next[side].acked, self.next[side].window) = (ack, window);
+            if let Some(last) = self.facts.peers.last(side) {
+                let next = &mut self.next[side];
+                (next.acked, next.window, next.room) = (last.ack, last.window, last.scaled_window);
             }
         }
     }
@@ -138,15 +139,16 @@ impl Flow {
         let ((seq, at), (newest, offset)) =
             (self.facts.sides[side].reference?, self.facts.sides[1 - side].reference?);
         let (spot, met, acked) = self.copies.front(side)?;
-        let (next_seq, last_ack, window) = self.facts.peers.last(side)?;
-        let is_shut = self.facts.peers.last(1 - side).is_some_and(|(.., window)| window == 0);
-        let agree = next_seq == at && met >= at && acked == last_ack && acked <= offset;
+        let last = self.facts.peers.last(side)?;
+        let is_shut = self.facts.peers.last(1 - side).is_some_and(|last| last.window == 0);
+        let agree = last.next_seq == at && met >= at && acked == last.ack && acked <= offset;
         let awaits_ack = self.facts.handshake.awaits_ack() && side == 0;
         let is_met_alike = spot.hops_left() == Spot::hops(self.facts.sides[side].ttl);
         let ack = Seq(newest.0.wrapping_sub((offset - acked) as u32));
         (agree && is_met_alike && !is_shut && !awaits_ack).then_some(Next {
             is_open: true,
-            window,
+            window: last.window,
+            room: last.scaled_window,
             seq,
             at,
             ack,
@@ -165,9 +167,7 @@ impl Flow {
             }
             self.facts.sides[side].reference = Some((next.seq, next.at));
             self.copies.move_front(side, next.met, next.acked);
-            let scaled =
-                self.facts.window_shift(side).map_or(0, |shift| i64::from(next.window) << shift);
-            self.facts.peers.move_on(side, (next.at, next.acked, next.window), scaled);
+            self.facts.peers.move_on(side, next.at, next.acked, (next.window, next.room));
         }
     }
 }
