@@ -39,7 +39,8 @@ impl Names {
         if message.is_answer {
             if let Some((at, first, _)) = self.open.remove(&key) {
                 let lookup = &mut self.lookups[at];
-                lookup.duration_ns = Some(time.since(first).0);
+                // A clock that was set back meanwhile tells no wait.
+                lookup.duration_ns = Some(time.since(first).0.max(0));
                 lookup.answer = Some(answer_name(message.code));
                 lookup.addresses = message.addresses;
             }

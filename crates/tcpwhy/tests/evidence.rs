@@ -214,7 +214,7 @@ fn a_trace_of_another_run_is_not_laid_beside_the_packets() {
     assert!(clock.iter().all(|each| each.verdict == "unclear"), "{clock:#?}");
     let named = with("ss.server.pcap.gz", &["strace-ttt.txt"]);
     assert_eq!(named.with[0].connections, 0);
-    assert_eq!(named.with[0].notes[0], "none of its sockets is one of the capture");
+    assert_eq!(named.with[0].notes[0], "none of its sockets is one of this report");
 }
 
 #[test]
@@ -239,9 +239,21 @@ fn no_call_explains_the_gap_of_the_article() {
 fn a_socket_of_no_capture_is_named() {
     let report = with("ss.server.pcap.gz", &["articles/ss-case1.txt"]);
     let notes = &report.with[0].notes;
-    let expected = "none of its 2 sockets is a connection of the capture; it has \
+    let expected = "none of its 2 sockets is a connection of this report; it has \
                     172.16.58.146:59178 - 172.16.58.147:8000 and 172.16.58.147:8000 - 172.16.58.146:59178";
     assert_eq!(notes, &[expected]);
+}
+
+#[test]
+fn evidence_of_connections_that_are_not_shown_is_not_called_foreign() {
+    let mut report = report("ss.server.pcap.gz");
+    report.totals.connections += 9;
+    evidence::apply(&mut report, &[evidence("ss.txt")]);
+    let notes = report.with[0].notes.join("\n");
+    assert!(
+        notes.contains("looked for among the 1 connection of this report; 9 others"),
+        "{notes}"
+    );
 }
 
 #[test]

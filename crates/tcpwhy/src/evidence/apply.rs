@@ -23,6 +23,8 @@ pub fn attached(report: &Report) -> Vec<Evidence> {
 pub fn apply(report: &mut Report, evidence: &[Evidence]) {
     // Counters that wait for their second reading.
     let mut before: Option<(usize, &Reading)> = None;
+    let shown = report.connections.len() as u64;
+    let left_out = report.totals.connections.saturating_sub(shown);
     for each in evidence {
         let source = report.with.len();
         let mut with = With {
@@ -47,6 +49,12 @@ pub fn apply(report: &mut Report, evidence: &[Evidence]) {
             }
             Content::Calls(trace) => calls(&mut report.connections, source, trace, &mut with),
             Content::Unread(why) => with.error = Some(why.clone()),
+        }
+        if left_out > 0 && matches!(each.content, Content::Sockets { .. } | Content::Calls(_)) {
+            with.notes.push(format!(
+                "looked for among the {} of this report; {left_out} others are not in it (`--top` tells how many are)",
+                words::count(shown, "connection")
+            ));
         }
         with.notes.extend(each.passed_over.told());
         report.with.push(with);
@@ -137,7 +145,7 @@ fn calls(connections: &mut [Connection], source: usize, trace: &Calls, with: &mu
     }
     if with.connections == 0 {
         if !connections.is_empty() {
-            with.notes.push("none of its sockets is one of the capture".to_owned());
+            with.notes.push("none of its sockets is one of this report".to_owned());
         }
         with.notes.extend(stalls::alone(trace));
         with.notes.push("tracing slows the program down".to_owned());
@@ -192,7 +200,7 @@ fn sockets(connections: &mut [Connection], source: usize, samples: &[Sample], wi
         let named: Vec<String> =
             by_ends.keys().take(3).map(|ends| format!("{} - {}", ends.local, ends.peer)).collect();
         with.notes.push(format!(
-            "none of its {} is a connection of the capture; it has {}{}",
+            "none of its {} is a connection of this report; it has {}{}",
             words::count(by_ends.len() as u64, "socket"),
             words::listed(&named),
             if by_ends.len() > 3 { " and others" } else { "" }

@@ -171,7 +171,7 @@ fn millis(value: &str) -> Option<i64> {
 /// `5372ms(92.8%)`, in nanoseconds.
 fn span(value: &str) -> Option<i64> {
     let (number, _) = value.split_once("ms")?;
-    number.parse::<i64>().ok()?.checked_mul(1_000_000)
+    number.parse::<u32>().ok().map(|ms| i64::from(ms) * 1_000_000)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn told(lookup: &Lookup) -> String {
     let resolver = lookup.resolver.ip();
     let again = if *asked > 1 { format!(", asked {asked} times") } else { String::new() };
     let Some(took) = lookup.duration_ns else {
-        return format!("DNS: {name} ({kind}) was never answered by {resolver}{again}");
+        return format!("DNS: {name} ({kind}): the capture holds no answer of {resolver}{again}");
     };
     let took = words::time(took);
     let addresses: Vec<String> = lookup.addresses.iter().map(ToString::to_string).collect();

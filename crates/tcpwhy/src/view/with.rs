@@ -98,7 +98,7 @@ fn held(file: &With) -> String {
     };
     let items = words::count(file.items, noun);
     let of = match file.connections {
-        0 => "of no connection of the capture".to_owned(),
+        0 => "of no connection of this report".to_owned(),
         number => format!("of {}", words::count(number, "connection")),
     };
     format!("{items} ({}), {of}", file.kind)
