@@ -6,10 +6,11 @@
 //! command from the terminal; the recording ends with the command, or on the second one.
 
 mod flags;
+mod output;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::Permissions;
 use std::io::ErrorKind;
-use std::os::unix::fs::{OpenOptionsExt as _, chown};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, io, process};
+use std::{io, process};
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -30,6 +31,7 @@ use crate::complain;
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
+use output::{Output, folder_of};
 
 pub use flags::RecordFlags;
 
@@ -91,10 +93,10 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
     }
     let path = flags.output.clone().unwrap_or_else(usual_name);
     let output = Output::create(&path, flags.force)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let spool = tempfile::Builder::new()
         .prefix(".tcpwhy-record-")
-        .tempdir_in(folder.unwrap_or_else(|| Path::new(".")))
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(folder_of(&path))
         .context("cannot make a folder for packets beside the file")?;
     let options = flags.options(spool.path());
     let mut recording = Recording::begin(options).context("cannot record")?;
@@ -111,7 +113,7 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
     let recorded = recording
         .finish(command.as_ref(), output.file()?)
         .with_context(|| format!("cannot write {}", path.display()))?;
-    output.keep();
+    output.keep()?;
     Ok(Done { exit, path, recorded })
 }
 
@@ -229,54 +231,6 @@ impl Signals {
             }
         }
         (Clock::Real.now(), None)
-    }
-}
-
-/// The file of a recording; removed unless it was kept.
-struct Output {
-    path: PathBuf,
-    file: File,
-    kept: bool,
-}
-
-impl Output {
-    /// Never writes over a file without being told to.
-    fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600);
-        let opened = if force {
-            options.create(true).truncate(true).open(path)
-        } else {
-            options.create_new(true).open(path)
-        };
-        let file = opened.with_context(|| {
-            let hint = if path.exists() && !force { "; --force writes over it" } else { "" };
-            format!("cannot write {}{hint}", path.display())
-        })?;
-        Ok(Self { path: path.to_owned(), file, kept: false })
-    }
-
-    fn file(&self) -> anyhow::Result<File> {
-        self.file.try_clone().context("no file descriptor is left")
-    }
-
-    /// Keeps it, and gives it to whoever called sudo.
-    fn keep(mut self) {
-        self.kept = true;
-        let id = |name| env::var(name).ok()?.parse().ok();
-        if let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
-            // Without the right to do so it stays whose it is.
-            let _ = chown(&self.path, Some(user), Some(group));
-        }
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.kept {
-            // What is left is empty and cannot be told.
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 

@@ -1,0 +1,141 @@
+//! The file of a recording. It gets its name when it is whole: until then what had that name stays as it is.
+
+use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::{env, io};
+
+use anyhow::{Context as _, bail};
+use tempfile::NamedTempFile;
+
+/// The file of a recording; removed unless it was kept.
+pub(super) struct Output {
+    path: PathBuf,
+    file: NamedTempFile,
+    force: bool,
+}
+
+impl Output {
+    /// Never writes over a file without being told to, and never over what is no file.
+    pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
+        refuse_what_is_there(path, force)?;
+        let file = tempfile::Builder::new()
+            .prefix(".tcpwhy-record-")
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(folder_of(path))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), file, force })
+    }
+
+    pub(super) fn file(&self) -> anyhow::Result<File> {
+        self.file.as_file().try_clone().context("no file descriptor is left")
+    }
+
+    /// Gives it to whoever called sudo, and its name.
+    pub(super) fn keep(self) -> anyhow::Result<()> {
+        let Self { path, file, force } = self;
+        let id = |name| env::var(name).ok()?.parse().ok();
+        if let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
+            // Without the right to do so it stays whose it is.
+            let _ = fchown(file.as_file(), Some(user), Some(group));
+        }
+        // Something else may have taken the name since.
+        refuse_what_is_there(&path, force)?;
+        let named = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+        let named = named.map(drop).map_err(|error| error.error);
+        named.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The folder in which `path` is.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or_else(|| Path::new("."))
+}
+
+fn refuse_what_is_there(path: &Path, force: bool) -> anyhow::Result<()> {
+    let name = path.display();
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.is_file() => {
+            bail!("cannot write {name}: something is there that is no regular file")
+        }
+        Ok(_) if !force => bail!(
+            "cannot write {name}: {}; --force writes over it",
+            io::Error::from(ErrorKind::AlreadyExists)
+        ),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot write {name}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A folder with a file `old` that everybody may read.
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = folder.path().join("old");
+        fs::write(&old, "old").expect("a file");
+        fs::set_permissions(&old, Permissions::from_mode(0o644)).expect("ours");
+        (folder, old)
+    }
+
+    fn write(output: &Output) {
+        output.file().expect("a file").write_all(b"new").expect("room");
+    }
+
+    fn names(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("a folder").count()
+    }
+
+    #[test]
+    fn an_old_file_is_lost_only_to_a_whole_new_one() {
+        let (folder, old) = folder();
+        let output = Output::create(&old, true).expect("may write");
+        write(&output);
+        drop(output);
+        assert_eq!(fs::read_to_string(&old).expect("a file"), "old");
+        assert_eq!(names(folder.path()), 1);
+
+        let output = Output::create(&old, true).expect("may write");
+        write(&output);
+        output.keep().expect("renamed");
+        assert_eq!(fs::read_to_string(&old).expect("a file"), "new");
+        assert_eq!(old.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+        assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn without_force_nothing_is_written_over() {
+        let (folder, old) = folder();
+        assert!(Output::create(&old, false).is_err());
+        let new = folder.path().join("new");
+        let output = Output::create(&new, false).expect("may write");
+        fs::write(&new, "another's").expect("room");
+        assert!(output.keep().is_err(), "it came while the recording ran");
+        assert_eq!(fs::read_to_string(&new).expect("a file"), "another's");
+        assert_eq!(names(folder.path()), 2);
+    }
+
+    #[test]
+    fn only_files_are_written_over() {
+        let (folder, old) = folder();
+        let link = folder.path().join("link");
+        symlink(&old, &link).expect("a link");
+        for path in [&link, folder.path(), Path::new("/dev/null")] {
+            assert!(Output::create(path, true).is_err(), "{}", path.display());
+        }
+        let output = Output::create(&old, true).expect("may write");
+        fs::rename(&link, &old).expect("swapped");
+        symlink("/dev/null", &link).expect("a link");
+        assert!(output.keep().is_err(), "it was swapped while the recording ran");
+        assert!(old.is_symlink() && link.is_symlink());
+    }
+}
