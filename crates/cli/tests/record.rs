@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -246,6 +246,42 @@ fn the_command_s_status_is_ours_and_its_output_its_own() {
         assert!(run.stderr.contains("--force writes over it"), "{}", run.stderr);
         let left = std::fs::read_dir(folder).expect("a folder").count();
         assert_eq!(left, 2, "a.pcapng and b.pcapng");
+    });
+}
+
+#[test]
+fn a_hangup_ends_a_recording_and_leaves_no_spool() {
+    behind_a_path(|folder| {
+        for (signal, nohup) in [("HUP", false), ("QUIT", false), ("TERM", true)] {
+            let mut recorder = tcpwhy();
+            recorder.args(["record", "--port", "80", "-o", "x.pcapng", "--force"]);
+            let mut command = Command::new(if nohup { "nohup" } else { "env" });
+            command.arg(recorder.get_program()).args(recorder.get_args()).current_dir(folder);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+            let mut child = command.spawn().expect("a recorder");
+            let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+            let mut line = String::new();
+            while !line.contains("Ctrl-C ends it") {
+                line.clear();
+                assert!(said.read_line(&mut line).expect("text") > 0, "it ended early");
+            }
+            let process = child.id().to_string();
+            let send = |signal: &str| {
+                let words = ["-s", signal, &process];
+                assert!(Command::new("kill").args(words).status().expect("kill").success());
+            };
+            if nohup {
+                send("HUP");
+                thread::sleep(Duration::from_millis(300));
+                assert!(child.try_wait().expect("ours").is_none(), "nohup was asked for");
+            }
+            send(signal);
+            let mut rest = String::new();
+            said.read_to_string(&mut rest).expect("text");
+            assert_eq!(child.wait().expect("ours").code(), Some(0), "{signal}: {rest}");
+            let left = std::fs::read_dir(folder).expect("a folder").count();
+            assert_eq!(left, 1, "x.pcapng");
+        }
     });
 }
 

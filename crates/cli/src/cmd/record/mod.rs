@@ -8,7 +8,7 @@
 mod flags;
 mod output;
 
-use std::fs::Permissions;
+use std::fs::{self, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use std::{io, process};
 
 use anyhow::Context as _;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tcpwhy::units::Time;
 use tcpwhy_linux::record::recording::{self, Command, Recorded, Recording};
 use tcpwhy_linux::record::{Clock, ask_to_end};
@@ -190,6 +190,11 @@ impl Signals {
         };
         signal_hook::flag::register(SIGINT, Arc::clone(&signals.interrupt))?;
         signal_hook::flag::register(SIGTERM, Arc::clone(&signals.terminate))?;
+        // Their default would leave the spool, packets of others among it.
+        let ignored = ignored_signals();
+        for signal in [SIGHUP, SIGQUIT].into_iter().filter(|one| !has_signal(ignored, *one)) {
+            signal_hook::flag::register(signal, Arc::clone(&signals.terminate))?;
+        }
         Ok(signals)
     }
 
@@ -232,6 +237,17 @@ impl Signals {
         }
         (Clock::Real.now(), None)
     }
+}
+
+/// The set of signals that we were started to ignore, by nohup(1), say (proc(5), `SigIgn`).
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn has_signal(set: u64, signal: i32) -> bool {
+    set >> (signal - 1) & 1 == 1
 }
 
 /// `tcpwhy-20261122-101500.pcapng`, in UTC.
