@@ -16,6 +16,7 @@ mod owners;
 mod processes;
 mod sampler;
 mod told;
+mod traced;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -37,6 +38,7 @@ use super::{Wanted, host};
 use narrow::{Narrowed, narrow};
 use owners::Owners;
 use sampler::{Sampled, Sampler};
+use traced::Known;
 
 /// Names of what is attached to the packets; the formats are those of the lab's recorders.
 pub mod attached {
@@ -270,7 +272,12 @@ impl Recording {
             attach(&mut out, attached::COUNTERS, &serde_json::to_value(grown)?)?;
         }
         attach_file(&mut out, attached::TCP_INFO, spool)?;
-        attach_trace(&mut out, spool, want)?;
+        let known = Known {
+            scope,
+            connections: recorded.has_packets.then_some(&narrowed.connections),
+            owners: &owners,
+        };
+        attach_trace(&mut out, spool, &known)?;
         out.write_all(&narrowed.statistics)?;
         out.flush()?;
         Ok(recorded)
@@ -383,28 +390,14 @@ fn attach_file(out: &mut BufWriter<File>, name: &str, spool: &Path) -> io::Resul
     }
 }
 
-/// The records of connections that are wanted; tracepoints see those of the whole machine.
-fn attach_trace(
-    out: &mut BufWriter<File>,
-    spool: &Path,
-    want: impl Fn([SocketAddr; 2]) -> bool,
-) -> io::Result<()> {
+fn attach_trace(out: &mut BufWriter<File>, spool: &Path, known: &Known<'_>) -> io::Result<()> {
     let Ok(text) = fs::read_to_string(spool.join(attached::TRACE)) else { return Ok(()) };
-    let mut kept = String::new();
-    for line in text.lines() {
-        let Ok(record) = serde_json::from_str::<Value>(line) else { continue };
-        let end = |name: &str| {
-            let end: SocketAddr = record.get(name)?.as_str()?.parse().ok()?;
-            Some(SocketAddr::new(end.ip().to_canonical(), end.port()))
-        };
-        if let (Some(from), Some(to)) = (end("saddr"), end("daddr"))
-            && want([from, to])
-        {
-            kept.push_str(line);
-            kept.push('\n');
-        }
+    let records = known.records_in(&text);
+    if records.is_empty() {
+        Ok(())
+    } else {
+        pcapng::attach(out, attached::TRACE, records.as_bytes())
     }
-    if kept.is_empty() { Ok(()) } else { pcapng::attach(out, attached::TRACE, kept.as_bytes()) }
 }
 
 fn told(command: &Command) -> Value {

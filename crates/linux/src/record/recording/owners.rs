@@ -67,6 +67,11 @@ impl Owners {
         here.peek().is_some() && here.any(|(_, whose)| *whose != Some(Whose::Theirs))
     }
 
+    /// Whether the processes that are recorded were seen to hold an end.
+    pub(super) fn are_ours(&self, [a, b]: [SocketAddr; 2]) -> bool {
+        [[a, b], [b, a]].iter().any(|ends| self.sockets.get(ends) == Some(&Whose::Ours))
+    }
+
     /// Whose listening socket has this local end, or any address with its port.
     fn listener(&self, local: SocketAddr) -> Option<Whose> {
         let any = |ip| SocketAddr::new(ip, local.port());
