@@ -4,8 +4,8 @@
 //! walked only when a process holds a socket that was not seen yet (or, where ports or hosts choose,
 //! a few times a second). The sockets found are then asked for one by one, which is a look into the
 //! table. A socket on which nothing happened gets a line a second; when nothing happens on any, looks
-//! are a tenth as frequent; and whatever a look takes of a processor, fifty times as long passes before
-//! the next.
+//! are a tenth as frequent. Whatever a look takes of a processor, 67 times as long passes before the
+//! next, and 200 times as long from one walk to the next: together 2 % at most.
 //!
 //! Lines are those of [`tcp_info`](super::super::tcp_info).
 
@@ -113,6 +113,8 @@ impl Sampler {
     /// Looks until `stop`; `live` tells how many sockets there were at the last look.
     pub(super) fn run(mut self, stop: &Stop, live: &AtomicUsize) -> Sampled {
         fine_timers();
+        // That of the walk before the beginning is no part of a look.
+        self.walked_ns = 0;
         let failure = self.look_until(stop, live).err();
         let flushed = self.out.flush().err();
         let full = self.bytes >= self.most_bytes;
@@ -201,6 +203,9 @@ impl Sampler {
         tree.update();
         let held = tree.sockets();
         self.unresolved.retain(|socket, _| held.contains(socket));
+        if now < self.next_walk {
+            return Ok(false);
+        }
         let mut due = false;
         for &socket in held.difference(&self.resolved) {
             let (next, wait) = self.unresolved.entry(socket).or_insert((now, EVERY_NS));
@@ -213,7 +218,9 @@ impl Sampler {
         if !due {
             return Ok(false);
         }
-        self.take_new(move |_, _, socket| held.contains(&socket))
+        let found = self.take_new(move |_, _, socket| held.contains(&socket));
+        self.next_walk = now + self.walked_ns * WALK_SHARE;
+        found
     }
 
     /// Walks the table, and takes in what is `ours` by its ends and number.
@@ -302,9 +309,9 @@ const EVERY_NS: u64 = NS_PER_S / 100;
 const EVERY_IDLE_NS: u64 = NS_PER_S / 10;
 /// Ours: longer than the pauses inside a busy connection.
 const IDLE_NS: u64 = NS_PER_S;
-/// Ours: at most 2 % of a processor go into looks, however much there is to look at.
-const COST_SHARE: u64 = 50;
-/// Between two walks over the table where ports or hosts choose, and 200 times as long as one takes:
-/// half a per cent. Ours.
+/// Ours: at most 1.5 % of a processor go into looks, however much there is to look at.
+const COST_SHARE: u64 = 67;
+/// Between two walks over the table where ports or hosts choose. Ours.
 const WALK_NS: u64 = NS_PER_S / 10;
+/// Ours: at most half a per cent goes into walks.
 const WALK_SHARE: u64 = 200;
