@@ -81,8 +81,9 @@ pub enum CaptureError {
     },
     /// Packet sockets are not for everybody.
     #[error(
-        "no packet socket: {0}; it needs CAP_NET_RAW: sudo, or once \
-         `sudo setcap cap_net_raw+ep PROGRAM`, or a namespace of one's own"
+        "no packet socket: {0}; it needs CAP_NET_RAW: sudo, a namespace of one's own, or once `sudo chgrp \
+         GROUP PROGRAM`, `sudo chmod 750 PROGRAM`, `sudo setcap cap_net_raw+ep PROGRAM`: then all of \
+         that group (without chgrp and chmod every local user) can capture all traffic of this host"
     )]
     Refused(io::Error),
     /// Preparing the socket failed.
