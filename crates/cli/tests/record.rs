@@ -232,6 +232,7 @@ fn the_command_s_status_is_ours_and_its_output_its_own() {
         assert_eq!((run.status, run.stdout.as_str()), (Some(7), "out\n"));
         assert!(run.stderr.starts_with("err\n"), "{}", run.stderr);
         assert!(run.stderr.contains("the command opened no TCP connection"), "{}", run.stderr);
+        assert!(!run.stderr.contains("explains them again"), "{}", run.stderr);
 
         let run = record(folder, &["-o", "b.pcapng", "--", "sh", "-c", "kill -9 $$"]);
         assert_eq!(run.status, Some(137));

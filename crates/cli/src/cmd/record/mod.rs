@@ -48,18 +48,20 @@ pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
     for remark in recorded.remarks.iter().filter(|_| !recorded.has_packets) {
         complain(remark);
     }
-    if recorded.connections > 0 {
+    let again = recorded.connections > 0;
+    if again {
         if let Err(error) = explain(&path, flags, around) {
             complain(&format!("{error:#}"));
         }
     } else {
         complain(&nothing(flags, &recorded));
     }
+    let file = path.display();
     complain(&format!(
-        "recorded {} of {} in {file}; `tcpwhy {file}` explains them again",
+        "recorded {} of {} in {file}{}",
         counted(recorded.packets, "packet"),
         counted(recorded.connections, "connection"),
-        file = path.display(),
+        if again { format!("; `tcpwhy {file}` explains them again") } else { String::new() },
     ));
     exit
 }
