@@ -8,11 +8,12 @@
 //! # How we know
 //! In front of the device both SYNs show the option, yet the sender never has more in flight than the bare
 //! window field says, in at least four rounds, and mostly just that, though the scaled window is four times
-//! that or more. Behind it the option is missing, and the windows after the handshake are at most a quarter
+//! that or more. A field of a segment or more is only believed to stop a sender that went on with the same
+//! transfer a round later: short answers fit many a field. Behind it the option is missing, and the windows after the handshake are at most a quarter
 //! of the SYN's own, which is never scaled: the right edge goes back, which no receiver does, and the sender
 //! keeps to it. All that went by after the first flight, but the closing, is at least a tenth of the working
-//! time: a sender whose window is read so small waits for a timer before each piece, which looks like an
-//! application's silence.
+//! time: a sender whose window is read as less than a segment waits for a timer before each piece, which looks
+//! like an application's silence. Where it is read as more, such silence does not count.
 //!
 //! # What it is not
 //! Not a small receive buffer, though it looks like one (`WINDOW_CAP`): no setting of a host helps. Not
@@ -44,7 +45,7 @@ const LEAST_FACTOR: u64 = 4;
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let window = misread(case)?;
-        let held = waits(case);
+        let held = waits(case, &window);
         if !held.is_worth_naming() {
             return None;
         }
@@ -102,12 +103,12 @@ fn misread(case: &Case<'_>) -> Option<Misread> {
     match case.connection.window_scaling {
         WindowScaling::Used => {
             let shift = case.connection.syns[1 - case.at]?.window_scale?;
-            by_sender(later, u32::from(shift), case.mss()?).map(Misread::BySender)
+            by_sender(case, u32::from(shift), case.mss()?).map(Misread::BySender)
         }
         WindowScaling::NotNegotiated => {
             let window = case.direction.window_taken_back?.window_bytes;
             let kept = later.iter().filter(|round| round.in_flight_bytes <= window).count();
-            (kept >= FEWEST_ROUNDS
+            (filled(case, case.mss()?, |_| Some(window)) >= FEWEST_ROUNDS
                 && kept == later.len()
                 && window.saturating_mul(LEAST_FACTOR) <= syn_window(case))
             .then_some(Misread::Here(window))
@@ -116,15 +117,11 @@ fn misread(case: &Case<'_>) -> Option<Misread> {
     }
 }
 
-fn by_sender(later: &[Round], shift: u32, mss: u64) -> Option<u64> {
+fn by_sender(case: &Case<'_>, shift: u32, mss: u64) -> Option<u64> {
+    let later = case.direction.rounds.get(1..)?;
     let field = |round: &Round| Some(window_at(round)? >> shift);
     let within = |round: &&Round| field(round).is_some_and(|field| round.in_flight_bytes <= field);
-    let fills = |round: &&Round| {
-        field(round).is_some_and(|field| {
-            round.in_flight_bytes == field || field >= mss && round.in_flight_bytes + mss > field
-        })
-    };
-    let filled = later.iter().filter(fills).count();
+    let filled = filled(case, mss, field);
     (1 << shift >= LEAST_FACTOR
         && later.iter().filter(within).count() == later.len()
         && filled >= FEWEST_ROUNDS
@@ -132,22 +129,44 @@ fn by_sender(later: &[Round], shift: u32, mss: u64) -> Option<u64> {
     .then(|| later.iter().filter_map(field).max())?
 }
 
+/// Rounds after the first in which the sender was stopped by what it took for the window.
+fn filled(case: &Case<'_>, mss: u64, taken_for: impl Fn(&Round) -> Option<u64>) -> usize {
+    let fills = |(at, round): &(usize, &Round)| match taken_for(round) {
+        Some(field) if field >= mss => {
+            round.in_flight_bytes + mss > field && has_more(case, *at as u64, field)
+        }
+        field => field == Some(round.in_flight_bytes),
+    };
+    case.direction.rounds.iter().enumerate().skip(1).filter(fills).count()
+}
+
+/// Whether round `at` is one of a transfer larger than `field` that went on after it.
+fn has_more(case: &Case<'_>, at: u64, field: u64) -> bool {
+    case.transfers().any(|each| {
+        each.bytes > field
+            && each.rounds.is_some_and(|rounds| (rounds.first..rounds.last).contains(&at))
+    })
+}
+
 fn syn_window(case: &Case<'_>) -> u64 {
     case.connection.syns[1 - case.at].map_or(0, |syn| u64::from(syn.window))
 }
 
 /// What the sender waited for after the first flight.
-fn waits<'a>(case: &Case<'a>) -> Held<'a> {
+fn waits<'a>(case: &Case<'a>, window: &Misread) -> Held<'a> {
+    let (Misread::BySender(field) | Misread::Here(field)) = window;
+    let by_timer = case.mss().is_some_and(|mss| *field < mss);
     let from = case.direction.rounds.get(1).map_or(i64::MAX, |round| round.start_ns);
     let mut held = case.held(|state| {
-        !matches!(
+        let not_its_own = matches!(
             state,
             State::Handshake
                 | State::SynRetry
                 | State::Closing
                 | State::Receiving
                 | State::IdlePeerThink
-        )
+        );
+        !not_its_own && (by_timer || state != State::IdleAppThink)
     });
     held.limits.retain(|limit| limit.end_ns > from);
     held
@@ -184,6 +203,20 @@ mod tests {
     #[test]
     fn flights_well_below_the_field_have_another_reason() {
         assert!(find(&unscaled(2 * sample::MSS)).is_empty());
+    }
+
+    #[test]
+    fn answers_that_fit_the_field_by_chance_are_whole() {
+        // The field of a window of 128 KiB and a shift of 6, and answers of 2000 bytes.
+        let sim =
+            Sim { bytes: 2_000, times: 12, pause: 50_000_000, think: 30_000_000, ..Sim::default() };
+        let mut connection = sim.run();
+        let direction = connection.directions[1].as_mut().expect("data");
+        assert!(direction.rounds.len() > FEWEST_ROUNDS);
+        for round in &mut direction.rounds {
+            round.window_room_bytes = Some((2_058 << 7) - round.in_flight_bytes as i64);
+        }
+        assert!(find(&connection).is_empty());
     }
 
     #[test]
