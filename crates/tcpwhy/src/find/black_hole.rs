@@ -7,12 +7,13 @@
 //!
 //! # How we know
 //! The segment at the head of the flight was sent at least three times, always at one size, and no segment
-//! of that size is known to have arrived, while smaller ones did; and its bytes passed at last in smaller
-//! pieces, or the peer was heard meanwhile without acknowledging it. The waits for its timers hold at least
+//! of that size is known to have arrived, while smaller ones did. It is a full one, or has more than 536
+//! bytes, which any path carries. And its bytes passed at last in smaller pieces, or the peer reported
+//! meanwhile (SACK, duplicate ACKs) that something sent after it had arrived. The waits for its timers hold at least
 //! a tenth of the working time.
 //!
 //! # What it is not
-//! Not loss, which strikes all sizes. Not a peer that is gone: it was heard. Where only full segments were
+//! Not loss, which strikes all sizes. Not a peer or a path that is gone: something arrived. The peer's own data, FIN or RST are no sign of that. Where only full segments were
 //! sent and the peer answered nothing at all, this is not told from a peer that died: then only the
 //! timeouts are named.
 //!
@@ -24,7 +25,7 @@
 //!
 //! # Sources
 //! RFC 2923 section 2.1 (black holes), RFC 4821 (probing); Linux `tcp_mtu_probing`, `tcp_write_timeout`
-//! (v6.1, `net/ipv4/tcp_timer.c`). Ours: three sends, not measured.
+//! (v6.1, `net/ipv4/tcp_timer.c`); RFC 9293 section 3.7.1 (536 bytes). Ours: three sends, not measured.
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
@@ -36,6 +37,8 @@ pub(super) const RULE: Rule =
 
 /// A head was sent so often before it is called stuck. Ours: the original and two repeats.
 const FEWEST_SENDS: u64 = 3;
+/// Payload that any path carries (RFC 9293 section 3.7.1, the default MSS).
+const ALWAYS_PASSES: u64 = 536;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
@@ -49,7 +52,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let (sender, receiver) = (case.sender(), case.receiver());
         let end = match stuck.passed_bytes {
             Some(bytes) => format!("its bytes passed in pieces of {}", words::bytes(bytes)),
-            None => format!("the {receiver} was heard meanwhile and never acknowledged it"),
+            None => {
+                format!("the {receiver} reported meanwhile that what was sent after it had arrived")
+            }
         };
         let (smaller, arrived) = match stuck.arrived_bytes {
             0 => ("", "the handshake passed, and no larger packet".to_owned()),
@@ -77,7 +82,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
 /// The segment that was stuck for its size, if that is sure.
 fn stuck<'a>(case: &Case<'a>) -> Option<&'a StuckSegment> {
     case.direction.stuck_segment.as_deref().filter(|stuck| {
-        stuck.sent >= FEWEST_SENDS && (stuck.passed_bytes.is_some() || stuck.peer_heard)
+        let is_full = case.mss().is_some_and(|mss| stuck.bytes >= mss);
+        (is_full || stuck.bytes > ALWAYS_PASSES)
+            && stuck.sent >= FEWEST_SENDS
+            && (stuck.passed_bytes.is_some() || stuck.peer_heard)
     })
 }
 
@@ -135,6 +143,14 @@ mod tests {
     fn three_sends_are_enough_and_two_are_not() {
         assert_eq!(find(&stuck_at(1_448, 3)).len(), 1);
         assert!(find(&stuck_at(1_448, 2)).is_empty());
+    }
+
+    #[test]
+    fn what_any_path_carries_is_not_too_long() {
+        assert_eq!([find(&stuck_at(537, 4)).len(), find(&stuck_at(536, 4)).len()], [1, 0]);
+        let mut small = stuck_at(400, 4);
+        small.mss = Some(400);
+        assert_eq!(find(&small).len(), 1, "a full segment");
     }
 
     #[test]

@@ -16,7 +16,6 @@ impl Walker {
     /// An ACK arrived.
     pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         self.on_ack_of_unseen(event.ack, at);
-        self.repairs.heads.on_peer();
         let ack = event.ack.min(self.flight.nxt);
         if self.flight.segments_to_nxt == 0 && self.transfers.first_at.is_none() {
             // Nothing sent yet: a capture that starts midway learns where it is.
@@ -55,6 +54,7 @@ impl Walker {
             self.note_release(at, event);
         }
         if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
+            self.repairs.heads.on_arrival();
             self.repairs.on_duplicate(self.flight.nxt);
         }
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);

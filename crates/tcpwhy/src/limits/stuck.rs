@@ -24,7 +24,7 @@ pub(crate) struct Stuck {
     pub(crate) smaller: Option<i64>,
     /// ... and those were acknowledged.
     pub(crate) passed: bool,
-    /// The peer was heard after the first repeat: it is there.
+    /// Something that was sent after it is known to have arrived meanwhile.
     pub(crate) peer_heard: bool,
 }
 
@@ -60,8 +60,8 @@ impl Heads {
         }
     }
 
-    /// Something came from the peer.
-    pub(crate) fn on_peer(&mut self) {
+    /// Something behind the head arrived.
+    pub(crate) fn on_arrival(&mut self) {
         if let Some(head) = &mut self.now {
             head.peer_heard = true;
         }
@@ -96,6 +96,7 @@ impl Walker {
                     from,
                     to: at,
                     frames: (frame, event.frame),
+                    peer_heard: reported > 0,
                     ..Stuck::default()
                 });
             }

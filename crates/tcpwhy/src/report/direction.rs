@@ -83,7 +83,7 @@ pub struct StuckSegment {
     pub arrived_bytes: u64,
     /// Size of the pieces in which its bytes were acknowledged at last.
     pub passed_bytes: Option<u64>,
-    /// Something of the peer came after it was first repeated.
+    /// The peer reported meanwhile that something sent after it had arrived.
     pub peer_heard: bool,
     /// Frames from its first to its last send.
     pub frames: FrameRange,
