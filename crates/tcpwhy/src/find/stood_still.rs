@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! A round trip was at least 5 ms longer and three times as long as the one before it; ACKs that the
-//! receiver's timer delays are left out. The time that such round trips took beyond the usual is at least a
+//! receiver's timer delays are left out, and so is what stayed: data sent after that ACK must have come back
+//! at most half as late. The time that such round trips took beyond the usual is at least a
 //! tenth of the working time. Who stood still follows from the timestamps, which each side's TCP writes when
 //! it sends: data that passed the capture point long after its TCP sent it was held before that point, an ACK
 //! likewise on its way back; an ACK that was sent late was held before the receiver's TCP.
@@ -154,7 +155,7 @@ fn reason(case: &Case<'_>, place: Where) -> String {
 fn help(case: &Case<'_>, place: Where) -> Remedy {
     const HOST: &str = "see whether the machine was kept from working: steal of a virtual machine, pressure, softirqs, \
                         a frozen container";
-    const LOOK: &str = "vmstat -w 1; cat /proc/pressure/*; mpstat -P ALL 1";
+    const LOOK: &str = "vmstat -w 1 5; cat /proc/pressure/*; mpstat -P ALL 1 5";
     match place {
         Where::ReceiversHost => remedies::look(1 - case.at, HOST, LOOK),
         Where::BeforeTap if case.tap_at_sender() => remedies::look(case.at, HOST, LOOK),
