@@ -3,8 +3,8 @@
 //! Two readings, in one file or in two, tell what grew between them. `nstat` prints either what its
 //! counters are (`-a`) or what they grew by since it was last asked, and the file does not say which: if
 //! some are less in the second reading and some more, the second is growth already. If some are less
-//! and none is more, the two may just be in the wrong order. That, and one reading alone, prove only what
-//! is zero.
+//! and none is more, the two may just be in the wrong order, and prove nothing. One reading alone proves
+//! only what is zero.
 
 use std::collections::BTreeMap;
 
@@ -123,7 +123,7 @@ pub(super) enum Kind {
     Counts,
     /// Some fell, some grew: the second is what grew since the first.
     Growth,
-    /// Only falls: growth, or the readings are in the wrong order.
+    /// Only falls: growth, or the readings are in the wrong order. Nothing is known of it.
     Unclear,
 }
 
@@ -140,7 +140,7 @@ impl Growth {
         let kind = match (fell, grew) {
             (false, _) => Kind::Counts,
             (true, true) => Kind::Growth,
-            (true, false) => return Self { kind: Kind::Unclear, ..Self::alone(before) },
+            (true, false) => return Self { kind: Kind::Unclear, ..Self::default() },
         };
         let grown = |(name, value): (&String, &i64)| {
             let old = before.get(name).copied().filter(|_| kind == Kind::Counts);
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!((growth.by.get("TcpExtTCPTimeouts"), growth.kind), (Some(&1), Kind::Growth));
         let wrong_order = Growth::between(&after, &before);
         assert_eq!(wrong_order.kind, Kind::Unclear);
-        assert_eq!(wrong_order.by, Reading::from([("TcpOutRsts".to_owned(), 0)]), "zero is zero");
+        assert_eq!(wrong_order.by, Reading::new(), "nothing is sure, not even what is zero");
         assert_eq!(Growth::alone(&before).by.get("TcpInSegs"), None, "a count since the boot");
     }
 }

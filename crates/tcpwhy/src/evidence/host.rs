@@ -14,9 +14,21 @@ struct Meaning {
     findings: &'static [&'static str],
     /// In words, to follow "so".
     grew: &'static str,
-    /// The same if it did not; empty where that says nothing.
+    /// The same if neither it nor any of `beside` did; empty where that says nothing.
     stood: &'static str,
+    /// What else would have to grow if `stood` were wrong.
+    beside: &'static [&'static str],
 }
+
+/// The other ways in which data that arrived is dropped for lack of memory: `tcp_data_queue_ofo`,
+/// `tcp_prune_queue`, `tcp_prune_ofo_queue`, `tcp_data_queue` with a shut window, `tcp_add_backlog`.
+const DROPPED_FOR_MEMORY: &[&str] = &[
+    "TcpExtTCPOFODrop",
+    "TcpExtRcvPruned",
+    "TcpExtOfoPruned",
+    "TcpExtTCPZeroWindowDrop",
+    "TcpExtTCPBacklogDrop",
+];
 
 impl Meaning {
     fn is_of(&self, finding: &Finding) -> bool {
@@ -32,13 +44,16 @@ const MEANINGS: &[Meaning] = &[
         findings: &["SYN_UNANSWERED", "SYN_RETRY"],
         grew: "an accept queue was full: that program accepts too slowly, or its backlog is small",
         stood: "no accept queue was full",
+        beside: &[],
     },
     // `tcp_conn_request`: inet_csk_reqsk_queue_is_full without cookies.
     Meaning {
         counter: "TcpExtTCPReqQFullDrop",
         findings: &["SYN_UNANSWERED", "SYN_RETRY"],
         grew: "a queue of half-open connections was full and SYNs were dropped",
-        stood: "no SYN was dropped for a full queue of half-open connections",
+        // Full queues that send cookies, or drop at three quarters, are counted elsewhere or nowhere.
+        stood: "",
+        beside: &[],
     },
     // `ip_rcv_finish_core`: fib_validate_source gives -EXDEV.
     Meaning {
@@ -46,6 +61,7 @@ const MEANINGS: &[Meaning] = &[
         findings: &["SYN_UNANSWERED", "SYN_RETRY"],
         grew: "the reverse path filter dropped packets",
         stood: "the reverse path filter dropped nothing",
+        beside: &[],
     },
     // `tcp_retransmit_timer`.
     Meaning {
@@ -54,6 +70,7 @@ const MEANINGS: &[Meaning] = &[
         grew: "retransmission timers did expire there",
         stood: "no retransmission timer expired there: it is not the sender's host, or the counters are \
                 of another time",
+        beside: &[],
     },
     // `tcp_process_loss`, tcp_try_undo_loss: the timeout was not needed.
     Meaning {
@@ -61,6 +78,7 @@ const MEANINGS: &[Meaning] = &[
         findings: &["TIMEOUT", "SPURIOUS_REPAIR"],
         grew: "its kernel found timeouts that were not needed (F-RTO)",
         stood: "",
+        beside: &[],
     },
     // `tcp_check_dsack`.
     Meaning {
@@ -68,6 +86,7 @@ const MEANINGS: &[Meaning] = &[
         findings: &["SPURIOUS_REPAIR"],
         grew: "its peers reported data that came twice",
         stood: "",
+        beside: &[],
     },
     // `tcp_prune_queue`.
     Meaning {
@@ -75,20 +94,24 @@ const MEANINGS: &[Meaning] = &[
         findings: &["SLOW_READER", "ZERO_WINDOW", "WINDOW_CAP", "WINDOW_GROWTH"],
         grew: "sockets ran out of receive memory: data waits there for a program to read",
         stood: "",
+        beside: &[],
     },
     // `tcp_data_queue`: no room in the receive queue.
     Meaning {
         counter: "TcpExtTCPRcvQDrop",
         findings: &["SLOW_READER", "ZERO_WINDOW", "LOSS_RANDOM", "LOSS_CONGESTION", "LOSS"],
-        grew: "data was dropped on that host for lack of receive memory, not on the path",
-        stood: "no data was dropped there for lack of receive memory",
+        grew: "data was dropped for lack of receive memory on the host that these counters are of",
+        stood: "nor did any other such counter: no data was dropped for lack of receive memory on the host that \
+                these counters are of",
+        beside: DROPPED_FOR_MEMORY,
     },
     // `tcp_add_backlog`.
     Meaning {
         counter: "TcpExtTCPBacklogDrop",
         findings: &["LOSS_RANDOM", "LOSS_CONGESTION", "LOSS"],
-        grew: "data was dropped on that host while a program held its socket, not on the path",
+        grew: "data was dropped while a program held its socket, on the host that these counters are of",
         stood: "",
+        beside: &[],
     },
     // `tcp_select_window`: the window would be zero; counted when it is wanted, and when it is said.
     Meaning {
@@ -96,19 +119,23 @@ const MEANINGS: &[Meaning] = &[
         findings: &["ZERO_WINDOW", "SLOW_READER"],
         grew: "its kernel wanted to shut a window",
         stood: "",
+        beside: &[],
     },
     Meaning {
         counter: "TcpExtTCPToZeroWindowAdv",
         findings: &["ZERO_WINDOW", "SLOW_READER"],
         grew: "its kernel shut windows: programs there did not read",
         stood: "no window was shut by that host",
+        beside: &[],
     },
     // `tcp_v4_rcv`, `tcp_rcv_established`: bad checksums.
     Meaning {
         counter: "TcpInCsumErrors",
         findings: &["LOSS_RANDOM", "LOSS"],
-        grew: "segments arrived there with wrong checksums: something on the way damages them",
-        stood: "no segment arrived there damaged",
+        grew: "segments with wrong TCP checksums arrived at the host that these counters are of: \
+               something on the way damages them",
+        stood: "no TCP checksum failed on the host that these counters are of",
+        beside: &[],
     },
     // `tcp_fastopen_active_disable`.
     Meaning {
@@ -116,6 +143,7 @@ const MEANINGS: &[Meaning] = &[
         findings: &["FAST_OPEN"],
         grew: "its kernel has stopped using Fast Open because something on the way swallows it",
         stood: "",
+        beside: &[],
     },
 ];
 
@@ -129,7 +157,12 @@ pub(super) fn apply(
     let mut told = Vec::new();
     for meaning in MEANINGS {
         let Some(by) = growth.by.get(meaning.counter) else { continue };
-        let said = if *by > 0 { meaning.grew } else { meaning.stood };
+        let stood = || meaning.beside.iter().all(|other| growth.by.get(*other) == Some(&0));
+        let said = match *by {
+            0 if stood() => meaning.stood,
+            0 => "",
+            _ => meaning.grew,
+        };
         let bears = connection.findings.iter().any(|each| meaning.is_of(each));
         if said.is_empty() || !bears {
             continue;
@@ -213,6 +246,27 @@ mod tests {
              TcpExtIPReversePathFilter did not grow: the reverse path filter dropped nothing."
         );
         assert_eq!(told.len(), 2);
+    }
+
+    /// The same of a random loss.
+    fn said_of_loss(grew: &[(&str, i64)]) -> usize {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 1_000);
+        let code = "LOSS_RANDOM".to_owned();
+        connection.findings.push(Finding { code, ..Finding::default() });
+        let by: Reading = grew.iter().map(|(name, by)| ((*name).to_owned(), *by)).collect();
+        apply(0, "n.txt", &Growth { by, ..Growth::default() }, &mut connection).len()
+    }
+
+    #[test]
+    fn one_counter_of_several_clears_nothing() {
+        let drops: Vec<(&str, i64)> = DROPPED_FOR_MEMORY
+            .iter()
+            .chain(&["TcpExtTCPRcvQDrop"])
+            .map(|name| (*name, 0))
+            .collect();
+        assert_eq!(said_of_loss(&drops), 1);
+        assert_eq!(said_of_loss(&drops[1..]), 0, "out-of-order data may have been dropped");
+        assert_eq!(said(&[("TcpExtTCPReqQFullDrop", 0)]).1, []);
     }
 
     #[test]
