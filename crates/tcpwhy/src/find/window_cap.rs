@@ -77,8 +77,8 @@ pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
 }
 
 /// Whether no window that opened after the flight was first capped was larger, but for a twentieth:
-/// such a one was only late (`window_growth`).
-pub(super) fn stays(case: &Case<'_>) -> bool {
+/// such a one was no cap.
+fn stays(case: &Case<'_>) -> bool {
     let rounds = &case.direction.rounds;
     let first = rounds.iter().position(|round| round.limited_by == State::RwndCap);
     let later = first.and_then(|at| rounds[at..].iter().filter_map(window_at).max());

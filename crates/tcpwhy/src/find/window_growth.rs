@@ -6,11 +6,11 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.autotune`: less than a segment was left of the window, the congestion
-//! window allowed more, and the window grew beyond all it was before; the same in the state `rwnd.cap`
-//! where the window was larger later. They hold at least a tenth of the working time.
+//! window allowed more, and the window grew beyond all it was before. They hold at least a tenth of the working time.
 //!
 //! # What it is not
-//! Not the network. Not a cap: the window did grow (`WINDOW_CAP` is for one that does not). Not the
+//! Not the network. Not a cap: intervals in which the window stood at its maximum (`rwnd.cap`) are not of
+//! this finding (`WINDOW_CAP` is for those). Not the
 //! sender's slow start, which comes first where both are full.
 //!
 //! # What to do
@@ -25,7 +25,7 @@
 //! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
 
 use super::case::{Case, Told, in_each, window_at};
-use super::{Rule, remedies, window_cap, window_scale};
+use super::{Rule, remedies, window_scale};
 use crate::report::{Connection, Finding, Round, State};
 use crate::words;
 
@@ -34,17 +34,15 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let late = |state| match state {
-            State::RwndCap => !window_cap::stays(case),
-            other => other == State::RwndAutotune,
-        };
-        let mut held = case.held(late);
+        let mut held = case.held(|state| state == State::RwndAutotune);
         held.limits.retain(|limit| grew_after(case, limit.start_ns));
         if !held.is_worth_naming() || window_scale::explains(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let is_late = |round: &&Round| late(round.limited_by) && grew_after(case, round.start_ns);
+        let is_late = |round: &&Round| {
+            round.limited_by == State::RwndAutotune && grew_after(case, round.start_ns)
+        };
         let stopped = case.direction.rounds.iter().filter(is_late);
         let windows: Vec<String> =
             stopped.filter_map(window_at).take(4).map(words::exact_bytes).collect();
@@ -107,6 +105,18 @@ mod tests {
         let largest = direction.rounds.iter().filter_map(window_at).max().expect("windows");
         for round in &mut direction.rounds {
             round.window_room_bytes = Some((largest - round.in_flight_bytes) as i64);
+        }
+        assert!(find(&late).is_empty());
+    }
+
+    #[test]
+    fn a_window_at_its_maximum_is_not_said_to_have_grown() {
+        let mut late = Sim { initial: 100, first_window: 30_000, ..Sim::default() }.run();
+        let direction = late.directions[1].as_mut().expect("data");
+        for limit in &mut direction.limits {
+            if limit.state == State::RwndAutotune {
+                limit.state = State::RwndCap;
+            }
         }
         assert!(find(&late).is_empty());
     }
