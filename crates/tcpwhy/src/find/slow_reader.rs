@@ -6,8 +6,8 @@
 //!
 //! # How we know
 //! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
-//! than it had been in the last rounds, and mostly less than
-//! three quarters of the largest. They hold at least a tenth of the working time and three round
+//! than it had been in the last rounds, and in half of the rounds or more less than three quarters of the
+//! largest. They hold at least a tenth of the working time and three round
 //! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
 //! is `ZERO_WINDOW`.
 //!
