@@ -341,7 +341,7 @@ fn beside() -> Beside {
             left_out_ns: 7_400_000,
             longest: Some(LongestCall {
                 name: "write".to_owned(),
-                target: Some("/root/rcv.dat".to_owned()),
+                target: Some("/srv/rcv.dat".to_owned()),
                 took_ns: 140_000,
             }),
         })),

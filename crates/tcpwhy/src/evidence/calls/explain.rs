@@ -157,7 +157,7 @@ impl Account {
     }
 }
 
-/// `write to /root/rcv.dat`
+/// `write to /srv/rcv.dat`
 fn named(name: &str, target: Option<&str>) -> String {
     match target {
         Some(target) if name.contains("write") => format!("{name} to {target}"),

@@ -351,13 +351,13 @@ mod tests {
     #[test]
     fn files_keep_their_names_and_polls_their_sockets() {
         let text = "1.000001 poll([{fd=5<TCP:[10.0.0.1:5->10.0.0.2:80]>, events=POLLIN}], 1, 0) = 1 ([{fd=5, revents=POLLIN}]) <0.000029>\n\
-                    1.000002 write(6</root/a<b>.dat>, \"\\0\"..., 4096) = 4096 <0.000038>\n\
+                    1.000002 write(6</srv/a<b>.dat>, \"\\0\"..., 4096) = 4096 <0.000038>\n\
                     1.000003 write(2</dev/pts/3<char 136:3>>, \"\\r\", 1) = 1 <0.000031>\n";
         let trace = calls(text);
         assert_eq!(trace.calls[0].waits_for.as_deref(), Some(&[0][..]));
         let targets: Vec<_> =
             trace.calls.iter().filter_map(|call| Some(trace.word(call.target?))).collect();
-        assert_eq!(targets, ["/root/a<b>.dat", "/dev/pts/3<char 136:3>"]);
+        assert_eq!(targets, ["/srv/a<b>.dat", "/dev/pts/3<char 136:3>"]);
     }
 
     #[test]

@@ -1,0 +1,203 @@
+//! What rounds of one kind and another are named.
+
+use super::super::pulse::{Before, Cause};
+use super::*;
+
+const RTT: i64 = 20_000_000;
+
+/// A round of that flight, its sends 1 ms apart, each answered a round trip later.
+fn round(number: u64, flight: u64) -> Round {
+    let start = number as i64 * RTT;
+    Round {
+        number,
+        start,
+        end: start + RTT,
+        flight: flight as i64 * 1448,
+        flight_segments: flight,
+        segments: flight,
+        acked: flight as i64 * 1448,
+        sends: 19,
+        ack_released: 19,
+        gaps: 18,
+        longest_gap: 1_000_000,
+        ack_gap: 1_000_000,
+        stopped_at: start + 19_000_000,
+        rtt_min: Some(RTT),
+        rtt_max: RTT,
+        rtt_sum: 19 * RTT,
+        rtt_count: 19,
+        tap_at_sender: true,
+        ..Round::default()
+    }
+}
+
+fn closed(rounds: impl IntoIterator<Item = Round>) -> Rounds {
+    let mut kept = Rounds::default();
+    rounds.into_iter().for_each(|round| kept.push(&round));
+    kept
+}
+
+fn state_of(rounds: &Rounds, number: u64) -> State {
+    held_in(rounds, number, false)
+}
+
+fn held_in(rounds: &Rounds, number: u64, past_pulse: bool) -> State {
+    let held = Held { near_edge: false, by_data: false, past_pulse };
+    rounds.clocked(number, held, RTT).state
+}
+
+#[test]
+fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
+    let cached = |n: u64| Round { phase: Phase::Cached, ..round(n, 184) };
+    assert_eq!(state_of(&closed((0..4).map(cached)), 1), State::Sndbuf);
+    assert_eq!(state_of(&closed((0..3).map(cached)), 1), State::CwndCachedSsthresh);
+    let after_loss = |still| {
+        let round = |n: u64| Round { phase: Phase::Avoidance, still, ..round(n, 184) };
+        state_of(&closed((0..4).map(round)), 1)
+    };
+    assert_eq!(after_loss((PLATEAU_NS, 200)), State::CwndAvoidance, "CUBIC's plateau");
+    assert_eq!(after_loss((PLATEAU_NS + 1, 200)), State::Sndbuf);
+    assert_eq!(after_loss((PLATEAU_NS + 1, 3)), State::CwndAvoidance, "three rounds");
+}
+
+#[test]
+fn a_flight_is_the_window_where_that_stopped_it_and_nothing_was_lost() {
+    let best = |round: &Round, state| {
+        let mut round = *round;
+        round.fill_window(state);
+        round.cwnd.best
+    };
+    assert_eq!(best(&round(0, 36), State::CwndAvoidance), Some(36));
+    assert_eq!(best(&round(0, 36), State::RwndCap), None);
+    let replayed = Cwnd { best: Some(38), ..Cwnd::default() };
+    let replayed = Round { cwnd: replayed, ..round(0, 36) };
+    assert_eq!(best(&replayed, State::CwndAvoidance), Some(36));
+    assert_eq!(best(&replayed, State::CwndSlowStart), Some(38));
+    assert_eq!(best(&Round { loss: true, ..round(0, 36) }, State::CwndAvoidance), None);
+}
+
+#[test]
+fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
+    let afar = |n: u64| Round { tap_at_sender: false, sees_queues: true, ..round(n, 36) };
+    assert_eq!(state_of(&closed((0..4).map(afar)), 1), State::Pacing);
+    // A pause of an eighth of the round and a little more: a window that was full.
+    let paused = |n: u64| Round { longest_gap: RTT / 8 + 1, ..afar(n) };
+    assert_ne!(state_of(&closed((0..4).map(paused)), 1), State::Pacing);
+    let stopped = |n: u64| Round { stopped_at: n as i64 * RTT + RTT * 7 / 8 - 1, ..afar(n) };
+    assert_ne!(state_of(&closed((0..4).map(stopped)), 1), State::Pacing);
+}
+
+/// Four rounds of three pulses each, which the sender set off itself, and which end so.
+fn pulsing(pushed: bool, short: bool) -> Rounds {
+    let mut before = Before::NONE;
+    closed((0..4).map(|n| {
+        let mut round = Round { longest_gap: RTT / 3, ..round(n, 36) };
+        for at in [0, RTT / 3, RTT * 2 / 3] {
+            round.pulses.push(round.start + at, &mut before, Cause::Own);
+            before = Before { at: round.start + at, pushed, short, ..before };
+        }
+        round
+    }))
+}
+
+#[test]
+fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
+    let state = |rounds: &Rounds| rounds.free(1, RTT).state;
+    assert_eq!(state(&pulsing(false, false)), State::Pacing);
+    assert_eq!(state(&pulsing(true, false)), State::Pacing);
+    assert_eq!(state(&pulsing(true, true)), State::App);
+    let two = pulsing(false, false).kept.into_iter().take(2);
+    assert_eq!(state(&closed(two)), State::App, "five gaps tell nothing");
+}
+
+#[test]
+fn what_waits_longer_than_its_clock_waits_for_a_window() {
+    let rounds = pulsing(false, false);
+    assert_eq!(held_in(&rounds, 1, false), State::Pacing);
+    assert_eq!(held_in(&rounds, 1, true), State::Sndbuf, "flights that stand still have a lid");
+}
+
+/// Nine pulses a round that ACKs and windows jolt, of which so many end with a short segment;
+/// each third distance is like the one before, or none.
+fn jolted(short: usize, some_alike: bool) -> Rounds {
+    let mut before = Before::NONE;
+    let mut round = Round { longest_gap: RTT / 3, ..round(0, 36) };
+    let gaps: &[i64] = if some_alike { &[1, 1, 3] } else { &[1, 3, 9] };
+    let mut at = round.start;
+    for number in 0..10 {
+        round.pulses.push(at, &mut before, Cause::Own);
+        before = Before { at, pushed: true, short: number < short, ..before };
+        at += gaps[number % 3] * RTT / 40;
+    }
+    closed([round])
+}
+
+#[test]
+fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
+    let state = |rounds: &Rounds| rounds.free(0, RTT).state;
+    assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
+    assert_eq!(state(&jolted(2, true)), State::App);
+    assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
+}
+
+/// Rounds whose packets stood a tenth of a round trip and more in a queue.
+fn queued(ack_gap: i64) -> Rounds {
+    let late = RTT + RTT / 8;
+    closed((0..4).map(|n| Round {
+        ack_gap,
+        rtt_min: Some(late),
+        rtt_max: late,
+        rtt_sum: 19 * late,
+        phase: Phase::Avoidance,
+        ..round(n, 184)
+    }))
+}
+
+#[test]
+fn a_path_that_was_silent_for_half_a_round_was_not_full() {
+    assert_eq!(state_of(&queued(RTT / 2), 1), State::BandwidthSelfQueue);
+    assert_eq!(state_of(&queued(RTT / 2 + 1), 1), State::CwndAvoidance);
+}
+
+#[test]
+fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
+    let held = Held { near_edge: false, by_data: false, past_pulse: false };
+    let told = |rounds: &Rounds| {
+        let decision = rounds.clocked(2, held, RTT);
+        (decision.state, decision.alternative.contains(&State::BandwidthExternal))
+    };
+    assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
+    // Flights from 184 segments up, each answered in the next round after twice the round trip, and
+    // so many hundredths more for each hundredth that the flight is larger.
+    let vary = |share: i64| {
+        let flight = |n: i64| 184 + 20 * (n - 1).max(0);
+        closed((0..6).map(|n| {
+            let late = 2 * RTT + 2 * RTT * share * (flight(n - 1) - 184) / 18400;
+            let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+            let phase = Phase::Avoidance;
+            let queued = Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n as u64, 0) };
+            Round { flight: flight(n) * 1448, flight_segments: flight(n) as u64, ..queued }
+        }))
+    };
+    assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
+    assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
+    assert_eq!(told(&vary(10)), (State::BandwidthExternal, false));
+    let three = closed(vary(10).kept.into_iter().take(4));
+    assert_eq!(told(&three), (State::BandwidthSelfQueue, true), "three answers");
+}
+
+#[test]
+fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
+    let rounds = |acked: [i64; 6]| {
+        closed(acked.into_iter().enumerate().map(|(n, acked)| {
+            let late = RTT * 2;
+            let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+            Round { acked, rtt_min, rtt_sum, phase: Phase::Avoidance, ..round(n as u64, 184) }
+        }))
+    };
+    assert_eq!(state_of(&rounds([60, 90, 60, 90, 60, 90]), 3), State::BandwidthVariable);
+    // A quarter up and down.
+    assert_eq!(state_of(&rounds([60, 80, 60, 80, 60, 80]), 3), State::BandwidthSelfQueue);
+    // One step down, for good.
+    assert_eq!(state_of(&rounds([90, 90, 90, 60, 60, 60]), 3), State::BandwidthSelfQueue);
+}
