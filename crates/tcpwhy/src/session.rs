@@ -10,7 +10,7 @@ mod aside;
 use std::collections::BTreeMap;
 
 use crate::capture::listing::Names;
-use crate::capture::{CaptureError, Item, QualityKind, Reader};
+use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report};
 use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker};
@@ -257,54 +257,92 @@ impl Session {
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
         let Self { tracker, reader, aside, frames_before, steps_back, .. } = self;
-        let (mut packets_here, mut segments_here) = (0, 0);
-        let mut met = |time, frame| {
-            segments_here += 1;
-            steps_back.look_at(time, frame);
-        };
-        let mut each = |mut item: Item<'_>| match &mut item {
-            Item::Frame(frame) => {
-                packets_here += 1;
-                frame.frame += *frames_before;
-                if let Some(mut usual) = Usual::read(frame) {
-                    let head = &mut usual.head;
-                    met(head.time, head.frame);
-                    if is_worth_summing(head.flags, head.payload_len, usual.payload) {
-                        head.link.checksum = wire::checksum(frame);
-                    }
-                    return tracker.push_usual(&usual);
-                }
-                match wire::walked(frame) {
-                    Ok(mut segment) => {
-                        met(segment.time, segment.frame);
-                        if is_worth_summing(segment.flags, segment.payload_len, segment.payload) {
-                            segment.link.checksum = wire::checksum(frame);
-                        }
-                        tracker.push(&segment);
-                    }
-                    Err(skip) => aside.pass_over(frame, skip),
-                }
-            }
-            Item::Segment(segment) => {
-                packets_here += 1;
-                segment.frame += *frames_before;
-                met(segment.time, segment.frame);
-                tracker.push(segment);
-            }
-            Item::OtherPacket => {
-                packets_here += 1;
-                aside.skip(Skip::NotTcp);
-            }
-            Item::Gap => tracker.gap(),
-            Item::Quality(remark) => aside.remark(remark),
-            Item::Attachment { name, content } => aside.attach(name, content),
+        let frames_before = *frames_before;
+        let mut reading =
+            Reading { tracker, aside, steps_back, frames_before, packets: 0, segments: 0 };
+        let mut each = |item: Item<'_>| match item {
+            Item::Frame(frame) => reading.frame(frame),
+            other => reading.other(other),
         };
         let result = match bytes {
             Some(bytes) => reader.push(bytes, &mut each),
             None => reader.finish(&mut each),
         };
-        self.count(packets_here, segments_here, result.as_ref().err());
+        let Reading { packets, segments, .. } = reading;
+        self.count(packets, segments, result.as_ref().err());
         result
+    }
+}
+
+/// Where the items of a capture go.
+struct Reading<'a> {
+    tracker: &'a mut Tracker,
+    aside: &'a mut Aside,
+    steps_back: &'a mut StepsBack,
+    frames_before: u64,
+    /// Packets and TCP segments met.
+    packets: u64,
+    segments: u64,
+}
+
+impl Reading<'_> {
+    #[inline]
+    fn frame(&mut self, mut frame: Frame<'_>) {
+        self.packets += 1;
+        frame.frame += self.frames_before;
+        if self.tracker.push_alike(&frame) {
+            self.meet(frame.time, frame.frame);
+        } else {
+            self.any_frame(&frame);
+        }
+    }
+
+    #[inline(never)]
+    fn any_frame(&mut self, frame: &Frame<'_>) {
+        if let Some(mut usual) = Usual::read(frame) {
+            let head = &mut usual.head;
+            self.meet(head.time, head.frame);
+            if is_worth_summing(head.flags, head.payload_len, usual.payload) {
+                head.link.checksum = wire::checksum(frame);
+            }
+            return self.tracker.push_usual(&usual, frame);
+        }
+        match wire::walked(frame) {
+            Ok(mut segment) => {
+                self.meet(segment.time, segment.frame);
+                if is_worth_summing(segment.flags, segment.payload_len, segment.payload) {
+                    segment.link.checksum = wire::checksum(frame);
+                }
+                self.tracker.push(&segment);
+            }
+            Err(skip) => self.aside.pass_over(frame, skip),
+        }
+    }
+
+    #[inline(never)]
+    fn other(&mut self, item: Item<'_>) {
+        match item {
+            Item::Frame(frame) => self.frame(frame),
+            Item::Segment(mut segment) => {
+                self.packets += 1;
+                segment.frame += self.frames_before;
+                self.meet(segment.time, segment.frame);
+                self.tracker.push(&segment);
+            }
+            Item::OtherPacket => {
+                self.packets += 1;
+                self.aside.skip(Skip::NotTcp);
+            }
+            Item::Gap => self.tracker.gap(),
+            Item::Quality(mut remark) => self.aside.remark(&mut remark),
+            Item::Attachment { name, content } => self.aside.attach(name, content),
+        }
+    }
+
+    #[inline]
+    fn meet(&mut self, time: Time, frame: u64) {
+        self.segments += 1;
+        self.steps_back.look_at(time, frame);
     }
 }
 

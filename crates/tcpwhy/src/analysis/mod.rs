@@ -25,7 +25,7 @@ mod tests;
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 
-use crate::flow::event::{Event, Side};
+use crate::flow::event::{Event, Side, run_of};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::limits::walker::Walker;
@@ -89,7 +89,7 @@ impl Analysis {
         self.causes.clear();
         self.which.iter_mut().for_each(Vec::clear);
         self.walkers_are_stale = true;
-        self.taken = Default::default();
+        self.taken.iter_mut().for_each(timeline::Cursor::renew);
         self.place = terms::Place::default();
         self.guessed_shift = [0; 2];
         self.guess = Default::default();
@@ -156,16 +156,28 @@ impl Analysis {
     fn learn(&mut self, facts: &Facts, events: &[Event], known: usize) {
         let guessing = facts.window_shift(0).is_none();
         self.causes.reserve(events.len() - known);
-        for (index, event) in events.iter().enumerate().skip(known) {
+        let mut index = known;
+        while let Some(event) = events.get(index) {
             let (own, peer) = (event.side(), 1 - event.side());
             self.which[own].push(index as u32);
             let cause = self.clocks[own].cause_of(event);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
             self.causes.push(cause);
+            index += 1;
             if guessing {
                 self.guess[own].push(event);
                 self.guess[peer].peer(event);
+                continue;
+            }
+            let run = run_of(&events[index..]);
+            if let Some(last) = run.last() {
+                let cause = self.clocks[own].cause_again(event);
+                self.clocks[own].learn(last, cause);
+                self.clocks[peer].peer_went_on(run);
+                self.causes.extend(core::iter::repeat_n(cause, run.len()));
+                self.which[own].extend(index as u32..(index + run.len()) as u32);
+                index += run.len();
             }
         }
         // A tick that was not known before tells something of the earlier events too.

@@ -10,7 +10,7 @@ use crate::flow::connection::Flow;
 use crate::flow::gathered::Gathered;
 use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
-use crate::wire::{Checksum, Direction, Flags, IpInfo, LinkInfo, Options, Segment};
+use crate::wire::{Alike, Checksum, Direction, Flags, Head, IpInfo, LinkInfo, Options, Segment};
 
 pub(super) const MSS: u32 = 1448;
 
@@ -102,7 +102,8 @@ impl Talk {
     }
 
     pub(super) fn data(&mut self, side: usize, len: u32) {
-        self.push(side, Flags::ACK, self.next[side], len, Options::default());
+        let flags = if self.segments.len().is_multiple_of(5) { Flags::PSH } else { Flags(0) };
+        self.push(side, Flags::ACK.with(flags), self.next[side], len, Options::default());
         self.next[side] += len;
     }
 
@@ -112,11 +113,19 @@ impl Talk {
         flow.long_way = long_way;
         let mut analysis =
             Analysis { long_way, ..Analysis::new(Detail { rounds: true, passed: false }) };
+        let mut went_on = false;
         for (at, segment) in self.segments.iter().enumerate() {
             if self.gaps.contains(&at) {
                 flow.gap();
             }
-            flow.push(flow.side_of(segment), segment);
+            let side = flow.side_of(segment);
+            let before = at.checked_sub(1).filter(|_| went_on).map(|at| &self.segments[at]);
+            let alike = before.and_then(|before| alike(before, segment));
+            went_on = alike.is_some_and(|alike| flow.goes_on_alike(side, &alike))
+                || segment.options.sack_count == 0 && flow.goes_on(side, &Head::of(segment));
+            if !went_on {
+                flow.push(side, segment);
+            }
             if (at + 1) % chunk == 0 {
                 let mut gathered = flow.hand_on(Gathered::default());
                 analysis.process(&flow.facts, &mut gathered, false);
@@ -125,6 +134,23 @@ impl Talk {
         analysis.process(&flow.facts, &mut flow.gathered, true);
         summary::connection(&flow.facts, &mut analysis)
     }
+}
+
+/// What the frame of `segment` says if it is like the one of `before`, behind which it came.
+fn alike(before: &Segment<'_>, segment: &Segment<'_>) -> Option<Alike> {
+    let said = |segment: &Segment<'_>| {
+        let headers =
+            (segment.source, segment.ack, segment.flags.0 & !Flags::PSH.0, segment.window);
+        let options = (segment.options.timestamps, segment.options.sack_count);
+        let met = (segment.ip.ttl, segment.link.interface, segment.link.direction);
+        (headers, segment.payload_len, options, met, segment.link.checksum)
+    };
+    let is_plain = segment.options.sack_count == 0 && segment.link.checksum.is_none();
+    let is_alike = segment.payload_len > 0 && is_plain && said(before) == said(segment);
+    let (time, frame, seq) = (segment.time, segment.frame, segment.seq);
+    let (id, direction) = (segment.ip.id.unwrap_or_default(), segment.link.direction);
+    let is_pushed = segment.flags.has(Flags::PSH);
+    is_alike.then_some(Alike { time, frame, seq, id, is_pushed, direction })
 }
 
 fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {

@@ -6,13 +6,16 @@
 //! within the noise below `high`, else at `high`. What remains above is the packet's lag: a queue
 //! between stack and tap.
 
-use crate::flow::event::Event;
+use crate::flow::event::{Event, run_of};
 use crate::flow::gathered::Gathered;
+use crate::limits::burst::Placed;
 use crate::limits::walker::Walker;
 use crate::measure::clock::{Cause, NearMap, SideClock};
 
 /// Events that may wait for the horizon. Ours: four chunks, a round of 20 Gbit/s over 10 ms.
 const MOST_WAITING: usize = 4 * super::CHUNK;
+/// Sends placed before they are walked. Ours: they fit the first-level cache.
+const MOST_TOGETHER: usize = 256;
 /// Arrivals kept for the next send of a silent side to be put at. Ours: ACKs that come together.
 const NEAR_KEPT: usize = 64;
 
@@ -43,15 +46,22 @@ impl<'a> Passed<'a> {
 
 /// How far a walker has taken the events: sends and arrivals separately, because a send that
 /// passed the tap late may have left before an arrival that passed it earlier.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
     out: usize,
     arrived: usize,
     near: Near,
     largest_lag: i64,
+    /// Room for sends that were placed.
+    placed: Vec<Placed>,
 }
 
 impl Cursor {
+    /// Goes back to the beginning, and keeps the room.
+    pub(crate) fn renew(&mut self) {
+        *self = Self { placed: core::mem::take(&mut self.placed), ..Self::default() };
+    }
+
     /// First event not yet taken in all senses.
     pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> usize {
         sends.index(self.out).min(arrivals.index(self.arrived.min(self.near.at)))
@@ -96,13 +106,6 @@ impl Near {
     }
 }
 
-/// A send on its timeline.
-#[derive(Clone, Copy, Debug)]
-struct Placed {
-    at: i64,
-    lag: i64,
-}
-
 /// Walks the events on the walker's timeline, up to where nothing later can interfere, or to
 /// the end if `last`. `which` are those of each side.
 pub(crate) fn walk(
@@ -117,28 +120,30 @@ pub(crate) fn walk(
     let events = gathered.events.as_slice();
     let [sends, arrived] = [side, 1 - side].map(|side| Passed { events, which: &which[side] });
     let horizon = horizon(events, clock, cursor, last);
-    let mut placing = Placing { clock, map: NearMap::default(), near: cursor.near };
+    let (map, near) = (NearMap::default(), cursor.near);
+    let (spread, placed) = (walker.terms.spread, core::mem::take(&mut cursor.placed));
+    let mut placing = Placing { clock, map, near, tick: None, spread, placed };
     loop {
-        let send = sends.get(cursor.out).map(|event| {
-            let cause = causes[sends.index(cursor.out)];
-            (event, placing.place(arrived, event, cause, walker.terms.spread))
-        });
-        let until = send.map_or(i64::MAX, |(_, placed)| placed.at);
+        let first = sends.index(cursor.out);
+        let send = events.get(first).map(|event| placing.place(arrived, event, causes[first]));
+        let until = send.map_or(i64::MAX, |placed| placed.at);
         let is_due = arrived.get(cursor.arrived).is_some_and(|e| e.tap <= until);
         if is_due && !arrivals(walker, gathered, arrived, &mut cursor.arrived, until, horizon) {
             break;
         }
-        let Some((event, placed)) = send else { break };
-        if placed.at > horizon {
-            break;
-        }
-        cursor.largest_lag = cursor.largest_lag.max(placed.lag);
-        walker.on_out(event, placed.at, placed.lag);
-        cursor.out += 1;
+        let Some(placed) = send.filter(|placed| placed.at <= horizon) else { break };
+        let due = arrived.get(cursor.arrived).map_or(i64::MAX, |arrival| arrival.tap - 1);
+        let run = run_of(&events[first + 1..]);
+        placing.follow(arrived, run, causes.get(first + 1), (placed, due.min(horizon)));
+        let sent = &events[first..][..placing.placed.len()];
+        cursor.largest_lag =
+            placing.placed.iter().fold(cursor.largest_lag, |most, p| most.max(p.lag));
+        walker.on_sends(sent, &placing.placed);
+        cursor.out += sent.len();
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.take_stop();
-    cursor.near = placing.near;
+    (cursor.near, cursor.placed) = (placing.near, placing.placed);
     if cursor.out >= sends.which.len() {
         // No send is waiting: the next one will not reach further back than this.
         cursor.near.skip_to(cursor.arrived.saturating_sub(NEAR_KEPT), arrived);
@@ -189,18 +194,55 @@ struct Placing<'a> {
     clock: &'a SideClock,
     map: NearMap,
     near: Near,
+    /// Begin and end of the tick in which the last send left.
+    tick: Option<(i64, i64)>,
+    /// Noise of immediate answers.
+    spread: i64,
+    /// What was placed and not yet walked.
+    placed: Vec<Placed>,
 }
 
 impl Placing<'_> {
-    /// When `event`, drawn by `cause`, left the stack; `spread` is the noise of immediate answers.
-    fn place(&mut self, arrived: Passed<'_>, event: &Event, cause: Cause, spread: i64) -> Placed {
+    /// When `event`, drawn by `cause`, left the stack.
+    fn place(&mut self, arrived: Passed<'_>, event: &Event, cause: Cause) -> Placed {
         let latest = event.tap - self.clock.floor().unwrap_or(0);
-        let tick = self.clock.tick_of(event, &mut self.map);
+        self.tick = self.clock.tick_of(event, &mut self.map);
+        let tick = self.tick;
         let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
         let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
-        let noise = spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
+        let noise = self.spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
         self.near.move_to(high, arrived);
         let at = self.near.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
         Placed { at, lag: (latest - at.max(high)).max(0) }
+    }
+
+    /// Keeps what was placed last, and places what goes on from it, all drawn by `cause`, up to where an
+    /// arrival or another map of the clock comes between, or time `until`.
+    fn follow(
+        &mut self,
+        arrived: Passed<'_>,
+        run: &[Event],
+        cause: Option<&Cause>,
+        (last, until): (Placed, i64),
+    ) {
+        self.placed.clear();
+        self.placed.push(last);
+        let floor = self.clock.floor().unwrap_or(0);
+        let (start, end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
+        let low = cause.map_or(i64::MIN, |cause| cause.at).max(start);
+        let width = end.saturating_sub(start);
+        let (before, map_end) = (self.near.before, self.map.end());
+        let after = arrived.get(self.near.at).map_or(i64::MAX, |arrival| arrival.tap);
+        for event in run.iter().take(MOST_TOGETHER) {
+            let latest = event.tap - floor;
+            let high = latest.min(end).max(low);
+            let noise = self.spread + if end < latest { width } else { 0 };
+            let at = before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
+            let is_between = high >= after || before.is_some_and(|tap| tap > high);
+            if event.tap >= map_end || is_between || at > until {
+                break;
+            }
+            self.placed.push(Placed { at, lag: (latest - at.max(high)).max(0) });
+        }
     }
 }

@@ -279,6 +279,10 @@ impl Flow {
             event.tap = event.tap.max(earlier.events.last().map_or(0, |e| e.tap));
             let at = events.partition_point(|e| e.tap <= event.tap);
             events.insert(at, event);
+            // What stood behind the one before it does so no more.
+            if let Some(next) = events.get_mut(at + 1) {
+                next.bits &= !event::GOES_ON;
+            }
         } else {
             // The capture's clock stepped back: time stands still until it has caught up.
             event.tap = facts.last_tap;

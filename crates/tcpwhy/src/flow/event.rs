@@ -66,6 +66,8 @@ pub(crate) const AFTER_GAP: u16 = 1 << 12;
 pub(crate) const PROBE: u16 = 1 << 13;
 /// Its checksum does not fit its bytes, though this side's others do.
 pub(crate) const CORRUPT: u16 = 1 << 14;
+/// Data right behind the event before it, which says the same but for PSH: one of a run.
+pub(crate) const GOES_ON: u16 = 1 << 15;
 
 impl Event {
     /// Who sent it.
@@ -83,8 +85,26 @@ impl Event {
         self.seq + i64::from(self.len)
     }
 
+    /// Whether it is data that goes on from `before`, the event in front of it, and says nothing new.
+    #[inline]
+    pub(super) fn goes_on_from(&self, before: &Self) -> bool {
+        (self.bits ^ before.bits) & !(PSH | GOES_ON) == 0
+            && (self.tsval, self.tsecr) == (before.tsval, before.tsecr)
+            && (self.ack, self.window) == (before.ack, before.window)
+            && self.seq == before.end()
+            && self.len > 0
+            && before.len > 0
+    }
+
     /// Whether it carries application data.
     pub(crate) fn is_data(&self) -> bool {
         self.len > 0 && !self.has(PROBE)
     }
+}
+
+/// The data that goes on from the event before `events`, up to the first that does not.
+#[inline]
+pub(crate) fn run_of(events: &[Event]) -> &[Event] {
+    let length = events.iter().take_while(|event| event.has(GOES_ON)).count();
+    &events[..length]
 }

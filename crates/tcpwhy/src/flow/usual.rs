@@ -7,9 +7,9 @@
 
 use super::connection::{Flow, LONGEST_NS};
 use super::copies::Spot;
-use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
+use super::event::{ACK, Event, FROM_SERVER, GOES_ON, ID, PSH, Side, TS};
 use crate::units::Seq;
-use crate::wire::{Checksum, Direction, Flags, Head};
+use crate::wire::{Alike, Checksum, Direction, Flags, Head};
 
 /// Where the next segment of one side goes on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +64,7 @@ impl Flow {
         bits |= if head.timestamps.is_some() { TS } else { 0 };
         bits |= if head.ip.id.is_some() { ID } else { 0 };
         let (tsval, tsecr) = head.timestamps.unwrap_or_default();
-        let event = Event {
+        let mut event = Event {
             tap,
             frame: head.frame,
             seq: next.at,
@@ -86,24 +86,60 @@ impl Flow {
         (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
         next.room = room;
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
-        self.note_usual(side, head, &event);
+        self.note_usual(side, head.link.direction, head.link.checksum, &event);
+        if self.gathered.events.last().is_some_and(|before| event.goes_on_from(before)) {
+            event.bits |= GOES_ON;
+        }
+        self.gathered.events.push(event);
+        true
+    }
+
+    /// Takes the segment in a frame that is like the one that `side` sent last, of which the last event
+    /// tells, if it just goes on; whether it did.
+    #[inline]
+    pub(crate) fn goes_on_alike(&mut self, side: Side, alike: &Alike) -> bool {
+        let (next, other) = (&self.next[side], &self.next[1 - side]);
+        let Some(before) = self.gathered.events.last() else { return false };
+        let tap = alike.time.0.wrapping_sub(self.facts.start.0);
+        let is_in_order =
+            alike.time >= self.facts.start && (self.facts.last_tap..LONGEST_NS).contains(&tap);
+        if !next.is_open || alike.seq != next.seq || before.end() != next.at || !is_in_order {
+            return false;
+        }
+        let pushed = if alike.is_pushed { PSH } else { 0 };
+        let bits = before.bits & !PSH | pushed | GOES_ON;
+        let (tap, frame, seq, id) = (tap, alike.frame, next.at, alike.id);
+        let event = Event { tap, frame, seq, id, bits, ..*before };
+        let end = event.end();
+        let fills_window = other.room > 0 && end == other.acked + other.room;
+        let next = &mut self.next[side];
+        next.seq = Seq(next.seq.0.wrapping_add(event.len));
+        (next.at, next.met) = (end, next.met.max(end));
+        self.facts.peers.counts[side].window_full += u64::from(fills_window);
+        self.note_usual(side, alike.direction, None, &event);
         self.gathered.events.push(event);
         true
     }
 
     #[inline]
-    fn note_usual(&mut self, side: Side, head: &Head, event: &Event) {
+    fn note_usual(
+        &mut self,
+        side: Side,
+        direction: Option<Direction>,
+        checksum: Option<Checksum>,
+        event: &Event,
+    ) {
         self.facts.packets += 1;
-        self.facts.last_frame = head.frame;
+        self.facts.last_frame = event.frame;
         self.facts.last_tap = event.tap;
         self.copies.count_new(event);
         let info = &mut self.facts.sides[side];
-        match head.link.direction {
+        match direction {
             Some(Direction::Outgoing) => info.outgoing += 1,
             Some(Direction::Incoming) => info.incoming += 1,
             None => {}
         }
-        match head.link.checksum {
+        match checksum {
             Some(Checksum::Good) => info.good_sums += 1,
             Some(Checksum::Offloaded) => info.open_sums += 1,
             Some(Checksum::Bad) | None => {}

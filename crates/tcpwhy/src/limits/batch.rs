@@ -4,6 +4,7 @@
 //! noise of the capture, so [`super::replay::Replay`] deals the frames out again.
 
 use super::replay::{Ack, FrameEnd};
+use crate::flow::event::Event;
 
 /// Most ACKs and frames of a batch. Ours: a batch ends with the first ACK after a send, so more
 /// are sends without ACKs or ACKs without sends, which the replay can do without.
@@ -41,6 +42,14 @@ impl Batch {
         if self.frames.len() < MOST {
             self.frames.push(frame);
         }
+    }
+
+    /// Adds the frames of new data that `events` are, of so many segments `each`, with `before` them.
+    pub(crate) fn add_frames(&mut self, events: &[Event], before: u64, each: u64) {
+        let room = MOST - self.frames.len().min(MOST);
+        let segments = (1..).map(|number| before + number * each);
+        let ends = events.iter().take(room).zip(segments);
+        self.frames.extend(ends.map(|(event, segments)| FrameEnd { segments, byte: event.end() }));
     }
 
     /// The replay took it.

@@ -5,6 +5,7 @@
 use super::evidence::Evidence;
 use super::pulse::BURST_GAP_NS;
 use super::rounds::{Round, Rounds};
+use super::streak::Streak;
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;
 use crate::report::State;
@@ -48,6 +49,20 @@ impl Round {
         if self.first_frame == 0 {
             self.first_frame = send.frame;
         }
+    }
+
+    /// Takes sends that follow its last one without a pause.
+    pub(super) fn add_streak(&mut self, streak: &Streak) {
+        self.longest_gap = self.longest_gap.max(streak.gap);
+        self.gaps += streak.frames as i64;
+        self.burst_now += streak.bytes;
+        self.burst = self.burst.max(self.burst_now);
+        self.tap_gap = self.tap_gap.max(streak.tap_gap);
+        self.sends += streak.frames as u32;
+        self.bytes += streak.bytes;
+        self.segments += streak.segments;
+        self.lag_min = self.lag_min.min(streak.lag_min);
+        (self.stopped_at, self.last_frame) = (streak.at, streak.frame);
     }
 
     /// Takes down where its last send left the sender.

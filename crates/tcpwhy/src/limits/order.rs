@@ -16,6 +16,13 @@ pub(crate) struct SendOrder {
 }
 
 impl SendOrder {
+    /// Takes `event`, of so many wire segments, if its numbers are the next; whether they are.
+    #[inline]
+    pub(super) fn goes_on(&mut self, event: &Event, segments: u64) -> bool {
+        let is_next = !event.has(TS) || self.newest_stamp == Some(event.tsval);
+        is_next && self.ids.goes_on(event, segments)
+    }
+
     /// Whether `event`, of so many wire segments, was sent after all others seen.
     pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
         let by_id = self.ids.push(event, segments);

@@ -23,6 +23,18 @@ impl FlightSamples {
         self.kept = super::walker::emptied(&mut old.kept);
     }
 
+    /// As [`Self::push`] for each of `count` frames behind frame number `sent`; `flight` tells the
+    /// flight after so many of them.
+    pub(crate) fn push_each(&mut self, sent: u64, count: u64, flight: impl Fn(u64) -> i64) {
+        let mut done = 0;
+        while let due = (sent + done) / self.every * self.every + self.every - sent
+            && due <= count
+        {
+            self.push(sent + due, || flight(due));
+            done = due;
+        }
+    }
+
     /// Data frame `number` was sent; the flight after it is asked for if it is of the sample.
     pub(crate) fn push(&mut self, number: u64, flight: impl FnOnce() -> i64) {
         // A power of two: quicker to mask than to divide by.
@@ -44,6 +56,19 @@ impl FlightSamples {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_together_are_sampled_as_one_by_one() {
+        let (mut single, mut together) = (FlightSamples::default(), FlightSamples::default());
+        (1..=9000).for_each(|number| single.push(number, || number as i64));
+        let mut sent = 0;
+        for count in (1..).take_while(|count| count * (count + 1) / 2 <= 9000) {
+            together.push_each(sent, count, |more| (sent + more) as i64);
+            sent += count;
+        }
+        together.push_each(sent, 9000 - sent, |more| (sent + more) as i64);
+        assert_eq!((single.kept, single.every), (together.kept, together.every));
+    }
 
     #[test]
     fn the_sample_stays_small_and_even() {

@@ -7,8 +7,8 @@ use super::replay::{Ack, FrameEnd};
 use super::rounds::{Phase, Round};
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
-use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, PSH, SYN};
-use crate::measure::flight::{DAMAGED, Sent};
+use crate::flow::event::{Event, PSH};
+use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
@@ -71,67 +71,18 @@ impl Walker {
         self.send(event, at, lag, segments, release);
     }
 
-    /// Takes data that does nothing but go on with its burst, which most do. The same comes out of
-    /// the long way.
-    pub(crate) fn goes_on_sending(
+    /// Puts new data into the flight.
+    pub(super) fn send(
         &mut self,
         event: &Event,
         at: i64,
         lag: i64,
         segments: u64,
-        step: Step,
-    ) -> bool {
-        #[cfg(test)]
-        if self.long_way {
-            return false;
-        }
-        let is_plain = event.len > 0 && event.bits & (SYN | AFTER_GAP | PROBE) == 0;
-        let is_next = event.seq == self.flight.nxt
-            && self.window.room(event.seq) >= self.terms.mss
-            && self.flight.outstanding() > 0
-            && !self.flight.is_full()
-            && !matches!(step, Step::After(1..))
-            && self.order.unexplained == 0;
-        let is_usual = self.handshake.is_over
-            && !self.peer.spoke
-            && self.book.marker != NEVER
-            && !self.pauses.watch.is_judging()
-            && !self.transfers.runs.is_empty()
-            && at >= self.now;
-        if !is_plain || !is_next || !is_usual || self.release_of(at) != Release::Burst {
-            return false;
-        }
-        let goes_on = at == self.now
-            || self.releases.acks.is_empty() && self.waits.fly_on(self.repairs.current(), at);
-        if !goes_on {
-            // A piece begins, and keeps the stop it began with.
-            self.take_stop();
-            self.advance(at, event.frame);
-        }
-        (self.now, self.frame) = (at, event.frame);
-        self.tally.add_frame(event.len, segments);
-        self.send(event, at, lag, segments, Release::Burst);
-        (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
-        self.trips.jumps.note_lag(lag);
-        true
-    }
-
-    /// Puts new data into the flight.
-    fn send(&mut self, event: &Event, at: i64, lag: i64, segments: u64, release: Release) {
+        release: Release,
+    ) {
         let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
-        let flags = if event.has(CORRUPT) { DAMAGED } else { 0 };
-        let sent = Sent {
-            start: event.seq,
-            end: event.end(),
-            at,
-            flight_then: 0,
-            frame: event.frame,
-            segments_to: 0,
-            segments: segments as u32,
-            flags,
-        };
         let nxt = self.flight.nxt;
-        self.flight.send_new(sent, self.terms.mss);
+        self.flight.send_new(Sent::of(event, at, segments), self.terms.mss);
         if self.may_replay() {
             let segments = self.flight.segments_to_nxt;
             self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
@@ -228,7 +179,7 @@ impl Walker {
 
     /// Whether the replay goes on, or may start again before it is run next: where slow start has
     /// ended, only a restart after idling makes it do so, and all before that is replayed then.
-    fn may_replay(&self) -> bool {
+    pub(super) fn may_replay(&self) -> bool {
         self.replay.in_slow_start() || !self.replay.has_started() || self.pauses.watch.is_judging()
     }
 

@@ -57,17 +57,19 @@ impl Waits {
         self.pieces.push_back(piece);
     }
 
-    /// Lets the last piece of the open wait go on to `at`, if data flies in it as in `episode`.
-    pub(crate) fn fly_on(&mut self, episode: u32, at: i64) -> bool {
-        let open = self.pieces.len() > self.from;
-        let flies = |piece: &&mut Piece| {
+    /// Whether the open wait has a last piece in which data flies as in `episode`.
+    pub(crate) fn flies(&self, episode: u32) -> bool {
+        let last = self.pieces.back().filter(|_| self.pieces.len() > self.from);
+        last.is_some_and(|piece| {
             piece.base == Base::Flying && piece.episode == episode && !piece.at_edge
-        };
-        let Some(last) = self.pieces.back_mut().filter(flies).filter(|_| open) else {
-            return false;
-        };
-        last.end = at;
-        true
+        })
+    }
+
+    /// Lets that piece go on to `at`.
+    pub(crate) fn fly_on(&mut self, at: i64) {
+        if let Some(last) = self.pieces.back_mut() {
+            last.end = at;
+        }
     }
 
     /// Gives all time since `from` a decided base; a piece that straddles it is split.

@@ -284,9 +284,6 @@ impl Walker {
     pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
         let segments = segments_of(event.len, self.terms.mss);
         let step = self.order.push(event, segments);
-        if self.goes_on_sending(event, at, lag, segments, step) {
-            return;
-        }
         self.take_stop();
         let before = self.now;
         self.advance(at, event.frame);

@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 
 use super::sketch::Sketch;
-use crate::flow::event::{ACK, Event, FIN, RST, SYN, TS};
+use crate::flow::event::{ACK, Event, FIN, GOES_ON, RST, SYN, TS};
 
 /// Length of a bucket. Ours: quartz clocks differ by up to 100 ppm, 0.4 ms in 4 s, less than a
 /// tick of 1 ms.
@@ -70,6 +70,13 @@ pub(crate) struct LastBound {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NearMap(Option<Map>);
 
+impl NearMap {
+    /// Up to when it holds.
+    pub(crate) fn end(&self) -> i64 {
+        self.0.map_or(i64::MAX, |map| (map.number + 1) * BUCKET_NS)
+    }
+}
+
 /// The map's base in a bucket of capture time and its neighbours.
 #[derive(Clone, Copy, Debug)]
 struct Map {
@@ -116,6 +123,21 @@ impl SideClock {
             }
             self.bytes.push_back((end, event.tap));
         }
+    }
+
+    /// As [`Self::peer_passed`] for each of `run`, the data that goes on from what just passed.
+    pub(crate) fn peer_went_on(&mut self, run: &[Event]) {
+        let run = &run[run.len().saturating_sub(ARRIVALS)..];
+        let gone = (self.bytes.len() + run.len()).saturating_sub(ARRIVALS);
+        self.bytes.drain(..gone);
+        self.bytes.extend(run.iter().map(|event| (event.end(), event.tap)));
+    }
+
+    /// What the data that goes on from `event` is an answer to, asked when nothing came since.
+    pub(crate) fn cause_again(&self, event: &Event) -> Cause {
+        let echoed = self.echoes.front().filter(|_| event.has(TS | ACK));
+        let at = echoed.filter(|(value, _)| *value == event.tsecr).map_or(i64::MIN, |(_, at)| *at);
+        Cause { at, fresh: false }
     }
 
     /// A packet of this side passed the tap: what is it an answer to?
@@ -186,7 +208,7 @@ impl SideClock {
     /// no more than that did.
     #[inline]
     pub(crate) fn bound(&mut self, event: &Event, cause: Cause, last: &mut LastBound) {
-        if !event.has(TS) || event.has(RST) {
+        if event.has(GOES_ON) && event.tap < last.end || !event.has(TS) || event.has(RST) {
             return;
         }
         let (tap, stamp) = (event.tap, event.tsval);

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::flow::event::Block;
+use crate::flow::event::{Block, CORRUPT, Event};
 
 /// Entry flags.
 pub(crate) const RETRANSMITTED: u8 = 1;
@@ -34,6 +34,21 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// The payload of `event`, as `segments` of the wire, which left the stack at `at`.
+    #[inline]
+    pub(crate) fn of(event: &Event, at: i64, segments: u64) -> Self {
+        Self {
+            start: event.seq,
+            end: event.end(),
+            at,
+            flight_then: 0,
+            frame: event.frame,
+            segments_to: 0,
+            segments: segments as u32,
+            flags: if event.has(CORRUPT) { DAMAGED } else { 0 },
+        }
+    }
+
     /// Payload of one of its segments.
     fn segment_bytes(&self) -> i64 {
         match self.segments {
@@ -116,9 +131,9 @@ impl Flight {
         self.segments_to_nxt - self.segments_to(self.una)
     }
 
-    /// Whether the next send takes the oldest entry's place.
-    pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() >= MAX_ENTRIES
+    /// How many more frames it keeps; the next takes the oldest one's place.
+    pub(crate) fn frames_left(&self) -> usize {
+        MAX_ENTRIES.saturating_sub(self.entries.len())
     }
 
     /// Segments sent up to offset `at`.
@@ -138,15 +153,38 @@ impl Flight {
         }
     }
 
-    /// Adds data beyond `nxt`; a jump over bytes never seen gets its own entry.
-    pub(crate) fn send_new(&mut self, mut sent: Sent, mss: i64) {
-        self.send_unseen(sent.start, sent.at, mss);
-        sent.start = sent.start.max(self.nxt);
+    /// As [`Self::push`] for each of `events`, of so many `segments`, which left the stack `at`.
+    pub(crate) fn push_each(
+        &mut self,
+        events: &[Event],
+        at: impl Iterator<Item = i64>,
+        segments: u64,
+    ) {
+        let (before, una) = (self.segments_to_nxt, self.una);
+        let each = events.iter().zip(at).zip(1..);
+        self.entries.extend(each.map(|((event, at), number)| Sent {
+            segments_to: before + number * segments,
+            flight_then: event.end() - una,
+            ..Sent::of(event, at, segments)
+        }));
+        self.segments_to_nxt += events.len() as u64 * segments;
+        self.nxt = events.last().map_or(self.nxt, Event::end);
+    }
+
+    /// Adds data right behind `nxt`, where there is room.
+    fn push(&mut self, mut sent: Sent) {
         self.segments_to_nxt += u64::from(sent.segments);
         sent.segments_to = self.segments_to_nxt;
         sent.flight_then = sent.end - self.una;
         self.nxt = sent.end;
         self.entries.push_back(sent);
+    }
+
+    /// Adds data beyond `nxt`; a jump over bytes never seen gets its own entry.
+    pub(crate) fn send_new(&mut self, mut sent: Sent, mss: i64) {
+        self.send_unseen(sent.start, sent.at, mss);
+        sent.start = sent.start.max(self.nxt);
+        self.push(sent);
         // Without ACKs (a capture of one direction) nothing ever leaves: the oldest is let go.
         while self.entries.len() > MAX_ENTRIES
             && let Some(oldest) = self.entries.pop_front()

@@ -34,12 +34,26 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// Takes a packet of `segments` wire segments if its number is the next; whether it is, or has none.
+    #[inline]
+    pub(crate) fn goes_on(&mut self, event: &Event, segments: u64) -> bool {
+        if !event.has(ID) {
+            return true;
+        }
+        let is_next = self.next == Some(event.id);
+        if is_next {
+            self.next = Some(following(event, segments));
+            self.steps += 1;
+        }
+        is_next
+    }
+
     /// Takes a packet of `segments` wire segments.
     pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
         if !event.has(ID) {
             return Step::Unknown;
         }
-        let following = event.id.wrapping_add(segments.clamp(1, 1 << 15) as u16);
+        let following = following(event, segments);
         let Some(expected) = self.next else {
             self.next = Some(following);
             return Step::Unknown;
@@ -59,6 +73,11 @@ impl Ledger {
         }
         if believed { Step::After(0) } else { Step::Unknown }
     }
+}
+
+/// The number behind those that a packet of `segments` wire segments takes.
+fn following(event: &Event, segments: u64) -> u16 {
+    event.id.wrapping_add(segments.clamp(1, 1 << 15) as u16)
 }
 
 #[cfg(test)]

@@ -23,10 +23,12 @@ use std::collections::VecDeque;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
+use crate::capture::Frame;
 use crate::flow::connection::Flow;
+use crate::flow::event::Side;
 use crate::flow::gathered::Gathered;
 use crate::report::Connection;
-use crate::wire::{Segment, Usual};
+use crate::wire::{Mould, Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
@@ -92,6 +94,9 @@ pub struct Tracker {
     closed: usize,
     /// Shard and slot of the last packet's connection: the next one is often of the same.
     last: (usize, u32),
+    /// What the last packet's frame has in common with those like it, and the side that sent it, if
+    /// it just went on with its data.
+    alike: Option<(Mould, Side)>,
 }
 
 impl Tracker {
@@ -109,21 +114,36 @@ impl Tracker {
     fn with(config: Config, desk: Desk) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let common = Common::new(config, desk);
-        Self { shards, common, closed: 0, last: (0, 0) }
+        Self { shards, common, closed: 0, last: (0, 0), alike: None }
     }
 
-    /// Takes the segment in a usual frame, next in capture order.
+    /// Takes the segment in `frame`, next in capture order, if it just goes on and the frame is like
+    /// the one before it; whether it did.
     #[inline]
-    pub(crate) fn push_usual(&mut self, usual: &Usual<'_>) {
+    pub(crate) fn push_alike(&mut self, frame: &Frame<'_>) -> bool {
+        let Some((mould, side)) = &self.alike else { return false };
         let (at, slot) = self.last;
-        if !self.shards[at].goes_on(slot, usual, &mut self.common) {
-            self.push(&usual.segment());
+        mould.take(frame).is_some_and(|alike| {
+            self.shards[at].goes_on_alike(slot, *side, &alike, &mut self.common)
+        })
+    }
+
+    /// Takes the segment in the usual `frame`, next in capture order.
+    #[inline]
+    pub(crate) fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>) {
+        let (at, slot) = self.last;
+        match self.shards[at].goes_on(slot, usual, &mut self.common) {
+            Some(side) => {
+                self.alike = usual.mould(frame).map(|mould| (mould, side));
+            }
+            None => self.push(&usual.segment()),
         }
     }
 
     /// Takes the next segment in capture order.
     #[inline(never)]
     pub fn push(&mut self, segment: &Segment<'_>) {
+        self.alike = None;
         self.last = self.find(segment);
         let (at, slot) = self.last;
         self.shards[at].take(slot, segment, &mut self.common);

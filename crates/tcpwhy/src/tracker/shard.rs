@@ -21,7 +21,8 @@ use super::Common;
 use super::key::Key;
 use crate::analysis::CHUNK;
 use crate::flow::connection::Flow;
-use crate::wire::{Ends, Segment, Usual};
+use crate::flow::event::Side;
+use crate::wire::{Alike, Ends, Segment, Usual};
 
 /// A closed connection takes packets this long, and then only while not too many linger. Ours: 64
 /// in each of 64 shards last for 0.4 s at 10,000 connections a second, twice the least
@@ -89,31 +90,64 @@ pub(super) struct Shard {
     young: VecDeque<Seat>,
     /// Older ones, with the time of their last packet when they were last looked at.
     grown: VecDeque<(i64, Seat)>,
+    /// From when on there is something to retire.
+    due: i64,
     slight: u64,
     pub(super) forgotten: Forgotten,
 }
 
 impl Shard {
-    /// Takes the segment in a usual frame if it just goes on in the connection in `slot`; whether it
-    /// did.
+    /// Takes the segment in a usual frame if it just goes on in the connection in `slot`; which side
+    /// sent it if it did.
     #[inline]
-    pub(super) fn goes_on(&mut self, slot: u32, usual: &Usual<'_>, common: &mut Common) -> bool {
-        let Some(Some(tracked)) = self.slots.get(slot as usize) else { return false };
+    pub(super) fn goes_on(
+        &mut self,
+        slot: u32,
+        usual: &Usual<'_>,
+        common: &mut Common,
+    ) -> Option<Side> {
+        let tracked = self.slots.get(slot as usize)?.as_ref()?;
         let side = match tracked.ends {
             Some([ends, _]) if ends == usual.ends => 0,
             Some([_, ends]) if ends == usual.ends => 1,
-            _ => return false,
+            _ => return None,
         };
+        self.take_usual(slot, usual.head.time.0, common, |flow| flow.goes_on(side, &usual.head))
+            .then_some(side)
+    }
+
+    /// Takes the segment in a frame like the last one, which `side` of the connection in `slot` sent,
+    /// if it just goes on; whether it did.
+    #[inline]
+    pub(super) fn goes_on_alike(
+        &mut self,
+        slot: u32,
+        side: Side,
+        alike: &Alike,
+        common: &mut Common,
+    ) -> bool {
+        self.take_usual(slot, alike.time.0, common, |flow| flow.goes_on_alike(side, alike))
+    }
+
+    /// Lets the connection in `slot` take a segment if it does; whether it did.
+    #[inline]
+    fn take_usual(
+        &mut self,
+        slot: u32,
+        time: i64,
+        common: &mut Common,
+        take: impl FnOnce(&mut Flow) -> bool,
+    ) -> bool {
         // What retires connections of this shard comes first, as for any other segment of it.
-        if self.retire(usual.head.time.0, common) {
+        if self.retire(time, common) {
             return false;
         }
         let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
-        let goes_on = tracked.flow.goes_on(side, &usual.head);
-        if goes_on && tracked.flow.gathered.events.len() >= CHUNK {
+        let takes = take(&mut tracked.flow);
+        if takes && tracked.flow.gathered.events.len() >= CHUNK {
             tracked.hand_on_if_due(common);
         }
-        goes_on
+        takes
     }
 
     /// The slot of the connection of `key`, which may begin with `segment`.
@@ -147,6 +181,7 @@ impl Shard {
             self.lingering
                 .push_back((deadline, Seat { slot, ordinal: tracked.flow.facts.ordinal }));
         }
+        self.due = self.next_due();
     }
 
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
@@ -163,16 +198,23 @@ impl Shard {
     }
 
     /// Settles closed connections whose time has come, and those that are too many; whether there
-    /// were any.
-    pub(super) fn retire(&mut self, now: i64, common: &mut Common) -> bool {
-        let is_due = self.lingering.front().is_some_and(|(deadline, _)| *deadline <= now)
-            || self.lingering.len() > MAX_LINGERING
-            || self.young.len() > MAX_YOUNG
-            || self.live.len() > MAX_LIVE;
+    /// may have been any.
+    #[inline]
+    fn retire(&mut self, now: i64, common: &mut Common) -> bool {
+        let is_due = now >= self.due;
         if is_due {
             self.retire_due(now, common);
         }
         is_due
+    }
+
+    /// When the first closed connection may go: at once if there are too many of any kind.
+    fn next_due(&self) -> i64 {
+        let too_many = self.lingering.len() > MAX_LINGERING
+            || self.young.len() > MAX_YOUNG
+            || self.live.len() > MAX_LIVE;
+        let first = self.lingering.front().map_or(i64::MAX, |(deadline, _)| *deadline);
+        if too_many { i64::MIN } else { first }
     }
 
     /// The connections that have not left.
@@ -245,6 +287,7 @@ impl Shard {
             let Some(seat) = self.most_silent() else { break };
             self.leave(seat, common);
         }
+        self.due = self.next_due();
     }
 
     /// A grown connection that had no packet since it was last looked at, else of a few the one
@@ -450,7 +493,7 @@ mod tests {
         let late = segment(60_000, 2, true, Flags::ACK, 0);
         let ends = Ends::of(&late.source, &late.destination).expect("IPv4");
         let usual = Usual { head: Head::of(&late), ends, payload: &[] };
-        assert!(!only.0.goes_on(0, &usual, &mut only.1));
+        assert_eq!(only.0.goes_on(0, &usual, &mut only.1), None);
         assert!(only.accounts().is_empty(), "it still lingers");
         only.push(&late);
         assert_eq!(only.accounts().len(), usize::from(only.0.lingering.is_empty()));

@@ -13,6 +13,7 @@
 //!
 //! Read `walk.rs` first: it says how one header leads to the next.
 
+mod alike;
 mod checksum;
 mod datagram;
 mod ip;
@@ -24,6 +25,7 @@ mod walk;
 
 use core::net::{IpAddr, SocketAddr};
 
+pub(crate) use self::alike::{Alike, Mould};
 pub use self::checksum::{Checksum, checksum};
 pub(crate) use self::datagram::{Datagram, name_datagram};
 pub(crate) use self::usual::{Ends, Head, Usual};

@@ -7,18 +7,19 @@
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use super::alike::Mould;
 use super::walk::{be16, be32};
 use super::{Flags, IpInfo, LinkInfo, Options, Segment, link, tcp};
 use crate::capture::Frame;
 use crate::units::{Seq, Time};
 
 /// Where IPv4, its addresses and TCP begin, and where the TCP options do.
-const IP: usize = 14;
+pub(super) const IP: usize = 14;
 const ENDS: usize = IP + 12;
-const TCP: usize = IP + 20;
-const OPTIONS: usize = TCP + 20;
+pub(super) const TCP: usize = IP + 20;
+pub(super) const OPTIONS: usize = TCP + 20;
 /// Bytes of the timestamps with their padding.
-const STAMPS: usize = 12;
+pub(super) const STAMPS: usize = 12;
 
 /// What a segment says that has no options but timestamps.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +135,13 @@ impl<'a> Usual<'a> {
             ends: Ends(*head[ENDS..].first_chunk()?),
             payload: data.get(TCP + header_len..)?,
         })
+    }
+
+    /// What it has in common with frames like it, which need not be read; none where its checksum is
+    /// to be looked at.
+    pub(crate) fn mould(&self, frame: &Frame<'a>) -> Option<Mould> {
+        let is_data = self.head.payload_len > 0 && self.head.link.checksum.is_none();
+        is_data.then(|| Mould::of(frame, self.head.timestamps.is_some()))?
     }
 
     /// The segment in it.

@@ -1,0 +1,142 @@
+//! Data that does nothing but go on with its burst, which most does: the same comes out as when each
+//! frame is taken by itself, in a fraction of the time.
+//!
+//! While nothing arrives, what decides whether a send belongs to its burst stands still but for the
+//! time and the numbers. What the wait before it was, which round it belongs to and what it says of
+//! the windows is as for the send before.
+
+use super::sends::{Release, segments_of};
+use super::walker::{NEVER, Walker};
+use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN};
+use crate::measure::ipid::Step;
+
+/// When a packet left its sender's stack, and how far behind that it passed the tap, beyond the constant
+/// part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) at: i64,
+    pub(crate) lag: i64,
+}
+
+/// What a burst may go up to while nothing arrives.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    /// The last offset at which the receiver's window has room for a segment.
+    pub(super) seq: i64,
+    /// When the burst is over, and how long after the send before it one still belongs to it.
+    pub(super) end: i64,
+    pub(super) gap: i64,
+    /// What has arrived lies near up to here, and what moved the window without an ACK up to there.
+    pub(super) near: i64,
+    pub(super) moved_near: i64,
+    /// How many more frames the flight can keep.
+    pub(super) frames: usize,
+    /// Time only makes the last piece of the open wait longer.
+    pub(super) flies: bool,
+}
+
+impl Walker {
+    /// Takes sends between which nothing arrives, and when each of them left.
+    pub(crate) fn on_sends(&mut self, mut events: &[Event], mut placed: &[Placed]) {
+        let mut bounds = self.burst_bounds();
+        loop {
+            if let Some(bounds) = &mut bounds {
+                let taken = self.on_streak(events, placed, bounds);
+                (events, placed) = (&events[taken..], &placed[taken..]);
+            }
+            let (Some((event, later)), Some((one, rest))) =
+                (events.split_first(), placed.split_first())
+            else {
+                break;
+            };
+            let goes_on = bounds.as_mut().is_some_and(|bounds| self.goes_on(event, *one, bounds));
+            if !goes_on {
+                self.fly_on(bounds.as_ref());
+                self.on_out(event, one.at, one.lag);
+                bounds = self.burst_bounds();
+            }
+            (events, placed) = (later, rest);
+        }
+        self.fly_on(bounds.as_ref());
+    }
+
+    /// Takes a send that does nothing but go on with the burst; whether it did.
+    fn goes_on(&mut self, event: &Event, placed: Placed, bounds: &mut Bounds) -> bool {
+        let Placed { at, lag } = placed;
+        if !self.is_in_burst(event, at, bounds) {
+            return false;
+        }
+        let segments = segments_of(event.len, self.terms.mss);
+        let mut order = self.order.clone();
+        if matches!(order.push(event, segments), Step::After(1..)) {
+            return false;
+        }
+        self.order = order;
+        if at > self.now && !bounds.flies {
+            // A piece begins, and keeps the stop it began with.
+            self.take_stop();
+            self.advance(at, event.frame);
+            bounds.flies = self.flies();
+        }
+        bounds.frames -= 1;
+        (self.now, self.frame) = (at, event.frame);
+        self.tally.add_frame(event.len, segments);
+        self.send(event, at, lag, segments, Release::Burst);
+        (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
+        self.trips.jumps.note_lag(lag);
+        true
+    }
+
+    /// Writes down how far the open wait has gone on.
+    fn fly_on(&mut self, bounds: Option<&Bounds>) {
+        if bounds.is_some_and(|bounds| bounds.flies) {
+            self.waits.fly_on(self.now);
+        }
+    }
+
+    /// Whether time only makes the last piece of the open wait longer.
+    fn flies(&self) -> bool {
+        self.releases.acks.is_empty() && self.waits.flies(self.repairs.current())
+    }
+
+    /// What the burst that the last send belongs to may go up to; `None` if none goes on.
+    fn burst_bounds(&self) -> Option<Bounds> {
+        #[cfg(test)]
+        if self.long_way {
+            return None;
+        }
+        let may_go_on = self.flight.outstanding() > 0
+            && self.sends.last > NEVER
+            && self.order.unexplained == 0
+            && self.handshake.is_over
+            && !self.peer.spoke
+            && self.book.marker != NEVER
+            && !self.pauses.watch.is_judging()
+            && !self.transfers.runs.is_empty();
+        let tolerance = self.tolerance();
+        let acks = &self.releases.acks;
+        may_go_on.then(|| Bounds {
+            seq: self.window.room(self.terms.mss),
+            end: self.sends.burst_start + self.rtt_scale() / 2,
+            gap: tolerance,
+            near: acks.back().map_or(NEVER, |ack| ack + tolerance),
+            moved_near: self.window.moved_at + tolerance,
+            frames: self.flight.frames_left(),
+            flies: self.flies(),
+        })
+    }
+
+    /// Whether the send of `event` at `at` does nothing but go on with the burst.
+    #[inline]
+    fn is_in_burst(&self, event: &Event, at: i64, bounds: &Bounds) -> bool {
+        let last = self.sends.last;
+        let is_next = bounds.frames > 0
+            && event.len > 0
+            && event.bits & (SYN | AFTER_GAP | PROBE) == 0
+            && event.seq == self.flight.nxt
+            && event.seq <= bounds.seq;
+        let is_near = at - last <= bounds.gap && at <= bounds.end && at > bounds.near;
+        let moved = self.window.moved_at > last && at <= bounds.moved_near;
+        is_next && is_near && !moved && at >= self.now
+    }
+}
