@@ -374,13 +374,20 @@ impl StepsBack {
 
     #[inline]
     fn look_at(&mut self, time: Time, frame: u64) {
-        if time < self.before && self.before.since(time) > Self::TOLERATED {
+        if time < self.before {
+            self.step(time, frame);
+        }
+        self.before = time;
+    }
+
+    #[cold]
+    fn step(&mut self, time: Time, frame: u64) {
+        if self.before.since(time) > Self::TOLERATED {
             if self.count == 0 {
                 self.first_frame = frame;
             }
             self.count += 1;
         }
-        self.before = time;
     }
 
     fn told(&self) -> Option<Quality> {

@@ -3,7 +3,7 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use super::tests::{Act, MSS, Talk};
+use super::talk::{Act, MSS, Talk};
 use crate::report::{Connection, Direction, State};
 use crate::units::Seq;
 use crate::wire::{Flags, Options};

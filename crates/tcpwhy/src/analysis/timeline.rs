@@ -132,12 +132,18 @@ pub(crate) fn walk(
             break;
         }
         let Some(placed) = send.filter(|placed| placed.at <= horizon) else { break };
-        let due = arrived.get(cursor.arrived).map_or(i64::MAX, |arrival| arrival.tap - 1);
+        cursor.largest_lag = cursor.largest_lag.max(placed.lag);
         let run = run_of(&events[first + 1..]);
+        if run.is_empty() {
+            walker.on_sends(&events[first..=first], core::slice::from_ref(&placed));
+            cursor.out += 1;
+            continue;
+        }
+        let due = arrived.get(cursor.arrived).map_or(i64::MAX, |arrival| arrival.tap - 1);
         placing.follow(arrived, run, causes.get(first + 1), (placed, due.min(horizon)));
         let sent = &events[first..][..placing.placed.len()];
-        cursor.largest_lag =
-            placing.placed.iter().fold(cursor.largest_lag, |most, p| most.max(p.lag));
+        let lags = placing.placed.iter().map(|placed| placed.lag);
+        cursor.largest_lag = lags.fold(cursor.largest_lag, i64::max);
         walker.on_sends(sent, &placing.placed);
         cursor.out += sent.len();
     }

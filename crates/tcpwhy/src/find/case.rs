@@ -1,6 +1,8 @@
 //! A connection as the rules ask about it: one direction at a time, and the intervals that a rule
 //! names with their time, how sure they are, and where they show.
 
+use std::collections::BTreeMap;
+
 use core::net::{IpAddr, SocketAddr};
 
 use crate::report::{
@@ -231,12 +233,14 @@ impl Held<'_> {
     /// What else the packets allow for a good part of them.
     fn others(&self) -> Vec<State> {
         let whole = Duration(self.time_ns());
-        let may_be = |state: &State| {
-            let allows = self.limits.iter().filter(|each| each.alternative.contains(state));
-            let time: i64 = allows.map(|each| each.end_ns - each.start_ns).sum();
-            Duration(time).percent_of(whole) >= DOUBT_PERCENT
-        };
-        State::all().filter(may_be).collect()
+        let mut allowed = BTreeMap::new();
+        for limit in &self.limits {
+            for state in &limit.alternative {
+                *allowed.entry(*state).or_insert(0) += limit.end_ns - limit.start_ns;
+            }
+        }
+        allowed.retain(|_, time| Duration(*time).percent_of(whole) >= DOUBT_PERCENT);
+        allowed.into_keys().collect()
     }
 
     /// The same as a sentence to follow others.

@@ -107,9 +107,8 @@ fn misread(case: &Case<'_>) -> Option<Misread> {
         }
         WindowScaling::NotNegotiated => {
             let window = case.direction.window_taken_back?.window_bytes;
-            let kept = later.iter().filter(|round| round.in_flight_bytes <= window).count();
-            (filled(case, case.mss()?, |_| Some(window)) >= FEWEST_ROUNDS
-                && kept == later.len()
+            (later.iter().all(|round| round.in_flight_bytes <= window)
+                && filled(case, case.mss()?, |_| Some(window)) >= FEWEST_ROUNDS
                 && window.saturating_mul(LEAST_FACTOR) <= syn_window(case))
             .then_some(Misread::Here(window))
         }
@@ -120,13 +119,13 @@ fn misread(case: &Case<'_>) -> Option<Misread> {
 fn by_sender(case: &Case<'_>, shift: u32, mss: u64) -> Option<u64> {
     let later = case.direction.rounds.get(1..)?;
     let field = |round: &Round| Some(window_at(round)? >> shift);
-    let within = |round: &&Round| field(round).is_some_and(|field| round.in_flight_bytes <= field);
+    let within = |round: &Round| field(round).is_some_and(|field| round.in_flight_bytes <= field);
+    if 1 << shift < LEAST_FACTOR || !later.iter().all(within) {
+        return None;
+    }
     let filled = filled(case, mss, field);
-    (1 << shift >= LEAST_FACTOR
-        && later.iter().filter(within).count() == later.len()
-        && filled >= FEWEST_ROUNDS
-        && filled * 2 >= later.len())
-    .then(|| later.iter().filter_map(field).max())?
+    (filled >= FEWEST_ROUNDS && filled * 2 >= later.len())
+        .then(|| later.iter().filter_map(field).max())?
 }
 
 /// Rounds after the first in which the sender was stopped by what it took for the window.

@@ -122,7 +122,7 @@ impl Copies {
             return true;
         }
         // A SYN or FIN is repeated after a timeout only.
-        let strong = counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
+        let strong = is_counted(event) || event.len > 0 || event.bits & (SYN | FIN) != 0;
         if met && (strong || self.doubles > 4 && self.doubles > 4 * self.singles) {
             if strong {
                 self.doubles += 1;
@@ -146,10 +146,10 @@ impl Copies {
         (self.first[side].end, self.first[side].ack) = (end, ack);
     }
 
-    /// Counts such a packet.
+    /// Counts such a packet; `strong` if a copy of it would be known.
     #[inline]
-    pub(super) fn count_new(&mut self, event: &Event) {
-        self.singles += u32::from(counted(event) || event.len > 0);
+    pub(super) fn count_new(&mut self, strong: bool) {
+        self.singles += u32::from(strong);
     }
 }
 
@@ -157,13 +157,15 @@ impl Copies {
 pub(super) fn is_met_again(old: &Event, event: &Event) -> bool {
     let age = event.tap - old.tap;
     let near = age <= WITHIN_NS
-        || (old.interface != event.interface && age <= OTHER_INTERFACE_WITHIN_NS && counted(event));
+        || (old.interface != event.interface
+            && age <= OTHER_INTERFACE_WITHIN_NS
+            && is_counted(event));
     near && same_packet(old, event)
 }
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it
 /// needs none (`ip_select_ident` with DF and no socket).
-fn counted(event: &Event) -> bool {
+pub(super) fn is_counted(event: &Event) -> bool {
     event.has(ID) && event.id != 0
 }
 

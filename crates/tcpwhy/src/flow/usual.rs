@@ -6,7 +6,7 @@
 //! where they belong before it is looked at, and takes them out again behind it.
 
 use super::connection::{Flow, LONGEST_NS};
-use super::copies::Spot;
+use super::copies::{Spot, is_counted};
 use super::event::{ACK, Event, FROM_SERVER, GOES_ON, ID, PSH, Side, TS};
 use crate::units::Seq;
 use crate::wire::{Alike, Checksum, Direction, Flags, Head};
@@ -86,6 +86,7 @@ impl Flow {
         (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
         next.room = room;
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
+        self.copies.count_new(event.len > 0 || is_counted(&event));
         self.note_usual(side, head.link.direction, head.link.checksum, &event);
         if self.gathered.events.last().is_some_and(|before| event.goes_on_from(before)) {
             event.bits |= GOES_ON;
@@ -116,6 +117,7 @@ impl Flow {
         next.seq = Seq(next.seq.0.wrapping_add(event.len));
         (next.at, next.met) = (end, next.met.max(end));
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
+        self.copies.count_new(true);
         self.note_usual(side, alike.direction, None, &event);
         self.gathered.events.push(event);
         true
@@ -132,7 +134,6 @@ impl Flow {
         self.facts.packets += 1;
         self.facts.last_frame = event.frame;
         self.facts.last_tap = event.tap;
-        self.copies.count_new(event);
         let info = &mut self.facts.sides[side];
         match direction {
             Some(Direction::Outgoing) => info.outgoing += 1,

@@ -38,6 +38,11 @@ pub(super) struct Bounds {
 impl Walker {
     /// Takes sends between which nothing arrives, and when each of them left.
     pub(crate) fn on_sends(&mut self, mut events: &[Event], mut placed: &[Placed]) {
+        if let ([event], [placed]) = (events, placed)
+            && event.len == 0
+        {
+            return self.on_out(event, placed.at, placed.lag);
+        }
         let mut bounds = self.burst_bounds();
         loop {
             if let Some(bounds) = &mut bounds {
@@ -73,10 +78,7 @@ impl Walker {
         }
         self.order = order;
         if at > self.now && !bounds.flies {
-            // A piece begins, and keeps the stop it began with.
-            self.take_stop();
-            self.advance(at, event.frame);
-            bounds.flies = self.flies();
+            self.begin_piece(at, event.frame, bounds);
         }
         bounds.frames -= 1;
         (self.now, self.frame) = (at, event.frame);
@@ -85,6 +87,13 @@ impl Walker {
         (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
         self.trips.jumps.note_lag(lag);
         true
+    }
+
+    /// Begins a piece, which keeps the stop it began with, for the time up to a send of the burst.
+    pub(super) fn begin_piece(&mut self, at: i64, frame: u64, bounds: &mut Bounds) {
+        self.take_stop();
+        self.advance(at, frame);
+        bounds.flies = self.flies();
     }
 
     /// Writes down how far the open wait has gone on.

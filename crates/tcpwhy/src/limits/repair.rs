@@ -380,7 +380,7 @@ impl Walker {
 
     /// The ACK `event` fills a hole at `una`: its echo tells by what.
     pub(crate) fn watch_echo(&mut self, event: &Event, una: i64) {
-        if self.repairs.repeats.is_empty() {
+        if self.repairs.repeats.are_before(una) {
             return;
         }
         let mut repeats = core::mem::take(&mut self.repairs.repeats);

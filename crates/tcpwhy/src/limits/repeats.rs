@@ -54,6 +54,8 @@ pub(crate) struct Needless {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     kept: VecDeque<Repeat>,
+    /// The highest end of all there were.
+    end: i64,
 }
 
 impl Repeats {
@@ -62,6 +64,7 @@ impl Repeats {
         if self.kept.len() == MOST {
             self.kept.pop_front();
         }
+        self.end = self.end.max(repeat.end);
         self.kept.push_back(repeat);
     }
 
@@ -98,9 +101,9 @@ impl Repeats {
         })
     }
 
-    /// Whether none is kept, which spares looking for one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+    /// Whether all ends at or before `una`, so that no hole there was filled by it.
+    pub(crate) fn are_before(&self, una: i64) -> bool {
+        self.end <= una
     }
 }
 

@@ -1,6 +1,7 @@
 //! Full segments close behind each other: what they move, moved for all of them at once.
 
 use super::burst::{Bounds, Placed};
+use super::order::SendOrder;
 use super::pulse::{BURST_GAP_NS, Before};
 use super::sends::segments_of;
 use super::walker::{Sends, Walker};
@@ -9,6 +10,8 @@ use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, PSH, SYN};
 /// Frames of one size that follow the last send of a burst.
 #[derive(Debug)]
 pub(super) struct Streak {
+    /// What is known of the sender's numbers behind it.
+    order: SendOrder,
     pub(super) frames: usize,
     /// Payload of all, and how many segments that is.
     pub(super) bytes: i64,
@@ -27,8 +30,9 @@ pub(super) struct Streak {
 
 impl Streak {
     /// Nothing yet behind a send at `at` that passed the tap at `tap`.
-    fn behind(at: i64, tap: i64) -> Self {
+    fn behind(at: i64, tap: i64, order: SendOrder) -> Self {
         Self {
+            order,
             frames: 0,
             bytes: 0,
             segments: 0,
@@ -63,16 +67,21 @@ impl Walker {
         placed: &[Placed],
         bounds: &mut Bounds,
     ) -> usize {
-        let Some((first, mss)) = events.first().zip(Some(self.terms.mss)) else { return 0 };
-        let (len, segments) = (first.len, segments_of(first.len, mss));
-        let is_full = segments > 0 && segments as i64 * mss == i64::from(len);
+        let (Some(first), Some(one)) = (events.first(), placed.first()) else { return 0 };
         let (last, new) = (self.sends.last, self.sends.new.at);
-        let is_behind = bounds.flies && self.book.open.sends > 0 && self.now == last && new == last;
-        if !is_full || !is_behind || self.window.moved_at > last {
+        let is_behind = self.book.open.sends > 0 && self.now == last && new == last;
+        if !is_behind || self.window.moved_at > last {
             return 0;
         }
-        let streak =
-            self.streak_of(&events[..events.len().min(bounds.frames)], placed, bounds, segments);
+        if !bounds.flies && one.at > self.now {
+            if self.streak_of(&events[..1], placed, bounds, bounds.end).frames == 0 {
+                return 0;
+            }
+            self.begin_piece(one.at, first.frame, bounds);
+        }
+        // Where time may not go on, all that left at once does.
+        let until = if bounds.flies { bounds.end } else { bounds.end.min(self.now) };
+        let streak = self.streak_of(events, placed, bounds, until);
         if streak.frames > 0 {
             bounds.frames -= streak.frames;
             self.take_streak(&streak, &events[..streak.frames], placed);
@@ -80,21 +89,23 @@ impl Walker {
         streak.frames
     }
 
-    /// How many of `events` are like the first, of so many `segments`, and go on with the burst.
+    /// How many of `events` are full segments like the first and go on with the burst until a time.
     fn streak_of(
-        &mut self,
+        &self,
         events: &[Event],
         placed: &[Placed],
         bounds: &Bounds,
-        segments: u64,
+        until: i64,
     ) -> Streak {
         const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT;
-        let mut streak = Streak::behind(self.sends.last, self.sends.tap);
         let len = events.first().map_or(0, |event| event.len);
-        let gap_max = bounds.gap.min(BURST_GAP_NS);
-        let (from, until) = (bounds.near + 1, bounds.end);
-        let (mut nxt, mut order) = (self.flight.nxt, self.order.clone());
-        for (event, placed) in events.iter().zip(placed) {
+        let segments = segments_of(len, self.terms.mss);
+        let is_full = segments > 0 && segments as i64 * self.terms.mss == i64::from(len);
+        let frames = if is_full { bounds.frames } else { 0 };
+        let mut streak = Streak::behind(self.sends.last, self.sends.tap, self.order.clone());
+        let (from, gap_max) = (bounds.near + 1, bounds.gap.min(BURST_GAP_NS));
+        let mut nxt = self.flight.nxt;
+        for (event, placed) in events.iter().zip(placed).take(frames) {
             let gap = placed.at - streak.at;
             let is_next = event.len == len
                 && event.bits & UNUSUAL == 0
@@ -104,19 +115,19 @@ impl Walker {
                 && gap <= gap_max
                 && from <= placed.at
                 && placed.at <= until;
-            if !is_next || !order.goes_on(event, segments) {
+            if !is_next || !streak.order.goes_on(event, segments) {
                 break;
             }
             nxt += i64::from(len);
             streak.add(event, *placed);
         }
-        self.order = order;
         (streak.bytes, streak.segments) = (nxt - self.flight.nxt, streak.frames as u64 * segments);
         streak
     }
 
     /// Moves what the frames of `streak`, which `events` are, move together.
     fn take_streak(&mut self, streak: &Streak, events: &[Event], placed: &[Placed]) {
+        self.order = streak.order.clone();
         let (each, count) = (streak.segments / streak.frames as u64, streak.frames as u64);
         let Streak { at, tap, lag, frame, .. } = *streak;
         if !self.repairs.is_repairing() {

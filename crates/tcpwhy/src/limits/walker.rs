@@ -23,7 +23,7 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
-use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, PROBE, SYN, Side};
+use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, GOES_ON, PROBE, SYN, Side};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
@@ -413,11 +413,12 @@ impl Walker {
         // What comes at one time lays down none: the first that comes later ends the time before.
         let mut ended_by = self.waits.open_until();
         for event in arrivals {
-            let is_plain = event.len > 0
-                && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
-                && event.sack_count == 0
-                && event.ack == una
-                && i64::from(event.window) << self.terms.shift == window.size;
+            let is_plain = event.has(GOES_ON) && taken > 0
+                || event.len > 0
+                    && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
+                    && event.sack_count == 0
+                    && event.ack == una
+                    && i64::from(event.window) << self.terms.shift == window.size;
             let at = event.tap;
             if !is_plain || at < now || at > until || at - last > flowing {
                 break;

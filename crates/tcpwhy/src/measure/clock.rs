@@ -21,6 +21,7 @@
 
 use std::collections::VecDeque;
 
+use super::drop_first;
 use super::sketch::Sketch;
 use crate::flow::event::{ACK, Event, FIN, GOES_ON, RST, SYN, TS};
 
@@ -108,6 +109,7 @@ impl SideClock {
     }
 
     /// A packet of the peer passed the tap.
+    #[inline]
     pub(crate) fn peer_passed(&mut self, event: &Event) {
         if event.has(TS) && self.echoes.back().is_none_or(|(v, _)| newer(event.tsval, *v)) {
             if self.echoes.len() == ARRIVALS {
@@ -141,6 +143,7 @@ impl SideClock {
     }
 
     /// A packet of this side passed the tap: what is it an answer to?
+    #[inline]
     pub(crate) fn cause_of(&mut self, event: &Event) -> Cause {
         let mut cause = Cause { at: i64::MIN, fresh: false };
         if event.has(RST) {
@@ -159,11 +162,10 @@ impl SideClock {
             }
         }
         if event.has(ACK) {
-            let mut newest = None;
-            while self.bytes.front().is_some_and(|(end, _)| *end <= event.ack) {
-                newest = self.bytes.pop_front();
-            }
-            if let Some((_, at)) = newest {
+            let came = self.bytes.iter().take_while(|(end, _)| *end <= event.ack);
+            let (came, newest) = came.fold((0, None), |(came, _), (_, at)| (came + 1, Some(*at)));
+            drop_first(&mut self.bytes, came);
+            if let Some(at) = newest {
                 cause.fresh |= event.ack > self.last_acked || event.has(SYN);
                 cause.at = cause.at.max(at);
             }

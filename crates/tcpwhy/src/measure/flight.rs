@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::drop_first;
 use crate::flow::event::{Block, CORRUPT, Event};
 
 /// Entry flags.
@@ -280,11 +281,9 @@ impl Flight {
         let ack = ack.min(self.nxt);
         let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         let mut clean = true;
-        while let Some(entry) = self.entries.front().copied() {
-            if entry.end > ack {
-                break;
-            }
-            self.entries.pop_front();
+        let mut gone = 0;
+        for entry in self.entries.iter().take_while(|entry| entry.end <= ack) {
+            gone += 1;
             if entry.flags & UNSEEN != 0 {
                 acked.unseen_segments += u64::from(entry.segments);
                 continue;
@@ -299,6 +298,7 @@ impl Flight {
                 acked.oldest_at = acked.oldest_at.or(Some(entry.at));
             }
         }
+        drop_first(&mut self.entries, gone);
         if !clean {
             acked.oldest_at = None;
         }

@@ -1,5 +1,7 @@
 //! Numbers read off the packets: clocks, round trips, flights, timers, pauses, TLS.
 
+use std::collections::VecDeque;
+
 pub(crate) mod clock;
 pub(crate) mod flight;
 pub(crate) mod idle;
@@ -10,3 +12,15 @@ pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;
 pub(crate) mod tls;
+
+/// Drops the first `number` of `queue`, which are mostly one or two.
+#[inline]
+fn drop_first<T: Copy>(queue: &mut VecDeque<T>, number: usize) {
+    if number > 2 {
+        queue.drain(..number);
+        return;
+    }
+    for _ in 0..number {
+        queue.pop_front();
+    }
+}

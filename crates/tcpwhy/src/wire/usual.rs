@@ -8,7 +8,7 @@
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use super::alike::Mould;
-use super::walk::{be16, be32};
+use super::walk::{be16, be32, be64};
 use super::{Flags, IpInfo, LinkInfo, Options, Segment, link, tcp};
 use crate::capture::Frame;
 use crate::units::{Seq, Time};
@@ -57,26 +57,30 @@ impl Head {
 /// Source and destination of an IPv4 segment as they stand on the wire: both addresses, both
 /// ports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Ends([u8; 12]);
+pub(crate) struct Ends {
+    // Numbers, for bytes of such a length are compared by a call.
+    addresses: u64,
+    ports: u32,
+}
 
 impl Ends {
     /// As they stand in a segment from `source` to `destination`; `None` of IPv6.
     pub(crate) fn of(source: &SocketAddr, destination: &SocketAddr) -> Option<Self> {
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (source, destination) else { return None };
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&from.ip().octets());
-        bytes[4..8].copy_from_slice(&to.ip().octets());
-        bytes[8..10].copy_from_slice(&from.port().to_be_bytes());
-        bytes[10..].copy_from_slice(&to.port().to_be_bytes());
-        Some(Self(bytes))
+        let addresses = [from, to].map(|end| u64::from(end.ip().to_bits()));
+        let ports = [from, to].map(|end| u32::from(end.port()));
+        let (addresses, ports) = (addresses[0] << 32 | addresses[1], ports[0] << 16 | ports[1]);
+        Some(Self { addresses, ports })
     }
 
     fn source(self) -> SocketAddr {
-        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(be32(&self.0, 0)), be16(&self.0, 8)))
+        let address = Ipv4Addr::from_bits((self.addresses >> 32) as u32);
+        SocketAddr::V4(SocketAddrV4::new(address, (self.ports >> 16) as u16))
     }
 
     fn destination(self) -> SocketAddr {
-        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::from_bits(be32(&self.0, 4)), be16(&self.0, 10)))
+        let address = Ipv4Addr::from_bits(self.addresses as u32);
+        SocketAddr::V4(SocketAddrV4::new(address, self.ports as u16))
     }
 }
 
@@ -132,7 +136,7 @@ impl<'a> Usual<'a> {
                 },
                 link: LinkInfo { direction, interface, checksum: None },
             },
-            ends: Ends(*head[ENDS..].first_chunk()?),
+            ends: Ends { addresses: be64(head, ENDS), ports: be32(head, TCP) },
             payload: data.get(TCP + header_len..)?,
         })
     }

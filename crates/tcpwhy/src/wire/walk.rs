@@ -274,6 +274,12 @@ pub(super) const fn be16<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
 
 /// The big-endian number at `at`, for places known to be inside the array.
 #[inline]
+pub(super) const fn be64<const N: usize>(bytes: &[u8; N], at: usize) -> u64 {
+    (be32(bytes, at) as u64) << 32 | be32(bytes, at + 4) as u64
+}
+
+/// The big-endian number at `at`, for places known to be inside the array.
+#[inline]
 pub(super) const fn be32<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
