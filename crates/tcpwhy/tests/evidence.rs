@@ -245,6 +245,20 @@ fn a_socket_of_no_capture_is_named() {
 }
 
 #[test]
+fn samples_are_of_the_connection_that_lived_then() {
+    let mut report = report("ss.server.pcap.gz");
+    let mut later = report.connections[0].clone();
+    later.id = 1;
+    let day = later.start.find('T').expect("a date");
+    later.start.replace_range(day - 2..day, "30");
+    report.connections.push(later);
+    evidence::apply(&mut report, &[evidence("ss.txt")]);
+    assert_eq!(report.with[0].connections, 1, "{:?}", report.with[0].notes);
+    assert!(!report.connections[0].beside.is_empty());
+    assert_eq!(report.connections[1].beside, []);
+}
+
+#[test]
 fn evidence_of_connections_that_are_not_shown_is_not_called_foreign() {
     let mut report = report("ss.server.pcap.gz");
     report.totals.connections += 9;

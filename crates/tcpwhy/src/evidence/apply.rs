@@ -1,6 +1,6 @@
 //! Evidence laid beside a report: which file speaks of which connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::{Connection, Report, With};
 use crate::words;
@@ -9,6 +9,7 @@ use super::address::Ends;
 use super::calls::{Calls, Socket};
 use super::counters::{Growth, Kind, Reading};
 use super::kernel::Case;
+use super::owner::{self, Fate};
 use super::sample::Sample;
 use super::{Content, Evidence, host, rate, stalls};
 
@@ -186,17 +187,34 @@ fn sockets(connections: &mut [Connection], source: usize, samples: &[Sample], wi
     for sample in samples {
         by_ends.entry(sample.ends).or_default().push(sample);
     }
-    for connection in connections {
-        let mut met = false;
+    let mut holders: BTreeMap<Ends, Vec<(usize, usize)>> = BTreeMap::new();
+    for (at, connection) in connections.iter().enumerate() {
         for side in [0, 1] {
-            let Some(samples) = by_ends.get(&Ends::at(connection, side)) else { continue };
-            met = true;
-            let told = Case { source, side, samples }.apply(connection);
-            connection.beside.extend(told);
+            let ends = Ends::at(connection, side);
+            if by_ends.contains_key(&ends) {
+                holders.entry(ends).or_default().push((at, side));
+            }
         }
-        with.connections += u64::from(met);
     }
-    if with.connections == 0 {
+    let mut fate = Fate::default();
+    let mut of_sides: BTreeMap<(usize, usize), Vec<&Sample>> = BTreeMap::new();
+    for (ends, sides) in &holders {
+        let held: Vec<(&Connection, usize)> =
+            sides.iter().map(|(at, side)| (&connections[*at], *side)).collect();
+        let shared = owner::share(&by_ends[ends], &held);
+        fate = fate.and(shared.fate);
+        of_sides.extend(sides.iter().copied().zip(shared.of));
+    }
+    of_sides.retain(|_, samples| !samples.is_empty());
+    let met: BTreeSet<usize> = of_sides.keys().map(|(at, _)| *at).collect();
+    with.connections = met.len() as u64;
+    for ((at, side), samples) in &of_sides {
+        let connection = &mut connections[*at];
+        let told = Case { source, side: *side, samples }.apply(connection);
+        connection.beside.extend(told);
+    }
+    with.notes.extend(fate.notes());
+    if holders.is_empty() {
         let named: Vec<String> =
             by_ends.keys().take(3).map(|ends| format!("{} - {}", ends.local, ends.peer)).collect();
         with.notes.push(format!(

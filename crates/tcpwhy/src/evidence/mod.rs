@@ -25,6 +25,7 @@ mod error;
 mod host;
 mod iperf;
 mod kernel;
+mod owner;
 mod probe;
 mod rate;
 mod sample;
