@@ -343,6 +343,7 @@ fn beside() -> Beside {
                 name: "write".to_owned(),
                 target: Some("/srv/rcv.dat".to_owned()),
                 took_ns: 140_000,
+                whole_ns: 150_000,
             }),
         })),
     }

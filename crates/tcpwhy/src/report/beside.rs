@@ -75,4 +75,6 @@ pub struct LongestCall {
     pub target: Option<String>,
     /// How much of that time it took.
     pub took_ns: i64,
+    /// How long it took in all: it may have begun before that time, and ended after it.
+    pub whole_ns: i64,
 }

@@ -55,10 +55,20 @@ fn thread_of(trace: &Calls, socket: u32, from: i64) -> Option<u32> {
 #[derive(Default)]
 struct Account {
     calls: CallsIn,
-    /// Time and number of calls that wait for nothing of the socket, by name and target.
-    by_kind: BTreeMap<(u32, Option<u32>), (i64, u64)>,
+    /// Calls that wait for nothing of the socket, by name and target.
+    by_kind: BTreeMap<(u32, Option<u32>), Kind>,
     /// Time in calls that wait for the socket, by name.
     waits: BTreeMap<u32, i64>,
+}
+
+/// Calls of one name about one thing.
+#[derive(Default)]
+struct Kind {
+    /// Their time in the wait.
+    span: i64,
+    count: u64,
+    /// Their time in all: calls may begin before the wait, and end after it.
+    whole: i64,
 }
 
 impl Account {
@@ -76,12 +86,15 @@ impl Account {
         }
         self.calls.working_ns = self.calls.working_ns.saturating_add(span);
         let kind = self.by_kind.entry((call.name, call.target)).or_default();
-        *kind = (kind.0.saturating_add(span), kind.1 + 1);
+        kind.span = kind.span.saturating_add(span);
+        kind.whole = kind.whole.saturating_add(call.took);
+        kind.count += 1;
         if self.calls.longest.as_ref().is_none_or(|longest| span > longest.took_ns) {
             self.calls.longest = Some(LongestCall {
                 name: trace.word(call.name).to_owned(),
                 target: call.target.map(|at| trace.word(at).to_owned()),
                 took_ns: span,
+                whole_ns: call.took,
             });
         }
     }
@@ -89,25 +102,22 @@ impl Account {
     fn verdict(&self, trace: &Calls, length: i64) -> (&'static str, String) {
         let most = |span: i64| span.saturating_mul(2) >= length;
         let calls = &self.calls;
-        let longest = self.by_kind.iter().max_by_key(|(_, (span, _))| *span);
-        if let Some(((name, target), (span, count))) = longest
-            && most(*span)
+        let longest = self.by_kind.iter().max_by_key(|(_, kind)| kind.span);
+        if let Some(((name, target), kind)) = longest
+            && most(kind.span)
         {
             let name = named(trace.word(*name), target.map(|at| trace.word(at)));
-            let text = match count {
-                1 => format!("{name} took {}", words::time(*span)),
-                count => format!(
-                    "{} calls of {name} took {} together",
-                    words::grouped(*count),
-                    words::time(*span)
-                ),
+            let took = took(kind.span, kind.whole);
+            let text = match kind.count {
+                1 => format!("{name} took {took}"),
+                count => format!("{} calls of {name} took {took} together", words::grouped(count)),
             };
             return ("explains", text);
         }
         if most(calls.working_ns) {
             let text = format!(
                 "{} of several kinds took {} together",
-                words::count(self.by_kind.values().map(|kind| kind.1).sum(), "call"),
+                words::count(self.by_kind.values().map(|kind| kind.count).sum(), "call"),
                 words::time(calls.working_ns)
             );
             return ("explains", text);
@@ -131,11 +141,11 @@ impl Account {
     fn rest(&self, trace: &Calls) -> String {
         let CallsIn { count, outside_ns, left_out_ns, longest, .. } = &self.calls;
         let mut parts = vec![match longest {
-            Some(LongestCall { name, target, took_ns }) => format!(
+            Some(LongestCall { name, target, took_ns, whole_ns }) => format!(
                 "the longest of {}, {}, took {}",
                 words::count(*count, "call"),
                 named(name, target.as_deref()),
-                words::time(*took_ns)
+                took(*took_ns, *whole_ns)
             ),
             None => "there was none but on this socket".to_owned(),
         }];
@@ -154,6 +164,15 @@ impl Account {
             parts.push("the file has only calls on sockets".to_owned());
         }
         parts.join("; ")
+    }
+}
+
+/// `80.0 ms of it (120 ms in all)`; only the time where the wait holds the whole call.
+fn took(span: i64, whole: i64) -> String {
+    if whole > span {
+        format!("{} of it ({} in all)", words::time(span), words::time(whole))
+    } else {
+        words::time(span)
     }
 }
 
@@ -213,4 +232,36 @@ pub(in super::super) fn median(spans: &[i64]) -> Option<i64> {
 /// again is the noise of any machine, and a millisecond, for nobody looks for less.
 pub(in super::super) const fn stands_out(span: i64, median: i64) -> bool {
     span >= 1_000_000 && span > median.saturating_mul(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::strace;
+    use super::*;
+
+    /// Reads 100 bytes, naps from 100 ms to 300 ms after the first call, and reads again.
+    const TRACE: &str = "7 1795343771.000000 connect(3, {sa_family=AF_INET, sin_port=htons(80), \
+                         sin_addr=inet_addr(\"10.0.0.2\")}, 16) = 0 <0.000010>\n\
+                         7 1795343771.050000 read(3, \"\"..., 4096) = 100 <0.000010>\n\
+                         7 1795343771.100000 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=200000000}, NULL) = 0 <0.200000>\n\
+                         7 1795343771.400000 read(3, \"\"..., 4096) = 100 <0.000010>\n";
+
+    fn said(from_ms: i64, to_ms: i64) -> Told {
+        let (trace, _) = strace::read(TRACE).expect("a trace");
+        let at = |ms: i64| trace.calls[0].start + ms * 1_000_000;
+        explain(&trace, 0, at(from_ms), at(to_ms)).expect("it reaches so far")
+    }
+
+    #[test]
+    fn a_call_longer_than_the_wait_is_told_with_its_own_length() {
+        let told = said(200, 310);
+        assert_eq!(told.text, "clock_nanosleep took 100 ms of it (200 ms in all)");
+        let longest = told.calls.longest.expect("a call");
+        assert_eq!((longest.took_ns, longest.whole_ns), (100_000_000, 200_000_000));
+    }
+
+    #[test]
+    fn a_call_within_the_wait_has_one_length() {
+        assert_eq!(said(60, 390).text, "clock_nanosleep took 200 ms");
+    }
 }
