@@ -56,6 +56,27 @@ fn what_is_no_evidence_is_named_and_the_rest_goes_on() {
 }
 
 #[test]
+fn evidence_named_as_a_capture_is_recognised() {
+    for (name, tool) in [
+        ("ss.txt", "(ss)"),
+        ("strace-ttt.txt", "(strace)"),
+        ("perf-trace.txt", "(perf trace)"),
+        ("trace_pipe.txt", "(tcp_probe)"),
+        ("uml-slow-start.tcp_info.jsonl", "(a table of TCP_INFO)"),
+        ("nstat-after.txt", "(nstat or /proc/net)"),
+        ("iperf3.json", "(iperf3 -J)"),
+    ] {
+        let file = evidence(name);
+        let run = run(&[&file]);
+        assert_eq!(run.status, Some(3), "{name}");
+        assert!(run.stderr.contains(tool), "{name}: {}", run.stderr);
+        assert!(run.stderr.contains(&format!("`tcpwhy --with {file}`")), "{name}: {}", run.stderr);
+    }
+    let none = run(&[&evidence("README.md")]);
+    assert!(!none.stderr.contains("--with"), "{}", none.stderr);
+}
+
+#[test]
 fn addresses_and_folders_of_evidence_are_hidden_too() {
     let (capture, other) = (evidence("ss.server.pcap.gz"), evidence("articles/ss-case1.txt"));
     let run = run(&["--json", "--anonymize", &capture, "--with", &other, &evidence("ss.txt")]);

@@ -289,6 +289,32 @@ fn counters_that_stood_rule_causes_out() {
 }
 
 #[test]
+fn what_is_named_twice_is_told_once() {
+    let once = with("ss.server.pcap.gz", &["ss.txt", "iperf3.json"]);
+    let twice = with("ss.server.pcap.gz", &["ss.txt", "ss.txt", "iperf3.json", "iperf3.json"]);
+    assert_eq!(only(&twice).beside.len(), only(&once).beside.len());
+    let notes = |report: &Report, at: usize| report.with[at].notes.join(" ");
+    assert_eq!(notes(&twice, 1), "it holds just what ss.txt does, and is not told again");
+    assert_eq!(twice.with[1].connections, 1);
+    let readings = with("nstat.server.pcap.gz", &["nstat-before.txt", "nstat-before.txt"]);
+    assert!(notes(&readings, 0).contains("one reading tells nothing but what is zero"));
+    assert!(notes(&readings, 1).contains("the same reading"), "{}", notes(&readings, 1));
+    let stood = only(&readings).findings.iter().any(|each| each.why.contains("did not grow"));
+    let alone = with("nstat.server.pcap.gz", &["nstat-before.txt"]);
+    let alone = only(&alone).findings.iter().any(|each| each.why.contains("did not grow"));
+    assert_eq!(stood, alone, "one reading proves no more for being named twice");
+}
+
+#[test]
+fn whose_counters_they_are_is_said_to_be_unknown() {
+    let report = with("nstat.server.pcap.gz", &["nstat-before.txt", "nstat-after.txt"]);
+    let notes = report.with[1].notes.join(" ");
+    let unknown = "whose host's counters these are is not in the file, and by the count of segments they may \
+                   be either side's";
+    assert!(notes.contains(unknown), "{notes}");
+}
+
+#[test]
 fn a_rate_is_a_share_or_a_contradiction() {
     let report = with("ss.server.pcap.gz", &["iperf3.json"]);
     let told = said(only(&report), "path", "path_rate");

@@ -23,6 +23,23 @@ pub fn read_evidence(files: &[Input]) -> Vec<Evidence> {
     files.iter().map(read).collect()
 }
 
+/// Why a file that was named as a capture is none, if it is evidence.
+pub(super) fn named_as_a_capture(input: &Input) -> Option<String> {
+    // What a pipe held is gone.
+    let source = input.can_be_reread().then(|| input.open(&Arc::default()).ok()).flatten()?;
+    let mut first = Vec::new();
+    source.take(LOOKED_AT).read_to_end(&mut first).ok()?;
+    let tool = evidence::written_by(&String::from_utf8_lossy(&first))?;
+    let name = input.name();
+    Some(format!(
+        "it is no capture but evidence ({tool}): name it after --with, beside its capture (`tcpwhy CAPTURE --with \
+         {name}`) or alone (`tcpwhy --with {name}`)"
+    ))
+}
+
+/// So much of a file tells whether it is evidence. Ours: the end of an `iperf3 -J` of a quarter of an hour.
+const LOOKED_AT: u64 = 1 << 20;
+
 /// All bytes of a file.
 fn bytes(input: &Input) -> Result<Vec<u8>, String> {
     input.check().map_err(|error| error.why)?;

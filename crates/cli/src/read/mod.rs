@@ -90,9 +90,12 @@ pub fn read_all(
     }
     let mut report = run.finish();
     attached::take_in(&mut report);
-    for (capture, failure) in report.captures.iter_mut().zip(failures) {
+    for ((capture, failure), input) in report.captures.iter_mut().zip(failures).zip(inputs) {
         // Why the bytes ended tells more than that the last record is incomplete.
         capture.error = failure.or(capture.error.take());
+        if capture.packets == 0 && capture.error.is_some() {
+            capture.error = evidence::named_as_a_capture(input).or(capture.error.take());
+        }
     }
     report
 }

@@ -11,7 +11,7 @@ use super::counters::{Growth, Kind, Reading};
 use super::kernel::Case;
 use super::owner::{self, Fate};
 use super::sample::Sample;
-use super::{Content, Evidence, host, rate, stalls};
+use super::{Content, Evidence, controller, host, rate, stalls};
 
 /// What `tcpwhy record` attached to the packets of `report` that is evidence: samples of sockets and
 /// events. The rest (settings, counters' growth) is of no kind that [`super::read`] knows.
@@ -24,9 +24,9 @@ pub fn attached(report: &Report) -> Vec<Evidence> {
 pub fn apply(report: &mut Report, evidence: &[Evidence]) {
     // Counters that wait for their second reading.
     let mut before: Option<(usize, &Reading)> = None;
-    let shown = report.connections.len() as u64;
-    let left_out = report.totals.connections.saturating_sub(shown);
-    for each in evidence {
+    let mut controllers = BTreeMap::new();
+    let left_out = left_out(report);
+    for (at, each) in evidence.iter().enumerate() {
         let source = report.with.len();
         let mut with = With {
             source: each.source.clone(),
@@ -35,8 +35,15 @@ pub fn apply(report: &mut Report, evidence: &[Evidence]) {
             ..With::default()
         };
         match &each.content {
+            Content::Unread(why) => with.error = Some(why.clone()),
+            content if let Some(first) = first_of(content, &evidence[..at]) => {
+                with.connections = report.with[source - at + first].connections;
+                with.notes.push(twice(content, &evidence[first].source));
+            }
             Content::Sockets { samples, .. } => {
-                sockets(&mut report.connections, source, samples, &mut with);
+                let named = sockets(&mut report.connections, source, samples, &mut with);
+                controllers.extend(named.into_iter().map(|(of, name)| (of, (source, name))));
+                with.notes.extend(left_out.clone());
             }
             Content::Counters(readings) => {
                 counters(report, &mut before, (source, readings), &mut with);
@@ -48,30 +55,63 @@ pub fn apply(report: &mut Report, evidence: &[Evidence]) {
                     connection.beside.extend(told);
                 }
             }
-            Content::Calls(trace) => calls(&mut report.connections, source, trace, &mut with),
-            Content::Unread(why) => with.error = Some(why.clone()),
-        }
-        if left_out > 0 && matches!(each.content, Content::Sockets { .. } | Content::Calls(_)) {
-            with.notes.push(format!(
-                "looked for among the {} of this report; {left_out} others are not in it (`--top` tells how many are)",
-                words::count(shown, "connection")
-            ));
+            Content::Calls(trace) => {
+                calls(&mut report.connections, source, trace, &mut with);
+                with.notes.extend(left_out.clone());
+            }
         }
         with.notes.extend(each.passed_over.told());
         report.with.push(with);
     }
-    if let Some((source, reading)) = before {
-        let names = short(&report.with[source].source).to_owned();
-        let growth = Growth::alone(reading);
-        for connection in &mut report.connections {
-            let told = host::apply(source, &names, &growth, connection);
-            connection.beside.extend(told);
-        }
-        report.with[source].notes.push(
-            "one reading tells nothing but what is zero: counters are read before and after"
-                .to_owned(),
-        );
+    for ((at, side), (source, name)) in controllers {
+        let connection = &mut report.connections[at];
+        let told = controller::apply(source, &name, connection, side);
+        connection.beside.extend(told);
     }
+    if let Some((source, reading)) = before {
+        one_reading(report, source, reading);
+    }
+}
+
+/// What is to be said where evidence may be of connections that are not shown.
+fn left_out(report: &Report) -> Option<String> {
+    let shown = report.connections.len() as u64;
+    let left_out = report.totals.connections.saturating_sub(shown);
+    (left_out > 0).then(|| {
+        format!(
+            "looked for among the {} of this report; {left_out} others are not in it (`--top` tells how many are)",
+            words::count(shown, "connection")
+        )
+    })
+}
+
+/// Which of the evidence before has the same content: a file named twice, or its copy.
+fn first_of(content: &Content, before: &[Evidence]) -> Option<usize> {
+    before.iter().position(|earlier| earlier.content == *content)
+}
+
+/// What is said of evidence that was laid beside the report already.
+fn twice(content: &Content, first: &str) -> String {
+    match content {
+        Content::Counters(_) => format!(
+            "it has just the counts of {first}: the same reading, for not even a packet was counted between \
+             them"
+        ),
+        _ => format!("it holds just what {first} does, and is not told again"),
+    }
+}
+
+/// Counters of which there is no second reading.
+fn one_reading(report: &mut Report, source: usize, reading: &Reading) {
+    let names = short(&report.with[source].source).to_owned();
+    let growth = Growth::alone(reading);
+    for connection in &mut report.connections {
+        let told = host::apply(source, &names, &growth, connection);
+        connection.beside.extend(told);
+    }
+    report.with[source].notes.push(
+        "one reading tells nothing but what is zero: counters are read before and after".to_owned(),
+    );
 }
 
 /// The name of a file without its folders, for sentences; a rate that was typed stays.
@@ -108,6 +148,7 @@ fn counters<'a>(
         connection.beside.extend(told);
     }
     with.notes.extend(host::grown(&growth));
+    with.notes.push(host::whose(&growth, &report.connections));
     with.notes.extend(match growth.kind {
         Kind::Counts => None,
         Kind::Growth => Some(
@@ -181,8 +222,14 @@ fn likely<'a>(
     exact.or_else(|| candidates.first().filter(|_| candidates.len() == 1)).copied()
 }
 
-/// Each connection gets the samples of its own sockets.
-fn sockets(connections: &mut [Connection], source: usize, samples: &[Sample], with: &mut With) {
+/// Each connection gets the samples of its own sockets. Gives the controllers that they name, by connection
+/// and side.
+fn sockets(
+    connections: &mut [Connection],
+    source: usize,
+    samples: &[Sample],
+    with: &mut With,
+) -> BTreeMap<(usize, usize), Box<str>> {
     let mut by_ends: BTreeMap<Ends, Vec<&Sample>> = BTreeMap::new();
     for sample in samples {
         by_ends.entry(sample.ends).or_default().push(sample);
@@ -224,4 +271,6 @@ fn sockets(connections: &mut [Connection], source: usize, samples: &[Sample], wi
             if by_ends.len() > 3 { " and others" } else { "" }
         ));
     }
+    let named = |samples: &Vec<&Sample>| samples.iter().rev().find_map(|s| s.controller.clone());
+    of_sides.iter().filter_map(|(of, samples)| Some((*of, named(samples)?))).collect()
 }

@@ -3,10 +3,13 @@
 //! Counters are of the whole host and all its connections, so one that grew proves only that it happened
 //! there in that time; one that did not grow proves that it did not.
 
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
 use crate::report::{Beside, Connection, Finding};
 use crate::words;
 
-use super::counters::Growth;
+use super::counters::{Growth, Kind};
 
 /// What a counter means for findings.
 struct Meaning {
@@ -196,6 +199,42 @@ pub(super) fn apply(
     told.into_iter().map(entry).collect()
 }
 
+/// Whose host it was: the counters do not say, but a host that sent more than they grew by is not it.
+pub(super) fn whose(growth: &Growth, connections: &[Connection]) -> String {
+    let mut sent: BTreeMap<IpAddr, u64> = BTreeMap::new();
+    for connection in connections {
+        for (at, direction) in connection.present() {
+            let ip = [connection.client, connection.server][at].ip().to_canonical();
+            let all = sent.entry(ip).or_default();
+            *all = all.saturating_add(direction.segments);
+        }
+    }
+    let unknown = "whose host's counters these are is not in the file";
+    // Repeats are counted apart (`__tcp_transmit_skb`, `__tcp_retransmit_skb` in `tcp_output.c`).
+    let by = |name| growth.by.get(name).and_then(|by| u64::try_from(*by).ok());
+    let grew = by("TcpOutSegs").and_then(|new| Some(new.saturating_add(by("TcpRetransSegs")?)));
+    let Some(grew) = grew.filter(|_| growth.kind == Kind::Counts) else {
+        return unknown.to_owned();
+    };
+    let others: Vec<String> = sent
+        .iter()
+        .filter(|(_, sent)| **sent > grew)
+        .take(NAMED)
+        .map(|(ip, sent)| format!("{ip} (sent {})", words::count(*sent, "segment")))
+        .collect();
+    if others.is_empty() {
+        return format!("{unknown}, and by the count of segments they may be either side's");
+    }
+    format!(
+        "{unknown}; not those of {}, for they grew by {} sent, or they are of a part of the time only",
+        words::listed(&others),
+        words::count(grew, "segment")
+    )
+}
+
+/// Hosts named. Ours: more are not read.
+const NAMED: usize = 3;
+
 /// What grew that bears on TCP at all, for the account of the files.
 pub(super) fn grown(growth: &Growth) -> Option<String> {
     let named: Vec<String> = MEANINGS
@@ -216,6 +255,7 @@ mod tests {
     use super::*;
     use crate::evidence::Reading;
     use crate::find::doc;
+    use crate::report::Direction;
     use crate::view::sample;
 
     #[test]
@@ -255,6 +295,26 @@ mod tests {
         connection.findings.push(Finding { code, ..Finding::default() });
         let by: Reading = grew.iter().map(|(name, by)| ((*name).to_owned(), *by)).collect();
         apply(0, "n.txt", &Growth { by, ..Growth::default() }, &mut connection).len()
+    }
+
+    #[test]
+    fn a_host_that_sent_more_than_was_counted_is_not_theirs() {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 1_000);
+        let sent = |segments| Some(Box::new(Direction { segments, ..Direction::default() }));
+        connection.directions = [sent(40), sent(4_000)];
+        let whose = |grew: i64| {
+            let rows = [("TcpOutSegs", grew - 6), ("TcpRetransSegs", 6)];
+            let by: Reading = rows.map(|(name, by)| (name.to_owned(), by)).into();
+            whose(&Growth { by, ..Growth::default() }, &[connection.clone()])
+        };
+        assert!(whose(4_000).ends_with("they may be either side's"), "{}", whose(4_000));
+        let text = whose(50);
+        assert!(
+            text.contains(
+                "not those of 10.0.0.2 (sent 4,000 segments), for they grew by 50 segments"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod address;
 mod align;
 mod apply;
 mod calls;
+mod controller;
 mod counters;
 mod error;
 mod host;
@@ -42,6 +43,8 @@ pub use error::{EvidenceError, Odd, PassedOver};
 pub use iperf::PathRate;
 pub use sample::{Sample, Sequence};
 pub use stamp::Stamp;
+
+use crate::report::{Connection, Direction, Finding, Limit};
 
 /// What one file tells.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +144,11 @@ pub fn read(source: &str, bytes: &[u8]) -> Result<Evidence, EvidenceError> {
     Ok(Evidence { source: source.to_owned(), content, passed_over })
 }
 
+/// Which tool wrote a file that begins with `first`, if it is one whose words are evidence.
+pub fn written_by(first: &str) -> Option<&'static str> {
+    Format::of(first).ok().map(Format::tool)
+}
+
 /// Which tool wrote it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Format {
@@ -172,6 +180,18 @@ impl Format {
             .ok_or(unknown)
     }
 
+    const fn tool(self) -> &'static str {
+        match self {
+            Self::Ss => "ss",
+            Self::TcpInfo => "a table of TCP_INFO",
+            Self::TcpProbe => "tcp_probe",
+            Self::Counters => "nstat or /proc/net",
+            Self::Iperf => "iperf3 -J",
+            Self::Strace => "strace",
+            Self::PerfTrace => "perf trace",
+        }
+    }
+
     fn of_line(line: &str) -> Option<Self> {
         Some(match line {
             _ if ss::is_line(line) => Self::Ss,
@@ -195,6 +215,23 @@ fn text_of(bytes: &[u8]) -> Result<&str, EvidenceError> {
         Err(error) => error.valid_up_to(),
     };
     Err(EvidenceError::NotText { line: bytes[..bad].split(|byte| *byte == b'\n').count() })
+}
+
+/// The direction whose intervals a finding names; `None` where it names none, or those of both alike.
+fn direction_of(connection: &Connection, finding: &Finding) -> Option<usize> {
+    let named = |(at, direction): (usize, &Direction)| {
+        let is_named = |limit: &&Limit| {
+            finding.evidence.iter().any(|each| {
+                (each.from_ns, each.to_ns, &each.text)
+                    == (limit.start_ns, limit.end_ns, &limit.evidence.text)
+            })
+        };
+        (direction.limits.iter().filter(is_named).count(), at)
+    };
+    let mut all: Vec<(usize, usize)> = connection.present().map(named).collect();
+    all.sort_unstable();
+    let (most, at) = all.pop()?;
+    (most > 0 && all.iter().all(|(count, _)| *count < most)).then_some(at)
 }
 
 /// The beginning of a line, to be shown.

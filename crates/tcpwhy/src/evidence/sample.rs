@@ -12,6 +12,8 @@ pub struct Sample {
     pub at: Option<Stamp>,
     /// Whose it is.
     pub ends: Ends,
+    /// Name of its congestion control, as the kernel has it.
+    pub controller: Option<Box<str>>,
     /// Congestion window in segments.
     pub cwnd: Option<u64>,
     /// Slow start threshold in segments; `Some(None)` is none yet.
@@ -62,6 +64,7 @@ impl Sample {
             line,
             at,
             ends,
+            controller: None,
             cwnd: None,
             ssthresh: None,
             min_rtt_ns: None,

@@ -9,6 +9,7 @@
 //! Left out: sockets that listen, and those without a peer.
 
 use super::address::{self, Ends};
+use super::controller;
 use super::error::{EvidenceError, PassedOver};
 use super::sample::Sample;
 use super::stamp::{self, Stamp};
@@ -108,7 +109,12 @@ fn socket(number: usize, now: Option<Stamp>, line: &str) -> Result<Sample, Strin
 
 fn words<'a>(sample: &mut Sample, words: impl Iterator<Item = &'a str>) {
     for word in words {
-        let Some((name, value)) = word.split_once(':') else { continue };
+        let Some((name, value)) = word.split_once(':') else {
+            if controller::NAMES.contains(&word) {
+                sample.controller = Some(word.into());
+            }
+            continue;
+        };
         let number = || value.parse::<u64>().ok();
         match name {
             "cwnd" => sample.cwnd = number(),

@@ -73,7 +73,7 @@ mod window_scale;
 mod zero_window;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 use core::cmp::Reverse;
 

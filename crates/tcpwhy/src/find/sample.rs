@@ -71,7 +71,7 @@ pub(super) fn download() -> Connection {
 
 /// The download with all waits of slow start in `state` instead, and stretched until they hold so
 /// many ten-thousandths of the time TCP works.
-pub(super) fn held_by(state: State, share: i64) -> Connection {
+pub(crate) fn held_by(state: State, share: i64) -> Connection {
     let mut connection = download();
     let direction = connection.directions[1].as_mut().expect("data");
     let mut held = 0;
@@ -87,12 +87,12 @@ pub(super) fn held_by(state: State, share: i64) -> Connection {
 }
 
 /// Losses of a kind, each an episode of its own.
-pub(super) fn pattern(kind: &str, episodes: u64) -> LossPattern {
+pub(crate) fn pattern(kind: &str, episodes: u64) -> LossPattern {
     LossPattern { kind: kind.to_owned(), episodes, ..LossPattern::default() }
 }
 
 /// The download with repairs instead of slow start's waits, and with these losses.
-pub(super) fn lossy(pattern: LossPattern, share: i64) -> Connection {
+pub(crate) fn lossy(pattern: LossPattern, share: i64) -> Connection {
     let mut connection = held_by(State::RecoveryLoss, share);
     let direction = connection.directions[1].as_mut().expect("data");
     direction.events.lost = pattern.episodes;

@@ -238,7 +238,7 @@ pub(super) fn worked_example() -> Report {
     report
 }
 
-pub(super) fn transfer(
+pub(crate) fn transfer(
     from: &str,
     start_ns: i64,
     end_ns: i64,

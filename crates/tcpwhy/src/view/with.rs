@@ -58,8 +58,8 @@ fn is_asked_for(connection: &Connection, each: &Beside) -> bool {
     match &*each.quantity {
         _ if each.verdict == "contradicts" => true,
         "rcvbuf" | "unread" => each.side == ends.receiver,
-        "cwnd" | "ssthresh" | "rwnd_limited" | "sndbuf_limited" | "min_rtt" | "sndbuf"
-        | "snd_wnd" => each.side == ends.sender,
+        "congestion_control" | "cwnd" | "ssthresh" | "rwnd_limited" | "sndbuf_limited"
+        | "min_rtt" | "sndbuf" | "snd_wnd" => each.side == ends.sender,
         _ => true,
     }
 }
