@@ -7,6 +7,8 @@
 //! begins, when the first byte of the response comes in, less the server's time: both ways of the
 //! path belong to the request.
 //!
+//! A connection to a name server's port counts as asking for names, up to its last answer.
+//!
 //! Left out: whose a connection was; a recording holds those of the command. Phases of connections
 //! whose account is not in the report count as the command's own time.
 
@@ -30,9 +32,39 @@ pub struct Noted {
     pub signal: Option<i64>,
 }
 
+impl Noted {
+    /// What makes its times absurd: anybody may have written them.
+    fn odd(&self, report: &Report) -> Option<&'static str> {
+        let Self { start, end, .. } = *self;
+        if end < start {
+            return Some("it is said to have ended before it began");
+        }
+        if start < 0 || end - start > LONGEST_NS {
+            return Some("it is said to have taken longer than a year, or to be from before 1970");
+        }
+        let life = |connection: &Connection| {
+            let from = Time::from_rfc3339(&connection.start)?.0;
+            Some((from, from.saturating_add(connection.duration_ns)))
+        };
+        let lives: Vec<(i64, i64)> = report.connections.iter().filter_map(life).collect();
+        let strange =
+            !lives.is_empty() && lives.iter().all(|(from, to)| *to < start || *from > end);
+        strange.then_some("no connection of this report is of its time")
+    }
+}
+
+/// Ours: nobody waits for a command of a year.
+const LONGEST_NS: i64 = 366 * 86_400 * 1_000_000_000;
+
 /// Fills in the command of a report over its recording.
-pub fn account(report: &mut Report, noted: &Noted) {
-    let span = (noted.start, noted.end.max(noted.start));
+///
+/// # Errors
+/// Its times are absurd, in words to follow its name: then the report has no command.
+pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
+    if let Some(odd) = noted.odd(report) {
+        return Err(odd);
+    }
+    let span = (noted.start, noted.end);
     let mut phases = Vec::new();
     for lookup in &report.lookups {
         if let (Some(start), Some(took)) = (Time::from_rfc3339(&lookup.start), lookup.duration_ns) {
@@ -54,6 +86,7 @@ pub fn account(report: &mut Report, noted: &Noted) {
         signal: noted.signal,
         spent: spent(span, &phases),
     });
+    Ok(())
 }
 
 /// What goes on, in the order of progress.
@@ -74,9 +107,16 @@ impl Phase {
         [Self::Transfer, Self::Server, Self::Request, Self::Tls, Self::Connect, Self::Dns];
 }
 
+/// Ports of name servers that are asked over a connection: DNS (RFC 7766) and DNS over TLS (RFC 7858).
+const NAMES: [u16; 2] = [53, 853];
+
 /// The phases of a connection, relative to its first packet.
 fn phases_of(connection: &Connection, mut add: impl FnMut(Phase, i64, i64)) {
     let opened = opened_ns(connection);
+    if NAMES.contains(&connection.server.port()) {
+        let answered = connection.transfers.iter().map(|transfer| transfer.end_ns).max();
+        return add(Phase::Dns, 0, answered.unwrap_or(opened));
+    }
     add(Phase::Connect, 0, opened);
     let mut free = opened;
     if let Some(tls) = &connection.tls {
@@ -206,7 +246,7 @@ mod tests {
 
     fn spent_ms(report: &mut Report, start_ms: i64, end_ms: i64) -> [i64; 8] {
         let (start, end) = (start_ms * MS, end_ms * MS);
-        account(report, &Noted { start, end, ..Noted::default() });
+        account(report, &Noted { start, end, ..Noted::default() }).expect("a sensible time");
         let command = report.command.as_ref().expect("was just made");
         let spent = command.spent;
         assert_eq!(spent.total_ns(), command.duration_ns);
@@ -268,6 +308,27 @@ mod tests {
     #[test]
     fn a_command_without_packets_did_it_all_itself() {
         assert_eq!(spent_ms(&mut Report::default(), 1000, 1100), [0, 0, 0, 0, 0, 0, 0, 100]);
+    }
+
+    #[test]
+    fn a_name_asked_for_over_a_connection_is_dns() {
+        let mut names = connection(1000);
+        names.server.set_port(53);
+        let mut report = Report { connections: vec![names, connection(1090)], ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 1000, 1200), [0, 80, 20, 0, 40, 5, 15, 40]);
+    }
+
+    #[test]
+    fn absurd_times_are_not_believed() {
+        let mut report = Report { connections: vec![connection(1000)], ..Report::default() };
+        let year = 400 * 86_400_000;
+        for (start, end) in [(1150, 1000), (0, year), (-5, 1150), (5000, 6000), (10, 999)] {
+            let noted = Noted { start: start * MS, end: end * MS, ..Noted::default() };
+            assert!(account(&mut report, &noted).is_err(), "{start} to {end}");
+            assert_eq!(report.command, None);
+        }
+        let noted = Noted { start: i64::MIN, end: i64::MAX, ..Noted::default() };
+        assert!(account(&mut report, &noted).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! number, name and type; sent again it is still the same question, as a resolver that got no answer
 //! sends it. The same packet met at a second interface (within [`COPY`]) is no repeat.
 //!
-//! Left out: DNS over TCP, whose connection is in the report like any other; DNS over TLS and HTTPS,
+//! Left out: DNS over TCP, whose connection is in the report like any other, and counts as DNS in a command's time; DNS over TLS and HTTPS,
 //! which nobody can read; multicast DNS; whose question it was where a resolver on this host
 //! (127.0.0.53) asks on for somebody: both are listed.
 

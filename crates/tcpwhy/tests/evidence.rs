@@ -8,7 +8,7 @@ use std::fs;
 
 use read::{explain_with, testdata};
 use tcpwhy::evidence::{self, Evidence};
-use tcpwhy::report::{Beside, Connection, Direction, Report, State};
+use tcpwhy::report::{Beside, Capture, Connection, Direction, Report, State};
 use tcpwhy::tracker::Config;
 
 /// The report on a capture of `testdata/evidence`, with what evidence needs.
@@ -71,7 +71,7 @@ fn the_replay_of_a_simulated_kernel_is_what_the_kernel_had() {
 #[test]
 fn what_a_recording_has_attached_is_evidence() {
     let mut report = report("uml-slow-start.server.pcapng.gz");
-    let attach = |(name, bytes): (&str, Vec<u8>)| (name.to_owned(), bytes);
+    let attach = |(name, bytes): (&str, Vec<u8>)| ((0, name.to_owned()), bytes);
     let attachments = [
         ("host.json", b"{}".to_vec()),
         ("tcp_info.jsonl", text("uml-slow-start.tcp_info.jsonl").into_bytes()),
@@ -82,6 +82,26 @@ fn what_a_recording_has_attached_is_evidence() {
     evidence::apply(&mut report, &evidence);
     let named: Vec<_> = report.with.iter().map(|file| (&*file.source, file.connections)).collect();
     assert_eq!(named, [("tcp_info.jsonl", 1)]);
+}
+
+#[test]
+fn each_of_two_recordings_has_its_own_samples() {
+    let mut report = report("uml-slow-start.server.pcapng.gz");
+    report.captures.push(Capture { source: "b/second.pcapng".to_owned(), ..Capture::default() });
+    report.captures[0].source = "first.pcapng".to_owned();
+    let samples = text("uml-slow-start.tcp_info.jsonl").into_bytes();
+    let other =
+        b"{\"local\":\"192.0.2.9:1\",\"peer\":\"192.0.2.8:2\",\"info\":{\"snd_cwnd\":10}}".to_vec();
+    for (capture, bytes) in [(0, samples), (1, other)] {
+        report.attachments.insert((capture, "tcp_info.jsonl".to_owned()), bytes);
+    }
+    let evidence = evidence::attached(&report);
+    evidence::apply(&mut report, &evidence);
+    let named: Vec<_> = report.with.iter().map(|file| (&*file.source, file.connections)).collect();
+    assert_eq!(
+        named,
+        [("first.pcapng: tcp_info.jsonl", 1), ("b/second.pcapng: tcp_info.jsonl", 0)]
+    );
 }
 
 #[test]

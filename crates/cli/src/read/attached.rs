@@ -13,27 +13,40 @@ struct Recording {
     remarks: Vec<String>,
 }
 
-/// Fills in the command, and what the recording says of itself. Attachments may be anybody's: one that
-/// cannot be read is named.
+/// Fills in the command, and what each recording says of itself. Attachments may be anybody's: one that
+/// cannot be read, or is absurd, is named.
 pub(super) fn take_in(report: &mut Report) {
-    let mut remarks = Vec::new();
-    if let Some(content) = report.attachments.get(RECORDING) {
-        match serde_json::from_slice::<Recording>(content) {
-            Ok(recording) => remarks.extend(recording.remarks),
-            Err(error) => remarks.push(odd(RECORDING, &error)),
+    for capture in 0..report.captures.len() {
+        let mut remarks = Vec::new();
+        let attached = |name: &str| report.attachments.get(&(capture, name.to_owned()));
+        if let Some(content) = attached(RECORDING) {
+            match serde_json::from_slice::<Recording>(content) {
+                Ok(recording) => remarks.extend(recording.remarks),
+                Err(error) => remarks.push(odd(RECORDING, &error)),
+            }
         }
-    }
-    if let Some(content) = report.attachments.get(COMMAND) {
-        match serde_json::from_slice::<Noted>(content) {
-            Ok(noted) => command::account(report, &noted),
-            Err(error) => remarks.push(odd(COMMAND, &error)),
+        match attached(COMMAND).map(|content| serde_json::from_slice::<Noted>(content)) {
+            Some(Ok(noted)) => remarks.extend(take_command(report, &noted)),
+            Some(Err(error)) => remarks.push(odd(COMMAND, &error)),
+            None => {}
         }
-    }
-    if let Some(capture) = report.captures.last_mut() {
         let kind = QualityKind::Other.name();
         let quality = |note| Quality { kind: kind.to_owned(), count: 0, note };
-        capture.quality.extend(remarks.into_iter().take(MOST_REMARKS).map(quality));
+        let remarks = remarks.into_iter().take(MOST_REMARKS).map(quality);
+        report.captures[capture].quality.extend(remarks);
     }
+}
+
+/// Accounts for a command, the first of several; else says why not.
+fn take_command(report: &mut Report, noted: &Noted) -> Option<String> {
+    let program = noted.program.escape_debug();
+    if report.command.is_some() {
+        return Some(format!(
+            "where the time of its command ({program}) went is not told here: explain this recording alone"
+        ));
+    }
+    let odd = command::account(report, noted).err()?;
+    Some(format!("the attachment {COMMAND} is not believed: of {program}, {odd}"))
 }
 
 fn odd(name: &str, error: &serde_json::Error) -> String {
@@ -51,9 +64,34 @@ mod tests {
 
     fn with(name: &str, content: &str) -> Report {
         let mut report = Report { captures: vec![Capture::default()], ..Report::default() };
-        report.attachments.insert(name.to_owned(), content.into());
+        report.attachments.insert((0, name.to_owned()), content.into());
         take_in(&mut report);
         report
+    }
+
+    #[test]
+    fn of_two_recordings_the_first_command_is_told_and_the_other_named() {
+        let captures = vec![Capture::default(), Capture::default()];
+        let mut report = Report { captures, ..Report::default() };
+        for (capture, program) in ["curl", "wget"].into_iter().enumerate() {
+            let content = format!(r#"{{"program":"{program}","start":5,"end":12}}"#);
+            report.attachments.insert((capture, COMMAND.to_owned()), content.into());
+        }
+        take_in(&mut report);
+        assert_eq!(report.command.expect("the first").program, "curl");
+        assert_eq!(report.captures[0].quality, []);
+        assert!(report.captures[1].quality[0].note.contains("its command (wget)"));
+    }
+
+    #[test]
+    fn a_command_that_ended_before_it_began_is_not_believed() {
+        let report = with(COMMAND, r#"{"program":"cu\u001brl","start":12,"end":5}"#);
+        assert_eq!(report.command, None);
+        let note = &report.captures[0].quality[0].note;
+        assert!(
+            note.ends_with("of cu\\u{1b}rl, it is said to have ended before it began"),
+            "{note}"
+        );
     }
 
     #[test]

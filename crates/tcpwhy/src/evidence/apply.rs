@@ -16,8 +16,13 @@ use super::{Content, Evidence, controller, host, rate, stalls};
 /// What `tcpwhy record` attached to the packets of `report` that is evidence: samples of sockets and
 /// events. The rest (settings, counters' growth) is of no kind that [`super::read`] knows.
 pub fn attached(report: &Report) -> Vec<Evidence> {
-    let attached = report.attachments.iter();
-    attached.filter_map(|(name, bytes)| super::read(name, bytes).ok()).collect()
+    let several = report.captures.len() > 1;
+    let read = |((capture, name), bytes): (&(usize, String), &Vec<u8>)| {
+        let of = report.captures.get(*capture).filter(|_| several);
+        let name = of.map_or_else(|| name.clone(), |of| format!("{}: {name}", of.source));
+        super::read(&name, bytes).ok()
+    };
+    report.attachments.iter().filter_map(read).collect()
 }
 
 /// Lays all of `evidence` beside `report`, in the order given.

@@ -60,9 +60,10 @@ pub struct Report {
     pub command: Option<Command>,
     /// Names that were asked for, in the order of the questions.
     pub lookups: Vec<Lookup>,
-    /// What `tcpwhy record` attached to the packets, by name and as it is; no part of the JSON.
+    /// What `tcpwhy record` attached to the packets, as it is, by the capture (an index into `captures`) and
+    /// its name; no part of the JSON.
     #[serde(skip)]
-    pub attachments: BTreeMap<String, Vec<u8>>,
+    pub attachments: BTreeMap<(usize, String), Vec<u8>>,
     /// What all connections that were asked for add up to.
     pub totals: Totals,
     /// The connections, in the order of their first packet; those asked for, if not all are.

@@ -16,8 +16,10 @@ pub(super) struct Aside {
     quality: BTreeMap<(QualityKind, String), u64>,
     /// Names asked for in all captures.
     pub(super) names: Names,
-    /// What all captures had attached.
-    pub(super) attachments: BTreeMap<String, Vec<u8>>,
+    /// What captures had attached, by their place and its name.
+    pub(super) attachments: BTreeMap<(usize, String), Vec<u8>>,
+    /// Captures that have ended.
+    ended: usize,
 }
 
 impl Aside {
@@ -44,15 +46,16 @@ impl Aside {
 
     /// A part of an attachment.
     pub(super) fn attach(&mut self, name: &str, content: &[u8]) {
-        let held = |(name, content): (&String, &Vec<u8>)| name.len() + content.len();
+        let held = |((_, name), content): (&(usize, String), &Vec<u8>)| name.len() + content.len();
         let held = self.attachments.iter().map(held).sum::<usize>() + name.len() + content.len();
-        let is_known = self.attachments.contains_key(name);
+        let key = (self.ended, name.to_owned());
+        let is_known = self.attachments.contains_key(&key);
         if held > MOST_ATTACHED || (!is_known && self.attachments.len() >= MOST_ATTACHMENTS) {
             let note = "attachments beyond what is held were left out".to_owned();
             self.quality.insert((QualityKind::Other, note), 0);
             return;
         }
-        self.attachments.entry(name.to_owned()).or_default().extend_from_slice(content);
+        self.attachments.entry(key).or_default().extend_from_slice(content);
     }
 
     /// The capture ends: what was counted of it goes to it.
@@ -63,6 +66,7 @@ impl Aside {
         for ((kind, note), count) in core::mem::take(&mut self.quality) {
             capture.quality.push(Quality { kind: kind.name().to_owned(), count, note });
         }
+        self.ended += 1;
     }
 }
 
@@ -74,13 +78,27 @@ const MOST_ATTACHMENTS: usize = 64;
 mod tests {
     use super::*;
 
+    fn held<'a>(aside: &'a Aside, capture: usize, name: &str) -> Option<&'a [u8]> {
+        aside.attachments.get(&(capture, name.to_owned())).map(Vec::as_slice)
+    }
+
+    #[test]
+    fn each_capture_keeps_its_own() {
+        let mut aside = Aside::default();
+        aside.attach("command.json", b"{1}");
+        aside.hand_over(&mut Capture::default());
+        aside.attach("command.json", b"{2}");
+        assert_eq!(held(&aside, 0, "command.json"), Some(&b"{1}"[..]));
+        assert_eq!(held(&aside, 1, "command.json"), Some(&b"{2}"[..]));
+    }
+
     #[test]
     fn parts_of_an_attachment_follow_each_other_up_to_what_is_held() {
         let mut aside = Aside::default();
         aside.attach("a", b"one ");
         aside.attach("b", b"other");
         aside.attach("a", b"two");
-        assert_eq!(aside.attachments["a"], b"one two");
+        assert_eq!(held(&aside, 0, "a"), Some(&b"one two"[..]));
         let mut capture = Capture::default();
         aside.attach("c", &vec![0; MOST_ATTACHED]);
         (0..100).for_each(|number| aside.attach(&number.to_string(), b""));
