@@ -250,10 +250,10 @@ impl Recording {
         let mut out = BufWriter::with_capacity(BUFFER, output);
         let narrowed = copy_packets(spool, &mut out, want)?;
         let here = host::addresses().unwrap_or_default();
-        let ends = narrowed.connections.iter().flatten().map(SocketAddr::ip);
+        let ends = narrowed.connections.ends.iter().flatten().map(SocketAddr::ip);
         let peers = ends.filter(|peer| !here.contains(peer)).collect();
         recorded.packets = narrowed.packets;
-        recorded.connections = narrowed.connections.len() as u64;
+        recorded.connections = narrowed.connections.count();
         recorded.quic = narrowed.quic;
         recorded.remarks.extend(remark_on_others(&narrowed));
 
@@ -274,7 +274,7 @@ impl Recording {
         attach_file(&mut out, attached::TCP_INFO, spool)?;
         let known = Known {
             scope,
-            connections: recorded.has_packets.then_some(&narrowed.connections),
+            connections: recorded.has_packets.then_some(&narrowed.connections.ends),
             owners: &owners,
         };
         attach_trace(&mut out, spool, &known)?;
@@ -465,7 +465,7 @@ fn remark_on_others(narrowed: &Narrowed) -> Option<String> {
         format!(
             "{} packets of {} connections of other processes were left out",
             narrowed.left_out,
-            narrowed.others.len()
+            narrowed.others.count()
         )
     })
 }

@@ -16,15 +16,41 @@ use crate::record::pcapng::{ENHANCED_PACKET, INTERFACE_DESCRIPTION, INTERFACE_ST
 pub(super) struct Narrowed {
     /// Packets in the file.
     pub(super) packets: u64,
-    /// TCP connections among them, by their ends, smaller one first.
-    pub(super) connections: BTreeSet<[SocketAddr; 2]>,
+    /// TCP connections among them.
+    pub(super) connections: Connections,
     /// Packets and connections of others, which were left out.
     pub(super) left_out: u64,
-    pub(super) others: BTreeSet<[SocketAddr; 2]>,
+    pub(super) others: Connections,
     /// UDP packets on port 443: probably QUIC.
     pub(super) quic: u64,
     /// The blocks to put at the end.
     pub(super) statistics: Vec<u8>,
+}
+
+/// Connections that were met.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Connections {
+    /// Their ends, smaller one first: several connections may have the same.
+    pub(super) ends: BTreeSet<[SocketAddr; 2]>,
+    /// Number of each SYN, by who sent it to whom.
+    openings: BTreeMap<[SocketAddr; 2], BTreeSet<u32>>,
+}
+
+impl Connections {
+    fn take(&mut self, packet: &Packet) {
+        self.ends.insert(packet.key());
+        if let Some(number) = packet.opens {
+            self.openings.entry(packet.ends).or_default().insert(number);
+        }
+    }
+
+    /// How many there were. A SYN of another number opens another one (RFC 9293 section 3.4.1); of both
+    /// sides' SYNs each may open the same.
+    pub(super) fn count(&self) -> u64 {
+        let opened = |ends: [SocketAddr; 2]| self.openings.get(&ends).map_or(0, BTreeSet::len);
+        let of = |&[a, b]: &[SocketAddr; 2]| opened([a, b]).max(opened([b, a])).max(1) as u64;
+        self.ends.iter().map(of).sum()
+    }
 }
 
 /// Copies what `want` accepts. A spool that ends early is copied up to there.
@@ -54,11 +80,11 @@ pub(super) fn narrow(
                     || *wanted.entry(packet.key()).or_insert_with(|| want(packet.ends));
                 if !keep {
                     narrowed.left_out += 1;
-                    narrowed.others.insert(packet.key());
+                    narrowed.others.take(&packet);
                     continue;
                 }
                 if packet.protocol == TCP {
-                    narrowed.connections.insert(packet.key());
+                    narrowed.connections.take(&packet);
                 }
                 narrowed.packets += 1;
             }
@@ -85,6 +111,8 @@ fn next_block(spool: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
 struct Packet {
     protocol: u8,
     ends: [SocketAddr; 2],
+    /// The number of its SYN, if it is one that nobody asked for.
+    opens: Option<u32>,
 }
 
 impl Packet {
@@ -110,7 +138,12 @@ impl Packet {
         let ports = ip.get(transport..transport + 4)?;
         let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
         let ends = [SocketAddr::new(hosts[0], port(0)), SocketAddr::new(hosts[1], port(2))];
-        Some(Self { protocol, ends })
+        let opens = || {
+            let header = ip.get(transport..transport + 14).filter(|_| protocol == TCP)?;
+            let number = u32::from_be_bytes(header[4..8].try_into().ok()?);
+            (header[13] & (SYN | ACK) == SYN).then_some(number)
+        };
+        Some(Self { protocol, ends, opens: opens() })
     }
 
     fn has_port(&self, port: u16) -> bool {
@@ -140,6 +173,9 @@ const LINKTYPE_LINUX_SLL2: u16 = 276;
 const VLAN: &[u8] = &[0x81, 0x00];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+// RFC 9293 section 3.1.
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
 const QUIC: u16 = 443;
 
 #[cfg(test)]
@@ -196,12 +232,38 @@ mod tests {
             let narrowed =
                 narrow(&spool[..], &mut out, |ends| port_of(ends).contains(&1000)).expect("memory");
             assert_eq!((narrowed.packets, narrowed.left_out, narrowed.quic), (3, 1, 1));
-            assert_eq!(narrowed.connections.len(), 1, "both directions are one");
-            assert_eq!(narrowed.others.iter().map(|ends| port_of(*ends)).next(), Some([2000, 80]));
+            assert_eq!(narrowed.connections.count(), 1, "both directions are one");
+            let others: Vec<_> = narrowed.others.ends.iter().map(|ends| port_of(*ends)).collect();
+            assert_eq!(others, [[2000, 80]]);
             let packet = pcapng::packet_length(before.len() as u32 + 40) - 12;
             let whole = out.len() + narrowed.statistics.len();
             assert_eq!(whole + 2 * packet as usize, spool.len());
         }
+    }
+
+    /// The same with these flags and this number.
+    fn segment(from: u16, to: u16, flags: u8, number: u32) -> Vec<u8> {
+        let mut bytes = ip(6, from, to);
+        bytes[24..28].copy_from_slice(&number.to_be_bytes());
+        bytes[33] = flags;
+        bytes
+    }
+
+    #[test]
+    fn the_same_ends_may_have_several_connections() {
+        let count = |packets: &[Vec<u8>]| {
+            let spool = spool(101, &[], packets);
+            narrow(&spool[..], &mut Vec::new(), |_| true).expect("memory").connections.count()
+        };
+        let (syn, answer) = (segment(9, 80, SYN, 7), segment(80, 9, SYN | ACK, 100));
+        let data = segment(9, 80, ACK, 8);
+        let first = [syn.clone(), syn, answer.clone(), data.clone()];
+        assert_eq!(count(&first), 1, "a SYN sent again");
+        let second = [segment(9, 80, SYN, 900), answer];
+        assert_eq!(count(&[&first[..], &second].concat()), 2);
+        assert_eq!(count(&[data]), 1, "begun before the recording");
+        let crossing = [segment(9, 80, SYN, 7), segment(80, 9, SYN, 70)];
+        assert_eq!(count(&crossing), 1, "both opened the same");
     }
 
     #[test]
