@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
 use crate::cmd::{doc, lab, record};
+use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
 
@@ -79,7 +80,7 @@ pub struct ExplainFlags {
     pub plot: bool,
 
     /// Explain this connection only, by its number in the report
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::connection)]
     pub connection: Option<u64>,
     /// Explain matching connections only: 'host 10.0.0.1 and port 80'
     ///
@@ -97,7 +98,7 @@ pub struct ExplainFlags {
     pub to: Option<Instant>,
 
     /// Show at most this many connections [default: 10 in tables, all in JSON and CSV]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::top)]
     pub top: Option<u32>,
     /// Order of connections [default: worst first in tables, by start in JSON and CSV]
     #[arg(long, value_name = "KEY")]
@@ -107,14 +108,14 @@ pub struct ExplainFlags {
     pub anonymize: bool,
 
     /// Analyse on this many threads; the answer is the same on any number [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::threads)]
     pub threads: Option<NonZero<usize>>,
 
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
     /// Width of the text in columns [default: that of the terminal, else 100]
-    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..=1000))]
+    #[arg(long, value_name = "COLUMNS", value_parser = number::width)]
     pub width: Option<u16>,
 }
 

@@ -13,6 +13,7 @@ pub mod cmd;
 pub mod exit;
 pub mod filter;
 pub mod flags;
+mod number;
 pub mod options;
 pub mod output;
 pub mod rate;
@@ -82,9 +83,22 @@ fn command() -> Exit {
 /// How a command ended; what kept it from ending well is told.
 fn told(ran: anyhow::Result<Exit>) -> Exit {
     ran.unwrap_or_else(|error| {
-        complain(&format!("{error:#}"));
+        complain(&in_words(&error));
         Exit::Unreadable
     })
+}
+
+/// An error and its causes; what one of them repeats of another is said once.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Says why the options cannot be carried out.
@@ -115,6 +129,16 @@ fn complain(sentence: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_is_repeated_is_said_once() {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let told = anyhow::Error::new(gone()).context(format!("no eth7: {}", gone()));
+        assert_eq!(
+            in_words(&told.context("cannot record")),
+            "cannot record: no eth7: entity not found"
+        );
+    }
 
     #[test]
     fn a_mistake_of_ours_has_an_exit_status_of_its_own() {

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::path::{SERVER, put_file, with_path};
-use common::{Run, finish, tcpwhy};
+use common::{Run, finish, run_with_stdin, tcpwhy};
 use serde_json::Value;
 
 const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -283,6 +283,49 @@ fn a_hangup_ends_a_recording_and_leaves_no_spool() {
             let left = std::fs::read_dir(folder).expect("a folder").count();
             assert_eq!(left, 1, "x.pcapng");
         }
+    });
+}
+
+#[test]
+fn what_a_killed_recording_left_goes_with_the_next() {
+    behind_a_path(|folder| {
+        let mut recorder = tcpwhy();
+        recorder.args(["record", "--port", "80", "-o", "x.pcapng"]).current_dir(folder);
+        let mut child = recorder.stderr(Stdio::piped()).spawn().expect("a recorder");
+        let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        while !line.contains("Ctrl-C ends it") {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "it ended early");
+        }
+        child.kill().and_then(|()| child.wait()).expect("ours");
+        let left = || std::fs::read_dir(folder).expect("a folder").flatten().next();
+        let spool = left().expect("a spool").path();
+        let run = record(folder, &["-o", "a.pcapng", "--", "true"]);
+        assert!(!run.stderr.contains("removed") && spool.exists(), "it may just begin");
+        let hour_ago = std::time::SystemTime::now() - Duration::from_hours(1);
+        let folder_of_it = std::fs::File::open(&spool).expect("ours");
+        folder_of_it.set_modified(hour_ago).expect("ours");
+        let run = record(folder, &["-o", "b.pcapng", "--", "true"]);
+        assert!(run.stderr.contains("removed the packets that 1 recording left"), "{}", run.stderr);
+        assert!(!spool.exists());
+    });
+}
+
+#[test]
+fn a_recording_goes_to_standard_output_whole_and_alone() {
+    behind_a_path(|folder| {
+        let url = format!("http://{SERVER}/");
+        let mut command = tcpwhy();
+        command.current_dir(folder).args(["record", "-o", "-", "--", "curl", "-sS", &url]);
+        let output = command.output().expect("starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("ok\n"), "what the command prints is not lost: {said}");
+        assert!(said.contains("of 1 connection\n") && !said.contains("explains them"), "{said}");
+        let report = run_with_stdin(&["--json", "-"], &output.stdout);
+        let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+        assert_eq!(report["command"]["program"], "curl");
+        assert_eq!(std::fs::read_dir(folder).expect("a folder").count(), 0, "no file");
     });
 }
 

@@ -28,7 +28,7 @@ pub use backends::inner;
 
 use crate::exit::Exit;
 use crate::options::Surroundings;
-use crate::{complain, output};
+use crate::{complain, in_words, output};
 use runs::Ended;
 
 /// The subcommands of `tcpwhy lab`.
@@ -135,7 +135,7 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
         LabCommand::Accuracy(flags) => run_accuracy(flags, around),
     };
     done.unwrap_or_else(|error| {
-        complain(&format!("{error:#}"));
+        complain(&in_words(&error));
         match error.downcast_ref::<Ended>() {
             Some(Ended::Refused(_) | Ended::Unknown { .. }) => Exit::Usage,
             _ => Exit::Unreadable,

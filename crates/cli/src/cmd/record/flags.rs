@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use tcpwhy_linux::record::recording::{Options, Scope};
 
+use crate::number;
+
 /// Flags of `tcpwhy record`.
 #[derive(Args, Debug, Default)]
 pub struct RecordFlags {
@@ -14,7 +16,8 @@ pub struct RecordFlags {
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
 
-    /// File to write [default: tcpwhy-DATE-TIME.pcapng]
+    /// File to write; `-` for standard output, and no explanation: what the command prints goes to
+    /// standard error then [default: tcpwhy-DATE-TIME.pcapng]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write over a file that is there
@@ -22,13 +25,13 @@ pub struct RecordFlags {
     pub force: bool,
 
     /// Record the connections of this process and its descendants
-    #[arg(long, value_name = "N", conflicts_with_all = ["command", "ports", "hosts"])]
+    #[arg(long, value_name = "N", value_parser = number::process, conflicts_with_all = ["command", "ports", "hosts"])]
     pub pid: Option<u32>,
     /// Record connections from or to this port; may be given several times
-    #[arg(long = "port", value_name = "N", conflicts_with = "command")]
+    #[arg(long = "port", value_name = "N", value_parser = number::port, conflicts_with = "command")]
     pub ports: Vec<u16>,
     /// Record connections from or to this address; may be given several times
-    #[arg(long = "host", value_name = "ADDRESS", conflicts_with = "command")]
+    #[arg(long = "host", value_name = "ADDRESS", value_parser = number::host, conflicts_with = "command")]
     pub hosts: Vec<IpAddr>,
     /// End after this time: 500ms, 30s, 5m [default: with the command, or on Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
@@ -38,7 +41,7 @@ pub struct RecordFlags {
     #[arg(long, value_name = "NAME", default_value = "any")]
     pub interface: String,
     /// Bytes kept of each packet, from its IP header on: 100 hold all of TCP's; of DNS more is kept
-    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u32).range(60..=65_535))]
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = number::snap_length)]
     pub snaplen: u32,
     /// End the capture at this size, and go on without packets: 500K, 256M, 2G
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
@@ -66,32 +69,39 @@ impl RecordFlags {
 /// Reads `500ms`, `30s`, `5m`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
-    let number: f64 = number.parse().map_err(|_| format!("`{number}` is no number"))?;
+    let number: f64 = number.parse().map_err(|_| HOW_LONG.to_owned())?;
+    if number <= 0.0 {
+        return Err(HOW_LONG.to_owned());
+    }
     let seconds = match unit {
         "ms" => number / 1000.0,
         "s" => number,
         "m" | "min" => number * 60.0,
         "h" => number * 3600.0,
-        "" => return Err("a unit is missing: ms, s, m or h".to_owned()),
-        other => return Err(format!("`{other}` is no unit of time: ms, s, m or h")),
+        "" => return Err(format!("a unit is missing: {HOW_LONG}")),
+        other => return Err(format!("`{other}` is no unit of time: {HOW_LONG}")),
     };
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} is too long"))
 }
 
+const HOW_LONG: &str = "give a time above 0 with its unit, such as 500ms, 30s, 5m or 1h";
+
 /// Reads `500K`, `256M`, `2G`: powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
-    let number: u64 = number.parse().map_err(|_| format!("`{number}` is no whole number"))?;
+    let number: u64 = number.parse().map_err(|_| HOW_MUCH.to_owned())?;
     let shift = match unit.trim_end_matches(['B', 'i']).to_ascii_uppercase().as_str() {
         "" => 0,
         "K" => 10,
         "M" => 20,
         "G" => 30,
-        _ => return Err(format!("`{unit}` is no unit of size: K, M or G")),
+        _ => return Err(format!("`{unit}` is no unit of size: {HOW_MUCH}")),
     };
     let bytes = number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too much"))?;
-    if bytes < LEAST { Err(format!("{text} is less than {LEAST} bytes")) } else { Ok(bytes) }
+    if bytes < LEAST { Err(format!("it is too small: {HOW_MUCH}")) } else { Ok(bytes) }
 }
+
+const HOW_MUCH: &str = "give a whole number with its unit, from 64K on, such as 500K, 256M or 2G";
 
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -110,7 +120,7 @@ mod tests {
         assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        for odd in ["30", "s", "-1s", "1e99h", "3 days", ""] {
+        for odd in ["30", "s", "-1s", "0s", "-5s", "1e99h", "3 days", ""] {
             assert!(duration(odd).is_err(), "{odd}");
         }
         assert_eq!(size("256M"), Ok(256 << 20));

@@ -7,10 +7,10 @@
 
 mod flags;
 mod output;
+mod spool;
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -27,11 +27,11 @@ use tcpwhy::units::Time;
 use tcpwhy_linux::record::recording::{self, Command, Recorded, Recording};
 use tcpwhy_linux::record::{Clock, ask_to_end};
 
-use crate::complain;
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
-use output::{Output, folder_of};
+use crate::{complain, in_words};
+use output::{Output, is_stdout};
 
 pub use flags::RecordFlags;
 
@@ -41,26 +41,34 @@ pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
     let (exit, path, recorded) = match recorded {
         Ok(Done { exit, path, recorded }) => (exit, path, recorded),
         Err(Failed { exit, why }) => {
-            complain(&format!("{why:#}"));
+            complain(&in_words(&why));
             return exit;
         }
     };
     for remark in recorded.remarks.iter().filter(|_| !recorded.has_packets) {
         complain(remark);
     }
+    let packets = format!(
+        "recorded {} of {}",
+        counted(recorded.packets, "packet"),
+        counted(recorded.connections, "connection")
+    );
+    if is_stdout(&path) {
+        recorded.remarks.iter().filter(|_| recorded.has_packets).for_each(|r| complain(r));
+        complain(&packets);
+        return exit;
+    }
     let again = recorded.connections > 0;
     if again {
         if let Err(error) = explain(&path, flags, around) {
-            complain(&format!("{error:#}"));
+            complain(&in_words(&error));
         }
     } else {
         complain(&nothing(flags, &recorded));
     }
     let file = path.display();
     complain(&format!(
-        "recorded {} of {} in {file}{}",
-        counted(recorded.packets, "packet"),
-        counted(recorded.connections, "connection"),
+        "{packets} in {file}{}",
         if again { format!("; `tcpwhy {file}` explains them again") } else { String::new() },
     ));
     exit
@@ -95,12 +103,14 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
     }
     let path = flags.output.clone().unwrap_or_else(usual_name);
     let output = Output::create(&path, flags.force)?;
-    let spool = tempfile::Builder::new()
-        .prefix(".tcpwhy-record-")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(folder_of(&path))
-        .context("cannot make a folder for packets beside the file")?;
-    let options = flags.options(spool.path());
+    match output.spool().sweep() {
+        0 => {}
+        left => complain(&format!(
+            "removed the packets that {} left here, killed before the end",
+            counted(left as u64, "recording")
+        )),
+    }
+    let options = flags.options(output.spool().path());
     let mut recording = Recording::begin(options).context("cannot record")?;
     let (exit, command) = if let Some((program, arguments)) = flags.command.split_first() {
         let (exit, command) = follow(program, arguments, flags, &signals, &mut recording)?;
@@ -135,7 +145,11 @@ fn follow(
         status: None,
         signal: None,
     };
-    let child = process::Command::new(program).args(arguments).spawn();
+    let mut started = process::Command::new(program);
+    if flags.output.as_deref().is_some_and(is_stdout) {
+        started.stdout(io::stderr());
+    }
+    let child = started.args(arguments).spawn();
     let child = child.map_err(|error| not_started(program, &error))?;
     recording.watch(child.id());
     let (end, status) = signals.until_ended(child, flags.duration);

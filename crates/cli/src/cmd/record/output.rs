@@ -1,7 +1,8 @@
 //! The file of a recording. It gets its name when it is whole: until then what had that name stays as it is.
+//! `-` is standard output, which gets it when it is whole, too.
 
 use std::fs::{self, File, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal as _, Seek as _};
 use std::os::unix::fs::{PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::{env, io};
@@ -9,32 +10,68 @@ use std::{env, io};
 use anyhow::{Context as _, bail};
 use tempfile::NamedTempFile;
 
+use super::spool::Spool;
+
 /// The file of a recording; removed unless it was kept.
 pub(super) struct Output {
-    path: PathBuf,
+    target: Target,
+    /// Goes before the spool that it is in.
     file: NamedTempFile,
-    force: bool,
+    spool: Spool,
+}
+
+enum Target {
+    File { path: PathBuf, force: bool },
+    Stdout,
 }
 
 impl Output {
     /// Never writes over a file without being told to, and never over what is no file.
     pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
-        refuse_what_is_there(path, force)?;
+        let target = if is_stdout(path) {
+            if io::stdout().is_terminal() {
+                bail!(
+                    "a recording is no text for a terminal: redirect standard output, or name a file with -o"
+                );
+            }
+            Target::Stdout
+        } else {
+            refuse_what_is_there(path, force)?;
+            Target::File { path: path.to_owned(), force }
+        };
+        let folder = match &target {
+            Target::File { path, .. } => folder_of(path).to_owned(),
+            Target::Stdout => env::temp_dir(),
+        };
+        let spool = Spool::create_in(&folder).map_err(|error| no_room(&folder, &error))?;
         let file = tempfile::Builder::new()
-            .prefix(".tcpwhy-record-")
+            .prefix("recording-")
             .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(folder_of(path))
+            .tempfile_in(spool.path())
             .with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), file, force })
+        Ok(Self { target, file, spool })
     }
 
     pub(super) fn file(&self) -> anyhow::Result<File> {
         self.file.as_file().try_clone().context("no file descriptor is left")
     }
 
-    /// Gives it to whoever called sudo, and its name.
+    /// Where packets wait that are not yet narrowed.
+    pub(super) const fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// Gives it to whoever called sudo, and its name; or prints it.
     pub(super) fn keep(self) -> anyhow::Result<()> {
-        let Self { path, file, force } = self;
+        let Self { target, mut file, spool: _spool } = self;
+        let Target::File { path, force } = target else {
+            file.rewind().context("cannot read the recording again")?;
+            return match io::copy(&mut file, &mut io::stdout().lock()) {
+                // Whoever read it had enough.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                copied => copied.map(drop).context("cannot write to standard output"),
+            };
+        };
         let id = |name| env::var(name).ok()?.parse().ok();
         if let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
             // Without the right to do so it stays whose it is.
@@ -48,8 +85,25 @@ impl Output {
     }
 }
 
+/// Why nothing can be written in `folder`, and what to try.
+fn no_room(folder: &Path, error: &io::Error) -> anyhow::Error {
+    let name = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound => anyhow::anyhow!("cannot write in {name}: there is no such folder"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            anyhow::anyhow!("cannot write in {name}: it is not allowed; name another place with -o")
+        }
+        _ => anyhow::anyhow!("cannot make a folder for packets in {name}: {error}"),
+    }
+}
+
+/// Whether the recording is to be printed.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// The folder in which `path` is.
-pub(super) fn folder_of(path: &Path) -> &Path {
+fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or_else(|| Path::new("."))
 }

@@ -1,0 +1,124 @@
+//! A folder for packets that are not yet narrowed, beside the recording. It goes with the recording; what a
+//! killed one left is removed by the next recording into the same folder.
+//!
+//! A spool is locked (flock(2)) as long as its recording lives: the kernel lets go of the lock however the
+//! process ends. So a spool is removed only if it has our name, is our user's and nobody else's to read, and
+//! nobody holds its lock. On a file system without locks nothing is removed.
+
+use std::fs::{self, File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// The folder of a recording that is under way; removed in the end.
+pub(super) struct Spool {
+    folder: TempDir,
+    /// Holds the lock.
+    _lock: File,
+}
+
+impl Spool {
+    /// A new one in `folder`.
+    pub(super) fn create_in(folder: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(MODE))
+            .tempdir_in(folder)?;
+        let lock = File::open(folder.path())?;
+        // Where there are no locks, nobody will get this one either.
+        let _ = lock.try_lock();
+        Ok(Self { folder, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Removes what killed recordings of this user left beside this one; gives how many.
+    pub(super) fn sweep(&self) -> usize {
+        let (Some(beside), Ok(own)) = (self.path().parent(), self.path().symlink_metadata()) else {
+            return 0;
+        };
+        let Ok(entries) = fs::read_dir(beside) else { return 0 };
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+            .filter(|entry| remove_if_left(&entry.path(), &own))
+            .count()
+    }
+}
+
+/// Removes a spool that its recording left; `own` is one of this process.
+fn remove_if_left(path: &Path, own: &Metadata) -> bool {
+    let is_ours = |there: &Metadata| {
+        there.is_dir()
+            && there.uid() == own.uid()
+            && there.mode() & 0o777 == MODE
+            && there.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNGEST))
+    };
+    if !path.symlink_metadata().is_ok_and(|there| is_ours(&there)) {
+        return false;
+    }
+    let Ok(lock) = File::open(path) else { return false };
+    lock.try_lock().is_ok() && fs::remove_dir_all(path).is_ok()
+}
+
+const PREFIX: &str = ".tcpwhy-spool-";
+const MODE: u32 = 0o700;
+/// Ours: between making a folder and its lock lie microseconds.
+const YOUNGEST: Duration = Duration::from_mins(1);
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// A spool of a recording that is gone, last changed so long ago.
+    fn left(folder: &Path, name: &str, age_s: u64) -> PathBuf {
+        let path = folder.join(name);
+        fs::create_dir(&path).expect("room");
+        fs::set_permissions(&path, Permissions::from_mode(MODE)).expect("ours");
+        fs::write(path.join("packets.pcapng"), "packets of others").expect("room");
+        age(&path, age_s);
+        path
+    }
+
+    fn age(path: &Path, age_s: u64) {
+        let then = SystemTime::now() - Duration::from_secs(age_s);
+        File::open(path).and_then(|folder| folder.set_modified(then)).expect("ours");
+    }
+
+    #[test]
+    fn what_a_killed_recording_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let old = left(folder.path(), ".tcpwhy-spool-a", 3600);
+        let spool = Spool::create_in(folder.path()).expect("room");
+        assert_eq!(spool.sweep(), 1);
+        assert!(!old.exists() && spool.path().exists());
+        drop(spool);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn only_what_is_surely_left_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let living = Spool::create_in(folder.path()).expect("room");
+        age(living.path(), 3600);
+        let new = left(folder.path(), ".tcpwhy-spool-new", 5);
+        let shared = left(folder.path(), ".tcpwhy-spool-shared", 3600);
+        fs::set_permissions(&shared, Permissions::from_mode(0o755)).expect("ours");
+        let other = left(folder.path(), ".tcpwhy-other", 3600);
+        let link = folder.path().join(".tcpwhy-spool-link");
+        std::os::unix::fs::symlink(&other, &link).expect("a link");
+        let spool = Spool::create_in(folder.path()).expect("room");
+        assert_eq!(spool.sweep(), 0);
+        for kept in [living.path(), &new, &shared, &other, &link] {
+            assert!(kept.exists(), "{}", kept.display());
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Numbers on the command line: what is wrong with one is said in words, with what to give instead.
+
+use std::num::NonZero;
+
+/// A number of threads.
+pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    text.parse().map_err(|_| {
+        "give a whole number from 1 on; without --threads every core gets a thread".to_owned()
+    })
+}
+
+/// How many connections are shown.
+pub(crate) fn top(text: &str) -> Result<u32, String> {
+    let number: Option<u32> = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        "give a whole number from 1 on; totals count every connection all the same".to_owned()
+    })
+}
+
+/// A connection's number in the report.
+pub(crate) fn connection(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        "give a connection's number, as the report's table and headings have it, from 0 on"
+            .to_owned()
+    })
+}
+
+/// Columns of the text.
+pub(crate) fn width(text: &str) -> Result<u16, String> {
+    let number: Option<u16> = text.parse().ok().filter(|number| (40..=1000).contains(number));
+    number.ok_or_else(|| "give a number of columns from 40 to 1000".to_owned())
+}
+
+/// A port; none has number 0 on the wire.
+pub(crate) fn port(text: &str) -> Result<u16, String> {
+    let number: Option<u16> = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "give a port's number, from 1 to 65535 (`ss -tn` shows them)".to_owned())
+}
+
+/// A process.
+pub(crate) fn process(text: &str) -> Result<u32, String> {
+    let number: Option<u32> = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "give a process's number (`pidof NAME` tells it)".to_owned())
+}
+
+/// Bytes kept of a packet.
+pub(crate) fn snap_length(text: &str) -> Result<u32, String> {
+    let number: Option<u32> = text.parse().ok().filter(|number| (60..=65_535).contains(number));
+    number.ok_or_else(|| {
+        "give a number of bytes from 60, a header of TCP with its options, to 65535".to_owned()
+    })
+}
+
+/// An address.
+pub(crate) fn host(text: &str) -> Result<std::net::IpAddr, String> {
+    text.parse()
+        .map_err(|_| "give an IP address (`getent hosts NAME` tells that of a name)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_bounds() {
+        assert_eq!(threads("2").map(NonZero::get), Ok(2));
+        assert_eq!((top("1"), connection("0"), width("40")), (Ok(1), Ok(0), Ok(40)));
+        assert_eq!((port("65535"), process("1"), snap_length("60")), (Ok(65_535), Ok(1), Ok(60)));
+        for odd in ["", "0", "-1", "x", "1.5", "99999999999999999999999"] {
+            assert!(threads(odd).is_err() && top(odd).is_err(), "{odd}");
+            assert!(port(odd).is_err() && process(odd).is_err(), "{odd}");
+            assert!(width(odd).is_err() && snap_length(odd).is_err(), "{odd}");
+        }
+        assert!(width("39").is_err() && snap_length("65536").is_err() && port("65536").is_err());
+    }
+}
