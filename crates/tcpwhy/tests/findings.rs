@@ -86,7 +86,11 @@ const MIDDLEBOX: [Row; 20] = [
     // Nothing that the device drops is seen behind it.
     ("black-hole.client", &[], &["BLACK_HOLE", "LOSS", "SLOW_READER"]),
     ("black-hole-probed.server", &["BLACK_HOLE"], &["TIMEOUT", "NOT_TCP", "STOOD_STILL"]),
-    ("black-hole-probed.client", &[], &["BLACK_HOLE", "SLOW_READER", "STOOD_STILL"]),
+    (
+        "black-hole-probed.client",
+        &[],
+        &["BLACK_HOLE", "SLOW_READER", "STOOD_STILL", "THINK_SERVER", "NOT_TCP"],
+    ),
     (
         "scale-stripped-for-server.server",
         &["WINDOW_SCALE", "OPTIONS_STRIPPED"],

@@ -95,10 +95,25 @@ pub(super) fn lost(case: &Case<'_>, pattern: &LossPattern) -> String {
         i64::try_from(case.direction.segments).unwrap_or(i64::MAX),
     );
     format!(
-        "{} of {} ({share}) were lost, in {}",
+        "{} of {} ({share}) were lost, in {}{}",
         words::grouped(case.direction.events.lost),
         words::count(case.direction.segments, "segment"),
-        words::count(pattern.episodes, "episode")
+        words::count(pattern.episodes, "episode"),
+        cut(case)
+    )
+}
+
+/// What the repairs took, and what the window that was cut for them.
+fn cut(case: &Case<'_>) -> String {
+    let all = after_losses(case, |_| false).time_ns();
+    let repairs = case.held(|state| state == State::RecoveryLoss).time_ns();
+    if repairs == 0 || all <= repairs {
+        return String::new();
+    }
+    format!(
+        " (repairs took {}, the window that was cut for them {} more)",
+        words::time(repairs),
+        words::time(all - repairs)
     )
 }
 
@@ -168,6 +183,20 @@ mod tests {
         let mut connection = full(5_000);
         connection.directions[1].as_mut().expect("data").events.lost = 0;
         assert!(find(&connection).is_empty());
+    }
+
+    #[test]
+    fn the_window_that_was_cut_is_told_beside_the_repairs() {
+        let mut connection = full(5_000);
+        assert!(!find(&connection)[0].why.contains("repairs took"), "no window was cut");
+        let limits = &mut connection.directions[1].as_mut().expect("data").limits;
+        let repair = limits.iter().find(|each| each.state == State::RecoveryLoss);
+        let mut cut = repair.expect("a repair").clone();
+        cut.state = State::CwndPostLoss;
+        let time = words::time(cut.end_ns - cut.start_ns);
+        limits.push(cut);
+        let why = &find(&connection)[0].why;
+        assert!(why.contains(&format!("the window that was cut for them {time} more")), "{why}");
     }
 
     #[test]

@@ -34,9 +34,10 @@ pub(super) const RULE: Rule = Rule { code: "NOT_TCP", file: include_str!("not_tc
 fn find(connection: &Connection) -> Vec<Finding> {
     let directions = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
     let Some(case) = directions.max_by_key(|case| case.direction.bytes) else { return Vec::new() };
-    let held = case
+    let mut held = case
         .held(State::is_silence)
         .and_the_other_is(case.at, |state| state.is_silence() || state == State::Receiving);
+    held.limits.retain(|limit| !super::think_server::ends_with_a_timer(&case, limit));
     let closing = case.direction.time_in.get(State::Closing).0;
     let lifetime = connection.duration_ns - closing;
     let misread = super::scale_lost::explains(&case);

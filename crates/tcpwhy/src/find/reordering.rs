@@ -9,6 +9,9 @@
 //! as a duplicate (D-SACK), or the echoed timestamp was the original's. Where nothing at all was lost,
 //! the window cut for them and its slow growth count too. They hold at least a tenth of the working time.
 //!
+//! At the receiver's host and in between it is less sure: what was repaired may have been lost behind the
+//! capture point, where only the receiver's D-SACK tells, and then `LOSS` may stand for it.
+//!
 //! # What it is not
 //! Not loss: nothing was missing in the end. Linux undoes the cut once it learns so; the time until
 //! then is gone.

@@ -47,6 +47,7 @@ enum Where {
     WayBack,
     ReceiversHost,
     BeforeReceiver,
+    OneHost,
     NotKnown,
 }
 
@@ -108,6 +109,9 @@ pub(super) fn explains(case: &Case<'_>, limit: &Limit) -> bool {
 }
 
 fn place(case: &Case<'_>, jump: &RttJump) -> Where {
+    if is_one_host(case.connection) {
+        return Where::OneHost;
+    }
     let most = |part: i64| part * 2 >= excess(jump);
     let at_receiver = [Vantage::Server, Vantage::Client][case.at] == case.connection.vantage;
     match jump.ack_late_ns {
@@ -119,6 +123,12 @@ fn place(case: &Case<'_>, jump: &RttJump) -> Where {
     }
 }
 
+/// Whether both ends are on one machine, with no path between them.
+fn is_one_host(connection: &Connection) -> bool {
+    let [client, server] = [connection.client.ip(), connection.server.ip()];
+    client == server || client.to_canonical().is_loopback()
+}
+
 fn who(case: &Case<'_>, place: Where) -> String {
     let (sender, receiver) = (case.sender(), case.receiver());
     match place {
@@ -127,6 +137,7 @@ fn who(case: &Case<'_>, place: Where) -> String {
         Where::WayBack => format!("the way back from the {receiver}"),
         Where::ReceiversHost => format!("the {receiver}'s host"),
         Where::BeforeReceiver => format!("the way to the {receiver}, or its host,"),
+        Where::OneHost => "the machine that both ends are on, or a program there,".to_owned(),
         Where::NotKnown => "something on the way, or a host,".to_owned(),
     }
 }
@@ -148,6 +159,7 @@ fn reason(case: &Case<'_>, place: Where) -> String {
             format!("the data was at the {receiver}'s host, and its ACK left there that much later")
         }
         Where::BeforeReceiver => format!("the {receiver}'s TCP stamped its ACKs that late"),
+        Where::OneHost => "no path lies between its ends".to_owned(),
         Where::NotKnown => "the timestamps do not tell where, or not always the same".to_owned(),
     }
 }
@@ -157,7 +169,7 @@ fn help(case: &Case<'_>, place: Where) -> Remedy {
                         a frozen container";
     const LOOK: &str = "vmstat -w 1 5; cat /proc/pressure/*; mpstat -P ALL 1 5";
     match place {
-        Where::ReceiversHost => remedies::look(1 - case.at, HOST, LOOK),
+        Where::ReceiversHost | Where::OneHost => remedies::look(1 - case.at, HOST, LOOK),
         Where::BeforeTap if case.tap_at_sender() => remedies::look(case.at, HOST, LOOK),
         Where::BeforeReceiver => remedies::path(format!(
             "capture on the {}'s host too: it tells the way there from the host",
@@ -229,6 +241,15 @@ mod tests {
         assert!(title(&jumped(0, Some(90 * MS))).starts_with("the way back"));
         assert!(title(&jumped(90 * MS, None)).starts_with("the server's host"));
         assert!(title(&jumped(0, None)).starts_with("something"), "no timestamps");
+    }
+
+    #[test]
+    fn inside_a_machine_no_path_is_to_be_looked_at() {
+        let mut connection = jumped(0, None);
+        connection.client.set_ip(connection.server.ip());
+        let found = &find(&connection)[0];
+        assert!(found.title.starts_with("the machine that both ends are on"), "{}", found.title);
+        assert_eq!(found.remedies[0].on.as_deref(), Some("client"), "{:?}", found.remedies);
     }
 
     #[test]

@@ -10,7 +10,9 @@
 //! taken off, so distance is not counted as thinking. They hold at least a tenth of the active time.
 //!
 //! # What it is not
-//! Not TCP and not the network: nothing was waiting to be sent. The time may be spent in another
+//! Not TCP and not the network: nothing was waiting to be sent. Not a timer of the server for an answer that
+//! was lost on its way here: where the first segment stands alone before a hole, as after a timeout, nobody is
+//! named. The time may be spent in another
 //! service, a database, a disk, a lock, or a queue for a worker before the program even saw the
 //! request: a capture cannot tell these apart. A device nearer than the server may be what answers.
 //!
@@ -23,7 +25,7 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, ScalingRefusedBy, State};
+use crate::report::{Connection, Finding, Limit, ScalingRefusedBy, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -37,6 +39,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let waits = answered(connection);
     held.limits.retain(|limit| {
         waits.iter().any(|(from, to)| limit.start_ns < *to && limit.end_ns > *from)
+            && !ends_with_a_timer(&case, limit)
     });
     if !held.is_share_of(active_ns(connection)) {
         return Vec::new();
@@ -66,6 +69,23 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![held.finding(RULE.code, told)]
 }
 
+/// Whether what ended this silence was a repair: one segment alone, which TCP sends where a timer has run out
+/// (the loss window, RFC 5681 section 3.1), with a hole behind it that was never seen to be filled before. So
+/// the originals had been sent already, and did not come this far.
+pub(super) fn ends_with_a_timer(case: &Case<'_>, silence: &Limit) -> bool {
+    let rounds = &case.direction.rounds;
+    let Some(at) = rounds.iter().position(|round| round.start_ns == silence.end_ns) else {
+        return false;
+    };
+    let next = rounds.get(at + 1).map_or(i64::MAX, |round| round.start_ns);
+    let hole = case
+        .direction
+        .in_flight_at_loss
+        .iter()
+        .any(|loss| loss.frame.is_none() && (rounds[at].start_ns..=next).contains(&loss.at_ns));
+    hole && rounds[at].segments == 1 && rounds[at].cwnd.high == Some(1)
+}
+
 /// Whether something nearer than the server answers in its name, as its handshake showed.
 const fn device_between(connection: &Connection) -> bool {
     matches!(connection.window_scaling_refused_by, Some(ScalingRefusedBy::Device))
@@ -84,6 +104,7 @@ fn answered(connection: &Connection) -> Vec<(i64, i64)> {
 mod tests {
     use super::super::sample::{self, Sim};
     use super::*;
+    use crate::report::InFlightAtLoss;
 
     const MS: i64 = 1_000_000;
 
@@ -110,6 +131,23 @@ mod tests {
         connection.window_scaling_refused_by = Some(ScalingRefusedBy::Device);
         let found = find(&connection);
         assert!(!found[0].title.contains("server's application"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn an_answer_that_begins_alone_before_a_hole_was_sent_before() {
+        let after_a_timeout = |segments, frame| {
+            let mut connection = Sim { think: 300 * MS, ..Sim::default() }.run();
+            let direction = connection.directions[1].as_mut().expect("data");
+            let first = &mut direction.rounds[0];
+            first.segments = segments;
+            first.cwnd.high = Some(segments);
+            let at_ns = direction.rounds[1].start_ns;
+            direction.in_flight_at_loss = vec![InFlightAtLoss { at_ns, bytes: 9_000, frame }];
+            find(&connection).len()
+        };
+        assert_eq!(after_a_timeout(1, None), 0);
+        assert_eq!(after_a_timeout(2, None), 1, "an initial window, of which a part was lost");
+        assert_eq!(after_a_timeout(1, Some(9)), 1, "its original was captured: it was sent after");
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! # What it says
 //! The end of a flight was lost, or so much that too little came back to show it. Without later
 //! segments there is nothing that the receiver could report, so the sender waits for a timer: a
-//! probe after two round trips, or the retransmission timeout of at least 200 ms in Linux.
+//! probe after two round trips, or the retransmission timeout of at least 200 ms in Linux. Or nothing was
+//! lost, and the receiver's ACKs came later than that: a host or program that stood still. The title says
+//! which of the two it was.
 //!
 //! # How we know
 //! Intervals in the states `rto_wait` and `tlp_wait`: from the last progress to a send that no ACK
@@ -16,7 +18,7 @@
 //! point. Not the wait for a repeated SYN (`SYN_RETRY`), nor segments too long for the path (`BLACK_HOLE`).
 //!
 //! # What to do
-//! The loss is the cause: see what else was found about it. Short answers suffer most: keep
+//! Late ACKs: find what kept the receiver from answering. Else the loss is the cause: see what else was found about it. Short answers suffer most: keep
 //! connections warm, so that the timer follows the real round trip, and send an answer in one
 //! write, so that its end is not a lone segment. Leave SACK and `tcp_early_retrans` on: tail loss
 //! probes repair in two round trips what would take 200 ms.

@@ -10,6 +10,9 @@
 //! but one in ten within a fifth of their median, and hardly a queue of others after it. The time after the step is the cost; it holds at least a tenth
 //! of the active time.
 //!
+//! It was held against a real bucket at the sender's host alone. At the receiver, and in between, the
+//! rounds before the step are rebuilt less well and may not show it.
+//!
 //! # What it is not
 //! Not other traffic that comes and goes, which does not keep a rate to a fifth. One other transfer that
 //! came at that moment and stayed shares a link as evenly: these packets cannot exclude it, and it is

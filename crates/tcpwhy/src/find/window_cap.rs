@@ -52,7 +52,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         {
             return None;
         }
-        let window = largest_window(case, State::RwndCap).filter(|_| stays(case))?;
+        let window = largest_window(case, State::RwndCap).filter(|_| stays(case) == Some(true))?;
         let (sender, receiver) = (case.sender(), case.receiver());
         let told = Told {
             title: format!("the {receiver}'s window never exceeds {}", words::bytes(window)),
@@ -77,13 +77,13 @@ pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
 }
 
 /// Whether no window that opened after the flight was first capped was larger, but for a twentieth:
-/// such a one was no cap.
-fn stays(case: &Case<'_>) -> bool {
+/// such a one was no cap. `None` if no round was capped.
+pub(super) fn stays(case: &Case<'_>) -> Option<bool> {
     let rounds = &case.direction.rounds;
-    let first = rounds.iter().position(|round| round.limited_by == State::RwndCap);
-    let later = first.and_then(|at| rounds[at..].iter().filter_map(window_at).max());
-    let stopped = largest_window(case, State::RwndCap).zip(later);
-    stopped.is_some_and(|(cap, largest)| largest.saturating_mul(95) <= cap.saturating_mul(100))
+    let first = rounds.iter().position(|round| round.limited_by == State::RwndCap)?;
+    let later = rounds[first..].iter().filter_map(window_at).max()?;
+    let cap = largest_window(case, State::RwndCap)?;
+    Some(later.saturating_mul(95) <= cap.saturating_mul(100))
 }
 
 /// Whether half of the windows that a lagging reader is named for, or more, are below three quarters of

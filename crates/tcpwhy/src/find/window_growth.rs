@@ -10,7 +10,8 @@
 //!
 //! # What it is not
 //! Not the network. Not a cap: intervals in which the window stood at its maximum (`rwnd.cap`) are not of
-//! this finding (`WINDOW_CAP` is for those). Not the
+//! this finding (`WINDOW_CAP` is for those), unless a window that came later was larger by more than a
+//! twentieth: then it had only not grown yet. Not the
 //! sender's slow start, which comes first where both are full.
 //!
 //! # What to do
@@ -25,7 +26,7 @@
 //! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
 
 use super::case::{Case, Told, in_each, window_at};
-use super::{Rule, remedies, window_scale};
+use super::{Rule, remedies, window_cap, window_scale};
 use crate::report::{Connection, Finding, Round, State};
 use crate::words;
 
@@ -34,16 +35,19 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let mut held = case.held(|state| state == State::RwndAutotune);
+        // A window that stood for a while and grew after all was no cap.
+        let is_no_cap = window_cap::stays(case) == Some(false);
+        let is_late =
+            |state| state == State::RwndAutotune || (is_no_cap && state == State::RwndCap);
+        let mut held = case.held(is_late);
         held.limits.retain(|limit| grew_after(case, limit.start_ns));
         if !held.is_worth_naming() || window_scale::explains(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let is_late = |round: &&Round| {
-            round.limited_by == State::RwndAutotune && grew_after(case, round.start_ns)
-        };
-        let stopped = case.direction.rounds.iter().filter(is_late);
+        let was_late =
+            |round: &&Round| is_late(round.limited_by) && grew_after(case, round.start_ns);
+        let stopped = case.direction.rounds.iter().filter(was_late);
         let windows: Vec<String> =
             stopped.filter_map(window_at).take(4).map(words::exact_bytes).collect();
         let windows = if windows.is_empty() {
@@ -119,6 +123,37 @@ mod tests {
             }
         }
         assert!(find(&late).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_stood_for_a_while_and_then_grew_was_no_cap() {
+        let found = |more_percent: u64| {
+            let mut late = Sim { initial: 100, first_window: 30_000, ..Sim::default() }.run();
+            let direction = late.directions[1].as_mut().expect("data");
+            let late_rounds = direction.rounds.iter_mut();
+            let mut capped: Vec<_> =
+                late_rounds.filter(|round| round.limited_by == State::RwndAutotune).collect();
+            for round in &mut capped {
+                round.limited_by = State::RwndCap;
+                round.window_room_bytes = Some(0);
+                round.in_flight_bytes = 30_000;
+            }
+            for limit in &mut direction.limits {
+                if limit.state == State::RwndAutotune {
+                    limit.state = State::RwndCap;
+                }
+            }
+            let last = direction.rounds.last_mut().expect("rounds");
+            (last.window_room_bytes, last.in_flight_bytes) = (Some(0), 300 * (100 + more_percent));
+            for round in &mut direction.rounds {
+                let largest = 300 * (100 + more_percent);
+                round.in_flight_bytes = round.in_flight_bytes.min(largest);
+                round.window_room_bytes = Some(0);
+            }
+            (find(&late).len(), (window_cap::RULE.find)(&late).len())
+        };
+        assert_eq!(found(6), (1, 0));
+        assert_eq!(found(5), (0, 1), "a twentieth more is the same window");
     }
 
     #[test]

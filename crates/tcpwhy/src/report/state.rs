@@ -208,7 +208,7 @@ const TABLE: [(State, &str, char, &str); 35] = [
         "the congestion window is full: slow start ended at a remembered threshold",
     ),
     (State::CwndClamp, "cwnd.clamp", 'C', "the congestion window is full and never grows"),
-    (State::Closing, "closing", '.', "closing the connection"),
+    (State::Closing, "closing", '.', "after the last data, up to the last packet"),
     (State::Unknown, "unknown", '-', "not decided"),
 ];
 

@@ -1,11 +1,12 @@
 //! Findings: what would help, why we say so, and what it is not.
 
+use core::cmp::Ordering;
 use core::fmt::Write as _;
 
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::find;
-use crate::report::{Connection, Finding, Remedy};
+use crate::report::{Connection, Finding, Prediction, Remedy};
 
 /// Findings printed in full.
 const FINDINGS: usize = 8;
@@ -65,20 +66,26 @@ fn write_remedy(page: &mut Page, connection: &Connection, remedy: &Remedy) {
     };
     let mut text = format!("what would help ({who}): {what}");
     if let Some(predicted) = remedy.predicted_ns {
-        let nothing = if predicted.high >= predicted.now { ", perhaps nothing" } else { "" };
-        let _ = write!(
-            text,
-            "; predicted {} instead of {} ({} at best{nothing})",
-            words::time(predicted.best),
-            words::time(predicted.now),
-            words::time(predicted.low)
-        );
+        let _ = write!(text, "; predicted {}", foreseen(predicted));
     }
     page.wrapped(4, 6, &[plain(text)]);
     for (label, command) in [("do", &remedy.command), ("undo", &remedy.rollback)] {
         if let Some(command) = command {
             page.row(&[plain(format!("      {label}: {command}"))]);
         }
+    }
+}
+
+/// `1.09 s instead of 1.20 s (from 1.05 s to 1.12 s)`; what may gain nothing says so.
+fn foreseen(predicted: Prediction) -> String {
+    let Prediction { low, best, high, now } = predicted;
+    let text = format!("{} instead of {}", words::time(best), words::time(now));
+    let [least, most] = [low, high].map(words::time);
+    match high.cmp(&now) {
+        Ordering::Less if least == most => text,
+        Ordering::Less => format!("{text} (from {least} to {most})"),
+        Ordering::Equal => format!("{text} ({least} at best; at worst nothing is gained)"),
+        Ordering::Greater => format!("{text} ({least} at best, {most} at worst: longer than now)"),
     }
 }
 
@@ -91,4 +98,26 @@ fn host(connection: &Connection, remedy: &Remedy) -> Option<String> {
     let name = name.as_deref().map(|name| name.rsplit_once(':').map_or(name, |(host, _)| host));
     let shown = name.map_or_else(|| address.ip().to_string(), str::to_owned);
     Some(format!("the {} {shown}", remedy.on.as_deref()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_gain_nothing_says_so() {
+        let ms = |ms: i64| ms * 1_000_000;
+        let said = |low, best, high| {
+            let text =
+                foreseen(Prediction { low: ms(low), best: ms(best), high: ms(high), now: ms(120) });
+            text.replace('\u{a0}', " ")
+        };
+        assert_eq!(said(90, 100, 110), "100 ms instead of 120 ms (from 90.0 ms to 110 ms)");
+        assert_eq!(said(100, 100, 100), "100 ms instead of 120 ms");
+        let nothing = "100 ms instead of 120 ms (90.0 ms at best; at worst nothing is gained)";
+        assert_eq!(said(90, 100, 120), nothing);
+        assert!(
+            said(90, 100, 150).ends_with("(90.0 ms at best, 150 ms at worst: longer than now)")
+        );
+    }
 }

@@ -121,7 +121,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
             "waiting for ACKs, slow start ended early at a threshold remembered from before"
         }
         S::CwndClamp => "waiting for ACKs, the congestion window never grows",
-        S::Closing => "closing the connection",
+        S::Closing => "after the last data, up to the last packet",
         S::Unknown => "not decided by these packets",
         S::ZeroWindow => return format!("stopped: the {receiver} had shut its window"),
         S::Receiving => return format!("while the {receiver}'s data flowed"),
