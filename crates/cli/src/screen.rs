@@ -1,8 +1,11 @@
 //! What a person at a terminal sees while reading goes on.
 //!
 //! A line of progress on standard error, and after [`PATIENCE`] the provisional result on standard
-//! output, redrawn now and then. Both are erased before the final result is printed, and neither
+//! output, redrawn while packets come. Both are erased before the final result is printed, and neither
 //! is drawn where no terminal is: files and pipes get the final result alone.
+//!
+//! In `tcpdump -w - | tcpwhy -` both write to one terminal, and tcpdump has some last words on Ctrl-C. So the
+//! place of the provisional result is saved, not counted back to, and some rows are kept free below it.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,42 +20,44 @@ pub struct Screen {
     /// Rows and columns for the provisional result; `None`: do not draw it.
     pub preview: Option<(u16, u16)>,
     line_drawn: bool,
-    preview_rows: usize,
+    preview_drawn: bool,
     next_preview: Duration,
+    /// Packets in the provisional result that was drawn last.
+    packets: u64,
 }
 
 impl Screen {
     /// A screen on which nothing is drawn yet.
     pub const fn new(progress: bool, preview: Option<(u16, u16)>) -> Self {
-        Self { progress, preview, line_drawn: false, preview_rows: 0, next_preview: PATIENCE }
-    }
-
-    /// Whether the provisional result is to be drawn (again) now.
-    pub fn wants_preview(&self, elapsed: Duration) -> bool {
-        self.preview.is_some() && elapsed >= self.next_preview
-    }
-
-    /// Draws `text` over the preview before it; `cost` is the time it took to make.
-    ///
-    /// What does not fit on the screen could not be erased again and is left away.
-    pub fn draw_preview(&mut self, text: &str, elapsed: Duration, cost: Duration) {
-        let Some((columns, rows)) = self.preview else { return };
-        self.clear();
-        let room = usize::from(rows).saturating_sub(2);
-        let columns = usize::from(columns).max(1);
-        let mut drawn = String::new();
-        for line in text.lines() {
-            let takes = visible_columns(line).div_ceil(columns).max(1);
-            if self.preview_rows + takes > room {
-                break;
-            }
-            self.preview_rows += takes;
-            drawn.push_str(line);
-            drawn.push('\n');
+        Self {
+            progress,
+            preview,
+            line_drawn: false,
+            preview_drawn: false,
+            next_preview: PATIENCE,
+            packets: 0,
         }
-        // A terminal that went away stops nothing: the final write will tell.
-        let _ = write_flushed(&mut io::stdout().lock(), &drawn);
-        self.next_preview = elapsed + PAUSE.max(cost * COST_SHARE);
+    }
+
+    /// Whether the provisional result is to be drawn (again) now: there is more to tell.
+    pub fn wants_preview(&self, progress: &Progress) -> bool {
+        self.preview.is_some()
+            && progress.packets > self.packets
+            && progress.elapsed >= self.next_preview
+    }
+
+    /// Draws `text`, made of `progress`, over the preview before it; `cost` is the time it took to make.
+    pub fn draw_preview(&mut self, text: &str, progress: &Progress, cost: Duration) {
+        let Some(size) = self.preview else { return };
+        self.clear();
+        let size = terminal_size::terminal_size().map_or(size, |now| (now.0.0, now.1.0));
+        if let Some(drawn) = fitted(text, size) {
+            // A terminal that went away stops nothing: the final write will tell.
+            let _ = write_flushed(&mut io::stdout().lock(), &drawn);
+            self.preview_drawn = true;
+        }
+        self.packets = progress.packets;
+        self.next_preview = progress.elapsed + PAUSE.max(cost * COST_SHARE);
     }
 
     /// Draws the progress line.
@@ -69,12 +74,31 @@ impl Screen {
         if std::mem::take(&mut self.line_drawn) {
             let _ = write_flushed(&mut io::stderr().lock(), &format!("\r{ERASE_TO_END}"));
         }
-        let rows = std::mem::take(&mut self.preview_rows);
-        if rows > 0 {
-            let up = format!("\r\x1b[{rows}A{ERASE_TO_END}");
-            let _ = write_flushed(&mut io::stdout().lock(), &up);
+        if std::mem::take(&mut self.preview_drawn) {
+            let back = format!("{RESTORE}{ERASE_TO_END}");
+            let _ = write_flushed(&mut io::stdout().lock(), &back);
         }
     }
+}
+
+/// What of `text` fits on a screen of so many columns and rows, with the rows made free for it and its place
+/// saved; what does not could not be erased again, and is left away.
+fn fitted(text: &str, (columns, rows): (u16, u16)) -> Option<String> {
+    let columns = usize::from(columns).max(1);
+    let room = usize::from(rows).saturating_sub(SPARE);
+    let (mut drawn, mut used) = (String::new(), 0);
+    for line in text.lines() {
+        let takes = visible_columns(line).div_ceil(columns).max(1);
+        if used + takes > room {
+            break;
+        }
+        used += takes;
+        drawn.push_str(line);
+        drawn.push('\n');
+    }
+    // At the bottom of the screen these lines move it up now, and not after its place was saved.
+    let free = used + SPARE - 1;
+    (used > 0).then(|| format!("{}\r\x1b[{free}A{SAVE}{drawn}", "\n".repeat(free)))
 }
 
 /// `412 MiB of 1.20 GiB (34 %), 3,456,789 packets, 2.3 s`
@@ -135,6 +159,14 @@ fn write_flushed(to: &mut impl Write, text: &str) -> io::Result<()> {
     to.flush()
 }
 
+/// Rows below the provisional result. Ours: the line of progress, tcpdump's three last words, each with what
+/// the terminal echoes, and one to go on.
+const SPARE: usize = 6;
+
+/// DEC's private DECSC and DECRC, which every terminal in use has: save the cursor's place, and go there.
+const SAVE: &str = "\x1b7";
+const RESTORE: &str = "\x1b8";
+
 /// ECMA-48 ED: erase from the cursor to the end of the screen.
 const ERASE_TO_END: &str = "\x1b[J";
 
@@ -175,13 +207,38 @@ mod tests {
         assert_eq!(visible_columns("\x1b[1;31mfull\x1b[0m window"), "full window".len());
     }
 
+    /// So many packets after so many milliseconds.
+    fn after(ms: u64, packets: u64) -> Progress {
+        Progress { bytes: 0, of: None, packets, elapsed: Duration::from_millis(ms) }
+    }
+
     #[test]
     fn a_costly_preview_is_drawn_less_often() {
         let mut screen = Screen::new(false, Some((80, 0)));
-        assert!(!screen.wants_preview(Duration::from_millis(99)));
-        assert!(screen.wants_preview(Duration::from_millis(100)));
-        screen.draw_preview("text", Duration::from_secs(2), Duration::from_secs(1));
-        assert!(!screen.wants_preview(Duration::from_secs(21)));
-        assert!(screen.wants_preview(Duration::from_secs(22)));
+        assert!(!screen.wants_preview(&after(99, 5)));
+        assert!(screen.wants_preview(&after(100, 5)));
+        screen.draw_preview("", &after(2_000, 5), Duration::from_secs(1));
+        assert!(!screen.wants_preview(&after(21_000, 9)));
+        assert!(screen.wants_preview(&after(22_000, 9)));
+    }
+
+    #[test]
+    fn without_new_packets_nothing_is_drawn_again() {
+        let mut screen = Screen::new(false, Some((80, 0)));
+        assert!(!screen.wants_preview(&after(100, 0)), "nothing is there yet");
+        screen.draw_preview("", &after(100, 5), Duration::ZERO);
+        assert!(!screen.wants_preview(&after(60_000, 5)));
+        assert!(screen.wants_preview(&after(60_000, 6)));
+    }
+
+    #[test]
+    fn a_preview_leaves_rows_for_the_words_of_others() {
+        let (below, up) = ("\n".repeat(9), "\r\x1b[9A\x1b7");
+        assert_eq!(fitted("a\nb\nc\nd\ne\n", (80, 10)), Some(format!("{below}{up}a\nb\nc\nd\n")));
+        assert_eq!(
+            fitted("wide wide\nb\n", (5, 9)),
+            Some(format!("{}\r\x1b[8A\x1b7wide wide\nb\n", "\n".repeat(8)))
+        );
+        assert_eq!(fitted("a\n", (80, 6)), None, "no room at all");
     }
 }

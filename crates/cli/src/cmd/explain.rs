@@ -37,7 +37,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let mut screen = screen(&options, around);
     let (config, threads) = (options.config(), options.threads);
     let mut report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
-        if progress.packets > 0 && screen.wants_preview(progress.elapsed) {
+        if screen.wants_preview(&progress) {
             let began = Instant::now();
             let mut report = run.provisional();
             // The connection asked for may not have begun yet.
@@ -45,7 +45,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
                 && shape(&mut report, &options).is_ok()
             {
                 let text = output::in_words(&report, &options, rounds, plot);
-                screen.draw_preview(&text, progress.elapsed, began.elapsed());
+                screen.draw_preview(&text, &progress, began.elapsed());
             }
         }
         screen.draw_progress(&progress);
