@@ -5,6 +5,9 @@
 //! copies, swapped packets, gaps). For every connection the naive twin adds up what was booked;
 //! the same stream gives the same report each time.
 
+#[path = "common/counts.rs"]
+#[expect(dead_code, reason = "the rest holds for sane streams alone")]
+mod counts;
 #[path = "common/twin.rs"]
 mod twin;
 
@@ -290,6 +293,9 @@ fn check(stream: &[Option<Segment<'_>>]) -> Result<(), TestCaseError> {
     let counted: u64 = connections.iter().map(|c| c.packets + c.duplicates).sum();
     prop_assert!(counted <= captured, "{counted} packets of {captured}");
     for connection in &connections {
+        if let Some(odd) = counts::odd_in_any_stream(connection).first() {
+            return Err(TestCaseError::fail(odd.clone()));
+        }
         if let Err(fault) = conserved(connection) {
             return Err(TestCaseError::fail(fault));
         }

@@ -12,9 +12,10 @@ use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
 use crate::report::{
-    CongestionControl, Connection, Direction, End, Events, FrameRange, InitialWindow, Limit,
-    LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round, Rtt, RttJump,
-    ScalingRefusedBy, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage, WindowScaling,
+    CongestionControl, Connection, Direction, End, Events, FrameRange, InFlightAtLoss,
+    InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round,
+    Rtt, RttJump, ScalingRefusedBy, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage,
+    WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -167,7 +168,8 @@ fn direction(
     let bytes = walker.flight.nxt - walker.transfers.first_offset;
     Direction {
         bytes: bytes.max(0) as u64,
-        bytes_sent: tally.bytes_sent,
+        // What passed unseen was sent, too.
+        bytes_sent: tally.bytes_sent.max(bytes.max(0) as u64),
         segments: tally.segments,
         frames: tally.frames,
         retransmitted: retransmitted(tally),
@@ -197,25 +199,37 @@ fn direction(
             .iter()
             .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
-        in_flight_at_loss: walker
-            .repairs
-            .flights_at_loss
-            .iter()
-            .map(|l| crate::report::InFlightAtLoss { at_ns: at(l.at_ns), ..*l })
-            .collect(),
+        in_flight_at_loss: in_flight_at_loss(walker, &at),
         loss_pattern: loss_pattern(walker).map(Box::new),
         retransmissions: walker
             .retransmissions
             .iter()
             .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
-        burst_proven_bytes: (walker.book.burst_proven > 0)
-            .then_some(walker.book.burst_proven as u64),
+        burst_proven_bytes: burst_proven(walker),
         passed: Passed::default(),
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
         window_taken_back: taken_back(walker),
         rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
     }
+}
+
+/// Of an original that was sent during a repair its flight counts what SACK had reported by then, too: it was
+/// no more than was ever in flight.
+fn in_flight_at_loss(walker: &Walker, at: &impl Fn(i64) -> i64) -> Vec<InFlightAtLoss> {
+    let most = walker.tally.max_in_flight.max(0) as u64;
+    let told = |loss: &InFlightAtLoss| InFlightAtLoss {
+        at_ns: at(loss.at_ns),
+        bytes: loss.bytes.min(most),
+        ..*loss
+    };
+    walker.repairs.flights_at_loss.iter().map(told).collect()
+}
+
+/// A burst into a flight with holes is no more than what was in flight at once.
+fn burst_proven(walker: &Walker) -> Option<u64> {
+    let burst = walker.book.burst_proven.min(walker.tally.max_in_flight);
+    (burst > 0).then_some(burst as u64)
 }
 
 fn initial_window(walker: &Walker) -> Option<InitialWindow> {

@@ -11,7 +11,7 @@ use super::{
 pub struct Direction {
     /// Unique payload bytes.
     pub bytes: u64,
-    /// Payload bytes with repeats.
+    /// Payload bytes with repeats; at least `bytes`, where some of them passed unseen.
     pub bytes_sent: u64,
     /// Segments on the wire (a captured super-segment counts for all it was split into).
     pub segments: u64,
@@ -50,7 +50,8 @@ pub struct Direction {
     pub idle_restarts: Vec<IdleRestart>,
     /// Bytes in flight when the original of each loss episode's first loss was sent.
     pub in_flight_at_loss: Vec<InFlightAtLoss>,
-    /// Whether losses depend on the flight, and how they cluster; `None` without loss.
+    /// Whether losses depend on the flight, and how they cluster; `None` without a loss that anything but
+    /// a timer told of.
     pub loss_pattern: Option<Box<LossPattern>>,
     /// Each retransmission with the frames it repeats (capped).
     pub retransmissions: Vec<Retransmission>,
