@@ -52,7 +52,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 .collect();
         // Which of the two timers fired leaves no trace at the receiver.
         let timers = if case.tap_at_sender() {
-            words::listed(&kinds)
+            format!("{}{}", words::listed(&kinds), with_new_data(case, probes))
         } else {
             words::count(timeouts + probes, "timer")
         };
@@ -77,6 +77,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// Probes that the count of retransmissions lacks: where there was new data, Linux probes with that
+/// (`tcp_send_loss_probe`).
+fn with_new_data(case: &Case<'_>, probes: u64) -> String {
+    match probes.saturating_sub(case.direction.retransmitted.tlp) {
+        0 => String::new(),
+        new => format!(" ({} with new data, which repeats nothing)", words::grouped(new)),
+    }
 }
 
 /// All that the timers sent again had arrived: its ACKs were late.
@@ -128,7 +137,11 @@ mod tests {
         limits.push(probe);
         connection.vantage = Vantage::Server;
         let why = &find(&connection)[0].why;
-        assert!(why.contains("1 retransmission timeout and 1 tail loss probe"), "{why}");
+        let said = "1 retransmission timeout and 1 tail loss probe (1 with new data";
+        assert!(why.contains(said), "{why}");
+        connection.directions[1].as_mut().expect("data").retransmitted.tlp = 1;
+        let why = &find(&connection)[0].why;
+        assert!(why.contains("1 tail loss probe, "), "{why}");
     }
 
     #[test]

@@ -39,8 +39,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let receiver = case.receiver();
         let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;
         let times = words::count(held.limits.len() as u64, "time");
+        // A window of less than a segment stops a sender as well.
+        let shut = match case.direction.events.zero_window {
+            0 => "left no room for a segment in its window",
+            _ => "shut its window",
+        };
         let told = Told {
-            title: format!("the {receiver} shut its window: its application did not read"),
+            title: format!("the {receiver} {shut}: its application did not read"),
             why: format!("it did so {times}, for {} at the longest.", words::time(longest)),
             not: "not the network: nothing could be sent; a larger buffer only delays it"
                 .to_owned(),
@@ -59,7 +64,18 @@ mod tests {
 
     fn stops_for(pause: i64, window: u64) -> Connection {
         let asleep = Some((60 * MS, 60 * MS + pause));
-        Sim { bytes: 600_000, first_window: window, window, asleep, ..Sim::default() }.run()
+        let sim = Sim { bytes: 600_000, first_window: window, window, asleep, ..Sim::default() };
+        let mut connection = sim.run();
+        connection.directions[1].as_mut().expect("data").events.zero_window = 1;
+        connection
+    }
+
+    #[test]
+    fn a_window_of_less_than_a_segment_is_not_called_shut() {
+        let mut connection = stops_for(500 * MS, 60_000);
+        connection.directions[1].as_mut().expect("data").events.zero_window = 0;
+        let title = &find(&connection)[0].title;
+        assert!(title.starts_with("the client left no room for a segment"), "{title}");
     }
 
     #[test]
