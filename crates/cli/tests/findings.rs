@@ -20,7 +20,7 @@ const LOSSES: &[&str] =
 const WINDOWS: &[&str] =
     &["WINDOW_CAP", "WINDOW_GROWTH", "WINDOW_SCALE", "SLOW_READER", "ZERO_WINDOW", "SEND_BUFFER"];
 
-const VARIANTS: [Row; 32] = [
+const VARIANTS: [Row; 33] = [
     ("slow-start", BOTH, &["SLOW_START"], WINDOWS),
     ("slow-start", BOTH, &[], LOSSES),
     ("initial-window", BOTH, &["INITIAL_WINDOW", "SLOW_START"], WINDOWS),
@@ -67,8 +67,9 @@ const VARIANTS: [Row; 32] = [
         &["SPURIOUS_REPAIR"],
         &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "STOOD_STILL"],
     ),
-    // Whether so slow a change is called varying is at the edge of the rule: what it is not is sure.
-    ("variable-rate", BOTH, &["BOTTLENECK"], &["WINDOW_CAP", "TOKEN_BUCKET", "POLICER"]),
+    // The other host sees a full path, and does not tell its rounds' rates apart.
+    ("variable-rate", SERVER, &["VARIABLE_RATE"], &["WINDOW_CAP", "TOKEN_BUCKET", "POLICER"]),
+    ("variable-rate", CLIENT, &["BOTTLENECK"], &["WINDOW_CAP", "TOKEN_BUCKET", "POLICER"]),
     // The first rate is that of the sender's own shaper, which the other host cannot see.
     (
         "token-bucket",

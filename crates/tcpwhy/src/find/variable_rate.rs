@@ -8,6 +8,11 @@
 //! Intervals in the state `bandwidth.variable`: data was delivered in bursts under a ceiling that
 //! moves slowly. They hold at least a tenth of the working time.
 //!
+//! It was held against real kernels (Linux 5.10, 6.1, 6.12) behind a link between 12 and 40 Mbit/s that changes every
+//! 100 to 150 ms, at the sender's host alone: there it held half of the time and more, in each of ten
+//! variants of that link. At the receiver such a path is only called full. Changes much quicker than a round
+//! trip average out, and much slower ones are a path that is full at one rate after another.
+//!
 //! # What it is not
 //! Not the hosts' windows or buffers. Whether the radio, other stations or the provider changes the
 //! rate is not in these packets.
