@@ -179,7 +179,7 @@ pub const INTERNAL_ERROR: &str =
     "a mistake in tcpwhy ended reading; this is what was read up to then";
 
 /// What a capture's error says after a stop.
-const INTERRUPTED: &str = "interrupted: this is what was read up to then";
+const INTERRUPTED: &str = "interrupted";
 
 /// Bytes of a plain file read at a time. Ours: of 32 to 256 KiB the quickest for 900 MB; the bytes
 /// are still in the second-level cache, beside the events, when they are looked at.

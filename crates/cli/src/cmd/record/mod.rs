@@ -117,7 +117,8 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
         (exit, Some(command))
     } else {
         if flags.duration.is_none() {
-            complain("recording; Ctrl-C ends it and explains what there is");
+            let then = if is_stdout(&path) { "prints" } else { "explains" };
+            complain(&format!("recording; Ctrl-C ends it and {then} what there is"));
         }
         signals.wait(flags.duration);
         (Exit::Analysed, None)
