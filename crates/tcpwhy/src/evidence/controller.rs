@@ -34,6 +34,15 @@ pub(super) const NAMES: [&str; 19] = [
     "yeah",
 ];
 
+/// A name as a kernel may give it: shorter than 16 bytes (`TCP_CA_NAME_MAX`, `include/net/tcp.h`), and of a
+/// module's letters. A file may say anything.
+pub(super) fn name(word: &str) -> Option<Box<str>> {
+    let fits = !word.is_empty()
+        && word.len() < 16
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    fits.then(|| word.into())
+}
+
 /// What the replay knows.
 const REPLAYED: [&str; 2] = ["cubic", "reno"];
 
@@ -171,6 +180,14 @@ mod tests {
         assert_eq!(advised(&connection), 1);
         apply(0, "bbr", &mut connection, 1);
         assert_eq!(advised(&connection), 0);
+    }
+
+    #[test]
+    fn what_no_kernel_would_give_is_no_name() {
+        assert_eq!(name("bbr").as_deref(), Some("bbr"));
+        for odd in ["", "bbr\u{1b}[31m", "a long name that is none", "x y"] {
+            assert_eq!(name(odd), None, "{odd:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use serde_json::{Map, Value};
 
 use super::address::{self, Ends};
+use super::controller;
 use super::error::{EvidenceError, PassedOver};
 use super::sample::Sample;
 use super::stamp::{self, Stamp};
@@ -88,7 +89,7 @@ fn from_columns<'a>(
         nanos.or_else(|| stamp::of_line(word))
     });
     let mut sample = Sample::new(line, at, ends(of("local"), of("peer"))?);
-    sample.controller = of("congestion").filter(|name| !name.is_empty()).map(Into::into);
+    sample.controller = of("congestion").and_then(controller::name);
     for (name, value) in names.iter().zip(&values) {
         if let Ok(value) = value.parse() {
             set(&mut sample, name, value);
@@ -101,7 +102,7 @@ fn from_json(line: usize, object: &Map<String, Value>) -> Result<Sample, String>
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     let at = object.get("t").and_then(Value::as_i64).map(Stamp::Unix);
     let mut sample = Sample::new(line, at, ends(text("local"), text("peer"))?);
-    sample.controller = text("congestion").filter(|name| !name.is_empty()).map(Into::into);
+    sample.controller = text("congestion").and_then(controller::name);
     let parts = [Some(object), part(object, "mem"), part(object, "info")];
     for (key, value) in parts.into_iter().flatten().flatten() {
         if let Some(value) = value.as_u64() {
