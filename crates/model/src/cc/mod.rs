@@ -1,0 +1,156 @@
+//! Congestion control: how the window follows what is acknowledged and lost.
+//!
+//! What replays share with captures is the core's ([`tcpwhy::cc`]); here it runs on the kernel's
+//! own clocks. A closed choice, so an enum.
+
+mod cubic;
+mod hystart;
+mod rate;
+
+pub(crate) use rate::RateSample;
+
+use tcpwhy::cc::reno::Reno;
+
+use crate::profile::Hystart;
+use crate::socket::CwndState;
+use cubic::Cubic;
+
+/// A controller and its state.
+#[derive(Clone, Debug)]
+pub(crate) enum Congestion {
+    /// Half after a loss, one segment a round trip (`net/ipv4/tcp_cong.c`).
+    Reno,
+    /// `net/ipv4/tcp_cubic.c`.
+    Cubic(Cubic),
+}
+
+/// What a controller sees of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) now_us: u64,
+    pub(crate) jiffies: u64,
+    pub(crate) hz: u32,
+    pub(crate) una: u32,
+    pub(crate) nxt: u32,
+    /// Bytes a second.
+    pub(crate) pacing_rate: u64,
+    pub(crate) is_paced: bool,
+    pub(crate) gso_max: u32,
+    pub(crate) hystart: Hystart,
+}
+
+impl Congestion {
+    /// The controller of that name; `None` if there is none here.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "reno" => Some(Self::Reno),
+            "cubic" => Some(Self::Cubic(Cubic::default())),
+            _ => None,
+        }
+    }
+
+    /// The connection is established.
+    pub(crate) fn begin(&mut self, at: &Surroundings) {
+        if let Self::Cubic(cubic) = self {
+            cubic.begin(at);
+        }
+    }
+
+    /// It sets window and rate itself (`cong_control`).
+    pub(crate) const fn controls_itself(&self) -> bool {
+        match self {
+            Self::Reno | Self::Cubic(_) => false,
+        }
+    }
+
+    /// How many windows the send buffer holds (`sndbuf_expand`).
+    pub(crate) const fn sndbuf_factor(&self) -> u32 {
+        match self {
+            Self::Reno | Self::Cubic(_) => 2,
+        }
+    }
+
+    /// A piece holds what the pacing rate carries in 2^-n of a second (`sk_pacing_shift`).
+    pub(crate) const fn pacing_shift(&self) -> u32 {
+        match self {
+            Self::Reno | Self::Cubic(_) => 10,
+        }
+    }
+
+    /// Least packets of a piece, if it has a will of its own (`min_tso_segs`).
+    pub(crate) const fn min_tso_segs(&self, _pacing_rate: u64) -> Option<u32> {
+        match self {
+            Self::Reno | Self::Cubic(_) => None,
+        }
+    }
+
+    /// Sending begins after nothing was under way (`CA_EVENT_TX_START`).
+    pub(crate) const fn on_start(&mut self, now: u64, last_sent: u64) {
+        if let Self::Cubic(cubic) = self {
+            cubic.on_start(now, last_sent);
+        }
+    }
+
+    /// The threshold after a loss.
+    pub(crate) fn ssthresh(&mut self, cw: &CwndState) -> u32 {
+        match self {
+            Self::Reno => Reno::ssthresh(u64::from(cw.cwnd)) as u32,
+            Self::Cubic(cubic) => cubic.ssthresh(cw),
+        }
+    }
+
+    /// The window as it was before a reduction that was not needed (`tcp_reno_undo_cwnd`).
+    pub(crate) fn undo_cwnd(&self, cw: &CwndState) -> u32 {
+        match self {
+            Self::Reno | Self::Cubic(_) => cw.cwnd.max(cw.prior_cwnd),
+        }
+    }
+
+    /// A retransmission timer expired.
+    pub(crate) fn on_loss_state(&mut self, at: &Surroundings) {
+        if let Self::Cubic(cubic) = self {
+            cubic.on_loss_state(at);
+        }
+    }
+
+    /// Packets were acknowledged, with a round trip if one was measured (`pkts_acked`).
+    pub(crate) fn on_packets_acked(
+        &mut self,
+        rtt_us: Option<u32>,
+        cw: &mut CwndState,
+        at: &Surroundings,
+    ) {
+        if let Self::Cubic(cubic) = self {
+            cubic.on_packets_acked(rtt_us, cw, at);
+        }
+    }
+
+    /// The window was full and `acked` packets arrived (`cong_avoid`).
+    pub(crate) fn on_ack(&mut self, acked: u32, cw: &mut CwndState, at: &Surroundings) {
+        let left = if cw.cwnd < cw.ssthresh { slow_start(acked, cw) } else { acked };
+        if left == 0 {
+            return;
+        }
+        match self {
+            Self::Reno => grow(left, cw.cwnd, cw),
+            Self::Cubic(cubic) => {
+                let per = cubic.update(left, cw.cwnd, at);
+                grow(left, per, cw);
+            }
+        }
+    }
+}
+
+/// Grows by what was acknowledged, up to the threshold; what is left (`tcp_slow_start`).
+fn slow_start(acked: u32, cw: &mut CwndState) -> u32 {
+    let cwnd = cw.cwnd.saturating_add(acked).min(cw.ssthresh);
+    let left = acked - (cwnd - cw.cwnd);
+    cw.cwnd = cwnd.min(cw.clamp);
+    left
+}
+
+/// Grows by one for every `per` acknowledged.
+fn grow(acked: u32, per: u32, cw: &mut CwndState) {
+    let cwnd = cw.increase.grow(u64::from(cw.cwnd), u64::from(per), u64::from(acked));
+    cw.cwnd = (cwnd as u32).min(cw.clamp);
+}

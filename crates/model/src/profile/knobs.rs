@@ -1,0 +1,339 @@
+//! What an administrator sets: sysctls and words of a route, as numbers.
+//!
+//! Names and defaults are those of Documentation/networking/ip-sysctl.rst and ip-route(8). Names
+//! that change nothing here are taken without effect only if they are listed as such; any other is
+//! refused, so that nobody waits for an effect that cannot come.
+
+use std::fmt;
+
+use super::{KernelProfile, Version};
+
+/// Settings of a network namespace.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one sysctl")]
+pub struct Sysctl {
+    /// `tcp_rmem`: least, first and most bytes of a receive buffer.
+    pub rmem: [u32; 3],
+    /// `tcp_wmem`: the same for the send buffer.
+    pub wmem: [u32; 3],
+    /// `net.core.rmem_max`.
+    pub rmem_max: u32,
+    /// `net.core.wmem_max`.
+    pub wmem_max: u32,
+    /// `tcp_window_scaling`.
+    pub window_scaling: bool,
+    /// `tcp_sack`.
+    pub sack: bool,
+    /// `tcp_dsack`.
+    pub dsack: bool,
+    /// `tcp_timestamps`.
+    pub timestamps: bool,
+    /// `tcp_ecn`: 0 no, 1 asks for it, 2 grants it.
+    pub ecn: u8,
+    /// `tcp_moderate_rcvbuf`.
+    pub moderate_rcvbuf: bool,
+    /// `tcp_slow_start_after_idle`.
+    pub slow_start_after_idle: bool,
+    /// `tcp_no_metrics_save`.
+    pub no_metrics_save: bool,
+    /// `tcp_no_ssthresh_metrics_save`.
+    pub no_ssthresh_metrics_save: bool,
+    /// `tcp_adv_win_scale`.
+    pub adv_win_scale: i8,
+    /// `tcp_app_win`.
+    pub app_win: u8,
+    /// `tcp_limit_output_bytes`.
+    pub limit_output_bytes: u32,
+    /// `tcp_notsent_lowat`.
+    pub notsent_lowat: u32,
+    /// `tcp_reordering`.
+    pub reordering: u32,
+    /// `tcp_max_reordering`.
+    pub max_reordering: u32,
+    /// `tcp_recovery`, bit by bit.
+    pub recovery: u8,
+    /// `tcp_early_retrans`: 3 and 4 are tail loss probes.
+    pub early_retrans: u8,
+    /// `tcp_frto`.
+    pub frto: u8,
+    /// `tcp_autocorking`.
+    pub autocorking: bool,
+    /// `tcp_min_tso_segs`.
+    pub min_tso_segs: u32,
+    /// `tcp_tso_win_divisor`.
+    pub tso_win_divisor: u32,
+    /// `tcp_tso_rtt_log`.
+    pub tso_rtt_log: u32,
+    /// `tcp_pacing_ss_ratio`, in percent.
+    pub pacing_ss_ratio: u32,
+    /// `tcp_pacing_ca_ratio`, in percent.
+    pub pacing_ca_ratio: u32,
+    /// `tcp_syn_retries`.
+    pub syn_retries: u32,
+    /// `tcp_synack_retries`.
+    pub synack_retries: u32,
+    /// `tcp_syn_linear_timeouts`.
+    pub syn_linear_timeouts: u32,
+    /// `tcp_retries2`.
+    pub retries2: u32,
+    /// `tcp_comp_sack_delay_ns`.
+    pub comp_sack_delay_ns: u64,
+    /// `tcp_comp_sack_nr`.
+    pub comp_sack_nr: u32,
+    /// `tcp_shrink_window`.
+    pub shrink_window: bool,
+    /// `tcp_fastopen`, bit by bit.
+    pub fastopen: u32,
+    /// `tcp_pingpong_thresh`.
+    pub pingpong_thresh: u8,
+    /// `tcp_min_rtt_wlen`, in seconds.
+    pub min_rtt_wlen: u32,
+    /// `tcp_congestion_control`.
+    pub congestion: String,
+}
+
+/// Words of the route to the peer.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Route {
+    /// `initcwnd`.
+    pub initcwnd: Option<u32>,
+    /// `initrwnd`.
+    pub initrwnd: Option<u32>,
+    /// `cwnd lock N`: congestion window never above.
+    pub cwnd: Option<u32>,
+    /// `ssthresh N`.
+    pub ssthresh: Option<u32>,
+    /// `quickack 1`.
+    pub quickack: bool,
+    /// `congctl NAME`.
+    pub congctl: Option<String>,
+    /// `rto_min TIME`.
+    pub rto_min_ns: Option<u64>,
+    /// `advmss N`.
+    pub advmss: Option<u32>,
+    /// `window N`: clamp of the window.
+    pub window: Option<u32>,
+    /// `mtu N`.
+    pub mtu: Option<u32>,
+    /// `reordering N`.
+    pub reordering: Option<u32>,
+    /// `rtt TIME`, kept for new connections.
+    pub rtt_ns: Option<u64>,
+}
+
+/// A setting that the model does not take.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KnobError {
+    /// Its name.
+    pub name: String,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for KnobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.why)
+    }
+}
+
+impl std::error::Error for KnobError {}
+
+impl Sysctl {
+    /// Defaults of a version on a machine whose memory bounds no buffer.
+    pub fn of(profile: &KernelProfile) -> Self {
+        let at = |major, minor| profile.version >= Version::new(major, minor);
+        let newest = at(6, 18);
+        Self {
+            rmem: [
+                4096,
+                if at(4, 20) { 131_072 } else { 87_380 },
+                if at(6, 16) { 32 << 20 } else { 6 << 20 },
+            ],
+            wmem: [4096, 16_384, 4 << 20],
+            rmem_max: if newest { 4 << 20 } else { 212_992 },
+            wmem_max: if newest { 4 << 20 } else { 212_992 },
+            window_scaling: true,
+            sack: true,
+            dsack: true,
+            timestamps: true,
+            ecn: 2,
+            moderate_rcvbuf: true,
+            slow_start_after_idle: true,
+            no_metrics_save: false,
+            no_ssthresh_metrics_save: !profile.keeps_ssthresh,
+            adv_win_scale: 1,
+            app_win: 31,
+            limit_output_bytes: match () {
+                () if at(6, 16) => 4 << 20,
+                () if at(5, 0) => 1 << 20,
+                () => 256 << 10,
+            },
+            notsent_lowat: u32::MAX,
+            reordering: 3,
+            max_reordering: 300,
+            recovery: 1,
+            early_retrans: 3,
+            frto: 2,
+            autocorking: true,
+            min_tso_segs: 2,
+            tso_win_divisor: 3,
+            tso_rtt_log: 9,
+            pacing_ss_ratio: 200,
+            pacing_ca_ratio: 120,
+            syn_retries: 6,
+            synack_retries: 5,
+            syn_linear_timeouts: u32::from(profile.linear_syns),
+            retries2: 15,
+            comp_sack_delay_ns: 1_000_000,
+            comp_sack_nr: 44,
+            shrink_window: false,
+            fastopen: 1,
+            pingpong_thresh: profile.pingpong,
+            min_rtt_wlen: 300,
+            congestion: "cubic".to_owned(),
+        }
+    }
+
+    /// Sets one, by its full name.
+    ///
+    /// # Errors
+    /// The model does not know it, or the value is none of its values.
+    #[expect(clippy::too_many_lines, reason = "one flat match, a line a name")]
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), KnobError> {
+        let error = |why: String| KnobError { name: name.to_owned(), why };
+        let short = name.trim_start_matches("net.").trim_start_matches("ipv4.");
+        let number =
+            || value.trim().parse::<i64>().map_err(|_| error(format!("`{value}` is not a number")));
+        let positive = || {
+            number()
+                .and_then(|n| u32::try_from(n).map_err(|_| error(format!("{n} is out of range"))))
+        };
+        let flag = || number().map(|n| n != 0);
+        let small = || {
+            positive()
+                .and_then(|n| u8::try_from(n).map_err(|_| error(format!("{n} is out of range"))))
+        };
+        match short {
+            "tcp_rmem" => self.rmem = three(name, value)?,
+            "tcp_wmem" => self.wmem = three(name, value)?,
+            "core.rmem_max" => self.rmem_max = positive()?,
+            "core.wmem_max" => self.wmem_max = positive()?,
+            "tcp_window_scaling" => self.window_scaling = flag()?,
+            "tcp_sack" => self.sack = flag()?,
+            "tcp_dsack" => self.dsack = flag()?,
+            "tcp_timestamps" => self.timestamps = flag()?,
+            "tcp_ecn" => self.ecn = small()?,
+            "tcp_moderate_rcvbuf" => self.moderate_rcvbuf = flag()?,
+            "tcp_slow_start_after_idle" => self.slow_start_after_idle = flag()?,
+            "tcp_no_metrics_save" => self.no_metrics_save = flag()?,
+            "tcp_no_ssthresh_metrics_save" => self.no_ssthresh_metrics_save = flag()?,
+            "tcp_adv_win_scale" => {
+                self.adv_win_scale = i8::try_from(number()?)
+                    .ok()
+                    .filter(|n| (-31..=31).contains(n))
+                    .ok_or_else(|| error("it lies between -31 and 31".to_owned()))?;
+            }
+            "tcp_app_win" => self.app_win = small()?.min(31),
+            "tcp_limit_output_bytes" => self.limit_output_bytes = positive()?,
+            "tcp_notsent_lowat" => self.notsent_lowat = positive()?,
+            "tcp_reordering" => self.reordering = positive()?,
+            "tcp_max_reordering" => self.max_reordering = positive()?,
+            "tcp_recovery" => self.recovery = small()?,
+            "tcp_early_retrans" => self.early_retrans = small()?,
+            "tcp_frto" => self.frto = small()?,
+            "tcp_autocorking" => self.autocorking = flag()?,
+            "tcp_min_tso_segs" => self.min_tso_segs = positive()?,
+            "tcp_tso_win_divisor" => self.tso_win_divisor = positive()?,
+            "tcp_tso_rtt_log" => self.tso_rtt_log = positive()?.min(31),
+            "tcp_pacing_ss_ratio" => self.pacing_ss_ratio = positive()?,
+            "tcp_pacing_ca_ratio" => self.pacing_ca_ratio = positive()?,
+            "tcp_syn_retries" => self.syn_retries = positive()?,
+            "tcp_synack_retries" => self.synack_retries = positive()?,
+            "tcp_syn_linear_timeouts" => self.syn_linear_timeouts = positive()?,
+            "tcp_retries2" => self.retries2 = positive()?,
+            "tcp_comp_sack_delay_ns" => self.comp_sack_delay_ns = u64::from(positive()?),
+            "tcp_comp_sack_nr" => self.comp_sack_nr = positive()?,
+            "tcp_shrink_window" => self.shrink_window = flag()?,
+            "tcp_fastopen" => self.fastopen = positive()?,
+            "tcp_pingpong_thresh" => self.pingpong_thresh = small()?,
+            "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
+            "tcp_congestion_control" => value.trim().clone_into(&mut self.congestion),
+            other if WITHOUT_EFFECT.contains(&other) => {}
+            _ => return Err(error("the model does not know this sysctl".to_owned())),
+        }
+        Ok(())
+    }
+}
+
+impl Route {
+    /// Sets one word.
+    ///
+    /// # Errors
+    /// The model does not know it, or the value is none of its values.
+    pub fn set(&mut self, word: &str, value: &str) -> Result<(), KnobError> {
+        let error = |why: String| KnobError { name: word.to_owned(), why };
+        let number = |text: &str| {
+            text.trim().parse::<u32>().map_err(|_| error(format!("`{value}` is not a number")))
+        };
+        let span = |text: &str| {
+            time(text).ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))
+        };
+        let unlocked = value.trim().trim_start_matches("lock").trim();
+        match word {
+            "initcwnd" => self.initcwnd = Some(number(value)?),
+            "initrwnd" => self.initrwnd = Some(number(value)?),
+            // The kernel uses a cached window only if it is locked (`tcp_init_metrics`).
+            "cwnd" if unlocked == value.trim() => {}
+            "cwnd" => self.cwnd = Some(number(unlocked)?),
+            "ssthresh" => self.ssthresh = Some(number(unlocked)?),
+            "quickack" => self.quickack = number(value)? != 0,
+            "congctl" => self.congctl = Some(unlocked.to_owned()),
+            "rto_min" => self.rto_min_ns = Some(span(unlocked)?),
+            "rtt" => self.rtt_ns = Some(span(unlocked)?),
+            "advmss" => self.advmss = Some(number(unlocked)?),
+            "window" => self.window = Some(number(unlocked)?),
+            "mtu" => self.mtu = Some(number(unlocked)?),
+            "reordering" => self.reordering = Some(number(unlocked)?),
+            _ => return Err(error("the model does not know this word of a route".to_owned())),
+        }
+        Ok(())
+    }
+}
+
+fn three(name: &str, value: &str) -> Result<[u32; 3], KnobError> {
+    let error = || KnobError {
+        name: name.to_owned(),
+        why: format!("`{value}` is not three numbers: least, first, most"),
+    };
+    let mut numbers = value.split_whitespace().map(str::parse::<u32>);
+    let mut next = || numbers.next().and_then(Result::ok).ok_or_else(error);
+    Ok([next()?, next()?, next()?])
+}
+
+/// A time as `ip route` takes it: a number with `ms`, `s` or `us`, or plain milliseconds.
+fn time(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit = match &text[digits..] {
+        "" | "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "us" | "usec" => 1_000,
+        "ns" => 1,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+/// Known, and of no consequence for what the model does.
+const WITHOUT_EFFECT: &[&str] = &[
+    "tcp_allowed_congestion_control",
+    "tcp_available_congestion_control",
+    "tcp_keepalive_time",
+    "tcp_keepalive_intvl",
+    "tcp_keepalive_probes",
+    "tcp_fin_timeout",
+    "tcp_max_syn_backlog",
+    "tcp_syncookies",
+    "tcp_tw_reuse",
+    "tcp_rfc1337",
+];

@@ -1,0 +1,270 @@
+//! Which Linux it is, as data: what differs between versions, and what an administrator sets.
+//!
+//! A [`KernelProfile`] names each difference by what it does, so that any mixture can be tried.
+//! 4.18, 5.4 and 5.15 stand for the kernels as first released; 5.10, 6.1 and 6.12 for the long-term
+//! kernels of Debian (5.10.262, 6.1.192, 6.12.117), which carry many changes of later ones.
+
+mod knobs;
+
+pub use knobs::{KnobError, Route, Sysctl};
+
+/// A version of Linux.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Version {
+    /// The 6 of 6.12.
+    pub major: u16,
+    /// The 12 of 6.12.
+    pub minor: u16,
+}
+
+impl Version {
+    /// `major.minor`.
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+}
+
+/// What one version of Linux does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent change of the kernel")]
+pub struct KernelProfile {
+    /// Its version.
+    pub version: Version,
+    /// Ticks a second (`CONFIG_HZ`).
+    pub hz: u32,
+    /// When slow start may grow.
+    pub growth: Growth,
+    /// How `cwnd` follows what is delivered during a reduction.
+    pub prr: Prr,
+    /// How CUBIC looks for the end of slow start.
+    pub hystart: Hystart,
+    /// Super-segments grow on short round trips (`tcp_tso_rtt_log`, v5.18).
+    pub tso_by_rtt: bool,
+    /// When TSO waits for more room.
+    pub defer: Defer,
+    /// A queue with one segment is never throttled by TSQ, either (v6.1 and long-term kernels).
+    pub tsq_passes_single: bool,
+    /// How free buffer becomes window.
+    pub space: Space,
+    /// How large the first window is.
+    pub first_window: FirstWindow,
+    /// How the receive buffer is tuned.
+    pub tuning: Tuning,
+    /// Replies until a connection counts as interactive (`tcp_pingpong_thresh`).
+    pub pingpong: u8,
+    /// SYNs sent again at one second each before the interval doubles (`tcp_syn_linear_timeouts`).
+    pub linear_syns: u8,
+    /// Acknowledgments with SACK are compressed only after three (v4.18 did at once).
+    pub compress_after_three: bool,
+    /// The window grows by the payload's charge alone (`truesize_adjust`, v5.9 and long-term
+    /// kernels).
+    pub grows_by_payload: bool,
+    /// What lies unread does not count as read (v6.16 and long-term kernels).
+    pub tuning_counts_read: bool,
+    /// A full segment with PSH is acknowledged when it is read (v6.6 and long-term kernels).
+    pub push_counts_full: bool,
+    /// A receiver's lower round trip sample counts at once (v6.1 and long-term kernels).
+    pub rcv_rtt_takes_lower: bool,
+    /// The delay of an ACK stays below the least retransmission timeout (v6.8).
+    pub delack_below_rto_min: bool,
+    /// `ssthresh` of a connection is kept for the next (before v5.6).
+    pub keeps_ssthresh: bool,
+    /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
+    pub departure_times: bool,
+    /// How memory is charged.
+    pub memory: Memory,
+}
+
+/// When slow start may grow (`tcp_is_cwnd_limited`, `tcp_cwnd_validate`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Growth {
+    /// In slow start only by twice the most packets of the last window; the sample is a maximum.
+    Doubled,
+    /// That, or if the window was full in the current sample (v6.1 and long-term kernels).
+    FullOrDoubled,
+}
+
+/// Generations of proportional rate reduction (`tcp_cwnd_reduction`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Prr {
+    /// Slow start part where a retransmission was acknowledged and none lost (to v5.13).
+    AfterRetransmit,
+    /// Where `snd_una` advanced and nothing was newly lost (to v6.0).
+    AfterProgress,
+    /// The conservative part sends what was delivered, too (RFC 9937).
+    Rfc9937,
+}
+
+/// How CUBIC looks for the end of slow start.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Hystart {
+    /// In microseconds, with the ACKs' delay in mind (v5.6); before, in milliseconds against half
+    /// of the least delay.
+    pub microseconds: bool,
+    /// Only the first eight samples of a round count (to v5.15).
+    pub eight_samples: bool,
+    /// Rounds are followed below 16 packets, too (v5.16 and long-term kernels).
+    pub early_rounds: bool,
+}
+
+/// When TSO waits for more room (`tcp_tso_should_defer`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Defer {
+    /// If the oldest packet was sent half a round trip ago.
+    HalfRoundTrip,
+    /// If its acknowledgment is due within a millisecond (v6.18 and long-term kernels).
+    Imminent,
+}
+
+/// How free buffer becomes window (`tcp_win_from_space`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Space {
+    /// By `tcp_adv_win_scale`.
+    AdvWinScale,
+    /// By the share of payload in what was received (v6.6).
+    Ratio,
+}
+
+/// How large the first window is (`tcp_select_initial_window`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FirstWindow {
+    /// Twenty segments (to v4.19).
+    TwentySegments,
+    /// At most 65,535 bytes.
+    Field,
+    /// What the buffer gives; only the field of the SYN is cut (v6.12).
+    Buffer,
+}
+
+/// Generations of the receive buffer's tuning (`tcp_rcv_space_adjust`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Tuning {
+    /// Twice what was read in a round trip, and more if it grows, in whole segments' memory.
+    Doubled,
+    /// The same, in bytes of window (v6.6).
+    DoubledBytes,
+    /// Twice, without anticipation (v6.16).
+    Plain,
+    /// Twice, and anticipation from the last window (v6.18).
+    Anticipating,
+}
+
+/// Sizes that are charged to buffers, of a 64-bit kernel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Memory {
+    /// Room for headers before the payload (`MAX_TCP_HEADER`).
+    pub headers: u32,
+    /// `struct sk_buff`, aligned.
+    pub skb: u32,
+    /// `struct skb_shared_info`, aligned.
+    pub shared: u32,
+    /// Heads come from a cache of their own size, not from powers of two (v6.3).
+    pub small_heads: bool,
+    /// Charge of a received full-sized packet, beside its payload.
+    pub receive: ReceiveCharge,
+}
+
+/// What a received packet is charged with (`skb->truesize`), which depends on the driver.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReceiveCharge {
+    /// The sender's own memory crosses (veth): headers and payload as they were allocated.
+    Virtual,
+    /// A driver that receives each packet into a fixed piece of a page.
+    Fixed(u32),
+}
+
+impl KernelProfile {
+    /// The versions that are known by name.
+    pub const KNOWN: [Version; 8] = [
+        Version::new(4, 18),
+        Version::new(5, 4),
+        Version::new(5, 10),
+        Version::new(5, 15),
+        Version::new(6, 1),
+        Version::new(6, 6),
+        Version::new(6, 12),
+        Version::new(6, 18),
+    ];
+
+    /// The profile of a version: what the newest known one not after it does.
+    pub fn of(version: Version) -> Self {
+        let at = |major, minor| version >= Version::new(major, minor);
+        let long_term = version == Version::new(5, 10);
+        Self {
+            version,
+            hz: 250,
+            growth: if at(6, 1) || long_term { Growth::FullOrDoubled } else { Growth::Doubled },
+            prr: match () {
+                () if at(6, 1) => Prr::Rfc9937,
+                () if at(5, 14) => Prr::AfterProgress,
+                () => Prr::AfterRetransmit,
+            },
+            hystart: Hystart {
+                microseconds: at(5, 6),
+                eight_samples: !at(5, 16) && !long_term,
+                early_rounds: at(5, 16) || long_term,
+            },
+            tso_by_rtt: at(5, 18),
+            defer: if at(6, 18) || long_term || version == Version::new(6, 1) || at(6, 12) {
+                Defer::Imminent
+            } else {
+                Defer::HalfRoundTrip
+            },
+            tsq_passes_single: at(6, 1) || long_term,
+            space: if at(6, 6) { Space::Ratio } else { Space::AdvWinScale },
+            first_window: match () {
+                () if at(6, 12) => FirstWindow::Buffer,
+                () if at(4, 20) => FirstWindow::Field,
+                () => FirstWindow::TwentySegments,
+            },
+            tuning: match () {
+                () if at(6, 18) => Tuning::Anticipating,
+                () if at(6, 16) => Tuning::Plain,
+                () if at(6, 6) => Tuning::DoubledBytes,
+                () => Tuning::Doubled,
+            },
+            pingpong: if at(5, 1) && !at(6, 0) && !long_term { 3 } else { 1 },
+            linear_syns: if at(6, 5) { 4 } else { 0 },
+            compress_after_three: at(4, 19),
+            grows_by_payload: at(5, 9),
+            tuning_counts_read: at(6, 12),
+            push_counts_full: at(6, 6) || version == Version::new(6, 1) || long_term,
+            rcv_rtt_takes_lower: at(6, 1) || long_term,
+            delack_below_rto_min: at(6, 8),
+            keeps_ssthresh: !at(5, 6),
+            departure_times: at(4, 20),
+            memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },
+        }
+    }
+}
+
+impl Memory {
+    /// As distributions build it: wireless and tunnels make room for headers
+    /// (`LL_MAX_HEADER` = 128, `MAX_HEADER` = 176).
+    pub const DISTRIBUTION: Self = Self {
+        headers: 320,
+        skb: 256,
+        shared: 320,
+        small_heads: false,
+        receive: ReceiveCharge::Virtual,
+    };
+
+    /// As `make uml` builds it, without wireless and tunnels (`MAX_HEADER` = 32).
+    pub const PLAIN: Self = Self { headers: 192, ..Self::DISTRIBUTION };
+
+    /// Charge of a segment to send before any payload (`tcp_stream_alloc_skb`).
+    pub const fn empty(self) -> u32 {
+        let head = self.headers + self.shared;
+        let charged = match (self.small_heads, head.is_power_of_two()) {
+            // The cache's objects are told from those of kmalloc by their size
+            // (`SKB_SMALL_HEAD_CACHE_SIZE`).
+            (true, true) => head + CACHE_LINE,
+            (true, false) => head,
+            (false, _) => head.next_power_of_two(),
+        };
+        charged + self.skb
+    }
+}
+
+/// `L1_CACHE_BYTES` of x86-64.
+const CACHE_LINE: u32 = 64;

@@ -1,0 +1,330 @@
+//! Data arrives: in order, before its time, or again.
+//!
+//! Follows `tcp_rcv_established` (its slow path), `tcp_validate_incoming`, `tcp_data_queue`,
+//! `tcp_data_queue_ofo`, `tcp_ofo_queue`, `tcp_try_rmem_schedule`, `tcp_sack_new_ofo_skb`,
+//! `tcp_sack_remove`. Left out: urgent data, PAWS, collapsing of buffers.
+
+use super::delack::MAX_QUICKACKS;
+use super::state::{Held, Received};
+use super::{Socket, State};
+use crate::profile::ReceiveCharge;
+use crate::segment::{Flags, SackBlocks, Segment, after, before, later};
+
+impl Socket {
+    pub(super) fn on_segment_established(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        if !self.is_acceptable(segment, out) {
+            return;
+        }
+        if let Some(stamps) = segment.options.stamps
+            && self.stamps
+            && !after(segment.seq, self.rcv.wup)
+        {
+            self.rcv.ts_recent = stamps.value;
+        }
+        if !segment.flags.has(Flags::ACK) || !self.on_ack(segment, out) {
+            return;
+        }
+        if self.on_acked_fin() {
+            return;
+        }
+        if segment.len > 0 {
+            self.measure_rcv_rtt_by_echo(segment);
+        }
+        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+            self.take_data(segment, out);
+        }
+        if self.state == State::Closed {
+            return;
+        }
+        self.send_more(out);
+        self.check_ack(out);
+    }
+
+    /// Whether the segment lies in the window; others are answered (RFC 9293 section 3.10.7.4).
+    fn is_acceptable(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
+        let end = segment.end_seq();
+        let edge = self.rcv.nxt.wrapping_add(self.receive_window());
+        if before(end, self.rcv.wup) || after(segment.seq, edge) {
+            if !segment.flags.has(Flags::RST) {
+                self.answer_duplicate(segment, out);
+            }
+            return false;
+        }
+        if segment.flags.has(Flags::RST) {
+            if segment.seq == self.rcv.nxt {
+                self.give_up(true);
+            }
+            return false;
+        }
+        if segment.flags.has(Flags::SYN) {
+            self.send_ack(out);
+            return false;
+        }
+        true
+    }
+
+    /// `tcp_send_dupack`.
+    fn answer_duplicate(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        let end = segment.end_seq();
+        if end != segment.seq && before(segment.seq, self.rcv.nxt) {
+            self.enter_quickack_mode(MAX_QUICKACKS);
+            let known = if after(end, self.rcv.nxt) { self.rcv.nxt } else { end };
+            self.tell_duplicate(segment.seq, known);
+        }
+        self.send_ack(out);
+    }
+
+    fn take_data(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        let (seq, end) = (segment.seq, segment.end_seq());
+        let edge = self.rcv.nxt.wrapping_add(self.receive_window());
+        if !after(end, self.rcv.nxt) {
+            // Sent again although it had arrived.
+            self.tell_duplicate(seq, end);
+            self.refuse();
+        } else if !before(seq, edge) {
+            self.refuse();
+        } else if after(seq, self.rcv.nxt) {
+            self.hold(segment);
+        } else {
+            if before(seq, self.rcv.nxt) {
+                self.tell_duplicate(seq, self.rcv.nxt);
+            }
+            if self.receive_window() == 0 {
+                self.refuse();
+                return;
+            }
+            self.take_in_order(segment, out);
+        }
+    }
+
+    /// What cannot be taken is answered at once.
+    fn refuse(&mut self) {
+        self.enter_quickack_mode(MAX_QUICKACKS);
+        self.ack.scheduled = true;
+    }
+
+    fn take_in_order(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
+            self.ack.scheduled = true;
+            self.ack.now = true;
+            return;
+        }
+        let new = segment.end_seq().wrapping_sub(self.rcv.nxt);
+        let bytes = new - u32::from(segment.flags.has(Flags::FIN));
+        let truesize = self.charge(segment);
+        if bytes > 0 {
+            let end_seq = self.rcv.nxt.wrapping_add(bytes);
+            let pieces = segment.piece_count();
+            self.append(Received { end_seq, truesize, pieces }, self.payload_charge(segment));
+            self.rcv.bytes += u64::from(bytes);
+            self.rcv.nxt = end_seq;
+            self.on_data_received(segment, truesize);
+        }
+        if segment.flags.has(Flags::FIN) {
+            self.on_fin(out);
+        }
+        if !self.rcv.out_of_order.is_empty() {
+            self.take_held(out);
+            self.ack.now |= self.rcv.out_of_order.is_empty();
+        }
+        self.forget_sacks();
+        self.events.readable = true;
+    }
+
+    /// Adds a run to the receive queue; it joins the last one if that has room for more pieces
+    /// (`tcp_try_coalesce`).
+    fn append(&mut self, run: Received, payload: u32) {
+        if let Some(tail) = self.rcv.queue.back_mut()
+            && tail.pieces + run.pieces <= MOST_PIECES
+        {
+            tail.end_seq = run.end_seq;
+            tail.pieces += run.pieces;
+            tail.truesize += payload;
+            self.rcv.rmem_alloc += payload;
+            return;
+        }
+        self.rcv.rmem_alloc += run.truesize;
+        self.rcv.queue.push_back(run);
+    }
+
+    /// What a received packet is charged with.
+    fn charge(&self, segment: &Segment) -> u32 {
+        self.payload_charge(segment) + self.config.kernel.memory.empty()
+    }
+
+    /// The part of that for its payload.
+    pub(super) fn payload_charge(&self, segment: &Segment) -> u32 {
+        match self.config.kernel.memory.receive {
+            ReceiveCharge::Virtual => segment.len,
+            ReceiveCharge::Fixed(bytes) => bytes * segment.piece_count(),
+        }
+    }
+
+    /// The buffer is over-full: it may grow, else what came early is given up
+    /// (`tcp_prune_queue`, `tcp_clamp_window`).
+    fn make_room(&mut self) -> bool {
+        self.ack.quick = 0;
+        let most = self.config.sysctl.rmem[2];
+        if self.rcv.rcvbuf < most && self.config.options.rcvbuf.is_none() {
+            self.rcv.rcvbuf = self.rcv.rmem_alloc.min(most);
+        }
+        if self.rcv.rmem_alloc > self.rcv.rcvbuf {
+            self.rcv.ssthresh = self.rcv.window_clamp.min(2 * self.rcv.advmss);
+            self.collapse();
+        }
+        while self.rcv.rmem_alloc > self.rcv.rcvbuf {
+            let Some(held) = self.rcv.out_of_order.pop() else { break };
+            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(held.truesize);
+        }
+        self.rcv.rmem_alloc <= self.rcv.rcvbuf
+    }
+
+    /// Packs what is held into full buffers (`tcp_collapse`): payload, and an overhead for each
+    /// piece of a page.
+    fn collapse(&mut self) {
+        let empty = self.config.kernel.memory.skb + self.config.kernel.memory.shared;
+        let packed = |bytes: u32| bytes + bytes.div_ceil(PAGE - empty).max(1) * empty;
+        let mut from = self.rcv.copied_seq;
+        let mut total = 0;
+        for run in &mut self.rcv.queue {
+            run.truesize = run.truesize.min(packed(run.end_seq.wrapping_sub(from)));
+            from = run.end_seq;
+            total += run.truesize;
+        }
+        for held in &mut self.rcv.out_of_order {
+            held.truesize = held.truesize.min(packed(held.end_seq.wrapping_sub(held.seq)));
+            total += held.truesize;
+        }
+        self.rcv.rmem_alloc = total;
+    }
+
+    /// Keeps what came before its time, and tells of it.
+    fn hold(&mut self, segment: &Segment) {
+        self.ack.scheduled = true;
+        if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
+            return;
+        }
+        let (seq, end_seq) = (segment.seq, segment.end_seq());
+        if segment.flags.has(Flags::FIN) {
+            self.rcv.fin = Some(end_seq.wrapping_sub(1));
+        }
+        if self.is_held(seq, end_seq) {
+            self.tell_duplicate(seq, end_seq);
+            self.tell_held(seq, end_seq);
+            return;
+        }
+        let truesize = self.charge(segment);
+        let pieces = segment.piece_count();
+        self.insert_held(Held { seq, end_seq, truesize, pieces }, self.payload_charge(segment));
+        self.tell_held(seq, end_seq);
+        if self.sack {
+            self.grow_window(segment.len, truesize);
+        }
+    }
+
+    fn is_held(&self, seq: u32, end_seq: u32) -> bool {
+        self.rcv
+            .out_of_order
+            .iter()
+            .rev()
+            .any(|held| !before(seq, held.seq) && !after(end_seq, held.end_seq))
+    }
+
+    /// Puts bytes into the order of what is held; neighbours join, what is covered goes.
+    fn insert_held(&mut self, new: Held, payload: u32) {
+        let held = &mut self.rcv.out_of_order;
+        let mut place = held.len();
+        while place > 0 && after(held[place - 1].seq, new.seq) {
+            place -= 1;
+        }
+        let covered =
+            held[place..].iter().take_while(|other| !after(other.end_seq, new.end_seq)).count();
+        for gone in held.drain(place..place + covered) {
+            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(gone.truesize);
+        }
+        if let Some(last) = place.checked_sub(1).map(|last| &mut held[last])
+            && last.end_seq == new.seq
+            && last.pieces + new.pieces <= MOST_PIECES
+        {
+            last.end_seq = new.end_seq;
+            last.pieces += new.pieces;
+            last.truesize += payload;
+            self.rcv.rmem_alloc += payload;
+            return;
+        }
+        self.rcv.rmem_alloc += new.truesize;
+        held.insert(place, new);
+    }
+
+    /// What was held and is now in order goes to the reader (`tcp_ofo_queue`).
+    fn take_held(&mut self, out: &mut Vec<Segment>) {
+        let empty = self.config.kernel.memory.empty();
+        let ready =
+            self.rcv.out_of_order.iter().take_while(|held| !after(held.seq, self.rcv.nxt)).count();
+        let mut taken: Vec<Held> = Vec::new();
+        taken.extend(self.rcv.out_of_order.drain(..ready));
+        for held in taken {
+            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(held.truesize);
+            let mut end_seq = held.end_seq;
+            let ends = self.rcv.fin.is_some_and(|fin| after(end_seq, fin));
+            if ends {
+                end_seq = end_seq.wrapping_sub(1);
+            }
+            if after(end_seq, self.rcv.nxt) {
+                self.rcv.bytes += u64::from(end_seq.wrapping_sub(self.rcv.nxt));
+                let run = Received { end_seq, truesize: held.truesize, pieces: held.pieces };
+                self.rcv.nxt = end_seq;
+                self.append(run, held.truesize.saturating_sub(empty));
+            }
+            if ends {
+                self.on_fin(out);
+            }
+        }
+        // A run may have reached one that was not yet in order when this began.
+        if self.rcv.out_of_order.first().is_some_and(|held| !after(held.seq, self.rcv.nxt)) {
+            self.take_held(out);
+        }
+    }
+
+    /// Remembers a range to tell, newest first; neighbours join (`tcp_sack_new_ofo_skb`).
+    fn tell_held(&mut self, seq: u32, end_seq: u32) {
+        if !self.sack {
+            return;
+        }
+        let sacks = &mut self.rcv.sacks;
+        let (mut from, mut to) = (seq, end_seq);
+        let mut place = 0;
+        while place < sacks.len() {
+            let (low, high) = sacks[place];
+            if !after(from, high) && !after(low, to) {
+                from = if before(low, from) { low } else { from };
+                to = later(high, to);
+                sacks.remove(place);
+                place = 0;
+            } else {
+                place += 1;
+            }
+        }
+        sacks.insert(0, (from, to));
+        sacks.truncate(SackBlocks::MOST);
+    }
+
+    /// What has come in order is not told any more.
+    fn forget_sacks(&mut self) {
+        let next = self.rcv.nxt;
+        self.rcv.sacks.retain(|(low, _)| after(*low, next));
+    }
+
+    /// The next acknowledgment tells of a duplicate (RFC 2883).
+    fn tell_duplicate(&mut self, seq: u32, end_seq: u32) {
+        if self.sack && self.config.sysctl.dsack {
+            self.rcv.dsack = Some((seq, end_seq));
+        }
+    }
+}
+
+/// `MAX_SKB_FRAGS` of include/linux/skbuff.h: pieces of pages in one buffer.
+const MOST_PIECES: u32 = 17;
+
+/// Bytes of a page.
+const PAGE: u32 = 4096;

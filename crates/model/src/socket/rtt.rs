@@ -1,0 +1,116 @@
+//! Round trips and the retransmission timeout.
+//!
+//! Follows `tcp_ack_update_rtt`, `tcp_rtt_estimator`, `tcp_set_rto`, `tcp_update_rtt_min`,
+//! lib/minmax.c.
+
+use super::Socket;
+
+impl Socket {
+    /// Takes a sample; whether there was one.
+    pub(super) fn update_rtt(
+        &mut self,
+        sample_us: Option<u64>,
+        newest_us: Option<u64>,
+        maybe_delayed: bool,
+    ) -> bool {
+        let (Some(sample), Some(newest)) = (sample_us, newest_us) else { return false };
+        let newest = newest as u32;
+        if !maybe_delayed || newest <= self.min_rtt_us() {
+            let least = if newest == 0 { self.us_from_jiffies(1) as u32 } else { newest };
+            self.update_min_rtt(least);
+        }
+        self.rtt.last_us = sample as u32;
+        self.estimate_rtt(sample as u32);
+        self.set_rto();
+        self.rec.backoff = 0;
+        true
+    }
+
+    /// Jacobson's estimator as Linux has it: deviations downwards count less, and the variance
+    /// falls once a round trip.
+    fn estimate_rtt(&mut self, sample_us: u32) {
+        let least = self.rto_min_us();
+        let rtt = &mut self.rtt;
+        if rtt.srtt_us == 0 {
+            rtt.srtt_us = (sample_us << 3).max(1);
+            rtt.mdev_us = sample_us << 1;
+            rtt.rttvar_us = rtt.mdev_us.max(least);
+            rtt.mdev_max_us = rtt.rttvar_us;
+            rtt.round_seq = self.snd.nxt;
+            return;
+        }
+        let error = i64::from(sample_us) - i64::from(rtt.srtt_us >> 3);
+        rtt.srtt_us = (i64::from(rtt.srtt_us) + error).max(1) as u32;
+        let mut change = error.abs() - i64::from(rtt.mdev_us >> 2);
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        rtt.mdev_us = (i64::from(rtt.mdev_us) + change) as u32;
+        if rtt.mdev_us > rtt.mdev_max_us {
+            rtt.mdev_max_us = rtt.mdev_us;
+            rtt.rttvar_us = rtt.rttvar_us.max(rtt.mdev_max_us);
+        }
+        if crate::segment::after(self.snd.una, rtt.round_seq) {
+            if rtt.mdev_max_us < rtt.rttvar_us {
+                rtt.rttvar_us -= (rtt.rttvar_us - rtt.mdev_max_us) >> 2;
+            }
+            rtt.round_seq = self.snd.nxt;
+            rtt.mdev_max_us = least;
+        }
+    }
+
+    pub(super) fn set_rto(&mut self) {
+        let us = u64::from((self.rtt.srtt_us >> 3) + self.rtt.rttvar_us);
+        self.rtt.rto = self.jiffies_from_us(us).min(self.rto_max());
+    }
+
+    /// `tcp_rto_min_us`: of the route, else 200 ms.
+    pub(super) fn rto_min_us(&self) -> u32 {
+        self.config.route.rto_min_ns.map_or(RTO_MIN_US, |ns| (ns / 1000) as u32)
+    }
+
+    /// `TCP_RTO_MAX`, in ticks.
+    pub(super) const fn rto_max(&self) -> u64 {
+        self.jiffies_from_ms(120_000)
+    }
+
+    /// Least round trip of the last five minutes.
+    pub(super) const fn min_rtt_us(&self) -> u32 {
+        self.rtt.min[0].1
+    }
+
+    pub(super) fn reset_min_rtt(&mut self) {
+        self.rtt.min = [(self.jiffies(), u32::MAX); 3];
+    }
+
+    /// Keeps the least of a sliding time by three samples (Kathleen Nichols' filter).
+    fn update_min_rtt(&mut self, sample: u32) {
+        let window = u64::from(self.config.sysctl.min_rtt_wlen) * u64::from(self.config.kernel.hz);
+        let now = self.jiffies();
+        let min = &mut self.rtt.min;
+        if sample <= min[0].1 || now - min[2].0 > window {
+            *min = [(now, sample); 3];
+            return;
+        }
+        if sample <= min[1].1 {
+            (min[1], min[2]) = ((now, sample), (now, sample));
+        } else if sample <= min[2].1 {
+            min[2] = (now, sample);
+        }
+        let age = now - min[0].0;
+        if age > window {
+            // The best has become too old: the others move up, twice if need be.
+            *min = [min[1], min[2], (now, sample)];
+            if now - min[0].0 > window {
+                *min = [min[1], min[2], (now, sample)];
+            }
+        } else if min[1].0 == min[0].0 && age > window / 4 {
+            (min[1], min[2]) = ((now, sample), (now, sample));
+        } else if min[2].0 == min[1].0 && age > window / 2 {
+            min[2] = (now, sample);
+        }
+    }
+}
+
+/// `TCP_RTO_MIN` of include/net/tcp.h: HZ/5.
+const RTO_MIN_US: u32 = 200_000;

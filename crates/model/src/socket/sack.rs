@@ -1,0 +1,241 @@
+//! Selective acknowledgments: marks on the queue, D-SACKs, and what they say of reordering.
+//!
+//! Follows `tcp_sacktag_write_queue`, `tcp_sacktag_one`, `tcp_match_skb_to_sack`,
+//! `tcp_is_sackblock_valid`, `tcp_check_dsack`, `tcp_check_sack_reordering`. Left out: merging of
+//! marked neighbours (`tcp_shift_skb_data`), which changes no count.
+
+use super::Socket;
+use super::ack::Ack;
+use super::queue::Skb;
+use crate::segment::{SackBlocks, Segment, after, before, later};
+
+impl Socket {
+    /// End of what was selectively acknowledged (`tcp_highest_sack_seq`).
+    pub(super) const fn highest_sacked(&self) -> u32 {
+        if self.rec.sacked_out == 0 { self.snd.una } else { later(self.rec.fack, self.snd.una) }
+    }
+
+    pub(super) fn mark_sacked(&mut self, segment: &Segment, ack: &mut Ack) {
+        if self.rec.sacked_out == 0 {
+            self.rec.fack = self.snd.una;
+        }
+        let blocks = segment.options.sack.as_slice();
+        let duplicate = self.is_dsack(ack, blocks);
+        if self.rec.packets_out > 0 {
+            self.mark_blocks(blocks, duplicate, ack);
+        }
+        let in_loss = self.rec.state == super::CaState::Loss;
+        if let Some(low) = ack.reordered
+            && (!in_loss || self.rec.undo_marker.is_some())
+        {
+            self.note_reordering(low);
+        }
+    }
+
+    fn mark_blocks(&mut self, blocks: &[(u32, u32)], duplicate: bool, ack: &mut Ack) {
+        let mut sorted = [(0, 0, false); SackBlocks::MOST];
+        let mut count = 0;
+        for (index, &(from, to)) in blocks.iter().enumerate() {
+            let is_dup = duplicate && index == 0;
+            let is_old = index > 0 && !after(to, ack.prior_una);
+            if !is_old && self.is_block_valid(is_dup, from, to) {
+                sorted[count] = (from, to, is_dup);
+                count += 1;
+            }
+        }
+        let sorted = &mut sorted[..count];
+        let una = self.snd.una;
+        sorted.sort_by_key(|(from, ..)| from.wrapping_sub(una).cast_signed());
+        let known = self.rec.sack_cache;
+        for &(from, to, is_dup) in sorted.iter() {
+            let cached = known.iter().find(|(a, b)| *a == from && !after(*b, to) && *a != *b);
+            let from = match cached {
+                Some(&(_, end)) if !is_dup => later(end, una),
+                _ => from,
+            };
+            if before(from, to) {
+                self.walk_block(from, to, is_dup, ack);
+            }
+        }
+        self.rec.sack_cache = [(0, 0); 4];
+        for (place, &(from, to, _)) in sorted.iter().enumerate() {
+            self.rec.sack_cache[place] = (from, to);
+        }
+    }
+
+    fn walk_block(&mut self, from: u32, to: u32, is_dup: bool, ack: &mut Ack) {
+        let mut place = self.q.find(from);
+        while place < self.q.sent() {
+            let skb = *self.q.at(place);
+            if !before(skb.seq, to) {
+                break;
+            }
+            match self.cut_to_block(place, &skb, from, to) {
+                Some(true) => self.mark_one(place, is_dup, ack),
+                Some(false) => {}
+                None => break,
+            }
+            place += 1;
+        }
+    }
+
+    /// Whether the segment lies in the block; cut at whole packets if only part of it does.
+    fn cut_to_block(&mut self, place: usize, skb: &Skb, from: u32, to: u32) -> Option<bool> {
+        let inside = !after(from, skb.seq) && !before(to, skb.end_seq);
+        if skb.pcount <= 1 || inside || !after(skb.end_seq, from) {
+            return Some(inside);
+        }
+        let mss = skb.mss.max(1);
+        let begins_inside = !after(from, skb.seq);
+        let mut len = if begins_inside {
+            let len = to.wrapping_sub(skb.seq);
+            if len < mss {
+                return None;
+            }
+            len
+        } else {
+            from.wrapping_sub(skb.seq).max(mss)
+        };
+        if len > mss {
+            let whole = len / mss * mss;
+            len = if !begins_inside && whole < len { whole + mss } else { whole };
+        }
+        if len >= skb.len && !begins_inside {
+            return Some(false);
+        }
+        if len < skb.len {
+            self.split(place, len, mss);
+        }
+        Some(begins_inside)
+    }
+
+    fn mark_one(&mut self, place: usize, is_dup: bool, ack: &mut Ack) {
+        let skb = *self.q.at(place);
+        let was_resent = skb.marks.resent || skb.marks.ever_resent;
+        if is_dup && was_resent {
+            if self.rec.undo_marker.is_some_and(|marker| after(skb.end_seq, marker))
+                && self.rec.undo_retrans > 0
+            {
+                self.rec.undo_retrans = (self.rec.undo_retrans - skb.pcount as i32).max(0);
+            }
+            if skb.marks.sacked {
+                self.note_low(ack, skb.seq);
+            }
+        }
+        if skb.ends_by(self.snd.una) {
+            return;
+        }
+        if !skb.marks.sacked {
+            self.note_delivery(&skb, &mut ack.rate);
+            self.mark_new(place, &skb, was_resent, ack);
+        }
+        let marks = &mut self.q.at_mut(place).marks;
+        if is_dup && marks.resent {
+            marks.resent = false;
+            self.rec.retrans_out = self.rec.retrans_out.saturating_sub(skb.pcount);
+        }
+    }
+
+    fn mark_new(&mut self, place: usize, skb: &Skb, was_resent: bool, ack: &mut Ack) {
+        self.advance_rack(skb);
+        let mut marks = skb.marks;
+        if marks.resent {
+            // A copy of what was not believed lost is believed to be still under way.
+            if marks.lost {
+                marks.lost = false;
+                marks.resent = false;
+                self.rec.lost_out = self.rec.lost_out.saturating_sub(skb.pcount);
+                self.rec.retrans_out = self.rec.retrans_out.saturating_sub(skb.pcount);
+            }
+        } else {
+            if !was_resent {
+                if before(skb.seq, self.highest_sacked()) {
+                    self.note_low(ack, skb.seq);
+                }
+                ack.orig_sack_acked |= !after(skb.end_seq, self.rec.high_seq);
+                ack.first_sacked_us.get_or_insert(skb.sent_us());
+                ack.last_sacked_us = skb.sent_us();
+            }
+            if marks.lost {
+                marks.lost = false;
+                self.rec.lost_out = self.rec.lost_out.saturating_sub(skb.pcount);
+            }
+        }
+        marks.sacked = true;
+        self.q.at_mut(place).marks = marks;
+        self.q.forget_time(place);
+        self.rec.fack = later(self.rec.fack, skb.end_seq);
+        self.rec.sacked_out += skb.pcount;
+        ack.data_sacked = true;
+        ack.sack_delivered += skb.pcount;
+    }
+
+    fn note_low(&self, ack: &mut Ack, seq: u32) {
+        if before(seq, ack.reordered.unwrap_or(self.snd.nxt)) {
+            ack.reordered = Some(seq);
+        }
+    }
+
+    /// Whether the first block tells of a duplicate (RFC 2883); if so it is counted.
+    fn is_dsack(&mut self, ack: &mut Ack, blocks: &[(u32, u32)]) -> bool {
+        let Some(&(from, to)) = blocks.first() else { return false };
+        let inside_second =
+            blocks.get(1).is_some_and(|(low, high)| !after(to, *high) && !before(from, *low));
+        if !before(from, ack.number) && !inside_second {
+            return false;
+        }
+        let len = to.wrapping_sub(from);
+        if !before(from, to) || len > self.snd.max_window {
+            return false;
+        }
+        let mss = self.snd.mss_cache;
+        let packets = if len > mss {
+            len.div_ceil(mss)
+        } else {
+            ack.dsack_tlp |= self.rec.tlp_high_seq == Some(to);
+            1
+        };
+        if self.rec.reord_seen && !ack.dsack_tlp {
+            self.rec.rack.dsack_seen = true;
+        }
+        ack.dsacking = true;
+        ack.sack_delivered += packets;
+        if let Some(marker) = self.rec.undo_marker
+            && self.rec.undo_retrans > 0
+            && !after(to, ack.prior_una)
+            && after(to, marker)
+        {
+            self.rec.undo_retrans = (self.rec.undo_retrans - packets as i32).max(0);
+        }
+        true
+    }
+
+    fn is_block_valid(&self, is_dup: bool, from: u32, to: u32) -> bool {
+        if after(to, self.snd.nxt) || !before(from, to) || !before(from, self.snd.nxt) {
+            return false;
+        }
+        if after(from, self.snd.una) {
+            return true;
+        }
+        let Some(marker) = self.rec.undo_marker.filter(|_| is_dup) else { return false };
+        if after(to, self.snd.una) {
+            return false;
+        }
+        !before(from, marker)
+            || (after(to, marker) && !before(from, to.wrapping_sub(self.snd.max_window)))
+    }
+
+    /// What lies at `low` came after what was sent later: the path reorders.
+    pub(super) fn note_reordering(&mut self, low: u32) {
+        let high = self.highest_sacked();
+        if !before(low, high) {
+            return;
+        }
+        let distance = high.wrapping_sub(low);
+        let mss = self.snd.mss_cache.max(1);
+        if distance > self.rec.reordering * mss {
+            self.rec.reordering = distance.div_ceil(mss).min(self.config.sysctl.max_reordering);
+        }
+        self.rec.reord_seen = true;
+    }
+}

@@ -1,0 +1,186 @@
+//! From a plan to a world: hosts with their kernels and settings, the path, the first events.
+
+use std::collections::BinaryHeap;
+use std::fmt;
+
+use super::{Event, FlowState, Keep, Side, Trace, World};
+use crate::path::Way;
+use crate::profile::{KernelProfile, KnobError};
+use crate::scenario::plan::{Egress, Flow, Host, Plan};
+use crate::socket::{Config, Link};
+
+/// Which kernels the hosts run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Kernels {
+    /// The client's.
+    pub client: KernelProfile,
+    /// The server's.
+    pub server: KernelProfile,
+    /// What their monotonic clocks show at time zero: the phase of ticks and timestamps.
+    pub clock_ns: u64,
+    /// Most bytes of buffers that a machine's memory leaves (`tcp_init`); `None` bounds nothing.
+    pub rmem_most: Option<u32>,
+}
+
+impl Kernels {
+    /// The same on both hosts.
+    pub const fn both(kernel: KernelProfile) -> Self {
+        Self { client: kernel, server: kernel, clock_ns: 0, rmem_most: None }
+    }
+}
+
+/// A plan that the model cannot carry out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum BuildError {
+    /// A setting it does not take.
+    Knob(KnobError),
+    /// Something of the path or the hosts that it does not have.
+    Unfit {
+        /// What, in the scenario's words.
+        what: String,
+        /// Why not.
+        why: String,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Knob(error) => error.fmt(f),
+            Self::Unfit { what, why } => write!(f, "{what}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<KnobError> for BuildError {
+    fn from(error: KnobError) -> Self {
+        Self::Knob(error)
+    }
+}
+
+impl World {
+    /// Builds what a plan asks for.
+    ///
+    /// # Errors
+    /// It asks for something that the model does not have.
+    pub fn new(plan: &Plan, kernels: Kernels, keep: Keep) -> Result<Self, BuildError> {
+        refuse_what_is_missing(plan)?;
+        let client = host(&plan.client, kernels.client, &kernels, plan.ipv6)?;
+        let server = host(&plan.server, kernels.server, &kernels, plan.ipv6)?;
+        for flow in &plan.flows {
+            for (config, side) in [(&client, Side::Client), (&server, Side::Server)] {
+                check_congestion(config, flow, side)?;
+            }
+        }
+        let mut up = plan.path.up.clone();
+        let mut down = plan.path.down.clone();
+        for way in [&mut up, &mut down] {
+            way.delay_ns += plan.client.stack_to_tap_ns + plan.server.stack_to_tap_ns;
+        }
+        let ways = [Way::new(up, plan.seed), Way::new(down, plan.seed.rotate_left(32) ^ 1)];
+        let flows = plan.flows.iter().map(|_| FlowState { opened: 0, ended: [0; 2] }).collect();
+        let mut world = Self {
+            now: 0,
+            limit: plan.limit_ns,
+            tail: plan.tail_ns,
+            configs: [client, server],
+            ways,
+            way_due: [u64::MAX; 2],
+            flows,
+            connections: Vec::new(),
+            events: BinaryHeap::new(),
+            planned: 0,
+            plan: plan.clone(),
+            out: Vec::new(),
+            trace: Trace { keep, ..Trace::default() },
+            processed: 0,
+            last_done: 0,
+        };
+        for (index, flow) in plan.flows.iter().enumerate() {
+            world.plan_event(flow.start_ns, Event::Open(index as u32));
+        }
+        for (index, change) in plan.path.changes.iter().enumerate() {
+            world.plan_event(change.at_ns, Event::Change(index as u32));
+        }
+        Ok(world)
+    }
+}
+
+/// What the plan language has and the model does not yet.
+fn refuse_what_is_missing(plan: &Plan) -> Result<(), BuildError> {
+    let unfit = |what: &str, why: &str| {
+        Err(BuildError::Unfit { what: what.to_owned(), why: why.to_owned() })
+    };
+    let mut ways = vec![("path.down", &plan.path.down), ("path.up", &plan.path.up)];
+    for change in &plan.path.changes {
+        ways.extend(change.down.as_ref().map(|way| ("path.down", way)));
+        ways.extend(change.up.as_ref().map(|way| ("path.up", way)));
+    }
+    for (name, way) in ways {
+        if way.bucket.is_some() {
+            return unfit(&format!("{name}.bucket"), "the model has no token bucket yet");
+        }
+        if way.corrupt > 0 {
+            return unfit(&format!("{name}.corrupt"), "the model has no flipped bits yet");
+        }
+    }
+    for (name, host) in [("client", &plan.client), ("server", &plan.server)] {
+        if matches!(host.egress, Some(Egress::TokenBucket(_) | Egress::FqCodel)) {
+            return unfit(&format!("{name}.egress"), "the model has only `fq` there yet");
+        }
+    }
+    for flow in &plan.flows {
+        if flow.client_socket.fast_open || flow.server_socket.fast_open {
+            return unfit("fast_open", "the model has no Fast Open yet");
+        }
+    }
+    Ok(())
+}
+
+fn host(
+    host: &Host,
+    kernel: KernelProfile,
+    kernels: &Kernels,
+    ipv6: bool,
+) -> Result<Config, BuildError> {
+    let mut config = Config::of(kernel);
+    config.clock_ns = kernels.clock_ns;
+    if let Some(most) = kernels.rmem_most {
+        config.sysctl.rmem[2] = config.sysctl.rmem[2].min(most);
+    }
+    for (name, value) in &host.sysctl {
+        config.sysctl.set(name, value)?;
+    }
+    for (word, value) in &host.route {
+        config.route.set(word, value)?;
+    }
+    config.link = Link { ipv6, paces: host.egress == Some(Egress::Fq), ..Link::default() };
+    Ok(config)
+}
+
+/// Puts a flow's options over a host's configuration.
+pub(super) fn apply_socket(config: &mut Config, flow: &Flow, side: Side) {
+    let socket = match side {
+        Side::Client => &flow.client_socket,
+        Side::Server => &flow.server_socket,
+    };
+    let options = &mut config.options;
+    options.sndbuf = socket.sndbuf;
+    options.rcvbuf = socket.rcvbuf;
+    options.nodelay = socket.nodelay;
+    options.cork = socket.cork;
+    options.congestion.clone_from(&socket.congestion);
+    options.notsent_lowat = socket.notsent_lowat;
+    options.max_pacing = socket.max_pacing;
+    options.window_clamp = socket.window_clamp;
+}
+
+fn check_congestion(config: &Config, flow: &Flow, side: Side) -> Result<(), BuildError> {
+    let mut config = config.clone();
+    apply_socket(&mut config, flow, side);
+    let mut nothing = Vec::new();
+    crate::socket::Socket::connect(config, 0, &mut nothing)?;
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What a run leaves behind: segments at taps, what sockets handed down, states.
+
+use super::Side;
+use crate::segment::Segment;
+use crate::socket::{Info, Wait};
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Keep {
+    /// Wire segments at both hosts' taps.
+    pub segments: bool,
+    /// What sockets hand down, before it is cut.
+    pub handed_down: bool,
+    /// State of a socket after each segment that reaches it.
+    pub states: bool,
+}
+
+/// Where a segment was seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Tap {
+    /// At the client's host.
+    Client,
+    /// At the server's.
+    Server,
+}
+
+/// A segment as a tap sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// When.
+    pub at_ns: u64,
+    /// Where.
+    pub tap: Tap,
+    /// Of which connection, counted from 0 as they were opened.
+    pub connection: u32,
+    /// Who sent it.
+    pub from: Side,
+    /// The segment.
+    pub segment: Segment,
+}
+
+/// A socket's state at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When.
+    pub at_ns: u64,
+    /// Of which connection.
+    pub connection: u32,
+    /// Whose.
+    pub side: Side,
+    /// State.
+    pub info: Info,
+    /// Why its sender stands still.
+    pub wait: Wait,
+}
+
+/// A run's records.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// What is kept.
+    pub keep: Keep,
+    /// Segments in order of time.
+    pub segments: Vec<Seen>,
+    /// What sockets handed down, in order of time.
+    pub handed_down: Vec<Seen>,
+    /// States in order of time.
+    pub samples: Vec<Sample>,
+}
+
+impl Tap {
+    pub(super) const fn of(side: Side) -> Self {
+        match side {
+            Side::Client => Self::Client,
+            Side::Server => Self::Server,
+        }
+    }
+}
+
+impl Trace {
+    pub(super) fn see(
+        &mut self,
+        tap: Tap,
+        at_ns: u64,
+        connection: u32,
+        from: Side,
+        segment: &Segment,
+    ) {
+        if self.keep.segments {
+            self.segments.push(Seen { at_ns, tap, connection, from, segment: *segment });
+        }
+    }
+
+    pub(super) fn hand_down(&mut self, at_ns: u64, connection: u32, from: Side, segment: &Segment) {
+        if self.keep.handed_down {
+            let tap = Tap::of(from);
+            self.handed_down.push(Seen { at_ns, tap, connection, from, segment: *segment });
+        }
+    }
+}
