@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy
+.PHONY: help demo test check bench fuzz uml accuracy fidelity
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -14,6 +14,7 @@ help:
 	@echo 'make bench   speed and memory, beside tcptrace and tshark'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
+	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
 	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
 demo:
@@ -57,3 +58,13 @@ accuracy:
 	cargo build --release --locked --quiet -p tcpwhy-cli
 	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend uml --runs $(RUNS) --seed $(SEED)
 	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend tun --runs $(LIVE) --seed $(SEED)
+
+# The model of TCP against kernels in simulated time (`make uml VERSIONS="5.10 6.1 6.12"` builds them),
+# without losses and with the same packets lost.
+KERNELS ?= 6.1,5.10,6.12
+
+fidelity: RUNS = 50
+fidelity:
+	@scripts/setup demo
+	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS)
+	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS) --lossy

@@ -9,7 +9,8 @@ fn main() -> io::Result<()> {
     let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     // With fixed keys and relative names, so that every build of the same sources has one stamp.
     let mut hasher = DefaultHasher::new();
-    for folder in [own.join("src"), own.join("../model/src")] {
+    // Of the model the lab's program uses the plan alone.
+    for folder in [own.join("src"), own.join("../model/src/scenario")] {
         println!("cargo::rerun-if-changed={}", folder.display());
         let mut files = BTreeSet::new();
         if folder.is_dir() {

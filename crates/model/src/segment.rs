@@ -26,6 +26,8 @@ pub struct Segment {
     pub ecn: Ecn,
     /// What it is charged with in its sender's memory until it has left the host.
     pub truesize: u32,
+    /// Where its payload begins in a block of [`PAGE_BLOCK`] bytes of the sender's memory.
+    pub page_offset: u16,
     /// Earliest departure that its sender asks for; 0 is at once (`skb->tstamp` since v4.20).
     pub departs_ns: u64,
 }
@@ -197,6 +199,11 @@ impl Segment {
         }
     }
 
+    /// Blocks of memory that its payload lies in.
+    pub const fn page_blocks(&self) -> u32 {
+        (self.page_offset as u32 + self.len).div_ceil(PAGE_BLOCK)
+    }
+
     /// The pieces that a device cuts it into: FIN and PSH stay with the last, CWR with the first
     /// (`tcp_gso_segment`).
     pub fn pieces(self) -> impl Iterator<Item = Self> {
@@ -217,12 +224,16 @@ impl Segment {
                 len,
                 flags,
                 piece: 0,
+                page_offset: ((u32::from(self.page_offset) + skipped) % PAGE_BLOCK) as u16,
                 truesize: if last { self.truesize } else { 0 },
                 ..self
             }
         })
     }
 }
+
+/// Writers fill blocks of this size (`SKB_FRAG_PAGE_ORDER` of net/core/sock.c: eight pages).
+pub const PAGE_BLOCK: u32 = 32_768;
 
 /// Whether `a` lies before `b` on the circle of sequence numbers (RFC 9293 section 3.4).
 pub(crate) const fn before(a: u32, b: u32) -> bool {

@@ -78,6 +78,8 @@ pub struct Sysctl {
     pub retries2: u32,
     /// `tcp_comp_sack_delay_ns`.
     pub comp_sack_delay_ns: u64,
+    /// `tcp_comp_sack_slack_ns`: the timer comes so much later, for it is alone in its time.
+    pub comp_sack_slack_ns: u64,
     /// `tcp_comp_sack_nr`.
     pub comp_sack_nr: u32,
     /// `tcp_shrink_window`.
@@ -185,6 +187,7 @@ impl Sysctl {
             syn_linear_timeouts: u32::from(profile.linear_syns),
             retries2: 15,
             comp_sack_delay_ns: 1_000_000,
+            comp_sack_slack_ns: if at(5, 9) { 100_000 } else { 0 },
             comp_sack_nr: 44,
             shrink_window: false,
             fastopen: 1,
@@ -252,6 +255,7 @@ impl Sysctl {
             "tcp_syn_linear_timeouts" => self.syn_linear_timeouts = positive()?,
             "tcp_retries2" => self.retries2 = positive()?,
             "tcp_comp_sack_delay_ns" => self.comp_sack_delay_ns = u64::from(positive()?),
+            "tcp_comp_sack_slack_ns" => self.comp_sack_slack_ns = u64::from(positive()?),
             "tcp_comp_sack_nr" => self.comp_sack_nr = positive()?,
             "tcp_shrink_window" => self.shrink_window = flag()?,
             "tcp_fastopen" => self.fastopen = positive()?,

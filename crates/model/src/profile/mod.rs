@@ -103,7 +103,7 @@ pub struct Hystart {
     pub microseconds: bool,
     /// Only the first eight samples of a round count (to v5.15).
     pub eight_samples: bool,
-    /// Rounds are followed below 16 packets, too (v5.16 and long-term kernels).
+    /// Rounds are followed below 16 packets, too (v5.16).
     pub early_rounds: bool,
 }
 
@@ -202,7 +202,7 @@ impl KernelProfile {
             hystart: Hystart {
                 microseconds: at(5, 6),
                 eight_samples: !at(5, 16) && !long_term,
-                early_rounds: at(5, 16) || long_term,
+                early_rounds: at(5, 16),
             },
             tso_by_rtt: at(5, 18),
             defer: if at(6, 18) || long_term || version == Version::new(6, 1) || at(6, 12) {

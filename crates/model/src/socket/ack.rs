@@ -397,9 +397,12 @@ impl Socket {
                 ack.una_advanced,
                 ack.retrans_acked && !ack.lost_retrans,
             );
-        } else if self.may_raise(ack) && self.is_cwnd_limited() {
-            let at = self.surroundings();
-            self.cc.on_ack(delivered, &mut self.cw, &at);
+        } else if self.may_raise(ack) {
+            if self.is_cwnd_limited() {
+                let at = self.surroundings();
+                self.cc.on_ack(delivered, &mut self.cw, &at);
+            }
+            self.cw.stamp = self.jiffies();
         }
         self.update_pacing_rate();
     }

@@ -129,7 +129,8 @@ impl Socket {
             rtt = self.rtt.srtt_us;
         }
         let delay = (u64::from(rtt) * 125 / 20).min(self.config.sysctl.comp_sack_delay_ns);
-        self.timers.compressed = Some(self.now_ns + delay);
+        let slack = self.config.sysctl.comp_sack_slack_ns;
+        self.timers.compressed = Some(self.now_ns + delay + slack);
     }
 
     pub(super) fn on_compressed_timer(&mut self, out: &mut Vec<Segment>) {

@@ -59,8 +59,7 @@ impl Socket {
     /// Memory of one segment, enlarged until its window holds it (`tcp_rcv_space_adjust`).
     fn memory_of_segment(&self) -> u32 {
         let memory = self.config.kernel.memory;
-        let data = self.rcv.advmss + memory.headers;
-        let mut packet = data.next_multiple_of(CACHE_LINE) + memory.skb + memory.shared;
+        let mut packet = self.rcv.advmss + memory.headers + memory.skb + memory.shared;
         while self.window_from(i64::from(packet)) < i64::from(self.rcv.advmss) {
             packet += 128;
         }
@@ -123,6 +122,3 @@ impl Socket {
         };
     }
 }
-
-/// `SKB_DATA_ALIGN` goes by cache lines.
-const CACHE_LINE: u32 = 64;

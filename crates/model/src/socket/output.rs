@@ -268,6 +268,7 @@ impl Socket {
             piece: skb.mss as u16,
             options: self.data_options(stamp),
             truesize: skb.truesize,
+            page_offset: self.page_offset(skb.seq),
             departs_ns: stamp.saturating_sub(self.config.clock_ns),
             ..Segment::default()
         };
@@ -282,7 +283,6 @@ impl Socket {
         let rate = self.sent_state(stamp);
         self.pace_after(skb.len, prior_stamp);
         let skb = self.q.at_mut(place);
-        skb.flags = flags;
         skb.sent_ns = stamp;
         skb.rate = rate;
         if place < self.q.sent() {

@@ -114,7 +114,7 @@ impl Socket {
         let truesize = self.charge(segment);
         if bytes > 0 {
             let end_seq = self.rcv.nxt.wrapping_add(bytes);
-            let pieces = segment.piece_count();
+            let pieces = fragments(segment);
             self.append(Received { end_seq, truesize, pieces }, self.payload_charge(segment));
             self.rcv.bytes += u64::from(bytes);
             self.rcv.nxt = end_seq;
@@ -214,7 +214,7 @@ impl Socket {
             return;
         }
         let truesize = self.charge(segment);
-        let pieces = segment.piece_count();
+        let pieces = fragments(segment);
         self.insert_held(Held { seq, end_seq, truesize, pieces }, self.payload_charge(segment));
         self.tell_held(seq, end_seq);
         if self.sack {
@@ -321,6 +321,12 @@ impl Socket {
             self.rcv.dsack = Some((seq, end_seq));
         }
     }
+}
+
+/// Pieces of memory that a received segment lies in.
+const fn fragments(segment: &Segment) -> u32 {
+    let more = segment.page_blocks().saturating_sub(1);
+    segment.piece_count() + more
 }
 
 /// `MAX_SKB_FRAGS` of include/linux/skbuff.h: pieces of pages in one buffer.

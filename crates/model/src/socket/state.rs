@@ -58,6 +58,10 @@ pub(crate) struct Send {
     pub(crate) sml: u32,
     pub(crate) write_seq: u32,
     pub(crate) pushed_seq: u32,
+    /// A blocked call has written before.
+    pub(crate) continues: bool,
+    /// Where the first of the blocks of memory begins that are filled now.
+    pub(crate) page_base: u32,
     pub(crate) wl1: u32,
     pub(crate) wnd: u32,
     pub(crate) max_window: u32,

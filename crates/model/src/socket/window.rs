@@ -188,8 +188,7 @@ impl Socket {
     /// Before v4.20 the buffer is sized for the first window (`tcp_fixup_rcvbuf`).
     fn presize_rcvbuf(&mut self) {
         let memory = self.config.kernel.memory;
-        let data = self.rcv.advmss + memory.headers;
-        let packet = data.next_multiple_of(64) + memory.skb + memory.shared;
+        let packet = self.rcv.advmss + memory.headers + memory.skb + memory.shared;
         let mut wanted = 2 * FIRST_SEGMENTS * packet;
         if self.config.sysctl.moderate_rcvbuf {
             wanted <<= 2;

@@ -8,13 +8,19 @@
 use super::output::{Nagle, Push};
 use super::queue::Skb;
 use super::{CaState, Socket, State};
-use crate::segment::{Flags, Segment, after};
+use crate::segment::{Flags, PAGE_BLOCK, Segment, after};
 
 impl Socket {
     /// Writes up to `bytes`; how many were taken. If it is not all, the writer is blocked until
-    /// [`super::Events::writable`] says otherwise.
+    /// [`super::Events::writable`] says otherwise, and goes on with [`Self::resume_write`].
     pub fn write(&mut self, now_ns: u64, bytes: u64, out: &mut Vec<Segment>) -> u64 {
         self.write_flagged(now_ns, bytes, false, false, out)
+    }
+
+    /// Goes on with a call that was blocked, as a blocking writer does.
+    pub fn resume_write(&mut self, now_ns: u64, bytes: u64, out: &mut Vec<Segment>) -> u64 {
+        let continues = self.snd.continues;
+        self.write_some(now_ns, bytes, continues, false, false, out)
     }
 
     /// The same, with `MSG_MORE` and `MSG_EOR`.
@@ -26,7 +32,25 @@ impl Socket {
         eor: bool,
         out: &mut Vec<Segment>,
     ) -> u64 {
+        self.write_some(now_ns, bytes, false, more, eor, out)
+    }
+
+    /// `continues`: the call has taken bytes before it was blocked.
+    fn write_some(
+        &mut self,
+        now_ns: u64,
+        bytes: u64,
+        continues: bool,
+        more: bool,
+        eor: bool,
+        out: &mut Vec<Segment>,
+    ) -> u64 {
         self.tick(now_ns);
+        if self.snd.una == self.snd.write_seq {
+            // All that was in the block is gone: it is filled from its beginning again
+            // (`skb_page_frag_refill`).
+            self.snd.page_base = self.snd.write_seq;
+        }
         if !matches!(self.state, State::Established | State::CloseWait) {
             return 0;
         }
@@ -37,7 +61,8 @@ impl Socket {
             let room = self.room_in_tail(goal);
             let room = if room == 0 {
                 if !self.memory_free(false) {
-                    self.block_writer(copied > 0, mss, goal, out);
+                    self.snd.continues = continues || copied > 0;
+                    self.block_writer(mss, goal, out);
                     return copied;
                 }
                 self.begin_segment();
@@ -46,7 +71,7 @@ impl Socket {
                 room
             };
             let taken = u64::from(room).min(bytes - copied) as u32;
-            let full = self.fill_tail(taken, copied == 0, goal);
+            let full = self.fill_tail(taken, copied == 0 && !continues, goal);
             copied += u64::from(taken);
             if copied == bytes {
                 if eor && let Some(tail) = self.q.unsent_tail() {
@@ -81,6 +106,11 @@ impl Socket {
         if !on {
             self.push_pending(self.current_mss(), self.nagle().with_push(), out);
         }
+    }
+
+    /// Where a byte lies in its block of memory.
+    pub(super) const fn page_offset(&self, seq: u32) -> u16 {
+        (seq.wrapping_sub(self.snd.page_base) % PAGE_BLOCK) as u16
     }
 
     pub(super) const fn nagle(&self) -> Nagle {
@@ -142,16 +172,14 @@ impl Socket {
         }
     }
 
-    fn block_writer(&mut self, copied: bool, mss: u32, goal: u32, out: &mut Vec<Segment>) {
+    fn block_writer(&mut self, mss: u32, goal: u32, out: &mut Vec<Segment>) {
         self.snd.nospace = true;
-        if copied {
+        if self.snd.continues {
             self.push_written(false, mss, Nagle::PUSH, goal, out);
         }
-        // What was just pushed may have made room at once.
-        if self.memory_free(false) {
-            self.snd.nospace = false;
-            self.events.writable = true;
-        }
+        // What was just pushed may have made room at once; the mark stays
+        // (`sk_stream_wait_memory`).
+        self.events.writable |= self.memory_free(false);
     }
 
     fn push_written(

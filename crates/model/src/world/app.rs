@@ -210,10 +210,12 @@ impl App {
             self.doing = Doing { begun: true, left: bytes, chunk_left: 0 };
         }
         while self.doing.left > 0 {
-            if self.doing.chunk_left == 0 {
+            let taken = if self.doing.chunk_left == 0 {
                 self.doing.chunk_left = chunk.min(self.doing.left);
-            }
-            let taken = socket.write(now, self.doing.chunk_left, out);
+                socket.write(now, self.doing.chunk_left, out)
+            } else {
+                socket.resume_write(now, self.doing.chunk_left, out)
+            };
             self.doing.chunk_left -= taken;
             self.doing.left -= taken;
             if self.doing.chunk_left > 0 {
