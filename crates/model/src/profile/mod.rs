@@ -56,6 +56,8 @@ pub struct KernelProfile {
     pub linear_syns: u8,
     /// Acknowledgments with SACK are compressed only after three (v4.18 did at once).
     pub compress_after_three: bool,
+    /// Held-back acknowledgments are sent before a third range is told (v5.8).
+    pub third_range_flushes: bool,
     /// The window grows by the payload's charge alone (`truesize_adjust`, v5.9 and long-term
     /// kernels).
     pub grows_by_payload: bool,
@@ -65,6 +67,13 @@ pub struct KernelProfile {
     pub push_counts_full: bool,
     /// A receiver's lower round trip sample counts at once (v6.1 and long-term kernels).
     pub rcv_rtt_takes_lower: bool,
+    /// An echo of the same millisecond is no sample of the receiver's round trip (v6.12); before,
+    /// it counted as one millisecond.
+    pub rcv_rtt_skips_zero: bool,
+    /// What comes before its time tells the size of segments, too (v6.12).
+    pub measures_early_segments: bool,
+    /// A window of zero is taken although the segment is not newer (v6.7).
+    pub takes_zero_window: bool,
     /// The delay of an ACK stays below the least retransmission timeout (v6.8).
     pub delack_below_rto_min: bool,
     /// `ssthresh` of a connection is kept for the next (before v5.6).
@@ -226,10 +235,14 @@ impl KernelProfile {
             pingpong: if at(5, 1) && !at(6, 0) && !long_term { 3 } else { 1 },
             linear_syns: if at(6, 5) { 4 } else { 0 },
             compress_after_three: at(4, 19),
+            third_range_flushes: at(5, 8),
             grows_by_payload: at(5, 9),
             tuning_counts_read: at(6, 12),
             push_counts_full: at(6, 6) || version == Version::new(6, 1) || long_term,
             rcv_rtt_takes_lower: at(6, 1) || long_term,
+            rcv_rtt_skips_zero: at(6, 12),
+            measures_early_segments: at(6, 12),
+            takes_zero_window: at(6, 7),
             delack_below_rto_min: at(6, 8),
             keeps_ssthresh: !at(5, 6),
             departure_times: at(4, 20),

@@ -173,7 +173,9 @@ impl Socket {
         let window = u32::from(segment.window) << scale;
         let newer = after(segment.ack, self.snd.una)
             || after(segment.seq, self.snd.wl1)
-            || (segment.seq == self.snd.wl1 && (window > self.snd.wnd || window == 0));
+            || (segment.seq == self.snd.wl1
+                && (window > self.snd.wnd
+                    || (window == 0 && self.config.kernel.takes_zero_window)));
         if !newer {
             return false;
         }

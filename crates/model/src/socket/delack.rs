@@ -45,7 +45,7 @@ impl Socket {
     }
 
     /// Size of the peer's full segments, and whether this was the end of a write.
-    fn measure_rcv_mss(&mut self, segment: &Segment, truesize: u32) {
+    pub(super) fn measure_rcv_mss(&mut self, segment: &Segment, truesize: u32) {
         let last = std::mem::take(&mut self.ack.last_seg_size);
         let len = if segment.piece > 0 { u32::from(segment.piece) } else { segment.len };
         if len >= self.ack.rcv_mss {

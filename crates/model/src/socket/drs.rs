@@ -91,7 +91,8 @@ impl Socket {
             return;
         }
         let delta = self.stamp_at(self.now_ns).wrapping_sub(stamps.echo);
-        if delta < i32::MAX as u32 / 1000 {
+        let skipped = delta == 0 && self.config.kernel.rcv_rtt_skips_zero;
+        if delta < i32::MAX as u32 / 1000 && !skipped {
             self.update_rcv_rtt(delta.max(1) * 1000, false);
         }
     }

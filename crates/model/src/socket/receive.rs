@@ -84,7 +84,7 @@ impl Socket {
         } else if !before(seq, edge) {
             self.refuse();
         } else if after(seq, self.rcv.nxt) {
-            self.hold(segment);
+            self.hold(segment, out);
         } else {
             if before(seq, self.rcv.nxt) {
                 self.tell_duplicate(seq, self.rcv.nxt);
@@ -199,7 +199,7 @@ impl Socket {
     }
 
     /// Keeps what came before its time, and tells of it.
-    fn hold(&mut self, segment: &Segment) {
+    fn hold(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
         self.ack.scheduled = true;
         if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
             return;
@@ -210,16 +210,43 @@ impl Socket {
         }
         if self.is_held(seq, end_seq) {
             self.tell_duplicate(seq, end_seq);
-            self.tell_held(seq, end_seq);
+            self.tell_held(seq, end_seq, out);
             return;
         }
-        let truesize = self.charge(segment);
-        let pieces = fragments(segment);
-        self.insert_held(Held { seq, end_seq, truesize, pieces }, self.payload_charge(segment));
-        self.tell_held(seq, end_seq);
-        if self.sack {
-            self.grow_window(segment.len, truesize);
+        let (truesize, payload) = (self.charge(segment), self.payload_charge(segment));
+        if self.config.kernel.measures_early_segments {
+            self.measure_rcv_mss(segment, truesize);
         }
+        let new = Held { seq, end_seq, truesize, pieces: fragments(segment) };
+        let joined = self.join_held(&new, payload);
+        let lean = joined && self.config.kernel.grows_by_payload;
+        if joined && self.sack {
+            self.grow_window(segment.len, if lean { payload } else { truesize });
+        }
+        self.tell_held(seq, end_seq, out);
+        if !joined {
+            // The window grows before the segment is charged.
+            if self.sack {
+                self.grow_window(segment.len, truesize);
+            }
+            self.insert_held(new);
+        }
+    }
+
+    /// Adds bytes to the run that they continue, if that has room (`tcp_ooo_try_coalesce`).
+    fn join_held(&mut self, new: &Held, payload: u32) -> bool {
+        let held = &mut self.rcv.out_of_order;
+        let place = held.partition_point(|other| before(other.seq, new.seq));
+        let reaches_next = held.get(place).is_some_and(|next| after(new.end_seq, next.seq));
+        let Some(last) = place.checked_sub(1).map(|last| &mut held[last]) else { return false };
+        if last.end_seq != new.seq || last.pieces + new.pieces > MOST_PIECES || reaches_next {
+            return false;
+        }
+        last.end_seq = new.end_seq;
+        last.pieces += new.pieces;
+        last.truesize += payload;
+        self.rcv.rmem_alloc += payload;
+        true
     }
 
     fn is_held(&self, seq: u32, end_seq: u32) -> bool {
@@ -230,30 +257,37 @@ impl Socket {
             .any(|held| !before(seq, held.seq) && !after(end_seq, held.end_seq))
     }
 
-    /// Puts bytes into the order of what is held; neighbours join, what is covered goes.
-    fn insert_held(&mut self, new: Held, payload: u32) {
+    /// Puts bytes into the order of what is held; what they cover goes, and is told as duplicate.
+    fn insert_held(&mut self, new: Held) {
         let held = &mut self.rcv.out_of_order;
-        let mut place = held.len();
-        while place > 0 && after(held[place - 1].seq, new.seq) {
-            place -= 1;
-        }
+        let place = held.partition_point(|other| before(other.seq, new.seq));
         let covered =
             held[place..].iter().take_while(|other| !after(other.end_seq, new.end_seq)).count();
+        let mut duplicate: Option<(u32, u32)> = None;
+        let mut note = |from: u32, to: u32| {
+            duplicate = Some(duplicate.map_or((from, to), |(low, high)| {
+                (if before(from, low) { from } else { low }, later(to, high))
+            }));
+        };
+        if let Some(last) = place.checked_sub(1).map(|last| held[last])
+            && before(new.seq, last.end_seq)
+        {
+            note(new.seq, last.end_seq);
+        }
         for gone in held.drain(place..place + covered) {
+            note(gone.seq, gone.end_seq);
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(gone.truesize);
         }
-        if let Some(last) = place.checked_sub(1).map(|last| &mut held[last])
-            && last.end_seq == new.seq
-            && last.pieces + new.pieces <= MOST_PIECES
+        if let Some(next) = held.get(place)
+            && before(next.seq, new.end_seq)
         {
-            last.end_seq = new.end_seq;
-            last.pieces += new.pieces;
-            last.truesize += payload;
-            self.rcv.rmem_alloc += payload;
-            return;
+            note(next.seq, new.end_seq);
         }
         self.rcv.rmem_alloc += new.truesize;
         held.insert(place, new);
+        if let Some((from, to)) = duplicate {
+            self.tell_duplicate(from, to);
+        }
     }
 
     /// What was held and is now in order goes to the reader (`tcp_ofo_queue`).
@@ -286,27 +320,34 @@ impl Socket {
         }
     }
 
-    /// Remembers a range to tell, newest first; neighbours join (`tcp_sack_new_ofo_skb`).
-    fn tell_held(&mut self, seq: u32, end_seq: u32) {
+    /// Remembers a range to tell, newest first; neighbours join (`tcp_sack_new_ofo_skb`). Before
+    /// a range beyond the second moves up, what was held back is told.
+    fn tell_held(&mut self, seq: u32, end_seq: u32, out: &mut Vec<Segment>) {
         if !self.sack {
             return;
         }
-        let sacks = &mut self.rcv.sacks;
+        let touches = |(low, high): &(u32, u32)| !after(seq, *high) && !after(*low, end_seq);
+        let place = self.rcv.sacks.iter().position(touches).unwrap_or(self.rcv.sacks.len());
+        if place >= EXPECTED_RANGES
+            && self.config.kernel.third_range_flushes
+            && self.ack.compressed > 0
+        {
+            self.send_ack(out);
+        }
         let (mut from, mut to) = (seq, end_seq);
         let mut place = 0;
-        while place < sacks.len() {
-            let (low, high) = sacks[place];
+        while let Some(&(low, high)) = self.rcv.sacks.get(place) {
             if !after(from, high) && !after(low, to) {
                 from = if before(low, from) { low } else { from };
                 to = later(high, to);
-                sacks.remove(place);
+                self.rcv.sacks.remove(place);
                 place = 0;
             } else {
                 place += 1;
             }
         }
-        sacks.insert(0, (from, to));
-        sacks.truncate(SackBlocks::MOST);
+        self.rcv.sacks.insert(0, (from, to));
+        self.rcv.sacks.truncate(SackBlocks::MOST);
     }
 
     /// What has come in order is not told any more.
@@ -331,6 +372,9 @@ const fn fragments(segment: &Segment) -> u32 {
 
 /// `MAX_SKB_FRAGS` of include/linux/skbuff.h: pieces of pages in one buffer.
 const MOST_PIECES: u32 = 17;
+
+/// `TCP_SACK_BLOCKS_EXPECTED` of `net/ipv4/tcp_input.c`.
+const EXPECTED_RANGES: usize = 2;
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;
