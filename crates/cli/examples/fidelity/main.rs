@@ -64,10 +64,16 @@ fn main() -> anyhow::Result<()> {
     let keep = options.keep.clone().unwrap_or_else(|| temporary.path().to_owned());
     let mut tally = Tally::default();
     for (name, text) in experiments(&options)? {
-        for version in &options.kernel {
-            let verdict = one(&options, &keep, &name, &text, version)
-                .with_context(|| format!("{name} on {version}"))?;
-            tally.add(&name, version, &verdict);
+        let scenario =
+            Scenario::read(&name, &text, &[]).map_err(|e| anyhow::anyhow!("{e}\n{text}"))?;
+        for plan in scenario.plans(1) {
+            let variant = plan.variant.replace([' ', ',', '/'], "-");
+            let name = if variant.is_empty() { name.clone() } else { format!("{name}-{variant}") };
+            for version in &options.kernel {
+                let verdict = one(&options, &keep, &name, &plan, version)
+                    .with_context(|| format!("{name} on {version}"))?;
+                tally.add(&name, version, &verdict);
+            }
         }
     }
     tally.print();
@@ -95,21 +101,18 @@ fn one(
     options: &Options,
     keep: &std::path::Path,
     name: &str,
-    text: &str,
+    plan: &Plan,
     version: &str,
 ) -> anyhow::Result<Verdict> {
-    let scenario = Scenario::read(name, text, &[]).map_err(|e| anyhow::anyhow!("{e}\n{text}"))?;
-    let plan = scenario.plans(1).next().context("a scenario has a plan")?;
     let folder = keep.join(format!("{name}-{version}"));
     if !folder.join("kernel.jsonl").exists() {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("scenario.toml"), text)?;
-        Uml::new(Some(version)).run(&plan, &folder)?;
+        Uml::new(Some(version)).run(plan, &folder)?;
     }
     let recorded = kernel::read(&folder)?;
     let began = Instant::now();
-    let modelled = model(&plan, version, &recorded)?;
+    let modelled = model(plan, version, &recorded)?;
     let took = began.elapsed();
     let mut verdict = compare::compare(&recorded, &modelled, options.show);
     verdict.took = took;

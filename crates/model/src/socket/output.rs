@@ -320,7 +320,7 @@ impl Socket {
     }
 
     /// The first unsent segment has left for the first time; its packets.
-    fn on_new_data_sent(&mut self, mss: u32) -> u32 {
+    pub(super) fn on_new_data_sent(&mut self, mss: u32) -> u32 {
         let place = self.q.sent();
         let skb = *self.q.at(place);
         self.q.mark_sent();

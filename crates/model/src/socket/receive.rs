@@ -45,7 +45,7 @@ impl Socket {
         let end = segment.end_seq();
         let edge = self.rcv.nxt.wrapping_add(self.receive_window());
         if before(end, self.rcv.wup) || after(segment.seq, edge) {
-            if !segment.flags.has(Flags::RST) {
+            if !segment.flags.has(Flags::RST) && !self.refuses_too_often(segment) {
                 self.answer_duplicate(segment, out);
             }
             return false;
@@ -61,6 +61,20 @@ impl Socket {
             return false;
         }
         true
+    }
+
+    /// Segments without data outside of the window are not all answered, lest two hosts answer
+    /// each other without end (`tcp_oow_rate_limited`).
+    fn refuses_too_often(&mut self, segment: &Segment) -> bool {
+        if segment.len > 0 || segment.flags.has(Flags::FIN) {
+            return false;
+        }
+        let (now, pause) = (self.jiffies(), self.jiffies_from_ms(OUT_OF_WINDOW_PAUSE_MS));
+        if self.rcv.last_refusal.is_some_and(|last| now - last < pause) {
+            return true;
+        }
+        self.rcv.last_refusal = Some(now);
+        false
     }
 
     /// `tcp_send_dupack`.
@@ -375,6 +389,9 @@ const MOST_PIECES: u32 = 17;
 
 /// `TCP_SACK_BLOCKS_EXPECTED` of `net/ipv4/tcp_input.c`.
 const EXPECTED_RANGES: usize = 2;
+
+/// `tcp_invalid_ratelimit`: HZ/2.
+const OUT_OF_WINDOW_PAUSE_MS: u64 = 500;
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;

@@ -213,6 +213,8 @@ pub(crate) struct Receive {
     pub(crate) sacks: Vec<(u32, u32)>,
     pub(crate) dsack: Option<(u32, u32)>,
     pub(crate) bytes: u64,
+    /// Tick of the last answer to a segment outside of the window.
+    pub(crate) last_refusal: Option<u64>,
 }
 
 /// A run of bytes in the receive queue, charged as one buffer.

@@ -4,7 +4,6 @@
 //! `tcp_send_probe0`, `tcp_rearm_rto`, `retransmits_timed_out`, and kernel/time/timer.c, whose
 //! wheel gives a timer one step of its level after the tick that was asked for.
 
-use super::output::Push;
 use super::state::Purpose;
 use super::{CaState, Socket, State};
 use crate::segment::{Flags, Segment};
@@ -183,14 +182,19 @@ impl Socket {
             let mss = self.current_mss();
             let fits = room.wrapping_sub(skb.seq);
             let place = self.q.sent();
-            self.q.at_mut(place).flags = skb.flags.with(Flags::PSH);
-            let piece = fits.min(mss);
-            if piece < skb.len {
+            self.snd.pushed_seq = crate::segment::later(self.snd.pushed_seq, skb.end_seq);
+            if fits < skb.end_seq.wrapping_sub(skb.seq) || skb.len > mss {
+                let piece = fits.min(mss);
+                self.q.at_mut(place).flags = skb.flags.with(Flags::PSH);
                 self.split(place, piece, mss);
             } else {
                 self.q.at_mut(place).cut_for(mss);
             }
-            self.write_xmit(mss, super::output::Nagle::PUSH, Push::One, out);
+            let flags = self.q.at(place).flags.with(Flags::PSH);
+            self.q.at_mut(place).flags = flags;
+            // Neither the congestion window nor Nagle is asked.
+            self.transmit(place, out);
+            self.on_new_data_sent(mss);
             return;
         }
         self.send_bare(self.snd.una.wrapping_sub(1), Flags::ACK, out);

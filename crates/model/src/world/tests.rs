@@ -82,3 +82,113 @@ fn the_same_plan_gives_the_same_run() {
     let (a, b) = (run(&plan, (6, 1)).1, run(&plan, (6, 1)).1);
     assert_eq!(format!("{a:?}"), format!("{b:?}"));
 }
+
+/// The same download with more lines of the scenario.
+fn download(more: &str) -> Plan {
+    let scenario = Scenario::read("test", &format!("{DOWNLOAD}{more}"), &[]);
+    scenario.expect("a scenario").plans(1).next().expect("a plan")
+}
+
+/// Bytes that the server sends before the first of them is acknowledged.
+fn first_flight(trace: &Trace) -> u32 {
+    flights(trace)[0]
+}
+
+#[test]
+fn a_hundred_segments_go_out_at_once_if_the_receiver_lets_them() {
+    let plan = download(
+        "[variants.x]\nserver.route.initcwnd = 100\n\
+         client.sysctl.net.ipv4.tcp_rmem = \"6291456 6291456 6291456\"\n",
+    );
+    // Measured on a running 6.18; before v6.12 the first window ends at 64 KiB all the same.
+    assert_eq!(flights(&run(&plan, (6, 18)).1), [143_395, 289_600, 91_336]);
+    assert!(flights(&run(&plan, (6, 1)).1)[0] < 65_536);
+}
+
+#[test]
+fn by_default_the_receivers_first_window_holds_a_hundred_segments_back() {
+    let plan = download("[variants.x]\nserver.route.initcwnd = 100\n");
+    let first = first_flight(&run(&plan, (6, 1)).1);
+    // 64,256 bytes less what does not fill a segment; on a running kernel 63,755.
+    assert!((62_000..=64_256).contains(&first), "{first}");
+}
+
+#[test]
+fn a_receive_buffer_of_4_kib_lets_little_through_in_a_round_trip() {
+    let plan = download(
+        "[variants.x]\nclient.sysctl.net.ipv4.tcp_rmem = \"4096 4096 4096\"\n\
+         application.download = \"64KiB\"\n",
+    );
+    let (outcome, trace) = run(&plan, (6, 1));
+    assert!(outcome.done);
+    // Measured on a running kernel: 1408 bytes a round trip, 0.227 MB/s.
+    let rate = 64.0 * 1024.0 / last_ack_ms(&trace) / 1000.0;
+    assert!((0.15..0.30).contains(&rate), "{rate} MB/s");
+}
+
+/// Two writes of 512 KiB with a pause; the flights after it.
+fn after_idle(idle: &str, more: &str) -> Vec<u32> {
+    let text = format!(
+        "{more}[server.route]\ncongctl = \"cubic\"\n[path]\nrtt = \"6ms\"\nrate = \"1gbit\"\n\
+         [application]\nserver = [\"write 512KiB\", \"drain\", \"sleep {idle}\", \"write 512KiB\", \
+         \"drain\"]\nclient = [\"read 1MiB\", \"read to end\"]\n"
+    );
+    let (outcome, trace) = run(&plan(&text), (6, 1));
+    assert!(outcome.done, "{:?}", outcome.waiting);
+    let mut sent = 0;
+    let flights = flights(&trace);
+    let first = flights.iter().position(|flight| {
+        sent += flight;
+        sent >= 512 << 10
+    });
+    flights[first.expect("the first write") + 1..].to_vec()
+}
+
+#[test]
+fn an_idle_connection_begins_again_with_ten_segments() {
+    assert_eq!(after_idle("2s", "")[0], 14_480);
+    // Halved about once for each timeout; measured on a running kernel: 134664.
+    let half_a_second = after_idle("500ms", "")[0];
+    assert!((100_000..180_000).contains(&half_a_second), "{half_a_second}");
+}
+
+#[test]
+fn a_pause_shorter_than_the_timeout_costs_nothing() {
+    assert!(after_idle("100ms", "")[0] > 400_000);
+}
+
+#[test]
+fn without_the_restart_the_whole_window_goes_out_at_once() {
+    let off = "[server.sysctl]\nnet.ipv4.tcp_slow_start_after_idle = 0\n";
+    assert!(after_idle("2s", off)[0] > 400_000);
+}
+
+#[test]
+fn a_reader_that_sleeps_closes_the_window_and_is_probed() {
+    let plan = plan(
+        "[path]\nrtt = \"6ms\"\nrate = \"1gbit\"\n[client.socket]\nrcvbuf = \"8192B\"\n\
+         [application]\ndownload = \"64KiB\"\nstall = \"3.5s\"\nstall_after = \"1000B\"\n",
+    );
+    let (outcome, trace) = run(&plan, (6, 12));
+    assert!(outcome.done, "{:?}", outcome.waiting);
+    let probes = trace.handed_down.iter().filter(|s| {
+        s.from == Side::Server
+            && s.segment.len == 0
+            && (300..3_500).contains(&(s.at_ns / 1_000_000))
+    });
+    // Measured on a running kernel: `TCPWinProbe` 4.
+    assert!((3..=5).contains(&probes.count()));
+}
+
+#[test]
+fn a_transfer_that_cannot_end_stops_and_says_what_it_waits_for() {
+    let mut plan = plan(
+        "limit = \"5s\"\n[path]\nrtt = \"6ms\"\ndown.loss = \"100%\"\n[application]\n\
+         download = \"64KiB\"\n",
+    );
+    plan.limit_ns = 5_000_000_000;
+    let (outcome, _) = run(&plan, (6, 1));
+    assert!(!outcome.done);
+    assert_eq!(outcome.end_ns, 5_000_000_000);
+    assert!(outcome.waiting[0].contains("SynSent"), "{:?}", outcome.waiting);
+}
