@@ -136,7 +136,7 @@ fn model(
         rmem_most: recorded.rmem_most,
         ..Kernels::both(kernel)
     };
-    let keep = Keep { segments: false, handed_down: true, states: true };
+    let keep = Keep { handed_down: true, states: true, ..Keep::default() };
     let (outcome, trace) = World::new(plan, kernels, keep)?.run();
     Ok(compare::Modelled { outcome, trace })
 }

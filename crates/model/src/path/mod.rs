@@ -7,6 +7,7 @@
 //! A way is told what arrives and asked when something happens next; it holds whatever is under
 //! way. Packets are whole segments, already cut for the wire.
 
+mod bucket;
 mod chance;
 mod loss;
 
@@ -16,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::scenario::plan::{Queue, Way as Settings};
+use bucket::Bucket;
 use loss::Losses;
 
 /// Something that takes so many bytes on a wire.
@@ -36,6 +38,9 @@ pub struct Way<P> {
     waiting_bytes: u64,
     /// What the link is sending, and until when.
     sending: Option<(P, u64)>,
+    bucket: Option<Bucket>,
+    /// When the bucket has credit for the first that waits.
+    credit_at: Option<u64>,
     /// On its way in order of arrival.
     flying: VecDeque<(u64, P)>,
     /// The same where packets may overtake.
@@ -92,6 +97,8 @@ impl<P: Clone + OnWire> Way<P> {
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             losses: Losses::of(&settings.loss),
+            bucket: settings.bucket.map(|bucket| Bucket::full(bucket, 0)),
+            credit_at: None,
             settings,
             chance: Chance::new(seed),
             waiting: VecDeque::new(),
@@ -107,16 +114,55 @@ impl<P: Clone + OnWire> Way<P> {
     /// A packet arrives at the link.
     pub fn offer(&mut self, now: u64, packet: P) {
         self.counts.offered += 1;
-        if self.settings.rate == 0 {
+        if let Some(bucket) = self.settings.bucket {
+            self.offer_to_bucket(now, packet, bucket.queue);
+        } else if self.settings.rate == 0 {
             self.fly(now, &packet);
         } else if self.sending.is_none() {
             self.send(now, packet);
-        } else if self.has_room(&packet) {
-            self.waiting_bytes += u64::from(packet.wire_bytes());
-            self.counts.most_waiting = self.counts.most_waiting.max(self.waiting_bytes);
-            self.waiting.push_back(packet);
+        } else {
+            self.enqueue(packet);
+        }
+    }
+
+    fn enqueue(&mut self, packet: P) {
+        if !self.has_room(&packet) {
+            self.counts.overflowed += 1;
+            return;
+        }
+        self.waiting_bytes += u64::from(packet.wire_bytes());
+        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting_bytes);
+        self.waiting.push_back(packet);
+    }
+
+    /// With a queue what finds no credit waits; without, it is dropped.
+    fn offer_to_bucket(&mut self, now: u64, packet: P, queue: u64) {
+        if queue > 0 {
+            self.enqueue(packet);
+            self.drain_bucket(now);
+            return;
+        }
+        let has_credit =
+            self.bucket.as_mut().is_none_or(|b| b.take(packet.wire_bytes(), now).is_ok());
+        if has_credit {
+            self.fly(now, &packet);
         } else {
             self.counts.overflowed += 1;
+        }
+    }
+
+    /// What waits leaves as far as there is credit.
+    fn drain_bucket(&mut self, now: u64) {
+        self.credit_at = None;
+        while let (Some(bucket), Some(next)) = (&mut self.bucket, self.waiting.front()) {
+            if let Err(at) = bucket.take(next.wire_bytes(), now) {
+                self.credit_at = Some(at);
+                return;
+            }
+            if let Some(packet) = self.waiting.pop_front() {
+                self.waiting_bytes -= u64::from(packet.wire_bytes());
+                self.fly(now, &packet);
+            }
         }
     }
 
@@ -125,7 +171,7 @@ impl<P: Clone + OnWire> Way<P> {
         let link = self.sending.as_ref().map(|(_, until)| *until);
         let flying = self.flying.front().map(|(at, _)| *at);
         let loose = self.loose.peek().map(|Reverse(loose)| loose.at);
-        [link, flying, loose].into_iter().flatten().min()
+        [link, self.credit_at, flying, loose].into_iter().flatten().min()
     }
 
     /// Moves what is due; a packet that arrives at the far end, if one does.
@@ -139,6 +185,9 @@ impl<P: Clone + OnWire> Way<P> {
                 self.send(until, next);
             }
         }
+        if self.credit_at.is_some_and(|at| at <= now) {
+            self.drain_bucket(now);
+        }
         if self.flying.front().is_some_and(|(at, _)| *at <= now) {
             return self.flying.pop_front().map(|(_, packet)| packet);
         }
@@ -149,13 +198,29 @@ impl<P: Clone + OnWire> Way<P> {
     }
 
     /// The way is another from now on; what waits keeps waiting.
-    pub fn change(&mut self, settings: Settings) {
+    pub fn change(&mut self, settings: Settings, now: u64) {
         self.losses.change(&settings.loss);
+        match (&mut self.bucket, settings.bucket) {
+            (Some(bucket), Some(new)) => bucket.change(new, now),
+            (bucket, new) => *bucket = new.map(|new| Bucket::full(new, now)),
+        }
+        let was_bucket = self.settings.bucket.is_some();
         self.settings = settings;
+        if self.settings.bucket.is_some() {
+            self.drain_bucket(now);
+        } else if was_bucket && self.sending.is_none() {
+            // What waited for credit waits for the link now.
+            self.credit_at = None;
+            if let Some(next) = self.waiting.pop_front() {
+                self.waiting_bytes -= u64::from(next.wire_bytes());
+                self.send(now, next);
+            }
+        }
     }
 
     fn has_room(&self, packet: &P) -> bool {
-        match self.settings.queue {
+        let queue = self.settings.bucket.map_or(self.settings.queue, |b| Queue::Bytes(b.queue));
+        match queue {
             Queue::Endless => true,
             Queue::Bytes(most) => self.waiting_bytes + u64::from(packet.wire_bytes()) <= most,
             Queue::Packets(most) => (self.waiting.len() as u64) < most,
@@ -163,6 +228,11 @@ impl<P: Clone + OnWire> Way<P> {
     }
 
     fn send(&mut self, now: u64, packet: P) {
+        if self.settings.rate == 0 {
+            // The link became as fast as it goes while packets waited.
+            self.sending = Some((packet, now));
+            return;
+        }
         let bits = u128::from(packet.wire_bytes()) * 8;
         let takes = bits * 1_000_000_000 / u128::from(self.settings.rate.max(1));
         self.sending = Some((packet, now + takes as u64));

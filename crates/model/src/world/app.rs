@@ -104,6 +104,21 @@ impl App {
         self.at + 1
     }
 
+    /// Blocked in a write.
+    pub(super) const fn waits_for_room(&self) -> bool {
+        matches!(self.waits, Waits::Room)
+    }
+
+    /// No step writes any more.
+    pub(super) fn writes_no_more(&self) -> bool {
+        let writes_on = matches!(self.steps.get(self.at), Some(Flat::Write { .. }))
+            && self.doing.begun
+            && self.doing.left == 0;
+        let from = self.at + usize::from(writes_on);
+        let rest = self.steps.get(from..).unwrap_or_default();
+        !rest.iter().any(|step| matches!(step, Flat::Write { .. }))
+    }
+
     pub(super) const fn is_woken_by(&self, events: Events) -> bool {
         if self.done {
             return false;

@@ -119,9 +119,6 @@ fn refuse_what_is_missing(plan: &Plan) -> Result<(), BuildError> {
         ways.extend(change.up.as_ref().map(|way| ("path.up", way)));
     }
     for (name, way) in ways {
-        if way.bucket.is_some() {
-            return unfit(&format!("{name}.bucket"), "the model has no token bucket yet");
-        }
         if way.corrupt > 0 {
             return unfit(&format!("{name}.corrupt"), "the model has no flipped bits yet");
         }

@@ -14,12 +14,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use build::{BuildError, Kernels};
-pub use trace::{Keep, Sample, Seen, Tap, Trace};
+pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::{Flags, Segment};
-use crate::socket::{Config, Socket, State};
+use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
 
 /// Which end of a connection.
@@ -116,6 +116,7 @@ struct End {
     due: u64,
     /// When its application's pause is planned to end.
     pause: u64,
+    limit: Option<Limit>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -177,11 +178,16 @@ impl World {
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {
-                    self.ways[Side::Server.index()].change(down);
+                    let now = self.now;
+                    self.ways[Side::Server.index()].change(down, now);
                 }
                 if let Some(up) = change.up {
-                    self.ways[Side::Client.index()].change(up);
+                    let now = self.now;
+                    self.ways[Side::Client.index()].change(up, now);
                 }
+                // A wait may have become shorter.
+                self.plan_way(Side::Server);
+                self.plan_way(Side::Client);
             }
         }
     }
@@ -338,7 +344,21 @@ impl World {
         self.plan_way(side);
     }
 
+    /// Notes what a sender waits for, if that has changed.
+    fn trace_limit(&mut self, connection: u32, side: Side) {
+        if !self.trace.keep.limits {
+            return;
+        }
+        let at_ns = self.now;
+        let Some(end) = self.end(connection, side) else { return };
+        let limit = end.limit();
+        if end.limit.replace(limit) != Some(limit) {
+            self.trace.limits.push(LimitSince { at_ns, connection, side, limit });
+        }
+    }
+
     fn plan_timer(&mut self, connection: u32, side: Side) {
+        self.trace_limit(connection, side);
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
@@ -392,7 +412,41 @@ impl World {
 impl End {
     fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
         let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX }
+        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None }
+    }
+
+    /// What its sender waits for.
+    fn limit(&self) -> Limit {
+        let info = self.socket.info();
+        match info.state {
+            State::Closed | State::TimeWait => return Limit::Closed,
+            State::SynSent | State::SynReceived => return Limit::Handshake,
+            _ => {}
+        }
+        match self.socket.wait() {
+            Wait::Nothing if self.socket.unacked() == 0 => {
+                if self.app.writes_no_more() {
+                    Limit::Closed
+                } else {
+                    Limit::Application
+                }
+            }
+            Wait::Nothing if self.app.waits_for_room() => Limit::SendBuffer,
+            Wait::Nothing if self.app.writes_no_more() => Limit::LastFlight,
+            Wait::Nothing => Limit::ApplicationInFlight,
+            Wait::Cwnd => match info.ca_state {
+                CaState::Loss => Limit::Timeout,
+                CaState::Cwr | CaState::Recovery => Limit::Recovery,
+                _ if info.cwnd < info.ssthresh => Limit::SlowStart,
+                _ => Limit::Avoidance,
+            },
+            Wait::ReceiveWindow if info.unacked == 0 => Limit::ZeroWindow,
+            Wait::ReceiveWindow => Limit::ReceiveWindow,
+            Wait::Nagle => Limit::Nagle,
+            Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,
+            Wait::SmallQueue => Limit::SmallQueue,
+            Wait::Pacing => Limit::Pacing,
+        }
     }
 }
 

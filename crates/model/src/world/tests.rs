@@ -12,7 +12,7 @@ fn plan(toml: &str) -> Plan {
 
 fn run(plan: &Plan, version: (u16, u16)) -> (Outcome, Trace) {
     let kernel = KernelProfile::of(Version::new(version.0, version.1));
-    let keep = Keep { segments: true, handed_down: true, states: true };
+    let keep = Keep { segments: true, handed_down: true, states: true, limits: true };
     World::new(plan, Kernels::both(kernel), keep).expect("a world").run()
 }
 
@@ -191,4 +191,38 @@ fn a_transfer_that_cannot_end_stops_and_says_what_it_waits_for() {
     assert!(!outcome.done);
     assert_eq!(outcome.end_ns, 5_000_000_000);
     assert!(outcome.waiting[0].contains("SynSent"), "{:?}", outcome.waiting);
+}
+
+/// Time in each state of the server's sending, in microseconds, in order of time.
+fn limits(trace: &Trace, until_ns: u64) -> Vec<(Limit, u64)> {
+    let of_server: Vec<_> = trace.limits.iter().filter(|l| l.side == Side::Server).collect();
+    let ends = of_server.iter().skip(1).map(|l| l.at_ns).chain([until_ns]);
+    let spans = of_server.iter().zip(ends).map(|(l, end)| (l.limit, (end - l.at_ns) / 1000));
+    spans.filter(|(_, us)| *us > 0).collect()
+}
+
+fn time_in(limits: &[(Limit, u64)], limit: Limit) -> u64 {
+    limits.iter().filter(|(l, _)| *l == limit).map(|(_, us)| us).sum()
+}
+
+#[test]
+fn the_waits_of_slow_start_are_told_as_such() {
+    let (outcome, trace) = run(&plan(DOWNLOAD), (6, 1));
+    let limits = limits(&trace, outcome.end_ns);
+    // Five waits of a round trip each, less what TSO holds back at their ends.
+    let waited = time_in(&limits, Limit::SlowStart);
+    assert!((28_000..31_000).contains(&waited), "{limits:?}");
+    assert!((5_000..8_000).contains(&time_in(&limits, Limit::LastFlight)), "{limits:?}");
+}
+
+#[test]
+fn a_small_send_buffer_is_what_limits() {
+    let plan = plan(
+        "[path]\nrtt = \"20ms\"\nrate = \"100mbit\"\n[server.socket]\nsndbuf = \"16KiB\"\nnodelay = true\n\
+         [application]\ndownload = \"1MiB\"\nwrite = \"1400B\"\n",
+    );
+    let (outcome, trace) = run(&plan, (6, 1));
+    let limits = limits(&trace, outcome.end_ns);
+    let all: u64 = limits.iter().map(|(_, us)| us).sum();
+    assert!(time_in(&limits, Limit::SendBuffer) > all * 9 / 10, "{limits:?}");
 }

@@ -6,6 +6,7 @@ use crate::socket::{Info, Wait};
 
 /// What is kept of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent kinds of records")]
 pub struct Keep {
     /// Wire segments at both hosts' taps.
     pub segments: bool,
@@ -13,6 +14,8 @@ pub struct Keep {
     pub handed_down: bool,
     /// State of a socket after each segment that reaches it.
     pub states: bool,
+    /// What each sender waits for, whenever that changes.
+    pub limits: bool,
 }
 
 /// Where a segment was seen.
@@ -54,6 +57,56 @@ pub struct Sample {
     pub wait: Wait,
 }
 
+/// What a sender waits for from an instant on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LimitSince {
+    /// From when.
+    pub at_ns: u64,
+    /// Of which connection.
+    pub connection: u32,
+    /// Whose sending.
+    pub side: Side,
+    /// What.
+    pub limit: Limit,
+}
+
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Limit {
+    /// The handshake is not done.
+    Handshake,
+    /// Nothing is written, and nothing under way.
+    Application,
+    /// All that was written is under way; the application has more to do, but not now.
+    ApplicationInFlight,
+    /// A writer waits for room in the send buffer, and all that it wrote is under way.
+    SendBuffer,
+    /// The congestion window, in slow start.
+    SlowStart,
+    /// The congestion window, beyond it.
+    Avoidance,
+    /// The congestion window, while losses are repaired.
+    Recovery,
+    /// The congestion window after a timeout.
+    Timeout,
+    /// The peer's window.
+    ReceiveWindow,
+    /// The peer's window, which is closed.
+    ZeroWindow,
+    /// A small segment waits for an acknowledgment, or is corked.
+    Nagle,
+    /// TSO waits for a larger piece.
+    Deferral,
+    /// It is not yet time.
+    Pacing,
+    /// Segments have not left the host.
+    SmallQueue,
+    /// All is sent that ever will be; its acknowledgment is awaited.
+    LastFlight,
+    /// All is sent and acknowledged that ever will be.
+    Closed,
+}
+
 /// A run's records.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
@@ -65,6 +118,8 @@ pub struct Trace {
     pub handed_down: Vec<Seen>,
     /// States in order of time.
     pub samples: Vec<Sample>,
+    /// What senders waited for, in order of time.
+    pub limits: Vec<LimitSince>,
 }
 
 impl Tap {
