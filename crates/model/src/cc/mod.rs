@@ -3,10 +3,13 @@
 //! What replays share with captures is the core's ([`tcpwhy::cc`]); here it runs on the kernel's
 //! own clocks. A closed choice, so an enum.
 
+mod bbr;
 mod cubic;
 mod hystart;
+mod policer;
 mod rate;
 
+pub(crate) use bbr::{Bbr, Transport};
 pub(crate) use rate::RateSample;
 
 use tcpwhy::cc::reno::Reno;
@@ -22,6 +25,8 @@ pub(crate) enum Congestion {
     Reno,
     /// `net/ipv4/tcp_cubic.c`.
     Cubic(Cubic),
+    /// `net/ipv4/tcp_bbr.c`, version 1.
+    Bbr(Box<Bbr>),
 }
 
 /// What a controller sees of its connection.
@@ -41,8 +46,9 @@ pub(crate) struct Surroundings {
 
 impl Congestion {
     /// The controller of that name; `None` if there is none here.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str, seed: u64) -> Option<Self> {
         match name {
+            "bbr" => Some(Self::Bbr(Box::new(Bbr::new(seed)))),
             "reno" => Some(Self::Reno),
             "cubic" => Some(Self::Cubic(Cubic::default())),
             _ => None,
@@ -60,6 +66,7 @@ impl Congestion {
     pub(crate) const fn controls_itself(&self) -> bool {
         match self {
             Self::Reno | Self::Cubic(_) => false,
+            Self::Bbr(_) => true,
         }
     }
 
@@ -67,20 +74,22 @@ impl Congestion {
     pub(crate) const fn sndbuf_factor(&self) -> u32 {
         match self {
             Self::Reno | Self::Cubic(_) => 2,
+            Self::Bbr(_) => 3,
         }
     }
 
     /// A piece holds what the pacing rate carries in 2^-n of a second (`sk_pacing_shift`).
     pub(crate) const fn pacing_shift(&self) -> u32 {
         match self {
-            Self::Reno | Self::Cubic(_) => 10,
+            Self::Reno | Self::Cubic(_) | Self::Bbr(_) => 10,
         }
     }
 
     /// Least packets of a piece, if it has a will of its own (`min_tso_segs`).
-    pub(crate) const fn min_tso_segs(&self, _pacing_rate: u64) -> Option<u32> {
+    pub(crate) const fn min_tso_segs(&self, pacing_rate: u64) -> Option<u32> {
         match self {
             Self::Reno | Self::Cubic(_) => None,
+            Self::Bbr(_) => Some(bbr::min_tso_segs(pacing_rate)),
         }
     }
 
@@ -96,20 +105,30 @@ impl Congestion {
         match self {
             Self::Reno => Reno::ssthresh(u64::from(cw.cwnd)) as u32,
             Self::Cubic(cubic) => cubic.ssthresh(cw),
+            Self::Bbr(bbr) => {
+                bbr.save_cwnd(cw.cwnd);
+                cw.ssthresh
+            }
         }
     }
 
     /// The window as it was before a reduction that was not needed (`tcp_reno_undo_cwnd`).
-    pub(crate) fn undo_cwnd(&self, cw: &CwndState) -> u32 {
+    pub(crate) fn undo_cwnd(&mut self, cw: &CwndState) -> u32 {
         match self {
             Self::Reno | Self::Cubic(_) => cw.cwnd.max(cw.prior_cwnd),
+            Self::Bbr(bbr) => {
+                bbr.undo();
+                cw.cwnd
+            }
         }
     }
 
     /// A retransmission timer expired.
     pub(crate) fn on_loss_state(&mut self, at: &Surroundings) {
-        if let Self::Cubic(cubic) = self {
-            cubic.on_loss_state(at);
+        match self {
+            Self::Reno => {}
+            Self::Cubic(cubic) => cubic.on_loss_state(at),
+            Self::Bbr(bbr) => bbr.on_loss_state(),
         }
     }
 
@@ -137,6 +156,7 @@ impl Congestion {
                 let per = cubic.update(left, cw.cwnd, at);
                 grow(left, per, cw);
             }
+            Self::Bbr(_) => {}
         }
     }
 }

@@ -392,6 +392,10 @@ impl Socket {
 
     /// The window follows what arrived (`tcp_cong_control`).
     fn control_congestion(&mut self, ack: &Ack, delivered: u32) {
+        if self.cc.controls_itself() {
+            self.with_model(|bbr, transport| bbr.on_sample(&ack.rate, transport));
+            return;
+        }
         if self.in_reduction() {
             self.reduce_cwnd(
                 delivered,

@@ -90,9 +90,9 @@ impl Socket {
             .as_ref()
             .or(config.route.congctl.as_ref())
             .unwrap_or(&config.sysctl.congestion);
-        let cc = Congestion::named(name).ok_or_else(|| KnobError {
+        let cc = Congestion::named(name, u64::from(config.isn)).ok_or_else(|| KnobError {
             name: "congestion control".to_owned(),
-            why: format!("the model has no `{name}`; it has reno and cubic"),
+            why: format!("the model has no `{name}`; it has reno, cubic and bbr"),
         })?;
         let mut socket = Self {
             state: State::Closed,
@@ -381,6 +381,10 @@ impl Socket {
         self.snd.lsndtime = self.jiffies();
         let at = self.surroundings();
         self.cc.begin(&at);
+        if self.cc.controls_itself() {
+            self.snd.paced = true;
+            self.with_model(crate::cc::Bbr::begin);
+        }
         self.init_buffers();
     }
 }

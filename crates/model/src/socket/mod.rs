@@ -49,7 +49,7 @@ pub use output::Wait;
 pub(crate) use state::CwndState;
 pub use state::{CaState, State};
 
-use crate::cc::{Congestion, Surroundings};
+use crate::cc::{Bbr, Congestion, Surroundings, Transport};
 use crate::segment::Segment;
 use queue::Queue;
 use state::{AckPolicy, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers};
@@ -249,6 +249,33 @@ impl Socket {
             gso_max: self.config.link.gso_max,
             hystart: self.config.kernel.hystart,
         }
+    }
+
+    /// Lets a controller act that sets window and pace itself, if it is one.
+    fn with_model(&mut self, act: impl FnOnce(&mut Bbr, &mut Transport<'_>)) {
+        let (jiffies, in_flight, min_rtt_us) =
+            (self.jiffies(), self.in_flight(), self.min_rtt_us());
+        let Congestion::Bbr(bbr) = &mut self.cc else { return };
+        let mut transport = Transport {
+            cw: &mut self.cw,
+            pacing_rate: &mut self.snd.pacing_rate,
+            app_limited: &mut self.dlv.app_limited,
+            max_pacing_rate: self.snd.max_pacing_rate,
+            now_ns: self.now_ns,
+            wstamp_ns: self.snd.wstamp_ns,
+            jiffies,
+            hz: self.config.kernel.hz,
+            delivered: self.rec.delivered,
+            delivered_ns: self.dlv.delivered_ns,
+            lost: self.rec.lost,
+            in_flight,
+            mss: self.snd.mss_cache,
+            srtt_us: self.rtt.srtt_us,
+            min_rtt_us,
+            state: self.rec.state,
+            headers: self.config.kernel.memory.headers,
+        };
+        act(bbr, &mut transport);
     }
 
     fn pending(&self) -> Option<Purpose> {

@@ -296,6 +296,7 @@ impl Socket {
         if self.in_flight() == 0 {
             let now = self.jiffies();
             self.cc.on_start(now, self.snd.lsndtime);
+            self.with_model(crate::cc::Bbr::on_start);
         }
         self.snd.data_segs_out = self.snd.data_segs_out.saturating_add(pieces);
         let now = self.jiffies();
@@ -420,6 +421,7 @@ impl Socket {
             flags,
             window,
             options: self.data_options(self.snd.wstamp_ns),
+            departs_ns: self.snd.wstamp_ns.saturating_sub(self.config.clock_ns),
             ..Segment::default()
         };
         self.mark_ecn(&mut segment, false);

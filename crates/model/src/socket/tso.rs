@@ -176,6 +176,9 @@ impl Socket {
 
     /// The rate that the window makes, and some room to grow.
     pub(super) fn update_pacing_rate(&mut self) {
+        if self.cc.controls_itself() {
+            return;
+        }
         let sysctl = &self.config.sysctl;
         let ratio = if self.cw.cwnd < self.cw.ssthresh / 2 {
             sysctl.pacing_ss_ratio

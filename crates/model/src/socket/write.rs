@@ -54,6 +54,7 @@ impl Socket {
         if !matches!(self.state, State::Established | State::CloseWait) {
             return 0;
         }
+        self.check_app_limited();
         let mss = self.current_mss();
         let goal = self.size_goal(mss);
         let mut copied = 0;
@@ -115,6 +116,20 @@ impl Socket {
 
     pub(super) const fn nagle(&self) -> Nagle {
         Nagle { off: self.snd.nodelay, cork: self.snd.cork, push: false }
+    }
+
+    /// The application has let the connection run dry: samples of the rate are low for that
+    /// (`tcp_rate_check_app_limited`).
+    fn check_app_limited(&mut self) {
+        let waits = self.snd.write_seq.wrapping_sub(self.snd.nxt) >= self.snd.mss_cache;
+        if !waits
+            && self.snd.wmem_alloc == 0
+            && self.in_flight() < self.cw.cwnd
+            && self.rec.lost_out <= self.rec.retrans_out
+        {
+            let end = self.rec.delivered.wrapping_add(self.in_flight());
+            self.dlv.app_limited = end.max(1);
+        }
     }
 
     /// Bytes that the last unsent segment still takes.

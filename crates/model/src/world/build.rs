@@ -97,6 +97,7 @@ impl World {
             trace: Trace { keep, ..Trace::default() },
             processed: 0,
             last_done: 0,
+            held: Vec::new(),
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             world.plan_event(flow.start_ns, Event::Open(index as u32));
@@ -153,7 +154,8 @@ fn host(
     for (word, value) in &host.route {
         config.route.set(word, value)?;
     }
-    config.link = Link { ipv6, paces: host.egress == Some(Egress::Fq), ..Link::default() };
+    let paces = host.egress == Some(Egress::Fq);
+    config.link = Link { ipv6, paces, holds: paces, ..Link::default() };
     Ok(config)
 }
 

@@ -79,6 +79,8 @@ pub struct World {
     trace: Trace,
     processed: u64,
     last_done: u64,
+    /// What a host's `fq` holds until it is time, and whose it is.
+    held: Vec<Option<(u32, Side, Segment)>>,
 }
 
 /// A segment on the wire, and whose it is.
@@ -126,6 +128,7 @@ enum Event {
     Timer(u32, Side),
     App(u32, Side),
     Change(u32),
+    Depart(u32),
 }
 
 impl World {
@@ -175,6 +178,7 @@ impl World {
                     self.run_app(connection, side);
                 }
             }
+            Event::Depart(index) => self.on_departure(index),
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {
@@ -329,19 +333,54 @@ impl World {
         if out.is_empty() {
             return;
         }
+        let mut gone = 0;
         for segment in out.drain(..) {
             self.trace.hand_down(self.now, connection, side, &segment);
-            for piece in segment.pieces() {
-                self.trace.see(Tap::of(side), self.now, connection, side, &piece);
-                let wire = self.configs[side.index()].link.ip_header()
-                    + piece.header_bytes()
-                    + piece.len
-                    + ETHERNET;
-                self.ways[side.index()]
-                    .offer(self.now, Packet { connection, segment: piece, wire });
+            let paces = self.configs[side.index()].link.paces;
+            if paces && segment.departs_ns > self.now {
+                self.hold(connection, side, segment);
+            } else {
+                gone += segment.truesize;
+                self.put_on_way(connection, side, segment);
             }
         }
         self.plan_way(side);
+        if gone > 0 && self.configs[side.index()].link.holds {
+            self.with_socket(connection, side, |socket, now, out| {
+                socket.on_departed(now, gone, out);
+            });
+        }
+    }
+
+    /// `fq` keeps a segment until its time.
+    fn hold(&mut self, connection: u32, side: Side, segment: Segment) {
+        let free = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
+        if free == self.held.len() {
+            self.held.push(None);
+        }
+        self.held[free] = Some((connection, side, segment));
+        self.plan_event(segment.departs_ns, Event::Depart(free as u32));
+    }
+
+    fn on_departure(&mut self, index: u32) {
+        let Some((connection, side, segment)) = self.held[index as usize].take() else { return };
+        self.put_on_way(connection, side, segment);
+        self.plan_way(side);
+        self.with_socket(connection, side, |socket, now, out| {
+            socket.on_departed(now, segment.truesize, out);
+        });
+    }
+
+    /// A segment leaves its host, in pieces.
+    fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
+        for piece in segment.pieces() {
+            self.trace.see(Tap::of(side), self.now, connection, side, &piece);
+            let wire = self.configs[side.index()].link.ip_header()
+                + piece.header_bytes()
+                + piece.len
+                + ETHERNET;
+            self.ways[side.index()].offer(self.now, Packet { connection, segment: piece, wire });
+        }
     }
 
     /// Notes what a sender waits for, if that has changed.

@@ -226,3 +226,63 @@ fn a_small_send_buffer_is_what_limits() {
     let all: u64 = limits.iter().map(|(_, us)| us).sum();
     assert!(time_in(&limits, Limit::SendBuffer) > all * 9 / 10, "{limits:?}");
 }
+
+#[test]
+fn bbr_fills_a_link_and_keeps_its_queue_short() {
+    let queue = |controller: &str| {
+        let text = format!(
+            "[server.route]\ncongctl = \"{controller}\"\n[path]\nrtt = \"20ms\"\n\
+             rate = \"50mbit\"\n[application]\ndownload = \"16MiB\"\n"
+        );
+        let (outcome, trace) = run(&plan(&text), (6, 12));
+        assert!(outcome.done);
+        let ms = last_ack_ms(&trace);
+        assert!((2_680.0..3_200.0).contains(&ms), "{controller}: {ms} ms");
+        let last = trace.samples.iter().rfind(|s| s.side == Side::Server && s.info.in_flight > 0);
+        last.expect("a sample").info.srtt_us
+    };
+    let (bbr, cubic) = (queue("bbr"), queue("cubic"));
+    assert!(bbr < 45_000, "{bbr}");
+    assert!(cubic > 2 * bbr, "{cubic} {bbr}");
+}
+
+#[test]
+fn a_policer_costs_retransmissions_and_a_shaper_none() {
+    let lost = |queue: &str| {
+        let text = format!(
+            "[path]\nrtt = \"20ms\"\n[path.bucket]\nrate = \"20mbit\"\nburst = \"60kB\"\n\
+             queue = \"{queue}\"\n[application]\ndownload = \"1MiB\"\n"
+        );
+        let (outcome, trace) = run(&plan(&text), (6, 12));
+        assert!(outcome.done);
+        let last = trace.samples.iter().rfind(|s| s.side == Side::Server);
+        last.expect("a sample").info.total_retrans
+    };
+    assert!(lost("0") > 10);
+    assert_eq!(lost("2MB"), 0);
+}
+
+#[test]
+fn fq_spreads_what_would_leave_at_once() {
+    let gaps = |egress: &str| {
+        let text = format!(
+            "[server]\nroute.congctl = \"cubic\"\n{egress}\n[path]\nrtt = \"50ms\"\n\
+             rate = \"1gbit\"\n[application]\ndownload = \"512KiB\"\n"
+        );
+        let (outcome, trace) = run(&plan(&text), (6, 12));
+        assert!(outcome.done, "{:?}", outcome.waiting);
+        let mut last = 0;
+        let mut gaps = 0;
+        for seen in trace
+            .segments
+            .iter()
+            .filter(|s| s.tap == Tap::Server && s.from == Side::Server && s.segment.len > 0)
+        {
+            gaps += u32::from((200_000..20_000_000).contains(&(seen.at_ns - last)));
+            last = seen.at_ns;
+        }
+        gaps
+    };
+    assert!(gaps("egress = \"fq\"") > 20);
+    assert!(gaps("") < 10);
+}
