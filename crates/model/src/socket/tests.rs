@@ -43,7 +43,11 @@ fn ack(ack: u32, at_ms: u32) -> Segment {
         ack,
         flags: Flags::ACK,
         window: 501,
-        options: Options { stamps: Some(Stamps { value: at_ms, echo: 1 }), ..Options::default() },
+        // It echoes what was sent a round trip of 10 ms ago.
+        options: Options {
+            stamps: Some(Stamps { value: at_ms, echo: at_ms.saturating_sub(10).max(1) }),
+            ..Options::default()
+        },
         ..Segment::default()
     }
 }
@@ -192,4 +196,227 @@ fn a_timeout_leaves_a_window_of_one() {
     assert_eq!(out.iter().map(|s| s.seq).collect::<Vec<_>>(), [1 + 9 * 1448, 1]);
     assert_eq!(socket.info().ca_state, CaState::Loss);
     assert_eq!(socket.info().cwnd, 1);
+}
+
+/// An acknowledgment that tells of ranges, too.
+fn sacking(number: u32, at_ms: u32, ranges: &[(u32, u32)]) -> Segment {
+    let mut segment = ack(number, at_ms);
+    for (from, to) in ranges {
+        segment.options.sack.push(*from, *to);
+    }
+    segment
+}
+
+/// A server that has sent its first ten segments at 10 ms, and has more to send.
+fn ten_out(config: Config) -> Socket {
+    let mut socket = server(config);
+    socket.write(10 * MS, 40_000, &mut Vec::new());
+    assert_eq!(socket.info().unacked, 10);
+    socket
+}
+
+const fn packet(number: u32) -> u32 {
+    1 + (number - 1) * 1448
+}
+
+#[test]
+fn the_first_two_duplicates_let_new_segments_out() {
+    let mut socket = ten_out(config());
+    let mut out = Vec::new();
+    // Limited transmit (RFC 3042): what was sacked has left the network.
+    socket.on_segment(20 * MS, &sacking(1, 20, &[(packet(2), packet(4))]), &mut out);
+    assert_eq!(out.iter().map(|s| (s.seq, s.len)).collect::<Vec<_>>(), [(packet(11), 2896)]);
+    assert_eq!(socket.info().ca_state, CaState::Disorder);
+}
+
+#[test]
+fn a_duplicate_told_later_undoes_the_reduction() {
+    let mut socket = ten_out(config());
+    let mut out = Vec::new();
+    socket.on_segment(20 * MS, &sacking(1, 20, &[(packet(2), packet(5))]), &mut out);
+    assert_eq!(socket.info().ca_state, CaState::Recovery);
+    assert!(socket.info().ssthresh < 10);
+    // The original arrives late, and then its copy: D-SACK (RFC 2883).
+    out.clear();
+    socket.on_segment(21 * MS, &ack(packet(5), 21), &mut out);
+    socket.on_segment(31 * MS, &sacking(packet(11), 31, &[(1, packet(2))]), &mut out);
+    assert_eq!(socket.info().ca_state, CaState::Open);
+    assert!(socket.info().ssthresh > 1_000_000, "{}", socket.info().ssthresh);
+}
+
+#[test]
+fn a_timeout_that_was_spurious_is_taken_back() {
+    let mut socket = ten_out(config());
+    let mut out = Vec::new();
+    while socket.info().ca_state != CaState::Loss {
+        let due = socket.next_timer().expect("a timer");
+        socket.on_timer(due, &mut out);
+    }
+    let at = socket.next_timer().expect("the next timeout") - 100 * MS;
+    // Everything had only been held up: what was never sent again is acknowledged (F-RTO).
+    socket.on_segment(at, &ack(packet(9), 100), &mut out);
+    assert_eq!(socket.info().ca_state, CaState::Open);
+    assert!(socket.info().cwnd >= 10, "{}", socket.info().cwnd);
+}
+
+#[test]
+fn without_sack_three_duplicates_send_the_head_again() {
+    let mut config = config();
+    config.sysctl.sack = false;
+    let mut socket = ten_out(config);
+    let mut out = Vec::new();
+    for _ in 0..2 {
+        socket.on_segment(20 * MS, &ack(1, 20), &mut out);
+    }
+    assert!(out.iter().all(|s| s.seq != 1));
+    socket.on_segment(20 * MS, &ack(1, 20), &mut out);
+    assert!(out.iter().any(|s| s.seq == 1 && s.len == 1448));
+    assert_eq!(socket.info().ca_state, CaState::Recovery);
+    // A partial acknowledgment shows the next hole (RFC 6582).
+    out.clear();
+    socket.on_segment(30 * MS, &ack(packet(4), 30), &mut out);
+    assert_eq!(out[0].seq, packet(4));
+}
+
+#[test]
+fn each_timeout_doubles_the_next_and_at_last_it_gives_up() {
+    let mut socket = ten_out(config());
+    let mut out = Vec::new();
+    let mut timeouts: Vec<u64> = Vec::new();
+    while let Some(at) = socket.next_timer() {
+        out.clear();
+        socket.on_timer(at, &mut out);
+        timeouts.push(at / MS);
+    }
+    let gaps: Vec<u64> = timeouts.windows(2).skip(1).map(|w| w[1] - w[0]).take(6).collect();
+    for pair in gaps.windows(2).skip(1) {
+        let ratio = pair[1] as f64 / pair[0] as f64;
+        assert!((1.7..2.3).contains(&ratio), "{gaps:?}");
+    }
+    // `tcp_retries2` = 15: about 924.6 s after the first retransmission, at the next timeout.
+    let seconds = timeouts.last().expect("the end") / 1000;
+    assert!((920..1_100).contains(&seconds), "{seconds}");
+    assert!(socket.take_events().failed);
+}
+
+#[test]
+fn a_closed_window_is_probed_at_doubled_pauses_until_it_opens() {
+    let mut socket = server(Config::of(KernelProfile::of(Version::new(6, 12))));
+    let mut out = Vec::new();
+    socket.on_segment(10 * MS, &Segment { window: 0, ..ack(1, 10) }, &mut out);
+    socket.write(10 * MS, 5_000, &mut out);
+    assert!(out.is_empty());
+    let mut probes = Vec::new();
+    for _ in 0..4 {
+        let at = socket.next_timer().expect("a probe");
+        socket.on_timer(at, &mut out);
+        probes.push(at / MS);
+        socket.on_segment(at + 10 * MS, &Segment { window: 0, ..ack(1, 10) }, &mut out);
+    }
+    assert_eq!(out.len(), 4);
+    assert!(out.iter().all(|probe| probe.len == 0 && probe.seq == 0), "{out:?}");
+    let gaps: Vec<u64> = probes.windows(2).map(|w| w[1] - w[0]).collect();
+    assert!(gaps[1] > gaps[0] * 3 / 2 && gaps[2] > gaps[1] * 3 / 2, "{gaps:?}");
+    out.clear();
+    let now = socket.next_timer().expect("a probe") - MS;
+    socket.on_segment(now, &ack(1, 200), &mut out);
+    assert_eq!(out.iter().map(|s| s.len).sum::<u32>(), 5_000);
+}
+
+#[test]
+fn many_duplicates_are_told_at_once_after_the_third() {
+    let mut socket = server(config());
+    let mut out = Vec::new();
+    let data = |seq| Segment { seq, len: 1448, ..ack(1, 20) };
+    // The quick acknowledgments of the beginning are used up first.
+    for number in 0..20 {
+        socket.on_segment(20 * MS, &data(1000 + number * 1448), &mut out);
+        socket.read(20 * MS, 1448, &mut out);
+    }
+    let next = 1000 + 20 * 1448;
+    out.clear();
+    for number in 1..=8 {
+        socket.on_segment(30 * MS, &data(next + number * 1448), &mut out);
+    }
+    assert_eq!(out.len(), 3);
+    let due = socket.next_timer().expect("the compressed one");
+    assert!(due <= 30 * MS + 1_100_000, "{due}");
+    socket.on_timer(due, &mut out);
+    assert_eq!(out[3].options.sack.as_slice(), [(next + 1448, next + 9 * 1448)]);
+}
+
+#[test]
+fn a_hole_that_is_filled_is_acknowledged_at_once() {
+    let mut socket = server(config());
+    let mut out = Vec::new();
+    let data = |seq| Segment { seq, len: 1448, ..ack(1, 20) };
+    socket.on_segment(20 * MS, &data(1000 + 1448), &mut out);
+    assert_eq!(out[0].options.sack.as_slice(), [(2448, 3896)]);
+    out.clear();
+    socket.on_segment(21 * MS, &data(1000), &mut out);
+    assert_eq!(out.iter().map(|s| s.ack).collect::<Vec<_>>(), [1000 + 2 * 1448]);
+    assert!(out[0].options.sack.is_empty());
+    assert_eq!(socket.readable(), 2896);
+}
+
+#[test]
+fn what_came_twice_is_told_as_a_duplicate() {
+    let mut socket = server(config());
+    let mut out = Vec::new();
+    let data = Segment { seq: 1000, len: 1448, ..ack(1, 20) };
+    socket.on_segment(20 * MS, &data, &mut out);
+    out.clear();
+    socket.on_segment(21 * MS, &data, &mut out);
+    assert_eq!(out[0].options.sack.as_slice(), [(1000, 2448)]);
+    assert_eq!(out[0].ack, 2448);
+}
+
+#[test]
+fn both_ends_close_and_one_of_them_waits() {
+    let mut socket = server(config());
+    let mut out = Vec::new();
+    socket.close(10 * MS, &mut out);
+    assert_eq!(out[0].flags, Flags::FIN.with(Flags::ACK));
+    assert_eq!(socket.state(), State::FinWait1);
+    socket.on_segment(20 * MS, &ack(2, 20), &mut out);
+    assert_eq!(socket.state(), State::FinWait2);
+    out.clear();
+    let fin = Segment { flags: Flags::FIN.with(Flags::ACK), ..ack(2, 30) };
+    socket.on_segment(30 * MS, &fin, &mut out);
+    assert_eq!((socket.state(), out[0].ack), (State::TimeWait, 1001));
+}
+
+#[test]
+fn closing_with_unread_data_resets() {
+    let mut socket = server(config());
+    let mut out = Vec::new();
+    socket.on_segment(20 * MS, &Segment { len: 100, ..ack(1, 20) }, &mut out);
+    out.clear();
+    socket.close(20 * MS, &mut out);
+    assert!(out[0].flags.has(Flags::RST));
+    assert_eq!(socket.state(), State::Closed);
+}
+
+#[test]
+fn congestion_that_is_told_reduces_the_window_once_a_round_trip() {
+    let mut config = config();
+    config.sysctl.ecn = 1;
+    let mut out = Vec::new();
+    let asking = Segment { flags: Flags::SYN.with(Flags::ECE).with(Flags::CWR), ..syn() };
+    let mut socket = Socket::accept(config, 0, &asking, &mut out).expect("a known controller");
+    assert!(out[0].flags.has(Flags::ECE) && !out[0].flags.has(Flags::CWR));
+    socket.on_segment(10 * MS, &ack(1, 10), &mut out);
+    out.clear();
+    socket.write(10 * MS, 40_000, &mut out);
+    assert!(out.iter().all(|s| s.ecn == crate::segment::Ecn::Ect0));
+    out.clear();
+    for number in 2..=4 {
+        let mut echo = ack(packet(number), 20);
+        echo.flags = echo.flags.with(Flags::ECE);
+        socket.on_segment(20 * MS, &echo, &mut out);
+    }
+    assert_eq!(socket.info().ca_state, CaState::Cwr);
+    assert_eq!(socket.info().ssthresh, 7);
+    let told = out.iter().filter(|s| s.flags.has(Flags::CWR)).count();
+    assert_eq!(told, 1);
 }
