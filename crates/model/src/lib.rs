@@ -1,8 +1,10 @@
-//! TCP experiments as data.
+//! TCP experiments as data, and a model of Linux TCP that carries them out.
 //!
 //! An experiment is written once and runs anywhere: on the running kernel, on a kernel in
-//! simulated time, and in the model. This crate has what they share; it touches no operating
-//! system, so that a page can read the same experiments.
+//! simulated time, and in the model. [`scenario`] has what they share. The model is a
+//! discrete-event simulation: a [`world`] of two hosts' [`socket`]s with their kernels
+//! ([`profile`]), joined by a [`path`]. Nothing here touches an operating system, a clock or a
+//! float that decides, so that a page gets the same run, bit by bit.
 
 mod cc;
 pub mod path;
@@ -10,4 +12,5 @@ pub mod profile;
 pub mod scenario;
 pub mod segment;
 pub mod socket;
+mod windowed;
 pub mod world;

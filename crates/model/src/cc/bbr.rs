@@ -8,14 +8,15 @@ use super::RateSample;
 use super::policer::Policer;
 use crate::path::Chance;
 use crate::socket::{CaState, CwndState};
+use crate::windowed::Windowed;
 
 /// State of one connection (`struct bbr`).
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the kernel's flags, independent")]
 pub(crate) struct Bbr {
     mode: Mode,
-    /// Greatest rate of ten rounds: three samples, each with its round.
-    max_bw: [(u32, u64); 3],
+    /// Greatest rate of ten rounds.
+    max_bw: Windowed<u64>,
     min_rtt_us: u32,
     min_rtt_stamp: u64,
     probe_rtt_done: Option<u64>,
@@ -79,7 +80,7 @@ impl Bbr {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             mode: Mode::Startup,
-            max_bw: [(0, 0); 3],
+            max_bw: Windowed::of(0, 0),
             min_rtt_us: u32::MAX,
             min_rtt_stamp: 0,
             probe_rtt_done: None,
@@ -172,7 +173,7 @@ impl Bbr {
     }
 
     fn max_bandwidth(&self) -> u64 {
-        self.max_bw[0].1
+        self.max_bw.get()
     }
 
     fn bandwidth(&self) -> u64 {
@@ -215,33 +216,7 @@ impl Bbr {
         }
         let bw = u64::from(delivered) * BW_UNIT / u64::from(sample.interval_us);
         if !sample.is_app_limited || bw >= self.max_bandwidth() {
-            self.keep_max(bw);
-        }
-    }
-
-    /// Greatest of a sliding number of rounds, by three samples (`lib/win_minmax.c`).
-    fn keep_max(&mut self, bw: u64) {
-        let now = self.rounds;
-        let best = &mut self.max_bw;
-        if bw >= best[0].1 || now.wrapping_sub(best[2].0) > BW_ROUNDS {
-            *best = [(now, bw); 3];
-            return;
-        }
-        if bw >= best[1].1 {
-            (best[1], best[2]) = ((now, bw), (now, bw));
-        } else if bw >= best[2].1 {
-            best[2] = (now, bw);
-        }
-        let age = now.wrapping_sub(best[0].0);
-        if age > BW_ROUNDS {
-            *best = [best[1], best[2], (now, bw)];
-            if now.wrapping_sub(best[0].0) > BW_ROUNDS {
-                *best = [best[1], best[2], (now, bw)];
-            }
-        } else if best[1].0 == best[0].0 && age > BW_ROUNDS / 4 {
-            (best[1], best[2]) = ((now, bw), (now, bw));
-        } else if best[2].0 == best[1].0 && age > BW_ROUNDS / 2 {
-            best[2] = (now, bw);
+            self.max_bw.take(u64::from(self.rounds), bw, BW_ROUNDS, |a, b| a >= b);
         }
     }
 
@@ -507,7 +482,7 @@ const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNI
 const CYCLE_CHANCES: u64 = 7;
 
 /// `bbr_bw_rtts`: the cycle and two rounds.
-const BW_ROUNDS: u32 = 10;
+const BW_ROUNDS: u64 = 10;
 
 /// `bbr_full_bw_thresh`, `bbr_full_bw_cnt`.
 const FULL_BW_THRESHOLD: u64 = UNIT * 5 / 4;

@@ -387,7 +387,7 @@ impl Socket {
         let got = self.rec.delivered.wrapping_sub(rate.prior_delivered);
         let ack_us = (self.now_ns.saturating_sub(rate.prior_ns) / 1000) as u32;
         rate.interval_us = rate.interval_us.max(ack_us);
-        rate.delivered = (rate.interval_us >= self.rtt.min[0].1).then_some(got);
+        rate.delivered = (rate.interval_us >= self.min_rtt_us()).then_some(got);
     }
 
     /// The window follows what arrived (`tcp_cong_control`).

@@ -1,9 +1,9 @@
 //! Round trips and the retransmission timeout.
 //!
-//! Follows `tcp_ack_update_rtt`, `tcp_rtt_estimator`, `tcp_set_rto`, `tcp_update_rtt_min`,
-//! lib/minmax.c.
+//! Follows `tcp_ack_update_rtt`, `tcp_rtt_estimator`, `tcp_set_rto`, `tcp_update_rtt_min`.
 
 use super::Socket;
+use crate::windowed::Windowed;
 
 impl Socket {
     /// Takes a sample; whether there was one.
@@ -76,39 +76,17 @@ impl Socket {
 
     /// Least round trip of the last five minutes.
     pub(super) const fn min_rtt_us(&self) -> u32 {
-        self.rtt.min[0].1
+        self.rtt.min.get()
     }
 
     pub(super) fn reset_min_rtt(&mut self) {
-        self.rtt.min = [(self.jiffies(), u32::MAX); 3];
+        self.rtt.min = Windowed::of(self.jiffies(), u32::MAX);
     }
 
-    /// Keeps the least of a sliding time by three samples (Kathleen Nichols' filter).
     fn update_min_rtt(&mut self, sample: u32) {
         let window = u64::from(self.config.sysctl.min_rtt_wlen) * u64::from(self.config.kernel.hz);
         let now = self.jiffies();
-        let min = &mut self.rtt.min;
-        if sample <= min[0].1 || now - min[2].0 > window {
-            *min = [(now, sample); 3];
-            return;
-        }
-        if sample <= min[1].1 {
-            (min[1], min[2]) = ((now, sample), (now, sample));
-        } else if sample <= min[2].1 {
-            min[2] = (now, sample);
-        }
-        let age = now - min[0].0;
-        if age > window {
-            // The best has become too old: the others move up, twice if need be.
-            *min = [min[1], min[2], (now, sample)];
-            if now - min[0].0 > window {
-                *min = [min[1], min[2], (now, sample)];
-            }
-        } else if min[1].0 == min[0].0 && age > window / 4 {
-            (min[1], min[2]) = ((now, sample), (now, sample));
-        } else if min[2].0 == min[1].0 && age > window / 2 {
-            min[2] = (now, sample);
-        }
+        self.rtt.min.take(now, sample, window, |a, b| a <= b);
     }
 }
 

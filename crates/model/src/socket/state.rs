@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 use tcpwhy::cc::Increase;
 
+use crate::windowed::Windowed;
+
 /// States of a connection (RFC 9293 section 3.3.2).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum State {
@@ -168,8 +170,8 @@ pub(crate) struct Rtt {
     pub(crate) round_seq: u32,
     /// In ticks.
     pub(crate) rto: u64,
-    /// Least over `tcp_min_rtt_wlen`: three samples, each with its tick.
-    pub(crate) min: [(u64, u32); 3],
+    /// Least over `tcp_min_rtt_wlen`, in ticks.
+    pub(crate) min: Windowed<u32>,
     pub(crate) last_us: u32,
 }
 
