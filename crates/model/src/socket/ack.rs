@@ -298,17 +298,17 @@ impl Socket {
         if let Some(first) = cleaned.first_us
             && !ack.retrans_acked
         {
-            sample = Some(now_us - first);
-            newest = Some(now_us - cleaned.last_us);
+            sample = Some(now_us.saturating_sub(first));
+            newest = Some(now_us.saturating_sub(cleaned.last_us));
             let lone = cleaned.packets == 1 && cleaned.wholly && prior_sacked == 0;
             let small = self.snd.una.wrapping_sub(ack.prior_una) < self.snd.mss_cache;
             let plain = !ack.data_sacked && !ack.ece && !ack.dsacking && !ack.syn_acked;
             let next = ack.rate.prior_delivered.wrapping_add(1) == self.rec.delivered;
             ack.maybe_delayed = lone && small && plain && next;
         }
-        let sacked = ack.first_sacked_us.map(|first| now_us - first);
+        let sacked = ack.first_sacked_us.map(|first| now_us.saturating_sub(first));
         if sacked.is_some() {
-            newest = Some(now_us - ack.last_sacked_us);
+            newest = Some(now_us.saturating_sub(ack.last_sacked_us));
         }
         let mut sample = sample.or(sacked);
         if sample.is_none() && ack.acked() {
@@ -334,7 +334,7 @@ impl Socket {
             }
         } else if updated
             && let Some(head) = self.q.head()
-            && sacked.is_some_and(|us| us > now_us - head.sent_us())
+            && sacked.is_some_and(|us| us > now_us.saturating_sub(head.sent_us()))
         {
             ack.set_timer = true;
         }

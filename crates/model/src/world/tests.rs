@@ -286,3 +286,55 @@ fn fq_spreads_what_would_leave_at_once() {
     assert!(gaps("egress = \"fq\"") > 20);
     assert!(gaps("") < 10);
 }
+
+/// Scenarios with everything that may go wrong on a path, small and odd buffers, all controllers.
+fn rough(seed: u64) -> String {
+    let mut dice = crate::path::Chance::new(seed);
+    let mut pick = |choices: &[&str]| choices[dice.below(choices.len() as u64) as usize].to_owned();
+    let path = [
+        pick(&["rtt = \"1ms\"", "rtt = \"20ms\"", "rtt = \"150ms\""]),
+        pick(&["rate = \"2mbit\"", "rate = \"100mbit\"", "rate = \"unlimited\""]),
+        pick(&["queue = \"20 packets\"", "queue = \"40kB\"", "queue = \"endless\""]),
+        pick(&["", "down.loss = \"3%\"", "loss = \"burst 1% 40%\"", "up.loss = \"10%\""]),
+        pick(&["", "down.reorder = \"5% by 3ms\"", "jitter = \"2ms\"", "duplicate = \"2%\""]),
+    ];
+    let server = [
+        pick(&["cubic", "reno", "bbr"]),
+        pick(&["", "sysctl.net.ipv4.tcp_sack = 0", "sysctl.net.ipv4.tcp_timestamps = 0"]),
+        pick(&["", "socket.sndbuf = \"3KiB\"", "socket.cork = true", "egress = \"fq\""]),
+        pick(&["", "route.initcwnd = 1", "route.initcwnd = 200", "route.mtu = 600"]),
+    ];
+    let client = pick(&["", "socket.rcvbuf = \"3KiB\"", "sysctl.net.ipv4.tcp_window_scaling = 0"]);
+    let application = pick(&[
+        "download = \"200KiB\"",
+        "post = \"100KiB\"",
+        "exchange = \"3KiB\"\ntimes = 5\nidle = \"300ms\"",
+        "download = \"100KiB\"\nread = \"900B\"\nread_pause = \"1ms\"",
+        "send = \"60KiB\"\nwrite = \"700B\"\npause = \"3ms\"",
+    ]);
+    format!(
+        "seed = {seed}\nlimit = \"30min\"\n[path]\n{}\n[server]\nroute.congctl = \"{}\"\n{}\n\
+         [client]\n{client}\n[application]\n{application}\n",
+        path.join("\n"),
+        server[0],
+        server[1..].join("\n")
+    )
+}
+
+#[test]
+fn every_byte_arrives_whatever_the_path_does() {
+    for seed in 0..150 {
+        let text = rough(seed);
+        let version = [(4, 18), (5, 10), (6, 1), (6, 12), (6, 18)][seed as usize % 5];
+        let (outcome, trace) = run(&plan(&text), version);
+        assert!(outcome.done, "{:?}\n{version:?}\n{text}", outcome.waiting);
+        // Counts never part from the queue: nothing is left where nothing is under way.
+        for sample in &trace.samples {
+            let info = &sample.info;
+            let idle = info.snd_una == info.snd_nxt && info.snd_una != 0;
+            let counts = (info.unacked, info.sacked, info.lost, info.retrans);
+            assert!(!idle || counts == (0, 0, 0, 0), "{seed} {info:?}\n{text}");
+            assert!(info.sacked + info.lost <= info.unacked, "{seed} {info:?}\n{text}");
+        }
+    }
+}
