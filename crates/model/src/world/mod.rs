@@ -114,7 +114,7 @@ struct Connection {
 struct End {
     socket: Socket,
     app: App,
-    /// When its timer is planned.
+    /// When an event for its timers is planned; they may be due later, for most are put off.
     due: u64,
     /// When its application's pause is planned to end.
     pause: u64,
@@ -164,14 +164,7 @@ impl World {
         match event {
             Event::Open(flow) => self.open(flow as usize),
             Event::Way(from) => self.on_way(from),
-            Event::Timer(connection, side) => {
-                let due = self.end(connection, side).map(|end| end.due);
-                if due == Some(self.now) {
-                    self.with_socket(connection, side, |socket, now, out| {
-                        socket.on_timer(now, out);
-                    });
-                }
-            }
+            Event::Timer(connection, side) => self.on_timer_event(connection, side),
             Event::App(connection, side) => {
                 let now = self.now;
                 if self.end(connection, side).is_some_and(|end| end.pause == now) {
@@ -401,12 +394,21 @@ impl World {
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
-        if due == end.due {
-            return;
-        }
-        end.due = due;
-        if due < u64::MAX {
+        if due < end.due {
+            end.due = due;
             self.plan_event(due, Event::Timer(connection, side));
+        }
+    }
+
+    /// A timer may be due, or was put off since its event was planned.
+    fn on_timer_event(&mut self, connection: u32, side: Side) {
+        let now = self.now;
+        let Some(end) = self.end(connection, side).filter(|end| end.due == now) else { return };
+        end.due = u64::MAX;
+        if end.socket.next_timer().is_some_and(|at| at <= now) {
+            self.with_socket(connection, side, Socket::on_timer);
+        } else {
+            self.plan_timer(connection, side);
         }
     }
 
