@@ -390,10 +390,10 @@ impl Socket {
 }
 
 /// `SOCK_MIN_SNDBUF`: twice a packet of 2048 bytes with its `sk_buff` (include/net/sock.h).
-const LEAST_SNDBUF: u32 = 2 * (2048 + 256);
+pub(super) const LEAST_SNDBUF: u32 = 2 * (2048 + 256);
 
 /// `SOCK_MIN_RCVBUF`.
-const LEAST_RCVBUF: u32 = 2048 + 256;
+pub(super) const LEAST_RCVBUF: u32 = 2048 + 256;
 
 /// `TCP_DEFAULT_SCALING_RATIO`: half is payload.
 const DEFAULT_RATIO: u32 = 128;

@@ -33,6 +33,7 @@ mod recovery;
 mod retransmit;
 mod rtt;
 mod sack;
+mod set;
 mod state;
 #[cfg(test)]
 mod tests;

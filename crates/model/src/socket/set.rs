@@ -1,0 +1,30 @@
+//! Options that change while a socket lives.
+//!
+//! Follows `sk_setsockopt` and `do_tcp_setsockopt`. Two more stand beside the writing that they
+//! release: [`Socket::set_nodelay`], [`Socket::set_cork`].
+
+use super::Socket;
+use super::handshake::{LEAST_RCVBUF, LEAST_SNDBUF};
+
+impl Socket {
+    /// `SO_SNDBUF`: the send buffer is doubled and no longer follows the congestion window.
+    pub fn set_sndbuf(&mut self, bytes: u32) {
+        let bytes = bytes.min(self.config.sysctl.wmem_max);
+        self.config.options.sndbuf = Some(bytes);
+        self.snd.sndbuf = bytes.saturating_mul(2).max(LEAST_SNDBUF);
+        self.check_space();
+    }
+
+    /// `SO_RCVBUF`: the receive buffer is doubled and no longer follows the reader.
+    pub fn set_rcvbuf(&mut self, bytes: u32) {
+        let bytes = bytes.min(self.config.sysctl.rmem_max);
+        self.config.options.rcvbuf = Some(bytes);
+        self.rcv.rcvbuf = bytes.saturating_mul(2).max(LEAST_RCVBUF);
+    }
+
+    /// `TCP_NOTSENT_LOWAT`.
+    pub fn set_notsent_lowat(&mut self, bytes: u32) {
+        self.config.options.notsent_lowat = Some(bytes);
+        self.check_space();
+    }
+}
