@@ -15,11 +15,15 @@ mod error;
 mod lexer;
 mod packet;
 mod parser;
+mod python;
+mod run;
 mod script;
+mod shell;
 mod text;
 
 pub use error::{Place, ScriptError};
 pub use parser::Definitions;
+pub use run::{Setup, Verdict, run};
 pub use script::{
     Action, Body, Call, Command, Ecn, Event, Expression, Flags, Icmp, Packet, Script, Tcp,
     TcpOption, When,

@@ -1,0 +1,134 @@
+//! Runs packetdrill scripts against the model.
+//!
+//!     cargo run -p tcpwhy-model --example packetdrill -- [--kernel 6.18] [-D NAME=VALUE] [--OPTION[=VALUE]] PATH...
+//!
+//! A PATH is a script or a folder, searched for `*.pkt` to its depths. Options with two dashes are
+//! packetdrill's own (`--tolerance_usecs=14000`, `--ip_version=ipv6`). A line a script: `PASS`,
+//! `FAIL` with the line, what was expected and what came, or `UNSUPPORTED` with what the model does
+//! not have; then the totals. The exit code is 1 if a script failed or could not be read.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tcpwhy_model::drill::{Setup, Verdict, run};
+use tcpwhy_model::profile::Version;
+
+fn main() -> ExitCode {
+    let mut out = io::stdout().lock();
+    let ended = match arguments(std::env::args().skip(1)) {
+        Ok((setup, paths)) => all(&setup, &paths, &mut out),
+        Err(what) => writeln!(io::stderr(), "packetdrill: {what}").map(|()| false),
+    };
+    match ended {
+        Ok(true) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(false) | Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What is asked for.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<(Setup, Vec<PathBuf>), String> {
+    let (mut setup, mut paths) = (Setup::default(), Vec::new());
+    while let Some(word) = words.next() {
+        if word == "--kernel" {
+            let version = words.next().unwrap_or_default();
+            setup.version = known_version(&version)?;
+        } else if word == "-D" {
+            let defined = words.next().unwrap_or_default();
+            let (name, value) = defined.split_once('=').ok_or("-D needs NAME=VALUE")?;
+            setup.defined.insert(name.into(), value.into());
+        } else if let Some(option) = word.strip_prefix("--") {
+            let (name, value) =
+                option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+            setup.options.push((name.into(), value.map(String::from)));
+        } else {
+            paths.push(word.into());
+        }
+    }
+    if paths.is_empty() {
+        return Err("name a script or a folder of scripts".into());
+    }
+    Ok((setup, paths))
+}
+
+fn known_version(text: &str) -> Result<Version, String> {
+    let numbers = text
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    match numbers {
+        Some((major, minor)) => Ok(Version::new(major, minor)),
+        None => Err(format!("--kernel needs a version such as 6.12, not `{text}`")),
+    }
+}
+
+/// Runs every script; whether none failed.
+#[expect(clippy::disallowed_methods, reason = "the crate takes text; this reads files")]
+fn all(setup: &Setup, paths: &[PathBuf], out: &mut impl io::Write) -> io::Result<bool> {
+    let mut scripts = Vec::new();
+    for path in paths {
+        if let Err(error) = collect(path, &mut scripts) {
+            writeln!(io::stderr(), "packetdrill: cannot read {}: {error}", path.display())?;
+            return Ok(false);
+        }
+    }
+    let (mut passed, mut failed, mut unsupported) = (0, 0, 0);
+    for script in &scripts {
+        let name = script.display();
+        match fs::read(script).map(|bytes| run(&String::from_utf8_lossy(&bytes), setup)) {
+            Ok(Verdict::Pass) => {
+                passed += 1;
+                writeln!(out, "PASS {name}")?;
+            }
+            Ok(Verdict::Fail { place, expected, got }) => {
+                failed += 1;
+                let oneline = |text: &str| text.trim().replace('\n', " ");
+                writeln!(
+                    out,
+                    "FAIL {name}: line {}, expected {}, got {}",
+                    place.line,
+                    oneline(&expected),
+                    oneline(&got)
+                )?;
+            }
+            Ok(Verdict::Unsupported { place, construct }) => {
+                unsupported += 1;
+                writeln!(out, "UNSUPPORTED {name}: {construct} (line {})", place.line)?;
+            }
+            Ok(Verdict::Broken(error)) => {
+                failed += 1;
+                writeln!(out, "FAIL {name}: {error}")?;
+            }
+            Err(error) => {
+                failed += 1;
+                writeln!(out, "FAIL {name}: cannot be read: {error}")?;
+            }
+        }
+    }
+    writeln!(
+        out,
+        "{} scripts: {passed} passed, {failed} failed, {unsupported} unsupported",
+        scripts.len()
+    )?;
+    Ok(failed == 0)
+}
+
+/// The scripts of a path, in the order of their names.
+fn collect(path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        found.push(path.into());
+        return Ok(());
+    }
+    let mut inside: Vec<PathBuf> = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    inside.sort();
+    for path in inside {
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "pkt") {
+            collect(&path, found)?;
+        }
+    }
+    Ok(())
+}

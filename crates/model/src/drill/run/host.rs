@@ -1,0 +1,294 @@
+//! The host under test: its sockets, its clock, its tap.
+//!
+//! As in packetdrill one connection at a time is under test: the newest that was connected or that
+//! a SYN opened. What comes in goes to it; to the listener if it is gone; else a RST answers, as
+//! the kernel sends it (`tcp_v4_send_reset`).
+
+use std::collections::BTreeMap;
+
+use super::end::{End, Role, Wire};
+use super::info;
+use super::poll::Epoll;
+use super::settings::Settings;
+use crate::segment::{Flags, Segment};
+use crate::socket::{Config, Link, Socket, State};
+
+/// A segment, or some that were joined, on the tap.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    /// The connection that it is of; none if it answers what belongs to no connection.
+    pub(super) owner: Option<usize>,
+    pub(super) at_ns: u64,
+    pub(super) segment: Segment,
+    /// The last one that was joined.
+    pub(super) last: Segment,
+}
+
+impl Sent {
+    pub(super) fn new(owner: Option<usize>, at_ns: u64, segment: Segment) -> Sent {
+        Sent { owner, at_ns, segment, last: segment }
+    }
+
+    /// Appends one that goes on where this ends.
+    pub(super) fn join(&mut self, more: &Sent) {
+        self.segment.len += more.segment.len;
+        self.segment.flags = self.segment.flags.with(more.segment.flags);
+        self.at_ns = more.at_ns;
+        self.last = more.segment;
+    }
+}
+
+/// What a descriptor stands for.
+#[derive(Clone, Debug)]
+pub(super) enum File {
+    Socket(usize),
+    Epoll(Epoll),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    pub(super) now_ns: u64,
+    pub(super) files: BTreeMap<i64, File>,
+    pub(super) ends: Vec<End>,
+    pub(super) wire: Wire,
+    /// What every new socket starts from.
+    config: Config,
+    /// The connection under test.
+    current: Option<usize>,
+    /// The socket that listens.
+    listener: Option<usize>,
+}
+
+/// Where a script's start lies on the host's clock: in the middle of a tick at 250 and at 1000 Hz,
+/// as packetdrill begins well within one (`schedule_start_time_usecs` of run.c).
+const START_NS: u64 = 1_000_000_500_000;
+
+impl Host {
+    pub(super) fn new(settings: &Settings) -> Host {
+        let mut host = Host {
+            now_ns: 0,
+            files: BTreeMap::new(),
+            ends: Vec::new(),
+            wire: Wire::default(),
+            config: Config { clock_ns: START_NS, ..Config::of(settings.kernel) },
+            current: None,
+            listener: None,
+        };
+        host.configure(settings);
+        host
+    }
+
+    /// Settings have changed; sockets that exist keep theirs.
+    pub(super) fn configure(&mut self, settings: &Settings) {
+        self.config.sysctl = settings.sysctl.clone();
+        self.config.route = settings.route.clone();
+        self.config.link = Link {
+            mtu: settings.mtu,
+            ipv6: settings.ipv6,
+            paces: settings.paces,
+            ..Link::default()
+        };
+        self.wire.paces = settings.paces;
+        self.wire.offload = settings.offload;
+    }
+
+    /// What every new socket starts from.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The next segment on the tap that no event has taken. What is left of connections before the
+    /// one under test is passed over.
+    pub(super) fn take_sent(&mut self) -> Option<Sent> {
+        loop {
+            let sent = self.wire.sent.pop_front()?;
+            if sent.owner.is_none() || sent.owner == self.current {
+                return Some(sent);
+            }
+        }
+    }
+
+    /// Puts a segment back on the tap.
+    pub(super) fn untake(&mut self, sent: Sent) {
+        self.wire.sent.push_front(sent);
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        self.current.is_some_and(|at| self.ends[at].state() == State::SynSent)
+    }
+
+    /// When something happens by itself.
+    pub(super) fn next_due(&self) -> Option<u64> {
+        let timers = self.ends.iter().filter_map(|end| end.socket()?.next_timer());
+        timers.chain(self.wire.next_due()).min()
+    }
+
+    /// Lets this instant come, at which something is due.
+    pub(super) fn advance(&mut self, at: u64) {
+        self.now_ns = self.now_ns.max(at);
+        while let Some((owner, segment)) = self.wire.take_due(self.now_ns) {
+            self.wire.put(owner, self.now_ns, &segment);
+            if let Some(owner) = owner {
+                self.with(owner, |socket, now, out| socket.on_departed(now, segment.truesize, out));
+            }
+        }
+        for index in 0..self.ends.len() {
+            let due = self.ends[index]
+                .socket()
+                .and_then(Socket::next_timer)
+                .is_some_and(|due| due <= self.now_ns);
+            if due {
+                self.with(index, Socket::on_timer);
+                self.on_failure(index, "ETIMEDOUT");
+            }
+        }
+    }
+
+    /// Does something with an endpoint.
+    pub(super) fn with<T>(
+        &mut self,
+        index: usize,
+        action: impl FnOnce(&mut Socket, u64, &mut Vec<Segment>) -> T,
+    ) -> Option<T> {
+        let now = self.now_ns;
+        self.ends[index]
+            .act(&mut self.wire, Some(index), now, |socket, out| action(socket, now, out))
+    }
+
+    /// A connection that ended by itself leaves an error behind.
+    fn on_failure(&mut self, index: usize, error: &'static str) {
+        let end = &mut self.ends[index];
+        if std::mem::take(&mut end.failed) {
+            end.error = Some(error);
+        }
+    }
+
+    /// A segment comes in; a large one consists of pieces of this size.
+    pub(super) fn receive(&mut self, segment: Segment, piece: u16) {
+        let segment = Segment { piece, ..segment };
+        let alive = self.current.filter(|at| self.ends[*at].state() != State::Closed);
+        let flags = segment.flags;
+        match (alive, self.listener) {
+            (Some(at), _) => self.receive_at(at, &segment),
+            (None, Some(listener))
+                if flags.has(Flags::SYN) && !flags.has(Flags::ACK.with(Flags::RST)) =>
+            {
+                self.open(listener, &segment);
+            }
+            _ if flags.has(Flags::RST) => {}
+            _ => self.wire.put(None, self.now_ns, &reset(&segment)),
+        }
+    }
+
+    fn receive_at(&mut self, at: usize, segment: &Segment) {
+        let before = self.ends[at].state();
+        self.with(at, |socket, now, out| socket.on_segment(now, segment, out));
+        let error = match before {
+            State::SynSent => "ECONNREFUSED",
+            State::CloseWait => "EPIPE",
+            _ => "ECONNRESET",
+        };
+        self.on_failure(at, error);
+    }
+
+    /// A SYN opens a connection that waits to be accepted.
+    fn open(&mut self, listener: usize, syn: &Segment) {
+        let parent = &self.ends[listener];
+        let config = parent.config(&self.config);
+        let mut out = Vec::new();
+        // What a listener is configured with is checked when it begins to listen.
+        let Ok(socket) = Socket::accept(config, self.now_ns, syn, &mut out) else { return };
+        let child = End {
+            role: Role::Connection(socket),
+            options: parent.options.clone(),
+            used: true,
+            tells_queue: parent.tells_queue,
+            ..End::default()
+        };
+        self.ends.push(child);
+        let at = self.ends.len() - 1;
+        self.current = Some(at);
+        self.with(at, |_, _, sent| sent.append(&mut out));
+        if let Role::Listener(waiting) = &mut self.ends[listener].role {
+            waiting.push(at);
+        }
+    }
+
+    /// Makes a descriptor stand for something new.
+    pub(super) fn open_file(&mut self, descriptor: i64, file: File) {
+        self.files.insert(descriptor, file);
+    }
+
+    pub(super) fn new_end(&mut self, end: End) -> usize {
+        self.ends.push(end);
+        self.ends.len() - 1
+    }
+
+    /// The socket of a descriptor.
+    pub(super) fn end_of(&self, descriptor: i64) -> Option<usize> {
+        match self.files.get(&descriptor) {
+            Some(File::Socket(at)) => Some(*at),
+            _ => None,
+        }
+    }
+
+    pub(super) fn listen(&mut self, at: usize) -> Result<(), String> {
+        let syn = Segment { flags: Flags::SYN, ..Segment::default() };
+        let trial =
+            Socket::accept(self.ends[at].config(&self.config), self.now_ns, &syn, &mut Vec::new());
+        trial.map_err(|error| error.to_string())?;
+        self.ends[at].role = Role::Listener(Vec::new());
+        self.listener = Some(at);
+        self.current = None;
+        Ok(())
+    }
+
+    /// Begins a connection from this socket.
+    pub(super) fn connect(&mut self, at: usize) -> Result<(), String> {
+        let config = self.ends[at].config(&self.config);
+        let mut out = Vec::new();
+        let socket =
+            Socket::connect(config, self.now_ns, &mut out).map_err(|error| error.to_string())?;
+        self.ends[at].role = Role::Connection(socket);
+        self.ends[at].used = true;
+        self.current = Some(at);
+        self.with(at, |_, _, sent| sent.append(&mut out));
+        Ok(())
+    }
+
+    /// The first connection that can be accepted.
+    pub(super) fn take_connection(&mut self, listener: usize) -> Option<usize> {
+        let ends = &self.ends;
+        let Role::Listener(waiting) = &ends[listener].role else { return None };
+        let is_ready = |at: &usize| !matches!(ends[*at].state(), State::SynReceived);
+        let position = waiting.iter().position(is_ready)?;
+        let Role::Listener(waiting) = &mut self.ends[listener].role else { return None };
+        Some(waiting.remove(position))
+    }
+
+    /// The last descriptor of a socket is closed.
+    pub(super) fn close(&mut self, at: usize) {
+        self.ends[at].closed = true;
+        if let Role::Listener(waiting) = &self.ends[at].role {
+            for child in waiting.clone() {
+                self.close(child);
+            }
+            self.listener = self.listener.filter(|listener| *listener != at);
+        }
+        self.with(at, Socket::close);
+    }
+
+    /// What `TCP_INFO` says of the connection under test.
+    pub(super) fn known_to_code(&self) -> Option<BTreeMap<&'static str, i128>> {
+        let end = &self.ends[self.current?];
+        end.socket().map(|socket| info::names(&socket.info()))
+    }
+}
+
+/// The answer to what belongs to no connection.
+fn reset(to: &Segment) -> Segment {
+    if to.flags.has(Flags::ACK) {
+        return Segment { seq: to.ack, flags: Flags::RST, ..Segment::default() };
+    }
+    Segment { ack: to.end_seq(), flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
+}

@@ -1,0 +1,131 @@
+//! `setsockopt` and `getsockopt`.
+
+use super::super::script::Expression;
+use super::calls::{Arguments, Outcome};
+use super::end::End;
+use super::host::Host;
+use super::names;
+
+/// Options that change nothing a script can see.
+const WITHOUT_EFFECT: &[&str] = &[
+    "SO_REUSEADDR",
+    "SO_REUSEPORT",
+    "IP_FREEBIND",
+    "IP_TRANSPARENT",
+    "SO_MARK",
+    "SO_PRIORITY",
+    "SO_DEBUG",
+    "SO_OOBINLINE",
+    "IP_TOS",
+    "IPV6_TCLASS",
+    "IP_MTU_DISCOVER",
+    "IPV6_MTU_DISCOVER",
+];
+
+type Done = Result<Outcome, String>;
+
+/// `setsockopt(3, SOL_TCP, TCP_NODELAY, [1], 4)`
+pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
+    let at = arguments.end(host)?;
+    let name = arguments.word(2)?;
+    if WITHOUT_EFFECT.contains(&name) {
+        return Ok(Outcome::value(0));
+    }
+    if name == "TCP_CONGESTION" {
+        return congestion(arguments, host, at);
+    }
+    let number = match arguments.at(3)? {
+        Expression::List(_) | Expression::Int(_) => arguments.number(3)?,
+        _ => return Err(format!("such a value of {name}")),
+    };
+    let bytes = u32::try_from(number.max(0)).unwrap_or(u32::MAX);
+    let sysctl = &host.config().sysctl;
+    let (wmem_max, rmem_max) = (sysctl.wmem_max, sysctl.rmem_max);
+    let end = &mut host.ends[at];
+    match name {
+        "TCP_NODELAY" => {
+            end.options.nodelay = number != 0;
+            host.with(at, |socket, now, out| socket.set_nodelay(now, number != 0, out));
+        }
+        "TCP_CORK" => {
+            end.options.cork = number != 0;
+            host.with(at, |socket, now, out| socket.set_cork(now, number != 0, out));
+        }
+        "SO_SNDBUF" | "SO_SNDBUFFORCE" => {
+            let bytes = if name == "SO_SNDBUF" { bytes.min(wmem_max) } else { bytes };
+            end.options.sndbuf = Some(bytes);
+            host.with(at, |socket, _, _| socket.set_sndbuf(bytes));
+        }
+        "SO_RCVBUF" | "SO_RCVBUFFORCE" => {
+            let bytes = if name == "SO_RCVBUF" { bytes.min(rmem_max) } else { bytes };
+            end.options.rcvbuf = Some(bytes);
+            host.with(at, |socket, _, _| socket.set_rcvbuf(bytes));
+        }
+        "TCP_NOTSENT_LOWAT" => {
+            end.options.notsent_lowat = Some(bytes);
+            host.with(at, |socket, _, _| socket.set_notsent_lowat(bytes));
+        }
+        "TCP_INQ" => end.tells_queue = number != 0,
+        "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),
+        "TCP_WINDOW_CLAMP" if end.socket().is_none() => end.options.window_clamp = Some(bytes),
+        _ => return Err(format!("setting {name}")),
+    }
+    Ok(Outcome::value(0))
+}
+
+fn congestion(arguments: &Arguments<'_>, host: &mut Host, at: usize) -> Done {
+    let Expression::Text(name) = arguments.at(3)? else {
+        return Err("TCP_CONGESTION without a name".into());
+    };
+    if !matches!(name.as_str(), "reno" | "cubic" | "bbr") {
+        return Err(format!("the congestion control {name}"));
+    }
+    if host.ends[at].socket().is_some() {
+        return Err("TCP_CONGESTION of a connection".into());
+    }
+    host.ends[at].options.congestion = Some(name.clone());
+    Ok(Outcome::value(0))
+}
+
+/// `getsockopt(3, SOL_SOCKET, SO_ERROR, [0], [4])`
+pub(super) fn get(arguments: &Arguments<'_>, host: &mut Host) -> Done {
+    let at = arguments.end(host)?;
+    let name = arguments.word(2)?;
+    if name == "SO_ERROR" {
+        let got = host.ends[at].error.take();
+        return Ok(match (arguments.at(3)?, got) {
+            (Expression::List(expected), got) => {
+                let expected = match &expected[..] {
+                    [Expression::Word(errno)] => errno.clone(),
+                    [Expression::Int(0)] => String::new(),
+                    [Expression::Int(number)] => number.to_string(),
+                    _ => return Err("such a value of SO_ERROR".into()),
+                };
+                let got = got.unwrap_or_default();
+                Outcome::value(0).filling_text("SO_ERROR", &expected, got)
+            }
+            _ => Outcome::value(0),
+        });
+    }
+    let got =
+        value(name, &host.ends[at], host.config()).ok_or_else(|| format!("getting {name}"))?;
+    Ok(Outcome::value(0).filling("the value", names::number(arguments.at(3)?)?, got))
+}
+
+fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
+    Some(match name {
+        "TCP_NODELAY" => end.options.nodelay.into(),
+        "TCP_CORK" => end.options.cork.into(),
+        "TCP_INQ" => end.tells_queue.into(),
+        "TCP_NOTSENT_LOWAT" => end.options.notsent_lowat.unwrap_or(0).into(),
+        "SO_SNDBUF" => match end.socket() {
+            Some(socket) => socket.info().sndbuf.into(),
+            None => end.options.sndbuf.map_or(host.sysctl.wmem[1], |bytes| bytes * 2).into(),
+        },
+        "SO_RCVBUF" => match end.socket() {
+            Some(socket) => socket.info().rcvbuf.into(),
+            None => end.options.rcvbuf.map_or(host.sysctl.rmem[1], |bytes| bytes * 2).into(),
+        },
+        _ => return None,
+    })
+}

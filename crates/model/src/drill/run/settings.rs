@@ -1,0 +1,205 @@
+//! What kind of host does a script run on?
+
+use super::super::error::{Place, ScriptError};
+use super::super::parser::Definitions;
+use super::super::script::{Command, Script};
+use super::super::shell::{self, Setting};
+use super::Stop;
+use crate::profile::{KernelProfile, Route, Sysctl, Version};
+
+/// What is settled before a script is read.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The kernel that the model is.
+    pub version: Version,
+    /// Names for scripts, as of packetdrill's `-D`.
+    pub defined: Definitions,
+    /// Options as of packetdrill's command line, which a script's own override.
+    pub options: Vec<(String, Option<String>)>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup { version: Version::new(6, 18), defined: Definitions::new(), options: Vec::new() }
+    }
+}
+
+/// Names that the kernel's runner of its own scripts defines for IPv4
+/// (`tools/testing/selftests/net/packetdrill/ksft_runner.sh`, v7.3).
+const NAMES_V4: [(&str, &str); 4] = [
+    ("TFO_COOKIE", "3021b9d889017eeb"),
+    ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
+    ("CMSG_LEVEL_IP", "SOL_IP"),
+    ("CMSG_TYPE_RECVERR", "IP_RECVERR"),
+];
+/// The same for IPv6.
+const NAMES_V6: [(&str, &str); 4] = [
+    ("TFO_COOKIE", "c1d1e9742a47a9bc"),
+    ("TFO_COOKIE_ZERO", "82af1a8f9a205c34"),
+    ("CMSG_LEVEL_IP", "SOL_IPV6"),
+    ("CMSG_TYPE_RECVERR", "IPV6_RECVERR"),
+];
+
+impl Setup {
+    /// The names that a script may use. They are needed before it can be read, and depend on an
+    /// option in it.
+    pub(super) fn definitions(&self, text: &str) -> Definitions {
+        let names = if text.contains("--ip_version=ipv6") { NAMES_V6 } else { NAMES_V4 };
+        let mut all: Definitions =
+            names.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        all.extend(self.defined.clone());
+        all
+    }
+}
+
+/// A host and how its packets are compared.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) kernel: KernelProfile,
+    pub(super) sysctl: Sysctl,
+    pub(super) route: Route,
+    pub(super) mtu: u32,
+    pub(super) ipv6: bool,
+    /// The queue of the device holds packets back until they are due.
+    pub(super) paces: bool,
+    /// Super-segments are cut only behind the tap.
+    pub(super) offload: bool,
+    pub(super) tolerance_us: u64,
+    pub(super) stamp_tick_us: u64,
+    /// Payload of the packets that a larger one that comes in was made of; 0 if it is not said.
+    pub(super) injected_piece: u16,
+    /// The Fast Open cookie that a server gives.
+    pub(super) cookie: Vec<u8>,
+}
+
+impl Settings {
+    pub(super) fn of(script: &Script, setup: &Setup) -> Result<Settings, Stop> {
+        // The kernel's own scripts ask for CONFIG_HZ_1000 (tools/testing/selftests/net/packetdrill/config).
+        let kernel = KernelProfile { hz: 1000, ..KernelProfile::of(setup.version) };
+        let mut settings = Settings {
+            sysctl: Sysctl::of(&kernel),
+            kernel,
+            route: Route::default(),
+            mtu: 1500,
+            ipv6: false,
+            paces: false,
+            offload: true,
+            // DEFAULT_TOLERANCE_USECS of gtests/net/packetdrill/config.c.
+            tolerance_us: 4000,
+            stamp_tick_us: 0,
+            injected_piece: 0,
+            cookie: Vec::new(),
+        };
+        for (name, value) in setup.options.iter().chain(&script.options) {
+            settings.option(name, value.as_deref())?;
+        }
+        let cookie = if settings.ipv6 { NAMES_V6[0].1 } else { NAMES_V4[0].1 };
+        let digits: Vec<u8> =
+            cookie.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+        settings.cookie =
+            digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect();
+        if let Some(command) = &script.setup {
+            settings.apply(command)?;
+        }
+        Ok(settings)
+    }
+
+    pub(super) fn tolerance_ns(&self) -> u64 {
+        self.tolerance_us.saturating_mul(1000)
+    }
+
+    /// An option of packetdrill.
+    fn option(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        let place = Place { line: 1, column: 1 };
+        let number = || {
+            value.and_then(|value| value.parse::<u32>().ok()).ok_or_else(|| {
+                ScriptError::syntax(
+                    place,
+                    &format!("a number for --{name}"),
+                    value.unwrap_or("none"),
+                )
+            })
+        };
+        match name {
+            "tolerance_usecs" => self.tolerance_us = number()?.into(),
+            "tcp_ts_tick_usecs" => self.stamp_tick_us = number()?.into(),
+            "mtu" => self.mtu = number()?,
+            "mss" => self.injected_piece = number()?.min(u16::MAX.into()) as u16,
+            "ip_version" => match value {
+                Some("ipv4" | "ipv4-mapped-ipv6") => self.ipv6 = false,
+                // The kernel's runner of its own scripts gives IPv6 20 bytes more, so that segment
+                // sizes are those of IPv4.
+                Some("ipv6") => (self.ipv6, self.mtu) = (true, 1520),
+                _ => {
+                    let found = value.unwrap_or("none");
+                    return Err(ScriptError::syntax(
+                        place,
+                        "ipv4, ipv6 or ipv4-mapped-ipv6 for --ip_version",
+                        found,
+                    )
+                    .into());
+                }
+            },
+            // Of addresses, ports, pauses, output and buffers nothing shows.
+            "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port"
+            | "connect_port" | "speed" | "verbose" | "send_omit_free" | "define"
+            | "init_scripts" | "code_command" | "code_format" => {}
+            _ => {
+                return Err(Stop::Unsupported { place, construct: format!("the option --{name}") });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a shell command sets.
+    pub(super) fn apply(&mut self, command: &Command) -> Result<(), Stop> {
+        let place = command.place;
+        for setting in shell::settings(command)? {
+            match setting {
+                Setting::Sysctl(name, value) => {
+                    let refused = |why| Stop::Unsupported {
+                        place,
+                        construct: format!("sysctl {name}={value}{why}"),
+                    };
+                    // Accurate ECN is asked for by 3 and up.
+                    if name == "net.ipv4.tcp_ecn"
+                        && value.trim().parse::<u8>().is_ok_and(|mode| mode > 2)
+                    {
+                        return Err(refused(" (accurate ECN)"));
+                    }
+                    // 2 answers every SYN with a cookie, which knows four segment sizes only.
+                    if name == "net.ipv4.tcp_syncookies" && value.trim() == "2" {
+                        return Err(refused(" (cookies without need)"));
+                    }
+                    if !WITHOUT_EFFECT.contains(&name.as_str()) {
+                        self.sysctl.set(&name, value.trim()).map_err(|_| refused(""))?;
+                    }
+                }
+                Setting::Route(word, value) => self.route.set(&word, &value).map_err(|_| {
+                    Stop::Unsupported { place, construct: format!("`{word} {value}` of a route") }
+                })?,
+                Setting::Queue(kind) => match kind.as_str() {
+                    "fq" => self.paces = true,
+                    "pfifo" | "bfifo" | "pfifo_fast" | "fq_codel" | "noqueue" => self.paces = false,
+                    _ => {
+                        return Err(Stop::Unsupported {
+                            place,
+                            construct: format!("the queue {kind}"),
+                        });
+                    }
+                },
+                Setting::Offload(on) => self.offload = on,
+                Setting::Mtu(mtu) => self.mtu = mtu,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sysctls that change nothing a script can see in a host that has one connection.
+const WITHOUT_EFFECT: [&str; 4] = [
+    "net.ipv4.tcp_fack",
+    "net.ipv4.tcp_syncookies",
+    "net.core.default_qdisc",
+    "net.ipv4.ip_local_port_range",
+];

@@ -1,0 +1,167 @@
+//! Reading and writing.
+//!
+//! Errors and their order are those of Linux (net/ipv4/tcp.c: `tcp_recvmsg_locked`,
+//! `tcp_sendmsg_locked`).
+
+use super::super::script::Expression;
+use super::calls::{Arguments, Made, Operation, Outcome};
+use super::host::Host;
+use super::names;
+use crate::socket::State;
+
+/// `MSG_` flags by their numbers in [`names`].
+const PEEK: i64 = 0x2;
+const DONTWAIT: i64 = 0x40;
+const EOR: i64 = 0x80;
+const WAITALL: i64 = 0x100;
+const MORE: i64 = 0x8000;
+
+pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
+    let end = arguments.end(host)?;
+    let (bytes, flags, mut queue) = match arguments.call.name.as_str() {
+        "read" => (arguments.bytes(2)?, 0, None),
+        "readv" => (Arguments::buffers(arguments.at(1)?)?, 0, None),
+        "recvmsg" => {
+            let buffers = arguments.field(1, "msg_iov").ok_or("recvmsg without buffers")?;
+            let flags = flags_of_message(arguments.at(2)?)?;
+            (Arguments::buffers(buffers)?, flags, queue_told(arguments)?)
+        }
+        _ => (arguments.bytes(2)?, flags_of_message(arguments.at(3)?)?, None),
+    };
+    queue = queue.filter(|_| host.ends[end].tells_queue);
+    Ok(Operation::Read { end, bytes, flags, queue })
+}
+
+/// Flags of a call, if only such are set as mean something here.
+fn flags_of_message(flags: &Expression) -> Result<i64, String> {
+    names::number(flags)
+}
+
+/// What the script expects `TCP_CM_INQ` to say.
+fn queue_told(arguments: &Arguments<'_>) -> Result<Option<i64>, String> {
+    let Some(Expression::List(messages)) = arguments.field(1, "msg_control") else {
+        return Ok(None);
+    };
+    let mut told = None;
+    for message in messages {
+        let Expression::Struct(fields) = message else {
+            return Err("a control message of that form".into());
+        };
+        let value = |name: &str| {
+            fields.iter().find_map(|field| match field {
+                Expression::Field(known, value) if known == name => Some(&**value),
+                _ => None,
+            })
+        };
+        match (value("cmsg_type"), value("cmsg_data")) {
+            (Some(Expression::Word(kind)), Some(data)) if kind == "TCP_CM_INQ" => {
+                told = Some(names::number(data)?);
+            }
+            (Some(Expression::Word(kind)), _) => return Err(format!("the control message {kind}")),
+            _ => return Err("a control message of that form".into()),
+        }
+    }
+    Ok(told)
+}
+
+pub(super) fn done_reading(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    flags: i64,
+    queue: Option<i64>,
+) -> Option<Outcome> {
+    let end = &mut host.ends[at];
+    let Some(socket) = end.socket() else { return Some(Outcome::error("ENOTCONN")) };
+    let there = u64::from(socket.readable());
+    let at_end = socket.at_end();
+    let enough =
+        if flags & WAITALL != 0 { there >= bytes || at_end || end.error.is_some() } else { true };
+    if there > 0 && enough {
+        let wanted = bytes.min(there);
+        let read = if flags & PEEK != 0 {
+            wanted
+        } else {
+            host.with(at, |socket, now, out| socket.read(now, wanted, out)).unwrap_or(0)
+        };
+        let outcome = Outcome::value(read as i64);
+        return Some(match (queue, host.ends[at].socket()) {
+            (Some(expected), Some(socket)) => {
+                // The end of the stream counts as one byte (tcp_inq_hint).
+                let rest = i64::from(socket.readable());
+                let left = if rest == 0 && socket.at_end() { 1 } else { rest };
+                outcome.filling("TCP_CM_INQ", expected, left)
+            }
+            _ => outcome,
+        });
+    }
+    if let Some(error) = end.error.take() {
+        return Some(Outcome::error(error));
+    }
+    if bytes == 0 || end.read_shut || at_end {
+        return Some(Outcome::value(0));
+    }
+    match end.state() {
+        State::SynSent if !end.nonblocking => None,
+        _ if end.nonblocking || flags & DONTWAIT != 0 => Some(Outcome::error("EAGAIN")),
+        _ => None,
+    }
+}
+
+pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
+    let end = arguments.end(host)?;
+    let (bytes, flags) = match arguments.call.name.as_str() {
+        "write" => (arguments.bytes(2)?, 0),
+        "writev" => (Arguments::buffers(arguments.at(1)?)?, 0),
+        "sendmsg" => {
+            let buffers = arguments.field(1, "msg_iov").ok_or("sendmsg without buffers")?;
+            (Arguments::buffers(buffers)?, flags_of_message(arguments.at(2)?)?)
+        }
+        _ => (arguments.bytes(2)?, flags_of_message(arguments.at(3)?)?),
+    };
+    Ok(Operation::Write { end, bytes, taken: 0, flags })
+}
+
+pub(super) fn done_writing(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    taken: &mut u64,
+    flags: i64,
+) -> Option<Outcome> {
+    let end = &mut host.ends[at];
+    let nonblocking = end.nonblocking || flags & DONTWAIT != 0;
+    let ended = |taken: u64, errno| {
+        if taken > 0 { Outcome::value(taken as i64) } else { Outcome::error(errno) }
+    };
+    if let Some(error) = end.error.take() {
+        return Some(ended(*taken, error));
+    }
+    match end.state() {
+        State::SynSent | State::SynReceived if nonblocking => {
+            return Some(Outcome::error("EAGAIN"));
+        }
+        State::SynSent | State::SynReceived => return None,
+        State::Established | State::CloseWait if !end.write_shut => {}
+        _ if !end.used => return Some(Outcome::error("EPIPE")),
+        _ => return Some(ended(*taken, "EPIPE")),
+    }
+    // A writer that is blocked goes on when it is woken.
+    if *taken > 0 && !std::mem::take(&mut end.writable) {
+        return None;
+    }
+    end.writable = false;
+    let (more, record) = (flags & MORE != 0, flags & EOR != 0);
+    let left = bytes - *taken;
+    *taken += host
+        .with(at, |socket, now, out| socket.write_flagged(now, left, more, record, out))
+        .unwrap_or(0);
+    if *taken == bytes {
+        return Some(Outcome::value(bytes as i64));
+    }
+    // What was sent meanwhile may have made room.
+    if host.ends[at].writable {
+        return done_writing(host, at, bytes, taken, flags);
+    }
+    nonblocking.then(|| ended(*taken, "EAGAIN"))
+}

@@ -1,0 +1,317 @@
+//! What do the shell commands of a script set?
+//!
+//! No shell is run: the commands that scripts use to set a host up (`sysctl`, `ip route`, `tc`,
+//! `ethtool`, the suites' own `defaults.sh` and `set_sysctls.py`) are read, and every other is
+//! unsupported by name. `defaults.sh` is known by what it sets, since a script must mean the same
+//! wherever it lies.
+
+use super::error::ScriptError;
+use super::script::Command;
+
+/// One setting of the host under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// A sysctl by its full name with dots.
+    Sysctl(String, String),
+    /// A word of the route to the peer.
+    Route(String, String),
+    /// The device's queue, by its kind.
+    Queue(String),
+    /// The device cuts super-segments only behind the tap.
+    Offload(bool),
+    /// The device's MTU.
+    Mtu(u32),
+}
+
+/// What both suites' `defaults.sh` set: of the Linux kernel (v6.12 and v7.3,
+/// tools/testing/selftests/net/packetdrill/defaults.sh) and of google/packetdrill
+/// (gtests/net/common/defaults.sh). Cached cookies and metrics are flushed: there are none.
+const DEFAULTS: [(&str, &str); 18] = [
+    ("net.ipv4.tcp_rmem", "4096 540000 15728640"),
+    ("net.ipv4.tcp_wmem", "4096 262144 4194304"),
+    ("net.ipv4.tcp_timestamps", "1"),
+    ("net.ipv4.tcp_syn_retries", "5"),
+    ("net.ipv4.tcp_synack_retries", "5"),
+    ("net.ipv4.tcp_frto", "2"),
+    ("net.ipv4.tcp_sack", "1"),
+    ("net.ipv4.tcp_dsack", "1"),
+    ("net.ipv4.tcp_reordering", "3"),
+    ("net.ipv4.tcp_congestion_control", "cubic"),
+    ("net.ipv4.tcp_slow_start_after_idle", "0"),
+    ("net.ipv4.tcp_early_retrans", "4"),
+    ("net.ipv4.tcp_recovery", "1"),
+    ("net.ipv4.tcp_tso_win_divisor", "3"),
+    ("net.ipv4.tcp_ecn", "0"),
+    ("net.ipv4.tcp_pacing_ss_ratio", "200"),
+    ("net.ipv4.tcp_pacing_ca_ratio", "120"),
+    ("net.ipv4.tcp_fastopen", "3"),
+];
+
+/// The settings of some commands, in order.
+pub(super) fn settings(command: &Command) -> Result<Vec<Setting>, ScriptError> {
+    let mut found = Vec::new();
+    for words in commands(&command.text) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let understood =
+            one(&words).map_err(|what| ScriptError::unsupported(command.place, what))?;
+        found.extend(understood);
+    }
+    Ok(found)
+}
+
+/// The settings of one command, or what it is that is not understood.
+fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(Vec::new()) };
+    let unsupported = || Err(format!("the command `{}`", words.join(" ")));
+    let name = program.rsplit('/').next().unwrap_or(program);
+    match name {
+        "defaults.sh" => Ok(defaults()),
+        "set_sysctls.py" => {
+            sysctls(arguments).ok_or_else(|| format!("the command `{}`", words.join(" ")))
+        }
+        "sysctl" => {
+            let flags = ["-q", "-e", "-w", "-qw", "-eq", "-qe"];
+            let settings: Vec<&str> =
+                arguments.iter().filter(|word| !flags.contains(word)).copied().collect();
+            sysctls(&settings).ok_or_else(|| format!("the command `{}`", words.join(" ")))
+        }
+        "echo" => match arguments {
+            [value @ .., ">", file] if file.starts_with("/proc/sys/") => {
+                Ok(vec![Setting::Sysctl(sysctl_name(file), value.join(" "))])
+            }
+            _ => unsupported(),
+        },
+        "tc" => queue(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
+        "ip" => ip(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
+        "ethtool" => offload(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
+        // Counters are set back, or read and thrown away.
+        "nstat"
+            if arguments.iter().all(|word| matches!(*word, "-n" | "-s" | ">" | "/dev/null")) =>
+        {
+            Ok(Vec::new())
+        }
+        "true" | ":" | "cat" | "sync" if arguments.is_empty() => Ok(Vec::new()),
+        // What a script restores when it ends is gone with its host.
+        _ if name.starts_with("sysctl_restore_") => Ok(Vec::new()),
+        _ => unsupported(),
+    }
+}
+
+fn defaults() -> Vec<Setting> {
+    let sysctls =
+        DEFAULTS.iter().map(|(name, value)| Setting::Sysctl((*name).into(), (*value).into()));
+    sysctls.chain([Setting::Queue("pfifo".into())]).collect()
+}
+
+/// `net.ipv4.tcp_sack` of itself or of `/proc/sys/net/ipv4/tcp_sack`.
+fn sysctl_name(name: &str) -> String {
+    name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".")
+}
+
+fn sysctls(words: &[&str]) -> Option<Vec<Setting>> {
+    words
+        .iter()
+        .map(|word| {
+            let (name, value) = word.split_once('=')?;
+            Some(Setting::Sysctl(sysctl_name(name), value.into()))
+        })
+        .collect()
+}
+
+/// `qdisc add dev tun0 root pfifo`
+fn queue(words: &[&str]) -> Option<Vec<Setting>> {
+    match words {
+        ["qdisc", "add" | "replace" | "change", "dev", _, "root", kind] => {
+            Some(vec![Setting::Queue((*kind).into())])
+        }
+        ["qdisc", "del" | "delete", "dev", _, "root", ..] => {
+            Some(vec![Setting::Queue("pfifo".into())])
+        }
+        _ => None,
+    }
+}
+
+/// `route change 192.0.2.0/24 via 192.168.0.1 dev tun0 initcwnd 20`
+fn ip(words: &[&str]) -> Option<Vec<Setting>> {
+    let words = if let [first, rest @ ..] = words
+        && first.starts_with('-')
+    {
+        rest
+    } else {
+        words
+    };
+    match words {
+        ["tcp_metrics", "flush", ..] => Some(Vec::new()),
+        ["link", "set", "dev", _, "mtu", mtu] | ["link", "set", _, "mtu", mtu] => {
+            Some(vec![Setting::Mtu(mtu.parse().ok()?)])
+        }
+        ["route", "change" | "replace" | "add" | "append", rest @ ..] => {
+            let mut found = Vec::new();
+            let mut at = 0;
+            while at < rest.len() {
+                let word = rest[at];
+                if word == "default" || at == 0 && word.starts_with(|c: char| c.is_ascii_hexdigit())
+                {
+                    at += 1;
+                    continue;
+                }
+                let value = *rest.get(at + 1)?;
+                let locked = if value == "lock" { rest.get(at + 2) } else { None };
+                at += if locked.is_some() { 3 } else { 2 };
+                if matches!(word, "via" | "dev" | "proto" | "scope" | "src" | "table" | "metric") {
+                    continue;
+                }
+                let value = locked.map_or(value.to_string(), |number| format!("lock {number}"));
+                found.push(Setting::Route(word.into(), value));
+            }
+            Some(found)
+        }
+        _ => None,
+    }
+}
+
+/// `-K tun0 tso off gso off`
+fn offload(words: &[&str]) -> Option<Vec<Setting>> {
+    let ["-K", _, features @ ..] = words else { return None };
+    let mut found = Vec::new();
+    for pair in features.chunks(2) {
+        match pair {
+            ["tso" | "gso", "on"] => found.push(Setting::Offload(true)),
+            ["tso" | "gso", "off"] => found.push(Setting::Offload(false)),
+            ["gro" | "lro", "on" | "off"] => {}
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// The words of each command: lines, quotes, `;`, comments and `$((..))` as a shell reads them;
+/// output that is thrown away is left out.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let mut all = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let mut taken = c.len_utf8();
+        if let Some((inner, length)) = arithmetic(rest) {
+            word.get_or_insert_default().push_str(&inner.to_string());
+            taken = length;
+        } else if c == '\\' {
+            let escaped = rest.chars().nth(1);
+            taken += escaped.map_or(0, char::len_utf8);
+            if escaped != Some('\n') {
+                word.get_or_insert_default().extend(escaped);
+            }
+        } else if quote == Some(c) {
+            quote = None;
+        } else if quote.is_none() && (c == '"' || c == '\'') {
+            quote = Some(c);
+            word.get_or_insert_default();
+        } else if quote.is_none() && c == '#' && word.is_none() {
+            taken = rest.find('\n').unwrap_or(rest.len());
+        } else if quote.is_none() && (c.is_whitespace() || c == ';') {
+            end(&mut all, word.take());
+            if c == '\n' || c == ';' {
+                all.push(Vec::new());
+            }
+        } else {
+            word.get_or_insert_default().push(c);
+        }
+        rest = &rest[taken..];
+    }
+    end(&mut all, word);
+    all.into_iter().filter(|words| !words.is_empty()).collect()
+}
+
+/// Puts the word behind the others of its command.
+fn end(all: &mut [Vec<String>], word: Option<String>) {
+    if let (Some(word), Some(last)) = (word, all.last_mut())
+        && !matches!(word.as_str(), "2>/dev/null" | "2>&1" | ">/dev/null")
+    {
+        last.push(word);
+    }
+}
+
+/// `$((15*1024*1024))` and its length: factors are all that scripts use.
+fn arithmetic(rest: &str) -> Option<(u64, usize)> {
+    let inner = rest.strip_prefix("$((")?;
+    let inner = &inner[..inner.find("))")?];
+    let product = inner
+        .split('*')
+        .try_fold(1_u64, |product, factor| product.checked_mul(factor.trim().parse().ok()?))?;
+    Some((product, inner.len() + 5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drill::Place;
+
+    fn of(text: &str) -> Result<Vec<Setting>, String> {
+        settings(&Command { place: Place { line: 1, column: 1 }, text: text.into() })
+            .map_err(|error| error.to_string())
+    }
+
+    fn sysctl(name: &str, value: &str) -> Setting {
+        Setting::Sysctl(name.into(), value.into())
+    }
+
+    #[test]
+    fn sysctls_are_read_however_they_are_written() {
+        let expected = Ok(vec![sysctl("net.ipv4.tcp_sack", "0")]);
+        assert_eq!(of("sysctl -q net.ipv4.tcp_sack=0"), expected);
+        assert_eq!(of("./set_sysctls.py /proc/sys/net/ipv4/tcp_sack=0"), expected);
+        assert_eq!(of("echo 0 > /proc/sys/net/ipv4/tcp_sack"), expected);
+    }
+
+    #[test]
+    fn quotes_products_and_continued_lines_are_one_word() {
+        assert_eq!(
+            of(
+                "sysctl -q net.ipv4.tcp_rmem=\"4096 131072 $((32*1024*1024))\"\n# gone\n../x/set_sysctls.py \\\n /proc/sys/a/b=1"
+            ),
+            Ok(vec![sysctl("net.ipv4.tcp_rmem", "4096 131072 33554432"), sysctl("a.b", "1")])
+        );
+    }
+
+    #[test]
+    fn a_route_gives_its_words() {
+        assert_eq!(
+            of(
+                "ip route change 192.0.2.0/24 via 192.168.0.1 dev tun0 initcwnd 5 rto_min lock 10ms"
+            ),
+            Ok(vec![
+                Setting::Route("initcwnd".into(), "5".into()),
+                Setting::Route("rto_min".into(), "lock 10ms".into())
+            ])
+        );
+    }
+
+    #[test]
+    fn the_device_has_a_queue_offloads_and_an_mtu() {
+        assert_eq!(
+            of(
+                "tc qdisc replace dev tun0 root fq; ethtool -K tun0 tso off gso off 2>/dev/null; ip link set dev tun0 mtu 1400"
+            ),
+            Ok(vec![
+                Setting::Queue("fq".into()),
+                Setting::Offload(false),
+                Setting::Offload(false),
+                Setting::Mtu(1400)
+            ])
+        );
+    }
+
+    #[test]
+    fn the_suites_defaults_are_known_and_other_commands_are_named() {
+        assert_eq!(
+            of("../../common/defaults.sh").map(|settings| settings.len()),
+            Ok(DEFAULTS.len() + 1)
+        );
+        assert_eq!(
+            of("rm -rf /"),
+            Err("line 1, column 1: the command `rm -rf /` is not supported".into())
+        );
+    }
+}

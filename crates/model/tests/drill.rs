@@ -1,0 +1,207 @@
+//! Scripts of our own run against the model, and the runner tells what is not as a script says.
+//!
+//! `tests/drill/VERSION/*.pkt` are about the kernel of that version. What they expect comes from the
+//! specification (docs/reference) and the kernel's source, never from what the model prints.
+
+#![expect(clippy::expect_used, reason = "tests")]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tcpwhy_model::drill::{Setup, Verdict, run};
+use tcpwhy_model::profile::Version;
+
+/// The verdict in a line.
+fn told(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Pass => "passes".into(),
+        Verdict::Fail { place, expected, got } => {
+            format!("line {}: {} | {}", place.line, expected.trim(), got.trim())
+        }
+        Verdict::Unsupported { place, construct } => format!("line {}: no {construct}", place.line),
+        Verdict::Broken(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn the_model_does_what_our_scripts_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drill");
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for version in fs::read_dir(folder).expect("the folder of scripts").flatten() {
+        let name = version.file_name().into_string().expect("a version");
+        let (major, minor) = name.split_once('.').expect("a version such as 6.18");
+        let version_number =
+            Version::new(major.parse().expect("a number"), minor.parse().expect("a number"));
+        let setup = Setup { version: version_number, ..Setup::default() };
+        for script in fs::read_dir(version.path()).expect("a folder of scripts").flatten() {
+            let text = fs::read_to_string(script.path()).expect("a script");
+            count += 1;
+            let verdict = run(&text, &setup);
+            if verdict != Verdict::Pass {
+                wrong.push(format!("{name}/{}: {}", script.file_name().display(), told(&verdict)));
+            }
+        }
+    }
+    wrong.sort();
+    assert!(wrong.is_empty(), "of {count} scripts\n{}", wrong.join("\n"));
+    assert!(count >= 20, "only {count} scripts were found");
+}
+
+/// A connection that was accepted, as descriptor 4, 10 ms after the start.
+const ACCEPTED: &str = "\
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
++0 > S. 0:0(0) ack 1 <...>
++.01 < . 1:1(0) ack 1 win 4096
++0 accept(3, ..., ...) = 4
+";
+
+/// What is told of a script that goes on from there.
+fn after_accept(rest: &str) -> String {
+    told(&run(&format!("{ACCEPTED}{rest}"), &Setup::default()))
+}
+
+#[test]
+fn what_differs_is_told_with_what_came() {
+    for (rest, said) in [
+        ("+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 1", "passes"),
+        (
+            "+0 write(4, ..., 100) = 100\n+0 > . 1:101(100) ack 1",
+            "line 9: 0.010000 . 1:101(100) ack 1 | 0.010000 P. 1:101(100) ack 1 win 63 (flags differs)",
+        ),
+        (
+            "+0 write(4, ..., 100) = 100\n+0 > P. 1:102(101) ack 1",
+            "line 9: 0.010000 P. 1:102(101) ack 1 | 0.010000 P. 1:101(100) ack 1 win 63 (length differs)",
+        ),
+        (
+            "+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 2",
+            "line 9: 0.010000 P. 1:101(100) ack 2 | 0.010000 P. 1:101(100) ack 1 win 63 (acknowledgement number differs)",
+        ),
+        (
+            "+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 1 <nop,nop,TS val 1 ecr 2>",
+            "line 9: 0.010000 P. 1:101(100) ack 1 <nop,nop,TS val 1 ecr 2> | 0.010000 P. 1:101(100) ack 1 win 63 (options differs)",
+        ),
+        (
+            "+0 write(4, ..., 100) = 100\n+.005 > P. 1:101(100) ack 1",
+            "line 9: 0.015000 P. 1:101(100) ack 1 | 0.010000 P. 1:101(100) ack 1 win 63 (time differs)",
+        ),
+        ("+0 write(4, ..., 100) = 100\n+.004 > P. 1:101(100) ack 1", "passes"),
+        ("+0 write(4, ..., 100) = 99", "line 8: write(..) = 99 | 100"),
+        (
+            "+0 fcntl(4, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n+0 read(4, ..., 9) = -1 EPIPE (no)",
+            "line 9: read(..) = -1 EPIPE | -1 EAGAIN",
+        ),
+        ("+0 read(4, ..., 9) = 9", "line 8: read(..) = 9 | it blocks"),
+        ("+0...0.1 read(4, ..., 9) = 9", "line 8: read(..) = 9 to return at 0.110000 | it blocks"),
+        (
+            "+0...0.1 read(4, ..., 9) = 9\n+.05 < P. 1:10(9) ack 1 win 4096",
+            "line 8: read(..) = 9 to return at 0.110000 | it returned at 0.060000",
+        ),
+        ("+0 > . 1:1(0) ack 1", "line 8: 0.010000 . 1:1(0) ack 1 | no packet"),
+        (
+            "+0 getsockopt(4, SOL_TCP, TCP_NODELAY, [1], [4]) = 0",
+            "line 8: getsockopt(..) = 0 | the value 0 instead of 1",
+        ),
+        (
+            "+0 %{\nassert tcpi_snd_cwnd == 11, tcpi_snd_cwnd }%",
+            "line 9: assert tcpi_snd_cwnd == 11, tcpi_snd_cwnd | 10",
+        ),
+        ("+0 poll([{fd=4, events=POLLOUT, revents=POLLOUT}], 1, 0) = 1", "passes"),
+        (
+            "+0 poll([{fd=4, events=POLLOUT|POLLIN, revents=POLLIN}], 1, 0) = 1",
+            "line 8: poll(..) = 1 | revents 4 instead of 1",
+        ),
+    ] {
+        assert_eq!(after_accept(rest), said, "{rest}");
+    }
+}
+
+#[test]
+fn what_the_model_does_not_have_is_named() {
+    for (rest, said) in [
+        ("+0 splice(4, NULL, 6, NULL, 99, 0) = 99", "line 8: no the system call splice"),
+        ("+0 < U. 1:101(100) ack 1 win 257 urg 100", "line 8: no urgent data"),
+        ("+0 < . 1:1(0) ack 1 win 1 <md5 00>", "line 8: no signatures (MD5)"),
+        ("+0 `sysctl -q net.ipv4.tcp_what=1`", "line 8: no sysctl net.ipv4.tcp_what=1"),
+        ("+0 `reboot`", "line 8: no the command `reboot`"),
+        ("+0 %{ assert tcpi_magic == 1 }%", "line 8: no the name `tcpi_magic`"),
+        ("+0 setsockopt(4, SOL_SOCKET, SO_ZEROCOPY, [1], 4) = 0", "line 8: no setting SO_ZEROCOPY"),
+    ] {
+        assert_eq!(after_accept(rest), said, "{rest}");
+    }
+}
+
+#[test]
+fn equal_segments_in_a_row_are_one_that_a_script_expects() {
+    let written = "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0\n+0 write(4, ..., 500) = 500\n+0 write(4, ..., 500) = 500\n";
+    assert_eq!(after_accept(&format!("{written}+0 > P. 1:1001(1000) ack 1")), "passes");
+    let uneven = format!("{}+0 write(4, ..., 500) = 500\n", written.replacen("500", "400", 2));
+    let verdict = after_accept(&format!("{uneven}+0 > P. 1:1401(1400) ack 1"));
+    assert!(verdict.ends_with("(length differs)"), "400, 500 and 500 are not alike: {verdict}");
+}
+
+#[test]
+fn timestamps_are_the_scripts_own() {
+    let script = "\
+--tcp_ts_tick_usecs=1000
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1000,sackOK,TS val 7 ecr 0>
++0 > S. 0:0(0) ack 1 <mss 1460,sackOK,TS val 5000 ecr 7>
++.05 < . 1:1(0) ack 1 win 65535 <nop,nop,TS val 57 ecr 5000>
++0 accept(3, ..., ...) = 4
++0 %{ assert 48000 <= tcpi_rtt <= 52000, tcpi_rtt }%
++0 write(4, ..., 100) = 100
++0 > P. 1:101(100) ack 1 <nop,nop,TS val 5050 ecr 57>
+";
+    assert_eq!(told(&run(script, &Setup::default())), "passes");
+    let late = script.replace("val 5050", "val 5060");
+    assert!(
+        told(&run(&late, &Setup::default())).ends_with("(options differs)"),
+        "10 ms are over the tolerance"
+    );
+}
+
+#[test]
+fn a_script_that_is_none_is_told_with_line_and_column() {
+    let said = "line 8, column 4: expected `<`, `>`, a system call, a command or code, found `=`";
+    assert_eq!(after_accept("+0 = what"), said);
+}
+
+/// Events that a script may have, so that random ones get far.
+const EVENTS: &[&str] = &[
+    "+0 write(4, ..., 5000) = ...",
+    "+0 read(4, ..., 5000) = ...",
+    "+0 shutdown(4, SHUT_WR) = ...",
+    "+0 close(4) = ...",
+    "+0 close(3) = ...",
+    "+0 setsockopt(4, SOL_TCP, TCP_NODELAY, [1], 4) = 0",
+    "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [3000], 4) = 0",
+    "+0 setsockopt(4, SOL_SOCKET, SO_RCVBUF, [3000], 4) = 0",
+    "+.1 < . 1:1(0) ack 1001 win 4096",
+    "+0 < . 1:1(0) ack 4001 win 4096",
+    "+.3 < . 1:1(0) ack 1 win 0",
+    "+.01 < P. 1:1001(1000) ack 1 win 4096",
+    "+.01 < P. 3001:4001(1000) ack 1 win 4096",
+    "+0 < . 1:1(0) ack 1 win 4096 <sack 2001:4001,nop,nop>",
+    "+0 < . 1:1(0) ack 5001 win 4096 <sack 2001:4001,nop,nop>",
+    "+0 < F. 1:1(0) ack 1 win 4096",
+    "+0 < R. 1:1(0) ack 1 win 4096",
+    "+0 < S 0:0(0) win 65535 <mss 1000>",
+    "+0 < SF 4294967295:4294967295(0) win 0",
+    "+0 < . 4294967000:964(1260) ack 4294967295 win 1",
+    "+9 %{ print(tcpi_rtt) }%",
+    "* > . 1:1(0) ack 1",
+];
+
+proptest! {
+    #[test]
+    fn no_mixture_of_events_makes_it_panic(events in prop::collection::vec(prop::sample::select(EVENTS), 0..14)) {
+        let _ = run(&format!("{ACCEPTED}{}", events.join("\n")), &Setup::default());
+    }
+}
