@@ -29,10 +29,13 @@ impl Sent {
         Sent { owner, at_ns, segment, last: segment }
     }
 
-    /// Appends one that goes on where this ends.
+    /// Appends one that goes on where this ends: the whole has the flags of the last, as if one
+    /// super-segment had been cut so.
     pub(super) fn join(&mut self, more: &Sent) {
         self.segment.len += more.segment.len;
-        self.segment.flags = self.segment.flags.with(more.segment.flags);
+        let reduced =
+            if self.segment.flags.has(Flags::CWR) { Flags::CWR } else { Flags::default() };
+        self.segment.flags = more.segment.flags.with(reduced);
         self.at_ns = more.at_ns;
         self.last = more.segment;
     }
