@@ -76,6 +76,8 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
             sysctls(&settings).ok_or_else(|| format!("the command `{}`", words.join(" ")))
         }
         "echo" => match arguments {
+            // Both ways of leaving slow start are on by default (net/ipv4/tcp_cubic.c).
+            ["3", ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => Ok(Vec::new()),
             [value @ .., ">", file] if file.starts_with("/proc/sys/") => {
                 Ok(vec![Setting::Sysctl(sysctl_name(file), value.join(" "))])
             }

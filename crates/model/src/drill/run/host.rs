@@ -89,6 +89,7 @@ impl Host {
             mtu: settings.mtu,
             ipv6: settings.ipv6,
             paces: settings.paces,
+            holds: settings.paces,
             ..Link::default()
         };
         self.wire.paces = settings.paces;

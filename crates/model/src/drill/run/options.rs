@@ -117,6 +117,11 @@ fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
         "TCP_NODELAY" => end.options.nodelay.into(),
         "TCP_CORK" => end.options.cork.into(),
         "TCP_INQ" => end.tells_queue.into(),
+        // Before there is a connection, what was asked for (`do_tcp_getsockopt`).
+        "TCP_MAXSEG" => match end.socket() {
+            Some(socket) => socket.info().snd_mss.into(),
+            None => end.options.max_segment.unwrap_or(DEFAULT_MSS).into(),
+        },
         "TCP_NOTSENT_LOWAT" => end.options.notsent_lowat.unwrap_or(0).into(),
         "SO_SNDBUF" => match end.socket() {
             Some(socket) => socket.info().sndbuf.into(),
@@ -129,3 +134,6 @@ fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
         _ => return None,
     })
 }
+
+/// `TCP_MSS_DEFAULT` of include/net/tcp.h.
+const DEFAULT_MSS: u32 = 536;
