@@ -180,6 +180,8 @@ pub enum ReceiveCharge {
     Virtual,
     /// A driver that receives each packet into a fixed piece of a page.
     Fixed(u32),
+    /// A TUN device copies what a program wrote (`tun_alloc_skb`); its heads cannot be joined.
+    Copied,
 }
 
 impl KernelProfile {
@@ -264,6 +266,26 @@ impl Memory {
 
     /// As `make uml` builds it, without wireless and tunnels (`MAX_HEADER` = 32).
     pub const PLAIN: Self = Self { headers: 192, ..Self::DISTRIBUTION };
+
+    /// Charge of a packet of so many bytes that was written to a TUN device: of its head, and of the
+    /// pages behind (`tun_get_user`, `tun_alloc_skb`, `alloc_skb_with_frags`).
+    pub fn copied(self, packet: u32) -> (u32, u32) {
+        /// `NET_SKB_PAD`.
+        const PAD: u32 = 64;
+        const PAGE: u32 = 4096;
+        /// `PAGE_ALLOC_COSTLY_ORDER`.
+        const ORDER: u32 = 3;
+        let linear = if PAD + packet < PAGE { packet } else { PAGE - PAD - self.shared };
+        let (mut left, mut pages) = (packet - linear, 0);
+        while left > 0 {
+            let order =
+                (0..=ORDER).rev().find(|order| left.next_multiple_of(PAGE) >= PAGE << order);
+            let chunk = PAGE << order.unwrap_or(0);
+            pages += chunk;
+            left = left.saturating_sub(chunk);
+        }
+        ((PAD + linear + self.shared).next_power_of_two() + self.skb, pages)
+    }
 
     /// Charge of a segment to send before any payload (`tcp_stream_alloc_skb`).
     pub const fn empty(self) -> u32 {

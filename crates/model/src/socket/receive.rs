@@ -149,6 +149,7 @@ impl Socket {
     /// (`tcp_try_coalesce`).
     fn append(&mut self, run: Received, payload: u32) {
         if let Some(tail) = self.rcv.queue.back_mut()
+            && self.config.kernel.memory.receive != ReceiveCharge::Copied
             && tail.pieces + run.pieces <= MOST_PIECES
         {
             tail.end_seq = run.end_seq;
@@ -163,15 +164,26 @@ impl Socket {
 
     /// What a received packet is charged with.
     fn charge(&self, segment: &Segment) -> u32 {
-        self.payload_charge(segment) + self.config.kernel.memory.empty()
+        let memory = self.config.kernel.memory;
+        let head = match memory.receive {
+            ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).0,
+            _ => memory.empty(),
+        };
+        head + self.payload_charge(segment)
     }
 
-    /// The part of that for its payload.
+    /// The part of that for its payload, as far as it is not in the head.
     pub(super) fn payload_charge(&self, segment: &Segment) -> u32 {
-        match self.config.kernel.memory.receive {
+        let memory = self.config.kernel.memory;
+        match memory.receive {
             ReceiveCharge::Virtual => segment.len,
             ReceiveCharge::Fixed(bytes) => bytes * segment.piece_count(),
+            ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).1,
         }
+    }
+
+    fn packet_bytes(&self, segment: &Segment) -> u32 {
+        self.config.link.ip_header() + segment.header_bytes() + segment.len
     }
 
     /// The buffer is over-full: it may grow, else what came early is given up

@@ -5,7 +5,7 @@ use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
 use super::super::shell::{self, Setting};
 use super::Stop;
-use crate::profile::{KernelProfile, Route, Sysctl, Version};
+use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Version};
 
 /// What is settled before a script is read.
 #[derive(Clone, Debug)]
@@ -75,7 +75,9 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn of(script: &Script, setup: &Setup) -> Result<Settings, Stop> {
         // The kernel's own scripts ask for CONFIG_HZ_1000 (tools/testing/selftests/net/packetdrill/config).
-        let kernel = KernelProfile { hz: 1000, ..KernelProfile::of(setup.version) };
+        let kernel = KernelProfile::of(setup.version);
+        let memory = Memory { receive: ReceiveCharge::Copied, ..kernel.memory };
+        let kernel = KernelProfile { hz: 1000, memory, ..kernel };
         let mut settings = Settings {
             sysctl: Sysctl::of(&kernel),
             kernel,
