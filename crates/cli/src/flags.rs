@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::{doc, lab, record};
+use crate::cmd::{doc, lab, record, repro};
 use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
@@ -40,6 +40,8 @@ pub enum Command {
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// Print a captured connection as a packetdrill script
+    Repro(repro::ReproFlags),
     /// Tell what a finding means, how it is known, and what helps
     Doc(doc::DocFlags),
 }

@@ -69,6 +69,7 @@ fn command() -> Exit {
         Some(Command::Record(record)) => {
             return cmd::record::run(&record, &Surroundings::of_process());
         }
+        Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
         Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
         None => flags.explain,
     };

@@ -1,6 +1,6 @@
 //! Runs packetdrill scripts against the model.
 //!
-//!     cargo run -p tcpwhy-model --example packetdrill -- [--kernel 6.18] [-D NAME=VALUE] [--OPTION[=VALUE]] PATH...
+//!     cargo run -p tcpwhy-model --example packetdrill -- [--kernel 6.18] [--hz 1000] [-D NAME=VALUE] [--OPTION[=VALUE]] PATH...
 //!
 //! A PATH is a script or a folder, searched for `*.pkt` to its depths. Options with two dashes are
 //! packetdrill's own (`--tolerance_usecs=14000`, `--ip_version=ipv6`). A line a script: `PASS`,
@@ -36,6 +36,12 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<(Setup, Vec<Path
         if word == "--kernel" {
             let version = words.next().unwrap_or_default();
             setup.version = known_version(&version)?;
+        } else if word == "--hz" {
+            let ticks = words
+                .next()
+                .and_then(|ticks| ticks.parse().ok())
+                .filter(|ticks| (100..=1000).contains(ticks));
+            setup.hz = ticks.ok_or("--hz needs a number from 100 to 1000")?;
         } else if word == "-D" {
             let defined = words.next().unwrap_or_default();
             let (name, value) = defined.split_once('=').ok_or("-D needs NAME=VALUE")?;

@@ -4,3 +4,4 @@ pub mod doc;
 pub mod explain;
 pub mod lab;
 pub mod record;
+pub mod repro;

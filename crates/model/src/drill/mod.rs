@@ -16,6 +16,7 @@ mod lexer;
 mod packet;
 mod parser;
 mod python;
+pub mod repro;
 mod run;
 mod script;
 mod shell;

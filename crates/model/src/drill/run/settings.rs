@@ -12,6 +12,8 @@ use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Versio
 pub struct Setup {
     /// The kernel that the model is.
     pub version: Version,
+    /// Its timer's ticks in a second.
+    pub hz: u32,
     /// Names for scripts, as of packetdrill's `-D`.
     pub defined: Definitions,
     /// Options as of packetdrill's command line, which a script's own override.
@@ -20,7 +22,13 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { version: Version::new(6, 18), defined: Definitions::new(), options: Vec::new() }
+        // The kernel's own scripts ask for CONFIG_HZ_1000 (tools/testing/selftests/net/packetdrill/config).
+        Setup {
+            version: Version::new(6, 18),
+            hz: 1000,
+            defined: Definitions::new(),
+            options: Vec::new(),
+        }
     }
 }
 
@@ -74,10 +82,9 @@ pub(super) struct Settings {
 
 impl Settings {
     pub(super) fn of(script: &Script, setup: &Setup) -> Result<Settings, Stop> {
-        // The kernel's own scripts ask for CONFIG_HZ_1000 (tools/testing/selftests/net/packetdrill/config).
         let kernel = KernelProfile::of(setup.version);
         let memory = Memory { receive: ReceiveCharge::Copied, ..kernel.memory };
-        let kernel = KernelProfile { hz: 1000, memory, ..kernel };
+        let kernel = KernelProfile { hz: setup.hz, memory, ..kernel };
         let mut settings = Settings {
             sysctl: Sysctl::of(&kernel),
             kernel,
