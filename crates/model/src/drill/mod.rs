@@ -9,7 +9,7 @@
 //! text -> tokens -> Script -> run -> Verdict
 //! ```
 //!
-//! Time is simulated: an event happens exactly when the script says, nothing in between takes time.
+//! Time is simulated: an event happens exactly when the script says, and takes ten microseconds.
 
 mod error;
 mod lexer;
