@@ -25,6 +25,10 @@ pub(super) struct End {
     pub(super) connecting: bool,
     /// `TCP_INQ`
     pub(super) tells_queue: bool,
+    /// The peer's initial sequence number.
+    pub(super) remote_isn: u32,
+    /// When the stream grew last, or the connection was made (`lrcvtime`).
+    pub(super) grown_ns: u64,
     /// Something woke those who wait for it to be readable or writable.
     pub(super) woken: bool,
     /// It was reset or given up, and nobody was told yet.

@@ -186,7 +186,17 @@ impl Host {
 
     fn receive_at(&mut self, at: usize, segment: &Segment) {
         let before = self.ends[at].state();
+        let next = |end: &End| end.socket().map(|socket| socket.info().rcv_nxt);
+        let next_before = next(&self.ends[at]);
         self.with(at, |socket, now, out| socket.on_segment(now, segment, out));
+        let end = &mut self.ends[at];
+        if segment.flags.has(Flags::SYN) && before == State::SynSent {
+            end.remote_isn = segment.seq;
+        }
+        let is_made = before == State::SynReceived && end.state() != before;
+        if next(end) != next_before || is_made {
+            end.grown_ns = self.now_ns;
+        }
         let error = match before {
             State::SynSent => "ECONNREFUSED",
             State::CloseWait => "EPIPE",
@@ -206,6 +216,8 @@ impl Host {
             role: Role::Connection(socket),
             options: parent.options.clone(),
             used: true,
+            remote_isn: syn.seq,
+            grown_ns: self.now_ns,
             tells_queue: parent.tells_queue,
             ..End::default()
         };
@@ -285,7 +297,13 @@ impl Host {
     /// What `TCP_INFO` says of the connection under test.
     pub(super) fn known_to_code(&self) -> Option<BTreeMap<&'static str, i128>> {
         let end = &self.ends[self.current?];
-        end.socket().map(|socket| info::names(&socket.info()))
+        let info = end.socket()?.info();
+        let mut names = info::names(&info);
+        names.insert("tcpi_last_data_recv", ((self.now_ns - end.grown_ns) / 1_000_000).into());
+        // A FIN counts (`tcp_rcv_nxt_update`), a SYN does not.
+        let received = info.rcv_nxt.wrapping_sub(end.remote_isn).saturating_sub(1);
+        names.insert("tcpi_bytes_received", received.into());
+        Some(names)
     }
 }
 
