@@ -261,6 +261,9 @@ impl Socket {
 
     /// Adds bytes to the run that they continue, if that has room (`tcp_ooo_try_coalesce`).
     fn join_held(&mut self, new: &Held, payload: u32) -> bool {
+        if self.config.kernel.memory.receive == ReceiveCharge::Copied {
+            return false;
+        }
         let held = &mut self.rcv.out_of_order;
         let place = held.partition_point(|other| before(other.seq, new.seq));
         let reaches_next = held.get(place).is_some_and(|next| after(new.end_seq, next.seq));
