@@ -87,6 +87,11 @@ impl Socket {
             }
             _ => {}
         }
+        // Nothing can lie behind the end (`tcp_sack_reset`).
+        let held: u32 = self.rcv.out_of_order.drain(..).map(|held| held.truesize).sum();
+        self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(held);
+        self.rcv.sacks.clear();
+        self.rcv.dsack = None;
     }
 
     /// Our FIN may be acknowledged; whether nothing is left to do.
