@@ -7,17 +7,23 @@
 use super::delack::MAX_QUICKACKS;
 use super::state::{Held, Received};
 use super::{Socket, State};
-use crate::profile::ReceiveCharge;
+use crate::profile::{ReceiveCharge, Version};
 use crate::segment::{Flags, SackBlocks, Segment, after, before, later};
 
 impl Socket {
     pub(super) fn on_segment_established(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        // A reset need not be new.
+        if self.is_from_before(segment) && !segment.flags.has(Flags::RST) {
+            self.answer_duplicate(segment, out);
+            return;
+        }
         if !self.is_acceptable(segment, out) {
             return;
         }
         if let Some(stamps) = segment.options.stamps
             && self.stamps
             && !after(segment.seq, self.rcv.wup)
+            && !before(stamps.value, self.rcv.ts_recent)
         {
             self.rcv.ts_recent = stamps.value;
         }
@@ -40,6 +46,24 @@ impl Socket {
         self.check_ack(out);
     }
 
+    /// Whether its timestamp is older than what was seen, and it is not merely an acknowledgment that
+    /// was overtaken (RFC 7323 section 5.3; `tcp_paws_discard`, `tcp_disordered_ack`).
+    fn is_from_before(&self, segment: &Segment) -> bool {
+        /// `TCP_PAWS_WINDOW` of include/net/tcp.h.
+        const WINDOW: i32 = 1;
+        let Some(stamps) = segment.options.stamps.filter(|_| self.stamps) else { return false };
+        let age = self.rcv.ts_recent.wrapping_sub(stamps.value).cast_signed();
+        if age <= WINDOW || self.rcv.ts_recent == 0 {
+            return false;
+        }
+        let tells_nothing = segment.end_seq() == segment.seq
+            && segment.seq == self.rcv.nxt
+            && segment.ack == self.snd.una
+            && u32::from(segment.window) << self.snd.wscale <= self.snd.wnd;
+        let overtaken = u64::from(age.unsigned_abs()) <= self.us_from_jiffies(self.rtt.rto) / 1000;
+        !(tells_nothing && overtaken)
+    }
+
     /// Whether the segment lies in the window; others are answered (RFC 9293 section 3.10.7.4).
     fn is_acceptable(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
         let end = segment.end_seq();
@@ -51,8 +75,12 @@ impl Socket {
             return false;
         }
         if segment.flags.has(Flags::RST) {
-            if segment.seq == self.rcv.nxt {
+            // Any other number within the window may be forged and is asked about (RFC 5961 section 3.2).
+            let held_to = self.rcv.sacks.iter().map(|(_, to)| *to).reduce(later);
+            if segment.seq == self.rcv.nxt || held_to == Some(segment.seq) {
                 self.give_up(true);
+            } else {
+                self.send_ack(out);
             }
             return false;
         }
@@ -91,7 +119,13 @@ impl Socket {
     fn take_data(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
         let (seq, end) = (segment.seq, segment.end_seq());
         let edge = self.rcv.nxt.wrapping_add(self.receive_window());
-        if !after(end, self.rcv.nxt) {
+        // Some send it over and over into a closed window (`tcp_data_queue`; seen in 6.12.117).
+        let is_bare_end = seq == self.rcv.nxt
+            && segment.len == 0
+            && self.config.kernel.version >= Version::new(6, 12);
+        if is_bare_end {
+            self.take_in_order(segment, out);
+        } else if !after(end, self.rcv.nxt) {
             // Sent again although it had arrived.
             self.tell_duplicate(seq, end);
             self.refuse();
@@ -121,7 +155,9 @@ impl Socket {
         if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
             self.ack.scheduled = true;
             self.ack.now = true;
-            return;
+            if segment.len > 0 {
+                return;
+            }
         }
         let new = segment.end_seq().wrapping_sub(self.rcv.nxt);
         let bytes = new - u32::from(segment.flags.has(Flags::FIN));
@@ -138,7 +174,7 @@ impl Socket {
             self.on_fin(out);
         }
         if !self.rcv.out_of_order.is_empty() {
-            self.take_held(out);
+            self.take_held(self.rcv.nxt, out);
             self.ack.now |= self.rcv.out_of_order.is_empty();
         }
         self.forget_sacks();
@@ -320,7 +356,8 @@ impl Socket {
     }
 
     /// What was held and is now in order goes to the reader (`tcp_ofo_queue`).
-    fn take_held(&mut self, out: &mut Vec<Segment>) {
+    /// What of it the segment up to `covered` brought once more is told as duplicate.
+    fn take_held(&mut self, covered: u32, out: &mut Vec<Segment>) {
         let empty = self.config.kernel.memory.empty();
         let ready =
             self.rcv.out_of_order.iter().take_while(|held| !after(held.seq, self.rcv.nxt)).count();
@@ -328,6 +365,10 @@ impl Socket {
         taken.extend(self.rcv.out_of_order.drain(..ready));
         for held in taken {
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(held.truesize);
+            if before(held.seq, covered) {
+                let to = if before(held.end_seq, covered) { held.end_seq } else { covered };
+                self.tell_duplicate_too(held.seq, to);
+            }
             let mut end_seq = held.end_seq;
             let ends = self.rcv.fin.is_some_and(|fin| after(end_seq, fin));
             if ends {
@@ -345,7 +386,7 @@ impl Socket {
         }
         // A run may have reached one that was not yet in order when this began.
         if self.rcv.out_of_order.first().is_some_and(|held| !after(held.seq, self.rcv.nxt)) {
-            self.take_held(out);
+            self.take_held(covered, out);
         }
     }
 
@@ -383,6 +424,18 @@ impl Socket {
     fn forget_sacks(&mut self) {
         let next = self.rcv.nxt;
         self.rcv.sacks.retain(|(low, _)| after(*low, next));
+    }
+
+    /// The same of one more, which joins the one to be told if they touch (`tcp_dsack_extend`).
+    fn tell_duplicate_too(&mut self, seq: u32, end_seq: u32) {
+        match &mut self.rcv.dsack {
+            None => self.tell_duplicate(seq, end_seq),
+            Some((from, to)) if !after(seq, *to) && !after(*from, end_seq) => {
+                *from = if before(seq, *from) { seq } else { *from };
+                *to = later(*to, end_seq);
+            }
+            Some(_) => {}
+        }
     }
 
     /// The next acknowledgment tells of a duplicate (RFC 2883).
