@@ -44,6 +44,8 @@ pub struct Options {
     pub window_clamp: Option<u32>,
     /// `TCP_MAXSEG`.
     pub max_segment: Option<u32>,
+    /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is sent again.
+    pub user_timeout_ms: Option<u32>,
 }
 
 /// The link that a socket's packets leave by.

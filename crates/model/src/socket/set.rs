@@ -22,6 +22,11 @@ impl Socket {
         self.rcv.rcvbuf = bytes.saturating_mul(2).max(LEAST_RCVBUF);
     }
 
+    /// `TCP_USER_TIMEOUT`; 0 is none.
+    pub fn set_user_timeout(&mut self, ms: u32) {
+        self.config.options.user_timeout_ms = Some(ms).filter(|ms| *ms > 0);
+    }
+
     /// `TCP_NOTSENT_LOWAT`.
     pub fn set_notsent_lowat(&mut self, bytes: u32) {
         self.config.options.notsent_lowat = Some(bytes);

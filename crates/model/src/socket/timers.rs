@@ -113,15 +113,31 @@ impl Socket {
             self.retransmit(0, 1, out);
         }
         self.rtt.rto = (self.rtt.rto << 1).min(self.rto_max());
-        self.set_timer(Purpose::Retransmit, self.rtt.rto);
+        self.set_timer(Purpose::Retransmit, self.rto_up_to_user_timeout());
     }
 
-    /// As long as `tcp_retries2` doublings of the least timeout have passed
+    /// The timeout, but no longer than what is left of the user's (`tcp_clamp_rto_to_user_timeout`).
+    fn rto_up_to_user_timeout(&self) -> u64 {
+        let (Some(limit_ms), Some(first)) =
+            (self.config.options.user_timeout_ms, self.rec.retrans_stamp)
+        else {
+            return self.rtt.rto;
+        };
+        let waited_ms = self.stamp_at(self.now_ns).wrapping_sub(first);
+        let left_ms = u64::from(limit_ms.saturating_sub(waited_ms));
+        self.rtt.rto.min(self.jiffies_from_ms(left_ms).max(1))
+    }
+
+    /// As long as `tcp_retries2` doublings of the least timeout, or the user's, have passed
     /// (`retransmits_timed_out`, `tcp_model_timeout`).
     fn has_timed_out(&self) -> bool {
         let Some(first) = self.rec.retrans_stamp.filter(|_| self.rec.retransmits > 0) else {
             return false;
         };
+        let waited_ms = self.stamp_at(self.now_ns).wrapping_sub(first);
+        if let Some(limit_ms) = self.config.options.user_timeout_ms {
+            return waited_ms >= limit_ms;
+        }
         let least_ms = u64::from(self.rto_min_us() / 1000);
         let retries = u64::from(self.config.sysctl.retries2);
         let longest_ms = 120_000;
@@ -131,7 +147,6 @@ impl Socket {
         } else {
             ((2 << doublings) - 1) * least_ms + (retries - doublings) * longest_ms
         };
-        let waited_ms = self.stamp_at(self.now_ns).wrapping_sub(first);
         u64::from(waited_ms) >= limit_ms
     }
 

@@ -65,6 +65,10 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.notsent_lowat = Some(bytes);
             host.with(at, |socket, _, _| socket.set_notsent_lowat(bytes));
         }
+        "TCP_USER_TIMEOUT" => {
+            end.options.user_timeout_ms = Some(bytes).filter(|ms| *ms > 0);
+            host.with(at, |socket, _, _| socket.set_user_timeout(bytes));
+        }
         "TCP_INQ" => end.tells_queue = number != 0,
         "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),
         "TCP_WINDOW_CLAMP" if end.socket().is_none() => end.options.window_clamp = Some(bytes),
@@ -117,6 +121,7 @@ fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
         "TCP_NODELAY" => end.options.nodelay.into(),
         "TCP_CORK" => end.options.cork.into(),
         "TCP_INQ" => end.tells_queue.into(),
+        "TCP_USER_TIMEOUT" => end.options.user_timeout_ms.unwrap_or(0).into(),
         // Before there is a connection, what was asked for (`do_tcp_getsockopt`).
         "TCP_MAXSEG" => match end.socket() {
             Some(socket) => socket.info().snd_mss.into(),
