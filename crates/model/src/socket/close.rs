@@ -6,7 +6,7 @@
 use super::output::Nagle;
 use super::queue::Skb;
 use super::{Socket, State};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, after};
 
 impl Socket {
     /// Ends the sending side (`shutdown(SHUT_WR)`).
@@ -25,6 +25,7 @@ impl Socket {
     /// Closes both ways; what was not read resets the connection (RFC 2525 section 2.17).
     pub fn close(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
         self.tick(now_ns);
+        self.rcv.abandoned = true;
         if self.state == State::SynSent {
             self.give_up(false);
         } else if self.has_unread() {
@@ -32,6 +33,21 @@ impl Socket {
         } else {
             self.shutdown(now_ns, out);
         }
+    }
+
+    /// Whether data came that nobody will read; then the peer is told so (RFC 1122 section 4.2.2.13;
+    /// `tcp_rcv_state_process`).
+    pub(super) fn refuses_data(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
+        let end = segment.seq.wrapping_add(segment.len);
+        let refused = self.rcv.abandoned
+            && matches!(self.state, State::FinWait1 | State::FinWait2)
+            && segment.len > 0
+            && after(end, self.rcv.nxt);
+        if refused {
+            out.push(Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() });
+            self.give_up(false);
+        }
+        refused
     }
 
     /// Ends the connection by a reset.

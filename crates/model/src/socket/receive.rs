@@ -30,7 +30,7 @@ impl Socket {
         if !segment.flags.has(Flags::ACK) || !self.on_ack(segment, out) {
             return;
         }
-        if self.on_acked_fin() {
+        if self.on_acked_fin() || self.refuses_data(segment, out) {
             return;
         }
         if segment.len > 0 {

@@ -202,6 +202,8 @@ pub(crate) struct Receive {
     pub(crate) out_of_order: Vec<Held>,
     pub(crate) fin: Option<u32>,
     pub(crate) shutdown: bool,
+    /// The socket was closed: nobody will read.
+    pub(crate) abandoned: bool,
     pub(crate) rtt_us: u32,
     pub(crate) rtt_seq: u32,
     pub(crate) rtt_time_us: u64,
