@@ -8,6 +8,7 @@
 //! Follows `tcp_ack`, `tcp_ack_update_window`, `tcp_clean_rtx_queue`, `tcp_cong_control`,
 //! `tcp_rate_gen`, `tcp_may_raise_cwnd`.
 
+use super::chrono::Phase;
 use super::queue::Skb;
 use super::recovery::Resend;
 use super::{CaState, Socket};
@@ -225,6 +226,9 @@ impl Socket {
                     self.rec.retransmit_hint = None;
                 }
             }
+        }
+        if self.q.sent() == 0 {
+            self.end_phase(Phase::Busy);
         }
         ack.reneging = self.q.head().is_some_and(|head| head.marks.sacked);
         self.after_cleaning(ack, &cleaned, prior_sacked);

@@ -106,6 +106,7 @@ impl Socket {
             rcv: Receive::default(),
             ack: AckPolicy::default(),
             ecn: EcnState::default(),
+            chrono: super::chrono::Chrono::default(),
             timers: Timers::default(),
             cc,
             stamps: false,

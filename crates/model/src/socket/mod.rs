@@ -17,6 +17,7 @@
 //! Processing takes no time. `docs/model.md` says what is left out.
 
 mod ack;
+mod chrono;
 mod close;
 mod config;
 mod delack;
@@ -71,6 +72,7 @@ pub struct Socket {
     rcv: Receive,
     ack: AckPolicy,
     ecn: EcnState,
+    chrono: chrono::Chrono,
     timers: Timers,
     cc: Congestion,
     stamps: bool,

@@ -3,6 +3,7 @@
 //! Follows `tcp_write_xmit`, `__tcp_transmit_skb`, `tcp_event_new_data_sent`, `tcp_fragment`,
 //! `tso_fragment`, `tcp_cwnd_validate`, `tcp_push_pending_frames`, `tcp_rate_skb_sent`.
 
+use super::chrono::Phase;
 use super::queue::{SentState, Skb};
 use super::state::Purpose;
 use super::{Socket, State};
@@ -106,6 +107,11 @@ impl Socket {
                 break if self.q.has_unsent() { self.wait } else { Wait::Nothing };
             }
         };
+        if matches!(self.wait, Wait::ReceiveWindow | Wait::DeferWindow) {
+            self.begin_phase(Phase::WindowLimited);
+        } else {
+            self.end_phase(Phase::WindowLimited);
+        }
         let limited = deferred_for_cwnd || self.in_flight() >= self.cw.cwnd;
         if sent > 0 || limited {
             self.validate_cwnd(limited);
@@ -368,6 +374,13 @@ impl Socket {
             && !self.cc.controls_itself()
         {
             self.shrink_unused_cwnd();
+        }
+        // Not even what may be sent is there, and the writer waits for room.
+        if !self.q.has_unsent()
+            && self.snd.nospace
+            && matches!(self.state, State::Established | State::CloseWait)
+        {
+            self.begin_phase(Phase::BufferLimited);
         }
     }
 

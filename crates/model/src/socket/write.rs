@@ -5,6 +5,7 @@
 //! `tcp_sndbuf_expand`. Left out: page fragments (a segment never runs out of them), memory
 //! pressure, urgent data, zero copy.
 
+use super::chrono::Phase;
 use super::output::{Nagle, Push};
 use super::queue::Skb;
 use super::{CaState, Socket, State};
@@ -145,6 +146,7 @@ impl Socket {
         let truesize = self.config.kernel.memory.empty();
         let seq = self.snd.write_seq;
         self.q.push(Skb { seq, end_seq: seq, flags: Flags::ACK, truesize, ..Skb::default() });
+        self.begin_phase(Phase::Busy);
         self.snd.wmem_queued += truesize;
         self.restart_after_idle();
     }
@@ -247,6 +249,7 @@ impl Socket {
         if free >= self.snd.wmem_queued >> 1 && self.memory_free(true) {
             self.snd.nospace = false;
             self.events.writable = true;
+            self.end_phase(Phase::BufferLimited);
         }
     }
 

@@ -299,6 +299,10 @@ impl Host {
         let end = &self.ends[self.current?];
         let info = end.socket()?.info();
         let mut names = info::names(&info);
+        let (busy, window, buffer) = end.socket()?.limited_us(self.now_ns);
+        names.insert("tcpi_busy_time", busy.into());
+        names.insert("tcpi_rwnd_limited", window.into());
+        names.insert("tcpi_sndbuf_limited", buffer.into());
         names.insert("tcpi_last_data_recv", ((self.now_ns - end.grown_ns) / 1_000_000).into());
         // A FIN counts (`tcp_rcv_nxt_update`), a SYN does not.
         let received = info.rcv_nxt.wrapping_sub(end.remote_isn).saturating_sub(1);
