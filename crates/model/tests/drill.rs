@@ -202,6 +202,69 @@ const EVENTS: &[&str] = &[
     "* > . 1:1(0) ack 1",
 ];
 
+/// Settings at the borders of what a kernel takes, and beyond.
+const SETTINGS: &[&str] = &[
+    "sysctl net.ipv4.tcp_rmem=\"0 0 0\"",
+    "sysctl net.ipv4.tcp_rmem=\"4096 4294967295 4294967295\"",
+    "sysctl net.ipv4.tcp_wmem=\"0 0 0\"",
+    "sysctl net.ipv4.tcp_wmem=\"4096 4294967295 4294967295\"",
+    "sysctl net.ipv4.tcp_min_tso_segs=0",
+    "sysctl net.ipv4.tcp_min_tso_segs=4294967295",
+    "sysctl net.ipv4.tcp_tso_win_divisor=0",
+    "sysctl net.ipv4.tcp_pacing_ss_ratio=0 net.ipv4.tcp_pacing_ca_ratio=0",
+    "sysctl net.ipv4.tcp_reordering=0",
+    "sysctl net.ipv4.tcp_reordering=4294967295",
+    "sysctl net.ipv4.tcp_retries2=4294967295",
+    "sysctl net.ipv4.tcp_retries2=0",
+    "sysctl net.ipv4.tcp_syn_retries=0 net.ipv4.tcp_synack_retries=0",
+    "sysctl net.ipv4.tcp_notsent_lowat=0",
+    "sysctl net.ipv4.tcp_adv_win_scale=-31",
+    "sysctl net.ipv4.tcp_app_win=0",
+    "sysctl net.ipv4.tcp_timestamps=0 net.ipv4.tcp_sack=0 net.ipv4.tcp_window_scaling=0",
+    "sysctl net.ipv4.tcp_congestion_control=reno",
+    "ip route change default dev tun0 initcwnd 0",
+    "ip route change default dev tun0 initcwnd 4294967295",
+    "ip route change default dev tun0 initrwnd 4294967295",
+    "ip route change default dev tun0 rto_min 0ms",
+    "ip route change default dev tun0 mtu 68",
+    "ip route change default dev tun0 mtu 0",
+    "ip route change default dev tun0 advmss 0",
+    "ip route change default dev tun0 window 0",
+    "ip route change default dev tun0 ssthresh 0",
+    "ip link set dev tun0 mtu 0",
+    "ip link set dev tun0 mtu 68",
+    "ip link set dev tun0 mtu 65535",
+    "tc qdisc add dev tun0 root fq",
+    "ethtool -K tun0 tso off",
+];
+
+/// First packets that few send.
+const SYNS: &[&str] = &[
+    "+0 < S 0:0(0) win 0",
+    "+0 < S 0:0(0) win 65535 <mss 0>",
+    "+0 < S 4294967295:4294967295(0) win 65535 <mss 1,nop,wscale 255>",
+    "+0 < SEW 0:0(0) win 65535 <mss 65535,sackOK,TS val 0 ecr 0,nop,wscale 14>",
+    "+0 < S 0:1000(1000) win 65535 <mss 1000>",
+];
+
+proptest! {
+    #[test]
+    fn no_setting_makes_it_panic(
+        settings in prop::collection::vec(prop::sample::select(SETTINGS), 1..4),
+        syn in prop::sample::select(SYNS),
+        events in prop::collection::vec(prop::sample::select(EVENTS), 0..10),
+        version in prop::sample::select(vec![(4, 18), (5, 4), (5, 15), (6, 1), (6, 12), (6, 18)]),
+    ) {
+        let opened =
+            "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0";
+        let made = "+.01 < . 1:1(0) ack 1 win 4096\n+0 accept(3, ..., ...) = 4";
+        let (settings, events) = (settings.join("\n"), events.join("\n"));
+        let script = format!("`{settings}`\n{opened}\n{syn}\n{made}\n{events}");
+        let version = Version::new(version.0, version.1);
+        let _ = run(&script, &Setup { version, ..Setup::default() });
+    }
+}
+
 proptest! {
     #[test]
     fn no_mixture_of_events_makes_it_panic(events in prop::collection::vec(prop::sample::select(EVENTS), 0..14)) {

@@ -205,6 +205,7 @@ impl Sysctl {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), KnobError> {
         let error = |why: String| KnobError { name: name.to_owned(), why };
         let short = name.trim_start_matches("net.").trim_start_matches("ipv4.");
+        in_range(short, value).map_err(error)?;
         let number =
             || value.trim().parse::<i64>().map_err(|_| error(format!("`{value}` is not a number")));
         let positive = || {
@@ -276,6 +277,7 @@ impl Route {
     /// The model does not know it, or the value is none of its values.
     pub fn set(&mut self, word: &str, value: &str) -> Result<(), KnobError> {
         let error = |why: String| KnobError { name: word.to_owned(), why };
+        in_range(word, value.trim_start_matches("lock")).map_err(error)?;
         let number = |text: &str| {
             text.trim().parse::<u32>().map_err(|_| error(format!("`{value}` is not a number")))
         };
@@ -284,24 +286,77 @@ impl Route {
         };
         let unlocked = value.trim().trim_start_matches("lock").trim();
         match word {
-            "initcwnd" => self.initcwnd = Some(number(value)?),
-            "initrwnd" => self.initrwnd = Some(number(value)?),
+            "initcwnd" => self.initcwnd = Some(number(value)?).filter(|set| *set > 0),
+            "initrwnd" => self.initrwnd = Some(number(value)?).filter(|set| *set > 0),
             // The kernel uses a cached window only if it is locked (`tcp_init_metrics`).
             "cwnd" if unlocked == value.trim() => {}
             "cwnd" => self.cwnd = Some(number(unlocked)?),
-            "ssthresh" => self.ssthresh = Some(number(unlocked)?),
+            "ssthresh" => self.ssthresh = Some(number(unlocked)?).filter(|set| *set > 0),
             "quickack" => self.quickack = number(value)? != 0,
             "congctl" => self.congctl = Some(unlocked.to_owned()),
-            "rto_min" => self.rto_min_ns = Some(span(unlocked)?),
+            "rto_min" => {
+                let span = time(unlocked)
+                    .filter(|ns| *ns == 0 || *ns >= LEAST_RTO_MIN_NS)
+                    .ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))?;
+                self.rto_min_ns = Some(span).filter(|ns| *ns > 0);
+            }
             "rtt" => self.rtt_ns = Some(span(unlocked)?),
-            "advmss" => self.advmss = Some(number(unlocked)?),
-            "window" => self.window = Some(number(unlocked)?),
-            "mtu" => self.mtu = Some(number(unlocked)?),
-            "reordering" => self.reordering = Some(number(unlocked)?),
+            "advmss" => self.advmss = Some(number(unlocked)?).filter(|set| *set > 0),
+            "window" => self.window = Some(number(unlocked)?).filter(|set| *set > 0),
+            "mtu" => self.mtu = Some(number(unlocked)?).filter(|set| *set > 0),
+            "reordering" => self.reordering = Some(number(unlocked)?).filter(|set| *set > 0),
             _ => return Err(error("the model does not know this word of a route".to_owned())),
         }
         Ok(())
     }
+}
+
+/// A tick at 1000 Hz: less makes no time at all.
+const LEAST_RTO_MIN_NS: u64 = 1_000_000;
+
+/// What a kernel takes (`net/ipv4/sysctl_net_ipv4.c`, v6.12), by the name of a sysctl or of a word of a
+/// route; of routes, where it takes anything, ours: the largest whose product with the largest
+/// segment fits 32 bits. 0 stands for a word that is not set.
+const RANGES: [(&str, i64, i64); 22] = [
+    ("tcp_rmem", 1, MOST_MEMORY),
+    ("tcp_wmem", 1, MOST_MEMORY),
+    ("core.rmem_max", 2304, MOST_MEMORY),
+    ("core.wmem_max", 4608, MOST_MEMORY),
+    ("tcp_limit_output_bytes", 0, MOST_MEMORY),
+    ("tcp_reordering", 0, 65_535),
+    ("tcp_max_reordering", 0, 65_535),
+    ("tcp_min_tso_segs", 1, 255),
+    ("tcp_tso_win_divisor", 0, 255),
+    ("tcp_tso_rtt_log", 0, 255),
+    ("tcp_pacing_ss_ratio", 0, 1000),
+    ("tcp_pacing_ca_ratio", 0, 1000),
+    ("tcp_syn_retries", 1, 127),
+    ("tcp_synack_retries", 0, 255),
+    ("tcp_retries2", 0, 255),
+    ("tcp_comp_sack_nr", 0, 255),
+    ("tcp_min_rtt_wlen", 0, 86_400),
+    ("tcp_adv_win_scale", -31, 31),
+    ("initcwnd", 0, 65_535),
+    ("initrwnd", 0, 65_535),
+    ("advmss", 0, 65_495),
+    ("mtu", 0, 65_535),
+];
+
+/// `INT_MAX`.
+const MOST_MEMORY: i64 = 2_147_483_647;
+
+/// Whether all numbers of a value are in the range of that name; if not, what the range is.
+fn in_range(name: &str, value: &str) -> Result<(), String> {
+    let Some((_, least, most)) = RANGES.iter().find(|(known, ..)| *known == name) else {
+        return Ok(());
+    };
+    let numbers = value.split_whitespace().filter_map(|number| number.parse::<i64>().ok());
+    for number in numbers {
+        if !(*least..=*most).contains(&number) {
+            return Err(format!("{number} does not lie between {least} and {most}"));
+        }
+    }
+    Ok(())
 }
 
 fn three(name: &str, value: &str) -> Result<[u32; 3], KnobError> {

@@ -132,7 +132,7 @@ impl Settings {
         match name {
             "tolerance_usecs" => self.tolerance_us = number()?.into(),
             "tcp_ts_tick_usecs" => self.stamp_tick_us = number()?.into(),
-            "mtu" => self.mtu = number()?,
+            "mtu" => self.mtu = mtu(number()?, place)?,
             "mss" => self.injected_piece = number()?.min(u16::MAX.into()) as u16,
             "ip_version" => match value {
                 Some("ipv4" | "ipv4-mapped-ipv6") => self.ipv6 = false,
@@ -198,10 +198,18 @@ impl Settings {
                     }
                 },
                 Setting::Offload(on) => self.offload = on,
-                Setting::Mtu(mtu) => self.mtu = mtu,
+                Setting::Mtu(size) => self.mtu = mtu(size, place)?,
             }
         }
         Ok(())
+    }
+}
+
+/// An MTU that a device can have (RFC 791, section 3.2; `IP_MAX_MTU`).
+fn mtu(size: u32, place: Place) -> Result<u32, Stop> {
+    match size {
+        68..=65_535 => Ok(size),
+        _ => Err(ScriptError::syntax(place, "an MTU from 68 to 65535", &size.to_string()).into()),
     }
 }
 
