@@ -23,6 +23,8 @@ pub(super) struct End {
     pub(super) closed: bool,
     /// `connect` was called and has not been told the end.
     pub(super) connecting: bool,
+    /// `SO_LINGER` without time: closing resets.
+    pub(super) resets: bool,
     /// `TCP_INQ`
     pub(super) tells_queue: bool,
     /// The peer's initial sequence number.

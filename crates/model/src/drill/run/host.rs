@@ -291,6 +291,9 @@ impl Host {
             }
             self.listener = self.listener.filter(|listener| *listener != at);
         }
+        if self.ends[at].resets {
+            self.with(at, Socket::reset);
+        }
         self.with(at, Socket::close);
     }
 

@@ -34,6 +34,15 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
     if name == "TCP_CONGESTION" {
         return congestion(arguments, host, at);
     }
+    if name == "SO_LINGER" {
+        let field = |field| arguments.field(3, field).map_or(Ok(0), names::number);
+        // With time the kernel closes as ever, and waits before it returns.
+        if field("onoff")? != 0 && field("linger")? != 0 {
+            return Err("SO_LINGER with time".into());
+        }
+        host.ends[at].resets = field("onoff")? != 0;
+        return Ok(Outcome::value(0));
+    }
     let number = match arguments.at(3)? {
         Expression::List(_) | Expression::Int(_) => arguments.number(3)?,
         _ => return Err(format!("such a value of {name}")),
