@@ -88,6 +88,8 @@ pub struct Sysctl {
     pub fastopen: u32,
     /// `tcp_pingpong_thresh`.
     pub pingpong_thresh: u8,
+    /// `tcp_invalid_ratelimit`, in milliseconds.
+    pub invalid_ratelimit_ms: u32,
     /// `tcp_min_rtt_wlen`, in seconds.
     pub min_rtt_wlen: u32,
     /// `tcp_congestion_control`.
@@ -192,6 +194,7 @@ impl Sysctl {
             shrink_window: false,
             fastopen: 1,
             pingpong_thresh: profile.pingpong,
+            invalid_ratelimit_ms: 500,
             min_rtt_wlen: 300,
             congestion: "cubic".to_owned(),
         }
@@ -261,6 +264,7 @@ impl Sysctl {
             "tcp_shrink_window" => self.shrink_window = flag()?,
             "tcp_fastopen" => self.fastopen = positive()?,
             "tcp_pingpong_thresh" => self.pingpong_thresh = small()?,
+            "tcp_invalid_ratelimit" => self.invalid_ratelimit_ms = positive()?,
             "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
             "tcp_congestion_control" => value.trim().clone_into(&mut self.congestion),
             other if WITHOUT_EFFECT.contains(&other) => {}

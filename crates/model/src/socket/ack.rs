@@ -138,6 +138,8 @@ impl Socket {
     fn on_old_ack(&mut self, segment: &Segment, mut ack: Ack, out: &mut Vec<Segment>) -> bool {
         let most = u64::from(self.snd.max_window).min(self.snd.bytes_acked) as u32;
         if before(ack.number, self.snd.una.wrapping_sub(most)) {
+            // RFC 5961 section 5.2.
+            self.challenge(out);
             return false;
         }
         if !segment.options.sack.is_empty() && self.sack {

@@ -80,12 +80,12 @@ impl Socket {
             if segment.seq == self.rcv.nxt || held_to == Some(segment.seq) {
                 self.give_up(true);
             } else {
-                self.send_ack(out);
+                self.challenge(out);
             }
             return false;
         }
         if segment.flags.has(Flags::SYN) {
-            self.send_ack(out);
+            self.challenge(out);
             return false;
         }
         true
@@ -94,15 +94,24 @@ impl Socket {
     /// Segments without data outside of the window are not all answered, lest two hosts answer
     /// each other without end (`tcp_oow_rate_limited`).
     fn refuses_too_often(&mut self, segment: &Segment) -> bool {
-        if segment.len > 0 || segment.flags.has(Flags::FIN) {
-            return false;
-        }
-        let (now, pause) = (self.jiffies(), self.jiffies_from_ms(OUT_OF_WINDOW_PAUSE_MS));
+        segment.len == 0 && !segment.flags.has(Flags::FIN) && self.refused_lately()
+    }
+
+    fn refused_lately(&mut self) -> bool {
+        let pause_ms = u64::from(self.config.sysctl.invalid_ratelimit_ms);
+        let (now, pause) = (self.jiffies(), self.jiffies_from_ms(pause_ms));
         if self.rcv.last_refusal.is_some_and(|last| now - last < pause) {
             return true;
         }
         self.rcv.last_refusal = Some(now);
         false
+    }
+
+    /// Asks about what may be forged (RFC 5961; `tcp_send_challenge_ack`).
+    pub(super) fn challenge(&mut self, out: &mut Vec<Segment>) {
+        if !self.refused_lately() {
+            self.send_ack(out);
+        }
     }
 
     /// `tcp_send_dupack`.
@@ -457,9 +466,6 @@ const MOST_PIECES: u32 = 17;
 
 /// `TCP_SACK_BLOCKS_EXPECTED` of `net/ipv4/tcp_input.c`.
 const EXPECTED_RANGES: usize = 2;
-
-/// `tcp_invalid_ratelimit`: HZ/2.
-const OUT_OF_WINDOW_PAUSE_MS: u64 = 500;
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;
