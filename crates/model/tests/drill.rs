@@ -200,6 +200,8 @@ const EVENTS: &[&str] = &[
     "+0 < . 4294967000:964(1260) ack 4294967295 win 1",
     "+9 %{ print(tcpi_rtt) }%",
     "* > . 1:1(0) ack 1",
+    "+31536000 < . 1:1(0) ack 1 win 4096",
+    "+0...31536000 read(4, ..., 5000) = ...",
 ];
 
 /// Settings at the borders of what a kernel takes, and beyond.

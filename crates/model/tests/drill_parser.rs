@@ -78,7 +78,10 @@ fn what_is_wrong_is_told_with_its_place() {
             "0 < S 0:0(0) <mss 10,what>",
             "line 1, column 22: expected an option of TCP, found `what`",
         ),
-        ("-1 read() = 0", "line 1, column 1: expected a time in seconds, found `-1`"),
+        (
+            "-1 read() = 0",
+            "line 1, column 1: expected a time in seconds, at most a year, found `-1`",
+        ),
         ("0 > udp (100)", "line 1, column 5: UDP is not supported"),
     ] {
         assert_eq!(parsed(text).err().as_deref(), Some(said), "{text}");

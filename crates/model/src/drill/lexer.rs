@@ -195,8 +195,15 @@ fn plain(rest: &str, first: char) -> (Token<'_>, usize) {
 /// How long an address is that stands here; 0 if none does. Of IPv6 only what has `::` or eight
 /// groups counts: `1:1001` is a range of sequence numbers.
 fn address_length(rest: &str) -> usize {
-    let run = length_of(rest, |c| c.is_ascii_hexdigit() || c == ':' || c == '.');
-    let colons = length_of(rest, |c| c.is_ascii_hexdigit() || c == ':');
+    /// Longer than any (`INET6_ADDRSTRLEN`): no text is looked through more than so often.
+    const LONGEST: usize = 46;
+    let length =
+        |belongs: fn(u8) -> bool| rest.bytes().take(LONGEST).take_while(|b| belongs(*b)).count();
+    let run = length(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+    let colons = length(|b| b.is_ascii_hexdigit() || b == b':');
+    if run == LONGEST {
+        return 0;
+    }
     let candidate = &rest[..run];
     let is_v4 = candidate.split('.').count() == 4
         && candidate

@@ -29,13 +29,15 @@ impl Script {
 
 /// A time in seconds, cut to microseconds as packetdrill does, in nanoseconds.
 fn seconds(text: &str) -> Option<u64> {
+    /// A year; a bound for sums of times.
+    const LONGEST: u64 = 31_536_000;
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let mut micros = 0;
     for at in 0..6 {
         micros = micros * 10 + part.as_bytes().get(at).map_or(0, |digit| u64::from(digit - b'0'));
     }
-    whole.checked_mul(1_000_000_000)?.checked_add(micros * 1000)
+    (whole <= LONGEST).then(|| whole * 1_000_000_000 + micros * 1000)
 }
 
 pub(super) struct Parser<'a> {
@@ -148,7 +150,7 @@ impl<'a> Parser<'a> {
     }
 
     fn time(&mut self) -> Result<u64, ScriptError> {
-        let expected = "a time in seconds";
+        let expected = "a time in seconds, at most a year";
         match self.next() {
             Some(Token::Int(text) | Token::Fraction(text)) => {
                 seconds(text).ok_or_else(|| self.expected_before(expected))

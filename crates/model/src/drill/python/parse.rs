@@ -49,13 +49,14 @@ const LEVELS: [&[&str]; 6] =
 /// The statements of some code, each with its line.
 pub(super) fn statements(code: &str) -> Result<Vec<(u32, Statement)>, Fault> {
     let tokens = tokens(code)?;
-    let mut parser = Parser { code, tokens: &tokens, at: 0, depth: 0 };
+    let mut parser = Parser { code, tokens: &tokens, at: 0, depth: 0, operators: 0 };
     let mut found = Vec::new();
     while parser.at < tokens.len() {
         if parser.take(&Token::End) {
             continue;
         }
         let line = 1 + code[..tokens[parser.at].1].matches('\n').count() as u32;
+        parser.operators = 0;
         found.push((line, parser.statement()?));
         if !parser.take(&Token::End) && parser.at < tokens.len() {
             return Err(parser.unsupported());
@@ -118,6 +119,8 @@ struct Parser<'a> {
     tokens: &'a [(Token, usize)],
     at: usize,
     depth: u32,
+    /// Operators of this statement, each of which may make what holds the rest deeper.
+    operators: u32,
 }
 
 impl Parser<'_> {
@@ -195,9 +198,21 @@ impl Parser<'_> {
         Ok(node)
     }
 
+    /// Counts an operator.
+    fn count(&mut self) -> Result<(), Fault> {
+        /// More than any script; a bound for the stack.
+        const MOST: u32 = 500;
+        self.operators += 1;
+        if self.operators > MOST {
+            return Err(Fault::Unsupported("a statement of so many operators".into()));
+        }
+        Ok(())
+    }
+
     fn either(&mut self) -> Result<Node, Fault> {
         let mut left = self.both()?;
         while self.take_name("or") {
+            self.count()?;
             left = Node::Or(Box::new(left), Box::new(self.both()?));
         }
         Ok(left)
@@ -206,6 +221,7 @@ impl Parser<'_> {
     fn both(&mut self) -> Result<Node, Fault> {
         let mut left = self.negation()?;
         while self.take_name("and") {
+            self.count()?;
             left = Node::And(Box::new(left), Box::new(self.negation()?));
         }
         Ok(left)
@@ -249,6 +265,7 @@ impl Parser<'_> {
         {
             let operator = *operator;
             self.at += 1;
+            self.count()?;
             left = Node::Binary(operator, Box::new(left), Box::new(self.level(level + 1)?));
         }
         Ok(left)

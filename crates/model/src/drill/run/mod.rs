@@ -104,6 +104,8 @@ struct Run<'a> {
     pending: Option<Pending<'a>>,
     /// When the packet that came in last was due, if that was the last event.
     last_injected_ns: Option<u64>,
+    /// How often something was due without time passing.
+    standing: u32,
 }
 
 impl<'a> Run<'a> {
@@ -117,6 +119,7 @@ impl<'a> Run<'a> {
             python: Python::default(),
             pending: None,
             last_injected_ns: None,
+            standing: 0,
         })
     }
 
@@ -138,6 +141,10 @@ impl<'a> Run<'a> {
             When::AfterBetween(from, to) => (base + from, base + to),
             When::Any => (base, u64::MAX),
         };
+        if start > LONGEST_NS {
+            let construct = "a script that lasts for years".into();
+            return Err(Stop::Unsupported { place: event.place, construct });
+        }
         self.last_injected_ns = is_injection.then_some(start);
         match &event.action {
             Action::Expect(packet) => return self.expect(event, packet, start, end),
@@ -162,10 +169,21 @@ impl<'a> Run<'a> {
     /// Lets time pass up to this instant, with all that is due in it.
     fn pass_time(&mut self, to: u64) -> Result<(), Stop> {
         while let Some(at) = self.host.next_due().filter(|at| *at <= to) {
-            self.host.advance(at);
+            self.step(at)?;
             self.try_pending()?;
         }
         self.host.now_ns = self.host.now_ns.max(to);
+        Ok(())
+    }
+
+    /// Lets the instant come at which something is due.
+    fn step(&mut self, at: u64) -> Result<(), Stop> {
+        self.standing = if at > self.host.now_ns { 0 } else { self.standing + 1 };
+        if self.standing > MOST_AT_ONCE {
+            let place = Place { line: 1, column: 1 };
+            return Err(fail(place, "time to pass", "a timer that is due for ever"));
+        }
+        self.host.advance(at);
         Ok(())
     }
 
@@ -276,7 +294,7 @@ impl<'a> Run<'a> {
             }
             match self.host.next_due() {
                 Some(at) if at <= last => {
-                    self.host.advance(at);
+                    self.step(at).map_err(Waiting::Stopped)?;
                     self.try_pending().map_err(Waiting::Stopped)?;
                 }
                 _ => return Err(Waiting::Vain),
@@ -350,7 +368,7 @@ impl<'a> Run<'a> {
             let last = pending.until_ns.saturating_add(self.settings.tolerance_ns());
             match self.host.next_due() {
                 Some(at) if at <= last => {
-                    self.host.advance(at);
+                    self.step(at)?;
                     self.try_pending()?;
                 }
                 _ => {
@@ -393,6 +411,13 @@ impl<'a> Run<'a> {
 /// were made where it does, and a round trip without any time decides otherwise (`tcp_rack_advance`,
 /// `tcp_tso_should_defer`). Ours: the order of such calls; not measured.
 const EVENT_NS: u64 = 10_000;
+
+/// More than three years; with the longest times that can be written behind it, far from the end of
+/// what a number holds.
+const LONGEST_NS: u64 = 100_000_000_000_000_000;
+
+/// Ours: far more than there are timers.
+const MOST_AT_ONCE: u32 = 100_000;
 
 /// How long a packet is waited for that may come at any time: longer than any timer (`TCP_RTO_MAX`
 /// of include/net/tcp.h).
