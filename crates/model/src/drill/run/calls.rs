@@ -229,13 +229,7 @@ impl Arguments<'_> {
 
     /// A field of the structure that stands there.
     pub(super) fn field(&self, index: usize, name: &str) -> Option<&Expression> {
-        match self.call.arguments.get(index)? {
-            Expression::Struct(fields) => fields.iter().find_map(|field| match field {
-                Expression::Field(known, value) if known == name => Some(&**value),
-                _ => None,
-            }),
-            _ => None,
-        }
+        field(self.call.arguments.get(index)?, name)
     }
 
     /// Bytes of the buffers in `[{..., 10}, {..., 20}]`.
@@ -258,6 +252,15 @@ impl Arguments<'_> {
         }
         u64::try_from(self.number(index)?).map_err(|_| "a negative length".into())
     }
+}
+
+/// A field of a structure.
+pub(super) fn field<'a>(structure: &'a Expression, name: &str) -> Option<&'a Expression> {
+    let Expression::Struct(fields) = structure else { return None };
+    fields.iter().find_map(|field| match field {
+        Expression::Field(known, value) if known == name => Some(&**value),
+        _ => None,
+    })
 }
 
 fn socket(arguments: &Arguments<'_>, host: &mut Host) -> Made {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::super::script::Expression;
-use super::calls::{Arguments, Made, Operation, Outcome};
+use super::calls::{Arguments, Made, Operation, Outcome, field};
 use super::end::Role;
 use super::host::{File, Host};
 use super::names;
@@ -169,13 +169,7 @@ pub(super) fn poll(arguments: &Arguments<'_>, host: &Host) -> Made {
     let Expression::List(all) = arguments.at(0)? else { return Err("poll without a list".into()) };
     let mut wanted = Vec::new();
     for one in all {
-        let Expression::Struct(fields) = one else { return Err("poll of that form".into()) };
-        let value = |name: &str| {
-            fields.iter().find_map(|field| match field {
-                Expression::Field(known, value) if known == name => Some(names::number(value)),
-                _ => None,
-            })
-        };
+        let value = |name: &str| field(one, name).map(names::number);
         let descriptor = value("fd").ok_or("poll of no descriptor")??;
         wanted.push((
             descriptor,
@@ -210,13 +204,10 @@ pub(super) fn epoll_control(arguments: &Arguments<'_>, host: &mut Host) -> Made 
 pub(super) fn epoll_wait(arguments: &Arguments<'_>, host: &Host) -> Made {
     let mut wanted = Vec::new();
     let one = |structure: &Expression| -> Result<Option<(i64, i64)>, String> {
-        let Expression::Struct(fields) = structure else { return Ok(None) };
-        let value = |name: &str| {
-            fields.iter().find_map(|field| match field {
-                Expression::Field(known, value) if known == name => Some(names::number(value)),
-                _ => None,
-            })
+        let Expression::Struct(_) = structure else {
+            return Ok(None);
         };
+        let value = |name: &str| field(structure, name).map(names::number);
         let events = value("events").unwrap_or(Ok(0))?;
         Ok(Some((events, value("fd").or_else(|| value("ptr")).unwrap_or(Ok(0))?)))
     };

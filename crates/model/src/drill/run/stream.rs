@@ -4,7 +4,7 @@
 //! `tcp_sendmsg_locked`).
 
 use super::super::script::Expression;
-use super::calls::{Arguments, Made, Operation, Outcome};
+use super::calls::{Arguments, Made, Operation, Outcome, field};
 use super::host::Host;
 use super::names;
 use crate::socket::State;
@@ -23,18 +23,13 @@ pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
         "readv" => (Arguments::buffers(arguments.at(1)?)?, 0, None),
         "recvmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("recvmsg without buffers")?;
-            let flags = flags_of_message(arguments.at(2)?)?;
+            let flags = arguments.number(2)?;
             (Arguments::buffers(buffers)?, flags, queue_told(arguments)?)
         }
-        _ => (arguments.bytes(2)?, flags_of_message(arguments.at(3)?)?, None),
+        _ => (arguments.bytes(2)?, arguments.number(3)?, None),
     };
     queue = queue.filter(|_| host.ends[end].tells_queue);
     Ok(Operation::Read { end, bytes, flags, queue })
-}
-
-/// Flags of a call, if only such are set as mean something here.
-fn flags_of_message(flags: &Expression) -> Result<i64, String> {
-    names::number(flags)
 }
 
 /// What the script expects `TCP_CM_INQ` to say.
@@ -44,16 +39,7 @@ fn queue_told(arguments: &Arguments<'_>) -> Result<Option<i64>, String> {
     };
     let mut told = None;
     for message in messages {
-        let Expression::Struct(fields) = message else {
-            return Err("a control message of that form".into());
-        };
-        let value = |name: &str| {
-            fields.iter().find_map(|field| match field {
-                Expression::Field(known, value) if known == name => Some(&**value),
-                _ => None,
-            })
-        };
-        match (value("cmsg_type"), value("cmsg_data")) {
+        match (field(message, "cmsg_type"), field(message, "cmsg_data")) {
             (Some(Expression::Word(kind)), Some(data)) if kind == "TCP_CM_INQ" => {
                 told = Some(names::number(data)?);
             }
@@ -115,9 +101,9 @@ pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
         "writev" => (Arguments::buffers(arguments.at(1)?)?, 0),
         "sendmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("sendmsg without buffers")?;
-            (Arguments::buffers(buffers)?, flags_of_message(arguments.at(2)?)?)
+            (Arguments::buffers(buffers)?, arguments.number(2)?)
         }
-        _ => (arguments.bytes(2)?, flags_of_message(arguments.at(3)?)?),
+        _ => (arguments.bytes(2)?, arguments.number(3)?),
     };
     Ok(Operation::Write { end, bytes, taken: 0, flags })
 }
