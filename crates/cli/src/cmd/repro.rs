@@ -19,7 +19,7 @@ use tcpwhy_model::drill::repro::{self, Captured};
 use super::explain::stop_on_signals;
 use crate::exit::Exit;
 use crate::read::{Input, read_all};
-use crate::{choose, complain, output};
+use crate::{choose, complain, number, output};
 
 /// Flags of `tcpwhy repro`.
 #[derive(Args, Debug)]
@@ -28,7 +28,7 @@ pub struct ReproFlags {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Which connection, by its number in the report [default: the only one, or the one with most data]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::connection)]
     pub connection: Option<u64>,
     /// Which host the script is about [default: the one that sent more data]
     #[arg(long, value_name = "HOST")]
