@@ -9,6 +9,7 @@
 mod cc;
 pub mod drill;
 pub mod path;
+pub mod predict;
 pub mod profile;
 pub mod scenario;
 pub mod segment;
