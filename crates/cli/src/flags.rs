@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::{doc, lab, record, repro};
+use crate::cmd::{doc, lab, predict, record, repro};
 use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
@@ -37,6 +37,9 @@ pub enum Command {
     Explain(ExplainFlags),
     /// Record the connections of a command, and explain them
     Record(record::RecordFlags),
+    /// Predict how long a transfer takes, by a model of Linux TCP
+    #[command(after_help = predict::AFTER)]
+    Predict(predict::PredictFlags),
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),

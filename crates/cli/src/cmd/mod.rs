@@ -3,5 +3,6 @@
 pub mod doc;
 pub mod explain;
 pub mod lab;
+pub mod predict;
 pub mod record;
 pub mod repro;

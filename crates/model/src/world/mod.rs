@@ -432,13 +432,14 @@ impl World {
     fn who_waits(&self) -> Vec<String> {
         let mut waiting = Vec::new();
         for (index, connection) in self.connections.iter().enumerate() {
-            for (side, end) in [(Side::Client, 0), (Side::Server, 1)] {
+            for (side, end) in [("client", 0), ("server", 1)] {
                 let Some(end) = &connection.ends[end] else { continue };
                 if !end.app.is_done() {
                     let state = end.socket.state();
                     let step = end.app.place();
                     waiting.push(format!(
-                        "connection {index}, {side:?}: at step {step}, state {state:?}"
+                        "the {side} of connection {index} is in {}, at step {step} of its application",
+                        state.name()
                     ));
                 }
             }

@@ -13,9 +13,9 @@ mod outcome;
 mod path;
 mod random;
 mod runs;
-mod scenarios;
+pub(super) mod scenarios;
 mod summary;
-mod table;
+pub(super) mod table;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub(super) const SHIPPED: [(&str, &str); 6] = [
 ///
 /// # Errors
 /// There is none, or it cannot be read; the sentence names it.
-pub(super) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
+pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<Scenario> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return Scenario::read(name, text, overrides)
             .with_context(|| format!("cannot run the scenario {name}"));

@@ -88,7 +88,7 @@ fn row(variant: &Variant) -> Vec<String> {
 }
 
 /// Columns as wide as they need be: the first to the left, all others to the right.
-fn table(text: &mut String, titles: &[&str], rows: Vec<Vec<String>>) {
+pub(in crate::cmd) fn table(text: &mut String, titles: &[&str], rows: Vec<Vec<String>>) {
     let mut lines = vec![titles.iter().map(|&title| title.to_owned()).collect::<Vec<_>>()];
     lines.extend(rows);
     let width = |column: usize| {

@@ -1,0 +1,174 @@
+//! `tcpwhy predict`: how long a transfer takes, by the model, for every combination of settings.
+
+mod grid;
+mod table;
+
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tcpwhy_model::predict::Prediction;
+use tcpwhy_model::profile::{KernelProfile, Version};
+use tcpwhy_model::scenario::Scenario;
+use tcpwhy_model::scenario::plan::Plan;
+use tcpwhy_model::world::Kernels;
+
+use super::lab::scenarios;
+use crate::exit::Exit;
+use crate::{complain, output};
+use grid::Axis;
+
+/// What is shown below the flags.
+pub const AFTER: &str = "\
+Values may be lists and ranges: --initcwnd 10,20,40..100:20. Every combination is run.
+
+  tcpwhy predict --size 512KiB --rtt 7ms --rate 1gbit --initcwnd 10,20,100
+  tcpwhy predict --size 1MB --rtt 20ms,80ms --kernel 4.18,5.10,6.12
+  tcpwhy predict mine.toml --set path.queue=20,200 --csv
+
+Keys of --set: `tcpwhy lab list --keys`. What the model follows and what it leaves out: docs/model.md.";
+
+/// Flags of `tcpwhy predict`.
+#[derive(Args, Debug)]
+pub struct PredictFlags {
+    /// A scenario's name (see `tcpwhy lab list`), or a .toml file [default: a download over a path
+    /// without loss]
+    #[arg(value_name = "NAME|FILE")]
+    pub scenario: Option<String>,
+    /// How much the client downloads: 512KiB, 10MB
+    #[arg(long, value_name = "SIZE,...")]
+    pub size: Option<String>,
+    /// The path's round trip: 7ms
+    #[arg(long, value_name = "TIME,...")]
+    pub rtt: Option<String>,
+    /// The path's rate: 100mbit, or unlimited [default: 1gbit]
+    #[arg(long, value_name = "RATE,...")]
+    pub rate: Option<String>,
+    /// Share of packets lost at random: 1%
+    #[arg(long, value_name = "SHARE,...")]
+    pub loss: Option<String>,
+    /// Initial congestion window of the server's route, in segments
+    #[arg(long, value_name = "N,...")]
+    pub initcwnd: Option<String>,
+    /// The kernel of both hosts: 4.18, 5.4, 5.10, 5.15, 6.1, 6.6, 6.12 or 6.18, or one between
+    #[arg(long, value_name = "VERSION,...", default_value = "6.12")]
+    pub kernel: String,
+    /// Change any key of the scenario, as server.route.congctl=reno,cubic
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub set: Vec<String>,
+    /// Print one line of comma-separated values for each run
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print the runs as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The experiment where none is named.
+const DOWNLOAD: &str = "about = \"a download\"\n[application]\ndownload = \"512KiB\"\n";
+
+/// One run: the values of its settings, its variant, and what came of it.
+struct Run {
+    values: Vec<String>,
+    variant: String,
+    plan: Plan,
+    prediction: Prediction,
+}
+
+/// Predicts and prints.
+pub fn run(flags: &PredictFlags) -> Exit {
+    let text = match answer(flags) {
+        Ok(text) => text,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            let unread = error.chain().any(<dyn std::error::Error>::is::<std::io::Error>);
+            return if unread { Exit::Unreadable } else { Exit::Usage };
+        }
+    };
+    match output::print(&text) {
+        Ok(()) => Exit::Analysed,
+        Err(error) => {
+            complain(&format!("cannot write the answer: {error}"));
+            Exit::Unreadable
+        }
+    }
+}
+
+/// The answer as it is printed.
+fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
+    if flags.scenario.is_none() && (flags.size.is_none() || flags.rtt.is_none()) {
+        bail!("name a scenario, or say --size and --rtt, as --size 512KiB --rtt 7ms");
+    }
+    let axes = axes(flags)?;
+    let mut runs = Vec::new();
+    for values in grid::combinations(&axes)? {
+        let kernels = kernels(&axes, &values)?;
+        for plan in scenario(flags, &axes, &values)?.variants {
+            let prediction = Prediction::of(&plan, kernels).context("the model cannot run it")?;
+            let (values, variant) = (owned(&values), plan.variant.clone());
+            runs.push(Run { values, variant, plan, prediction });
+        }
+    }
+    Ok(match () {
+        () if flags.json => table::json(&axes, &runs)?,
+        () if flags.csv => table::csv(&axes, &runs),
+        () => table::text(&axes, &runs),
+    })
+}
+
+fn owned(values: &[&str]) -> Vec<String> {
+    values.iter().map(|&value| value.to_owned()).collect()
+}
+
+/// What was asked for, in the order of the columns.
+fn axes(flags: &PredictFlags) -> anyhow::Result<Vec<Axis>> {
+    let named = [
+        ("size", "application.download", &flags.size),
+        ("rtt", "path.rtt", &flags.rtt),
+        ("rate", "path.rate", &flags.rate),
+        ("loss", "path.loss", &flags.loss),
+        ("initcwnd", "server.route.initcwnd", &flags.initcwnd),
+    ];
+    let mut axes = Vec::new();
+    for (title, key, typed) in named {
+        axes.extend(typed.as_ref().map(|typed| Axis::read(title, key, typed)).transpose()?);
+    }
+    for set in &flags.set {
+        let (key, typed) = set
+            .split_once('=')
+            .with_context(|| format!("`--set {set}` has no `=`; write it as path.rtt=20ms"))?;
+        axes.push(Axis::read(key, key, typed)?);
+    }
+    axes.push(Axis::read(KERNEL, KERNEL, &flags.kernel)?);
+    Ok(axes)
+}
+
+/// The axis that is no key of a scenario.
+const KERNEL: &str = "kernel";
+
+/// The scenario with these values.
+fn scenario(flags: &PredictFlags, axes: &[Axis], values: &[&str]) -> anyhow::Result<Scenario> {
+    let keys = axes.iter().zip(values).filter(|(axis, _)| axis.key != KERNEL);
+    let overrides: Vec<_> = keys.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+    match &flags.scenario {
+        Some(name) => scenarios::open(name, &overrides),
+        None => Scenario::read("download", DOWNLOAD, &overrides).context("cannot predict that"),
+    }
+}
+
+fn kernels(axes: &[Axis], values: &[&str]) -> anyhow::Result<Kernels> {
+    let typed = axes.iter().zip(values).find(|(axis, _)| axis.key == KERNEL);
+    let typed = typed.map_or("", |(_, value)| *value);
+    let oldest = KernelProfile::KNOWN.first().copied();
+    version(typed)
+        .filter(|version| oldest.is_none_or(|oldest| *version >= oldest))
+        .map(|version| Kernels::both(KernelProfile::of(version)))
+        .with_context(|| {
+            format!("`{typed}` is no kernel that the model knows; write 4.18, 5.10, 6.12 ...")
+        })
+}
+
+fn version(typed: &str) -> Option<Version> {
+    let (major, minor) = typed.split_once('.')?;
+    Some(Version::new(u16::from_str(major).ok()?, u16::from_str(minor).ok()?))
+}

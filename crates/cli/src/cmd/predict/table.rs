@@ -1,0 +1,197 @@
+//! What predictions look like: a table with a bar for each run, CSV, JSON.
+
+use core::fmt::Write;
+
+use serde_json::{Map, Value, json};
+use tcpwhy::units::{Bytes, Duration};
+use tcpwhy_model::world::{Limit, Side};
+
+use super::Run;
+use super::grid::Axis;
+use crate::cmd::lab::table::table;
+
+/// Columns of the bar of the longest run.
+const BAR: u64 = 24;
+
+/// A link that is busy for so much of the time is what the transfer waits for. Ours.
+const FULL_PERCENT: u64 = 50;
+
+/// A table: what all runs share above it, what differs in its first columns.
+pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
+    let varies: Vec<bool> = axes.iter().map(|axis| axis.values.len() > 1).collect();
+    let has_variants = runs.iter().any(|run| !run.variant.is_empty());
+    let mut text = "predicted by the model".to_owned();
+    for axis in axes.iter().filter(|axis| axis.values.len() == 1) {
+        let _ = write!(text, ", {} {}", axis.title, axis.values[0]);
+    }
+    text.push_str("\n\n");
+    let mut titles: Vec<&str> = Vec::new();
+    titles.extend(has_variants.then_some("variant"));
+    titles.extend(
+        axes.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(axis, _)| &*axis.title),
+    );
+    titles.extend(["time", "rounds", "resent", "size/rate", "slow start", "most of it", ""]);
+    let longest = runs.iter().map(|run| run.prediction.time_ns).max().unwrap_or_default().max(1);
+    let rows = runs.iter().map(|run| {
+        let mut cells: Vec<String> = Vec::new();
+        cells.extend(has_variants.then(|| run.variant.clone()));
+        let values = run.values.iter().zip(&varies).filter(|(_, varies)| **varies);
+        cells.extend(values.map(|(value, _)| value.clone()));
+        cells.extend(figures(run));
+        let bar = (run.prediction.time_ns * BAR).div_ceil(longest);
+        cells.push(format!("{:<1$}", "█".repeat(bar as usize), BAR as usize));
+        cells
+    });
+    table(&mut text, &titles, rows.collect());
+    for run in runs.iter().filter(|run| !run.prediction.unfinished.is_empty()) {
+        let waiting = run.prediction.unfinished.join("; ");
+        let _ = write!(text, "\nnot finished ({}): {waiting}", run.values.join(", "));
+    }
+    text
+}
+
+fn figures(run: &Run) -> [String; 6] {
+    let told = &run.prediction;
+    let least = least_ns(run);
+    let full = least.map_or(0, |ns| percent(ns, told.time_ns));
+    let most = match told.waits.first() {
+        // Each wait of a sender that fills the link is for the link.
+        _ if full >= FULL_PERCENT => format!("the path's rate {full} %"),
+        Some((limit, ns)) => format!("{} {} %", name(*limit), percent(*ns, told.time_ns)),
+        None => String::new(),
+    };
+    let slow_start = told.waited_ns(Limit::SlowStart);
+    let finished = told.unfinished.is_empty();
+    [
+        if finished { duration(told.time_ns) } else { format!("over {}", duration(told.time_ns)) },
+        told.rounds.to_string(),
+        Bytes(told.resent_bytes).to_string(),
+        least.map_or_else(|| "-".to_owned(), duration),
+        format!("{} %", percent(slow_start, told.time_ns)),
+        most,
+    ]
+}
+
+/// What the bytes take on the path's link alone; none if that is unlimited.
+fn least_ns(run: &Run) -> Option<u64> {
+    let way = match run.prediction.sender {
+        Side::Client => &run.plan.path.up,
+        Side::Server => &run.plan.path.down,
+    };
+    let ns = u128::from(run.prediction.bytes) * 8_000_000_000;
+    ns.checked_div(u128::from(way.rate)).and_then(|ns| u64::try_from(ns).ok())
+}
+
+fn duration(ns: u64) -> String {
+    Duration(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    (u128::from(part) * 100).checked_div(u128::from(whole)).map_or(0, |share| share as u64)
+}
+
+/// One line for each run, times in nanoseconds.
+pub(super) fn csv(axes: &[Axis], runs: &[Run]) -> String {
+    let mut titles: Vec<&str> = axes.iter().map(|axis| &*axis.title).collect();
+    titles.extend([
+        "variant",
+        "finished",
+        "time_ns",
+        "bytes",
+        "resent_bytes",
+        "rounds",
+        "slow_start_ns",
+    ]);
+    let mut text = titles.join(",") + "\n";
+    for run in runs {
+        let told = &run.prediction;
+        let mut cells: Vec<String> = run.values.iter().map(|value| quoted(value)).collect();
+        cells.push(quoted(&run.variant));
+        cells.push(told.unfinished.is_empty().to_string());
+        let figures = [told.time_ns, told.bytes, told.resent_bytes, u64::from(told.rounds)];
+        cells.extend(figures.iter().map(u64::to_string));
+        cells.push(told.waited_ns(Limit::SlowStart).to_string());
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
+/// RFC 4180 section 2.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+/// All that is told of each run.
+///
+/// # Errors
+/// None that is known of.
+pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
+    let one = |run: &Run| {
+        let told = &run.prediction;
+        let settings: Map<String, Value> = axes
+            .iter()
+            .zip(&run.values)
+            .map(|(axis, value)| (axis.title.clone(), Value::from(value.as_str())))
+            .collect();
+        let waits: Map<String, Value> = told
+            .waits
+            .iter()
+            .map(|(limit, ns)| (name(*limit).to_owned(), Value::from(*ns)))
+            .collect();
+        json!({
+            "settings": settings,
+            "variant": run.variant,
+            "sender": match told.sender { Side::Client => "client", Side::Server => "server" },
+            "bytes": told.bytes,
+            "resent_bytes": told.resent_bytes,
+            "time_ns": told.time_ns,
+            "size_over_rate_ns": least_ns(run),
+            "rounds": told.rounds,
+            "waits_ns": waits,
+            "unfinished": told.unfinished,
+        })
+    };
+    let runs: Vec<Value> = runs.iter().map(one).collect();
+    serde_json::to_string_pretty(&json!({ "format": "tcpwhy-predict/1", "runs": runs }))
+}
+
+/// What a limit is called.
+const fn name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Handshake => "handshake",
+        Limit::Application | Limit::ApplicationInFlight => "application",
+        Limit::SendBuffer => "send buffer",
+        Limit::SlowStart => "slow start",
+        Limit::Avoidance => "congestion avoidance",
+        Limit::Recovery => "recovery",
+        Limit::Timeout => "timeout",
+        Limit::ReceiveWindow => "receiver's window",
+        Limit::ZeroWindow => "zero window",
+        Limit::Nagle => "Nagle",
+        Limit::Deferral => "TSO deferral",
+        Limit::Pacing => "pacing",
+        Limit::SmallQueue => "own queue",
+        Limit::LastFlight => "last flight",
+        Limit::Closed => "closed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_commas_and_quotes_are_quoted() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a,b \"c\""), "\"a,b \"\"c\"\"\"");
+    }
+
+    #[test]
+    fn shares_of_nothing_are_none() {
+        assert_eq!((percent(1, 3), percent(5, 0)), (33, 0));
+    }
+}

@@ -1,0 +1,92 @@
+//! `tcpwhy predict`, as typed.
+
+mod common;
+
+use common::{in_repository, run};
+
+#[test]
+fn a_larger_first_flight_saves_rounds() {
+    let told = run(&["predict", "--size", "512KiB", "--rtt", "7ms", "--initcwnd", "10,40"]);
+    assert_eq!((told.status, told.stderr.as_str()), (Some(0), ""));
+    let rows: Vec<_> = told.stdout.lines().skip(3).collect();
+    let cell = |row: &str, at| row.split_whitespace().nth(at).map(str::to_owned);
+    assert_eq!((rows.len(), cell(rows[0], 0).as_deref()), (2, Some("10")), "{}", told.stdout);
+    assert_eq!([0, 1].map(|at| cell(rows[at], 3)), ["6", "4"].map(|n| Some(n.to_owned())));
+}
+
+#[test]
+fn every_combination_is_a_line_of_csv() {
+    let told = run(&[
+        "predict",
+        "slow-start",
+        "--kernel",
+        "4.18,6.12",
+        "--set",
+        "path.rate=100mbit,1gbit",
+        "--csv",
+    ]);
+    let lines: Vec<_> = told.stdout.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 * 2 * 2, "two rates, two kernels, two variants: {}", told.stdout);
+    assert!(lines[0].starts_with("path.rate,kernel,variant,finished,time_ns,"), "{}", lines[0]);
+    assert!(lines[1].starts_with("100mbit,4.18,RTT 6 ms,true,"), "{}", lines[1]);
+}
+
+#[test]
+fn the_waits_of_the_json_add_up_to_the_time() {
+    let told = run(&["predict", "--size", "1MB", "--rtt", "20ms", "--loss", "1%", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let run = &json["runs"][0];
+    let waits = run["waits_ns"].as_object().expect("waits");
+    let sum: u64 = waits.values().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(Some(sum), run["time_ns"].as_u64());
+    assert!(run["resent_bytes"].as_u64() > Some(0));
+}
+
+#[test]
+fn what_never_ends_says_what_it_waits_for() {
+    let args = ["--size", "1MB", "--rtt", "20ms", "--loss", "100%", "--set", "limit=5s"];
+    let told = run(&[&["predict"], &args[..]].concat());
+    assert_eq!(told.status, Some(0));
+    assert!(
+        told.stdout.contains("over 5.00 s") && told.stdout.contains("not finished"),
+        "{}",
+        told.stdout
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_to_write() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["--size", "1MB"], "--rtt"),
+        (&["--size", "1MB", "--rtt", "fast"], "6ms"),
+        (&["--size", "1MB", "--rtt", "1ms", "--initcwnd", "40..10"], "10..100"),
+        (&["--size", "1MB", "--rtt", "1ms", "--kernel", "2.6"], "4.18"),
+        (&["--size", "1MB", "--rtt", "1ms", "--set", "path.colour=red"], "colour"),
+        (&["--size", "1MB", "--rtt", "1..200", "--initcwnd", "1..100"], "10000"),
+        (&["no-such-scenario"], "slow-start"),
+    ];
+    for (args, said) in cases {
+        let told = run(&[&["predict"], args].concat());
+        assert_eq!((told.status, told.stdout.as_str()), (Some(2), ""), "{args:?}");
+        assert!(told.stderr.contains(said), "{args:?}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn the_manual_shows_what_is_printed() {
+    let kept = std::fs::read_to_string(in_repository("docs/predict.md")).expect("is there");
+    let told = run(&["predict", "--size", "512KiB", "--rtt", "7ms", "--initcwnd", "10,20,100"]);
+    let shown = |line: &str| format!("    {line}").trim_end().to_owned();
+    let lines: Vec<_> = told.stdout.lines().map(shown).collect();
+    assert!(kept.contains(&lines.join("\n")), "stale:\n{}", told.stdout);
+}
+
+#[test]
+fn another_seed_loses_other_packets() {
+    let args = ["--size", "2MB", "--rtt", "20ms", "--loss", "1%", "--set", "seed=1,2,3", "--csv"];
+    let told = run(&[&["predict"], &args[..]].concat());
+    let time = |line: &str| line.split(',').nth(7).map(str::to_owned);
+    let times: std::collections::BTreeSet<_> =
+        told.stdout.lines().skip(1).filter_map(time).collect();
+    assert_eq!(times.len(), 3, "{}", told.stdout);
+}
