@@ -190,7 +190,7 @@ fn a_transfer_that_cannot_end_stops_and_says_what_it_waits_for() {
     let (outcome, _) = run(&plan, (6, 1));
     assert!(!outcome.done);
     assert_eq!(outcome.end_ns, 5_000_000_000);
-    assert!(outcome.waiting[0].contains("SynSent"), "{:?}", outcome.waiting);
+    assert!(outcome.waiting[0].contains("SYN-SENT"), "{:?}", outcome.waiting);
 }
 
 /// Time in each state of the server's sending, in microseconds, in order of time.
