@@ -90,3 +90,10 @@ fn another_seed_loses_other_packets() {
         told.stdout.lines().skip(1).filter_map(time).collect();
     assert_eq!(times.len(), 3, "{}", told.stdout);
 }
+
+#[test]
+fn kernels_that_the_model_was_never_compared_with_are_named() {
+    let told = |kernel| run(&["predict", "slow-start", "--kernel", kernel]).stdout;
+    assert!(told("4.18,6.1").contains("the model of 4.18 follows its sources"));
+    assert!(!told("5.10,6.1,6.12").contains("sources"));
+}

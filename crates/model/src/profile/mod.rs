@@ -197,6 +197,11 @@ impl KernelProfile {
         Version::new(6, 18),
     ];
 
+    /// Those that were held against real kernels in simulated time (docs/model.md); the others follow
+    /// the sources only.
+    pub const HELD_AGAINST_KERNELS: [Version; 3] =
+        [Version::new(5, 10), Version::new(6, 1), Version::new(6, 12)];
+
     /// The profile of a version: what the newest known one not after it does.
     pub fn of(version: Version) -> Self {
         let at = |major, minor| version >= Version::new(major, minor);

@@ -4,10 +4,11 @@ use core::fmt::Write;
 
 use serde_json::{Map, Value, json};
 use tcpwhy::units::{Bytes, Duration};
+use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::world::{Limit, Side};
 
-use super::Run;
 use super::grid::Axis;
+use super::{KERNEL, Run, version};
 use crate::cmd::lab::table::table;
 
 /// Columns of the bar of the longest run.
@@ -47,7 +48,24 @@ pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
         let waiting = run.prediction.unfinished.join("; ");
         let _ = write!(text, "\nnot finished ({}): {waiting}", run.values.join(", "));
     }
-    text
+    text + &unproven(axes)
+}
+
+/// Which kernels were asked for that the model was never compared with.
+fn unproven(axes: &[Axis]) -> String {
+    let proven = KernelProfile::HELD_AGAINST_KERNELS;
+    let asked = axes.iter().filter(|axis| axis.key == KERNEL).flat_map(|axis| &axis.values);
+    let asked =
+        asked.filter(|typed| version(typed).is_none_or(|version| !proven.contains(&version)));
+    let names: Vec<_> = asked.map(String::as_str).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nthe model of {} follows its sources, and was not compared with such a kernel; with 5.10, 6.1 and \
+         6.12 it was (docs/model.md)\n",
+        names.join(", ")
+    )
 }
 
 fn figures(run: &Run) -> [String; 6] {
