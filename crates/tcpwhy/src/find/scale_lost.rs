@@ -102,7 +102,8 @@ fn misread(case: &Case<'_>) -> Option<Misread> {
     let later = case.direction.rounds.get(1..).unwrap_or_default();
     match case.connection.window_scaling {
         WindowScaling::Used => {
-            let shift = case.connection.syns[1 - case.at]?.window_scale?;
+            // RFC 7323 section 2.3: a shift above 14 counts as 14.
+            let shift = case.connection.syns[1 - case.at]?.window_scale?.min(14);
             by_sender(case, u32::from(shift), case.mss()?).map(Misread::BySender)
         }
         WindowScaling::NotNegotiated => {
@@ -197,6 +198,13 @@ mod tests {
     #[test]
     fn a_segment_more_than_the_field_is_a_sender_that_scales() {
         assert!(find(&unscaled(4_344 + sample::MSS)).is_empty());
+    }
+
+    #[test]
+    fn a_shift_that_no_sender_may_offer_is_none_to_shift_by() {
+        let mut connection = unscaled(4_344);
+        connection.syns[0].as_mut().expect("SYN").window_scale = Some(255);
+        assert!(find(&connection).is_empty(), "as by 14: the field would be 33 bytes");
     }
 
     #[test]
