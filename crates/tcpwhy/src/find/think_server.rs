@@ -74,9 +74,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
 /// the originals had been sent already, and did not come this far.
 pub(super) fn ends_with_a_timer(case: &Case<'_>, silence: &Limit) -> bool {
     let rounds = &case.direction.rounds;
-    let Some(at) = rounds.iter().position(|round| round.start_ns == silence.end_ns) else {
+    let at = rounds.partition_point(|round| round.start_ns < silence.end_ns);
+    if rounds.get(at).is_none_or(|round| round.start_ns != silence.end_ns) {
         return false;
-    };
+    }
     let next = rounds.get(at + 1).map_or(i64::MAX, |round| round.start_ns);
     let hole = case
         .direction
