@@ -3,6 +3,8 @@
 //!
 //! The cube root is exact; the kernel's comes within 0.2 % by a table and one Newton step.
 
+use tcpwhy::cc::cubic::{CUBE_FACTOR, CUBE_SCALE, RENO_SCALE, cube_root};
+
 use super::Surroundings;
 use super::hystart::Train;
 use crate::socket::CwndState;
@@ -128,7 +130,7 @@ impl Epoch {
         let delay = (u64::from(delay_min_us) * hz).div_ceil(1_000_000);
         let t = ((now.saturating_sub(self.start) + delay) << 10) / hz;
         let distance = u128::from(t.abs_diff(self.k));
-        let delta = (CUBE_SCALE * distance * distance * distance) >> 40;
+        let delta = (u128::from(CUBE_SCALE) * distance * distance * distance) >> 40;
         let delta = u32::try_from(delta).unwrap_or(u32::MAX);
         if t < self.k {
             self.origin.saturating_sub(delta)
@@ -138,7 +140,7 @@ impl Epoch {
     }
 
     fn reno_window(&mut self, cwnd: u32) -> u32 {
-        let per = ((cwnd * RENO_SCALE) >> 3).max(1);
+        let per = ((cwnd * RENO_SCALE as u32) >> 3).max(1);
         while self.acked > per {
             self.acked -= per;
             self.reno += 1;
@@ -146,22 +148,3 @@ impl Epoch {
         self.reno
     }
 }
-
-/// The integer part of the cube root.
-fn cube_root(of: u64) -> u64 {
-    let (mut low, mut high) = (0u64, 1 << 22);
-    while low + 1 < high {
-        let middle = low.midpoint(high);
-        if u128::from(middle).pow(3) <= u128::from(of) { low = middle } else { high = middle }
-    }
-    low
-}
-
-/// `cube_rtt_scale`, `bic_scale * 10`: 0.4 in 1/1024.
-const CUBE_SCALE: u128 = 410;
-
-/// `cube_factor`: 2^40 / `cube_rtt_scale`.
-const CUBE_FACTOR: u64 = (1 << 40) / 410;
-
-/// `beta_scale`: 8 * (1024 + 717) / 3 / (1024 - 717).
-const RENO_SCALE: u32 = 15;

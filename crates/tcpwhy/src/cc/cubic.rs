@@ -11,11 +11,11 @@ const BETA: u64 = 717;
 /// `BICTCP_HZ`: time runs in 1/1024 s.
 const SECOND: u64 = 1024;
 /// `cube_rtt_scale` is `bic_scale * 10`: 0.4 in 1/1024.
-const CUBE_SCALE: u64 = 410;
+pub const CUBE_SCALE: u64 = 410;
 /// `cube_factor`, 2^(10 + 3 * `BICTCP_HZ`'s bits) / `cube_rtt_scale`.
-const CUBE_FACTOR: u64 = (1 << 40) / CUBE_SCALE;
+pub const CUBE_FACTOR: u64 = (1 << 40) / CUBE_SCALE;
 /// `beta_scale`, 8 * (1024 + beta) / 3 / (1024 - beta): how much slower Reno with this beta grows.
-const RENO_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+pub const RENO_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 /// A window is not computed again within HZ/32 while it stays what it was.
 const RECOMPUTE_NS: i64 = 1_000_000_000 / 32;
 
@@ -138,7 +138,7 @@ impl Epoch {
 }
 
 /// The integer part of the cube root (`cubic_root`, whose table and Newton step come within 0.2 %).
-fn cube_root(of: u64) -> u64 {
+pub fn cube_root(of: u64) -> u64 {
     let (mut low, mut high) = (0u64, 1 << 22);
     while low + 1 < high {
         let middle = low.midpoint(high);
