@@ -197,8 +197,8 @@ impl KernelProfile {
         Version::new(6, 18),
     ];
 
-    /// Those that were held against real kernels in simulated time (docs/model.md); the others follow
-    /// the sources only.
+    /// Those that were held against real kernels in simulated time (docs/model.md); the others
+    /// never were.
     pub const HELD_AGAINST_KERNELS: [Version; 3] =
         [Version::new(5, 10), Version::new(6, 1), Version::new(6, 12)];
 

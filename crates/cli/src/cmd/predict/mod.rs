@@ -36,25 +36,25 @@ pub struct PredictFlags {
     #[arg(value_name = "NAME|FILE")]
     pub scenario: Option<String>,
     /// How much the client downloads: 512KiB, 10MB
-    #[arg(long, value_name = "SIZE,...")]
+    #[arg(long, value_name = "SIZE,...", allow_hyphen_values = true)]
     pub size: Option<String>,
     /// The path's round trip: 7ms
-    #[arg(long, value_name = "TIME,...")]
+    #[arg(long, value_name = "TIME,...", allow_hyphen_values = true)]
     pub rtt: Option<String>,
     /// The path's rate: 100mbit, or unlimited [default: 1gbit]
-    #[arg(long, value_name = "RATE,...")]
+    #[arg(long, value_name = "RATE,...", allow_hyphen_values = true)]
     pub rate: Option<String>,
     /// Share of packets lost at random: 1%
-    #[arg(long, value_name = "SHARE,...")]
+    #[arg(long, value_name = "SHARE,...", allow_hyphen_values = true)]
     pub loss: Option<String>,
     /// Initial congestion window of the server's route, in segments
-    #[arg(long, value_name = "N,...")]
+    #[arg(long, value_name = "N,...", allow_hyphen_values = true)]
     pub initcwnd: Option<String>,
     /// The kernel of both hosts: 4.18, 5.4, 5.10, 5.15, 6.1, 6.6, 6.12 or 6.18, or one between
     #[arg(long, value_name = "VERSION,...", default_value = "6.12")]
     pub kernel: String,
     /// Change any key of the scenario, as server.route.congctl=reno,cubic
-    #[arg(long, value_name = "KEY=VALUE,...")]
+    #[arg(long, value_name = "KEY=VALUE,...", allow_hyphen_values = true)]
     pub set: Vec<String>,
     /// Print one line of comma-separated values for each run
     #[arg(long, conflicts_with = "json")]
@@ -159,12 +159,12 @@ fn scenario(flags: &PredictFlags, axes: &[Axis], values: &[&str]) -> anyhow::Res
 fn kernels(axes: &[Axis], values: &[&str]) -> anyhow::Result<Kernels> {
     let typed = axes.iter().zip(values).find(|(axis, _)| axis.key == KERNEL);
     let typed = typed.map_or("", |(_, value)| *value);
-    let oldest = KernelProfile::KNOWN.first().copied();
+    let known = KernelProfile::KNOWN;
     version(typed)
-        .filter(|version| oldest.is_none_or(|oldest| *version >= oldest))
+        .filter(|version| known.first() <= Some(version) && Some(version) <= known.last())
         .map(|version| Kernels::both(KernelProfile::of(version)))
         .with_context(|| {
-            format!("`{typed}` is no kernel that the model knows; write 4.18, 5.10, 6.12 ...")
+            format!("`{typed}` is no kernel that the model knows; it knows 4.18 to 6.18")
         })
 }
 

@@ -62,8 +62,8 @@ fn unproven(axes: &[Axis]) -> String {
         return String::new();
     }
     format!(
-        "\nthe model of {} follows its sources, and was not compared with such a kernel; with 5.10, 6.1 and \
-         6.12 it was (docs/model.md)\n",
+        "\nthe model of {} was never compared with such a kernel; with 5.10, 6.1 and 6.12 it was \
+         (docs/model.md)\n",
         names.join(", ")
     )
 }
@@ -73,7 +73,7 @@ fn figures(run: &Run) -> [String; 6] {
     let least = least_ns(run);
     let full = least.map_or(0, |ns| percent(ns, told.time_ns));
     let most = match told.waits.first() {
-        // Each wait of a sender that fills the link is for the link.
+        // That time goes to the link, whatever stops the sender meanwhile.
         _ if full >= FULL_PERCENT => format!("the path's rate {full} %"),
         Some((limit, ns)) => format!("{} {} %", name(*limit), percent(*ns, told.time_ns)),
         None => String::new(),
