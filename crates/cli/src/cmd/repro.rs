@@ -71,7 +71,12 @@ pub fn run(flags: &ReproFlags) -> anyhow::Result<Exit> {
     let config = Config { detail: true, ..Config::default() };
     let mut report = read_all(std::slice::from_ref(&input), config, 1, &stop, &mut |_, _| {});
     if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
-        complain(&format!("{} was read only in part: {error}", input.name()));
+        let name = input.name();
+        if report.connections.is_empty() {
+            complain(&format!("cannot read {name}: {error}"));
+            return Ok(Exit::Unreadable);
+        }
+        complain(&format!("{name} was read only in part: {error}"));
     }
     if let Some(number) = flags.connection
         && let Err(error) = choose::only(&mut report, number)
