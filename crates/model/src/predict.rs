@@ -94,7 +94,7 @@ impl<'a> Transfer<'a> {
 
     /// Its segments with data as they arrive.
     fn arrivals(&self) -> impl Iterator<Item = &'a Seen> {
-        let (sender, tap) = (self.sender, tap_of(self.sender.peer()));
+        let (sender, tap) = (self.sender, Tap::from(self.sender.peer()));
         self.seen().filter(move |s| s.from == sender && s.tap == tap && s.segment.len > 0)
     }
 
@@ -125,7 +125,7 @@ impl<'a> Transfer<'a> {
             seen.connection == self.connection && seen.from == self.sender && seen.segment.len > 0
         });
         let Some(first) = data.clone().next().map(|seen| seen.segment.seq) else { return sent };
-        let (own, peer) = (tap_of(self.sender), self.sender.peer());
+        let (own, peer) = (Tap::from(self.sender), self.sender.peer());
         let acks = self.seen().filter(|seen| {
             seen.tap == own && seen.from == peer && seen.segment.flags.has(Flags::ACK)
         });
@@ -168,13 +168,6 @@ impl<'a> Transfer<'a> {
         }
         waits.sort_by_key(|(_, ns)| Reverse(*ns));
         waits
-    }
-}
-
-const fn tap_of(side: Side) -> Tap {
-    match side {
-        Side::Client => Tap::Client,
-        Side::Server => Tap::Server,
     }
 }
 

@@ -21,6 +21,43 @@ pub struct Config {
     pub isn: u32,
     /// Offset of its timestamps (`tsoffset`).
     pub stamp_offset: u32,
+    /// The windows that it offered in a capture, in place of its own rules.
+    pub offered: Option<Offered>,
+}
+
+/// Windows that were seen: how far the peer might send when so many bytes had been acknowledged.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Offered(Vec<(u64, u64)>);
+
+impl Offered {
+    /// Takes points of acknowledged bytes and right edges, both counted from the stream's first byte;
+    /// the lists of a capture may repeat, and what goes back is left out.
+    pub fn new(points: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut kept: Vec<(u64, u64)> = Vec::new();
+        for (acked, edge) in points {
+            match kept.last_mut() {
+                Some(last) if acked < last.0 || edge < last.1 => {}
+                Some(last) if acked == last.0 => last.1 = edge,
+                _ => kept.push((acked, edge)),
+            }
+        }
+        Self(kept)
+    }
+
+    /// The window when `acked` bytes are: between two points on the line that joins them, behind
+    /// the last as large as there.
+    pub fn window(&self, acked: u64) -> u64 {
+        let next = self.0.partition_point(|point| point.0 <= acked);
+        let edge = match (next.checked_sub(1).map(|before| self.0[before]), self.0.get(next)) {
+            (Some(before), Some(after)) => {
+                let (run, rise) = (after.0 - before.0, after.1 - before.1);
+                before.1 + (u128::from(acked - before.0) * u128::from(rise) / u128::from(run)) as u64
+            }
+            (Some(before), None) => acked + before.1.saturating_sub(before.0),
+            (None, after) => after.map_or(0, |after| after.1),
+        };
+        edge.saturating_sub(acked)
+    }
 }
 
 /// Options of a socket, as given to setsockopt; what is absent stays as the kernel has it.
@@ -99,6 +136,20 @@ impl Config {
             clock_ns: 0,
             isn: 0,
             stamp_offset: 0,
+            offered: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_the_windows_seen_the_edge_moves_evenly_and_behind_them_the_window_stays() {
+        let offered = Offered::new([(0, 100), (50, 120), (50, 140), (40, 500), (150, 340)]);
+        let windows = [0, 25, 50, 100, 150, 1000].map(|acked| offered.window(acked));
+        assert_eq!(windows, [100, 95, 90, 140, 190, 190]);
+        assert_eq!(Offered::default().window(7), 0);
     }
 }

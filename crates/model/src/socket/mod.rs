@@ -45,7 +45,7 @@ mod undo;
 mod window;
 mod write;
 
-pub use config::{Config, Link, Options};
+pub use config::{Config, Link, Offered, Options};
 pub use info::Info;
 pub use output::Wait;
 pub(crate) use state::CwndState;

@@ -37,6 +37,9 @@ impl Socket {
 
     /// The window that could be offered now.
     pub(super) fn window_now(&mut self) -> u32 {
+        if let Some(offered) = &self.config.offered {
+            return u32::try_from(offered.window(self.rcv.bytes)).unwrap_or(u32::MAX);
+        }
         let scale = self.rcv.wscale;
         let free = self.free_space();
         let allowed = self.full_space();
@@ -156,6 +159,10 @@ impl Socket {
 
     /// Buffers and their bookkeeping as the connection begins.
     pub(super) fn init_buffers(&mut self) {
+        if self.config.offered.is_some() {
+            // What the real buffer held is not known: it held what its windows let in.
+            self.rcv.rcvbuf = u32::MAX >> 2;
+        }
         if self.config.options.sndbuf.is_none() {
             self.expand_sndbuf();
         }

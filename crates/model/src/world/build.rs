@@ -98,6 +98,7 @@ impl World {
             processed: 0,
             last_done: 0,
             held: Vec::new(),
+            lost: [Vec::new(), Vec::new()],
         };
         for (index, flow) in plan.flows.iter().enumerate() {
             world.plan_event(flow.start_ns, Event::Open(index as u32));

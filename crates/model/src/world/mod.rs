@@ -6,6 +6,8 @@
 
 mod app;
 mod build;
+mod capture;
+mod recorded;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -14,6 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 pub use build::{BuildError, Kernels};
+pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 
 use crate::path::{OnWire, Way};
@@ -81,6 +84,8 @@ pub struct World {
     last_done: u64,
     /// What a host's `fq` holds until it is time, and whose it is.
     held: Vec<Option<(u32, Side, Segment)>>,
+    /// Bytes of the client's and the server's stream that a capture lost.
+    lost: [Vec<u64>; 2],
 }
 
 /// A segment on the wire, and whose it is.
@@ -211,8 +216,7 @@ impl World {
     fn config_for(&self, flow: usize, side: Side, connection: u32) -> Config {
         let mut config = self.configs[side.index()].clone();
         build::apply_socket(&mut config, &self.plan.flows[flow], side);
-        // Numbers are as good as any; they differ so that a mistake shows.
-        config.isn = 0x1000_0000 * (1 + side.index() as u32) + connection * 0x0010_0000;
+        config.isn = recorded::isn(side, connection);
         config
     }
 
@@ -242,7 +246,7 @@ impl World {
     /// A packet reaches its host.
     fn deliver(&mut self, packet: Packet, to: Side) {
         let Packet { connection, segment, .. } = packet;
-        self.trace.see(Tap::of(to), self.now, connection, to.peer(), &segment);
+        self.trace.see(Tap::from(to), self.now, connection, to.peer(), &segment);
         if self.end(connection, to).is_some() {
             self.with_socket(connection, to, |socket, now, out| {
                 socket.on_segment(now, &segment, out);
@@ -367,7 +371,10 @@ impl World {
     /// A segment leaves its host, in pieces.
     fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
         for piece in segment.pieces() {
-            self.trace.see(Tap::of(side), self.now, connection, side, &piece);
+            self.trace.see(Tap::from(side), self.now, connection, side, &piece);
+            if self.is_recorded_as_lost(connection, side, &piece) {
+                continue;
+            }
             let wire = self.configs[side.index()].link.ip_header()
                 + piece.header_bytes()
                 + piece.len

@@ -122,8 +122,8 @@ pub struct Trace {
     pub limits: Vec<LimitSince>,
 }
 
-impl Tap {
-    pub(super) const fn of(side: Side) -> Self {
+impl From<Side> for Tap {
+    fn from(side: Side) -> Self {
         match side {
             Side::Client => Self::Client,
             Side::Server => Self::Server,
@@ -147,7 +147,7 @@ impl Trace {
 
     pub(super) fn hand_down(&mut self, at_ns: u64, connection: u32, from: Side, segment: &Segment) {
         if self.keep.handed_down {
-            let tap = Tap::of(from);
+            let tap = Tap::from(from);
             self.handed_down.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
     }

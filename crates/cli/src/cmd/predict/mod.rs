@@ -3,6 +3,7 @@
 mod grid;
 mod table;
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
@@ -11,7 +12,7 @@ use tcpwhy_model::predict::Prediction;
 use tcpwhy_model::profile::{KernelProfile, Version};
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
-use tcpwhy_model::world::Kernels;
+use tcpwhy_model::world::{Keep, Kernels, World};
 
 use super::lab::scenarios;
 use crate::exit::Exit;
@@ -56,6 +57,9 @@ pub struct PredictFlags {
     /// Change any key of the scenario, as server.route.congctl=reno,cubic
     #[arg(long, value_name = "KEY=VALUE,...", allow_hyphen_values = true)]
     pub set: Vec<String>,
+    /// Write the packets at the sender's host to this file, as a pcapng capture (one run only)
+    #[arg(long, value_name = "FILE")]
+    pub capture: Option<PathBuf>,
     /// Print one line of comma-separated values for each run
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -72,6 +76,7 @@ struct Run {
     values: Vec<String>,
     variant: String,
     plan: Plan,
+    kernels: Kernels,
     prediction: Prediction,
 }
 
@@ -106,8 +111,14 @@ fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
         for plan in scenario(flags, &axes, &values)?.variants {
             let prediction = Prediction::of(&plan, kernels).context("the model cannot run it")?;
             let (values, variant) = (owned(&values), plan.variant.clone());
-            runs.push(Run { values, variant, plan, prediction });
+            runs.push(Run { values, variant, plan, kernels, prediction });
         }
+    }
+    if let Some(path) = &flags.capture {
+        let [run] = &runs[..] else {
+            bail!("--capture writes the packets of one run, and these are {}", runs.len());
+        };
+        write_capture(path, run)?;
     }
     Ok(match () {
         () if flags.json => table::json(&axes, &runs)?,
@@ -118,6 +129,13 @@ fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
 
 fn owned(values: &[&str]) -> Vec<String> {
     values.iter().map(|&value| value.to_owned()).collect()
+}
+
+fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
+    let keep = Keep { segments: true, ..Keep::default() };
+    let (_, trace) = World::new(&run.plan, run.kernels, keep)?.run();
+    let file = trace.pcapng(run.prediction.sender.into(), run.plan.ipv6);
+    std::fs::write(path, file).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// What was asked for, in the order of the columns.

@@ -1,0 +1,57 @@
+//! What a capture recorded of a connection, in place of what the hosts' rules and chance would make.
+
+use super::{Side, World};
+use crate::segment::Segment;
+use crate::socket::Offered;
+
+/// What happened to the first connection of a run, each by the client and the server.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Recorded {
+    /// The windows that the side offered; `None` leaves them to its kernel.
+    pub offered: [Option<Offered>; 2],
+    /// Bytes that the side sent and that were lost, counted from its first: the first segment that
+    /// carries one is lost, and the next too if it is listed twice.
+    pub lost: [Vec<u64>; 2],
+}
+
+impl World {
+    /// The same run, but for what was recorded.
+    #[must_use]
+    pub fn with(mut self, recorded: &Recorded) -> Self {
+        for (config, offered) in self.configs.iter_mut().zip(&recorded.offered) {
+            config.offered.clone_from(offered);
+        }
+        self.lost.clone_from(&recorded.lost);
+        for lost in &mut self.lost {
+            lost.sort_unstable();
+        }
+        self
+    }
+
+    /// Whether a segment was lost in the capture; then it is taken from the list.
+    pub(super) fn is_recorded_as_lost(&mut self, connection: u32, side: Side, segment: &Segment) -> bool {
+        if connection != 0 || self.lost[side.index()].is_empty() {
+            return false;
+        }
+        let first = isn(side, connection).wrapping_add(1);
+        let lost = &mut self.lost[side.index()];
+        let from = u64::from(segment.seq.wrapping_sub(first));
+        let inside = lost.partition_point(|byte| *byte < from)
+            ..lost.partition_point(|byte| *byte < from + u64::from(segment.len));
+        let is_lost = !inside.is_empty();
+        // One of each: what is listed twice is lost the next time too.
+        let mut last = None;
+        let mut at = 0;
+        lost.retain(|byte| {
+            let taken = inside.contains(&at) && last.replace(*byte) != Some(*byte);
+            at += 1;
+            !taken
+        });
+        is_lost
+    }
+}
+
+/// Initial sequence numbers are as good as any; they differ so that a mistake shows.
+pub(super) const fn isn(side: Side, connection: u32) -> u32 {
+    0x1000_0000 * (1 + side.index() as u32) + connection * 0x0010_0000
+}
