@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::{doc, lab, predict, record, repro};
+use crate::cmd::{doc, lab, predict, record, repro, whatif};
 use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
@@ -40,6 +40,9 @@ pub enum Command {
     /// Predict how long a transfer takes, by a model of Linux TCP
     #[command(after_help = predict::AFTER)]
     Predict(predict::PredictFlags),
+    /// Answer what a captured transfer would have taken with another setting
+    #[command(after_help = whatif::AFTER)]
+    Whatif(whatif::WhatifFlags),
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),

@@ -70,6 +70,7 @@ fn command() -> Exit {
             return cmd::record::run(&record, &Surroundings::of_process());
         }
         Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
+        Some(Command::Whatif(whatif)) => return told(cmd::whatif::run(&whatif)),
         Some(Command::Predict(predict)) => return cmd::predict::run(&predict),
         Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
         None => flags.explain,

@@ -8,11 +8,13 @@
 
 mod cc;
 pub mod drill;
+pub mod fit;
 pub mod path;
 pub mod predict;
 pub mod profile;
 pub mod scenario;
 pub mod segment;
 pub mod socket;
+pub mod whatif;
 mod windowed;
 pub mod world;

@@ -204,6 +204,29 @@ impl Segment {
         (self.page_offset as u32 + self.len).div_ceil(PAGE_BLOCK)
     }
 
+    /// Takes `next`, which arrived right behind it, as receivers do (`tcp_gro_receive`): it goes on in
+    /// sequence and differs in nothing but its length and PSH; nothing follows a short piece, PSH
+    /// or FIN. Whether it was taken.
+    pub fn merge(&mut self, next: &Self, most: u32) -> bool {
+        let size = if self.piece > 0 { u32::from(self.piece) } else { self.len };
+        let ends = Flags::PSH.with(Flags::FIN);
+        let takes_more = self.len > 0 && self.len.is_multiple_of(size) && !self.flags.has(ends);
+        let fits = next.len > 0
+            && next.len <= size
+            && next.seq == self.end_seq()
+            && self.len + next.len + self.header_bytes() <= most;
+        let same = next.flags.without(ends) == self.flags
+            && (next.ack, next.window, next.options, next.ecn)
+                == (self.ack, self.window, self.options, self.ecn);
+        if takes_more && fits && same {
+            self.piece = size as u16;
+            self.len += next.len;
+            self.flags = next.flags;
+            self.truesize += next.truesize;
+        }
+        takes_more && fits && same
+    }
+
     /// The pieces that a device cuts it into: FIN and PSH stay with the last, CWR with the first
     /// (`tcp_gso_segment`).
     pub fn pieces(self) -> impl Iterator<Item = Self> {
@@ -274,6 +297,26 @@ mod tests {
                 (2895, 104, ack.with(Flags::PSH), 4000)
             ]
         );
+    }
+
+    #[test]
+    fn pieces_that_arrive_together_are_merged_up_to_a_push_or_a_short_one() {
+        let whole =
+            Segment { seq: 7, len: 3000, piece: 1448, flags: Flags::ACK, ..Segment::default() };
+        let mut pieces = whole.pieces();
+        let mut merged = pieces.next().expect("three");
+        assert!(pieces.all(|piece| merged.merge(&piece, 65_536)));
+        assert_eq!((merged.seq, merged.len, merged.piece), (7, 3000, 1448));
+        let next = Segment { seq: 3007, len: 1448, ..whole };
+        assert!(!merged.merge(&next, 65_536), "nothing follows a short one");
+        let pushed = Segment { len: 1448, flags: Flags::ACK.with(Flags::PSH), ..whole };
+        let behind = Segment { seq: 7 + 1448, len: 1448, ..whole };
+        assert!(!pushed.clone().merge(&behind, 65_536));
+        let open = Segment { flags: Flags::ACK, ..pushed };
+        assert!(!open.clone().merge(&behind, 2000), "there is no room");
+        assert!(!open.clone().merge(&Segment { window: 9, ..behind }, 65_536));
+        assert!(!open.clone().merge(&Segment { seq: 8, ..behind }, 65_536));
+        assert!(open.clone().merge(&behind, 65_536));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 pub mod doc;
 pub mod explain;
 pub mod lab;
+mod one;
 pub mod predict;
 pub mod record;
 pub mod repro;
+pub mod whatif;

@@ -11,15 +11,15 @@ use std::sync::atomic::AtomicU64;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tcpwhy::capture::{Item, Reader};
-use tcpwhy::report::{Connection, Report};
-use tcpwhy::tracker::Config;
+use tcpwhy::report::Connection;
 use tcpwhy::wire;
 use tcpwhy_model::drill::repro::{self, Captured};
 
 use super::explain::stop_on_signals;
+use super::one;
 use crate::exit::Exit;
-use crate::read::{Input, read_all};
-use crate::{choose, complain, number, output};
+use crate::read::Input;
+use crate::{complain, number, output};
 
 /// Flags of `tcpwhy repro`.
 #[derive(Args, Debug)]
@@ -59,38 +59,14 @@ impl From<Host> for repro::Host {
 /// A signal handler cannot be set, the capture cannot be read again, or the script cannot be written.
 pub fn run(flags: &ReproFlags) -> anyhow::Result<Exit> {
     let input = Input::named(&flags.file);
-    if let Err(error) = input.check() {
-        complain(&error.to_string());
-        return Ok(Exit::Unreadable);
-    }
-    if !input.can_be_reread() {
-        complain("the capture is read twice: name a file, not a pipe");
-        return Ok(Exit::Usage);
-    }
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let config = Config { detail: true, ..Config::default() };
-    let mut report = read_all(std::slice::from_ref(&input), config, 1, &stop, &mut |_, _| {});
-    if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
-        let name = input.name();
-        if report.connections.is_empty() {
-            complain(&format!("cannot read {name}: {error}"));
-            return Ok(Exit::Unreadable);
-        }
-        complain(&format!("{name} was read only in part: {error}"));
-    }
-    if let Some(number) = flags.connection
-        && let Err(error) = choose::only(&mut report, number)
-    {
-        complain(&error.to_string());
-        return Ok(Exit::Usage);
-    }
-    let Some(connection) = most_data(&report) else {
-        complain(&format!("{} holds no connection", input.name()));
-        return Ok(Exit::Unreadable);
+    let connection = match one::connection(&input, flags.connection, true, &stop) {
+        Ok(connection) => connection,
+        Err(exit) => return Ok(exit),
     };
-    let host = flags.of.map_or_else(|| sender(connection), repro::Host::from);
-    let packets = packets(&input, connection).context("cannot read the packets again")?;
-    match repro::script(connection, &packets, host) {
+    let host = flags.of.map_or_else(|| sender(&connection), repro::Host::from);
+    let packets = packets(&input, &connection).context("cannot read the packets again")?;
+    match repro::script(&connection, &packets, host) {
         Ok(script) => {
             output::print(&script).context("cannot write the script")?;
             Ok(Exit::Analysed)
@@ -100,15 +76,6 @@ pub fn run(flags: &ReproFlags) -> anyhow::Result<Exit> {
             Ok(Exit::Unreadable)
         }
     }
-}
-
-/// The connection with the most payload.
-fn most_data(report: &Report) -> Option<&Connection> {
-    report.connections.iter().max_by_key(|connection| {
-        let bytes: u64 =
-            connection.directions.iter().flatten().map(|direction| direction.bytes).sum();
-        (bytes, std::cmp::Reverse(connection.id))
-    })
 }
 
 /// Who sent more.

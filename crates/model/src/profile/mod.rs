@@ -6,6 +6,8 @@
 
 mod knobs;
 
+use std::fmt;
+
 pub use knobs::{KnobError, Route, Sysctl};
 
 /// A version of Linux.
@@ -21,6 +23,12 @@ impl Version {
     /// `major.minor`.
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
     }
 }
 
@@ -82,6 +90,9 @@ pub struct KernelProfile {
     pub departure_times: bool,
     /// How memory is charged.
     pub memory: Memory,
+    /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO);
+    /// `None`: each packet alone and at once.
+    pub gather_ns: Option<u64>,
 }
 
 /// When slow start may grow (`tcp_is_cwnd_limited`, `tcp_cwnd_validate`).
@@ -254,6 +265,7 @@ impl KernelProfile {
             keeps_ssthresh: !at(5, 6),
             departure_times: at(4, 20),
             memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },
+            gather_ns: None,
         }
     }
 }

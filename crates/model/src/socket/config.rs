@@ -51,7 +51,8 @@ impl Offered {
         let edge = match (next.checked_sub(1).map(|before| self.0[before]), self.0.get(next)) {
             (Some(before), Some(after)) => {
                 let (run, rise) = (after.0 - before.0, after.1 - before.1);
-                before.1 + (u128::from(acked - before.0) * u128::from(rise) / u128::from(run)) as u64
+                before.1
+                    + (u128::from(acked - before.0) * u128::from(rise) / u128::from(run)) as u64
             }
             (Some(before), None) => acked + before.1.saturating_sub(before.0),
             (None, after) => after.map_or(0, |after| after.1),

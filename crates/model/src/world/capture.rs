@@ -4,8 +4,8 @@ use super::{Seen, Side, Tap, Trace};
 use crate::segment::{Ecn, Segment};
 
 impl Trace {
-    /// The segments at one host's tap as a pcapng file of headers: raw IP (LINKTYPE_RAW) in
-    /// nanoseconds, from 10.0.0.1 or fd00::1 to port 80 of the address behind it. TCP checksums are
+    /// The segments at one host's tap as a pcapng file of headers: raw IP (`LINKTYPE_RAW`) in
+    /// nanoseconds, from 10.0.0.1 or `fd00::1` to port 80 of the address behind it. TCP checksums are
     /// left open, as offloading leaves them.
     pub fn pcapng(&self, tap: Tap, ipv6: bool) -> Vec<u8> {
         let mut file = Vec::new();
@@ -77,7 +77,7 @@ fn tcp_header(seen: &Seen) -> Vec<u8> {
     let mut header: Vec<u8> = ports.iter().flat_map(|port| port.to_be_bytes()).collect();
     header.extend(segment.seq.to_be_bytes());
     header.extend(segment.ack.to_be_bytes());
-    header.extend([(segment.header_bytes() / 4 << 4) as u8, segment.flags.0]);
+    header.extend([((segment.header_bytes() / 4) << 4) as u8, segment.flags.0]);
     header.extend(segment.window.to_be_bytes());
     header.extend([0; 4]);
     options(segment, &mut header);
@@ -126,7 +126,7 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Bytes kept of each packet at most: the headers.
 const SNAP: u32 = 128;
 
-/// LINKTYPE_RAW: the packet begins with its IP header.
+/// `LINKTYPE_RAW`: the packet begins with its IP header.
 const LINKTYPE_RAW: u32 = 101;
 
 const TCP: u8 = 6;

@@ -7,6 +7,7 @@
 mod app;
 mod build;
 mod capture;
+mod gather;
 mod recorded;
 #[cfg(test)]
 mod tests;
@@ -21,7 +22,7 @@ pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
 use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
 
@@ -44,7 +45,15 @@ impl Side {
         }
     }
 
-    const fn index(self) -> usize {
+    /// `client` or `server`, as scenarios and reports say.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
         match self {
             Self::Client => 0,
             Self::Server => 1,
@@ -114,6 +123,8 @@ struct FlowState {
 struct Connection {
     flow: usize,
     ends: [Option<End>; 2],
+    /// What each side's driver holds until it has waited long enough for more.
+    gathered: [Option<Segment>; 2],
 }
 
 struct End {
@@ -134,6 +145,7 @@ enum Event {
     App(u32, Side),
     Change(u32),
     Depart(u32),
+    Gathered(u32, Side),
 }
 
 impl World {
@@ -177,6 +189,7 @@ impl World {
                 }
             }
             Event::Depart(index) => self.on_departure(index),
+            Event::Gathered(connection, to) => self.hand_up_gathered(connection, to),
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {
@@ -207,7 +220,7 @@ impl World {
         let socket = Socket::connect(config, self.now, &mut out);
         let ends =
             [socket.ok().map(|socket| End::new(socket, &self.plan, flow, Side::Client)), None];
-        self.connections.push(Connection { flow, ends });
+        self.connections.push(Connection { flow, ends, gathered: [None, None] });
         self.send_all(connection, Side::Client, &mut out);
         self.out = out;
         self.plan_timer(connection, Side::Client);
@@ -240,20 +253,6 @@ impl World {
         {
             self.way_due[from.index()] = at;
             self.plan_event(at, Event::Way(from));
-        }
-    }
-
-    /// A packet reaches its host.
-    fn deliver(&mut self, packet: Packet, to: Side) {
-        let Packet { connection, segment, .. } = packet;
-        self.trace.see(Tap::from(to), self.now, connection, to.peer(), &segment);
-        if self.end(connection, to).is_some() {
-            self.with_socket(connection, to, |socket, now, out| {
-                socket.on_segment(now, &segment, out);
-            });
-            self.trace_state(connection, to);
-        } else if to == Side::Server && segment.flags.has(Flags::SYN) {
-            self.accept(connection, &segment);
         }
     }
 

@@ -29,7 +29,12 @@ impl World {
     }
 
     /// Whether a segment was lost in the capture; then it is taken from the list.
-    pub(super) fn is_recorded_as_lost(&mut self, connection: u32, side: Side, segment: &Segment) -> bool {
+    pub(super) fn is_recorded_as_lost(
+        &mut self,
+        connection: u32,
+        side: Side,
+        segment: &Segment,
+    ) -> bool {
         if connection != 0 || self.lost[side.index()].is_empty() {
             return false;
         }

@@ -4,12 +4,12 @@ use anyhow::{Context, bail};
 
 /// A setting and the values it takes.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Axis {
+pub(in crate::cmd) struct Axis {
     /// The key as in a scenario, or `kernel`.
-    pub(super) key: String,
+    pub(in crate::cmd) key: String,
     /// What heads its column.
-    pub(super) title: String,
-    pub(super) values: Vec<String>,
+    pub(in crate::cmd) title: String,
+    pub(in crate::cmd) values: Vec<String>,
 }
 
 /// Most runs of one command. Ours: some seconds.
@@ -21,7 +21,7 @@ impl Axis {
     ///
     /// # Errors
     /// A range that is none.
-    pub(super) fn read(title: &str, key: &str, typed: &str) -> anyhow::Result<Self> {
+    pub(in crate::cmd) fn read(title: &str, key: &str, typed: &str) -> anyhow::Result<Self> {
         let mut values = Vec::new();
         for part in typed.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once("..") {
@@ -54,7 +54,7 @@ fn range(from: &str, rest: &str) -> anyhow::Result<Vec<String>> {
 ///
 /// # Errors
 /// There are too many.
-pub(super) fn combinations(axes: &[Axis]) -> anyhow::Result<Vec<Vec<&str>>> {
+pub(in crate::cmd) fn combinations(axes: &[Axis]) -> anyhow::Result<Vec<Vec<&str>>> {
     let count = axes.iter().try_fold(1_usize, |count, axis| count.checked_mul(axis.values.len()));
     if count.is_none_or(|count| count > MOST_RUNS) {
         bail!("these are more than {MOST_RUNS} combinations; take fewer values");

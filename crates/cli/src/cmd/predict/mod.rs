@@ -1,6 +1,6 @@
 //! `tcpwhy predict`: how long a transfer takes, by the model, for every combination of settings.
 
-mod grid;
+pub(super) mod grid;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,57 @@
+//! One connection of a capture, for commands that are about one.
+
+use std::cmp::Reverse;
+use std::sync::atomic::AtomicBool;
+
+use tcpwhy::report::{Connection, Report};
+use tcpwhy::tracker::Config;
+
+use crate::exit::Exit;
+use crate::read::{Input, read_all};
+use crate::{choose, complain};
+
+/// Reads a capture, and takes the connection with this number, else the one with the most payload. What
+/// is wrong is told; then the exit that says so comes back.
+pub(super) fn connection(
+    input: &Input,
+    number: Option<u64>,
+    reads_again: bool,
+    stop: &AtomicBool,
+) -> Result<Connection, Exit> {
+    if let Err(error) = input.check() {
+        complain(&error.to_string());
+        return Err(Exit::Unreadable);
+    }
+    if reads_again && !input.can_be_reread() {
+        complain("the capture is read twice: name a file, not a pipe");
+        return Err(Exit::Usage);
+    }
+    let config = Config { detail: true, ..Config::default() };
+    let mut report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});
+    let name = input.name();
+    if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
+        if report.connections.is_empty() {
+            complain(&format!("cannot read {name}: {error}"));
+            return Err(Exit::Unreadable);
+        }
+        complain(&format!("{name} was read only in part: {error}"));
+    }
+    if let Some(number) = number
+        && let Err(error) = choose::only(&mut report, number)
+    {
+        complain(&error.to_string());
+        return Err(Exit::Usage);
+    }
+    most_data(report).ok_or_else(|| {
+        complain(&format!("{name} holds no connection"));
+        Exit::Unreadable
+    })
+}
+
+/// The connection with the most payload.
+fn most_data(report: Report) -> Option<Connection> {
+    report.connections.into_iter().max_by_key(|connection| {
+        let bytes = connection.directions.iter().flatten().map(|direction| direction.bytes);
+        (bytes.sum::<u64>(), Reverse(connection.id))
+    })
+}

@@ -1,0 +1,92 @@
+//! Short names of settings: `initcwnd`, `server.rmem`, `rtt`; all else is a key of a scenario.
+
+use tcpwhy_model::world::Side;
+
+use super::super::predict::grid::Axis;
+
+/// A host's setting: its short name, its key below the host, and whether the data's sender has it.
+const OF_HOSTS: [(&str, &str, bool); 9] = [
+    ("initcwnd", "route.initcwnd", true),
+    ("ssthresh", "route.ssthresh", true),
+    ("congctl", "route.congctl", true),
+    ("sndbuf", "socket.sndbuf", true),
+    ("wmem", "sysctl.net.ipv4.tcp_wmem", true),
+    ("initrwnd", "route.initrwnd", false),
+    ("quickack", "route.quickack", false),
+    ("rcvbuf", "socket.rcvbuf", false),
+    ("rmem", "sysctl.net.ipv4.tcp_rmem", false),
+];
+
+const OF_THE_PATH: [&str; 6] = ["rtt", "rate", "queue", "loss", "jitter", "reorder"];
+
+/// What was typed for a setting, with the scenario's key.
+///
+/// # Errors
+/// It has no value, or a range that is none.
+pub(super) fn axis(title: &str, typed: &str, sender: Side) -> anyhow::Result<Axis> {
+    let key = key(title, sender);
+    // The three values of these settings are one.
+    if key.ends_with("mem") && typed.contains(' ') {
+        return Ok(Axis { key, title: title.to_owned(), values: vec![typed.to_owned()] });
+    }
+    let mut axis = Axis::read(title, &key, typed)?;
+    if axis.key.ends_with("mem") {
+        for value in &mut axis.values {
+            *value = three(value, if axis.key.contains("wmem") { 16_384 } else { 131_072 });
+        }
+    }
+    Ok(axis)
+}
+
+fn key(title: &str, sender: Side) -> String {
+    if OF_THE_PATH.contains(&title) {
+        return format!("path.{title}");
+    }
+    let (host, name) = match title.split_once('.') {
+        Some((host @ ("client" | "server"), name)) => (Some(host), name),
+        _ => (None, title),
+    };
+    let of_host = OF_HOSTS.iter().find(|(short, ..)| *short == name);
+    of_host.map_or_else(
+        || title.to_owned(),
+        |(_, key, sends)| {
+            let side = if *sends { sender } else { sender.peer() };
+            format!("{}.{key}", host.unwrap_or(side.name()))
+        },
+    )
+}
+
+/// The three values of `tcp_rmem` and `tcp_wmem` where only the largest was said.
+fn three(largest: &str, first: u64) -> String {
+    match tcpwhy_model::scenario::Quantity::Size.read(largest) {
+        Ok(bytes) => format!("4096 {} {bytes}", first.min(bytes)),
+        Err(_) => largest.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(title: &str, typed: &str) -> (String, Vec<String>) {
+        let axis = axis(title, typed, Side::Server).expect("values");
+        (axis.key, axis.values)
+    }
+
+    #[test]
+    fn short_names_are_of_the_host_that_has_the_part() {
+        assert_eq!(asked("initcwnd", "20,40").0, "server.route.initcwnd");
+        assert_eq!(asked("rcvbuf", "1MB").0, "client.socket.rcvbuf");
+        assert_eq!(asked("client.initcwnd", "20").0, "client.route.initcwnd");
+        assert_eq!(asked("rtt", "5ms").0, "path.rtt");
+        assert_eq!(asked("path.down.jitter", "5ms").0, "path.down.jitter");
+    }
+
+    #[test]
+    fn buffers_are_three_values_or_the_largest() {
+        let key = "client.sysctl.net.ipv4.tcp_rmem".to_owned();
+        assert_eq!(asked("rmem", "16MiB"), (key.clone(), vec!["4096 131072 16777216".to_owned()]));
+        assert_eq!(asked("rmem", "4096 8192 8192"), (key, vec!["4096 8192 8192".to_owned()]));
+        assert_eq!(asked("server.wmem", "8KiB").1, ["4096 8192 8192"]);
+    }
+}

@@ -1,0 +1,129 @@
+//! `tcpwhy whatif`: what a captured transfer would have taken with another setting.
+
+mod keys;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use tcpwhy::report::Connection;
+use tcpwhy_model::whatif::{Study, Tried};
+
+use super::explain::stop_on_signals;
+use super::one;
+use super::predict::grid::{self, Axis};
+use crate::exit::Exit;
+use crate::read::Input;
+use crate::{complain, number, output};
+
+/// What is shown below the flags.
+pub const AFTER: &str = "\
+Without --set every remedy that fits is tried, and ranked. Several --set are changed together; lists and
+ranges are tried one by one.
+
+  tcpwhy whatif slow.pcap
+  tcpwhy whatif slow.pcap --set initcwnd=20,40 --set client.rmem=16MiB
+  tcpwhy whatif slow.pcap --set rtt=5ms
+  tcpwhy whatif slow.pcap --scenario > slow.toml; tcpwhy lab run slow.toml
+
+Settings: initcwnd, congctl, sndbuf, wmem (of the data's sender), initrwnd, rcvbuf, rmem (of its receiver), each
+also with the host before it (server.rmem); rtt, rate, queue, loss (of the path); and every key of
+`tcpwhy lab list --keys`.";
+
+/// Flags of `tcpwhy whatif`.
+#[derive(Args, Debug)]
+pub struct WhatifFlags {
+    /// A capture that holds the connection from its SYN on
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Which connection, by its number in the report [default: the only one, or the one with most data]
+    #[arg(long, value_name = "N", value_parser = number::connection)]
+    pub connection: Option<u64>,
+    /// What to change
+    #[arg(long, value_name = "KEY=VALUE,...", allow_hyphen_values = true)]
+    pub set: Vec<String>,
+    /// Print the scenario that was fitted to the capture, for `predict` and `lab run`
+    #[arg(long, conflicts_with_all = ["set", "json"])]
+    pub scenario: bool,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads, fits, repeats, asks, prints.
+///
+/// # Errors
+/// A signal handler cannot be set, or the answer cannot be written.
+pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
+    let input = Input::named(&flags.file);
+    let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+    let connection = match one::connection(&input, flags.connection, false, &stop) {
+        Ok(connection) => connection,
+        Err(exit) => return Ok(exit),
+    };
+    let study = match Study::of(&connection) {
+        Ok(study) => study,
+        Err(why) => {
+            complain(&format!("connection {} cannot be run otherwise: {why}", connection.id));
+            return Ok(Exit::Unreadable);
+        }
+    };
+    if flags.scenario {
+        output::print(&study.fit.scenario(1)).context("cannot write the scenario")?;
+        return Ok(Exit::Analysed);
+    }
+    let rows = match rows(flags, &study) {
+        Ok(rows) => rows,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            return Ok(Exit::Usage);
+        }
+    };
+    let text = answer(flags, &connection, &study, &rows)?;
+    output::print(&text).context("cannot write the answer")?;
+    Ok(Exit::Analysed)
+}
+
+fn answer(
+    flags: &WhatifFlags,
+    connection: &Connection,
+    study: &Study,
+    rows: &[Tried],
+) -> anyhow::Result<String> {
+    if flags.json {
+        return Ok(table::json(connection, study, rows)? + "\n");
+    }
+    Ok(table::text(connection, study, rows))
+}
+
+/// What was asked for; nothing where the model does not repeat the capture.
+fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Tried>> {
+    let axes = axes(flags, study)?;
+    if !study.repeats() {
+        return Ok(Vec::new());
+    }
+    if axes.is_empty() {
+        return Ok(study.remedies());
+    }
+    let mut rows = Vec::new();
+    for values in grid::combinations(&axes)? {
+        let changes: Vec<String> =
+            axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+        let named = axes.iter().zip(&values).map(|(axis, value)| format!("{} {value}", axis.title));
+        let what = named.collect::<Vec<_>>().join(", ");
+        let answer = study.ask(&changes).with_context(|| format!("cannot answer `{what}`"))?;
+        rows.push(Tried { what, changes, answer });
+    }
+    Ok(rows)
+}
+
+fn axes(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Axis>> {
+    let axis = |set: &String| {
+        let (title, typed) = set
+            .split_once('=')
+            .with_context(|| format!("`--set {set}` has no `=`; write it as initcwnd=20"))?;
+        keys::axis(title.trim(), typed, study.fit.sender)
+    };
+    flags.set.iter().map(axis).collect()
+}

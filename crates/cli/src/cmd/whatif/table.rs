@@ -1,0 +1,240 @@
+//! What a what-if looks like: how well the model repeats the capture, then a line for each change.
+
+use core::fmt::Write;
+
+use serde_json::{Map, Value, json};
+use tcpwhy::report::{Connection, State, TimeIn};
+use tcpwhy::units::{Bytes, Duration};
+use tcpwhy_model::fit::Account;
+use tcpwhy_model::profile::KernelProfile;
+use tcpwhy_model::whatif::{Branch, Replay, Study, Tried};
+use tcpwhy_model::world::Side;
+
+use crate::cmd::lab::table::table;
+
+/// States told of a run: the longest. Ours: what fits a line.
+const TOLD: usize = 2;
+
+pub(super) fn text(connection: &Connection, study: &Study, rows: &[Tried]) -> String {
+    let mut text = head(connection, study);
+    let Some(nearest) = study.nearest() else {
+        return text + "the model cannot run the scenario that was fitted to it\n";
+    };
+    if !study.repeats() {
+        return text + &parted(study, nearest);
+    }
+    text += &repeated(study, nearest);
+    if rows.is_empty() {
+        return text + "\nnothing that was tried makes it shorter\n";
+    }
+    text.push('\n');
+    let mut lines = vec![line("as it was", &study.fit.seen, ["-".to_owned(), "-".to_owned()])];
+    lines.extend(rows.iter().map(|row| {
+        let range = [row.answer.low_ns, row.answer.high_ns].map(|ns| Duration(ns).to_string());
+        line(&row.what, &row.answer.best, range)
+    }));
+    let titles = ["", "time", "at best", "at worst", "rounds", "first flight", "most of it"];
+    table(&mut text, &titles, lines);
+    for row in rows.iter().filter(|row| !row.answer.unfinished.is_empty()) {
+        let _ =
+            writeln!(text, "\nnot finished ({}): {}", row.what, row.answer.unfinished.join("; "));
+    }
+    text + &why_ranges(study, rows)
+}
+
+fn head(connection: &Connection, study: &Study) -> String {
+    let (from, to) = match study.fit.sender {
+        Side::Client => (connection.client_shown(), connection.server_shown()),
+        Side::Server => (connection.server_shown(), connection.client_shown()),
+    };
+    let seen = &study.fit.seen;
+    format!(
+        "connection {}: {from} -> {to}, {}\nseen: {} from the handshake to the last ACK, {} rounds: {}\n",
+        connection.id,
+        Bytes(seen.bytes),
+        Duration(seen.ns),
+        seen.rounds,
+        longest(&seen.time_in, seen.ns),
+    )
+}
+
+fn repeated(study: &Study, nearest: &Replay) -> String {
+    let account = &nearest.account;
+    let mut text = format!(
+        "the model repeats it: {} ({}), {} rounds: {}\n",
+        Duration(account.ns),
+        off(nearest, study),
+        account.rounds,
+        longest(&account.time_in, account.ns)
+    );
+    let kernels: Vec<_> =
+        study.replays[..study.near].iter().map(|replay| version(study, replay)).collect();
+    let _ = match &kernels[..] {
+        [one] => {
+            writeln!(text, "with Linux {one} as its sender; no other version that was tried does")
+        }
+        [first, rest @ ..] if rest.len() + 1 < study.replays.len() => {
+            writeln!(text, "with Linux {first} as its sender, and as well with {}", rest.join(", "))
+        }
+        [first, ..] => {
+            writeln!(text, "with Linux {first} as its sender, and with each other version tried")
+        }
+        [] => Ok(()),
+    };
+    if !study.rules_hold() {
+        text += "its windows are taken from the capture: by its own rules the model's receiver offers others\n";
+    }
+    text
+}
+
+fn parted(study: &Study, nearest: &Replay) -> String {
+    let gap = nearest.gap(&study.fit);
+    let account = &nearest.account;
+    let stuck = if nearest.unfinished.is_empty() {
+        String::new()
+    } else {
+        format!("; it does not come to its end there ({})", nearest.unfinished.join("; "))
+    };
+    format!(
+        "the model does not repeat it: {} ({}), {} rounds: {}{stuck}\n\
+         they part most in {}, by {} % of the time that no application let pass. What it says of changes would prove nothing, so it says \
+         nothing.\n",
+        Duration(account.ns),
+        off(nearest, study),
+        account.rounds,
+        longest(&account.time_in, account.ns),
+        gap.state,
+        gap.percent
+    )
+}
+
+fn off(replay: &Replay, study: &Study) -> String {
+    let permille =
+        i128::from(replay.difference(&study.fit)) * 1000 / i128::from(study.fit.seen.ns.max(1));
+    format!("{:+.1} %", permille as f64 / 10.0)
+}
+
+fn version(study: &Study, replay: &Replay) -> String {
+    let kernel: KernelProfile = match study.fit.sender {
+        Side::Client => replay.kernels.client,
+        Side::Server => replay.kernels.server,
+    };
+    kernel.version.to_string()
+}
+
+fn longest(time_in: &TimeIn, of: i64) -> String {
+    let share = |span: Duration| span.percent_of(Duration(of));
+    let told: Vec<_> = time_in
+        .ranked()
+        .into_iter()
+        .take(TOLD)
+        .map(|(state, span)| format!("{state} {:.0} %", share(span)))
+        .collect();
+    told.join(", ")
+}
+
+fn line(what: &str, account: &Account, range: [String; 2]) -> Vec<String> {
+    let [low, high] = range;
+    vec![
+        what.to_owned(),
+        Duration(account.ns).to_string(),
+        low,
+        high,
+        account.rounds.to_string(),
+        Bytes(account.first_flight).to_string(),
+        longest(&account.time_in, account.ns),
+    ]
+}
+
+/// What the ends of the ranges stand for.
+fn why_ranges(study: &Study, rows: &[Tried]) -> String {
+    let mut branches: Vec<Branch> =
+        rows.iter().flat_map(|row| row.answer.because.clone()).collect();
+    branches.sort_unstable();
+    branches.dedup();
+    let mut text = String::new();
+    for branch in branches {
+        text += match branch {
+            Branch::Kernel => "\nranges: over the kernels that repeat the capture",
+            Branch::NoMoreRoom => "",
+            Branch::Losses => {
+                "\nranges: over losses as they were, others as many by chance, and none"
+            }
+            Branch::Windows => {
+                "\nranges: over windows by the receiver's rules, and as it offered them in the capture"
+            }
+        };
+        if let (Branch::NoMoreRoom, Some((rate, queue))) = (branch, study.fit.proven) {
+            let rate = tcpwhy::units::BitRate(rate);
+            let _ = write!(
+                text,
+                "\nranges: over a path with endless room, and one with no more than it has shown: {rate}, and {} \
+                 that wait for it",
+                Bytes(queue)
+            );
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// All that is told, as JSON.
+///
+/// # Errors
+/// None that is known of.
+pub(super) fn json(
+    connection: &Connection,
+    study: &Study,
+    rows: &[Tried],
+) -> serde_json::Result<String> {
+    let nearest = study.nearest().map(|replay| {
+        let gap = replay.gap(&study.fit);
+        json!({
+            "account": account(&replay.account),
+            "sender_kernel": version(study, replay),
+            "widest_gap": { "state": gap.state.name(), "percent": gap.percent },
+            "unfinished": replay.unfinished,
+        })
+    });
+    let changes: Vec<Value> = rows
+        .iter()
+        .map(|row| {
+            json!({
+                "what": row.what,
+                "set": row.changes,
+                "account": account(&row.answer.best),
+                "low_ns": row.answer.low_ns,
+                "high_ns": row.answer.high_ns,
+                "unfinished": row.answer.unfinished,
+            })
+        })
+        .collect();
+    serde_json::to_string_pretty(&json!({
+        "format": "tcpwhy-whatif/1",
+        "connection": connection.id,
+        "sender": study.fit.sender.name(),
+        "seen": account(&study.fit.seen),
+        "repeats": study.repeats(),
+        "replay": nearest,
+        "changes": changes,
+    }))
+}
+
+fn account(account: &Account) -> Value {
+    let time_in: Map<String, Value> = account
+        .time_in
+        .iter()
+        .map(|(state, span): (State, Duration)| (state.name().to_owned(), Value::from(span.0)))
+        .collect();
+    json!({
+        "time_ns": account.ns,
+        "time_in_ns": time_in,
+        "rounds": account.rounds,
+        "bytes": account.bytes,
+        "resent_segments": account.resent,
+        "first_flight_bytes": account.first_flight,
+        "max_in_flight_bytes": account.most_in_flight,
+    })
+}

@@ -1,0 +1,177 @@
+//! From a captured connection to a scenario that repeats it.
+//!
+//! ```text
+//! Connection --steps--> what the applications wrote, and when   \
+//!            --hosts--> settings that its packets show           > scenario (TOML), Recorded
+//!            --path --> round trip, rate, queue, losses         /
+//! ```
+//!
+//! Flights and send times are never taken over: the model has to find them itself
+//! (`docs/reference/limits-method.md` section 9).
+
+mod account;
+mod guess;
+mod hosts;
+mod path;
+mod steps;
+
+use core::fmt::{self, Write};
+
+use tcpwhy::report::{Connection, Direction, Vantage};
+
+pub use account::Account;
+pub use guess::Guess;
+
+use crate::world::{Recorded, Side, Tap};
+
+/// A scenario that stands for a captured connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fit {
+    ipv6: bool,
+    path: path::Path,
+    hosts: [hosts::Settings; 2],
+    steps: [Vec<String>; 2],
+    /// What the capture recorded besides: windows and losses.
+    pub recorded: Recorded,
+    /// Whose data it is about: the side that sent more.
+    pub sender: Side,
+    /// Where the capture was taken; at the sender if it was at neither host.
+    pub tap: Tap,
+    /// What the capture says of that direction.
+    pub seen: Account,
+    /// What each side's SYN offered as its first window.
+    pub first_windows: [u16; 2],
+    /// Payload of a full segment.
+    pub mss: u64,
+    /// Share of the sender's segments that were lost, in parts of a million.
+    pub loss: u32,
+    /// Room that the path has shown: the fastest rate (bits per second on layer 2), and what may wait
+    /// for it.
+    pub proven: Option<(u64, u64)>,
+}
+
+/// Why a connection cannot be repeated.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unfit {
+    /// It carried no data.
+    NoData,
+    /// The capture lacks the SYN or its answer.
+    NoHandshake,
+    /// Its sender's packets are of another system.
+    NotLinux(String),
+    /// The account has no rounds, or is of a part.
+    NoDetail,
+    /// Both sides sent at once.
+    BothAtOnce,
+    /// It moved more than a model is run for.
+    TooLarge,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            Self::NoData => "it carried no data",
+            Self::NoHandshake => {
+                "the capture lacks its SYN or the answer to it, and with them what both sides agreed on"
+            }
+            Self::NotLinux(system) => {
+                return write!(f, "its sender runs {system}, and the model is of Linux");
+            }
+            Self::NoDetail => "its rounds were not kept",
+            Self::BothAtOnce => {
+                "both sides sent at the same time, which cannot be told apart in steps yet"
+            }
+            Self::TooLarge => "it moved more than 256 MiB, or took turns more than 2,000 times",
+        };
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+/// Most bytes that are repeated. Ours: a few seconds of work.
+const MOST_BYTES: u64 = 256 << 20;
+
+impl Fit {
+    /// The scenario of a connection.
+    ///
+    /// # Errors
+    /// The capture does not show what is needed, or the model does not have it.
+    pub fn of(connection: &Connection) -> Result<Self, Unfit> {
+        let sender = main_side(connection).ok_or(Unfit::NoData)?;
+        let direction = connection.directions[sender.index()].as_deref().ok_or(Unfit::NoData)?;
+        let [Some(syn), Some(answer)] = connection.syns else { return Err(Unfit::NoHandshake) };
+        let system = &*connection.sender_stack[sender.index()].name;
+        if !matches!(system, "linux" | "unknown" | "") {
+            return Err(Unfit::NotLinux(system.to_owned()));
+        }
+        if direction.rounds.is_empty() || connection.part.is_some() || connection.truncated {
+            return Err(Unfit::NoDetail);
+        }
+        if connection.bytes() > MOST_BYTES {
+            return Err(Unfit::TooLarge);
+        }
+        let path = path::Path::of(connection, direction);
+        Ok(Self {
+            ipv6: connection.client.is_ipv6(),
+            hosts: [Side::Client, Side::Server].map(|side| hosts::Settings::of(connection, side)),
+            steps: steps::of(connection, path.rtt_ns)?,
+            recorded: recorded(connection),
+            sender,
+            tap: tap(connection.vantage, sender),
+            seen: Account::of(direction),
+            first_windows: [syn.window, answer.window],
+            mss: u64::from(connection.mss.unwrap_or(path::DEFAULT_MSS)).max(1),
+            loss: path::loss(direction),
+            proven: path.proven(direction),
+            path,
+        })
+    }
+
+    /// The scenario, as a file of the language of `docs/scenarios.md`; with the conversation so many
+    /// times on one connection.
+    pub fn scenario(&self, times: u32) -> String {
+        let [client, server] = &self.hosts;
+        let mut text = "about = \"fitted to a capture\"\nlimit = \"1h\"\n".to_owned();
+        let _ = write!(text, "ipv6 = {}\n{}", self.ipv6, self.path.text(self.sender));
+        text + &client.text("client") + &server.text("server") + &steps::text(&self.steps, times)
+    }
+
+    /// Segments that the receiver's first window lets in.
+    pub fn first_flight_at_most(&self) -> u64 {
+        let offered = self.recorded.offered[self.sender.peer().index()].as_ref();
+        offered.map_or(0, |offered| offered.window(0)) / self.mss
+    }
+}
+
+/// The side that sent more; of equals the server.
+fn main_side(connection: &Connection) -> Option<Side> {
+    let bytes = |at: usize| connection.directions[at].as_ref().map(|direction| direction.bytes);
+    match (bytes(0), bytes(1)) {
+        (None, None) => None,
+        (client, server) if client > server => Some(Side::Client),
+        _ => Some(Side::Server),
+    }
+}
+
+fn tap(vantage: Vantage, sender: Side) -> Tap {
+    match vantage {
+        Vantage::Client => Tap::Client,
+        Vantage::Server => Tap::Server,
+        Vantage::Middle | Vantage::Unknown => sender.into(),
+    }
+}
+
+fn recorded(connection: &Connection) -> Recorded {
+    let of = |at: usize| connection.directions[at].as_deref();
+    Recorded {
+        // What a side offered is told in the account of the other's data.
+        offered: [1, 0].map(|at| of(at).map(path::offered)),
+        lost: [0, 1].map(|at| of(at).map(path::lost).unwrap_or_default()),
+    }
+}
+
+/// The directions that carried data.
+fn direction(connection: &Connection, side: Side) -> Option<&Direction> {
+    connection.directions[side.index()].as_deref()
+}

@@ -1,0 +1,415 @@
+//! "And if I changed it?": the model repeats a captured connection, and then runs it otherwise.
+//!
+//! ```text
+//! Connection -> Fit -> replay on each kernel -> those that repeat it -> with a change -> Answer
+//!                      (windows as recorded)     within 5 %              (windows by rules)
+//! ```
+//!
+//! Nothing is answered where no replay repeats what was seen. An answer is a range: over the
+//! kernels that repeat the capture, over losses that fall otherwise, and over the room that the path
+//! has beyond what it has shown.
+
+mod remedies;
+mod replay;
+
+use std::collections::BTreeSet;
+
+use tcpwhy::report::{Connection, State};
+
+use crate::fit::{Account, Fit, Guess, Unfit};
+use crate::profile::{KernelProfile, Memory, ReceiveCharge, Version};
+use crate::scenario::plan::Plan;
+use crate::scenario::{Scenario, ScenarioError};
+use crate::world::{BuildError, Kernels, Recorded, Side};
+
+pub use remedies::Tried;
+pub use replay::Replay;
+
+/// A replay is believed if its time and each state's time come so near, in percent of the busy time
+/// seen (`docs/reference/limits-method.md` section 9, which takes the whole lifetime: then a long
+/// silence would excuse anything).
+const NEAR_PERCENT: i64 = 5;
+
+/// Kernels that repeat a capture and answer: the nearest. Ours: more say the same.
+const ANSWERING: usize = 4;
+
+/// A larger transfer is tried on fewer kernels. Ours: a second of work.
+const LARGE: u64 = 16 << 20;
+
+/// A connection, and the replays of it.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// What is repeated.
+    pub fit: Fit,
+    /// The replays, the nearest to what was seen first.
+    pub replays: Vec<Replay>,
+    /// How many of them repeat it.
+    pub near: usize,
+}
+
+/// What comes of a change.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// By the nearest replay's kernels, with the fitted path.
+    pub best: Account,
+    /// The shortest of all, in nanoseconds.
+    pub low_ns: i64,
+    /// The longest.
+    pub high_ns: i64,
+    /// What widened the range, if anything did.
+    pub because: Vec<Branch>,
+    /// What had not come to its end.
+    pub unfinished: Vec<String>,
+}
+
+/// A way in which it may go otherwise.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Branch {
+    /// Another kernel that repeats the capture as well.
+    Kernel,
+    /// The path has no more room than it has shown.
+    NoMoreRoom,
+    /// Losses fall otherwise, or not at all.
+    Losses,
+    /// The receiver offers windows as it did, byte by byte.
+    Windows,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// The change, or the fitted scenario, makes no sense.
+    Scenario(ScenarioError),
+    /// The model does not have it.
+    Build(BuildError),
+    /// The run left no connection that could be explained.
+    Nothing,
+}
+
+impl core::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Scenario(error) => error.fmt(f),
+            Self::Build(error) => error.fmt(f),
+            Self::Nothing => f.write_str("the run left nothing to explain"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<ScenarioError> for Refusal {
+    fn from(error: ScenarioError) -> Self {
+        Self::Scenario(error)
+    }
+}
+
+impl From<BuildError> for Refusal {
+    fn from(error: BuildError) -> Self {
+        Self::Build(error)
+    }
+}
+
+impl Study {
+    /// Repeats a connection on the kernels that its hosts may run.
+    ///
+    /// # Errors
+    /// It cannot be fitted.
+    pub fn of(connection: &Connection) -> Result<Self, Unfit> {
+        Ok(Self::repeat(Fit::of(connection)?))
+    }
+
+    /// Guesses come last: a kernel that repeats the capture without any is the better account.
+    fn repeat(fit: Fit) -> Self {
+        let is_large = fit.seen.bytes > LARGE;
+        let receiver = receiver(&fit, is_large);
+        let plain = Self::replayed(fit, receiver, is_large);
+        if plain.repeats() {
+            return plain;
+        }
+        let guessed = GENERATIONS.map(|version| {
+            let kernels = joined(&plain.fit, KernelProfile::of(version), receiver);
+            let groups = plain.fit.guesses();
+            let fit = groups
+                .iter()
+                .fold(plain.fit.clone(), |fit, group| with_the_best(fit, group, kernels));
+            Self::replayed(fit, receiver, is_large)
+        });
+        let distance =
+            |study: &Self| study.nearest().map_or(i64::MAX, |replay| replay.distance(&study.fit));
+        guessed.into_iter().chain([plain.clone()]).min_by_key(distance).unwrap_or(plain)
+    }
+
+    /// The replays of a fit on each kernel.
+    fn replayed(fit: Fit, receiver: KernelProfile, is_large: bool) -> Self {
+        let senders = KernelProfile::KNOWN.into_iter();
+        let senders = senders
+            .filter(|version| !is_large || KernelProfile::HELD_AGAINST_KERNELS.contains(version));
+        let run = |version| nearer_replay(&fit, joined(&fit, KernelProfile::of(version), receiver));
+        let mut replays: Vec<Replay> = senders.filter_map(run).collect();
+        replays.sort_by_key(|replay| replay.distance(&fit));
+        let near = replays.iter().take_while(|replay| replay.is_near(&fit)).count();
+        Self { fit, replays, near }
+    }
+
+    /// Whether the nearest replay needs no windows of the capture: its receiver's rules make them.
+    pub fn rules_hold(&self) -> bool {
+        self.nearest().is_some_and(|replay| replay.by_rules)
+    }
+
+    /// Whether a replay repeats what was seen.
+    pub const fn repeats(&self) -> bool {
+        self.near > 0
+    }
+
+    /// The nearest replay.
+    pub fn nearest(&self) -> Option<&Replay> {
+        self.replays.first()
+    }
+
+    /// What would be with these changes, `KEY=VALUE` of the scenario language.
+    ///
+    /// # Errors
+    /// The change makes no sense.
+    pub fn ask(&self, changes: &[String]) -> Result<Answer, Refusal> {
+        self.answer(changes, &|changes, kernels, recorded| {
+            let plan = plan(&self.fit.scenario(1), changes)?;
+            Replay::of(&self.fit, &plan, kernels, recorded)
+        })
+    }
+
+    /// What the same conversation would take once more, on the connection that it left open.
+    ///
+    /// # Errors
+    /// The model cannot run it.
+    pub fn ask_again(&self) -> Result<Answer, Refusal> {
+        self.answer(&[], &|changes, kernels, recorded| {
+            let once = plan(&self.fit.scenario(1), changes)?;
+            let once = Replay::of(&self.fit, &once, kernels, recorded)?;
+            let twice = plan(&self.fit.scenario(2), changes)?;
+            let twice = Replay::of(&self.fit, &twice, kernels, recorded)?;
+            Ok(Replay { account: twice.account.less(&once.account), ..twice })
+        })
+    }
+
+    /// Runs it as it may go, and takes the range.
+    fn answer(&self, changes: &[String], run: &Run<'_>) -> Result<Answer, Refusal> {
+        let fit = &self.fit;
+        let lost =
+            if keeps_losses(changes) { fit.recorded.lost.clone() } else { <[_; 2]>::default() };
+        let by_rules = Recorded { lost, ..Recorded::default() };
+        let answering: Vec<Kernels> =
+            self.replays[..self.near].iter().take(ANSWERING).map(|replay| replay.kernels).collect();
+        let first = *answering.first().ok_or(Refusal::Nothing)?;
+        let best = run(changes, first, &by_rules)?;
+        let mut range = Range::around(&best.account);
+        for kernels in &answering[1..] {
+            range.add(Branch::Kernel, &run(changes, *kernels, &by_rules)?);
+        }
+        if !self.rules_hold() && !is_about_windows(changes, fit.sender.peer()) {
+            let as_seen = Recorded { offered: fit.recorded.offered.clone(), ..by_rules.clone() };
+            range.add(Branch::Windows, &run(changes, first, &as_seen)?);
+        }
+        if let Some(changes) = self.no_more_room(&best.account, changes) {
+            range.add(Branch::NoMoreRoom, &run(&changes, first, &by_rules)?);
+        }
+        for (changes, recorded) in self.other_losses(changes, &by_rules) {
+            range.add(Branch::Losses, &run(&changes, first, &recorded)?);
+        }
+        Ok(Answer {
+            low_ns: range.low,
+            high_ns: range.high,
+            because: range.because.into_iter().collect(),
+            unfinished: best.unfinished,
+            best: best.account,
+        })
+    }
+
+    /// The changes on a path that has just the room it has shown, where more than that is asked of it.
+    fn no_more_room(&self, best: &Account, changes: &[String]) -> Option<Vec<String>> {
+        let (rate, queue) = self.fit.proven?;
+        let way = self.way();
+        let is_told = changes.iter().any(|change| change.starts_with("path."));
+        let asks_more = best.ns < self.fit.seen.ns;
+        (asks_more && !is_told).then(|| {
+            let path = [format!("path.{way}.rate={rate}bit"), format!("path.{way}.queue={queue}B")];
+            [&path[..], changes].concat()
+        })
+    }
+
+    /// The same with other losses: none, and as many by chance.
+    fn other_losses(
+        &self,
+        changes: &[String],
+        recorded: &Recorded,
+    ) -> Vec<(Vec<String>, Recorded)> {
+        if recorded.lost.iter().all(Vec::is_empty) {
+            return Vec::new();
+        }
+        let chance = format!("path.{}.loss={}ppm", self.way(), self.fit.loss);
+        let by_chance = (1..=CHANCES).map(|seed| {
+            let dice = [chance.clone(), format!("seed={seed}")];
+            [&dice[..], changes].concat()
+        });
+        let all = [changes.to_vec()].into_iter().chain(by_chance);
+        all.map(|changes| (changes, Recorded::default())).collect()
+    }
+
+    const fn way(&self) -> &'static str {
+        match self.fit.sender {
+            Side::Client => "up",
+            Side::Server => "down",
+        }
+    }
+}
+
+/// Throws of the dice for losses. Ours: three say whether chance matters.
+const CHANCES: u32 = 3;
+
+/// Whether the losses seen are lost again: not where a change is about losses.
+fn keeps_losses(changes: &[String]) -> bool {
+    !changes.iter().any(|change| {
+        let key = change.split('=').next().unwrap_or_default();
+        key.starts_with("path.") && key.ends_with("loss")
+    })
+}
+
+/// Whether a change is to the receiver's side of windows.
+fn is_about_windows(changes: &[String], receiver: Side) -> bool {
+    let of_host = format!("{}.", receiver.name());
+    changes.iter().any(|change| {
+        let key = change.split('=').next().unwrap_or_default();
+        key.starts_with(&of_host) || key.starts_with("application.")
+    })
+}
+
+/// Runs the conversation with changes, on these kernels, with what is taken from the capture.
+type Run<'a> = dyn Fn(&[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
+
+/// The plan of a fitted scenario with changes.
+fn plan(scenario: &str, changes: &[String]) -> Result<Plan, ScenarioError> {
+    let mut scenario = Scenario::read("capture", scenario, changes)?;
+    Ok(scenario.variants.swap_remove(0))
+}
+
+fn joined(fit: &Fit, sender: KernelProfile, receiver: KernelProfile) -> Kernels {
+    let (client, server) = match fit.sender {
+        Side::Client => (sender, receiver),
+        Side::Server => (receiver, sender),
+    };
+    Kernels { client, server, ..Kernels::both(receiver) }
+}
+
+/// A run by the receiver's rules, or with the windows of the capture if only that repeats it.
+fn nearer_replay(fit: &Fit, kernels: Kernels) -> Option<Replay> {
+    let plan = &plan(&fit.scenario(1), &[]).ok()?;
+    let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
+    let by_rules = Replay::of(fit, plan, kernels, &by_rules).ok();
+    if by_rules.as_ref().is_some_and(|replay| replay.is_near(fit)) {
+        return by_rules;
+    }
+    let as_seen = Replay::of(fit, plan, kernels, &fit.recorded).ok();
+    by_rules.into_iter().chain(as_seen).min_by_key(|replay| replay.distance(fit))
+}
+
+/// The fit with the guess of a group by which its replay comes nearest to what was seen, if it comes
+/// nearer than without any.
+fn with_the_best(fit: Fit, group: &[Guess], kernels: Kernels) -> Fit {
+    let distance =
+        |fit: &Fit| nearer_replay(fit, kernels).map_or(i64::MAX, |replay| replay.distance(fit));
+    let without = distance(&fit);
+    let tried = group.iter().map(|guess| fit.with(*guess));
+    let best = tried.map(|fit| (distance(&fit), fit)).min_by_key(|(distance, _)| *distance);
+    match best {
+        Some((with, better)) if with < without - fit.seen.ns / WORTH => better,
+        _ => fit,
+    }
+}
+
+/// A guess has to bring the replay nearer by more than this part of the time seen. Ours: less is
+/// noise of the clocks.
+const WORTH: i64 = 200;
+
+/// Where nothing tells which kernel it is.
+const USUAL: Version = Version::new(6, 1);
+
+/// The receiver whose own rules come nearest to the windows seen: its kernel offers that first
+/// window, and its driver charges so much for a packet.
+fn receiver(fit: &Fit, is_large: bool) -> KernelProfile {
+    let usual = KernelProfile::of(USUAL);
+    let Ok(plan) = plan(&fit.scenario(1), &[]) else { return usual };
+    if is_large {
+        return usual;
+    }
+    let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
+    let tried = RECEIVERS.into_iter().flat_map(|version| {
+        let drivers =
+            CHARGES.into_iter().flat_map(|receive| GATHERS.map(|gather| (receive, gather)));
+        drivers.map(move |(receive, gather_ns)| {
+            let kernel = KernelProfile::of(version);
+            KernelProfile { memory: Memory { receive, ..kernel.memory }, gather_ns, ..kernel }
+        })
+    });
+    let distance = |receiver: &KernelProfile| {
+        let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules);
+        replay.map_or(i64::MAX, |replay| replay.distance(fit))
+    };
+    tried.min_by_key(distance).unwrap_or(usual)
+}
+
+/// Senders before and after the change to the growth of windows (v6.1), with which guesses are tried.
+const GENERATIONS: [Version; 2] = [USUAL, Version::new(4, 18)];
+
+/// Kernels on both sides of the change to the first window (v4.20).
+const RECEIVERS: [Version; 2] = [Version::new(6, 1), Version::new(4, 18)];
+
+/// What drivers charge: memory that crosses, half a page each packet, a page each.
+const CHARGES: [ReceiveCharge; 3] =
+    [ReceiveCharge::Virtual, ReceiveCharge::Fixed(2048 + HEAD), ReceiveCharge::Fixed(4096 + HEAD)];
+
+/// How long drivers gather: not at all, or what arrives at one interrupt (`rx-usecs` of ethtool, 0 to
+/// some 100 us).
+const GATHERS: [Option<u64>; 3] = [None, Some(0), Some(50_000)];
+
+/// Of each packet's buffer besides: `sk_buff` and its head (`SKB_TRUESIZE` of include/linux/skbuff.h).
+const HEAD: u32 = 768;
+
+struct Range {
+    low: i64,
+    high: i64,
+    because: BTreeSet<Branch>,
+}
+
+impl Range {
+    fn around(best: &Account) -> Self {
+        Self { low: best.ns, high: best.ns, because: BTreeSet::new() }
+    }
+
+    fn add(&mut self, branch: Branch, replay: &Replay) {
+        let ns = replay.account.ns;
+        if ns < self.low || ns > self.high {
+            self.because.insert(branch);
+        }
+        self.low = self.low.min(ns);
+        self.high = self.high.max(ns);
+    }
+}
+
+/// In percent of `whole`, rounded up.
+fn percent(part: i64, whole: i64) -> i64 {
+    (i128::from(part) * 100).div_euclid(i128::from(whole.max(1))) as i64
+}
+
+/// Whether two times lie within [`NEAR_PERCENT`] of `seen`.
+fn is_near(difference: i64, seen: i64) -> bool {
+    difference.abs() <= seen / 100 * NEAR_PERCENT
+}
+
+/// The widest gap of a replay, told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Gap {
+    /// The state.
+    pub state: State,
+    /// Its time apart, in percent of the busy time seen.
+    pub percent: i64,
+}

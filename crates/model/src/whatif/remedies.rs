@@ -1,0 +1,95 @@
+//! What may be tried: changes that answer to what held the transfer.
+
+use tcpwhy::report::State;
+
+use super::{Answer, Study};
+
+/// A change that was tried.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Who changes what, in words.
+    pub what: String,
+    /// The change, as `--set` takes it; empty where it is none of settings.
+    pub changes: Vec<String>,
+    /// What comes of it.
+    pub answer: Answer,
+}
+
+/// A larger first flight has to gain at least so much over the next smaller, in percent of the time.
+const WORTH_PERCENT: i64 = 5;
+
+/// Largest first flight that is tried where the receiver lets more in. Ours: ten times Linux's.
+const LARGEST_FLIGHT: u64 = 100;
+
+impl Study {
+    /// Everything that may help, the best first; what gains nothing is left out.
+    pub fn remedies(&self) -> Vec<Tried> {
+        let (sender, receiver) = (self.fit.sender.name(), self.fit.sender.peer().name());
+        let mut tried: Vec<Tried> = Vec::new();
+        let mut ask = |what: String, changes: &[String]| {
+            if let Ok(answer) = self.ask(changes) {
+                tried.push(Tried { what, changes: changes.to_vec(), answer });
+            }
+        };
+        if self.fit.is_held(&[State::CwndAfterIdle]) {
+            let change = format!("{sender}.sysctl.net.ipv4.tcp_slow_start_after_idle=0");
+            ask(format!("{sender}: tcp_slow_start_after_idle 0"), &[change]);
+        }
+        if self.fit.is_held(&WINDOW) {
+            let change = format!("{receiver}.sysctl.net.ipv4.tcp_rmem=4096 1048576 33554432");
+            ask(format!("{receiver}: tcp_rmem 4096 1048576 33554432"), &[change]);
+        }
+        if self.fit.is_held(&[State::Sndbuf]) {
+            let change = format!("{sender}.sysctl.net.ipv4.tcp_wmem=4096 1048576 33554432");
+            ask(format!("{sender}: tcp_wmem 4096 1048576 33554432"), &[change]);
+        }
+        if self.fit.loss > 0 {
+            ask(format!("{sender}: congctl bbr"), &[format!("{sender}.route.congctl=bbr")]);
+            ask("path: no losses".to_owned(), &["path.loss=none".to_owned()]);
+        }
+        if let Some(flight) = self.first_flight() {
+            tried.push(flight);
+        }
+        if let Ok(answer) = self.ask_again() {
+            let what = "application: on a connection that is open already".to_owned();
+            tried.push(Tried { what, changes: Vec::new(), answer });
+        }
+        tried.retain(|each| {
+            each.answer.unfinished.is_empty() && each.answer.best.ns < self.now_ns()
+        });
+        tried.sort_by_key(|each| each.answer.best.ns);
+        tried
+    }
+
+    /// How long it takes unchanged, as the model has it.
+    fn now_ns(&self) -> i64 {
+        self.nearest().map_or(self.fit.seen.ns, |replay| replay.account.ns)
+    }
+
+    /// The smallest first flight that comes within [`WORTH_PERCENT`] of the best, no larger than the
+    /// receiver's first window.
+    fn first_flight(&self) -> Option<Tried> {
+        if !self.fit.is_held(&[State::CwndSlowStart, State::CwndAfterIdle]) {
+            return None;
+        }
+        let sender = self.fit.sender.name();
+        let most = self.fit.first_flight_at_most().min(LARGEST_FLIGHT);
+        let sizes = core::iter::successors(Some(most), |size| Some(size * 2 / 3))
+            .take_while(|size| *size > 10);
+        let mut tried: Vec<(u64, Tried)> = sizes
+            .filter_map(|size| {
+                let changes = vec![format!("{sender}.route.initcwnd={size}")];
+                let answer = self.ask(&changes).ok()?;
+                let what = format!("{sender}: initcwnd {size}");
+                Some((size, Tried { what, changes, answer }))
+            })
+            .collect();
+        let best = tried.iter().map(|(_, each)| each.answer.best.ns).min()?;
+        tried.retain(|(_, each)| each.answer.best.ns <= best + best / 100 * WORTH_PERCENT);
+        tried.into_iter().min_by_key(|(size, _)| *size).map(|(_, each)| each)
+    }
+}
+
+/// The receiver's window is full.
+const WINDOW: [State; 4] =
+    [State::RwndCap, State::RwndAutotune, State::RwndReader, State::ZeroWindow];

@@ -1,0 +1,85 @@
+//! One run of a fitted scenario, told as a capture of it would be.
+
+use tcpwhy::report::Report;
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+
+use super::{Gap, Refusal, is_near, percent};
+use crate::fit::{Account, Fit};
+use crate::scenario::plan::Plan;
+use crate::world::{Keep, Kernels, Recorded, Tap, Trace, World};
+
+/// A run, and what its packets say.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The hosts' kernels.
+    pub kernels: Kernels,
+    /// What its packets say of the fitted direction, at the place of the capture.
+    pub account: Account,
+    /// First windows that its SYN and the answer offered.
+    pub first_windows: [u16; 2],
+    /// The windows were its receiver's own, not those of the capture.
+    pub by_rules: bool,
+    /// What had not come to its end.
+    pub unfinished: Vec<String>,
+}
+
+impl Replay {
+    pub(super) fn of(
+        fit: &Fit,
+        plan: &Plan,
+        kernels: Kernels,
+        recorded: &Recorded,
+    ) -> Result<Self, Refusal> {
+        let keep = Keep { segments: true, ..Keep::default() };
+        let (outcome, trace) = World::new(plan, kernels, keep)?.with(recorded).run();
+        let report = explain(&trace, fit.tap, plan.ipv6);
+        let connection = report.connections.first().ok_or(Refusal::Nothing)?;
+        let direction =
+            connection.directions[fit.sender.index()].as_deref().ok_or(Refusal::Nothing)?;
+        Ok(Self {
+            kernels,
+            account: Account::of(direction),
+            first_windows: connection.syns.map(|syn| syn.map_or(0, |syn| syn.window)),
+            by_rules: recorded.offered.iter().all(Option::is_none),
+            unfinished: outcome.waiting,
+        })
+    }
+
+    /// How much longer or shorter than what was seen, in nanoseconds.
+    pub const fn difference(&self, fit: &Fit) -> i64 {
+        self.account.ns - fit.seen.ns
+    }
+
+    /// The state whose time is furthest from what was seen.
+    pub fn gap(&self, fit: &Fit) -> Gap {
+        let (state, ns) = fit.seen.widest_gap(&self.account);
+        Gap { state, percent: percent(ns, fit.seen.busy_ns()) }
+    }
+
+    /// It repeats what was seen.
+    pub fn is_near(&self, fit: &Fit) -> bool {
+        self.unfinished.is_empty()
+            && is_near(self.difference(fit), fit.seen.busy_ns())
+            && is_near(fit.seen.widest_gap(&self.account).1, fit.seen.busy_ns())
+    }
+
+    /// How far it is from what was seen: other first windows count more than any time.
+    pub(super) fn distance(&self, fit: &Fit) -> i64 {
+        let windows = self.first_windows.iter().zip(fit.first_windows);
+        let other = windows.filter(|(own, seen)| **own != *seen).count() as i64;
+        let gap = fit.seen.widest_gap(&self.account).1;
+        let rounds = self.account.rounds.abs_diff(fit.seen.rounds) as i64;
+        let unfinished = if self.unfinished.is_empty() { 0 } else { fit.seen.ns };
+        (other + rounds) * (fit.seen.ns / 100) + self.difference(fit).abs() + gap + unfinished
+    }
+}
+
+/// What `explain` says of a run's packets at a tap.
+fn explain(trace: &Trace, tap: Tap, ipv6: bool) -> Report {
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    session.begin("model");
+    let damage = session.push(&trace.pcapng(tap, ipv6)).err().or(session.end().err());
+    debug_assert!(damage.is_none(), "{damage:?}");
+    session.finish()
+}

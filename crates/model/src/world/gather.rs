@@ -1,0 +1,57 @@
+//! A receiving host's driver: what arrives within a moment is merged before TCP sees it (GRO).
+
+use super::{Connection, Event, Packet, Side, Tap, World};
+use crate::segment::{Flags, Segment};
+
+/// Largest merged packet, with its headers (`GRO_LEGACY_MAX_SIZE` of include/linux/netdevice.h).
+const MOST: u32 = 65_536;
+
+impl World {
+    /// A packet reaches its host, whose driver may wait for more.
+    pub(super) fn deliver(&mut self, packet: Packet, to: Side) {
+        let Packet { connection, segment, .. } = packet;
+        let Some(wait) = self.configs[to.index()].kernel.gather_ns else {
+            return self.hand_up(connection, to, &segment);
+        };
+        let most = MOST - self.configs[to.index()].link.ip_header();
+        if let Some(held) = self.gathered(connection, to) {
+            if held.merge(&segment, most) {
+                return;
+            }
+            self.hand_up_gathered(connection, to);
+        }
+        let waits = segment.len > 0 && !segment.flags.has(Flags::SYN.with(Flags::RST));
+        match self.connections.get_mut(connection as usize) {
+            Some(Connection { gathered, .. }) if waits => {
+                gathered[to.index()] = Some(segment);
+                self.plan_event(self.now + wait, Event::Gathered(connection, to));
+            }
+            _ => self.hand_up(connection, to, &segment),
+        }
+    }
+
+    /// The driver waits no longer.
+    pub(super) fn hand_up_gathered(&mut self, connection: u32, to: Side) {
+        let held = self.connections.get_mut(connection as usize);
+        if let Some(segment) = held.and_then(|each| each.gathered[to.index()].take()) {
+            self.hand_up(connection, to, &segment);
+        }
+    }
+
+    fn gathered(&mut self, connection: u32, to: Side) -> Option<&mut Segment> {
+        self.connections.get_mut(connection as usize)?.gathered[to.index()].as_mut()
+    }
+
+    /// A packet reaches TCP.
+    fn hand_up(&mut self, connection: u32, to: Side, segment: &Segment) {
+        self.trace.see(Tap::from(to), self.now, connection, to.peer(), segment);
+        if self.end(connection, to).is_some() {
+            self.with_socket(connection, to, |socket, now, out| {
+                socket.on_segment(now, segment, out);
+            });
+            self.trace_state(connection, to);
+        } else if to == Side::Server && segment.flags.has(Flags::SYN) {
+            self.accept(connection, segment);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What-ifs: a capture is repeated before anything is said of it, and what is said then is what
+//! comes of the change.
+
+use tcpwhy::report::{Connection, Report};
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy_model::fit::{Fit, Unfit};
+use tcpwhy_model::profile::{KernelProfile, Version};
+use tcpwhy_model::scenario::Scenario;
+use tcpwhy_model::whatif::Study;
+use tcpwhy_model::world::{Keep, Kernels, Side, Tap, World};
+
+fn explained(bytes: &[u8]) -> Report {
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    session.begin("test");
+    session.push(bytes).expect("a capture");
+    session.end().expect("its end");
+    session.finish()
+}
+
+fn article() -> Connection {
+    let listing =
+        include_bytes!("../../../testdata/listings/articles/download-512k-rtt7ms.tcpdump.txt");
+    explained(listing).connections.remove(0)
+}
+
+/// What is captured at the server when the model runs a scenario.
+fn captured(text: &str, changes: &[&str]) -> Connection {
+    let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+    let scenario = Scenario::read("test", text, &changes).expect("a scenario");
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let keep = Keep { segments: true, ..Keep::default() };
+    let world = World::new(&scenario.variants[0], kernels, keep).expect("the model has all of it");
+    let (outcome, trace) = world.run();
+    assert!(outcome.done, "{outcome:?}");
+    explained(&trace.pcapng(Tap::Server, false)).connections.remove(0)
+}
+
+fn changed(change: &str) -> Vec<String> {
+    vec![change.to_owned()]
+}
+
+#[test]
+fn the_article_capture_is_repeated_by_the_kernel_that_it_was_taken_on() {
+    let study = Study::of(&article()).expect("all is there");
+    assert!(study.repeats());
+    let replay = study.nearest().expect("one repeats it");
+    assert_eq!(replay.kernels.server.version, Version::new(4, 18));
+    assert_eq!(
+        (study.near, replay.account.rounds),
+        (1, 7),
+        "the growth rule of later kernels needs 6 rounds"
+    );
+    let off = (replay.account.ns - study.fit.seen.ns).abs();
+    assert!(off * 20 <= study.fit.seen.ns, "within 5 %: {off} ns");
+    assert!(replay.gap(&study.fit).percent <= 5, "{:?}", replay.gap(&study.fit));
+}
+
+#[test]
+fn a_larger_first_flight_fills_the_first_window_with_whole_segments() {
+    let study = Study::of(&article()).expect("all is there");
+    let answer = study.ask(&changed("server.route.initcwnd=100")).expect("an answer");
+    assert_eq!(answer.best.first_flight, 64_256 / 1448 * 1448);
+    let width = answer.high_ns - answer.low_ns;
+    assert!(width * 4 <= answer.best.ns, "{answer:?}");
+    assert!(answer.low_ns <= answer.best.ns && answer.best.ns <= answer.high_ns);
+    assert!(answer.high_ns < study.fit.seen.ns, "it gains whatever the path holds");
+}
+
+#[test]
+fn remedies_are_ranked_and_none_asks_for_more_than_the_first_window() {
+    let study = Study::of(&article()).expect("all is there");
+    let remedies = study.remedies();
+    assert!(remedies.windows(2).all(|pair| pair[0].answer.best.ns <= pair[1].answer.best.ns));
+    let named: Vec<_> = remedies.iter().map(|each| each.what.as_str()).collect();
+    let flight = named.iter().find_map(|what| what.strip_prefix("server: initcwnd "));
+    let flight: u64 = flight.and_then(|n| n.parse().ok()).expect("slow start dominates");
+    assert!((11..=64_256 / 1448).contains(&flight), "{named:?}");
+    assert!(named[0].starts_with("application: on a connection"), "{named:?}");
+}
+
+const DOWNLOAD: &str = "
+[path]
+rtt = \"30ms\"
+rate = \"100mbit\"
+[application]
+download = \"700KiB\"
+think = \"25ms\"
+";
+
+#[test]
+fn what_is_answered_is_what_comes_of_the_change() {
+    let study = Study::of(&captured(DOWNLOAD, &[])).expect("all is there");
+    assert!(study.repeats(), "{:?}", study.nearest().map(|replay| replay.gap(&study.fit)));
+    for change in [
+        "server.route.initcwnd=30",
+        "path.rtt=9ms",
+        "client.sysctl.net.ipv4.tcp_rmem=4096 32768 32768",
+        "server.socket.sndbuf=40000B",
+    ] {
+        let answer = study.ask(&changed(change)).expect("an answer");
+        let truth = Fit::of(&captured(DOWNLOAD, &[change])).expect("all is there").seen;
+        let off = (answer.best.ns - truth.ns).abs();
+        assert!(off * 20 <= truth.ns, "{change}: {} for {}", answer.best.ns, truth.ns);
+    }
+}
+
+#[test]
+fn losses_are_repeated_segment_by_segment() {
+    let losses = "path.down.loss=exact 100 300";
+    let study = Study::of(&captured(DOWNLOAD, &[losses])).expect("all is there");
+    assert_eq!(study.fit.recorded.lost[1].len(), 2, "{:?}", study.fit.recorded.lost);
+    assert!(study.repeats(), "{:?}", study.nearest().map(|replay| replay.gap(&study.fit)));
+    let without = study.ask(&changed("path.loss=none")).expect("an answer");
+    let truth = Fit::of(&captured(DOWNLOAD, &[])).expect("all is there").seen;
+    // Nothing filled the link, so that its rate is known within the range only.
+    assert!(
+        without.low_ns <= truth.ns && truth.ns <= without.high_ns,
+        "{without:?} for {}",
+        truth.ns
+    );
+    assert!(without.best.ns < study.fit.seen.ns);
+}
+
+#[test]
+fn what_the_model_does_not_repeat_is_not_answered() {
+    // The application holds back so that no rule of TCP could: the wait is cut out of the fit.
+    let mut connection = captured(DOWNLOAD, &[]);
+    let sent = connection.directions[1].as_deref_mut().expect("a download");
+    sent.time_in.add(tcpwhy::report::State::RtoWait, tcpwhy::units::Duration(400_000_000));
+    let study = Study::of(&connection).expect("all is there");
+    assert!(!study.repeats());
+    assert!(study.ask(&changed("path.rtt=9ms")).is_err());
+    assert!(study.remedies().is_empty());
+}
+
+#[test]
+fn what_cannot_be_fitted_says_why() {
+    let of = |change: fn(&mut Connection)| {
+        let mut connection = captured(DOWNLOAD, &[]);
+        change(&mut connection);
+        Fit::of(&connection).map(|fit| fit.sender)
+    };
+    assert_eq!(of(|_| {}), Ok(Side::Server));
+    assert_eq!(of(|it| it.syns[0] = None), Err(Unfit::NoHandshake));
+    assert_eq!(of(|it| it.directions = [None, None]), Err(Unfit::NoData));
+    assert_eq!(
+        of(|it| it.sender_stack[1].name = "windows".into()),
+        Err(Unfit::NotLinux("windows".to_owned()))
+    );
+    assert_eq!(of(|it| it.sender_stack[0].name = "windows".into()), Ok(Side::Server));
+    assert_eq!(of(|it| it.transfers[1].start_ns = 0), Err(Unfit::BothAtOnce));
+    assert_eq!(
+        of(|it| it.directions[1].as_deref_mut().expect("a download").bytes = 1 << 30),
+        Err(Unfit::TooLarge)
+    );
+}
