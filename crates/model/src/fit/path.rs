@@ -44,7 +44,7 @@ impl Path {
         let rate = on_wire(direction.delivery_rate_bps?.max, self.wire);
         let held = direction.max_in_flight_bytes.saturating_sub(in_pipe(rate, self.rtt_ns));
         let burst = direction.burst_proven_bytes.unwrap_or(0);
-        Some((rate, on_wire(held.max(burst), self.wire)))
+        Some((rate.max(LEAST_RATE), on_wire(held.max(burst), self.wire).max(LEAST_QUEUE)))
     }
 }
 
@@ -128,6 +128,9 @@ const TCP_AND_ETHERNET: u64 = 32 + 14;
 
 /// Where no MSS was seen: Ethernet's, with timestamps.
 pub(super) const DEFAULT_MSS: u32 = 1448;
+
+/// Slower links are none. Ours.
+const LEAST_RATE: u64 = 1000;
 
 /// A queue holds a packet at least.
 const LEAST_QUEUE: u64 = 1514;

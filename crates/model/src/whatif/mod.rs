@@ -229,7 +229,7 @@ impl Study {
     fn no_more_room(&self, best: &Account, changes: &[String]) -> Option<Vec<String>> {
         let (rate, queue) = self.fit.proven?;
         let way = self.way();
-        let is_told = changes.iter().any(|change| change.starts_with("path."));
+        let is_told = ["rate", "queue", "bucket"].iter().any(|part| is_about_path(changes, part));
         let asks_more = best.ns < self.fit.seen.ns;
         (asks_more && !is_told).then(|| {
             let path = [format!("path.{way}.rate={rate}bit"), format!("path.{way}.queue={queue}B")];
@@ -268,9 +268,14 @@ const CHANCES: u32 = 3;
 
 /// Whether the losses seen are lost again: not where a change is about losses.
 fn keeps_losses(changes: &[String]) -> bool {
-    !changes.iter().any(|change| {
-        let key = change.split('=').next().unwrap_or_default();
-        key.starts_with("path.") && key.ends_with("loss")
+    !is_about_path(changes, "loss")
+}
+
+/// Whether a change is to this part of the path, both ways or one.
+fn is_about_path(changes: &[String], part: &str) -> bool {
+    changes.iter().any(|change| {
+        let mut key = change.split('=').next().unwrap_or_default().split('.');
+        key.next() == Some("path") && key.any(|word| word.trim() == part)
     })
 }
 
