@@ -114,6 +114,9 @@ pub struct ExplainFlags {
     /// Replace all addresses, each consistently, to share the report
     #[arg(long)]
     pub anonymize: bool,
+    /// Do not run the model of Linux TCP for what is advised; its durations are arithmetic then
+    #[arg(long)]
+    pub no_predict: bool,
 
     /// Analyse on this many threads; the answer is the same on any number [default: all cores]
     #[arg(long, value_name = "N", value_parser = number::threads)]

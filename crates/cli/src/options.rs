@@ -17,6 +17,7 @@ use crate::window::Window;
 
 /// What `tcpwhy explain` is to do.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
 pub struct Options {
     /// What to read; not yet in the order of time.
     pub inputs: Vec<Input>,
@@ -38,6 +39,8 @@ pub struct Options {
     pub sort: Option<Sort>,
     /// Replace addresses.
     pub anonymize: bool,
+    /// Whether the model is run for what is advised.
+    pub predict: bool,
     /// Threads that analyse.
     pub threads: usize,
     /// Use colour.
@@ -168,6 +171,7 @@ impl Options {
             top: flags.top.map(|count| count as usize),
             sort: flags.sort,
             anonymize: flags.anonymize,
+            predict: !flags.no_predict,
             threads: flags.threads.map_or_else(cores, NonZero::get),
             color: around.color(flags.color),
             width: flags.width.map_or_else(|| around.width(), usize::from),

@@ -173,7 +173,7 @@ fn every_capture_of_the_repository_gives_a_valid_report() {
     for capture in captures {
         let name = capture.display().to_string();
         for more in [&[][..], &["--anonymize"][..]] {
-            let run = run(&[&["--json", &name], more].concat());
+            let run = run(&[&["--json", "--no-predict", &name], more].concat());
             assert_eq!(run.status, Some(0), "{name}: {}", run.stderr);
             let report = serde_json::from_str(&run.stdout).expect("JSON");
             breaches.extend(contract.breach(&report).map(|breach| format!("{name}: {breach}")));

@@ -51,7 +51,6 @@ fn captures_of_many_causes_are_repeated() {
         "ipv6-512k",
         "keepalive-think500",
         "lag-rwnd-cap",
-        "lag-sndbuf",
         "loss-one-early",
         "loss-one-mid",
         "loss-retransmission",

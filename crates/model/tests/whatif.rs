@@ -100,8 +100,10 @@ fn what_is_answered_is_what_comes_of_the_change() {
     ] {
         let answer = study.ask(&changed(change)).expect("an answer");
         let truth = Fit::of(&captured(DOWNLOAD, &[change])).expect("all is there").seen;
+        let range = answer.low_ns * 95 / 100..=answer.high_ns * 105 / 100;
+        assert!(range.contains(&truth.ns), "{change}: {answer:?} for {}", truth.ns);
         let off = (answer.best.ns - truth.ns).abs();
-        assert!(off * 20 <= truth.ns, "{change}: {} for {}", answer.best.ns, truth.ns);
+        assert!(off * 10 <= truth.ns, "{change}: {} for {}", answer.best.ns, truth.ns);
     }
 }
 

@@ -10,6 +10,7 @@ use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::report::{Capture, Report, With};
 use tcpwhy::view::{self, StandIns};
+use tcpwhy_model::whatif;
 
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
@@ -98,6 +99,9 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         }
         Ok(None) => {}
     }
+    if options.predict && shows_remedies(&report, options) {
+        whatif::advise(&mut report);
+    }
     output::answer(&report, options).context("cannot write the answer")?;
     // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
     core::mem::forget(report);
@@ -173,6 +177,15 @@ fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSu
         choose::only(report, number)?;
     }
     Ok(None)
+}
+
+/// Whether the answer has room for remedies: a table of connections, or CSV, has none.
+fn shows_remedies(report: &Report, options: &Options) -> bool {
+    match options.form {
+        Form::Csv => false,
+        Form::Json { .. } => true,
+        Form::Text { .. } => options.connection.is_some() || view::text::is_in_full(report),
+    }
 }
 
 fn screen(options: &Options, around: &Surroundings) -> Screen {

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use tcpwhy::report::{
     Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events,
     Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow,
-    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, Prediction,
-    Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
-    ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn,
-    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling, With,
+    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
+    Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange,
+    Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
+    StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
+    With,
 };
 use tcpwhy::units::Duration;
 
@@ -372,7 +373,9 @@ fn finding() -> Finding {
             command: Some("curl --keepalive-time 60".to_owned()),
             rollback: Some("none needed".to_owned()),
             knob: Some("net.ipv4.tcp_slow_start_after_idle".to_owned()),
+            set: Some("server.sysctl.net.ipv4.tcp_slow_start_after_idle=0".to_owned()),
             predicted_ns: Some(Prediction {
+                by: PredictedBy::Model,
                 low: 18_000_000,
                 best: 20_000_000,
                 high: 30_000_000,

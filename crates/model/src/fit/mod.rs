@@ -48,6 +48,8 @@ pub struct Fit {
     /// Room that the path has shown: the fastest rate (bits per second on layer 2), and what may wait
     /// for it.
     pub proven: Option<(u64, u64)>,
+    /// Nothing filled the link: its rate is a guess by which the replay comes nearer.
+    pub rate_is_guessed: bool,
 }
 
 /// Why a connection cannot be repeated.
@@ -124,6 +126,7 @@ impl Fit {
             mss: u64::from(connection.mss.unwrap_or(path::DEFAULT_MSS)).max(1),
             loss: path::loss(direction),
             proven: path.proven(direction),
+            rate_is_guessed: false,
             path,
         })
     }

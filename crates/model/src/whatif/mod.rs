@@ -9,6 +9,7 @@
 //! kernels that repeat the capture, over losses that fall otherwise, and over the room that the path
 //! has beyond what it has shown.
 
+mod advise;
 mod remedies;
 mod replay;
 
@@ -22,6 +23,7 @@ use crate::scenario::plan::Plan;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::world::{BuildError, Kernels, Recorded, Side};
 
+pub use advise::advise;
 pub use remedies::Tried;
 pub use replay::Replay;
 
@@ -69,6 +71,8 @@ pub enum Branch {
     Kernel,
     /// The path has no more room than it has shown.
     NoMoreRoom,
+    /// The path is faster than the rate that fits.
+    Rate,
     /// Losses fall otherwise, or not at all.
     Losses,
     /// The receiver offers windows as it did, byte by byte.
@@ -212,6 +216,10 @@ impl Study {
         }
         if let Some(changes) = self.no_more_room(&best.account, changes) {
             range.add(Branch::NoMoreRoom, &run(&changes, first, &by_rules)?);
+        }
+        if fit.rate_is_guessed && !is_about_path(changes, "rate") {
+            let unlimited = [&[format!("path.{}.rate=unlimited", self.way())], changes].concat();
+            range.add(Branch::Rate, &run(&unlimited, first, &by_rules)?);
         }
         for (changes, recorded) in self.other_losses(changes, &by_rules) {
             range.add(Branch::Losses, &run(&changes, first, &recorded)?);

@@ -44,7 +44,6 @@ impl Study {
             ask(format!("{sender}: tcp_wmem 4096 1048576 33554432"), &[change]);
         }
         if self.fit.loss > 0 {
-            ask(format!("{sender}: congctl bbr"), &[format!("{sender}.route.congctl=bbr")]);
             ask("path: no losses".to_owned(), &["path.loss=none".to_owned()]);
         }
         if let Some(flight) = self.first_flight() {

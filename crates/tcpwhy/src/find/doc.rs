@@ -126,8 +126,9 @@ less of either, less than a millisecond, or a plain fact.
 
 What would help is ranked: keep the connection, change the application, the socket, the route, a
 sysctl; it names the host that it is for. Commands are Linux's and left out where a host's packets show
-another system. A predicted duration is arithmetic from the capture's own round trips and flights, from the
-best that can be hoped for to the worst; where that arithmetic proves nothing there is no prediction.
+another system. A predicted duration is by a model of Linux TCP where the model repeats the connection as it
+was (`docs/whatif.md`), else arithmetic from the capture's own round trips and flights, from the best that can be
+hoped for to the worst; where that arithmetic proves nothing there is no prediction.
 
 | code | |
 |---|---|

@@ -118,7 +118,7 @@ fn kept(case: &Case<'_>, pause: &IdleRestart, transfer: &Transfer) -> Option<Pre
     }
     let saved = told.saturating_sub(count_rounds(pause.cwnd_before? * mss, bytes, open));
     let best = (took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(rtt).min(took);
-    Some(Prediction { low: best, best, high: took, now: took })
+    Some(Prediction { low: best, best, high: took, now: took, ..Prediction::default() })
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ fn help(case: &Case<'_>, transfer: &Transfer, more: u64) -> Vec<Remedy> {
     let saved = case.rtt().and_then(|rtt| rtt.checked_mul(i64::try_from(more).ok()?));
     let predicted_ns = saved.filter(|_| !case.lost_something()).map(|saved| {
         let best = (took - saved).max(0);
-        Prediction { low: best, best, high: took, now: took }
+        Prediction { low: best, best, high: took, now: took, ..Prediction::default() }
     });
     vec![Remedy { predicted_ns, ..remedies::route(case, "initcwnd", USUAL, what) }]
 }

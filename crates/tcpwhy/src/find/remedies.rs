@@ -54,6 +54,7 @@ pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> 
         )),
         rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
         knob: Some(metric.to_owned()),
+        set: Some(format!("{}.route.{metric}={value}", HOSTS[case.at])),
         ..sender(case, what)
     }
 }
@@ -82,6 +83,11 @@ pub(super) fn sysctl(case: &Case<'_>, side: usize, key: &str, value: &str, what:
         knob: Some(key.to_owned()),
         ..program(side, what)
     }
+}
+
+/// The remedy of host `side`, whose command leaves a value open, with one that has it predicted.
+pub(super) fn predicted_with(remedy: Remedy, side: usize, setting: &str) -> Remedy {
+    Remedy { set: Some(format!("{}.sysctl.{setting}", HOSTS[side])), ..remedy }
 }
 
 /// The remedy with what it may bring, if anything; without gain it is none.

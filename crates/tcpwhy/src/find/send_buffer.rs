@@ -81,7 +81,7 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
         format!("ss -tmi '( sport = :{} )'", sender.port()),
     )];
     if case.sender_is_linux() {
-        help.push(remedies::sysctl(
+        let larger = remedies::sysctl(
             case,
             case.at,
             "net.ipv4.tcp_wmem",
@@ -89,6 +89,11 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
             "only if the program sets no SO_SNDBUF: raise the third number to twice the rate you want times \
              the round trip (it costs memory for each connection; new connections use it)"
                 .to_owned(),
+        );
+        help.push(remedies::predicted_with(
+            larger,
+            case.at,
+            "net.ipv4.tcp_wmem=4096 16384 33554432",
         ));
     }
     help

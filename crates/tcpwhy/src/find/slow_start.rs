@@ -121,6 +121,7 @@ fn help(case: &Case<'_>) -> Vec<crate::report::Remedy> {
                 words::bytes(transfer.bytes)
             ),
         );
+        reuse.set = Some("again".to_owned());
         reuse.predicted_ns = warm(case, transfer).filter(|predicted| predicted.best < took);
         help.push(reuse);
     }
@@ -145,7 +146,7 @@ fn warm(case: &Case<'_>, transfer: &Transfer) -> Option<Prediction> {
     let stays = took - grew.iter().sum::<i64>();
     let low = case.rtt()?.max(alone).max(stays).min(took);
     let best = rtt.checked_mul(flights)?.max(alone).clamp(low, took);
-    Some(Prediction { low, best, high: took, now: took })
+    Some(Prediction { low, best, high: took, now: took, ..Prediction::default() })
 }
 
 /// A larger initial window: as much as the receiver's first window takes and the path has passed
@@ -209,7 +210,7 @@ fn with_start(
     let best = after(told.saturating_sub(count_rounds(start, transfer.bytes, as_seen)))?;
     let open = count_rounds(start, transfer.bytes, |_| u64::MAX);
     let low = after((rounds.len() as u64).saturating_sub(open))?.min(best);
-    Some(Prediction { low, best, high: took, now: took })
+    Some(Prediction { low, best, high: took, now: took, ..Prediction::default() })
 }
 
 /// Rounds that `bytes` take when the first flight is `first`, each ACK lets as much more go as it

@@ -115,7 +115,7 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
         format!("ss -tmi '( sport = :{} )'", receiver.port()),
     )];
     if case.receiver_is_linux() {
-        help.push(remedies::sysctl(
+        let larger = remedies::sysctl(
             case,
             1 - case.at,
             "net.ipv4.tcp_rmem",
@@ -123,6 +123,11 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
             "only if the program sets no SO_RCVBUF: raise the third number to twice the rate you want times \
              the round trip (it costs memory for each connection; new connections use it)"
                 .to_owned(),
+        );
+        help.push(remedies::predicted_with(
+            larger,
+            1 - case.at,
+            "net.ipv4.tcp_rmem=4096 131072 33554432",
         ));
     }
     help

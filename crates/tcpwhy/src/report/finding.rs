@@ -59,6 +59,9 @@ pub struct Remedy {
     pub rollback: Option<String>,
     /// The setting's name.
     pub knob: Option<String>,
+    /// What has it predicted: `KEY=VALUE` for `tcpwhy whatif --set`, or `again` for the same
+    /// conversation on the connection that it left open.
+    pub set: Option<String>,
     /// New duration of the same transfer.
     pub predicted_ns: Option<Prediction>,
 }
@@ -74,4 +77,18 @@ pub struct Prediction {
     pub high: i64,
     /// As it was.
     pub now: i64,
+    /// How it was found.
+    pub by: PredictedBy,
+}
+
+/// How a prediction was found.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PredictedBy {
+    /// From the capture's own round trips and flights; durations are the transfer's.
+    #[default]
+    Arithmetic,
+    /// By a model that repeats the connection unchanged; durations run from the handshake to the
+    /// last acknowledgment.
+    Model,
 }

@@ -33,7 +33,7 @@ pub use direction::{
     CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed, Rate, Retransmitted,
     Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
 };
-pub use finding::{Evidence, Finding, Prediction, Remedy};
+pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;
 pub use loss::{InFlightAtLoss, LossPattern, Retransmission};

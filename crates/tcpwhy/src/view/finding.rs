@@ -6,7 +6,7 @@ use core::fmt::Write as _;
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::find;
-use crate::report::{Connection, Finding, Prediction, Remedy};
+use crate::report::{Connection, Finding, PredictedBy, Prediction, Remedy};
 
 /// Findings printed in full.
 const FINDINGS: usize = 8;
@@ -78,8 +78,11 @@ fn write_remedy(page: &mut Page, connection: &Connection, remedy: &Remedy) {
 
 /// `1.09 s instead of 1.20 s (from 1.05 s to 1.12 s)`; what may gain nothing says so.
 fn foreseen(predicted: Prediction) -> String {
-    let Prediction { low, best, high, now } = predicted;
-    let text = format!("{} instead of {}", words::time(best), words::time(now));
+    let Prediction { low, best, high, now, by } = predicted;
+    let mut text = format!("{} instead of {}", words::time(best), words::time(now));
+    if by == PredictedBy::Model {
+        text += " from the handshake to the last ACK, by a model that repeats it as it was";
+    }
     let [least, most] = [low, high].map(words::time);
     match high.cmp(&now) {
         Ordering::Less if least == most => text,
@@ -108,8 +111,13 @@ mod tests {
     fn what_may_gain_nothing_says_so() {
         let ms = |ms: i64| ms * 1_000_000;
         let said = |low, best, high| {
-            let text =
-                foreseen(Prediction { low: ms(low), best: ms(best), high: ms(high), now: ms(120) });
+            let text = foreseen(Prediction {
+                low: ms(low),
+                best: ms(best),
+                high: ms(high),
+                now: ms(120),
+                ..Prediction::default()
+            });
             text.replace('\u{a0}', " ")
         };
         assert_eq!(said(90, 100, 110), "100 ms instead of 120 ms (from 90.0 ms to 110 ms)");

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::sample;
 use super::*;
-use crate::report::{Finding, Prediction, Remedy, Report};
+use crate::report::{Finding, PredictedBy, Prediction, Remedy, Report};
 
 fn anonymize_all(report: &mut Report) {
     let stand_ins = StandIns::of(report);
@@ -89,7 +89,9 @@ fn findings_say_why_what_not_and_what_helps() {
             command: Some("ip route change default via 192.168.247.2 initcwnd 40".to_owned()),
             rollback: Some("ip route change default via 192.168.247.2".to_owned()),
             knob: Some("initcwnd".to_owned()),
+            set: None,
             predicted_ns: Some(Prediction {
+                by: PredictedBy::Arithmetic,
                 low: 41_000_000,
                 best: 43_000_000,
                 high: 56_077_000,

@@ -46,6 +46,13 @@ fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
     page.wrapped(0, 0, &[plain(text)]);
 }
 
+/// Whether so few connections carried data that each is shown in full.
+pub const fn is_in_full(report: &Report) -> bool {
+    let totals = &report.totals;
+    let number = totals.connections.saturating_sub(totals.silent);
+    number <= FEW as u64 && (number > 0 || totals.connections <= 1)
+}
+
 fn all(page: &mut Page, report: &Report, options: &Options) {
     if report.connections.is_empty() {
         if report.captures.is_empty() {
@@ -59,12 +66,12 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
         page.wrapped(0, 0, &[plain(text)]);
         return;
     }
-    let totals = &report.totals;
-    let number = totals.connections.saturating_sub(totals.silent);
-    if number > FEW as u64 || (number == 0 && totals.connections > 1) {
+    if !is_in_full(report) {
         table::write(page, report, options);
         return;
     }
+    let totals = &report.totals;
+    let number = totals.connections.saturating_sub(totals.silent);
     let only = totals.connections == 1;
     for connection in report.connections.iter().filter(|each| only || each.carried_data()) {
         page.blank();

@@ -157,6 +157,9 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
         text += match branch {
             Branch::Kernel => "\nranges: over the kernels that repeat the capture",
             Branch::NoMoreRoom => "",
+            Branch::Rate => {
+                "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
+            }
             Branch::Losses => {
                 "\nranges: over losses as they were, others as many by chance, and none"
             }
