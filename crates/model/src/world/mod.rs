@@ -12,6 +12,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod transfer;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,6 +20,7 @@ use std::collections::BinaryHeap;
 pub use build::{BuildError, Kernels};
 pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
+pub use transfer::{Carried, Transfer};
 
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
@@ -215,6 +217,7 @@ impl World {
     fn open(&mut self, flow: usize) {
         self.flows[flow].opened += 1;
         let connection = self.connections.len() as u32;
+        self.trace.open(self.now);
         let config = self.config_for(flow, Side::Client, connection);
         let mut out = std::mem::take(&mut self.out);
         let socket = Socket::connect(config, self.now, &mut out);
@@ -318,6 +321,7 @@ impl World {
         let state = &mut self.flows[flow];
         state.ended[side.index()] += 1;
         self.last_done = self.now;
+        self.trace.done(self.now, connection);
         if side == Side::Client && state.opened < self.plan.flows[flow].connections {
             let at = self.now + self.plan.flows[flow].gap_ns;
             self.plan_event(at, Event::Open(flow as u32));
@@ -384,14 +388,14 @@ impl World {
 
     /// Notes what a sender waits for, if that has changed.
     fn trace_limit(&mut self, connection: u32, side: Side) {
-        if !self.trace.keep.limits {
+        if !self.trace.keep.limits && !self.trace.keep.transfers {
             return;
         }
         let at_ns = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let limit = end.limit();
         if end.limit.replace(limit) != Some(limit) {
-            self.trace.limits.push(LimitSince { at_ns, connection, side, limit });
+            self.trace.limit(at_ns, connection, side, limit);
         }
     }
 

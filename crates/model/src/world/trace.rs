@@ -1,6 +1,7 @@
 //! What a run leaves behind: segments at taps, what sockets handed down, states.
 
 use super::Side;
+use super::transfer::{Carried, Transfer};
 use crate::segment::Segment;
 use crate::socket::{Info, Wait};
 
@@ -16,6 +17,8 @@ pub struct Keep {
     pub states: bool,
     /// What each sender waits for, whenever that changes.
     pub limits: bool,
+    /// What each direction carried and waited for, in sums.
+    pub transfers: bool,
 }
 
 /// Where a segment was seen.
@@ -120,6 +123,8 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// What senders waited for, in order of time.
     pub limits: Vec<LimitSince>,
+    /// Sums of each connection, in the order they were opened.
+    pub transfers: Vec<Carried>,
 }
 
 impl From<Side> for Tap {
@@ -127,6 +132,49 @@ impl From<Side> for Tap {
         match side {
             Side::Client => Self::Client,
             Side::Server => Self::Server,
+        }
+    }
+}
+
+impl Limit {
+    /// All of them, in their order.
+    pub const ALL: [Self; 16] = [
+        Self::Handshake,
+        Self::Application,
+        Self::ApplicationInFlight,
+        Self::SendBuffer,
+        Self::SlowStart,
+        Self::Avoidance,
+        Self::Recovery,
+        Self::Timeout,
+        Self::ReceiveWindow,
+        Self::ZeroWindow,
+        Self::Nagle,
+        Self::Deferral,
+        Self::Pacing,
+        Self::SmallQueue,
+        Self::LastFlight,
+        Self::Closed,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Application | Self::ApplicationInFlight => "application",
+            Self::SendBuffer => "send buffer",
+            Self::SlowStart => "slow start",
+            Self::Avoidance => "congestion avoidance",
+            Self::Recovery => "recovery",
+            Self::Timeout => "timeout",
+            Self::ReceiveWindow => "receiver's window",
+            Self::ZeroWindow => "zero window",
+            Self::Nagle => "Nagle",
+            Self::Deferral => "TSO deferral",
+            Self::Pacing => "pacing",
+            Self::SmallQueue => "own queue",
+            Self::LastFlight => "last flight",
+            Self::Closed => "closed",
         }
     }
 }
@@ -143,6 +191,11 @@ impl Trace {
         if self.keep.segments {
             self.segments.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
+        if tap != Tap::from(from)
+            && let Some(carried) = self.transfers.get_mut(connection as usize)
+        {
+            carried.on_arrival(at_ns, from, segment);
+        }
     }
 
     pub(super) fn hand_down(&mut self, at_ns: u64, connection: u32, from: Side, segment: &Segment) {
@@ -150,5 +203,35 @@ impl Trace {
             let tap = Tap::from(from);
             self.handed_down.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
+        if let Some(transfer) = self.transfer(connection, from) {
+            transfer.on_sent(segment);
+        }
+    }
+
+    pub(super) fn open(&mut self, at_ns: u64) {
+        if self.keep.transfers {
+            self.transfers.push(Carried::opened(at_ns));
+        }
+    }
+
+    pub(super) fn limit(&mut self, at_ns: u64, connection: u32, side: Side, limit: Limit) {
+        if self.keep.limits {
+            self.limits.push(LimitSince { at_ns, connection, side, limit });
+        }
+        if let Some(transfer) = self.transfer(connection, side) {
+            transfer.on_limit(at_ns, limit);
+        }
+    }
+
+    /// An application of a connection is done.
+    pub(super) fn done(&mut self, at_ns: u64, connection: u32) {
+        if let Some(carried) = self.transfers.get_mut(connection as usize) {
+            carried.directions.iter_mut().for_each(|transfer| transfer.on_done(at_ns));
+        }
+    }
+
+    /// Sums of a direction, if they are kept.
+    fn transfer(&mut self, connection: u32, from: Side) -> Option<&mut Transfer> {
+        Some(&mut self.transfers.get_mut(connection as usize)?.directions[from.index()])
     }
 }
