@@ -9,7 +9,7 @@ use tcpwhy::cc::Increase;
 use crate::windowed::Windowed;
 
 /// States of a connection (RFC 9293 section 3.3.2).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum State {
     /// There is none, or no more.
     #[default]
@@ -53,7 +53,7 @@ impl State {
 }
 
 /// States of congestion control (`enum tcp_ca_state`), in their order.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum CaState {
     /// Nothing is suspected.
     #[default]

@@ -8,6 +8,7 @@ mod app;
 mod build;
 mod capture;
 mod gather;
+mod digest;
 mod recorded;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
 
 /// Which end of a connection.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Side {
     /// Connects.
     Client,
@@ -64,7 +65,7 @@ impl Side {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Outcome {
     /// When the last application was done, or the limit.
     pub end_ns: u64,

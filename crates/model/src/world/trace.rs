@@ -22,7 +22,7 @@ pub struct Keep {
 }
 
 /// Where a segment was seen.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Tap {
     /// At the client's host.
     Client,
@@ -31,7 +31,7 @@ pub enum Tap {
 }
 
 /// A segment as a tap sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Seen {
     /// When.
     pub at_ns: u64,
@@ -46,7 +46,7 @@ pub struct Seen {
 }
 
 /// A socket's state at an instant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Sample {
     /// When.
     pub at_ns: u64,
@@ -61,7 +61,7 @@ pub struct Sample {
 }
 
 /// What a sender waits for from an instant on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct LimitSince {
     /// From when.
     pub at_ns: u64,
@@ -74,7 +74,7 @@ pub struct LimitSince {
 }
 
 /// What a sender waits for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Limit {
     /// The handshake is not done.
     Handshake,

@@ -16,13 +16,13 @@ use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
+use tcpwhy_model::scenario::random::scenario;
 use truth::classes::{Fit, fit};
 use truth::compare::{Agreement, compare, quantile, share};
 use truth::stock::{Held, hold};
 use truth::{Source, State};
 
 use super::outcome::{capture_at, direction, explained};
-use super::random::scenario;
 use super::runs::Lab;
 
 /// Which runs to make.

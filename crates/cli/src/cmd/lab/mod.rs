@@ -11,7 +11,6 @@ mod accuracy;
 mod backends;
 mod outcome;
 mod path;
-mod random;
 mod runs;
 pub(super) mod scenarios;
 mod summary;
