@@ -11,7 +11,7 @@ help:
 	@echo 'make demo    build, and explain a real capture'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
-	@echo 'make bench   speed and memory, beside tcptrace and tshark'
+	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
@@ -38,6 +38,7 @@ check:
 bench:
 	@scripts/setup bench
 	bench/run
+	bench/model
 
 fuzz:
 	@scripts/setup demo

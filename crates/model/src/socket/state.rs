@@ -288,7 +288,7 @@ pub(crate) enum Purpose {
 }
 
 /// Timers, as instants of the host's clock.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timers {
     /// Purpose, tick that was asked for, and instant at which the wheel gives it.
     pub(crate) transmit: Option<(Purpose, u64, u64)>,

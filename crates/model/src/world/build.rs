@@ -87,7 +87,7 @@ impl World {
             tail: plan.tail_ns,
             configs: [client, server],
             ways,
-            way_due: [u64::MAX; 2],
+            way_due: [super::NEVER; 2],
             flows,
             connections: Vec::new(),
             events: BinaryHeap::new(),

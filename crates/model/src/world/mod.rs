@@ -65,7 +65,7 @@ impl Side {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Outcome {
     /// When the last application was done, or the limit.
     pub end_ns: u64,
@@ -84,7 +84,8 @@ pub struct World {
     tail: u64,
     configs: [Config; 2],
     ways: [Way<Packet>; 2],
-    way_due: [u64; 2],
+    /// When each way has something to do, and when that was planned.
+    way_due: [Due; 2],
     flows: Vec<FlowState>,
     connections: Vec<Connection>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -99,6 +100,11 @@ pub struct World {
     /// Bytes of the client's and the server's stream that a capture lost.
     lost: [Vec<u64>; 2],
 }
+
+/// An instant, and the number of the plan for it.
+type Due = (u64, u64);
+
+const NEVER: Due = (u64::MAX, u64::MAX);
 
 /// A segment on the wire, and whose it is.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +150,7 @@ struct End {
 enum Event {
     Open(u32),
     Way(Side),
+    WayBefore(Side),
     Timer(u32, Side),
     App(u32, Side),
     Change(u32),
@@ -155,7 +162,7 @@ impl World {
     /// Runs to the end.
     pub fn run(mut self) -> (Outcome, Trace) {
         let end = loop {
-            let Some(Reverse((at, _, event))) = self.events.pop() else { break self.last_done };
+            let Some((at, event)) = self.next_event() else { break self.last_done };
             if at > self.limit || (self.is_done() && at > self.last_done + self.tail) {
                 break if self.is_done() { self.last_done } else { self.limit };
             }
@@ -175,6 +182,20 @@ impl World {
             .all(|(state, flow)| state.ended.iter().all(|ended| *ended >= flow.connections))
     }
 
+    /// The first in time, of equals the one planned first. Ways have places of their own, for
+    /// nearly all events are theirs.
+    fn next_event(&mut self) -> Option<(u64, Event)> {
+        let [up, down] = self.way_due;
+        let (way, due) = if up < down { (Side::Client, up) } else { (Side::Server, down) };
+        if let Some(Reverse((at, planned, _))) = self.events.peek()
+            && (*at, *planned) < due
+        {
+            return self.events.pop().map(|Reverse((at, _, event))| (at, event));
+        }
+        self.way_due[way.index()] = NEVER;
+        (due != NEVER).then_some((due.0, Event::Way(way)))
+    }
+
     fn plan_event(&mut self, at: u64, event: Event) {
         self.planned += 1;
         self.events.push(Reverse((at, self.planned, event)));
@@ -184,6 +205,7 @@ impl World {
         match event {
             Event::Open(flow) => self.open(flow as usize),
             Event::Way(from) => self.on_way(from),
+            Event::WayBefore(from) => self.on_way_as_planned_before(from),
             Event::Timer(connection, side) => self.on_timer_event(connection, side),
             Event::App(connection, side) => {
                 let now = self.now;
@@ -239,10 +261,6 @@ impl World {
 
     /// Something happens on a way.
     fn on_way(&mut self, from: Side) {
-        if self.way_due[from.index()] != self.now {
-            return;
-        }
-        self.way_due[from.index()] = u64::MAX;
         while self.ways[from.index()].next().is_some_and(|at| at <= self.now) {
             if let Some(packet) = self.ways[from.index()].advance(self.now) {
                 self.deliver(packet, from.peer());
@@ -251,12 +269,29 @@ impl World {
         self.plan_way(from);
     }
 
+    /// A way was planned for this instant before an earlier one came between: if it is due again, it
+    /// keeps the place that it had among what is planned for this instant.
+    fn on_way_as_planned_before(&mut self, from: Side) {
+        if self.way_due[from.index()].0 == self.now {
+            self.put_plan_aside(from);
+            self.on_way(from);
+        }
+    }
+
     fn plan_way(&mut self, from: Side) {
         if let Some(at) = self.ways[from.index()].next()
-            && at < self.way_due[from.index()]
+            && at < self.way_due[from.index()].0
         {
-            self.way_due[from.index()] = at;
-            self.plan_event(at, Event::Way(from));
+            self.put_plan_aside(from);
+            self.planned += 1;
+            self.way_due[from.index()] = (at, self.planned);
+        }
+    }
+
+    fn put_plan_aside(&mut self, from: Side) {
+        let (at, planned) = std::mem::replace(&mut self.way_due[from.index()], NEVER);
+        if at != u64::MAX {
+            self.events.push(Reverse((at, planned, Event::WayBefore(from))));
         }
     }
 
@@ -470,8 +505,7 @@ impl End {
 
     /// What its sender waits for.
     fn limit(&self) -> Limit {
-        let info = self.socket.info();
-        match info.state {
+        match self.socket.state() {
             State::Closed | State::TimeWait => return Limit::Closed,
             State::SynSent | State::SynReceived => return Limit::Handshake,
             _ => {}
@@ -487,13 +521,13 @@ impl End {
             Wait::Nothing if self.app.waits_for_room() => Limit::SendBuffer,
             Wait::Nothing if self.app.writes_no_more() => Limit::LastFlight,
             Wait::Nothing => Limit::ApplicationInFlight,
-            Wait::Cwnd => match info.ca_state {
+            Wait::Cwnd => match self.socket.ca_state() {
                 CaState::Loss => Limit::Timeout,
                 CaState::Cwr | CaState::Recovery => Limit::Recovery,
-                _ if info.cwnd < info.ssthresh => Limit::SlowStart,
+                _ if self.socket.in_slow_start() => Limit::SlowStart,
                 _ => Limit::Avoidance,
             },
-            Wait::ReceiveWindow if info.unacked == 0 => Limit::ZeroWindow,
+            Wait::ReceiveWindow if self.socket.packets_out() == 0 => Limit::ZeroWindow,
             Wait::ReceiveWindow => Limit::ReceiveWindow,
             Wait::Nagle => Limit::Nagle,
             Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,
