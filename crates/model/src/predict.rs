@@ -120,10 +120,7 @@ impl Prediction {
         Run {
             settings,
             variant: &plan.variant,
-            sender: match self.sender {
-                Side::Client => "client",
-                Side::Server => "server",
-            },
+            sender: self.sender.name(),
             bytes: self.bytes,
             resent_bytes: self.resent_bytes,
             time_ns: self.time_ns,

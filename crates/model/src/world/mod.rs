@@ -7,16 +7,14 @@
 mod app;
 mod build;
 mod capture;
-mod gather;
 mod digest;
+mod events;
+mod gather;
 mod recorded;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod transfer;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 pub use build::{BuildError, Kernels};
 pub use recorded::Recorded;
@@ -28,6 +26,7 @@ use crate::scenario::plan::Plan;
 use crate::segment::Segment;
 use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
+use events::{Event, Events};
 
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -84,12 +83,9 @@ pub struct World {
     tail: u64,
     configs: [Config; 2],
     ways: [Way<Packet>; 2],
-    /// When each way has something to do, and when that was planned.
-    way_due: [Due; 2],
     flows: Vec<FlowState>,
     connections: Vec<Connection>,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    planned: u64,
+    events: Events,
     plan: Plan,
     out: Vec<Segment>,
     trace: Trace,
@@ -100,11 +96,6 @@ pub struct World {
     /// Bytes of the client's and the server's stream that a capture lost.
     lost: [Vec<u64>; 2],
 }
-
-/// An instant, and the number of the plan for it.
-type Due = (u64, u64);
-
-const NEVER: Due = (u64::MAX, u64::MAX);
 
 /// A segment on the wire, and whose it is.
 #[derive(Clone, Copy, Debug)]
@@ -146,23 +137,11 @@ struct End {
     limit: Option<Limit>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Event {
-    Open(u32),
-    Way(Side),
-    WayBefore(Side),
-    Timer(u32, Side),
-    App(u32, Side),
-    Change(u32),
-    Depart(u32),
-    Gathered(u32, Side),
-}
-
 impl World {
     /// Runs to the end.
     pub fn run(mut self) -> (Outcome, Trace) {
         let end = loop {
-            let Some((at, event)) = self.next_event() else { break self.last_done };
+            let Some((at, event)) = self.events.next() else { break self.last_done };
             if at > self.limit || (self.is_done() && at > self.last_done + self.tail) {
                 break if self.is_done() { self.last_done } else { self.limit };
             }
@@ -182,30 +161,10 @@ impl World {
             .all(|(state, flow)| state.ended.iter().all(|ended| *ended >= flow.connections))
     }
 
-    /// The first in time, of equals the one planned first. Ways have places of their own, for
-    /// nearly all events are theirs.
-    fn next_event(&mut self) -> Option<(u64, Event)> {
-        let [up, down] = self.way_due;
-        let (way, due) = if up < down { (Side::Client, up) } else { (Side::Server, down) };
-        if let Some(Reverse((at, planned, _))) = self.events.peek()
-            && (*at, *planned) < due
-        {
-            return self.events.pop().map(|Reverse((at, _, event))| (at, event));
-        }
-        self.way_due[way.index()] = NEVER;
-        (due != NEVER).then_some((due.0, Event::Way(way)))
-    }
-
-    fn plan_event(&mut self, at: u64, event: Event) {
-        self.planned += 1;
-        self.events.push(Reverse((at, self.planned, event)));
-    }
-
     fn handle(&mut self, event: Event) {
         match event {
             Event::Open(flow) => self.open(flow as usize),
             Event::Way(from) => self.on_way(from),
-            Event::WayBefore(from) => self.on_way_as_planned_before(from),
             Event::Timer(connection, side) => self.on_timer_event(connection, side),
             Event::App(connection, side) => {
                 let now = self.now;
@@ -269,29 +228,9 @@ impl World {
         self.plan_way(from);
     }
 
-    /// A way was planned for this instant before an earlier one came between: if it is due again, it
-    /// keeps the place that it had among what is planned for this instant.
-    fn on_way_as_planned_before(&mut self, from: Side) {
-        if self.way_due[from.index()].0 == self.now {
-            self.put_plan_aside(from);
-            self.on_way(from);
-        }
-    }
-
     fn plan_way(&mut self, from: Side) {
-        if let Some(at) = self.ways[from.index()].next()
-            && at < self.way_due[from.index()].0
-        {
-            self.put_plan_aside(from);
-            self.planned += 1;
-            self.way_due[from.index()] = (at, self.planned);
-        }
-    }
-
-    fn put_plan_aside(&mut self, from: Side) {
-        let (at, planned) = std::mem::replace(&mut self.way_due[from.index()], NEVER);
-        if at != u64::MAX {
-            self.events.push(Reverse((at, planned, Event::WayBefore(from))));
+        if let Some(at) = self.ways[from.index()].next() {
+            self.events.plan_way(from, at);
         }
     }
 
@@ -344,7 +283,7 @@ impl World {
         self.send_all(connection, side, &mut out);
         self.out = out;
         if let Pause::Until(at) = pause {
-            self.plan_event(at, Event::App(connection, side));
+            self.events.plan(at, Event::App(connection, side));
         }
         if is_done && !was_done {
             self.on_app_done(connection, side);
@@ -360,7 +299,7 @@ impl World {
         self.trace.done(self.now, connection);
         if side == Side::Client && state.opened < self.plan.flows[flow].connections {
             let at = self.now + self.plan.flows[flow].gap_ns;
-            self.plan_event(at, Event::Open(flow as u32));
+            self.events.plan(at, Event::Open(flow as u32));
         }
     }
 
@@ -395,7 +334,7 @@ impl World {
             self.held.push(None);
         }
         self.held[free] = Some((connection, side, segment));
-        self.plan_event(segment.departs_ns, Event::Depart(free as u32));
+        self.events.plan(segment.departs_ns, Event::Depart(free as u32));
     }
 
     fn on_departure(&mut self, index: u32) {
@@ -442,7 +381,7 @@ impl World {
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
         if due < end.due {
             end.due = due;
-            self.plan_event(due, Event::Timer(connection, side));
+            self.events.plan(due, Event::Timer(connection, side));
         }
     }
 
