@@ -28,6 +28,8 @@ pub struct Segment {
     pub truesize: u32,
     /// Where its payload begins in a block of [`PAGE_BLOCK`] bytes of the sender's memory.
     pub page_offset: u16,
+    /// Which of its sender's packets it is (the identification of an IPv4 header), once it has left.
+    pub id: u16,
     /// Earliest departure that its sender asks for; 0 is at once (`skb->tstamp` since v4.20).
     pub departs_ns: u64,
 }

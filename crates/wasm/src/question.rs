@@ -84,7 +84,7 @@ fn run(question: &Question, plan: &Plan, kernels: Kernels) -> Result<serde_json:
             handed_down: true,
             states: true,
             limits: true,
-            transfers: false,
+            ..Keep::default()
         };
         let (outcome, trace) = World::new(plan, kernels, keep).map_err(refused)?.run();
         Some(format!("{:016x}", trace.digest(&outcome)))

@@ -49,13 +49,13 @@ pub use config::{Config, Link, Offered, Options};
 pub use info::Info;
 pub use output::Wait;
 pub(crate) use state::CwndState;
-pub use state::{CaState, State};
+pub use state::{CaState, Purpose, State};
 
 use crate::cc::{Bbr, Congestion, Surroundings, Transport};
 use crate::path::earliest;
 use crate::segment::Segment;
 use queue::Queue;
-use state::{AckPolicy, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers};
+use state::{AckPolicy, Delivery, EcnState, Receive, Recovery, Rtt, Send, Timers};
 
 /// A TCP endpoint.
 #[derive(Clone, Debug)]
@@ -116,6 +116,12 @@ impl Socket {
     /// Why the sender stopped at the last attempt to send.
     pub const fn wait(&self) -> Wait {
         self.wait
+    }
+
+    /// What the sender's timer is about to do at `now_ns`, if it is due.
+    pub(crate) fn timer_due(&self, now_ns: u64) -> Option<Purpose> {
+        let due = now_ns + self.config.clock_ns;
+        self.timers.transmit.filter(|(.., at)| *at <= due).map(|(purpose, ..)| purpose)
     }
 
     /// State of congestion control.

@@ -278,12 +278,16 @@ pub(crate) struct AckPolicy {
     pub(crate) dup_count: u32,
 }
 
-/// What the one retransmission timer is used for (`icsk_pending`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Purpose {
+/// What the one timer of a sender is used for (`icsk_pending`).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// The oldest segment is sent again.
     Retransmit,
+    /// The last one is, to bring the acknowledgments out (TLP).
     LossProbe,
+    /// What is late counts as lost (RACK).
     Reorder,
+    /// The peer is asked whether its window is still closed.
     WindowProbe,
 }
 

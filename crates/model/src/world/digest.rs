@@ -63,7 +63,7 @@ const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{Keep, Limit, LimitSince, Sample, Seen, Side, Tap};
+    use crate::world::{Limit, LimitSince, Sample, Seen, Side, Tap};
 
     fn of(bytes: &[u8]) -> u64 {
         let mut fnv = Fnv(FNV_OFFSET);
@@ -105,12 +105,11 @@ mod tests {
             wait: crate::socket::Wait::Nothing,
         };
         let trace = Trace {
-            keep: Keep::default(),
             segments: vec![seen],
             handed_down: vec![seen],
             samples: vec![sample],
             limits: vec![limit],
-            transfers: Vec::new(),
+            ..Trace::default()
         };
         let changed = |change: fn(&mut Trace, &mut Outcome)| {
             let (mut trace, mut outcome) = (trace.clone(), Outcome::default());

@@ -1,7 +1,7 @@
 //! A receiving host's driver: what arrives within a moment is merged before TCP sees it (GRO).
 
 use super::events::Event;
-use super::{Connection, Packet, Side, Tap, World};
+use super::{Connection, Packet, Side, Tap, Upon, World};
 use crate::segment::{Flags, Segment};
 
 /// Largest merged packet, with its headers (`GRO_LEGACY_MAX_SIZE` of include/linux/netdevice.h).
@@ -51,6 +51,7 @@ impl World {
                 socket.on_segment(now, segment, out);
             });
             self.trace_state(connection, to);
+            self.note(connection, to, Upon::Arrival);
         } else if to == Side::Server && segment.flags.has(Flags::SYN) {
             self.accept(connection, segment);
         }

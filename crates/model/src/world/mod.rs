@@ -10,6 +10,7 @@ mod capture;
 mod digest;
 mod events;
 mod gather;
+mod notes;
 mod recorded;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ mod trace;
 mod transfer;
 
 pub use build::{BuildError, Kernels};
+pub use notes::{Note, Upon};
 pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 pub use transfer::{Carried, Transfer};
@@ -135,6 +137,8 @@ struct End {
     /// When its application's pause is planned to end.
     pause: u64,
     limit: Option<Limit>,
+    /// Packets that have left its host, as IPv4's identification counts them.
+    packets: u16,
 }
 
 impl World {
@@ -199,7 +203,8 @@ impl World {
     fn open(&mut self, flow: usize) {
         self.flows[flow].opened += 1;
         let connection = self.connections.len() as u32;
-        self.trace.open(self.now);
+        let port = self.plan.flows[flow].port;
+        self.trace.open(self.now, port);
         let config = self.config_for(flow, Side::Client, connection);
         let mut out = std::mem::take(&mut self.out);
         let socket = Socket::connect(config, self.now, &mut out);
@@ -348,7 +353,11 @@ impl World {
 
     /// A segment leaves its host, in pieces.
     fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
-        for piece in segment.pieces() {
+        for mut piece in segment.pieces() {
+            if let Some(end) = self.end(connection, side) {
+                piece.id = end.packets;
+                end.packets = end.packets.wrapping_add(1);
+            }
             self.trace.see(Tap::from(side), self.now, connection, side, &piece);
             if self.is_recorded_as_lost(connection, side, &piece) {
                 continue;
@@ -376,6 +385,7 @@ impl World {
 
     fn plan_timer(&mut self, connection: u32, side: Side) {
         self.trace_limit(connection, side);
+        self.note(connection, side, Upon::Turn);
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
@@ -391,6 +401,7 @@ impl World {
         let Some(end) = self.end(connection, side).filter(|end| end.due == now) else { return };
         end.due = u64::MAX;
         if end.socket.next_timer().is_some_and(|at| at <= now) {
+            self.note_timer(connection, side);
             self.with_socket(connection, side, Socket::on_timer);
         } else {
             self.plan_timer(connection, side);
@@ -439,7 +450,7 @@ impl World {
 impl End {
     fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
         let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None }
+        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0 }
     }
 
     /// What its sender waits for.

@@ -1,5 +1,6 @@
 //! What a run leaves behind: segments at taps, what sockets handed down, states.
 
+use super::Note;
 use super::Side;
 use super::transfer::{Carried, Transfer};
 use crate::segment::Segment;
@@ -19,6 +20,8 @@ pub struct Keep {
     pub limits: bool,
     /// What each direction carried and waited for, in sums.
     pub transfers: bool,
+    /// Each sender's own account.
+    pub notes: bool,
 }
 
 /// Where a segment was seen.
@@ -125,6 +128,10 @@ pub struct Trace {
     pub limits: Vec<LimitSince>,
     /// Sums of each connection, in the order they were opened.
     pub transfers: Vec<Carried>,
+    /// What senders say of themselves, in order of time.
+    pub notes: Vec<Note>,
+    /// Ports of servers, by connection.
+    pub ports: Vec<u16>,
 }
 
 impl From<Side> for Tap {
@@ -208,7 +215,8 @@ impl Trace {
         }
     }
 
-    pub(super) fn open(&mut self, at_ns: u64) {
+    pub(super) fn open(&mut self, at_ns: u64, port: u16) {
+        self.ports.push(port);
         if self.keep.transfers {
             self.transfers.push(Carried::opened(at_ns));
         }
