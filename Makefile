@@ -5,16 +5,17 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity
+.PHONY: help demo test check bench fuzz uml accuracy fidelity loop
 
 help:
 	@echo 'make demo    build, and explain a real capture'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
-	@echo 'make bench   speed and memory, beside tcptrace and tshark'
+	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3'
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
+	@echo 'make loop      what is known to limit, carried out by the model and explained (SEEDS=3,4,5,6,7,8)'
 	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
 demo:
@@ -38,6 +39,7 @@ check:
 bench:
 	@scripts/setup bench
 	bench/run
+	bench/model
 
 fuzz:
 	@scripts/setup demo
@@ -68,3 +70,10 @@ fidelity:
 	@scripts/setup demo
 	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS)
 	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS) --lossy
+
+# Of other seeds than the test has; every fault of a capture, at both ends.
+SEEDS ?= 3,4,5,6,7,8
+
+loop:
+	@scripts/setup demo
+	LOOP_SEEDS=$(SEEDS) cargo test --locked --quiet -p tcpwhy-cli --test known_limits what_is_known -- --nocapture

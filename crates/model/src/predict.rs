@@ -4,9 +4,13 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::scenario::plan::Plan;
-use crate::segment::Flags;
-use crate::world::{BuildError, Keep, Kernels, Limit, Seen, Side, Tap, Trace, World};
+use crate::world::{BuildError, Keep, Kernels, Limit, Side, Trace, World};
+
+/// The form of predictions as JSON.
+pub const FORMAT: &str = "tcpwhy-predict/1";
 
 /// What comes of the connection that carries the most data. Times count from its opening.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -27,153 +31,117 @@ pub struct Prediction {
     pub unfinished: Vec<String>,
 }
 
+/// One run as JSON, with what was asked for it.
+#[derive(Debug, Serialize)]
+pub struct Run<'a> {
+    /// What was set, by name.
+    pub settings: BTreeMap<&'a str, &'a str>,
+    /// The scenario's variant.
+    pub variant: &'a str,
+    /// `client` or `server`.
+    pub sender: &'static str,
+    /// As in [`Prediction`].
+    pub bytes: u64,
+    /// As in [`Prediction`].
+    pub resent_bytes: u64,
+    /// As in [`Prediction`].
+    pub time_ns: u64,
+    /// As [`Prediction::least_ns`].
+    pub size_over_rate_ns: Option<u64>,
+    /// As in [`Prediction`].
+    pub rounds: u32,
+    /// By what was waited for; they add up to the time.
+    pub waits_ns: BTreeMap<&'static str, u64>,
+    /// As in [`Prediction`].
+    pub unfinished: &'a [String],
+}
+
 impl Prediction {
     /// Runs `plan` in the model.
     ///
     /// # Errors
     /// It asks for something that the model does not have.
     pub fn of(plan: &Plan, kernels: Kernels) -> Result<Self, BuildError> {
-        let keep = Keep { segments: true, handed_down: true, limits: true, ..Keep::default() };
+        let keep = Keep { transfers: true, ..Keep::default() };
         let (outcome, trace) = World::new(plan, kernels, keep)?.run();
         let (connection, sender) = busiest(&trace);
-        let transfer = Transfer { trace: &trace, connection, sender };
-        let opened_ns = transfer.seen().next().map_or(0, |seen| seen.at_ns);
-        let end_ns = match transfer.arrived_ns() {
-            Some(arrived) if outcome.done => arrived,
-            _ => outcome.end_ns,
+        let unfinished = outcome.waiting;
+        let Some(carried) = trace.transfers.get(connection) else {
+            return Ok(Self { time_ns: outcome.end_ns, unfinished, ..Self::nothing() });
         };
-        let Sent { bytes, resent_bytes, rounds } = transfer.sent();
+        let transfer = &carried.directions[sender.index()];
+        let arrived = transfer.arrived_ns.filter(|_| outcome.done);
+        let end_ns = arrived.unwrap_or(outcome.end_ns);
         Ok(Self {
             sender,
-            bytes,
-            resent_bytes,
-            time_ns: end_ns.saturating_sub(opened_ns),
-            rounds,
-            waits: transfer.waits(opened_ns, end_ns),
-            unfinished: outcome.waiting,
+            bytes: transfer.bytes,
+            resent_bytes: transfer.resent_bytes,
+            time_ns: end_ns.saturating_sub(carried.opened_ns),
+            rounds: transfer.rounds,
+            waits: if outcome.done { transfer.waits() } else { transfer.waits_until(end_ns) },
+            unfinished,
         })
+    }
+
+    const fn nothing() -> Self {
+        Self {
+            sender: Side::Server,
+            bytes: 0,
+            resent_bytes: 0,
+            time_ns: 0,
+            rounds: 0,
+            waits: Vec::new(),
+            unfinished: Vec::new(),
+        }
     }
 
     /// How long it waited for `limit`.
     pub fn waited_ns(&self, limit: Limit) -> u64 {
         self.waits.iter().find(|(each, _)| *each == limit).map_or(0, |(_, ns)| *ns)
     }
-}
 
-/// The connection and side that handed down the most data.
-fn busiest(trace: &Trace) -> (u32, Side) {
-    let mut bytes = BTreeMap::new();
-    for seen in &trace.handed_down {
-        *bytes.entry((seen.connection, seen.from)).or_insert(0) += u64::from(seen.segment.len);
-    }
-    let most = bytes.into_iter().max_by_key(|(key, bytes)| (*bytes, Reverse(*key)));
-    most.map_or((0, Side::Server), |(key, _)| key)
-}
-
-/// One direction of a connection in a trace.
-struct Transfer<'a> {
-    trace: &'a Trace,
-    connection: u32,
-    sender: Side,
-}
-
-/// What was sent in it.
-#[derive(Default)]
-struct Sent {
-    bytes: u64,
-    resent_bytes: u64,
-    rounds: u32,
-}
-
-impl<'a> Transfer<'a> {
-    /// What passed both taps of its connection.
-    fn seen(&self) -> impl Iterator<Item = &'a Seen> {
-        let connection = self.connection;
-        self.trace.segments.iter().filter(move |seen| seen.connection == connection)
+    /// What its bytes take on the path's link alone; none if that is unlimited.
+    pub fn least_ns(&self, plan: &Plan) -> Option<u64> {
+        let way = match self.sender {
+            Side::Client => &plan.path.up,
+            Side::Server => &plan.path.down,
+        };
+        let ns = u128::from(self.bytes) * 8_000_000_000;
+        ns.checked_div(u128::from(way.rate)).and_then(|ns| u64::try_from(ns).ok())
     }
 
-    /// Its segments with data as they arrive.
-    fn arrivals(&self) -> impl Iterator<Item = &'a Seen> {
-        let (sender, tap) = (self.sender, Tap::from(self.sender.peer()));
-        self.seen().filter(move |s| s.from == sender && s.tap == tap && s.segment.len > 0)
-    }
-
-    /// When the last byte that had not come before arrived.
-    fn arrived_ns(&self) -> Option<u64> {
-        let first = self.arrivals().next()?.segment.seq;
-        // Offsets wrap as sequence numbers do; what has come is told piece by piece.
-        let (mut come, mut last): (BTreeMap<i64, i64>, _) = (BTreeMap::new(), None);
-        let mut reached = 0;
-        for seen in self.arrivals() {
-            let from = unwrapped(seen.segment.seq.wrapping_sub(first), reached);
-            let to = from + i64::from(seen.segment.len);
-            reached = reached.max(to);
-            let before = come.range(..=from).next_back().map(|(_, end)| *end);
-            if before.is_none_or(|end| end < to) {
-                last = Some(seen.at_ns);
-                let joined = come.entry(from).or_insert(to);
-                *joined = to.max(*joined);
-            }
+    /// The same as JSON has it, for `plan` and what was set.
+    pub fn told<'a>(&'a self, plan: &'a Plan, settings: BTreeMap<&'a str, &'a str>) -> Run<'a> {
+        let mut waits_ns = BTreeMap::new();
+        for (limit, ns) in &self.waits {
+            // Two of them have one name.
+            *waits_ns.entry(limit.name()).or_default() += ns;
         }
-        last
-    }
-
-    /// What was handed down, and when it was let out.
-    fn sent(&self) -> Sent {
-        let mut sent = Sent::default();
-        let mut data = self.trace.handed_down.iter().filter(|seen| {
-            seen.connection == self.connection && seen.from == self.sender && seen.segment.len > 0
-        });
-        let Some(first) = data.clone().next().map(|seen| seen.segment.seq) else { return sent };
-        let (own, peer) = (Tap::from(self.sender), self.sender.peer());
-        let acks = self.seen().filter(|seen| {
-            seen.tap == own && seen.from == peer && seen.segment.flags.has(Flags::ACK)
-        });
-        let mut acks = acks.peekable();
-        let (mut una, mut nxt, mut marker) = (0, 0, -1);
-        for seen in &mut data {
-            while let Some(ack) = acks.next_if(|ack| ack.at_ns <= seen.at_ns) {
-                una = una.max(unwrapped(ack.segment.ack.wrapping_sub(first), nxt).min(nxt));
-            }
-            let from = unwrapped(seen.segment.seq.wrapping_sub(first), nxt);
-            let to = from + i64::from(seen.segment.len);
-            if to > nxt && una > marker {
-                sent.rounds += 1;
-                marker = nxt;
-            }
-            let new = (to - nxt.max(from)).max(0);
-            sent.bytes += new as u64;
-            sent.resent_bytes += (to - from - new) as u64;
-            nxt = nxt.max(to);
+        Run {
+            settings,
+            variant: &plan.variant,
+            sender: self.sender.name(),
+            bytes: self.bytes,
+            resent_bytes: self.resent_bytes,
+            time_ns: self.time_ns,
+            size_over_rate_ns: self.least_ns(plan),
+            rounds: self.rounds,
+            waits_ns,
+            unfinished: &self.unfinished,
         }
-        sent
-    }
-
-    /// What its sender waited for between two instants.
-    fn waits(&self, from_ns: u64, to_ns: u64) -> Vec<(Limit, u64)> {
-        let own = self.trace.limits.iter();
-        let own = own.filter(|each| each.connection == self.connection && each.side == self.sender);
-        let own = own.map(|each| (each.limit, each.at_ns));
-        // A server's socket is there from the SYN on.
-        let own = [(Limit::Handshake, from_ns)].into_iter().chain(own);
-        let ends = own.clone().skip(1).map(|(_, at_ns)| at_ns).chain([u64::MAX]);
-        let mut waits: Vec<(Limit, u64)> = Vec::new();
-        for ((limit, at_ns), end) in own.zip(ends) {
-            let ns = end.min(to_ns).saturating_sub(at_ns.max(from_ns));
-            match waits.iter_mut().find(|(other, _)| *other == limit) {
-                _ if ns == 0 => {}
-                Some((_, sum)) => *sum += ns,
-                None => waits.push((limit, ns)),
-            }
-        }
-        waits.sort_by_key(|(_, ns)| Reverse(*ns));
-        waits
     }
 }
 
-/// The offset nearest to `near` that `wrapped` may stand for.
-fn unwrapped(wrapped: u32, near: i64) -> i64 {
-    near + i64::from(wrapped.wrapping_sub(near as u32).cast_signed())
+/// The connection and side that handed down the most data, the first of equals.
+fn busiest(trace: &Trace) -> (usize, Side) {
+    let sides = trace.transfers.iter().enumerate().flat_map(|(connection, carried)| {
+        [Side::Client, Side::Server].map(|side| {
+            let handed_down = carried.directions[side.index()].handed_down();
+            (handed_down, Reverse((connection, side)))
+        })
+    });
+    let most = sides.filter(|(bytes, _)| *bytes > 0).max();
+    most.map_or((0, Side::Server), |(_, Reverse(key))| key)
 }
 
 #[cfg(test)]
@@ -226,9 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_wrap_and_offsets_go_on() {
-        assert_eq!(unwrapped(5, 0), 5);
-        assert_eq!(unwrapped(5, 1 << 32), (1 << 32) + 5);
-        assert_eq!(unwrapped(u32::MAX, 1 << 32), (1 << 32) - 1);
+    fn waits_of_one_name_are_added_up() {
+        let application = "send = \"200kB\"\nwrite = \"20kB\"\npause = \"9ms\"";
+        let text = format!("[path]\nrtt = \"6ms\"\n[application]\n{application}\n");
+        let scenario = Scenario::read("test", &text, &[]).expect("a scenario");
+        let plan = &scenario.variants[0];
+        let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+        let told = Prediction::of(plan, kernels).expect("the model has all of it");
+        assert!(told.waited_ns(Limit::Application) > 0, "{:?}", told.waits);
+        assert!(told.waited_ns(Limit::ApplicationInFlight) > 0, "{:?}", told.waits);
+        let run = told.told(plan, BTreeMap::new());
+        assert_eq!(run.waits_ns.values().sum::<u64>(), told.time_ns);
     }
 }

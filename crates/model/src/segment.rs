@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// A segment, or a super-segment that a device will cut into pieces of `piece` bytes.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Segment {
     /// Sequence number of the first byte (of the SYN if there is one).
     pub seq: u32,
@@ -28,16 +28,18 @@ pub struct Segment {
     pub truesize: u32,
     /// Where its payload begins in a block of [`PAGE_BLOCK`] bytes of the sender's memory.
     pub page_offset: u16,
+    /// Which of its sender's packets it is (the identification of an IPv4 header), once it has left.
+    pub id: u16,
     /// Earliest departure that its sender asks for; 0 is at once (`skb->tstamp` since v4.20).
     pub departs_ns: u64,
 }
 
 /// Flags of a TCP header (RFC 9293 section 3.1), as on the wire.
-#[derive(Clone, Copy, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Default, Eq, Hash, PartialEq)]
 pub struct Flags(pub u8);
 
 /// Codepoints of the IP header (RFC 3168 section 5).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Ecn {
     /// The transport does not understand it.
     #[default]
@@ -49,7 +51,7 @@ pub enum Ecn {
 }
 
 /// Options of a segment.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Options {
     /// Maximum segment size (RFC 9293 section 3.7.1).
     pub mss: Option<u16>,
@@ -66,7 +68,7 @@ pub struct Options {
 }
 
 /// Timestamps of a segment.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Stamps {
     /// The sender's clock.
     pub value: u32,
@@ -76,7 +78,7 @@ pub struct Stamps {
 
 /// Up to four selectively acknowledged ranges, the first being the newest or a duplicate
 /// (RFC 2883).
-#[derive(Clone, Copy, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Default, Eq, Hash, PartialEq)]
 pub struct SackBlocks {
     blocks: [(u32, u32); Self::MOST],
     count: u8,

@@ -7,5 +7,6 @@ pub mod agent;
 pub mod backend;
 pub mod folder;
 pub mod live;
+pub mod model;
 pub mod queue;
 pub mod uml;

@@ -171,7 +171,7 @@ impl<P: Clone + OnWire> Way<P> {
         let link = self.sending.as_ref().map(|(_, until)| *until);
         let flying = self.flying.front().map(|(at, _)| *at);
         let loose = self.loose.peek().map(|Reverse(loose)| loose.at);
-        [link, self.credit_at, flying, loose].into_iter().flatten().min()
+        earliest(link, earliest(self.credit_at, earliest(flying, loose)))
     }
 
     /// Moves what is due; a packet that arrives at the far end, if one does.
@@ -233,9 +233,8 @@ impl<P: Clone + OnWire> Way<P> {
             self.sending = Some((packet, now));
             return;
         }
-        let bits = u128::from(packet.wire_bytes()) * 8;
-        let takes = bits * 1_000_000_000 / u128::from(self.settings.rate.max(1));
-        self.sending = Some((packet, now + takes as u64));
+        let takes = transmission_ns(packet.wire_bytes(), self.settings.rate);
+        self.sending = Some((packet, now + takes));
     }
 
     fn fly(&mut self, now: u64, packet: &P) {
@@ -266,4 +265,16 @@ impl<P: Clone + OnWire> Way<P> {
         self.order += 1;
         self.loose.push(Reverse(Loose { at: now + delay, order: self.order, packet }));
     }
+}
+
+/// How long a link of a rate sends so many bytes.
+const fn transmission_ns(bytes: u32, rate: u64) -> u64 {
+    // No packet is so long that this overflows.
+    (bytes as u64).saturating_mul(8_000_000_000) / rate
+}
+
+/// The earlier of two instants, if there is one.
+pub(crate) fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    let at = a.unwrap_or(u64::MAX).min(b.unwrap_or(u64::MAX));
+    (at < u64::MAX).then_some(at)
 }

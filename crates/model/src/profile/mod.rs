@@ -32,6 +32,21 @@ impl fmt::Display for Version {
     }
 }
 
+/// What is no version of a kernel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NoVersion;
+
+impl std::str::FromStr for Version {
+    type Err = NoVersion;
+
+    /// Reads `6.12`.
+    fn from_str(text: &str) -> Result<Self, NoVersion> {
+        let (major, minor) = text.split_once('.').ok_or(NoVersion)?;
+        let number = |text: &str| text.parse().map_err(|_| NoVersion);
+        Ok(Self::new(number(major)?, number(minor)?))
+    }
+}
+
 /// What one version of Linux does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent change of the kernel")]
@@ -212,6 +227,12 @@ impl KernelProfile {
     /// never were.
     pub const HELD_AGAINST_KERNELS: [Version; 3] =
         [Version::new(5, 10), Version::new(6, 1), Version::new(6, 12)];
+
+    /// The profile of a version from the oldest known to the newest; none of another.
+    pub fn known(version: Version) -> Option<Self> {
+        let (oldest, newest) = (Self::KNOWN[0], Self::KNOWN[Self::KNOWN.len() - 1]);
+        (oldest..=newest).contains(&version).then(|| Self::of(version))
+    }
 
     /// The profile of a version: what the newest known one not after it does.
     pub fn of(version: Version) -> Self {

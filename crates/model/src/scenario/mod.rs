@@ -15,6 +15,7 @@ mod host;
 mod keys;
 mod path;
 pub mod plan;
+pub mod random;
 mod section;
 mod steps;
 mod tree;

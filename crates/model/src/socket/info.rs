@@ -3,7 +3,7 @@
 use super::{CaState, Socket, State};
 
 /// A socket's state at an instant.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Info {
     /// State of the connection.
     pub state: State,

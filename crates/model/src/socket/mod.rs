@@ -49,12 +49,13 @@ pub use config::{Config, Link, Offered, Options};
 pub use info::Info;
 pub use output::Wait;
 pub(crate) use state::CwndState;
-pub use state::{CaState, State};
+pub use state::{CaState, Purpose, State};
 
 use crate::cc::{Bbr, Congestion, Surroundings, Transport};
+use crate::path::earliest;
 use crate::segment::Segment;
 use queue::Queue;
-use state::{AckPolicy, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers};
+use state::{AckPolicy, Delivery, EcnState, Receive, Recovery, Rtt, Send, Timers};
 
 /// A TCP endpoint.
 #[derive(Clone, Debug)]
@@ -63,6 +64,7 @@ pub struct Socket {
     state: State,
     /// The host's monotonic clock.
     now_ns: u64,
+    ticks: Ticks,
     q: Queue,
     snd: Send,
     cw: CwndState,
@@ -116,6 +118,22 @@ impl Socket {
         self.wait
     }
 
+    /// What the sender's timer is about to do at `now_ns`, if it is due.
+    pub(crate) fn timer_due(&self, now_ns: u64) -> Option<Purpose> {
+        let due = now_ns + self.config.clock_ns;
+        self.timers.transmit.filter(|(.., at)| *at <= due).map(|(purpose, ..)| purpose)
+    }
+
+    /// State of congestion control.
+    pub(crate) const fn ca_state(&self) -> CaState {
+        self.rec.state
+    }
+
+    /// Packets sent and not acknowledged.
+    pub(crate) const fn packets_out(&self) -> u32 {
+        self.rec.packets_out
+    }
+
     /// What happened since the last call.
     pub const fn take_events(&mut self) -> Events {
         std::mem::replace(
@@ -151,20 +169,11 @@ impl Socket {
 
     /// When [`Self::on_timer`] is due next.
     pub fn next_timer(&self) -> Option<u64> {
-        let timers = &self.timers;
-        let transmit = timers.transmit.map(|(_, _, at)| at);
-        [
-            transmit,
-            timers.delack,
-            timers.compressed,
-            timers.pacing,
-            timers.time_wait,
-            timers.keepalive,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-        .map(|at| at.saturating_sub(self.config.clock_ns))
+        let Timers { transmit, delack, compressed, pacing, time_wait, keepalive } = self.timers;
+        let sender = earliest(transmit.map(|(_, _, at)| at), pacing);
+        let receiver = earliest(delack, compressed);
+        let at = earliest(earliest(sender, receiver), earliest(time_wait, keepalive));
+        at.map(|at| at.saturating_sub(self.config.clock_ns))
     }
 
     /// A segment arrives.
@@ -191,6 +200,7 @@ impl Socket {
     fn tick(&mut self, now_ns: u64) {
         debug_assert!(now_ns + self.config.clock_ns >= self.now_ns, "time runs backwards");
         self.now_ns = now_ns + self.config.clock_ns;
+        self.ticks.reach(self.now_ns);
     }
 
     /// The host's clock in microseconds (`tcp_mstamp`).
@@ -200,11 +210,11 @@ impl Socket {
 
     /// The host's ticks (`tcp_jiffies32`).
     const fn jiffies(&self) -> u64 {
-        self.now_ns / self.tick_ns()
+        self.ticks.count
     }
 
     const fn tick_ns(&self) -> u64 {
-        1_000_000_000 / self.config.kernel.hz as u64
+        self.ticks.length_ns
     }
 
     const fn jiffies_from_us(&self, us: u64) -> u64 {
@@ -230,7 +240,7 @@ impl Socket {
         self.snd.una.wrapping_add(self.snd.wnd)
     }
 
-    const fn in_slow_start(&self) -> bool {
+    pub(crate) const fn in_slow_start(&self) -> bool {
         self.cw.cwnd < self.cw.ssthresh
     }
 
@@ -283,6 +293,30 @@ impl Socket {
 
     fn pending(&self) -> Option<Purpose> {
         self.timers.transmit.map(|(purpose, ..)| purpose)
+    }
+}
+
+/// The ticks of a host's clock. Asked for many times at each instant, and each takes a division.
+#[derive(Clone, Copy, Debug)]
+struct Ticks {
+    length_ns: u64,
+    count: u64,
+    /// When the next one is.
+    next_ns: u64,
+}
+
+impl Ticks {
+    fn new(hz: u32, now_ns: u64) -> Self {
+        let mut ticks = Self { length_ns: 1_000_000_000 / u64::from(hz), count: 0, next_ns: 0 };
+        ticks.reach(now_ns);
+        ticks
+    }
+
+    const fn reach(&mut self, now_ns: u64) {
+        if now_ns >= self.next_ns {
+            self.count = now_ns / self.length_ns;
+            self.next_ns = (self.count + 1) * self.length_ns;
+        }
     }
 }
 

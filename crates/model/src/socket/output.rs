@@ -11,7 +11,7 @@ use crate::profile::{Growth, Version};
 use crate::segment::{Ecn, Flags, Segment, after, before};
 
 /// Why the sender stopped.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Wait {
     /// Nothing is left to send.
     #[default]

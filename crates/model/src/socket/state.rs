@@ -9,7 +9,7 @@ use tcpwhy::cc::Increase;
 use crate::windowed::Windowed;
 
 /// States of a connection (RFC 9293 section 3.3.2).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum State {
     /// There is none, or no more.
     #[default]
@@ -53,7 +53,7 @@ impl State {
 }
 
 /// States of congestion control (`enum tcp_ca_state`), in their order.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum CaState {
     /// Nothing is suspected.
     #[default]
@@ -278,17 +278,21 @@ pub(crate) struct AckPolicy {
     pub(crate) dup_count: u32,
 }
 
-/// What the one retransmission timer is used for (`icsk_pending`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Purpose {
+/// What the one timer of a sender is used for (`icsk_pending`).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// The oldest segment is sent again.
     Retransmit,
+    /// The last one is, to bring the acknowledgments out (TLP).
     LossProbe,
+    /// What is late counts as lost (RACK).
     Reorder,
+    /// The peer is asked whether its window is still closed.
     WindowProbe,
 }
 
 /// Timers, as instants of the host's clock.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timers {
     /// Purpose, tick that was asked for, and instant at which the wheel gives it.
     pub(crate) transmit: Option<(Purpose, u64, u64)>,

@@ -109,6 +109,11 @@ impl App {
         matches!(self.waits, Waits::Room)
     }
 
+    /// Blocked in a read.
+    pub(super) const fn waits_for_data(&self) -> bool {
+        matches!(self.waits, Waits::Data)
+    }
+
     /// No step writes any more.
     pub(super) fn writes_no_more(&self) -> bool {
         let writes_on = matches!(self.steps.get(self.at), Some(Flat::Write { .. }))

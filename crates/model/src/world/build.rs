@@ -1,9 +1,9 @@
 //! From a plan to a world: hosts with their kernels and settings, the path, the first events.
 
-use std::collections::BinaryHeap;
 use std::fmt;
 
-use super::{Event, FlowState, Keep, Side, Trace, World};
+use super::events::{Event, Events};
+use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::Way;
 use crate::profile::{KernelProfile, KnobError};
 use crate::scenario::plan::{Egress, Flow, Host, Plan};
@@ -87,11 +87,9 @@ impl World {
             tail: plan.tail_ns,
             configs: [client, server],
             ways,
-            way_due: [u64::MAX; 2],
             flows,
             connections: Vec::new(),
-            events: BinaryHeap::new(),
-            planned: 0,
+            events: Events::new(),
             plan: plan.clone(),
             out: Vec::new(),
             trace: Trace { keep, ..Trace::default() },
@@ -101,10 +99,10 @@ impl World {
             lost: [Vec::new(), Vec::new()],
         };
         for (index, flow) in plan.flows.iter().enumerate() {
-            world.plan_event(flow.start_ns, Event::Open(index as u32));
+            world.events.plan(flow.start_ns, Event::Open(index as u32));
         }
         for (index, change) in plan.path.changes.iter().enumerate() {
-            world.plan_event(change.at_ns, Event::Change(index as u32));
+            world.events.plan(change.at_ns, Event::Change(index as u32));
         }
         Ok(world)
     }

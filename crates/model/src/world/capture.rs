@@ -5,15 +5,16 @@ use crate::segment::{Ecn, Segment};
 
 impl Trace {
     /// The segments at one host's tap as a pcapng file of headers: raw IP (`LINKTYPE_RAW`) in
-    /// nanoseconds, from 10.0.0.1 or `fd00::1` to port 80 of the address behind it. TCP checksums are
-    /// left open, as offloading leaves them.
+    /// nanoseconds, from 10.0.0.1 or `fd00::1` to the server's port at the address behind it. TCP
+    /// checksums are left open, as offloading leaves them.
     pub fn pcapng(&self, tap: Tap, ipv6: bool) -> Vec<u8> {
         let mut file = Vec::new();
         block(&mut file, SECTION_HEADER, &[&[BYTE_ORDER, 1, u32::MAX, u32::MAX]], &[]);
         let resolution = [9 | 1 << 16, 9, 0];
         block(&mut file, INTERFACE_DESCRIPTION, &[&[LINKTYPE_RAW, SNAP], &resolution], &[]);
         for seen in self.segments.iter().filter(|seen| seen.tap == tap) {
-            let tcp = tcp_header(seen);
+            let ports = self.ports_of(seen.connection);
+            let tcp = tcp_header(seen, ports);
             let packet = [ip_header(seen, tcp.len(), ipv6), tcp].concat();
             let kept = packet.len() as u32;
             let at = [(seen.at_ns >> 32) as u32, seen.at_ns as u32];
@@ -21,6 +22,14 @@ impl Trace {
             block(&mut file, ENHANCED_PACKET, &[&[0], &at, &lengths], &packet);
         }
         file
+    }
+}
+
+impl Trace {
+    /// Ports of a connection's client and server in [`Self::pcapng`].
+    pub fn ports_of(&self, connection: u32) -> [u16; 2] {
+        let server = self.ports.get(connection as usize).copied().unwrap_or_default();
+        [CLIENT_PORT.wrapping_add(connection as u16), server]
     }
 }
 
@@ -58,7 +67,8 @@ fn ip_header(seen: &Seen, tcp: usize, ipv6: bool) -> Vec<u8> {
     let total = (payload + 20) as u16;
     let mut header = vec![0x45, mark];
     header.extend(total.to_be_bytes());
-    header.extend([0, 0, DO_NOT_FRAGMENT, 0, HOPS, TCP, 0, 0]);
+    header.extend(seen.segment.id.to_be_bytes());
+    header.extend([DO_NOT_FRAGMENT, 0, HOPS, TCP, 0, 0]);
     for host in hosts {
         header.extend([10, 0, 0, host]);
     }
@@ -70,10 +80,9 @@ fn ip_header(seen: &Seen, tcp: usize, ipv6: bool) -> Vec<u8> {
     header
 }
 
-fn tcp_header(seen: &Seen) -> Vec<u8> {
+fn tcp_header(seen: &Seen, [client, server]: [u16; 2]) -> Vec<u8> {
     let segment = &seen.segment;
-    let client = CLIENT_PORT.wrapping_add(seen.connection as u16);
-    let ports = if seen.from == Side::Client { [client, PORT] } else { [PORT, client] };
+    let ports = if seen.from == Side::Client { [client, server] } else { [server, client] };
     let mut header: Vec<u8> = ports.iter().flat_map(|port| port.to_be_bytes()).collect();
     header.extend(segment.seq.to_be_bytes());
     header.extend(segment.ack.to_be_bytes());
@@ -133,5 +142,4 @@ const TCP: u8 = 6;
 const HOPS: u8 = 64;
 const DO_NOT_FRAGMENT: u8 = 0x40;
 const NOP: u8 = 1;
-const PORT: u16 = 80;
 const CLIENT_PORT: u16 = 40_000;

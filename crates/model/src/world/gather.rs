@@ -1,6 +1,7 @@
 //! A receiving host's driver: what arrives within a moment is merged before TCP sees it (GRO).
 
-use super::{Connection, Event, Packet, Side, Tap, World};
+use super::events::Event;
+use super::{Connection, Packet, Side, Tap, Upon, World};
 use crate::segment::{Flags, Segment};
 
 /// Largest merged packet, with its headers (`GRO_LEGACY_MAX_SIZE` of include/linux/netdevice.h).
@@ -24,7 +25,7 @@ impl World {
         match self.connections.get_mut(connection as usize) {
             Some(Connection { gathered, .. }) if waits => {
                 gathered[to.index()] = Some(segment);
-                self.plan_event(self.now + wait, Event::Gathered(connection, to));
+                self.events.plan(self.now + wait, Event::Gathered(connection, to));
             }
             _ => self.hand_up(connection, to, &segment),
         }
@@ -50,6 +51,7 @@ impl World {
                 socket.on_segment(now, segment, out);
             });
             self.trace_state(connection, to);
+            self.note(connection, to, Upon::Arrival);
         } else if to == Side::Server && segment.flags.has(Flags::SYN) {
             self.accept(connection, segment);
         }

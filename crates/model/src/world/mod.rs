@@ -7,27 +7,31 @@
 mod app;
 mod build;
 mod capture;
+mod digest;
+mod events;
 mod gather;
+mod notes;
 mod recorded;
 #[cfg(test)]
 mod tests;
 mod trace;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod transfer;
 
 pub use build::{BuildError, Kernels};
+pub use notes::{Note, Upon};
 pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
+pub use transfer::{Carried, Transfer};
 
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
 use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
+use events::{Event, Events};
 
 /// Which end of a connection.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Side {
     /// Connects.
     Client,
@@ -81,11 +85,9 @@ pub struct World {
     tail: u64,
     configs: [Config; 2],
     ways: [Way<Packet>; 2],
-    way_due: [u64; 2],
     flows: Vec<FlowState>,
     connections: Vec<Connection>,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    planned: u64,
+    events: Events,
     plan: Plan,
     out: Vec<Segment>,
     trace: Trace,
@@ -135,24 +137,15 @@ struct End {
     /// When its application's pause is planned to end.
     pause: u64,
     limit: Option<Limit>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Event {
-    Open(u32),
-    Way(Side),
-    Timer(u32, Side),
-    App(u32, Side),
-    Change(u32),
-    Depart(u32),
-    Gathered(u32, Side),
+    /// Packets that have left its host, as IPv4's identification counts them.
+    packets: u16,
 }
 
 impl World {
     /// Runs to the end.
     pub fn run(mut self) -> (Outcome, Trace) {
         let end = loop {
-            let Some(Reverse((at, _, event))) = self.events.pop() else { break self.last_done };
+            let Some((at, event)) = self.events.next() else { break self.last_done };
             if at > self.limit || (self.is_done() && at > self.last_done + self.tail) {
                 break if self.is_done() { self.last_done } else { self.limit };
             }
@@ -170,11 +163,6 @@ impl World {
             .iter()
             .zip(&self.plan.flows)
             .all(|(state, flow)| state.ended.iter().all(|ended| *ended >= flow.connections))
-    }
-
-    fn plan_event(&mut self, at: u64, event: Event) {
-        self.planned += 1;
-        self.events.push(Reverse((at, self.planned, event)));
     }
 
     fn handle(&mut self, event: Event) {
@@ -215,6 +203,8 @@ impl World {
     fn open(&mut self, flow: usize) {
         self.flows[flow].opened += 1;
         let connection = self.connections.len() as u32;
+        let port = self.plan.flows[flow].port;
+        self.trace.open(self.now, port);
         let config = self.config_for(flow, Side::Client, connection);
         let mut out = std::mem::take(&mut self.out);
         let socket = Socket::connect(config, self.now, &mut out);
@@ -235,10 +225,6 @@ impl World {
 
     /// Something happens on a way.
     fn on_way(&mut self, from: Side) {
-        if self.way_due[from.index()] != self.now {
-            return;
-        }
-        self.way_due[from.index()] = u64::MAX;
         while self.ways[from.index()].next().is_some_and(|at| at <= self.now) {
             if let Some(packet) = self.ways[from.index()].advance(self.now) {
                 self.deliver(packet, from.peer());
@@ -248,11 +234,8 @@ impl World {
     }
 
     fn plan_way(&mut self, from: Side) {
-        if let Some(at) = self.ways[from.index()].next()
-            && at < self.way_due[from.index()]
-        {
-            self.way_due[from.index()] = at;
-            self.plan_event(at, Event::Way(from));
+        if let Some(at) = self.ways[from.index()].next() {
+            self.events.plan_way(from, at);
         }
     }
 
@@ -305,7 +288,7 @@ impl World {
         self.send_all(connection, side, &mut out);
         self.out = out;
         if let Pause::Until(at) = pause {
-            self.plan_event(at, Event::App(connection, side));
+            self.events.plan(at, Event::App(connection, side));
         }
         if is_done && !was_done {
             self.on_app_done(connection, side);
@@ -318,9 +301,10 @@ impl World {
         let state = &mut self.flows[flow];
         state.ended[side.index()] += 1;
         self.last_done = self.now;
+        self.trace.done(self.now, connection);
         if side == Side::Client && state.opened < self.plan.flows[flow].connections {
             let at = self.now + self.plan.flows[flow].gap_ns;
-            self.plan_event(at, Event::Open(flow as u32));
+            self.events.plan(at, Event::Open(flow as u32));
         }
     }
 
@@ -355,7 +339,7 @@ impl World {
             self.held.push(None);
         }
         self.held[free] = Some((connection, side, segment));
-        self.plan_event(segment.departs_ns, Event::Depart(free as u32));
+        self.events.plan(segment.departs_ns, Event::Depart(free as u32));
     }
 
     fn on_departure(&mut self, index: u32) {
@@ -369,7 +353,11 @@ impl World {
 
     /// A segment leaves its host, in pieces.
     fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
-        for piece in segment.pieces() {
+        for mut piece in segment.pieces() {
+            if let Some(end) = self.end(connection, side) {
+                piece.id = end.packets;
+                end.packets = end.packets.wrapping_add(1);
+            }
             self.trace.see(Tap::from(side), self.now, connection, side, &piece);
             if self.is_recorded_as_lost(connection, side, &piece) {
                 continue;
@@ -384,25 +372,26 @@ impl World {
 
     /// Notes what a sender waits for, if that has changed.
     fn trace_limit(&mut self, connection: u32, side: Side) {
-        if !self.trace.keep.limits {
+        if !self.trace.keep.limits && !self.trace.keep.transfers {
             return;
         }
         let at_ns = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let limit = end.limit();
         if end.limit.replace(limit) != Some(limit) {
-            self.trace.limits.push(LimitSince { at_ns, connection, side, limit });
+            self.trace.limit(at_ns, connection, side, limit);
         }
     }
 
     fn plan_timer(&mut self, connection: u32, side: Side) {
         self.trace_limit(connection, side);
+        self.note(connection, side, Upon::Turn);
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
         if due < end.due {
             end.due = due;
-            self.plan_event(due, Event::Timer(connection, side));
+            self.events.plan(due, Event::Timer(connection, side));
         }
     }
 
@@ -412,6 +401,7 @@ impl World {
         let Some(end) = self.end(connection, side).filter(|end| end.due == now) else { return };
         end.due = u64::MAX;
         if end.socket.next_timer().is_some_and(|at| at <= now) {
+            self.note_timer(connection, side);
             self.with_socket(connection, side, Socket::on_timer);
         } else {
             self.plan_timer(connection, side);
@@ -460,13 +450,12 @@ impl World {
 impl End {
     fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
         let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None }
+        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0 }
     }
 
     /// What its sender waits for.
     fn limit(&self) -> Limit {
-        let info = self.socket.info();
-        match info.state {
+        match self.socket.state() {
             State::Closed | State::TimeWait => return Limit::Closed,
             State::SynSent | State::SynReceived => return Limit::Handshake,
             _ => {}
@@ -482,13 +471,13 @@ impl End {
             Wait::Nothing if self.app.waits_for_room() => Limit::SendBuffer,
             Wait::Nothing if self.app.writes_no_more() => Limit::LastFlight,
             Wait::Nothing => Limit::ApplicationInFlight,
-            Wait::Cwnd => match info.ca_state {
+            Wait::Cwnd => match self.socket.ca_state() {
                 CaState::Loss => Limit::Timeout,
                 CaState::Cwr | CaState::Recovery => Limit::Recovery,
-                _ if info.cwnd < info.ssthresh => Limit::SlowStart,
+                _ if self.socket.in_slow_start() => Limit::SlowStart,
                 _ => Limit::Avoidance,
             },
-            Wait::ReceiveWindow if info.unacked == 0 => Limit::ZeroWindow,
+            Wait::ReceiveWindow if self.socket.packets_out() == 0 => Limit::ZeroWindow,
             Wait::ReceiveWindow => Limit::ReceiveWindow,
             Wait::Nagle => Limit::Nagle,
             Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,

@@ -1,6 +1,8 @@
 //! What a run leaves behind: segments at taps, what sockets handed down, states.
 
+use super::Note;
 use super::Side;
+use super::transfer::{Carried, Transfer};
 use crate::segment::Segment;
 use crate::socket::{Info, Wait};
 
@@ -16,10 +18,14 @@ pub struct Keep {
     pub states: bool,
     /// What each sender waits for, whenever that changes.
     pub limits: bool,
+    /// What each direction carried and waited for, in sums.
+    pub transfers: bool,
+    /// Each sender's own account.
+    pub notes: bool,
 }
 
 /// Where a segment was seen.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Tap {
     /// At the client's host.
     Client,
@@ -28,7 +34,7 @@ pub enum Tap {
 }
 
 /// A segment as a tap sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Seen {
     /// When.
     pub at_ns: u64,
@@ -43,7 +49,7 @@ pub struct Seen {
 }
 
 /// A socket's state at an instant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Sample {
     /// When.
     pub at_ns: u64,
@@ -58,7 +64,7 @@ pub struct Sample {
 }
 
 /// What a sender waits for from an instant on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct LimitSince {
     /// From when.
     pub at_ns: u64,
@@ -71,7 +77,7 @@ pub struct LimitSince {
 }
 
 /// What a sender waits for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Limit {
     /// The handshake is not done.
     Handshake,
@@ -120,6 +126,12 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// What senders waited for, in order of time.
     pub limits: Vec<LimitSince>,
+    /// Sums of each connection, in the order they were opened.
+    pub transfers: Vec<Carried>,
+    /// What senders say of themselves, in order of time.
+    pub notes: Vec<Note>,
+    /// Ports of servers, by connection.
+    pub ports: Vec<u16>,
 }
 
 impl From<Side> for Tap {
@@ -127,6 +139,49 @@ impl From<Side> for Tap {
         match side {
             Side::Client => Self::Client,
             Side::Server => Self::Server,
+        }
+    }
+}
+
+impl Limit {
+    /// All of them, in their order.
+    pub const ALL: [Self; 16] = [
+        Self::Handshake,
+        Self::Application,
+        Self::ApplicationInFlight,
+        Self::SendBuffer,
+        Self::SlowStart,
+        Self::Avoidance,
+        Self::Recovery,
+        Self::Timeout,
+        Self::ReceiveWindow,
+        Self::ZeroWindow,
+        Self::Nagle,
+        Self::Deferral,
+        Self::Pacing,
+        Self::SmallQueue,
+        Self::LastFlight,
+        Self::Closed,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Application | Self::ApplicationInFlight => "application",
+            Self::SendBuffer => "send buffer",
+            Self::SlowStart => "slow start",
+            Self::Avoidance => "congestion avoidance",
+            Self::Recovery => "recovery",
+            Self::Timeout => "timeout",
+            Self::ReceiveWindow => "receiver's window",
+            Self::ZeroWindow => "zero window",
+            Self::Nagle => "Nagle",
+            Self::Deferral => "TSO deferral",
+            Self::Pacing => "pacing",
+            Self::SmallQueue => "own queue",
+            Self::LastFlight => "last flight",
+            Self::Closed => "closed",
         }
     }
 }
@@ -143,6 +198,11 @@ impl Trace {
         if self.keep.segments {
             self.segments.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
+        if tap != Tap::from(from)
+            && let Some(carried) = self.transfers.get_mut(connection as usize)
+        {
+            carried.on_arrival(at_ns, from, segment);
+        }
     }
 
     pub(super) fn hand_down(&mut self, at_ns: u64, connection: u32, from: Side, segment: &Segment) {
@@ -150,5 +210,36 @@ impl Trace {
             let tap = Tap::from(from);
             self.handed_down.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
+        if let Some(transfer) = self.transfer(connection, from) {
+            transfer.on_sent(segment);
+        }
+    }
+
+    pub(super) fn open(&mut self, at_ns: u64, port: u16) {
+        self.ports.push(port);
+        if self.keep.transfers {
+            self.transfers.push(Carried::opened(at_ns));
+        }
+    }
+
+    pub(super) fn limit(&mut self, at_ns: u64, connection: u32, side: Side, limit: Limit) {
+        if self.keep.limits {
+            self.limits.push(LimitSince { at_ns, connection, side, limit });
+        }
+        if let Some(transfer) = self.transfer(connection, side) {
+            transfer.on_limit(at_ns, limit);
+        }
+    }
+
+    /// An application of a connection is done.
+    pub(super) fn done(&mut self, at_ns: u64, connection: u32) {
+        if let Some(carried) = self.transfers.get_mut(connection as usize) {
+            carried.directions.iter_mut().for_each(|transfer| transfer.on_done(at_ns));
+        }
+    }
+
+    /// Sums of a direction, if they are kept.
+    fn transfer(&mut self, connection: u32, from: Side) -> Option<&mut Transfer> {
+        Some(&mut self.transfers.get_mut(connection as usize)?.directions[from.index()])
     }
 }

@@ -16,13 +16,13 @@ use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
+use tcpwhy_model::scenario::random::scenario;
 use truth::classes::{Fit, fit};
 use truth::compare::{Agreement, compare, quantile, share};
 use truth::stock::{Held, hold};
-use truth::{Source, State};
+use truth::{Source, State, TruthError};
 
 use super::outcome::{capture_at, direction, explained};
-use super::random::scenario;
 use super::runs::Lab;
 
 /// Which runs to make.
@@ -156,7 +156,11 @@ fn judged(
         c.directions[side].as_ref().is_some_and(|d| d.source == Source::Observed)
     };
     let stock = if truth.connections.iter().any(is_observed) {
-        Some(hold(&truth, &truth::of_stock_records(run)?, &[side]))
+        match truth::of_stock_records(run) {
+            // The model has no tracepoints but those of an observed kernel.
+            Err(TruthError::NothingRecorded { .. }) => None,
+            stock => Some(hold(&truth, &stock?, &[side])),
+        }
     } else {
         None
     };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::live::{self, Again, Live};
+use tcpwhy_linux::lab::model::Model;
 use tcpwhy_linux::lab::uml::{self, Uml};
 
 /// A name that [`open`] knows.
@@ -12,9 +13,11 @@ use tcpwhy_linux::lab::uml::{self, Uml};
 /// # Errors
 /// There is no backend of that name; the words say which there are.
 pub(super) fn known(name: &str) -> Result<String, String> {
-    let is_one = matches!(name, "tun" | "netem" | "uml") || name.starts_with("uml:");
-    let known =
-        "there are tun and netem (the running kernel), uml and uml:VERSION (simulated time)";
+    let is_one = matches!(name, "tun" | "netem" | "uml" | "model")
+        || name.starts_with("uml:")
+        || name.starts_with("model:");
+    let known = "there are tun and netem (the running kernel), uml and uml:VERSION (a kernel in \
+                 simulated time), model and model:VERSION (no kernel)";
     is_one.then(|| name.to_owned()).ok_or_else(|| known.to_owned())
 }
 
@@ -25,6 +28,9 @@ pub(super) fn open(name: Option<&str>) -> Box<dyn Backend> {
     let is_built = || uml::cache().is_some_and(|cache| uml::choose(&cache, None).is_some());
     match name {
         Some("netem") => Box::new(Live::netem(again())),
+        Some(name) if name.starts_with("model") => {
+            Box::new(Model::new(name.strip_prefix("model:")))
+        }
         Some(name) if name.starts_with("uml") => Box::new(Uml::new(name.strip_prefix("uml:"))),
         None if is_built() => Box::new(Uml::new(None)),
         _ => Box::new(Live::tun(again())),

@@ -11,7 +11,6 @@ mod accuracy;
 mod backends;
 mod outcome;
 mod path;
-mod random;
 mod runs;
 pub(super) mod scenarios;
 mod summary;
@@ -78,7 +77,8 @@ pub struct RunFlags {
     #[arg(value_name = "NAME|FILE")]
     pub scenario: String,
     /// What carries it out: tun (the running kernel, our own path), netem (the running kernel, `tc
-    /// netem` as the path), uml or uml:VERSION (a kernel in simulated time, built by `make uml`)
+    /// netem` as the path), uml or uml:VERSION (a kernel in simulated time, built by `make uml`), model
+    /// or model:VERSION (the model of Linux TCP, no kernel)
     /// [default: uml if one is built, else tun]
     #[arg(long, value_name = "NAME", value_parser = backends::known)]
     pub backend: Option<String>,

@@ -4,12 +4,11 @@ pub(super) mod grid;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use tcpwhy_model::predict::Prediction;
-use tcpwhy_model::profile::{KernelProfile, Version};
+use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 use tcpwhy_model::world::{Keep, Kernels, World};
@@ -177,16 +176,8 @@ fn scenario(flags: &PredictFlags, axes: &[Axis], values: &[&str]) -> anyhow::Res
 fn kernels(axes: &[Axis], values: &[&str]) -> anyhow::Result<Kernels> {
     let typed = axes.iter().zip(values).find(|(axis, _)| axis.key == KERNEL);
     let typed = typed.map_or("", |(_, value)| *value);
-    let known = KernelProfile::KNOWN;
-    version(typed)
-        .filter(|version| known.first() <= Some(version) && Some(version) <= known.last())
-        .map(|version| Kernels::both(KernelProfile::of(version)))
-        .with_context(|| {
-            format!("`{typed}` is no kernel that the model knows; it knows 4.18 to 6.18")
-        })
-}
-
-fn version(typed: &str) -> Option<Version> {
-    let (major, minor) = typed.split_once('.')?;
-    Some(Version::new(u16::from_str(major).ok()?, u16::from_str(minor).ok()?))
+    let kernel = typed.parse().ok().and_then(KernelProfile::known);
+    kernel.map(Kernels::both).with_context(|| {
+        format!("`{typed}` is no kernel that the model knows; it knows 4.18 to 6.18")
+    })
 }

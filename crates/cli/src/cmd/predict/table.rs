@@ -2,13 +2,14 @@
 
 use core::fmt::Write;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tcpwhy::units::{Bytes, Duration};
-use tcpwhy_model::profile::KernelProfile;
-use tcpwhy_model::world::{Limit, Side};
+use tcpwhy_model::predict::FORMAT;
+use tcpwhy_model::profile::{KernelProfile, Version};
+use tcpwhy_model::world::Limit;
 
 use super::grid::Axis;
-use super::{KERNEL, Run, version};
+use super::{KERNEL, Run};
 use crate::cmd::lab::table::table;
 
 /// Columns of the bar of the longest run.
@@ -55,8 +56,8 @@ pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
 fn unproven(axes: &[Axis]) -> String {
     let proven = KernelProfile::HELD_AGAINST_KERNELS;
     let asked = axes.iter().filter(|axis| axis.key == KERNEL).flat_map(|axis| &axis.values);
-    let asked =
-        asked.filter(|typed| version(typed).is_none_or(|version| !proven.contains(&version)));
+    let asked = asked
+        .filter(|typed| typed.parse().map_or(true, |version: Version| !proven.contains(&version)));
     let names: Vec<_> = asked.map(String::as_str).collect();
     if names.is_empty() {
         return String::new();
@@ -70,12 +71,12 @@ fn unproven(axes: &[Axis]) -> String {
 
 fn figures(run: &Run) -> [String; 6] {
     let told = &run.prediction;
-    let least = least_ns(run);
+    let least = told.least_ns(&run.plan);
     let full = least.map_or(0, |ns| percent(ns, told.time_ns));
     let most = match told.waits.first() {
         // That time goes to the link, whatever stops the sender meanwhile.
         _ if full >= FULL_PERCENT => format!("the path's rate {full} %"),
-        Some((limit, ns)) => format!("{} {} %", name(*limit), percent(*ns, told.time_ns)),
+        Some((limit, ns)) => format!("{} {} %", limit.name(), percent(*ns, told.time_ns)),
         None => String::new(),
     };
     let slow_start = told.waited_ns(Limit::SlowStart);
@@ -88,16 +89,6 @@ fn figures(run: &Run) -> [String; 6] {
         format!("{} %", percent(slow_start, told.time_ns)),
         most,
     ]
-}
-
-/// What the bytes take on the path's link alone; none if that is unlimited.
-fn least_ns(run: &Run) -> Option<u64> {
-    let way = match run.prediction.sender {
-        Side::Client => &run.plan.path.up,
-        Side::Server => &run.plan.path.down,
-    };
-    let ns = u128::from(run.prediction.bytes) * 8_000_000_000;
-    ns.checked_div(u128::from(way.rate)).and_then(|ns| u64::try_from(ns).ok())
 }
 
 fn duration(ns: u64) -> String {
@@ -149,53 +140,12 @@ fn quoted(cell: &str) -> String {
 /// None that is known of.
 pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
     let one = |run: &Run| {
-        let told = &run.prediction;
-        let settings: Map<String, Value> = axes
-            .iter()
-            .zip(&run.values)
-            .map(|(axis, value)| (axis.title.clone(), Value::from(value.as_str())))
-            .collect();
-        let waits: Map<String, Value> = told
-            .waits
-            .iter()
-            .map(|(limit, ns)| (name(*limit).to_owned(), Value::from(*ns)))
-            .collect();
-        json!({
-            "settings": settings,
-            "variant": run.variant,
-            "sender": match told.sender { Side::Client => "client", Side::Server => "server" },
-            "bytes": told.bytes,
-            "resent_bytes": told.resent_bytes,
-            "time_ns": told.time_ns,
-            "size_over_rate_ns": least_ns(run),
-            "rounds": told.rounds,
-            "waits_ns": waits,
-            "unfinished": told.unfinished,
-        })
+        let settings = axes.iter().zip(&run.values);
+        let settings = settings.map(|(axis, value)| (&*axis.title, &**value)).collect();
+        serde_json::to_value(run.prediction.told(&run.plan, settings))
     };
-    let runs: Vec<Value> = runs.iter().map(one).collect();
-    serde_json::to_string_pretty(&json!({ "format": "tcpwhy-predict/1", "runs": runs }))
-}
-
-/// What a limit is called.
-const fn name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Handshake => "handshake",
-        Limit::Application | Limit::ApplicationInFlight => "application",
-        Limit::SendBuffer => "send buffer",
-        Limit::SlowStart => "slow start",
-        Limit::Avoidance => "congestion avoidance",
-        Limit::Recovery => "recovery",
-        Limit::Timeout => "timeout",
-        Limit::ReceiveWindow => "receiver's window",
-        Limit::ZeroWindow => "zero window",
-        Limit::Nagle => "Nagle",
-        Limit::Deferral => "TSO deferral",
-        Limit::Pacing => "pacing",
-        Limit::SmallQueue => "own queue",
-        Limit::LastFlight => "last flight",
-        Limit::Closed => "closed",
-    }
+    let runs: Vec<Value> = runs.iter().map(one).collect::<Result<_, _>>()?;
+    serde_json::to_string_pretty(&json!({ "format": FORMAT, "runs": runs }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use core::fmt::Write;
 
 /// The scenario of a run.
-pub(super) fn scenario(seed: u64, number: u32) -> String {
+pub fn scenario(seed: u64, number: u32) -> String {
     let mut dice = Dice::new(seed, number);
     let rtt_us = dice.between_log(1_000, 200_000);
     let rate_kbit = dice.between_log(2_000, 1_000_000);
@@ -176,9 +176,8 @@ impl Dice {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tcpwhy_model::scenario::Scenario;
-
     use super::*;
+    use crate::scenario::Scenario;
 
     #[test]
     fn every_run_of_the_set_is_a_scenario_of_its_own() {

@@ -1,0 +1,222 @@
+//! The loop: the model carries out what is known to be limited by one thing, `explain` reads the
+//! captures, and what it says is held against the sender's own account.
+//!
+//!     make loop SEEDS=7,8,9      the table of other seeds than the test's
+//!
+//! Figures are time that the report names otherwise, even leniently (`docs/accuracy.md` has the words),
+//! and time that it leaves open; each explanation has the same weight.
+
+mod faults;
+mod grid;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy_linux::lab::backend::Backend as _;
+use tcpwhy_linux::lab::folder;
+use tcpwhy_linux::lab::model::Model;
+use tcpwhy_model::scenario::Scenario;
+use truth::Truth;
+use truth::compare::{Agreement, compare, share};
+
+use faults::Fault;
+use grid::{Case, cases};
+
+/// Where a capture is taken, and its fault.
+type Place = (&'static str, Fault);
+
+/// What came of one explanation.
+struct Row {
+    place: Place,
+    case: String,
+    agreement: Agreement,
+}
+
+impl Row {
+    fn wrong(&self) -> u64 {
+        share(self.agreement.wrong_ns, self.agreement.compared_ns).unwrap_or(0)
+    }
+
+    fn open(&self) -> u64 {
+        share(self.agreement.undecided_ns, self.agreement.compared_ns).unwrap_or(0)
+    }
+}
+
+/// The server's data.
+const SIDE: usize = 1;
+const SERVER_PORT: u16 = 8000;
+
+fn explained(file: &[u8]) -> String {
+    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    session.begin("memory");
+    session.push(file).expect("the model's capture");
+    session.end().expect("whole blocks");
+    serde_json::to_string(&session.finish()).expect("plain data")
+}
+
+/// A case carried out: the truth, and the captures at the sender and at the receiver.
+fn carried_out(case: &Case) -> (Truth, [Vec<u8>; 2]) {
+    let scenario = Scenario::read("loop", &case.scenario, &[])
+        .unwrap_or_else(|error| panic!("{}: {error}\n{}", case.name, case.scenario));
+    let plan = scenario.plans(1).next().expect("a plan");
+    let run = tempfile::tempdir().expect("a folder");
+    let done = Model::new(Some(&case.kernel)).run(&plan, run.path());
+    let manifest = done.unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    assert!(manifest.valid, "{}: {:?}", case.name, manifest.problems);
+    let truth = truth::of_folder(run.path()).expect("an account");
+    let [client, server, _] = folder::CAPTURES;
+    let captures =
+        [server, client].map(|name| std::fs::read(run.path().join(name)).expect("a capture"));
+    (truth, captures)
+}
+
+/// Whether what should hold the sender does, for a twentieth of the time at least.
+fn assert_is_limited(case: &Case, truth: &Truth) {
+    let times = truth.time_in(SIDE);
+    let all: u64 = times.iter().map(|(_, ns)| ns).sum();
+    let own = times.iter().filter(|(state, _)| case.limits.contains(state));
+    let own: u64 = own.map(|(_, ns)| ns).sum();
+    assert!(case.is_near || own * 20 >= all, "{}: {times:?}\n{}", case.name, case.scenario);
+}
+
+fn rows(seeds: &[u64]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for case in seeds.iter().flat_map(|seed| cases(*seed)) {
+        let (truth, captures) = carried_out(&case);
+        assert_is_limited(&case, &truth);
+        for (tap, capture) in ["sender", "receiver"].into_iter().zip(&captures) {
+            for fault in Fault::ALL {
+                let report = explained(&fault.of(capture, SERVER_PORT, 1));
+                let agreement = compare(&truth, &report, &[SIDE]).expect("a report");
+                let case = format!("{} on {}", case.name, case.kernel);
+                rows.push(Row { place: (tap, fault), case, agreement });
+            }
+        }
+    }
+    rows
+}
+
+/// By place: the mean of wrong and of open, how many explanations are above 5 % wrong, and of how many.
+fn sums(rows: &[Row]) -> BTreeMap<Place, (u64, u64, usize, usize)> {
+    let mut sums: BTreeMap<Place, (u64, u64, usize, usize)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.agreement.compared_ns > 0) {
+        let sum = sums.entry(row.place).or_default();
+        sum.0 += row.wrong();
+        sum.1 += row.open();
+        sum.2 += usize::from(row.wrong() > 50);
+        sum.3 += 1;
+    }
+    for (wrong, open, _, count) in sums.values_mut() {
+        *wrong /= *count as u64;
+        *open /= *count as u64;
+    }
+    sums
+}
+
+fn percent(thousandths: u64) -> String {
+    format!("{}.{} %", thousandths / 10, thousandths % 10)
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text =
+        format!("{:<22} {:>8} {:>8} {:>24}\n", "capture", "wrong", "open", "cases above 5 % wrong");
+    for ((tap, fault), (wrong, open, above, count)) in sums(rows) {
+        let place = format!("{tap}, {}", fault.name());
+        let cases = format!("{above} of {count}");
+        let (wrong, open) = (percent(wrong), percent(open));
+        let _ = writeln!(text, "{place:<22} {wrong:>8} {open:>8} {cases:>24}");
+    }
+    text += "\nworst of each: wrong, open, what most of it is\n";
+    for place in sums(rows).into_keys() {
+        let mut worst: Vec<_> =
+            rows.iter().filter(|r| r.place == place && r.wrong() > 50).collect();
+        worst.sort_by_key(|row| (std::cmp::Reverse(row.wrong()), &row.case));
+        for row in worst.into_iter().take(WORST) {
+            let _ = writeln!(
+                text,
+                "{:>8} {:>8}  {}, {}: {}: {}",
+                percent(row.wrong()),
+                percent(row.open()),
+                place.0,
+                place.1.name(),
+                row.case,
+                most(&row.agreement)
+            );
+        }
+    }
+    text
+}
+
+/// The pair of states with most time that is wrong.
+fn most(agreement: &Agreement) -> String {
+    let pairs = agreement
+        .matrix
+        .iter()
+        .flat_map(|(state, row)| row.iter().map(move |(verdict, ns)| (*ns, state.name(), verdict)));
+    let wrong = pairs.filter(|(_, state, verdict)| {
+        let state = truth::State::ALL.into_iter().find(|each| each.name() == *state);
+        let fit = state.and_then(|state| truth::classes::fit(state, verdict, &[]));
+        fit == Some(truth::classes::Fit::Wrong)
+    });
+    wrong.max().map_or_else(String::new, |(ns, state, verdict)| {
+        format!("{verdict} for {state}, {} ms", ns / 1_000_000)
+    })
+}
+
+/// Worst explanations of each place that are printed.
+const WORST: usize = 8;
+
+/// Most that may be wrong, in thousandths. The mark is 50; what is above it is known to be wrong in
+/// `explain` (`docs/accuracy.md`), and must not become worse. Ours: as measured with the test's seeds,
+/// rounded up.
+const MOST_WRONG: [(&str, Fault, u64); 10] = [
+    ("sender", Fault::Whole, 50),
+    ("sender", Fault::Dropped, 50),
+    ("sender", Fault::Midway, 50),
+    ("sender", Fault::Cut, 350),
+    ("sender", Fault::OneWay, 650),
+    ("receiver", Fault::Whole, 100),
+    ("receiver", Fault::Dropped, 100),
+    ("receiver", Fault::Midway, 450),
+    ("receiver", Fault::Cut, 350),
+    ("receiver", Fault::OneWay, 700),
+];
+
+/// Seeds of the test; others by `LOOP_SEEDS`.
+const SEEDS: &str = "1,2";
+
+#[test]
+#[expect(clippy::print_stdout, reason = "`make loop` shows the table")]
+fn what_is_known_to_limit_is_named() {
+    let asked = std::env::var("LOOP_SEEDS");
+    let seeds = asked.as_deref().unwrap_or(SEEDS).split(',');
+    let seeds: Vec<u64> = seeds.filter_map(|seed| seed.trim().parse().ok()).collect();
+    let rows = rows(&seeds);
+    println!("{}", table(&rows));
+    if asked.is_ok() {
+        return;
+    }
+    let missed: Vec<_> = rows.iter().filter(|row| row.agreement.missing > 0).collect();
+    assert!(missed.iter().all(|row| row.place.1 == Fault::OneWay), "the server's data is there");
+    let sums = sums(&rows);
+    assert_eq!(sums.len(), MOST_WRONG.len(), "every place has explanations");
+    for (tap, fault, most) in MOST_WRONG {
+        let (wrong, ..) = sums[&(tap, fault)];
+        let place = format!("{tap}, {}", fault.name());
+        assert!(wrong <= most, "{place}: {} wrong\n{}", percent(wrong), table(&rows));
+    }
+}
+
+#[test]
+fn another_transfers_truth_does_not_fit() {
+    let cases = cases(1);
+    let of = |kind: &str| {
+        let case = cases.iter().find(|case| case.name.starts_with(kind)).expect("a kind");
+        carried_out(case)
+    };
+    let ((_, [window, _]), (truth, [_, _])) = (of("receive window"), of("slow writer"));
+    let agreement = compare(&truth, &explained(&window), &[SIDE]).expect("a report");
+    assert!(agreement.lenient_error() > Some(300), "{agreement:?}");
+}

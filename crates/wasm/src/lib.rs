@@ -1,0 +1,69 @@
+//! The model in a page: a question goes in as JSON, the answer comes out as JSON.
+//!
+//! ```text
+//!   page                                  module
+//!     room(length) ------------------->     a buffer for the question
+//!     question written into it
+//!     predict() ---------------------->     its answer's length
+//!     answer() ----------------------->     where that stands
+//! ```
+//!
+//! The module imports nothing, keeps nothing from one question to the next, and runs on one thread.
+//! `scripts/model.mjs` calls it from Node.
+
+mod question;
+
+pub use question::answer_to;
+
+use std::cell::RefCell;
+
+thread_local! {
+    /// The question while it is written, then its answer.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes room for a question of so many bytes; where it begins. The last answer is gone with that.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn room(length: usize) -> *mut u8 {
+    TEXT.with_borrow_mut(|text| {
+        text.clear();
+        text.resize(length, 0);
+        text.as_mut_ptr()
+    })
+}
+
+/// Answers the question that stands in the room; how many bytes the answer has.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn predict() -> usize {
+    TEXT.with_borrow_mut(|text| {
+        *text = answer_to(text).into_bytes();
+        text.len()
+    })
+}
+
+/// Where the answer begins; it stays there until the next call.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn answer() -> *const u8 {
+    TEXT.with_borrow(Vec::as_ptr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calls_of_a_page_bring_an_answer() {
+        let question = br#"{"scenario":"[application]\ndownload = \"1kB\""}"#;
+        let place = room(question.len());
+        assert!(!place.is_null());
+        TEXT.with_borrow_mut(|text| text.copy_from_slice(question));
+        let length = predict();
+        let told = TEXT.with_borrow(Clone::clone);
+        assert_eq!(length, told.len());
+        assert_eq!(answer(), TEXT.with_borrow(Vec::as_ptr));
+        assert_eq!(String::from_utf8(told).expect("text"), answer_to(question));
+    }
+}
