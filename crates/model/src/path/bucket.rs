@@ -22,6 +22,13 @@ impl Bucket {
         Self { rate, burst_ns, credit_ns: burst_ns, updated: now }
     }
 
+    /// A full bucket of just so much, as `act_police` has it.
+    pub(super) fn exact(settings: TokenBucket) -> Self {
+        let rate = settings.rate.max(1);
+        let burst_ns = span(settings.burst, rate);
+        Self { rate, burst_ns, credit_ns: burst_ns, updated: 0 }
+    }
+
     /// The same bucket with other settings from now on.
     pub(super) fn change(&mut self, settings: TokenBucket, now: u64) {
         self.refill(now);
@@ -54,7 +61,7 @@ fn span(bytes: u64, rate: u64) -> i64 {
 }
 
 /// A frame of 1514 bytes and what the kernel's rounding takes, as the lab sets its buckets.
-const LEAST_BURST: u64 = 1600;
+pub(super) const LEAST_BURST: u64 = 1600;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@
 mod app;
 mod build;
 mod capture;
+mod exit;
 mod gather;
 mod recorded;
 #[cfg(test)]
@@ -20,11 +21,12 @@ pub use build::{BuildError, Kernels};
 pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 
-use crate::path::{OnWire, Way};
+use crate::path::{Device, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
 use crate::socket::{CaState, Config, Socket, State, Wait};
 use app::{App, Pause};
+use exit::Packet;
 
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -82,6 +84,13 @@ pub struct World {
     configs: [Config; 2],
     ways: [Way<Packet>; 2],
     way_due: [u64; 2],
+    /// When the next frame of other traffic comes to a link.
+    cross_due: [Option<u64>; 2],
+    /// The hosts' ways out, where something may wait there.
+    devices: [Option<Device<Packet>>; 2],
+    device_due: [u64; 2],
+    /// What left a device is being told to its sockets.
+    departing: bool,
     flows: Vec<FlowState>,
     connections: Vec<Connection>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
@@ -91,28 +100,8 @@ pub struct World {
     trace: Trace,
     processed: u64,
     last_done: u64,
-    /// What a host's `fq` holds until it is time, and whose it is.
-    held: Vec<Option<(u32, Side, Segment)>>,
     /// Bytes of the client's and the server's stream that a capture lost.
     lost: [Vec<u64>; 2],
-}
-
-/// A segment on the wire, and whose it is.
-#[derive(Clone, Copy, Debug)]
-struct Packet {
-    connection: u32,
-    segment: Segment,
-    wire: u32,
-}
-
-impl OnWire for Packet {
-    fn wire_bytes(&self) -> u32 {
-        self.wire
-    }
-
-    fn has_data(&self) -> bool {
-        self.segment.len > 0
-    }
 }
 
 struct FlowState {
@@ -144,8 +133,11 @@ enum Event {
     Timer(u32, Side),
     App(u32, Side),
     Change(u32),
-    Depart(u32),
     Gathered(u32, Side),
+    Device(Side),
+    Cross(Side),
+    /// A router tells that packets have to be smaller.
+    TooLong(u32, Side, u32),
 }
 
 impl World {
@@ -188,8 +180,12 @@ impl World {
                     self.run_app(connection, side);
                 }
             }
-            Event::Depart(index) => self.on_departure(index),
             Event::Gathered(connection, to) => self.hand_up_gathered(connection, to),
+            Event::Device(side) => self.on_device(side),
+            Event::Cross(from) => self.on_cross(from),
+            Event::TooLong(connection, side, mtu) => {
+                self.with_socket(connection, side, |socket, now, out| socket.on_mtu(now, mtu, out));
+            }
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {
@@ -201,8 +197,10 @@ impl World {
                     self.ways[Side::Client.index()].change(up, now);
                 }
                 // A wait may have become shorter.
-                self.plan_way(Side::Server);
-                self.plan_way(Side::Client);
+                for from in [Side::Server, Side::Client] {
+                    self.plan_way(from);
+                    self.plan_cross(from);
+                }
             }
         }
     }
@@ -321,64 +319,6 @@ impl World {
         if side == Side::Client && state.opened < self.plan.flows[flow].connections {
             let at = self.now + self.plan.flows[flow].gap_ns;
             self.plan_event(at, Event::Open(flow as u32));
-        }
-    }
-
-    /// Cuts what a socket handed down and puts it on its way.
-    fn send_all(&mut self, connection: u32, side: Side, out: &mut Vec<Segment>) {
-        if out.is_empty() {
-            return;
-        }
-        let mut gone = 0;
-        for segment in out.drain(..) {
-            self.trace.hand_down(self.now, connection, side, &segment);
-            let paces = self.configs[side.index()].link.paces;
-            if paces && segment.departs_ns > self.now {
-                self.hold(connection, side, segment);
-            } else {
-                gone += segment.truesize;
-                self.put_on_way(connection, side, segment);
-            }
-        }
-        self.plan_way(side);
-        if gone > 0 && self.configs[side.index()].link.holds {
-            self.with_socket(connection, side, |socket, now, out| {
-                socket.on_departed(now, gone, out);
-            });
-        }
-    }
-
-    /// `fq` keeps a segment until its time.
-    fn hold(&mut self, connection: u32, side: Side, segment: Segment) {
-        let free = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
-        if free == self.held.len() {
-            self.held.push(None);
-        }
-        self.held[free] = Some((connection, side, segment));
-        self.plan_event(segment.departs_ns, Event::Depart(free as u32));
-    }
-
-    fn on_departure(&mut self, index: u32) {
-        let Some((connection, side, segment)) = self.held[index as usize].take() else { return };
-        self.put_on_way(connection, side, segment);
-        self.plan_way(side);
-        self.with_socket(connection, side, |socket, now, out| {
-            socket.on_departed(now, segment.truesize, out);
-        });
-    }
-
-    /// A segment leaves its host, in pieces.
-    fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
-        for piece in segment.pieces() {
-            self.trace.see(Tap::from(side), self.now, connection, side, &piece);
-            if self.is_recorded_as_lost(connection, side, &piece) {
-                continue;
-            }
-            let wire = self.configs[side.index()].link.ip_header()
-                + piece.header_bytes()
-                + piece.len
-                + ETHERNET;
-            self.ways[side.index()].offer(self.now, Packet { connection, segment: piece, wire });
         }
     }
 
@@ -502,6 +442,3 @@ impl End {
 pub(crate) const fn is_over(state: State) -> bool {
     matches!(state, State::Closed | State::TimeWait)
 }
-
-/// Bytes of an Ethernet header, which layer 2 counts.
-const ETHERNET: u32 = 14;
