@@ -47,6 +47,15 @@ impl Bucket {
         Ok(())
     }
 
+    /// Bytes that find credit now.
+    pub(super) fn credit(&self, now: u64) -> u64 {
+        let mut now_full = *self;
+        now_full.refill(now);
+        let credit_ns = u128::from(now_full.credit_ns.max(0).cast_unsigned());
+        let bytes = credit_ns * u128::from(self.rate);
+        (bytes / 8_000_000_000) as u64
+    }
+
     fn refill(&mut self, now: u64) {
         let grown = i64::try_from(now - self.updated).unwrap_or(i64::MAX);
         self.credit_ns = self.credit_ns.saturating_add(grown).min(self.burst_ns);

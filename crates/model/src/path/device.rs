@@ -256,6 +256,17 @@ impl<P: HandedDown> Device<P> {
         self.left.pop_front()
     }
 
+    /// Bytes that would be gone at once if they came now.
+    pub fn passes(&self, now: u64) -> u64 {
+        if self.ring.is_some() || self.packets() > 0 {
+            return 0;
+        }
+        match &self.discipline {
+            Discipline::Queue(_) | Discipline::Fq(_) => u64::MAX,
+            Discipline::Bucket { bucket, .. } => bucket.credit(now),
+        }
+    }
+
     /// Bytes that wait above the ring, and in it.
     pub fn waiting(&self) -> (u64, u64) {
         let above = match &self.discipline {

@@ -190,6 +190,11 @@ impl Socket {
         }
     }
 
+    /// How many bytes the host's queues would let pass at once now ([`Link::holds`]).
+    pub const fn set_passes(&mut self, bytes: u64) {
+        self.snd.passes = bytes;
+    }
+
     fn tick(&mut self, now_ns: u64) {
         debug_assert!(now_ns + self.config.clock_ns >= self.now_ns, "time runs backwards");
         self.now_ns = now_ns + self.config.clock_ns;

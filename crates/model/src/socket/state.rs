@@ -90,6 +90,8 @@ pub(crate) struct Send {
     pub(crate) mss_clamp: u32,
     pub(crate) gso_segs: u32,
     pub(crate) wmem_queued: u32,
+    /// Bytes that the host's queues let pass at once if they are handed down now.
+    pub(crate) passes: u64,
     /// What has not left the host (`sk_wmem_alloc`).
     pub(crate) wmem_alloc: u32,
     pub(crate) sndbuf: u32,

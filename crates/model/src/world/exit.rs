@@ -91,6 +91,11 @@ impl World {
         self.plan_way(side);
     }
 
+    /// Bytes that a host's device would let pass at once.
+    pub(super) fn passes(&self, side: Side) -> u64 {
+        self.devices[side.index()].as_ref().map_or(0, |device| device.passes(self.now))
+    }
+
     fn send_by_device(&mut self, connection: u32, side: Side, out: &mut Vec<Segment>) {
         let (now, ip_header) = (self.now, self.configs[side.index()].link.ip_header());
         let mut refused: Option<Segment> = None;

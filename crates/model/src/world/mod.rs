@@ -275,8 +275,9 @@ impl World {
         act: impl FnOnce(&mut Socket, u64, &mut Vec<Segment>),
     ) {
         let mut out = std::mem::take(&mut self.out);
-        let now = self.now;
+        let (now, passes) = (self.now, self.passes(side));
         let Some(end) = self.end(connection, side) else { return };
+        end.socket.set_passes(passes);
         act(&mut end.socket, now, &mut out);
         let events = end.socket.take_events();
         let woken = end.app.is_woken_by(events);
@@ -291,8 +292,9 @@ impl World {
     /// An application goes on until it has to wait.
     fn run_app(&mut self, connection: u32, side: Side) {
         let mut out = std::mem::take(&mut self.out);
-        let now = self.now;
+        let (now, passes) = (self.now, self.passes(side));
         let Some(end) = self.end(connection, side) else { return };
+        end.socket.set_passes(passes);
         let was_done = end.app.is_done();
         end.pause = u64::MAX;
         let pause = end.app.run(&mut end.socket, now, &mut out);
