@@ -370,7 +370,15 @@ fn the_shipped_scenarios_can_be_read() {
     names.sort();
     assert_eq!(
         names,
-        ["idle-restart", "initcwnd", "random-loss", "slow-start", "sndbuf", "zero-window"]
+        [
+            "idle-restart",
+            "initcwnd",
+            "random-loss",
+            "slow-start",
+            "sndbuf",
+            "textbook",
+            "zero-window"
+        ]
     );
 }
 

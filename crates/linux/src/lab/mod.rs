@@ -10,6 +10,7 @@ pub mod live;
 pub mod queue;
 pub mod uml;
 
+use tcpwhy_model::TEXTBOOKS;
 use tcpwhy_model::scenario::plan::{Change, Plan, Way};
 
 /// What only the model has yet: what, and why.
@@ -18,6 +19,11 @@ fn only_modelled(plan: &Plan) -> Option<[String; 2]> {
         if host.device.is_some() {
             let why = "its devices are virtual: they have no ring, and send at once";
             return Some([format!("`{name}.device`"), why.to_owned()]);
+        }
+        let controller = host.route.get("congctl").map(String::as_str);
+        if let Some(book) = controller.filter(|name| TEXTBOOKS.contains(name)) {
+            let why = "no kernel has it: it is for teaching";
+            return Some([format!("`{name}.route.congctl = \"{book}\"`"), why.to_owned()]);
         }
     }
     let later = |of: fn(&Change) -> Option<&Way>| plan.path.changes.iter().filter_map(of);

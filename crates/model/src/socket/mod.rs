@@ -40,6 +40,7 @@ mod set;
 mod state;
 #[cfg(test)]
 mod tests;
+mod textbook;
 mod timers;
 mod tlp;
 mod tso;
@@ -294,4 +295,4 @@ impl Socket {
 }
 
 /// "No threshold" (`TCP_INFINITE_SSTHRESH` of include/net/tcp.h).
-pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;

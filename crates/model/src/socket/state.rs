@@ -113,6 +113,13 @@ pub(crate) struct Send {
     pub(crate) wstamp_ns: u64,
 }
 
+impl Send {
+    /// Bytes sent and not acknowledged (`FlightSize` of RFC 5681).
+    pub(crate) const fn flight(&self) -> u32 {
+        self.nxt.wrapping_sub(self.una)
+    }
+}
+
 /// The congestion window and what gates its growth.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CwndState {

@@ -19,12 +19,13 @@ use std::collections::BinaryHeap;
 
 pub use build::{BuildError, Kernels};
 pub use recorded::Recorded;
-pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
+pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace, WindowSince};
 
+use crate::cc::Congestion;
 use crate::path::{Device, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
-use crate::socket::{CaState, Config, Socket, State, Wait};
+use crate::socket::{CaState, Config, Info, Socket, State, Wait};
 use app::{App, Pause};
 use exit::Packet;
 
@@ -124,6 +125,7 @@ struct End {
     /// When its application's pause is planned to end.
     pause: u64,
     limit: Option<Limit>,
+    window: Option<(u32, u32, CaState)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -227,8 +229,20 @@ impl World {
     fn config_for(&self, flow: usize, side: Side, connection: u32) -> Config {
         let mut config = self.configs[side.index()].clone();
         build::apply_socket(&mut config, &self.plan.flows[flow], side);
+        if self.is_lesson(flow) {
+            config.teach();
+        }
         config.isn = recorded::isn(side, connection);
         config
+    }
+
+    /// Whether one end of a flow follows a textbook: both then leave out what books leave out.
+    fn is_lesson(&self, flow: usize) -> bool {
+        [Side::Client, Side::Server].into_iter().any(|side| {
+            let mut config = self.configs[side.index()].clone();
+            build::apply_socket(&mut config, &self.plan.flows[flow], side);
+            Congestion::is_textbook(config.controller())
+        })
     }
 
     /// Something happens on a way.
@@ -281,6 +295,7 @@ impl World {
         act(&mut end.socket, now, &mut out);
         let events = end.socket.take_events();
         let woken = end.app.is_woken_by(events);
+        self.trace_window(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if woken {
@@ -337,8 +352,26 @@ impl World {
         }
     }
 
+    /// Notes a sender's congestion window, if that has changed.
+    fn trace_window(&mut self, connection: u32, side: Side) {
+        if !self.trace.keep.windows {
+            return;
+        }
+        let at_ns = self.now;
+        let Some(end) = self.end(connection, side) else { return };
+        let Info { cwnd, ssthresh, ca_state, retransmits: timeouts, .. } = end.socket.info();
+        let window = (cwnd, ssthresh, ca_state);
+        if end.window.replace(window) != Some(window) {
+            let sends = self.trace.handed_down.len();
+            let since =
+                WindowSince { at_ns, connection, side, cwnd, ssthresh, ca_state, timeouts, sends };
+            self.trace.windows.push(since);
+        }
+    }
+
     fn plan_timer(&mut self, connection: u32, side: Side) {
         self.trace_limit(connection, side);
+        self.trace_window(connection, side);
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
@@ -402,7 +435,7 @@ impl World {
 impl End {
     fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
         let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None }
+        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, window: None }
     }
 
     /// What its sender waits for.

@@ -12,7 +12,8 @@ fn plan(toml: &str) -> Plan {
 
 fn run(plan: &Plan, version: (u16, u16)) -> (Outcome, Trace) {
     let kernel = KernelProfile::of(Version::new(version.0, version.1));
-    let keep = Keep { segments: true, handed_down: true, states: true, limits: true };
+    let keep =
+        Keep { segments: true, handed_down: true, states: true, limits: true, windows: false };
     World::new(plan, Kernels::both(kernel), keep).expect("a world").run()
 }
 

@@ -2,7 +2,7 @@
 
 use super::Side;
 use crate::segment::Segment;
-use crate::socket::{Info, Wait};
+use crate::socket::{CaState, Info, Wait};
 
 /// What is kept of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Keep {
     pub states: bool,
     /// What each sender waits for, whenever that changes.
     pub limits: bool,
+    /// Each sender's congestion window, whenever it changes.
+    pub windows: bool,
 }
 
 /// Where a segment was seen.
@@ -70,6 +72,27 @@ pub struct LimitSince {
     pub limit: Limit,
 }
 
+/// A sender's congestion window from an instant on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WindowSince {
+    /// From when.
+    pub at_ns: u64,
+    /// Of which connection.
+    pub connection: u32,
+    /// Whose.
+    pub side: Side,
+    /// In segments.
+    pub cwnd: u32,
+    /// Threshold of slow start, in segments.
+    pub ssthresh: u32,
+    /// State of congestion control.
+    pub ca_state: CaState,
+    /// Timeouts in a row.
+    pub timeouts: u32,
+    /// How many segments were handed down before, of those that are kept.
+    pub sends: usize,
+}
+
 /// What a sender waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Limit {
@@ -120,6 +143,8 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// What senders waited for, in order of time.
     pub limits: Vec<LimitSince>,
+    /// Congestion windows, in order of time.
+    pub windows: Vec<WindowSince>,
 }
 
 impl From<Side> for Tap {

@@ -8,7 +8,7 @@ use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::world::{Limit, Side};
 
 use super::grid::Axis;
-use super::{KERNEL, Run, version};
+use super::{KERNEL, Run, rounds, version};
 use crate::cmd::lab::table::table;
 
 /// Columns of the bar of the longest run.
@@ -100,7 +100,7 @@ fn least_ns(run: &Run) -> Option<u64> {
     ns.checked_div(u128::from(way.rate)).and_then(|ns| u64::try_from(ns).ok())
 }
 
-fn duration(ns: u64) -> String {
+pub(super) fn duration(ns: u64) -> String {
     Duration(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
 }
 
@@ -160,7 +160,7 @@ pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
             .iter()
             .map(|(limit, ns)| (name(*limit).to_owned(), Value::from(*ns)))
             .collect();
-        json!({
+        let mut told = json!({
             "settings": settings,
             "variant": run.variant,
             "sender": match told.sender { Side::Client => "client", Side::Server => "server" },
@@ -171,7 +171,11 @@ pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
             "rounds": told.rounds,
             "waits_ns": waits,
             "unfinished": told.unfinished,
-        })
+        });
+        if !run.ladder.is_empty() {
+            told["ladder"] = rounds::json(&run.ladder).into();
+        }
+        told
     };
     let runs: Vec<Value> = runs.iter().map(one).collect();
     serde_json::to_string_pretty(&json!({ "format": "tcpwhy-predict/1", "runs": runs }))
