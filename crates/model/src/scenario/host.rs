@@ -143,9 +143,10 @@ fn egress(section: &Section<'_>) -> Result<Option<Egress>, ScenarioError> {
             "pfifo_fast" => Ok(Some(Egress::Fifo(Queue::Packets(TXQUEUELEN)))),
             "none" => Ok(None),
             _ => match text.strip_prefix("fifo ").map(path::fifo) {
-                Some(queue) => queue
-                    .map(|queue| Some(Egress::Fifo(queue)))
-                    .map_err(|why| ScenarioError::new(&node.place, why)),
+                Some(queue) => queue.map(|queue| Some(Egress::Fifo(queue))).map_err(|why| {
+                    let what = format!("`{}`: {why}", section.name("egress"));
+                    ScenarioError::new(&node.place, what)
+                }),
                 None => Err(ScenarioError::unknown(
                     &node.place,
                     "unknown queueing discipline",

@@ -199,9 +199,11 @@ fn queue(text: &str) -> Result<Room, String> {
 
 /// A drop-tail queue at a host.
 pub(super) fn fifo(text: &str) -> Result<Queue, String> {
-    match queue(text)? {
-        Room::Of(queue @ (Queue::Bytes(_) | Queue::Packets(_))) => Ok(queue),
-        _ => Err("write it as \"fifo 1000 packets\" or \"fifo 30kB\"".to_owned()),
+    match queue(text) {
+        Ok(Room::Of(queue @ (Queue::Bytes(_) | Queue::Packets(_)))) => Ok(queue),
+        _ => Err(format!(
+            "write it as \"fifo 1000 packets\" (1 to 10000000) or \"fifo 30kB\" ({LEAST_QUEUE}B to 4GiB)"
+        )),
     }
 }
 

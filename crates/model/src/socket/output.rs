@@ -349,6 +349,9 @@ impl Socket {
         self.snd.nxt = skb.end_seq;
         let had = self.rec.packets_out;
         self.rec.packets_out += skb.pcount;
+        if had == 0 {
+            self.timers.before_flight = self.timers.transmit;
+        }
         if had == 0 || self.pending() == Some(Purpose::LossProbe) {
             self.rearm_rto();
         }

@@ -4,7 +4,7 @@
 //! `net_xmit_eval` tells of a drop: the segment counts as not sent, and is tried again with the
 //! next acknowledgment or timer.
 
-use super::{Purpose, Socket};
+use super::Socket;
 use crate::segment::{Segment, before};
 
 impl Socket {
@@ -28,9 +28,8 @@ impl Socket {
             self.snd.nxt = skb.seq;
         }
         if self.rec.packets_out == 0 {
-            if matches!(self.pending(), Some(Purpose::Retransmit | Purpose::LossProbe)) {
-                self.clear_timer();
-            }
+            // Nothing was sent, and so the timer for that goes on.
+            self.timers.transmit = self.timers.before_flight;
             self.check_probe_timer();
         }
     }

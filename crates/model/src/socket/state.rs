@@ -301,6 +301,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Timers {
     /// Purpose, tick that was asked for, and instant at which the wheel gives it.
     pub(crate) transmit: Option<(Purpose, u64, u64)>,
+    /// The same before the first segment that is under way was sent.
+    pub(crate) before_flight: Option<(Purpose, u64, u64)>,
     pub(crate) delack: Option<u64>,
     pub(crate) compressed: Option<u64>,
     pub(crate) pacing: Option<u64>,

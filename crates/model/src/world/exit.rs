@@ -104,10 +104,11 @@ impl World {
             if refused.is_some() && segment.len > 0 {
                 continue;
             }
-            self.trace.hand_down(now, connection, side, &segment);
             let packet = Packet::of(connection, segment, ip_header);
             let device = self.devices[side.index()].as_mut();
-            if !device.is_none_or(|device| device.offer(now, packet)) {
+            if device.is_none_or(|device| device.offer(now, packet)) {
+                self.trace.hand_down(now, connection, side, &segment);
+            } else {
                 refused.get_or_insert(segment);
             }
         }

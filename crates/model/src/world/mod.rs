@@ -9,6 +9,8 @@ mod build;
 mod capture;
 mod exit;
 mod gather;
+#[cfg(test)]
+mod queues;
 mod recorded;
 #[cfg(test)]
 mod tests;
