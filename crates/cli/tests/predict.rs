@@ -99,3 +99,30 @@ fn kernels_that_the_model_was_never_compared_with_are_named() {
     assert!(told("4.18,6.1").contains("the model of 4.18 was never compared"));
     assert!(!told("5.10,6.1,6.12").contains("never compared"));
 }
+
+#[test]
+fn the_textbooks_figure_is_printed_round_by_round() {
+    let told = run(&["predict", "textbook", "--rounds"]);
+    assert_eq!((told.status, told.stderr.as_str()), (Some(0), ""));
+    let first = told.stdout.split("(6.12, Reno)").nth(1).expect("the first variant");
+    let lines: Vec<_> = first.lines().skip(3).collect();
+    let cells = |round: usize| lines[round - 1].split_whitespace().collect::<Vec<_>>();
+    assert_eq!(cells(13)[3..7], ["24", "16", "24", "0"]);
+    assert_eq!(cells(13).last(), Some(&"timeout"));
+    assert_eq!(cells(14)[3..5], ["1", "12"]);
+    assert_eq!(cells(22).last(), Some(&"retransmit"));
+    assert_eq!(cells(23)[3..5], ["8", "8"]);
+}
+
+#[test]
+fn rounds_come_as_json_and_as_a_picture_too() {
+    let each = ["--rate", "unlimited", "--set", "client.route.quickack=1"];
+    let args = [&["predict", "--size", "512KiB", "--rtt", "7ms"], &each[..]].concat();
+    let told = run(&[&args[..], &["--rounds", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let windows = json["runs"][0]["ladder"].as_array().expect("rounds").iter();
+    let windows: Vec<_> = windows.map(|round| round["cwnd"].as_u64()).take(3).collect();
+    assert_eq!(windows, [10, 20, 40].map(Some));
+    let plot = run(&[&args[..], &["--plot"]].concat()).stdout;
+    assert!(plot.contains('▄') && plot.contains("▄ window"), "{plot}");
+}

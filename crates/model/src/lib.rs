@@ -9,6 +9,7 @@
 mod cc;
 pub mod drill;
 pub mod fit;
+pub mod ladder;
 pub mod path;
 pub mod predict;
 pub mod profile;
@@ -18,3 +19,5 @@ pub mod socket;
 pub mod whatif;
 mod windowed;
 pub mod world;
+
+pub use cc::TEXTBOOKS;

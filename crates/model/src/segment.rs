@@ -246,6 +246,7 @@ impl Segment {
             let len = if last { self.len - skipped } else { size };
             Self {
                 seq: self.seq.wrapping_add(skipped),
+                id: self.id.wrapping_add(index as u16),
                 len,
                 flags,
                 piece: 0,

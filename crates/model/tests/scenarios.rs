@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use tcpwhy_model::scenario::plan::{Egress, Loss, Plan, Queue, Socket, Step, TokenBucket};
+use tcpwhy_model::scenario::plan::{
+    Cross, Egress, Loss, Overhead, Plan, Queue, Socket, Step, TokenBucket,
+};
 use tcpwhy_model::scenario::{Scenario, manual};
 
 const MINIMAL: &str = "[application]\ndownload = \"512KiB\"\n";
@@ -128,6 +130,50 @@ fn every_loss_and_queue_has_its_words() {
             "client.tap_delay = \"1ms\"\npath = {{ rtt = \"18ms\", rate = \"20mbit\", queue = \"{text}\" }}\n{MINIMAL}"
         ));
         assert_eq!(plan.path.down.queue, queue, "{text}");
+    }
+}
+
+#[test]
+fn devices_disciplines_and_links_have_their_words() {
+    let plan = only(
+        r#"
+        [server]
+        egress = "fifo 30kB"
+        device = { rate = "5mbit", ring = 64, limit_max = "3000B" }
+        [client]
+        egress = "pfifo_fast"
+        [path]
+        overhead = "22B atm"
+        mtu = "1400B"
+        black_hole = true
+        down = { queue = "fq_codel", cross = "5mbit by 200B" }
+        [application]
+        download = "1MB"
+        "#,
+    );
+    assert_eq!(plan.server.egress, Some(Egress::Fifo(Queue::Bytes(30_000))));
+    assert_eq!(plan.client.egress, Some(Egress::Fifo(Queue::Packets(1000))));
+    let device = plan.server.device.expect("it was said");
+    assert_eq!((device.rate, device.ring, device.bql), (5_000_000, 64, true));
+    assert_eq!((device.limit_min, device.limit_max), (0, Some(3000)));
+    assert_eq!(plan.client.device, None);
+    let (down, up) = (&plan.path.down, &plan.path.up);
+    assert_eq!((down.queue, up.queue), (Queue::FqCodel, Queue::Endless));
+    assert_eq!(down.overhead, Overhead { bytes: 22, atm: true });
+    assert_eq!((down.mtu, up.black_hole), (Some(1400), true));
+    assert_eq!((down.cross, up.cross), (Some(Cross { rate: 5_000_000, bytes: 200 }), None));
+    // What nobody asked for is not written, so that older programs read it.
+    let bare = serde_json::to_string(&only(MINIMAL)).expect("JSON");
+    assert!(!["device", "overhead", "mtu", "cross"].iter().any(|word| bare.contains(word)));
+    for (lines, word) in [
+        ("path.overhead = \"lots\"", "8B atm"),
+        ("path.cross = \"fast\"", "5mbit by 200B"),
+        ("server.egress = \"fifo 1\"", "fifo 30kB"),
+        ("server.egress = \"red\"", "fq_codel"),
+        ("server.device = { limit_min = \"9kB\", limit_max = \"8kB\" }", "limit_max"),
+        ("path.mtu = \"60B\"", "68B"),
+    ] {
+        assert!(said(lines).contains(word), "{lines}: {}", said(lines));
     }
 }
 
@@ -370,7 +416,15 @@ fn the_shipped_scenarios_can_be_read() {
     names.sort();
     assert_eq!(
         names,
-        ["idle-restart", "initcwnd", "random-loss", "slow-start", "sndbuf", "zero-window"]
+        [
+            "idle-restart",
+            "initcwnd",
+            "random-loss",
+            "slow-start",
+            "sndbuf",
+            "textbook",
+            "zero-window"
+        ]
     );
 }
 

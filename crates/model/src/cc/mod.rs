@@ -8,6 +8,7 @@ mod cubic;
 mod hystart;
 mod policer;
 mod rate;
+mod textbook;
 
 pub(crate) use bbr::{Bbr, Transport};
 pub(crate) use rate::RateSample;
@@ -17,6 +18,7 @@ use tcpwhy::cc::reno::Reno;
 use crate::profile::Hystart;
 use crate::socket::CwndState;
 use cubic::Cubic;
+use textbook::{Kind, Textbook};
 
 /// A controller and its state.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub(crate) enum Congestion {
     Cubic(Cubic),
     /// `net/ipv4/tcp_bbr.c`, version 1.
     Bbr(Box<Bbr>),
+    /// No kernel's: for teaching.
+    Textbook(Textbook),
 }
 
 /// What a controller sees of its connection.
@@ -44,6 +48,10 @@ pub(crate) struct Surroundings {
     pub(crate) hystart: Hystart,
 }
 
+/// Controllers for teaching, which no kernel has.
+pub const TEXTBOOKS: [&str; 5] =
+    ["textbook", "textbook-tahoe", "textbook-reno", "textbook-reno-inflated", "stop-and-wait"];
+
 impl Congestion {
     /// The controller of that name; `None` if there is none here.
     pub(crate) fn named(name: &str, seed: u64) -> Option<Self> {
@@ -51,7 +59,28 @@ impl Congestion {
             "bbr" => Some(Self::Bbr(Box::new(Bbr::new(seed)))),
             "reno" => Some(Self::Reno),
             "cubic" => Some(Self::Cubic(Cubic::default())),
-            _ => None,
+            _ => Kind::named(name).map(|kind| Self::Textbook(Textbook::new(kind))),
+        }
+    }
+
+    /// Whether that name is one for teaching.
+    pub(crate) fn is_textbook(name: &str) -> bool {
+        Kind::named(name).is_some()
+    }
+
+    /// Segments of the first window.
+    pub(crate) const fn initial_window(&self, smss: u32) -> u32 {
+        match self {
+            Self::Textbook(_) => Textbook::initial_window(smss),
+            Self::Reno | Self::Cubic(_) | Self::Bbr(_) => INIT_CWND,
+        }
+    }
+
+    /// The window that it aims at, where it is not what TCP is held to.
+    pub(crate) fn shown_cwnd(&self) -> Option<u32> {
+        match self {
+            Self::Textbook(book) => Some(book.cwnd()),
+            Self::Reno | Self::Cubic(_) | Self::Bbr(_) => None,
         }
     }
 
@@ -66,14 +95,14 @@ impl Congestion {
     pub(crate) const fn controls_itself(&self) -> bool {
         match self {
             Self::Reno | Self::Cubic(_) => false,
-            Self::Bbr(_) => true,
+            Self::Bbr(_) | Self::Textbook(_) => true,
         }
     }
 
     /// How many windows the send buffer holds (`sndbuf_expand`).
     pub(crate) const fn sndbuf_factor(&self) -> u32 {
         match self {
-            Self::Reno | Self::Cubic(_) => 2,
+            Self::Reno | Self::Cubic(_) | Self::Textbook(_) => 2,
             Self::Bbr(_) => 3,
         }
     }
@@ -81,14 +110,14 @@ impl Congestion {
     /// A piece holds what the pacing rate carries in 2^-n of a second (`sk_pacing_shift`).
     pub(crate) const fn pacing_shift(&self) -> u32 {
         match self {
-            Self::Reno | Self::Cubic(_) | Self::Bbr(_) => 10,
+            Self::Reno | Self::Cubic(_) | Self::Bbr(_) | Self::Textbook(_) => 10,
         }
     }
 
     /// Least packets of a piece, if it has a will of its own (`min_tso_segs`).
     pub(crate) const fn min_tso_segs(&self, pacing_rate: u64) -> Option<u32> {
         match self {
-            Self::Reno | Self::Cubic(_) => None,
+            Self::Reno | Self::Cubic(_) | Self::Textbook(_) => None,
             Self::Bbr(_) => Some(bbr::min_tso_segs(pacing_rate)),
         }
     }
@@ -100,8 +129,8 @@ impl Congestion {
         }
     }
 
-    /// The threshold after a loss.
-    pub(crate) fn ssthresh(&mut self, cw: &CwndState) -> u32 {
+    /// The threshold after a loss while so many bytes are under way.
+    pub(crate) fn ssthresh(&mut self, cw: &CwndState, flight: u32) -> u32 {
         match self {
             Self::Reno => Reno::ssthresh(u64::from(cw.cwnd)) as u32,
             Self::Cubic(cubic) => cubic.ssthresh(cw),
@@ -109,6 +138,7 @@ impl Congestion {
                 bbr.save_cwnd(cw.cwnd);
                 cw.ssthresh
             }
+            Self::Textbook(book) => book.on_congestion(flight),
         }
     }
 
@@ -116,6 +146,7 @@ impl Congestion {
     pub(crate) fn undo_cwnd(&mut self, cw: &CwndState) -> u32 {
         match self {
             Self::Reno | Self::Cubic(_) => cw.cwnd.max(cw.prior_cwnd),
+            Self::Textbook(_) => cw.cwnd,
             Self::Bbr(bbr) => {
                 bbr.undo();
                 cw.cwnd
@@ -129,6 +160,7 @@ impl Congestion {
             Self::Reno => {}
             Self::Cubic(cubic) => cubic.on_loss_state(at),
             Self::Bbr(bbr) => bbr.on_loss_state(),
+            Self::Textbook(book) => book.on_timeout(),
         }
     }
 
@@ -156,10 +188,13 @@ impl Congestion {
                 let per = cubic.update(left, cw.cwnd, at);
                 grow(left, per, cw);
             }
-            Self::Bbr(_) => {}
+            Self::Bbr(_) | Self::Textbook(_) => {}
         }
     }
 }
+
+/// `TCP_INIT_CWND` of include/net/tcp.h (RFC 6928).
+pub(crate) const INIT_CWND: u32 = 10;
 
 /// Grows by what was acknowledged, up to the threshold; what is left (`tcp_slow_start`).
 fn slow_start(acked: u32, cw: &mut CwndState) -> u32 {

@@ -22,6 +22,13 @@ impl Bucket {
         Self { rate, burst_ns, credit_ns: burst_ns, updated: now }
     }
 
+    /// A full bucket of just so much, as `act_police` has it.
+    pub(super) fn exact(settings: TokenBucket) -> Self {
+        let rate = settings.rate.max(1);
+        let burst_ns = span(settings.burst, rate);
+        Self { rate, burst_ns, credit_ns: burst_ns, updated: 0 }
+    }
+
     /// The same bucket with other settings from now on.
     pub(super) fn change(&mut self, settings: TokenBucket, now: u64) {
         self.refill(now);
@@ -40,6 +47,15 @@ impl Bucket {
         Ok(())
     }
 
+    /// Bytes that find credit now.
+    pub(super) fn credit(&self, now: u64) -> u64 {
+        let mut now_full = *self;
+        now_full.refill(now);
+        let credit_ns = u128::from(now_full.credit_ns.max(0).cast_unsigned());
+        let bytes = credit_ns * u128::from(self.rate);
+        (bytes / 8_000_000_000) as u64
+    }
+
     fn refill(&mut self, now: u64) {
         let grown = i64::try_from(now - self.updated).unwrap_or(i64::MAX);
         self.credit_ns = self.credit_ns.saturating_add(grown).min(self.burst_ns);
@@ -54,7 +70,7 @@ fn span(bytes: u64, rate: u64) -> i64 {
 }
 
 /// A frame of 1514 bytes and what the kernel's rounding takes, as the lab sets its buckets.
-const LEAST_BURST: u64 = 1600;
+pub(super) const LEAST_BURST: u64 = 1600;
 
 #[cfg(test)]
 mod tests {

@@ -9,16 +9,28 @@
 
 mod bucket;
 mod chance;
+mod codel;
+mod device;
+mod dql;
+mod fq;
+mod fq_codel;
 mod loss;
+mod queue;
+#[cfg(test)]
+mod tapes;
+#[cfg(test)]
+mod tests;
 
 pub use chance::Chance;
+pub use device::{Device, DeviceCounts, Driver, HandedDown, Left};
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::scenario::plan::{Queue, Way as Settings};
+use crate::scenario::plan::{Cross, Queue, TokenBucket, Way as Settings};
 use bucket::Bucket;
 use loss::Losses;
+use queue::Waiting;
 
 /// Something that takes so many bytes on a wire.
 pub trait OnWire {
@@ -26,6 +38,16 @@ pub trait OnWire {
     fn wire_bytes(&self) -> u32;
     /// It carries payload.
     fn has_data(&self) -> bool;
+    /// Which flow it belongs to.
+    fn flow(&self) -> u32;
+    /// Marks that it met congestion, if its transport understands that (RFC 3168); whether it does.
+    fn mark_congestion(&mut self) -> bool;
+    /// A bit of its payload flips.
+    fn damage(&mut self);
+    /// It leaves the path behind the link: it belongs to somebody else.
+    fn is_cross_traffic(&self) -> bool {
+        false
+    }
 }
 
 /// One way, and what is on it.
@@ -34,8 +56,7 @@ pub struct Way<P> {
     settings: Settings,
     chance: Chance,
     losses: Losses,
-    waiting: VecDeque<P>,
-    waiting_bytes: u64,
+    waiting: Waiting<P>,
     /// What the link is sending, and until when.
     sending: Option<(P, u64)>,
     bucket: Option<Bucket>,
@@ -55,12 +76,18 @@ pub struct Way<P> {
 pub struct Counts {
     /// Offered.
     pub offered: u64,
-    /// Found no room in the queue.
+    /// Found no room in the queue, or were dropped by its rule.
     pub overflowed: u64,
+    /// Were longer than the link takes.
+    pub too_long: u64,
+    /// Left the path behind the link.
+    pub crossed: u64,
     /// Lost behind the link.
     pub lost: u64,
     /// Delivered twice.
     pub duplicated: u64,
+    /// Delivered with a flipped bit.
+    pub damaged: u64,
     /// Most bytes that waited at one time.
     pub most_waiting: u64,
 }
@@ -93,16 +120,15 @@ impl<P> Ord for Loose<P> {
 }
 
 impl<P: Clone + OnWire> Way<P> {
-    /// An empty way.
-    pub fn new(settings: Settings, seed: u64) -> Self {
+    /// An empty way; `clock_ns` is what its machines' clocks show at time zero.
+    pub fn new(settings: Settings, seed: u64, clock_ns: u64) -> Self {
         Self {
+            waiting: Waiting::new(queue_of(&settings), seed, clock_ns),
             losses: Losses::of(&settings.loss),
-            bucket: settings.bucket.map(|bucket| Bucket::full(bucket, 0)),
+            bucket: bucket_of(&settings).map(|bucket| Bucket::full(bucket, 0)),
             credit_at: None,
             settings,
             chance: Chance::new(seed),
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
             sending: None,
             flying: VecDeque::new(),
             loose: BinaryHeap::new(),
@@ -111,41 +137,59 @@ impl<P: Clone + OnWire> Way<P> {
         }
     }
 
-    /// A packet arrives at the link.
-    pub fn offer(&mut self, now: u64, packet: P) {
+    /// A packet arrives at the link. If it is longer than the link takes and its sender is told so,
+    /// the largest that fits.
+    pub fn offer(&mut self, now: u64, packet: P) -> Option<u32> {
         self.counts.offered += 1;
+        if let Some(mtu) = self.settings.mtu
+            && packet.wire_bytes() > mtu + ETHERNET
+        {
+            self.counts.too_long += 1;
+            return Some(mtu).filter(|_| !self.settings.black_hole);
+        }
         if let Some(bucket) = self.settings.bucket {
             self.offer_to_bucket(now, packet, bucket.queue);
         } else if self.settings.rate == 0 {
-            self.fly(now, &packet);
+            self.fly(now, packet);
         } else if self.sending.is_none() {
             self.send(now, packet);
         } else {
-            self.enqueue(packet);
+            self.enqueue(now, packet);
+            self.look_ahead(now);
         }
+        None
     }
 
-    fn enqueue(&mut self, packet: P) {
-        if !self.has_room(&packet) {
-            self.counts.overflowed += 1;
-            return;
+    fn enqueue(&mut self, now: u64, packet: P) {
+        let overflowed = &mut self.counts.overflowed;
+        if self.waiting.enqueue(now, packet, |_| *overflowed += 1).is_err() {
+            *overflowed += 1;
         }
-        self.waiting_bytes += u64::from(packet.wire_bytes());
-        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting_bytes);
-        self.waiting.push_back(packet);
+        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting.bytes());
+    }
+
+    fn dequeue(&mut self, now: u64) -> Option<P> {
+        let overflowed = &mut self.counts.overflowed;
+        self.waiting.dequeue(now, |_| *overflowed += 1)
+    }
+
+    /// The shaper that stands for a link looks at what comes next as soon as it can (`tbf_dequeue`),
+    /// and a queue that drops by age counts the age up to then.
+    fn look_ahead(&mut self, now: u64) {
+        let overflowed = &mut self.counts.overflowed;
+        self.waiting.peek(now, |_| *overflowed += 1);
     }
 
     /// With a queue what finds no credit waits; without, it is dropped.
     fn offer_to_bucket(&mut self, now: u64, packet: P, queue: u64) {
         if queue > 0 {
-            self.enqueue(packet);
+            self.enqueue(now, packet);
             self.drain_bucket(now);
             return;
         }
-        let has_credit =
-            self.bucket.as_mut().is_none_or(|b| b.take(packet.wire_bytes(), now).is_ok());
-        if has_credit {
-            self.fly(now, &packet);
+        let bytes = self.settings.overhead.on_line(packet.wire_bytes());
+        if self.bucket.as_mut().is_none_or(|b| b.take(bytes, now).is_ok()) {
+            self.fly(now, packet);
         } else {
             self.counts.overflowed += 1;
         }
@@ -154,16 +198,20 @@ impl<P: Clone + OnWire> Way<P> {
     /// What waits leaves as far as there is credit.
     fn drain_bucket(&mut self, now: u64) {
         self.credit_at = None;
-        while let (Some(bucket), Some(next)) = (&mut self.bucket, self.waiting.front()) {
-            if let Err(at) = bucket.take(next.wire_bytes(), now) {
+        while let (Some(bucket), Some(next)) = (&mut self.bucket, self.waiting.peek(now, |_| ())) {
+            let bytes = self.settings.overhead.on_line(next.wire_bytes());
+            if let Err(at) = bucket.take(bytes, now) {
                 self.credit_at = Some(at);
                 return;
             }
-            if let Some(packet) = self.waiting.pop_front() {
-                self.waiting_bytes -= u64::from(packet.wire_bytes());
-                self.fly(now, &packet);
-            }
+            let Some(packet) = self.dequeue(now) else { return };
+            self.fly(now, packet);
         }
+    }
+
+    /// The other traffic that shares the link.
+    pub const fn cross(&self) -> Option<Cross> {
+        self.settings.cross
     }
 
     /// When [`Self::advance`] has something to do.
@@ -179,10 +227,10 @@ impl<P: Clone + OnWire> Way<P> {
         if self.sending.as_ref().is_some_and(|(_, until)| *until <= now)
             && let Some((packet, until)) = self.sending.take()
         {
-            self.fly(until, &packet);
-            if let Some(next) = self.waiting.pop_front() {
-                self.waiting_bytes -= u64::from(next.wire_bytes());
+            self.fly(until, packet);
+            if let Some(next) = self.dequeue(until) {
                 self.send(until, next);
+                self.look_ahead(until);
             }
         }
         if self.credit_at.is_some_and(|at| at <= now) {
@@ -200,30 +248,22 @@ impl<P: Clone + OnWire> Way<P> {
     /// The way is another from now on; what waits keeps waiting.
     pub fn change(&mut self, settings: Settings, now: u64) {
         self.losses.change(&settings.loss);
-        match (&mut self.bucket, settings.bucket) {
+        match (&mut self.bucket, bucket_of(&settings)) {
             (Some(bucket), Some(new)) => bucket.change(new, now),
             (bucket, new) => *bucket = new.map(|new| Bucket::full(new, now)),
         }
         let was_bucket = self.settings.bucket.is_some();
+        let overflowed = &mut self.counts.overflowed;
+        self.waiting.change(queue_of(&settings), now, |_| *overflowed += 1);
         self.settings = settings;
         if self.settings.bucket.is_some() {
             self.drain_bucket(now);
         } else if was_bucket && self.sending.is_none() {
             // What waited for credit waits for the link now.
             self.credit_at = None;
-            if let Some(next) = self.waiting.pop_front() {
-                self.waiting_bytes -= u64::from(next.wire_bytes());
+            if let Some(next) = self.dequeue(now) {
                 self.send(now, next);
             }
-        }
-    }
-
-    fn has_room(&self, packet: &P) -> bool {
-        let queue = self.settings.bucket.map_or(self.settings.queue, |b| Queue::Bytes(b.queue));
-        match queue {
-            Queue::Endless => true,
-            Queue::Bytes(most) => self.waiting_bytes + u64::from(packet.wire_bytes()) <= most,
-            Queue::Packets(most) => (self.waiting.len() as u64) < most,
         }
     }
 
@@ -233,20 +273,28 @@ impl<P: Clone + OnWire> Way<P> {
             self.sending = Some((packet, now));
             return;
         }
-        let takes = transmission_ns(packet.wire_bytes(), self.settings.rate);
-        self.sending = Some((packet, now + takes));
+        let bytes = self.settings.overhead.on_line(packet.wire_bytes());
+        self.sending = Some((packet, now + transmission_ns(bytes, self.settings.rate)));
     }
 
-    fn fly(&mut self, now: u64, packet: &P) {
+    fn fly(&mut self, now: u64, mut packet: P) {
+        if packet.is_cross_traffic() {
+            self.counts.crossed += 1;
+            return;
+        }
         if self.losses.takes(packet.has_data(), &mut self.chance) {
             self.counts.lost += 1;
             return;
         }
-        let copies = if self.chance.hits(self.settings.duplicate) { 2 } else { 1 };
-        self.counts.duplicated += copies - 1;
-        for _ in 0..copies {
+        if self.chance.hits(self.settings.duplicate) {
+            self.counts.duplicated += 1;
             self.depart(now, packet.clone());
         }
+        if packet.has_data() && self.chance.hits(self.settings.corrupt) {
+            self.counts.damaged += 1;
+            packet.damage();
+        }
+        self.depart(now, packet);
     }
 
     fn depart(&mut self, now: u64, packet: P) {
@@ -278,3 +326,18 @@ pub(crate) fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     let at = a.unwrap_or(u64::MAX).min(b.unwrap_or(u64::MAX));
     (at < u64::MAX).then_some(at)
 }
+
+/// Where packets wait on a way.
+fn queue_of(settings: &Settings) -> Queue {
+    settings.bucket.map_or(settings.queue, |bucket| Queue::Bytes(bucket.queue))
+}
+
+/// A way's bucket; its credit counts what is added as well (`tbf_change`, `psched_l2t_ns`).
+fn bucket_of(settings: &Settings) -> Option<TokenBucket> {
+    let bucket = settings.bucket?;
+    let burst = u32::try_from(bucket.burst).unwrap_or(u32::MAX);
+    Some(TokenBucket { burst: settings.overhead.on_line(burst).into(), ..bucket })
+}
+
+/// Bytes of an Ethernet header, which layer 2 counts.
+pub const ETHERNET: u32 = 14;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::error::ScenarioError;
-use super::keys::{BUCKET, HOST, ROUTE, SOCKET};
-use super::plan::{Egress, Host, Socket, TokenBucket};
+use super::keys::{BUCKET, DEVICE, HOST, ROUTE, SOCKET};
+use super::path;
+use super::plan::{Device, Egress, Host, Queue, Socket, TokenBucket};
 use super::section::Section;
 use super::tree::{Node, Table, Value};
 
@@ -19,6 +20,7 @@ pub(super) fn read<'n>(
         route: route(&section)?,
         offload: section.switch("offload")?,
         egress: egress(&section)?,
+        device: device(&section)?,
         stack_to_tap_ns: section.figure("tap_delay")?,
     };
     Ok((host, section.node("socket")))
@@ -138,16 +140,41 @@ fn egress(section: &Section<'_>) -> Result<Option<Egress>, ScenarioError> {
         Value::Text(text) => match text.as_str() {
             "fq" => Ok(Some(Egress::Fq)),
             "fq_codel" => Ok(Some(Egress::FqCodel)),
+            "pfifo_fast" => Ok(Some(Egress::Fifo(Queue::Packets(TXQUEUELEN)))),
             "none" => Ok(None),
-            _ => Err(ScenarioError::unknown(
-                &node.place,
-                "unknown queueing discipline",
-                text,
-                ["fq", "fq_codel", "none"],
-            )),
+            _ => match text.strip_prefix("fifo ").map(path::fifo) {
+                Some(queue) => queue.map(|queue| Some(Egress::Fifo(queue))).map_err(|why| {
+                    let what = format!("`{}`: {why}", section.name("egress"));
+                    ScenarioError::new(&node.place, what)
+                }),
+                None => Err(ScenarioError::unknown(
+                    &node.place,
+                    "unknown queueing discipline",
+                    text,
+                    ["fq", "fq_codel", "fifo 1000 packets", "fifo 30kB", "pfifo_fast", "none"],
+                )),
+            },
         },
         _ => bucket(section, "egress").map(|bucket| bucket.map(Egress::TokenBucket)),
     }
+}
+
+fn device(section: &Section<'_>) -> Result<Option<Device>, ScenarioError> {
+    let Some(node) = section.node("device") else { return Ok(None) };
+    let device = Section::open(section.name("device"), DEVICE, Some(node))?;
+    let limit_min = device.figure("limit_min")? as u32;
+    let limit_max = device.number("limit_max")?.map(|bytes| bytes as u32);
+    if limit_max.is_some_and(|most| most < limit_min) {
+        let what = "`limit_max` is less than `limit_min`";
+        return Err(ScenarioError::new(device.place("limit_max"), what));
+    }
+    Ok(Some(Device {
+        rate: device.figure("rate")?,
+        ring: device.figure("ring")? as u32,
+        bql: device.switch("bql")?,
+        limit_min,
+        limit_max,
+    }))
 }
 
 /// Reads a token bucket.
@@ -189,3 +216,6 @@ const HOST_WIDE: &[&str] = &[
     "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.tcp_available_ulp",
 ];
+
+/// Packets that `pfifo_fast` holds: `DEFAULT_TX_QUEUE_LEN` of `include/net/pkt_sched.h`.
+const TXQUEUELEN: u64 = 1000;

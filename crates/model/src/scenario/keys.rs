@@ -70,10 +70,13 @@ pub(super) const HOST: &[Key] = &[
     ),
     key(
         "egress",
-        Text("\"fq\", \"fq_codel\" or a token bucket"),
+        Text(
+            "\"fq\", \"fq_codel\", \"fifo SIZE\", \"fifo N packets\", \"pfifo_fast\" or a token bucket",
+        ),
         "",
         "queueing discipline at its way out, before its own capture",
     ),
+    key("device", Table("see `[client.device]`"), "", "its network device, below that"),
     key(
         "tap_delay",
         Of(Time, 0, 10 * SECOND),
@@ -100,6 +103,20 @@ pub(super) const SOCKET: &[Key] = &[
     key("backlog", Count(0, 65_535), "", "backlog of listen"),
 ];
 
+/// What a network device has.
+pub(super) const DEVICE: &[Key] = &[
+    key("rate", Of(Rate, 8, TERABIT), "1gbit", "rate at which it sends, on layer 2"),
+    key(
+        "ring",
+        Count(1, 65_536),
+        "256",
+        "descriptors of its ring; each packet handed down takes one",
+    ),
+    key("bql", Switch, "true", "byte queue limits, which keep the ring short"),
+    key("limit_min", Of(Size, 0, GIB), "0", "their least limit"),
+    key("limit_max", Of(Size, 0, GIB), "", "their greatest limit"),
+];
+
 /// What a token bucket has.
 pub(super) const BUCKET: &[Key] = &[
     key("rate", Of(Rate, 8, TERABIT), "", "refill, on layer 2"),
@@ -118,11 +135,30 @@ pub(super) const PATH: &[Key] = &[
     key("rate", Text("rate or \"unlimited\""), "1gbit", "rate of the link on layer 2"),
     key(
         "queue",
-        Text("size, \"N packets\", \"X bdp\" or \"endless\""),
+        Text("size, \"N packets\", \"X bdp\", \"fq_codel\" or \"endless\""),
         "endless",
         "where packets wait for the link; what finds no room is dropped",
     ),
     key("bucket", Table("see token bucket"), "", "a token bucket in place of the plain link"),
+    key(
+        "overhead",
+        Text("size, \"atm\", \"SIZE atm\" or \"none\""),
+        "none",
+        "what the link adds to each packet, and whether it then sends cells of 53 bytes for 48",
+    ),
+    key(
+        "mtu",
+        Of(Size, 68, 65_535),
+        "",
+        "largest IP packet that the link takes; what is longer is dropped and its sender told",
+    ),
+    key("black_hole", Switch, "false", "its sender is not told"),
+    key(
+        "cross",
+        Text("rate, \"RATE by SIZE\" or \"none\""),
+        "none",
+        "other traffic on the link: frames of 1514B, or so large, at a constant rate",
+    ),
     key(
         "loss",
         Text("share, \"burst ENTER LEAVE [BAD]\", \"exact N N ...\" or \"none\""),
@@ -154,6 +190,10 @@ pub(super) const WAY: &[Key] = &[
     key("rate", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
     key("queue", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
     key("bucket", Table("see token bucket"), "", "as in `[path]`, for this way"),
+    key("overhead", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
+    key("mtu", Of(Size, 68, 65_535), "", "as in `[path]`, for this way"),
+    key("black_hole", Switch, "", "as in `[path]`, for this way"),
+    key("cross", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
     key("loss", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
     key("jitter", Of(Time, 0, 10 * SECOND), "", "as in `[path]`, for this way"),
     key("reorder", Text("as in `[path]`"), "", "as in `[path]`, for this way"),
@@ -168,6 +208,10 @@ pub(super) const CHANGE: &[Key] = &[
     key("rate", Text("as in `[path]`"), "", "from then on"),
     key("queue", Text("as in `[path]`"), "", "from then on; what waits in it stays"),
     key("bucket", Table("see token bucket"), "", "from then on"),
+    key("overhead", Text("as in `[path]`"), "", "from then on"),
+    key("mtu", Of(Size, 68, 65_535), "", "from then on"),
+    key("black_hole", Switch, "", "from then on"),
+    key("cross", Text("as in `[path]`"), "", "from then on"),
     key("loss", Text("as in `[path]`"), "", "from then on"),
     key("jitter", Of(Time, 0, 10 * SECOND), "", "from then on"),
     key("reorder", Text("as in `[path]`"), "", "from then on"),
@@ -284,6 +328,7 @@ const TABLES: &[(&str, &[Key])] = &[
     ("The file", TOP),
     ("`[client]` and `[server]`", HOST),
     ("`[client.socket]` and `[server.socket]`", SOCKET),
+    ("`[client.device]` and `[server.device]`", DEVICE),
     ("`[path]`", PATH),
     ("`[path.down]` and `[path.up]`", WAY),
     ("Token bucket", BUCKET),

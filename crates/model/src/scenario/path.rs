@@ -8,7 +8,7 @@
 use super::error::{Place, ScenarioError, shown};
 use super::host::bucket;
 use super::keys::{CHANGE, PATH, WAY};
-use super::plan::{Change, Loss, Path, Queue, Way};
+use super::plan::{Change, Cross, Loss, Overhead, Path, Queue, Way};
 use super::section::Section;
 use super::tree::Node;
 use super::units::{Quantity, thousandths};
@@ -108,6 +108,16 @@ impl State {
             (way.reorder, way.reorder_ns) =
                 reorder(&text).map_err(|e| error(section, "reorder", place, &e))?;
         }
+        if let Some((place, text)) = section.text("overhead")? {
+            way.overhead = overhead(&text).map_err(|e| error(section, "overhead", place, &e))?;
+        }
+        if let Some((place, text)) = section.text("cross")? {
+            way.cross = cross(&text).map_err(|e| error(section, "cross", place, &e))?;
+        }
+        way.mtu = section.number("mtu")?.map(|mtu| mtu as u32).or(way.mtu);
+        if section.has("black_hole") {
+            way.black_hole = section.switch("black_hole")?;
+        }
         let keep = |own: u64, said: Option<u64>| said.unwrap_or(own);
         way.jitter_ns = keep(way.jitter_ns, section.number("jitter")?);
         way.duplicate = keep(u64::from(way.duplicate), section.number("duplicate")?) as u32;
@@ -159,8 +169,10 @@ enum Room {
 
 fn queue(text: &str) -> Result<Room, String> {
     let text = text.trim();
-    if matches!(text, "endless" | "none") {
-        return Ok(Room::Of(Queue::Endless));
+    match text {
+        "endless" | "none" => return Ok(Room::Of(Queue::Endless)),
+        "fq_codel" => return Ok(Room::Of(Queue::FqCodel)),
+        _ => {}
     }
     if let Some(number) = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet")) {
         let packets = number.trim().parse::<u64>().ok().filter(|n| (1..=10_000_000).contains(n));
@@ -175,13 +187,23 @@ fn queue(text: &str) -> Result<Room, String> {
     }
     let bytes = Quantity::Size
         .read(text)
-        .map_err(|e| format!("{e}, \"50 packets\", \"1.5 bdp\" or \"endless\""))?;
+        .map_err(|e| format!("{e}, \"50 packets\", \"1.5 bdp\", \"fq_codel\" or \"endless\""))?;
     if (LEAST_QUEUE..=GREATEST_QUEUE).contains(&bytes) {
         Ok(Room::Of(Queue::Bytes(bytes)))
     } else {
         Err(format!(
             "{bytes}B is out of range: a queue holds at least one packet of {LEAST_QUEUE}B, and at most 4GiB"
         ))
+    }
+}
+
+/// A drop-tail queue at a host.
+pub(super) fn fifo(text: &str) -> Result<Queue, String> {
+    match queue(text) {
+        Ok(Room::Of(queue @ (Queue::Bytes(_) | Queue::Packets(_)))) => Ok(queue),
+        _ => Err(format!(
+            "write it as \"fifo 1000 packets\" (1 to 10000000) or \"fifo 30kB\" ({LEAST_QUEUE}B to 4GiB)"
+        )),
     }
 }
 
@@ -214,6 +236,35 @@ fn loss(text: &str) -> Result<Loss, String> {
     }
 }
 
+fn overhead(text: &str) -> Result<Overhead, String> {
+    if matches!(text.trim(), "none" | "0") {
+        return Ok(Overhead::default());
+    }
+    let (size, atm) = match text.trim().strip_suffix("atm") {
+        Some(size) => (size.trim(), true),
+        None => (text.trim(), false),
+    };
+    let bytes = if size.is_empty() { Ok(0) } else { Quantity::Size.read(size) };
+    let bytes = bytes.ok().filter(|bytes| *bytes <= GREATEST_OVERHEAD);
+    bytes.map(|bytes| Overhead { bytes: bytes as u32, atm }).ok_or_else(|| {
+        format!("write bytes a packet as \"24B\" (at most {GREATEST_OVERHEAD}), with cells as \"8B atm\", or \"none\"")
+    })
+}
+
+fn cross(text: &str) -> Result<Option<Cross>, String> {
+    if matches!(text.trim(), "none" | "0") {
+        return Ok(None);
+    }
+    let (rate, size) = text.split_once(" by ").unwrap_or((text, "1514B"));
+    let rate = Quantity::Rate.read(rate).ok().filter(|r| (LEAST_CROSS..=GREATEST_RATE).contains(r));
+    let bytes = Quantity::Size.read(size).ok().filter(|bytes| (60..=65_535).contains(bytes));
+    let cross = rate.zip(bytes).map(|(rate, bytes)| Cross { rate, bytes: bytes as u32 });
+    cross.map(Some).ok_or_else(|| {
+        "write it as \"5mbit\", as \"5mbit by 200B\" (1kbit and more; frames of 60B to 65535B) or \"none\""
+            .to_owned()
+    })
+}
+
 /// A share of packets, or what is wrong with it and how to write one.
 fn share(word: &str) -> Result<u32, String> {
     ppm(word).ok_or_else(|| {
@@ -243,6 +294,12 @@ const LEAST_QUEUE: u64 = 1514;
 
 /// Ours: 4 GiB, more than any router's memory for one port.
 const GREATEST_QUEUE: u64 = 4 << 30;
+
+/// Ours: no layer below IP adds more.
+const GREATEST_OVERHEAD: u64 = 1000;
+
+/// Ours: less is no traffic.
+const LEAST_CROSS: u64 = 1000;
 
 /// Ours: a terabit is beyond what any backend can emulate.
 const GREATEST_RATE: u64 = 1_000_000_000_000;

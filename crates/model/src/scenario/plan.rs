@@ -57,6 +57,9 @@ pub struct Host {
     pub offload: bool,
     /// A queueing discipline at its own egress.
     pub egress: Option<Egress>,
+    /// The network device below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Device>,
     /// Delay between its stack and its tap, each way: its capture is taken behind a distance.
     pub stack_to_tap_ns: u64,
 }
@@ -71,6 +74,25 @@ pub enum Egress {
     Fq,
     /// `fq_codel`.
     FqCodel,
+    /// First in, first out, in one queue: `pfifo`, `bfifo`, and `pfifo_fast` where all traffic has
+    /// one priority.
+    Fifo(Queue),
+}
+
+/// A network device: a ring of descriptors that it sends from at its rate.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Bits per second on layer 2; 0 is as fast as it goes.
+    pub rate: u64,
+    /// Descriptors; a packet takes one.
+    pub ring: u32,
+    /// Byte queue limits keep it short.
+    pub bql: bool,
+    /// Their `limit_min`.
+    pub limit_min: u32,
+    /// Their `limit_max`; `None` is as large as the kernel lets it be.
+    pub limit_max: Option<u32>,
 }
 
 /// A token bucket (tc-tbf(8)).
@@ -107,6 +129,18 @@ pub struct Way {
     pub queue: Queue,
     /// A token bucket in place of the plain link.
     pub bucket: Option<TokenBucket>,
+    /// What the link adds to each packet.
+    #[serde(default, skip_serializing_if = "Overhead::is_none")]
+    pub overhead: Overhead,
+    /// Largest IP packet that the link takes; `None` takes all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// What is longer vanishes, and its sender is not told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub black_hole: bool,
+    /// Other traffic that shares the link, and goes no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross: Option<Cross>,
     /// What is lost behind the link.
     pub loss: Loss,
     /// Constant delay behind it.
@@ -123,7 +157,40 @@ pub struct Way {
     pub corrupt: Ppm,
 }
 
-/// A drop-tail queue.
+/// What a link adds to each packet of layer 2, as `tc` counts it (tc-stab(8)).
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overhead {
+    /// Bytes.
+    pub bytes: u32,
+    /// Then it is cut into cells of 53 bytes that carry 48, the last one filled up (ITU-T I.361).
+    pub atm: bool,
+}
+
+impl Overhead {
+    /// Bytes that a packet takes on the line.
+    pub const fn on_line(self, bytes: u32) -> u32 {
+        let bytes = bytes.saturating_add(self.bytes);
+        if self.atm { bytes.div_ceil(48).saturating_mul(53) } else { bytes }
+    }
+
+    /// It adds nothing.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Packets of one size at a constant rate.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cross {
+    /// Bits per second on layer 2.
+    pub rate: u64,
+    /// Bytes of a packet on layer 2.
+    pub bytes: u32,
+}
+
+/// A queue before a link; all but the last are drop-tail.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
@@ -134,6 +201,8 @@ pub enum Queue {
     Bytes(u64),
     /// At most so many packets wait.
     Packets(u64),
+    /// `fq_codel` with its defaults: by flow, and what waits too long is dropped or marked.
+    FqCodel,
 }
 
 /// Which packets are lost.

@@ -400,6 +400,7 @@ impl Socket {
     fn control_congestion(&mut self, ack: &Ack, delivered: u32) {
         if self.cc.controls_itself() {
             self.with_model(|bbr, transport| bbr.on_sample(&ack.rate, transport));
+            self.follow_book(ack);
             return;
         }
         if self.in_reduction() {

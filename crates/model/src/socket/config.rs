@@ -126,6 +126,12 @@ impl Link {
 }
 
 impl Config {
+    /// Its controller's name: the socket's, the route's, or the namespace's.
+    pub fn controller(&self) -> &str {
+        let own = self.options.congestion.as_ref().or(self.route.congctl.as_ref());
+        own.unwrap_or(&self.sysctl.congestion)
+    }
+
     /// A kernel with its defaults on an Ethernet link.
     pub fn of(kernel: KernelProfile) -> Self {
         Self {

@@ -84,15 +84,10 @@ impl Socket {
     }
 
     fn new(config: Config, now_ns: u64) -> Result<Self, KnobError> {
-        let name = config
-            .options
-            .congestion
-            .as_ref()
-            .or(config.route.congctl.as_ref())
-            .unwrap_or(&config.sysctl.congestion);
+        let name = config.controller();
         let cc = Congestion::named(name, u64::from(config.isn)).ok_or_else(|| KnobError {
             name: "congestion control".to_owned(),
-            why: format!("the model has no `{name}`; it has reno, cubic and bbr"),
+            why: format!("the model has no `{name}`; it has reno, cubic and bbr, and for teaching textbook-tahoe, textbook-reno, textbook-reno-inflated and stop-and-wait"),
         })?;
         let mut socket = Self {
             state: State::Closed,
@@ -147,7 +142,7 @@ impl Socket {
             self.rcv.advmss = self.rcv.advmss.min(most);
         }
         self.snd.mss_clamp = options.max_segment.unwrap_or(UNKNOWN_MSS);
-        self.cw.cwnd = super::write::INIT_CWND;
+        self.cw.cwnd = crate::cc::INIT_CWND;
         self.cw.ssthresh = INFINITE_SSTHRESH;
         self.cw.clamp = route.cwnd.unwrap_or(u32::MAX);
         self.rec.reordering = route.reordering.unwrap_or(sysctl.reordering);
@@ -384,8 +379,7 @@ impl Socket {
         let at = self.surroundings();
         self.cc.begin(&at);
         if self.cc.controls_itself() {
-            self.snd.paced = true;
-            self.with_model(crate::cc::Bbr::begin);
+            self.begin_own_control();
         }
         self.init_buffers();
     }

@@ -96,7 +96,7 @@ impl Socket {
         Info {
             state: self.state,
             ca_state: rec.state,
-            cwnd: cw.cwnd,
+            cwnd: self.cc.shown_cwnd().unwrap_or(cw.cwnd),
             ssthresh: cw.ssthresh,
             srtt_us: rtt.srtt_us >> 3,
             rttvar_us: rtt.mdev_us >> 2,

@@ -26,11 +26,13 @@ mod handshake;
 mod info;
 mod options;
 mod output;
+mod pmtu;
 mod queue;
 mod rack;
 mod read;
 mod receive;
 mod recovery;
+mod refused;
 mod retransmit;
 mod rtt;
 mod sack;
@@ -38,6 +40,7 @@ mod set;
 mod state;
 #[cfg(test)]
 mod tests;
+mod textbook;
 mod timers;
 mod tlp;
 mod tso;
@@ -169,7 +172,8 @@ impl Socket {
 
     /// When [`Self::on_timer`] is due next.
     pub fn next_timer(&self) -> Option<u64> {
-        let Timers { transmit, delack, compressed, pacing, time_wait, keepalive } = self.timers;
+        let Timers { transmit, before_flight: _, delack, compressed, pacing, time_wait, keepalive } =
+            self.timers;
         let sender = earliest(transmit.map(|(_, _, at)| at), pacing);
         let receiver = earliest(delack, compressed);
         let at = earliest(earliest(sender, receiver), earliest(time_wait, keepalive));
@@ -195,6 +199,11 @@ impl Socket {
         if self.snd.throttled && self.state != State::Closed {
             self.on_unthrottled(out);
         }
+    }
+
+    /// How many bytes the host's queues would let pass at once now ([`Link::holds`]).
+    pub const fn set_passes(&mut self, bytes: u64) {
+        self.snd.passes = bytes;
     }
 
     fn tick(&mut self, now_ns: u64) {
@@ -321,4 +330,4 @@ impl Ticks {
 }
 
 /// "No threshold" (`TCP_INFINITE_SSTHRESH` of include/net/tcp.h).
-pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;

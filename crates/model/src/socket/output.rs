@@ -7,6 +7,7 @@ use super::chrono::Phase;
 use super::queue::{SentState, Skb};
 use super::state::Purpose;
 use super::{Socket, State};
+use crate::path::ETHERNET;
 use crate::profile::{Growth, Version};
 use crate::segment::{Ecn, Flags, Segment, after, before};
 
@@ -284,7 +285,11 @@ impl Socket {
             self.on_data_sent(skb.pcount);
         }
         if self.config.link.holds {
-            self.snd.wmem_alloc += skb.truesize;
+            if self.passes_at_once(&segment) {
+                segment.truesize = 0;
+            } else {
+                self.snd.wmem_alloc += skb.truesize;
+            }
         }
         let rate = self.sent_state(stamp);
         self.pace_after(skb.len, prior_stamp);
@@ -295,6 +300,16 @@ impl Socket {
             self.q.touch(place);
         }
         out.push(segment);
+    }
+
+    /// Whether a segment has left the host before anything else is done: its memory is free again.
+    fn passes_at_once(&mut self, segment: &Segment) -> bool {
+        let headers = self.config.link.ip_header() + segment.header_bytes() + ETHERNET;
+        let bytes = u64::from(headers * segment.piece_count() + segment.len);
+        let is_due = segment.departs_ns + self.config.clock_ns <= self.now_ns;
+        let passes = is_due && bytes <= self.snd.passes;
+        self.snd.passes = if passes { self.snd.passes - bytes } else { 0 };
+        passes
     }
 
     /// `tcp_event_data_sent`.
@@ -334,6 +349,9 @@ impl Socket {
         self.snd.nxt = skb.end_seq;
         let had = self.rec.packets_out;
         self.rec.packets_out += skb.pcount;
+        if had == 0 {
+            self.timers.before_flight = self.timers.transmit;
+        }
         if had == 0 || self.pending() == Some(Purpose::LossProbe) {
             self.rearm_rto();
         }

@@ -150,6 +150,14 @@ impl Queue {
         self.link_last(id);
     }
 
+    /// The last one that was sent counts as unsent again.
+    pub(crate) fn take_back(&mut self) -> Option<Skb> {
+        self.sent = self.sent.checked_sub(1)?;
+        let id = self.order[self.sent];
+        self.unlink(id);
+        Some(self.slab[id as usize])
+    }
+
     /// The one at `place` was sent again: it is the newest.
     pub(crate) fn touch(&mut self, place: usize) {
         let id = self.order[place];

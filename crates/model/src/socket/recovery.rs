@@ -270,7 +270,7 @@ impl Socket {
         {
             self.cw.prior_ssthresh = self.current_ssthresh();
             self.cw.prior_cwnd = self.cw.cwnd;
-            self.cw.ssthresh = self.cc.ssthresh(&self.cw);
+            self.cw.ssthresh = self.cc.ssthresh(&self.cw, self.snd.flight());
             self.begin_undo();
         }
         self.cw.cwnd = self.in_flight() + 1;
@@ -326,7 +326,7 @@ impl Socket {
         self.cw.prior_cwnd = self.cw.cwnd;
         self.cw.prr_delivered = 0;
         self.cw.prr_out = 0;
-        self.cw.ssthresh = self.cc.ssthresh(&self.cw);
+        self.cw.ssthresh = self.cc.ssthresh(&self.cw, self.snd.flight());
         self.queue_cwr();
     }
 

@@ -90,6 +90,8 @@ pub(crate) struct Send {
     pub(crate) mss_clamp: u32,
     pub(crate) gso_segs: u32,
     pub(crate) wmem_queued: u32,
+    /// Bytes that the host's queues let pass at once if they are handed down now.
+    pub(crate) passes: u64,
     /// What has not left the host (`sk_wmem_alloc`).
     pub(crate) wmem_alloc: u32,
     pub(crate) sndbuf: u32,
@@ -109,6 +111,13 @@ pub(crate) struct Send {
     pub(crate) paced: bool,
     /// Departure of the last packet (`tcp_wstamp_ns`).
     pub(crate) wstamp_ns: u64,
+}
+
+impl Send {
+    /// Bytes sent and not acknowledged (`FlightSize` of RFC 5681).
+    pub(crate) const fn flight(&self) -> u32 {
+        self.nxt.wrapping_sub(self.una)
+    }
 }
 
 /// The congestion window and what gates its growth.
@@ -296,6 +305,8 @@ pub enum Purpose {
 pub(crate) struct Timers {
     /// Purpose, tick that was asked for, and instant at which the wheel gives it.
     pub(crate) transmit: Option<(Purpose, u64, u64)>,
+    /// The same before the first segment that is under way was sent.
+    pub(crate) before_flight: Option<(Purpose, u64, u64)>,
     pub(crate) delack: Option<u64>,
     pub(crate) compressed: Option<u64>,
     pub(crate) pacing: Option<u64>,

@@ -4,7 +4,7 @@
 //! `tcp_win_from_space`, `tcp_grow_window`, `tcp_init_buffer_space`. Left out: memory pressure.
 
 use super::Socket;
-use super::write::INIT_CWND;
+use crate::cc::INIT_CWND;
 use crate::profile::{FirstWindow, Space};
 
 impl Socket {

@@ -9,6 +9,7 @@ use super::chrono::Phase;
 use super::output::{Nagle, Push};
 use super::queue::Skb;
 use super::{CaState, Socket, State};
+use crate::cc::INIT_CWND;
 use crate::segment::{Flags, PAGE_BLOCK, Segment, after};
 
 impl Socket {
@@ -318,7 +319,8 @@ impl Socket {
 
     /// `tcp_init_cwnd`.
     pub(super) fn initial_cwnd(&self) -> u32 {
-        self.config.route.initcwnd.unwrap_or(INIT_CWND).min(self.cw.clamp)
+        let usual = self.cc.initial_window(self.snd.mss_cache);
+        self.config.route.initcwnd.unwrap_or(usual).min(self.cw.clamp)
     }
 
     /// The window was not filled for long: half of what is unused is given up
@@ -335,6 +337,3 @@ impl Socket {
         self.cw.stamp = self.jiffies();
     }
 }
-
-/// `TCP_INIT_CWND` of include/net/tcp.h (RFC 6928).
-pub(super) const INIT_CWND: u32 = 10;

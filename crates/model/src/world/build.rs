@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::events::{Event, Events};
 use super::{FlowState, Keep, Side, Trace, World};
-use crate::path::Way;
-use crate::profile::{KernelProfile, KnobError};
+use crate::path::{Chance, Device, Driver, Way};
+use crate::profile::{KernelProfile, KnobError, Version};
 use crate::scenario::plan::{Egress, Flow, Host, Plan};
 use crate::socket::{Config, Link};
 
@@ -79,7 +79,15 @@ impl World {
         for way in [&mut up, &mut down] {
             way.delay_ns += plan.client.stack_to_tap_ns + plan.server.stack_to_tap_ns;
         }
-        let ways = [Way::new(up, plan.seed), Way::new(down, plan.seed.rotate_left(32) ^ 1)];
+        let clock_ns = kernels.clock_ns;
+        let ways = [
+            Way::new(up, plan.seed, clock_ns),
+            Way::new(down, plan.seed.rotate_left(32) ^ 1, clock_ns),
+        ];
+        let devices = [
+            Device::of(&plan.client, driver(&plan.client, kernels.client, clock_ns, plan.seed ^ 2)),
+            Device::of(&plan.server, driver(&plan.server, kernels.server, clock_ns, plan.seed ^ 3)),
+        ];
         let flows = plan.flows.iter().map(|_| FlowState { opened: 0, ended: [0; 2] }).collect();
         let mut world = Self {
             now: 0,
@@ -87,6 +95,10 @@ impl World {
             tail: plan.tail_ns,
             configs: [client, server],
             ways,
+            cross_due: [None; 2],
+            devices,
+            device_due: [u64::MAX; 2],
+            departing: false,
             flows,
             connections: Vec::new(),
             events: Events::new(),
@@ -95,7 +107,6 @@ impl World {
             trace: Trace { keep, ..Trace::default() },
             processed: 0,
             last_done: 0,
-            held: Vec::new(),
             lost: [Vec::new(), Vec::new()],
         };
         for (index, flow) in plan.flows.iter().enumerate() {
@@ -104,36 +115,32 @@ impl World {
         for (index, change) in plan.path.changes.iter().enumerate() {
             world.events.plan(change.at_ns, Event::Change(index as u32));
         }
+        world.plan_cross(Side::Client);
+        world.plan_cross(Side::Server);
         Ok(world)
     }
 }
 
 /// What the plan language has and the model does not yet.
 fn refuse_what_is_missing(plan: &Plan) -> Result<(), BuildError> {
-    let unfit = |what: &str, why: &str| {
-        Err(BuildError::Unfit { what: what.to_owned(), why: why.to_owned() })
-    };
-    let mut ways = vec![("path.down", &plan.path.down), ("path.up", &plan.path.up)];
-    for change in &plan.path.changes {
-        ways.extend(change.down.as_ref().map(|way| ("path.down", way)));
-        ways.extend(change.up.as_ref().map(|way| ("path.up", way)));
-    }
-    for (name, way) in ways {
-        if way.corrupt > 0 {
-            return unfit(&format!("{name}.corrupt"), "the model has no flipped bits yet");
-        }
-    }
-    for (name, host) in [("client", &plan.client), ("server", &plan.server)] {
-        if matches!(host.egress, Some(Egress::TokenBucket(_) | Egress::FqCodel)) {
-            return unfit(&format!("{name}.egress"), "the model has only `fq` there yet");
-        }
-    }
     for flow in &plan.flows {
         if flow.client_socket.fast_open || flow.server_socket.fast_open {
-            return unfit("fast_open", "the model has no Fast Open yet");
+            let what = "fast_open".to_owned();
+            let why = "the model has no Fast Open yet".to_owned();
+            return Err(BuildError::Unfit { what, why });
         }
     }
     Ok(())
+}
+
+fn driver(host: &Host, kernel: KernelProfile, clock_ns: u64, seed: u64) -> Driver {
+    Driver {
+        hz: kernel.hz,
+        clock_ns,
+        timer_slack: kernel.version >= Version::new(5, 8),
+        offload: host.offload,
+        seed: Chance::new(seed).draw(),
+    }
 }
 
 fn host(
@@ -154,7 +161,8 @@ fn host(
         config.route.set(word, value)?;
     }
     let paces = host.egress == Some(Egress::Fq);
-    config.link = Link { ipv6, paces, holds: paces, ..Link::default() };
+    let holds = host.egress.is_some() || host.device.is_some();
+    config.link = Link { ipv6, paces, holds, ..Link::default() };
     Ok(config)
 }
 

@@ -21,10 +21,14 @@ pub(super) enum Event {
     App(u32, Side),
     /// The path changes.
     Change(u32),
-    /// What `fq` held leaves.
-    Depart(u32),
     /// A driver waits no longer for more.
     Gathered(u32, Side),
+    /// Something in a host's device.
+    Device(Side),
+    /// A frame of other traffic comes to the way from this side.
+    Cross(Side),
+    /// A router tells that packets have to be smaller.
+    TooLong(u32, Side, u32),
 }
 
 /// An instant, and the number of the plan for it.

@@ -10,7 +10,10 @@ const MOST: u32 = 65_536;
 impl World {
     /// A packet reaches its host, whose driver may wait for more.
     pub(super) fn deliver(&mut self, packet: Packet, to: Side) {
-        let Packet { connection, segment, .. } = packet;
+        let Packet { connection, segment, damaged, .. } = packet;
+        if damaged {
+            return self.drop_damaged(connection, to, &segment);
+        }
         let Some(wait) = self.configs[to.index()].kernel.gather_ns else {
             return self.hand_up(connection, to, &segment);
         };
@@ -29,6 +32,12 @@ impl World {
             }
             _ => self.hand_up(connection, to, &segment),
         }
+    }
+
+    /// A packet whose checksum does not fit is merged with none, and TCP never sees it.
+    fn drop_damaged(&mut self, connection: u32, to: Side, segment: &Segment) {
+        self.hand_up_gathered(connection, to);
+        self.trace.see(Tap::from(to), self.now, connection, to.peer(), segment);
     }
 
     /// The driver waits no longer.

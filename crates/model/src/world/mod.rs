@@ -9,8 +9,11 @@ mod build;
 mod capture;
 mod digest;
 mod events;
+mod exit;
 mod gather;
 mod notes;
+#[cfg(test)]
+mod queues;
 mod recorded;
 #[cfg(test)]
 mod tests;
@@ -20,15 +23,17 @@ mod transfer;
 pub use build::{BuildError, Kernels};
 pub use notes::{Note, Upon};
 pub use recorded::Recorded;
-pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
+pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace, WindowSince};
 pub use transfer::{Carried, Transfer};
 
-use crate::path::{OnWire, Way};
+use crate::cc::Congestion;
+use crate::path::{Device, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
-use crate::socket::{CaState, Config, Socket, State, Wait};
+use crate::socket::{CaState, Config, Info, Socket, State, Wait};
 use app::{App, Pause};
 use events::{Event, Events};
+use exit::Packet;
 
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -85,6 +90,13 @@ pub struct World {
     tail: u64,
     configs: [Config; 2],
     ways: [Way<Packet>; 2],
+    /// When the next frame of other traffic comes to a link.
+    cross_due: [Option<u64>; 2],
+    /// The hosts' ways out, where something may wait there.
+    devices: [Option<Device<Packet>>; 2],
+    device_due: [u64; 2],
+    /// What left a device is being told to its sockets.
+    departing: bool,
     flows: Vec<FlowState>,
     connections: Vec<Connection>,
     events: Events,
@@ -93,28 +105,8 @@ pub struct World {
     trace: Trace,
     processed: u64,
     last_done: u64,
-    /// What a host's `fq` holds until it is time, and whose it is.
-    held: Vec<Option<(u32, Side, Segment)>>,
     /// Bytes of the client's and the server's stream that a capture lost.
     lost: [Vec<u64>; 2],
-}
-
-/// A segment on the wire, and whose it is.
-#[derive(Clone, Copy, Debug)]
-struct Packet {
-    connection: u32,
-    segment: Segment,
-    wire: u32,
-}
-
-impl OnWire for Packet {
-    fn wire_bytes(&self) -> u32 {
-        self.wire
-    }
-
-    fn has_data(&self) -> bool {
-        self.segment.len > 0
-    }
 }
 
 struct FlowState {
@@ -139,6 +131,7 @@ struct End {
     limit: Option<Limit>,
     /// Packets that have left its host, as IPv4's identification counts them.
     packets: u16,
+    window: Option<(u32, u32, CaState)>,
 }
 
 impl World {
@@ -176,8 +169,12 @@ impl World {
                     self.run_app(connection, side);
                 }
             }
-            Event::Depart(index) => self.on_departure(index),
             Event::Gathered(connection, to) => self.hand_up_gathered(connection, to),
+            Event::Device(side) => self.on_device(side),
+            Event::Cross(from) => self.on_cross(from),
+            Event::TooLong(connection, side, mtu) => {
+                self.with_socket(connection, side, |socket, now, out| socket.on_mtu(now, mtu, out));
+            }
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
                 if let Some(down) = change.down {
@@ -189,8 +186,10 @@ impl World {
                     self.ways[Side::Client.index()].change(up, now);
                 }
                 // A wait may have become shorter.
-                self.plan_way(Side::Server);
-                self.plan_way(Side::Client);
+                for from in [Side::Server, Side::Client] {
+                    self.plan_way(from);
+                    self.plan_cross(from);
+                }
             }
         }
     }
@@ -219,8 +218,20 @@ impl World {
     fn config_for(&self, flow: usize, side: Side, connection: u32) -> Config {
         let mut config = self.configs[side.index()].clone();
         build::apply_socket(&mut config, &self.plan.flows[flow], side);
+        if self.is_lesson(flow) {
+            config.teach();
+        }
         config.isn = recorded::isn(side, connection);
         config
+    }
+
+    /// Whether one end of a flow follows a textbook: both then leave out what books leave out.
+    fn is_lesson(&self, flow: usize) -> bool {
+        [Side::Client, Side::Server].into_iter().any(|side| {
+            let mut config = self.configs[side.index()].clone();
+            build::apply_socket(&mut config, &self.plan.flows[flow], side);
+            Congestion::is_textbook(config.controller())
+        })
     }
 
     /// Something happens on a way.
@@ -260,11 +271,13 @@ impl World {
         act: impl FnOnce(&mut Socket, u64, &mut Vec<Segment>),
     ) {
         let mut out = std::mem::take(&mut self.out);
-        let now = self.now;
+        let (now, passes) = (self.now, self.passes(side));
         let Some(end) = self.end(connection, side) else { return };
+        end.socket.set_passes(passes);
         act(&mut end.socket, now, &mut out);
         let events = end.socket.take_events();
         let woken = end.app.is_woken_by(events);
+        self.trace_window(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if woken {
@@ -276,8 +289,9 @@ impl World {
     /// An application goes on until it has to wait.
     fn run_app(&mut self, connection: u32, side: Side) {
         let mut out = std::mem::take(&mut self.out);
-        let now = self.now;
+        let (now, passes) = (self.now, self.passes(side));
         let Some(end) = self.end(connection, side) else { return };
+        end.socket.set_passes(passes);
         let was_done = end.app.is_done();
         end.pause = u64::MAX;
         let pause = end.app.run(&mut end.socket, now, &mut out);
@@ -308,68 +322,6 @@ impl World {
         }
     }
 
-    /// Cuts what a socket handed down and puts it on its way.
-    fn send_all(&mut self, connection: u32, side: Side, out: &mut Vec<Segment>) {
-        if out.is_empty() {
-            return;
-        }
-        let mut gone = 0;
-        for segment in out.drain(..) {
-            self.trace.hand_down(self.now, connection, side, &segment);
-            let paces = self.configs[side.index()].link.paces;
-            if paces && segment.departs_ns > self.now {
-                self.hold(connection, side, segment);
-            } else {
-                gone += segment.truesize;
-                self.put_on_way(connection, side, segment);
-            }
-        }
-        self.plan_way(side);
-        if gone > 0 && self.configs[side.index()].link.holds {
-            self.with_socket(connection, side, |socket, now, out| {
-                socket.on_departed(now, gone, out);
-            });
-        }
-    }
-
-    /// `fq` keeps a segment until its time.
-    fn hold(&mut self, connection: u32, side: Side, segment: Segment) {
-        let free = self.held.iter().position(Option::is_none).unwrap_or(self.held.len());
-        if free == self.held.len() {
-            self.held.push(None);
-        }
-        self.held[free] = Some((connection, side, segment));
-        self.events.plan(segment.departs_ns, Event::Depart(free as u32));
-    }
-
-    fn on_departure(&mut self, index: u32) {
-        let Some((connection, side, segment)) = self.held[index as usize].take() else { return };
-        self.put_on_way(connection, side, segment);
-        self.plan_way(side);
-        self.with_socket(connection, side, |socket, now, out| {
-            socket.on_departed(now, segment.truesize, out);
-        });
-    }
-
-    /// A segment leaves its host, in pieces.
-    fn put_on_way(&mut self, connection: u32, side: Side, segment: Segment) {
-        for mut piece in segment.pieces() {
-            if let Some(end) = self.end(connection, side) {
-                piece.id = end.packets;
-                end.packets = end.packets.wrapping_add(1);
-            }
-            self.trace.see(Tap::from(side), self.now, connection, side, &piece);
-            if self.is_recorded_as_lost(connection, side, &piece) {
-                continue;
-            }
-            let wire = self.configs[side.index()].link.ip_header()
-                + piece.header_bytes()
-                + piece.len
-                + ETHERNET;
-            self.ways[side.index()].offer(self.now, Packet { connection, segment: piece, wire });
-        }
-    }
-
     /// Notes what a sender waits for, if that has changed.
     fn trace_limit(&mut self, connection: u32, side: Side) {
         if !self.trace.keep.limits && !self.trace.keep.transfers {
@@ -383,9 +335,27 @@ impl World {
         }
     }
 
+    /// Notes a sender's congestion window, if that has changed.
+    fn trace_window(&mut self, connection: u32, side: Side) {
+        if !self.trace.keep.windows {
+            return;
+        }
+        let at_ns = self.now;
+        let Some(end) = self.end(connection, side) else { return };
+        let Info { cwnd, ssthresh, ca_state, retransmits: timeouts, .. } = end.socket.info();
+        let window = (cwnd, ssthresh, ca_state);
+        if end.window.replace(window) != Some(window) {
+            let sends = self.trace.handed_down.len();
+            let since =
+                WindowSince { at_ns, connection, side, cwnd, ssthresh, ca_state, timeouts, sends };
+            self.trace.windows.push(since);
+        }
+    }
+
     fn plan_timer(&mut self, connection: u32, side: Side) {
         self.trace_limit(connection, side);
         self.note(connection, side, Upon::Turn);
+        self.trace_window(connection, side);
         let now = self.now;
         let Some(end) = self.end(connection, side) else { return };
         let due = end.socket.next_timer().map_or(u64::MAX, |at| at.max(now));
@@ -450,7 +420,7 @@ impl World {
 impl End {
     fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
         let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0 }
+        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0, window: None }
     }
 
     /// What its sender waits for.
@@ -491,6 +461,3 @@ impl End {
 pub(crate) const fn is_over(state: State) -> bool {
     matches!(state, State::Closed | State::TimeWait)
 }
-
-/// Bytes of an Ethernet header, which layer 2 counts.
-const ETHERNET: u32 = 14;

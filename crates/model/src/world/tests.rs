@@ -5,12 +5,12 @@ use crate::profile::{KernelProfile, Version};
 use crate::scenario::Scenario;
 
 /// The plan of a scenario's only variant.
-fn plan(toml: &str) -> Plan {
+pub(super) fn plan(toml: &str) -> Plan {
     let scenario = Scenario::read("test", toml, &[]).expect("a scenario");
     scenario.plans(1).next().expect("a plan")
 }
 
-fn run(plan: &Plan, version: (u16, u16)) -> (Outcome, Trace) {
+pub(super) fn run(plan: &Plan, version: (u16, u16)) -> (Outcome, Trace) {
     let kernel = KernelProfile::of(Version::new(version.0, version.1));
     let keep =
         Keep { segments: true, handed_down: true, states: true, limits: true, ..Keep::default() };

@@ -4,7 +4,7 @@ use super::Note;
 use super::Side;
 use super::transfer::{Carried, Transfer};
 use crate::segment::Segment;
-use crate::socket::{Info, Wait};
+use crate::socket::{CaState, Info, Wait};
 
 /// What is kept of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Keep {
     pub transfers: bool,
     /// Each sender's own account.
     pub notes: bool,
+    /// Each sender's congestion window, whenever it changes.
+    pub windows: bool,
 }
 
 /// Where a segment was seen.
@@ -74,6 +76,27 @@ pub struct LimitSince {
     pub side: Side,
     /// What.
     pub limit: Limit,
+}
+
+/// A sender's congestion window from an instant on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WindowSince {
+    /// From when.
+    pub at_ns: u64,
+    /// Of which connection.
+    pub connection: u32,
+    /// Whose.
+    pub side: Side,
+    /// In segments.
+    pub cwnd: u32,
+    /// Threshold of slow start, in segments.
+    pub ssthresh: u32,
+    /// State of congestion control.
+    pub ca_state: CaState,
+    /// Timeouts in a row.
+    pub timeouts: u32,
+    /// How many segments were handed down before, of those that are kept.
+    pub sends: usize,
 }
 
 /// What a sender waits for.
@@ -132,6 +155,8 @@ pub struct Trace {
     pub notes: Vec<Note>,
     /// Ports of servers, by connection.
     pub ports: Vec<u16>,
+    /// Congestion windows, in order of time.
+    pub windows: Vec<WindowSince>,
 }
 
 impl From<Side> for Tap {

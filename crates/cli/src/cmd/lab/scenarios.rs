@@ -8,13 +8,14 @@ use tcpwhy_model::scenario::Scenario;
 use super::runs::Ended;
 
 /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
-pub(super) const SHIPPED: [(&str, &str); 6] = [
+pub(super) const SHIPPED: [(&str, &str); 7] = [
     ("slow-start", include_str!("../../../../../scenarios/slow-start.toml")),
     ("initcwnd", include_str!("../../../../../scenarios/initcwnd.toml")),
     ("idle-restart", include_str!("../../../../../scenarios/idle-restart.toml")),
     ("sndbuf", include_str!("../../../../../scenarios/sndbuf.toml")),
     ("zero-window", include_str!("../../../../../scenarios/zero-window.toml")),
     ("random-loss", include_str!("../../../../../scenarios/random-loss.toml")),
+    ("textbook", include_str!("../../../../../scenarios/textbook.toml")),
 ];
 
 /// The scenario of that name, or in that file, with `overrides`.

@@ -1,12 +1,14 @@
 //! `tcpwhy predict`: how long a transfer takes, by the model, for every combination of settings.
 
 pub(super) mod grid;
+mod rounds;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tcpwhy_model::ladder::{Rung, ladder};
 use tcpwhy_model::predict::Prediction;
 use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::scenario::Scenario;
@@ -25,11 +27,13 @@ Values may be lists and ranges: --initcwnd 10,20,40..100:20. Every combination i
   tcpwhy predict --size 512KiB --rtt 7ms --rate 1gbit --initcwnd 10,20,100
   tcpwhy predict --size 1MB --rtt 20ms,80ms --kernel 4.18,5.10,6.12
   tcpwhy predict mine.toml --set path.queue=20,200 --csv
+  tcpwhy predict textbook --rounds
 
 Keys of --set: `tcpwhy lab list --keys`. What the model follows and what it leaves out: docs/model.md.";
 
 /// Flags of `tcpwhy predict`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent flags")]
 pub struct PredictFlags {
     /// A scenario's name (see `tcpwhy lab list`), or a .toml file [default: a download over a path
     /// without loss]
@@ -59,6 +63,12 @@ pub struct PredictFlags {
     /// Write the packets at the sender's host to this file, as a pcapng capture (one run only)
     #[arg(long, value_name = "FILE")]
     pub capture: Option<PathBuf>,
+    /// Print the congestion window of every round, too
+    #[arg(long, conflicts_with = "csv")]
+    pub rounds: bool,
+    /// Draw the congestion window over time, too
+    #[arg(long, conflicts_with_all = ["csv", "json"])]
+    pub plot: bool,
     /// Print one line of comma-separated values for each run
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -77,6 +87,8 @@ struct Run {
     plan: Plan,
     kernels: Kernels,
     prediction: Prediction,
+    /// Its rounds, if they were asked for.
+    ladder: Vec<Rung>,
 }
 
 /// Predicts and prints.
@@ -110,7 +122,9 @@ fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
         for plan in scenario(flags, &axes, &values)?.variants {
             let prediction = Prediction::of(&plan, kernels).context("the model cannot run it")?;
             let (values, variant) = (owned(&values), plan.variant.clone());
-            runs.push(Run { values, variant, plan, kernels, prediction });
+            let ladder =
+                if flags.rounds || flags.plot { ladder(&plan, kernels)? } else { Vec::new() };
+            runs.push(Run { values, variant, plan, kernels, prediction, ladder });
         }
     }
     if let Some(path) = &flags.capture {
@@ -122,7 +136,16 @@ fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
     Ok(match () {
         () if flags.json => table::json(&axes, &runs)?,
         () if flags.csv => table::csv(&axes, &runs),
-        () => table::text(&axes, &runs),
+        () => {
+            let mut text = table::text(&axes, &runs);
+            if flags.rounds {
+                text += &rounds::ladders(&runs);
+            }
+            if flags.plot {
+                text += &rounds::plots(&runs);
+            }
+            text
+        }
     })
 }
 

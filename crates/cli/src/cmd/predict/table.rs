@@ -9,7 +9,7 @@ use tcpwhy_model::profile::{KernelProfile, Version};
 use tcpwhy_model::world::Limit;
 
 use super::grid::Axis;
-use super::{KERNEL, Run};
+use super::{KERNEL, Run, rounds};
 use crate::cmd::lab::table::table;
 
 /// Columns of the bar of the longest run.
@@ -91,7 +91,7 @@ fn figures(run: &Run) -> [String; 6] {
     ]
 }
 
-fn duration(ns: u64) -> String {
+pub(super) fn duration(ns: u64) -> String {
     Duration(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
 }
 
@@ -142,7 +142,11 @@ pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
     let one = |run: &Run| {
         let settings = axes.iter().zip(&run.values);
         let settings = settings.map(|(axis, value)| (&*axis.title, &**value)).collect();
-        serde_json::to_value(run.prediction.told(&run.plan, settings))
+        let mut told = serde_json::to_value(run.prediction.told(&run.plan, settings))?;
+        if !run.ladder.is_empty() {
+            told["ladder"] = rounds::json(&run.ladder).into();
+        }
+        Ok(told)
     };
     let runs: Vec<Value> = runs.iter().map(one).collect::<Result<_, _>>()?;
     serde_json::to_string_pretty(&json!({ "format": FORMAT, "runs": runs }))

@@ -41,7 +41,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
-use tcpwhy_model::scenario::plan::Plan;
+use tcpwhy_model::scenario::plan::{Plan, Queue};
 
 use super::backend::{Backend, LabError, Manifest, Refusal};
 use super::folder;
@@ -168,6 +168,16 @@ impl Backend for Live {
 
 /// What no kernel could do for this backend: what, why, and what would do.
 fn impossible(plan: &Plan) -> Option<[String; 3]> {
+    if let Some([what, why]) = super::only_modelled(plan) {
+        return Some([what, why, super::PREDICT.to_owned()]);
+    }
+    let mut ways = vec![&plan.path.down, &plan.path.up];
+    ways.extend(plan.path.changes.iter().flat_map(|change| change.down.iter().chain(&change.up)));
+    if ways.iter().any(|way| way.queue == Queue::FqCodel && way.bucket.is_none()) {
+        let why = "queues between the hosts are first in, first out here".to_owned();
+        let instead = "use --backend uml, or `tcpwhy predict`".to_owned();
+        return Some(["`path.queue = \"fq_codel\"`".to_owned(), why, instead]);
+    }
     let hosts = [("client", &plan.client), ("server", &plan.server)];
     for (name, host) in hosts {
         if let Some(setting) = host.sysctl.keys().find(|name| !setup::is_setting(name)) {

@@ -48,6 +48,9 @@ pub(super) fn cannot(plan: &Plan) -> Option<[String; 3]> {
         if way.corrupt > 0 {
             return tell("corrupt", "netem flips bits of headers, too");
         }
+        if !way.overhead.is_none() {
+            return tell("overhead", "netem and tbf would count it each in its own way");
+        }
         if way.reorder > 0 {
             return tell("reorder", "netem lets others go early instead of holding some back");
         }
@@ -209,7 +212,8 @@ fn link_words(way: &Way) -> Option<String> {
             format!("netem rate {rate}bit limit {}", limit.saturating_add(1))
         }
         (None, _, Queue::Bytes(limit)) => tight_bucket(rate, limit.saturating_add(FRAME)),
-        (None, _, Queue::Endless) => tight_bucket(rate, ENDLESS_BYTES),
+        // Refused before.
+        (None, _, Queue::Endless | Queue::FqCodel) => tight_bucket(rate, ENDLESS_BYTES),
     })
 }
 

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tcpwhy_model::scenario::plan::{Egress, Host, Plan, TokenBucket};
+use tcpwhy_model::scenario::plan::{Egress, Host, Plan, Queue, TokenBucket};
 
 /// A host, or a router of the netem backend.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -204,6 +204,16 @@ fn egress(device: &str, host: &Host) -> Vec<Act> {
         Some(Egress::FqCodel) => {
             let act = Act::run(&format!("tc qdisc replace dev {device} root fq_codel"));
             vec![act.because(blame("fq_codel"))]
+        }
+        Some(Egress::Fifo(queue)) => {
+            let kind = match queue {
+                Queue::Bytes(bytes) => format!("bfifo limit {bytes}"),
+                Queue::Packets(packets) => format!("pfifo limit {packets}"),
+                // The language has no other at a host.
+                Queue::Endless | Queue::FqCodel => return Vec::new(),
+            };
+            let words = format!("tc qdisc replace dev {device} root {kind}");
+            vec![Act::run(&words).because(blame("a fifo"))]
         }
         Some(Egress::TokenBucket(bucket)) if bucket.queue == 0 => police(device, bucket)
             .map(|words| Act::run(&words).because(blame("a policer")))

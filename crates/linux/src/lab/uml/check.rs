@@ -40,6 +40,9 @@ pub(super) fn plan(plan: &Plan) -> Result<(), Doubt> {
             return Err(Doubt::new("a flow without steps", "nothing would be sent", "add a step"));
         }
     }
+    if let Some([what, why]) = crate::lab::only_modelled(plan) {
+        return Err(Doubt::new(what, why, crate::lab::PREDICT));
+    }
     let changed = plan.path.changes.iter().flat_map(|c| c.down.iter().chain(&c.up));
     for part in [&plan.path.down, &plan.path.up].into_iter().chain(changed) {
         way(part)?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use tcpwhy_model::scenario::plan::{Loss, Ppm};
+use tcpwhy_model::scenario::plan::{Loss, Overhead, Ppm};
 
 use super::netlink::{Netlink, Request};
 use super::system;
@@ -21,32 +21,50 @@ pub(super) fn egress(
     let mut request = Request::new(RTM_NEWQDISC, if there { 0 } else { CREATE }, &head);
     match discipline {
         Discipline::Fq => drop(request.name(TCA_KIND, "fq")),
-        Discipline::FqCodel => drop(request.name(TCA_KIND, "fq_codel")),
+        Discipline::FqCodel | Discipline::Fifo(Limit::FqCodel) => {
+            request.name(TCA_KIND, "fq_codel");
+        }
+        Discipline::Fifo(Limit::Bytes(limit)) => {
+            request.name(TCA_KIND, "bfifo").number(TCA_OPTIONS, *limit);
+        }
+        Discipline::Fifo(Limit::Packets(limit)) => {
+            request.name(TCA_KIND, "pfifo").number(TCA_OPTIONS, *limit);
+        }
         Discipline::Tbf(tbf) => bucket(&mut request, tbf),
         Discipline::Netem(netem) => emulator(&mut request, netem),
     }
     netlink.ask(&request)?;
     match discipline {
         Discipline::Tbf(Tbf { limit: Limit::Packets(packets), .. }) if !there => {
-            pfifo(netlink, device, *packets)
+            child(netlink, device, "pfifo", Some(*packets))
+        }
+        Discipline::Tbf(Tbf { limit: Limit::FqCodel, .. }) if !there => {
+            child(netlink, device, "fq_codel", None)
         }
         _ => Ok(()),
     }
 }
 
-/// Replaces a token bucket's queue in bytes by one in packets.
-fn pfifo(netlink: &mut Netlink, device: &str, packets: u32) -> io::Result<()> {
+/// Replaces a token bucket's queue in bytes by another.
+fn child(netlink: &mut Netlink, device: &str, kind: &str, limit: Option<u32>) -> io::Result<()> {
     let head = head(system::index(device)?, CHILD_HANDLE, ROOT_HANDLE | 1, 0);
     let mut request = Request::new(RTM_NEWQDISC, CREATE, &head);
-    request.name(TCA_KIND, "pfifo").number(TCA_OPTIONS, packets);
+    request.name(TCA_KIND, kind);
+    if let Some(limit) = limit {
+        request.number(TCA_OPTIONS, limit);
+    }
     netlink.ask(&request)
 }
 
 /// `struct tc_tbf_qopt` and its wide twins.
 fn bucket(request: &mut Request, tbf: &Tbf) {
     let rate = tbf.rate.div_ceil(8);
-    let (Limit::Bytes(limit) | Limit::Packets(limit)) = tbf.limit;
-    let mut options = rate_spec(rate);
+    let limit = match tbf.limit {
+        Limit::Bytes(limit) | Limit::Packets(limit) => limit,
+        // The queue in bytes that is replaced.
+        Limit::FqCodel => ENDLESS,
+    };
+    let mut options = rate_spec(rate, tbf.overhead);
     options.extend([0; 12]);
     for number in [limit, 0, 0] {
         options.extend(number.to_ne_bytes());
@@ -87,11 +105,15 @@ fn emulator(request: &mut Request, netem: &Netem) {
                 r.attribute(NETEM_LOSS_GE, &numbers.map(u32::to_ne_bytes).concat());
             });
         }
+        let cells = if netem.overhead.atm { [48_u32, 5] } else { [0, 0] };
+        let [cell, more] = cells.map(u32::to_ne_bytes);
         // A rate of 0 takes an earlier one back.
         let rate = netem.rate.div_ceil(8);
         let narrow = rate.min(u32::MAX.into()) as u32;
-        r.long(TCA_NETEM_RATE64, rate)
-            .attribute(TCA_NETEM_RATE, &[narrow.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat());
+        r.long(TCA_NETEM_RATE64, rate).attribute(
+            TCA_NETEM_RATE,
+            &[narrow.to_ne_bytes(), netem.overhead.bytes.to_ne_bytes(), cell, more].concat(),
+        );
     });
 }
 
@@ -121,7 +143,7 @@ pub(super) fn police(
     for number in [0, TC_ACT_SHOT, 0, ticks.min(u32::MAX.into()) as u32, 1 << 24] {
         options.extend(number.to_ne_bytes());
     }
-    options.extend(rate_spec(rate));
+    options.extend(rate_spec(rate, police.overhead));
     options.extend([0; 24]);
     let mut request = Request::new(RTM_NEWTFILTER, CREATE, &head);
     request.name(TCA_KIND, "matchall").nest(TCA_OPTIONS, &[], |r| {
@@ -156,9 +178,11 @@ fn head(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     [0, index, handle, parent, info].map(u32::to_ne_bytes).concat()
 }
 
-/// `struct tc_ratespec` for Ethernet; 4 Gbyte/s and more are told by the wide twin.
-fn rate_spec(bytes_per_s: u64) -> Vec<u8> {
-    let mut spec = vec![4, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+/// `struct tc_ratespec`; 4 Gbyte/s and more are told by the wide twin.
+fn rate_spec(bytes_per_s: u64, overhead: Overhead) -> Vec<u8> {
+    let layer = if overhead.atm { TC_LINKLAYER_ATM } else { TC_LINKLAYER_ETHERNET };
+    let [low, high] = (overhead.bytes.min(u16::MAX.into()) as u16).to_ne_bytes();
+    let mut spec = vec![4, layer, low, high, 0, 0, 0, 0];
     spec.extend((bytes_per_s.min(u32::MAX.into()) as u32).to_ne_bytes());
     spec
 }
@@ -191,6 +215,7 @@ const CHILD_HANDLE: u32 = 2 << 16;
 /// Priority 1, any protocol (`ETH_P_ALL`, in network order).
 const FIRST_OF_ALL: u32 = 1 << 16 | (libc::ETH_P_ALL as u16).to_be() as u32;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
+const TC_LINKLAYER_ATM: u8 = 2;
 const TC_ACT_SHOT: u32 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
@@ -229,7 +254,8 @@ mod tests {
     #[test]
     fn the_structures_have_the_kernels_sizes() {
         assert_eq!(head(1, 2, 3, 4).len(), 20, "struct tcmsg");
-        assert_eq!(rate_spec(1).len(), 12, "struct tc_ratespec");
-        assert_eq!(rate_spec(u64::MAX)[8..], u32::MAX.to_ne_bytes());
+        let none = Overhead::default();
+        assert_eq!(rate_spec(1, none).len(), 12, "struct tc_ratespec");
+        assert_eq!(rate_spec(u64::MAX, none)[8..], u32::MAX.to_ne_bytes());
     }
 }

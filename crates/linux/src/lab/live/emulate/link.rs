@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use tcpwhy_model::scenario::plan::{Queue, TokenBucket, Way};
+use tcpwhy_model::scenario::plan::{Overhead, Queue, TokenBucket, Way};
 
 use super::Packet;
 
@@ -60,6 +60,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Link<T> {
     kind: Kind,
+    overhead: Overhead,
     waiting: VecDeque<(Packet, T)>,
     waiting_bytes: u64,
     /// On a plain link: the packet being sent and what is left to send of it.
@@ -75,6 +76,7 @@ impl<T> Link<T> {
         let kind = Kind::of(way);
         Self {
             kind,
+            overhead: way.overhead,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             sending: None,
@@ -94,6 +96,7 @@ impl<T> Link<T> {
     pub(super) fn change(&mut self, now: u64, way: &Way) {
         self.book(now);
         let before = std::mem::replace(&mut self.kind, Kind::of(way));
+        self.overhead = way.overhead;
         match (before, self.kind) {
             (Kind::Bucket(_), Kind::Bucket(_)) => self.credit = self.credit.min(full(self.kind)),
             (_, Kind::Bucket(_)) => {
@@ -126,7 +129,7 @@ impl<T> Link<T> {
             (Some((_, _, left)), Kind::Plain { rate, .. }) => Some(after(self.now, *left, rate)),
             (None, Kind::Bucket(bucket)) => {
                 let (packet, _) = self.waiting.front()?;
-                let lacking = work(packet.bytes.into()).saturating_sub(self.credit);
+                let lacking = self.work(*packet).saturating_sub(self.credit);
                 Some(after(self.now, lacking, bucket.rate))
             }
             (None, Kind::Plain { .. }) => None,
@@ -142,8 +145,13 @@ impl<T> Link<T> {
         }
         let (packet, with) = self.waiting.pop_front()?;
         self.waiting_bytes -= u64::from(packet.bytes);
-        self.credit = self.credit.saturating_sub(work(packet.bytes.into()));
+        self.credit = self.credit.saturating_sub(self.work(packet));
         Some((packet, with))
+    }
+
+    /// What a packet takes on the line.
+    fn work(&self, packet: Packet) -> NanoBits {
+        work(self.overhead.on_line(packet.bytes).into())
     }
 
     fn shut(&self, packet: Packet) -> Option<Shut> {
@@ -152,16 +160,17 @@ impl<T> Link<T> {
             Kind::Plain { queue, .. } => {
                 let at_once = self.sending.is_none() && self.waiting.is_empty();
                 let room = match queue {
-                    Queue::Endless => true,
+                    // The other is refused before.
+                    Queue::Endless | Queue::FqCodel => true,
                     Queue::Bytes(limit) => self.waiting_bytes + bytes <= limit,
                     Queue::Packets(limit) => (self.waiting.len() as u64) < limit,
                 };
                 (!at_once && !room).then_some(Shut::Full)
             }
             // As tc-tbf(8) does it: what could never find credit is refused.
-            Kind::Bucket(bucket) if bytes > bucket.burst => Some(Shut::TooLong),
+            Kind::Bucket(bucket) if self.work(packet) > work(bucket.burst) => Some(Shut::TooLong),
             Kind::Bucket(bucket) => {
-                let at_once = self.waiting.is_empty() && work(bytes) <= self.credit;
+                let at_once = self.waiting.is_empty() && self.work(packet) <= self.credit;
                 let room = self.waiting_bytes + bytes <= bucket.queue;
                 let shut = if bucket.queue == 0 { Shut::Policed } else { Shut::Full };
                 (!at_once && !room).then_some(shut)
@@ -193,7 +202,7 @@ impl<T> Link<T> {
             && let Some((packet, with)) = self.waiting.pop_front()
         {
             self.waiting_bytes -= u64::from(packet.bytes);
-            self.sending = Some((packet, with, work(packet.bytes.into())));
+            self.sending = Some((packet, with, self.work(packet)));
         }
         if let (0, Some((_, _, left))) = (rate, &mut self.sending) {
             *left = 0;

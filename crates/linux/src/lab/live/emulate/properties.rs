@@ -151,7 +151,7 @@ proptest! {
                 (Some(bucket), _) => prop_assert!(decision.found.bytes <= bucket.queue),
                 (None, Queue::Bytes(limit)) => prop_assert!(decision.found.bytes <= limit),
                 (None, Queue::Packets(limit)) => prop_assert!(decision.found.packets <= limit),
-                (None, Queue::Endless) => prop_assert_ne!(decision.fate, Fate::QueueFull),
+                (None, Queue::Endless | Queue::FqCodel) => prop_assert_ne!(decision.fate, Fate::QueueFull),
             }
         }
     }

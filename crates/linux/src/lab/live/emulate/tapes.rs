@@ -1,6 +1,6 @@
 //! Single situations, packets in and fates out, times in the margin.
 
-use tcpwhy_model::scenario::plan::{Loss, Queue, TokenBucket, Way};
+use tcpwhy_model::scenario::plan::{Loss, Overhead, Queue, TokenBucket, Way};
 
 use super::{Decision, Direction, Fate, Packet};
 
@@ -82,6 +82,13 @@ fn a_decision_says_what_the_packet_found() {
         .map(|decision| decision.found.packets)
         .collect();
     assert_eq!(found, [0, 0, 1, 0]);
+}
+
+#[test]
+fn what_a_link_adds_takes_its_time() {
+    let way = Way { overhead: Overhead { bytes: 8, atm: true }, ..slow() };
+    // 1008 bytes in 21 cells of 53.
+    assert_eq!(fates(&way, &[0]), [arrives(21 * 53 * 1000, 21 * 53 * 1000)]);
 }
 
 #[test]

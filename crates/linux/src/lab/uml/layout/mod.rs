@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tcpwhy_model::scenario::plan::{Egress, Host, Loss, Plan, Ppm};
+use tcpwhy_model::scenario::plan::{Egress, Host, Loss, Overhead, Plan, Ppm};
 
 use parts::Parts;
 
@@ -97,6 +97,8 @@ pub enum Discipline {
     Fq,
     /// Fair queueing with `CoDel`.
     FqCodel,
+    /// First in, first out.
+    Fifo(Limit),
 }
 
 /// `sch_tbf`.
@@ -108,6 +110,8 @@ pub struct Tbf {
     pub burst: u64,
     /// What may wait.
     pub limit: Limit,
+    /// What is added to each packet.
+    pub overhead: Overhead,
 }
 
 /// Of what a queue holds so much.
@@ -117,6 +121,8 @@ pub enum Limit {
     Bytes(u32),
     /// Packets (pfifo).
     Packets(u32),
+    /// By `fq_codel`'s rules.
+    FqCodel,
 }
 
 /// `sch_netem`.
@@ -134,6 +140,8 @@ pub struct Netem {
     pub duplicate: Ppm,
     /// Serializes at so many bits per second; 0 does not.
     pub rate: u64,
+    /// What it adds to each packet for that.
+    pub overhead: Overhead,
     /// Seeds its random choices where the kernel lets (v6.6 and newer).
     pub seed: u64,
 }
@@ -145,6 +153,8 @@ pub struct Police {
     pub rate: u64,
     /// Bytes.
     pub burst: u64,
+    /// What is added to each packet.
+    pub overhead: Overhead,
 }
 
 /// Which packets with data are lost or damaged, counted from 1 as they arrive.
@@ -313,6 +323,9 @@ impl Layout {
                 Some(Egress::TokenBucket(bucket)) => Some(parts::bucket(bucket)),
                 Some(Egress::Fq) => Some(Setting::Egress(Discipline::Fq)),
                 Some(Egress::FqCodel) => Some(Setting::Egress(Discipline::FqCodel)),
+                Some(Egress::Fifo(queue)) => {
+                    Some(Setting::Egress(Discipline::Fifo(parts::limit(queue))))
+                }
             };
             self.port(own.0, own.1).settings.extend(setting);
             if host.stack_to_tap_ns > 0 {

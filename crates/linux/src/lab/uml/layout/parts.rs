@@ -7,7 +7,7 @@
 //!
 //! A way that changes has every part that one of its versions needs, idle in the others.
 
-use tcpwhy_model::scenario::plan::{Change, Loss, Plan, Ppm, Queue, TokenBucket, Way};
+use tcpwhy_model::scenario::plan::{Change, Loss, Overhead, Plan, Ppm, Queue, TokenBucket, Way};
 
 use super::{Discipline, Fate, Limit, Netem, Police, Setting, Tbf, Unfit};
 
@@ -53,13 +53,23 @@ fn link(ways: &[&Way], name: &str) -> Result<Vec<Vec<Setting>>, Unfit> {
             why: "a queue that changes its unit would lose what waits in it".to_owned(),
         });
     }
+    let is_codel = |way: &&&Way| is_wire(way) && way.queue == Queue::FqCodel;
+    let codels = ways.iter().filter(is_codel).count();
+    if codels > 0 && codels < ways.len() {
+        return Err(Unfit {
+            what: format!("a change of path.{name} to or from `queue = \"fq_codel\"`"),
+            why: "a queue that changes its kind would lose what waits in it".to_owned(),
+        });
+    }
     let versions = |of: &dyn Fn(&Way) -> Setting| ways.iter().map(|w| of(w)).collect();
     let mut parts = Vec::new();
     if ways.iter().any(|w| polices(w)) {
-        let idle = Police { rate: IDLE_RATE, burst: IDLE_BURST };
+        let idle = Police { rate: IDLE_RATE, burst: IDLE_BURST, overhead: Overhead::default() };
         parts.push(versions(&|way| {
             let bucket = way.bucket.filter(|_| polices(way));
-            Setting::Police(bucket.map_or(idle, |b| Police { rate: b.rate, burst: b.burst }))
+            let overhead = way.overhead;
+            let police = |b: TokenBucket| Police { rate: b.rate, burst: b.burst, overhead };
+            Setting::Police(bucket.map_or(idle, police))
         }));
     }
     if ways.iter().any(|w| queues(w)) {
@@ -68,7 +78,8 @@ fn link(ways: &[&Way], name: &str) -> Result<Vec<Vec<Setting>>, Unfit> {
     if ways.iter().any(|w| is_wire(w)) {
         parts.push(versions(&|way| {
             let rate = if is_wire(way) { way.rate } else { 0 };
-            Setting::Egress(Discipline::Netem(Netem { rate, ..Netem::default() }))
+            let overhead = way.overhead;
+            Setting::Egress(Discipline::Netem(Netem { rate, overhead, ..Netem::default() }))
         }));
     }
     Ok(parts)
@@ -78,24 +89,38 @@ fn link(ways: &[&Way], name: &str) -> Result<Vec<Vec<Setting>>, Unfit> {
 fn queue(way: &Way, in_packets: bool) -> Tbf {
     let endless = if in_packets { Limit::Packets(ENDLESS) } else { Limit::Bytes(ENDLESS) };
     match way.bucket {
-        Some(bucket) if bucket.queue > 0 => bucket_queue(bucket),
+        Some(bucket) if bucket.queue > 0 => Tbf { overhead: way.overhead, ..bucket_queue(bucket) },
         None if way.rate > 0 => Tbf {
             rate: way.rate,
             burst: LINK_BURST,
-            limit: match way.queue {
-                Queue::Endless => endless,
-                Queue::Bytes(bytes) => Limit::Bytes(bytes.min(ENDLESS.into()) as u32),
-                Queue::Packets(packets) => Limit::Packets(packets.min(ENDLESS.into()) as u32),
-            },
+            limit: if way.queue == Queue::Endless { endless } else { limit(way.queue) },
+            overhead: way.overhead,
         },
-        _ => Tbf { rate: IDLE_RATE, burst: IDLE_BURST, limit: endless },
+        _ => Tbf {
+            rate: IDLE_RATE,
+            burst: IDLE_BURST,
+            limit: endless,
+            overhead: Overhead::default(),
+        },
+    }
+}
+
+/// A queue's limit in the kernel's terms.
+pub(super) fn limit(queue: Queue) -> Limit {
+    let most = |limit: u64| limit.min(ENDLESS.into()) as u32;
+    match queue {
+        Queue::Endless => Limit::Bytes(ENDLESS),
+        Queue::Bytes(bytes) => Limit::Bytes(most(bytes)),
+        Queue::Packets(packets) => Limit::Packets(most(packets)),
+        Queue::FqCodel => Limit::FqCodel,
     }
 }
 
 /// A bucket's setting on a host or a way.
 pub(super) fn bucket(bucket: TokenBucket) -> Setting {
     if bucket.queue == 0 {
-        Setting::Police(Police { rate: bucket.rate, burst: bucket.burst })
+        let overhead = Overhead::default();
+        Setting::Police(Police { rate: bucket.rate, burst: bucket.burst, overhead })
     } else {
         Setting::Egress(Discipline::Tbf(bucket_queue(bucket)))
     }
@@ -106,7 +131,8 @@ fn bucket_queue(bucket: TokenBucket) -> Tbf {
         rate: bucket.rate,
         // Less than a frame would drop every full one (tbf_change, `max_size`).
         burst: bucket.burst.max(LINK_BURST),
-        limit: Limit::Bytes(bucket.queue.min(ENDLESS.into()) as u32),
+        limit: limit(Queue::Bytes(bucket.queue)),
+        overhead: Overhead::default(),
     }
 }
 

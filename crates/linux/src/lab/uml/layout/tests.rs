@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use tcpwhy_model::scenario::plan::{Change, Path, Queue, Records, TokenBucket, Way};
+use tcpwhy_model::scenario::plan::{Change, Overhead, Path, Queue, Records, TokenBucket, Way};
 
 use super::*;
 
@@ -69,6 +69,24 @@ fn a_way_is_a_link_then_a_distance() {
         ],
         "down: queue, wire, distance; up's distance right behind the middle"
     );
+}
+
+#[test]
+fn a_link_may_queue_by_fq_codel_and_send_cells() {
+    let overhead = Overhead { bytes: 8, atm: true };
+    let down = Way { rate: 10_000_000, queue: Queue::FqCodel, overhead, ..delay(3) };
+    let layout = laid(&plan(down.clone(), delay(4)));
+    assert!(settings(&layout).contains(&"r1-c: tbf 10000000 1600 FqCodel".to_owned()));
+    let added = layout.links.iter().flat_map(|link| &link.near.settings).filter(|s| match s {
+        Setting::Egress(Discipline::Tbf(tbf)) => tbf.overhead == overhead,
+        Setting::Egress(Discipline::Netem(netem)) => netem.overhead == overhead,
+        _ => false,
+    });
+    assert_eq!(added.count(), 2, "queue and wire");
+    let mut changing = plan(down.clone(), delay(4));
+    let later = Way { queue: Queue::Endless, ..down };
+    changing.path.changes.push(Change { at_ns: 1, down: Some(later), up: None });
+    assert!(Layout::of(&changing).is_err(), "what waits would be lost");
 }
 
 #[test]
