@@ -21,12 +21,14 @@ pub(super) enum Setting {
     Offload(bool),
     /// The device's MTU.
     Mtu(u32),
+    /// What is remembered of the peer is thrown away.
+    FlushMetrics,
 }
 
 /// What both suites' `defaults.sh` set: of the Linux kernel (v6.12 and v7.3,
 /// tools/testing/selftests/net/packetdrill/defaults.sh) and of google/packetdrill
 /// (gtests/net/common/defaults.sh). Cached cookies and metrics are flushed: there are none.
-const DEFAULTS: [(&str, &str); 18] = [
+const DEFAULTS: [(&str, &str); 19] = [
     ("net.ipv4.tcp_rmem", "4096 540000 15728640"),
     ("net.ipv4.tcp_wmem", "4096 262144 4194304"),
     ("net.ipv4.tcp_timestamps", "1"),
@@ -45,6 +47,7 @@ const DEFAULTS: [(&str, &str); 18] = [
     ("net.ipv4.tcp_pacing_ss_ratio", "200"),
     ("net.ipv4.tcp_pacing_ca_ratio", "120"),
     ("net.ipv4.tcp_fastopen", "3"),
+    ("net.ipv4.tcp_fastopen_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4"),
 ];
 
 /// The settings of some commands, in order.
@@ -143,7 +146,7 @@ fn ip(words: &[&str]) -> Option<Vec<Setting>> {
         words
     };
     match words {
-        ["tcp_metrics", "flush", ..] => Some(Vec::new()),
+        ["tcp_metrics", "flush", ..] => Some(vec![Setting::FlushMetrics]),
         ["link", "set", "dev", _, "mtu", mtu] | ["link", "set", _, "mtu", mtu] => {
             Some(vec![Setting::Mtu(mtu.parse().ok()?)])
         }

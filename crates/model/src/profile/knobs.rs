@@ -84,7 +84,7 @@ pub struct Sysctl {
     pub comp_sack_nr: u32,
     /// `tcp_shrink_window`.
     pub shrink_window: bool,
-    /// `tcp_fastopen`, bit by bit.
+    /// `tcp_fastopen`, bit by bit ([`fastopen`]).
     pub fastopen: u32,
     /// `tcp_pingpong_thresh`.
     pub pingpong_thresh: u8,
@@ -94,6 +94,20 @@ pub struct Sysctl {
     pub min_rtt_wlen: u32,
     /// `tcp_congestion_control`.
     pub congestion: String,
+}
+
+/// Bits of `tcp_fastopen` (`TFO_*` of include/net/tcp.h).
+pub mod fastopen {
+    /// Clients may.
+    pub const CLIENT: u32 = 1;
+    /// Servers may.
+    pub const SERVER: u32 = 2;
+    /// A client needs no cookie.
+    pub const CLIENT_NO_COOKIE: u32 = 4;
+    /// A server asks for none.
+    pub const SERVER_COOKIE_NOT_REQUIRED: u32 = 0x200;
+    /// Every listener does, whatever its options.
+    pub const SERVER_WITHOUT_OPTION: u32 = 0x400;
 }
 
 /// Words of the route to the peer.
@@ -123,6 +137,26 @@ pub struct Route {
     pub reordering: Option<u32>,
     /// `rtt TIME`, kept for new connections.
     pub rtt_ns: Option<u64>,
+    /// `rttvar TIME`, likewise.
+    pub rttvar_ns: Option<u64>,
+    /// `fastopen_no_cookie 1`.
+    pub fastopen_no_cookie: bool,
+    /// Which of the values that are kept for new connections stay as they are.
+    pub locked: Locked,
+}
+
+/// Values that no connection changes (`lock`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one value's lock")]
+pub struct Locked {
+    /// `ssthresh lock N`.
+    pub ssthresh: bool,
+    /// `reordering lock N`.
+    pub reordering: bool,
+    /// `rtt lock TIME`.
+    pub rtt: bool,
+    /// `rttvar lock TIME`.
+    pub rttvar: bool,
 }
 
 /// A setting that the model does not take.
@@ -209,8 +243,7 @@ impl Sysctl {
         let error = |why: String| KnobError { name: name.to_owned(), why };
         let short = name.trim_start_matches("net.").trim_start_matches("ipv4.");
         in_range(short, value).map_err(error)?;
-        let number =
-            || value.trim().parse::<i64>().map_err(|_| error(format!("`{value}` is not a number")));
+        let number = || whole(value).ok_or_else(|| error(format!("`{value}` is not a number")));
         let positive = || {
             number()
                 .and_then(|n| u32::try_from(n).map_err(|_| error(format!("{n} is out of range"))))
@@ -289,13 +322,17 @@ impl Route {
             time(text).ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))
         };
         let unlocked = value.trim().trim_start_matches("lock").trim();
+        let locked = unlocked != value.trim();
         match word {
             "initcwnd" => self.initcwnd = Some(number(value)?).filter(|set| *set > 0),
             "initrwnd" => self.initrwnd = Some(number(value)?).filter(|set| *set > 0),
             // The kernel uses a cached window only if it is locked (`tcp_init_metrics`).
-            "cwnd" if unlocked == value.trim() => {}
+            "cwnd" if !locked => {}
             "cwnd" => self.cwnd = Some(number(unlocked)?),
-            "ssthresh" => self.ssthresh = Some(number(unlocked)?).filter(|set| *set > 0),
+            "ssthresh" => {
+                self.ssthresh = Some(number(unlocked)?).filter(|set| *set > 0);
+                self.locked.ssthresh = locked;
+            }
             "quickack" => self.quickack = number(value)? != 0,
             "congctl" => self.congctl = Some(unlocked.to_owned()),
             "rto_min" => {
@@ -304,11 +341,16 @@ impl Route {
                     .ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))?;
                 self.rto_min_ns = Some(span).filter(|ns| *ns > 0);
             }
-            "rtt" => self.rtt_ns = Some(span(unlocked)?),
+            "rtt" => (self.rtt_ns, self.locked.rtt) = (Some(span(unlocked)?), locked),
+            "rttvar" => (self.rttvar_ns, self.locked.rttvar) = (Some(span(unlocked)?), locked),
+            "fastopen_no_cookie" => self.fastopen_no_cookie = number(unlocked)? != 0,
             "advmss" => self.advmss = Some(number(unlocked)?).filter(|set| *set > 0),
             "window" => self.window = Some(number(unlocked)?).filter(|set| *set > 0),
             "mtu" => self.mtu = Some(number(unlocked)?).filter(|set| *set > 0),
-            "reordering" => self.reordering = Some(number(unlocked)?).filter(|set| *set > 0),
+            "reordering" => {
+                self.reordering = Some(number(unlocked)?).filter(|set| *set > 0);
+                self.locked.reordering = locked;
+            }
             _ => return Err(error("the model does not know this word of a route".to_owned())),
         }
         Ok(())
@@ -354,13 +396,22 @@ fn in_range(name: &str, value: &str) -> Result<(), String> {
     let Some((_, least, most)) = RANGES.iter().find(|(known, ..)| *known == name) else {
         return Ok(());
     };
-    let numbers = value.split_whitespace().filter_map(|number| number.parse::<i64>().ok());
+    let numbers = value.split_whitespace().filter_map(whole);
     for number in numbers {
         if !(*least..=*most).contains(&number) {
             return Err(format!("{number} does not lie between {least} and {most}"));
         }
     }
     Ok(())
+}
+
+/// A number, also with `0x` in front (`proc_dointvec`).
+fn whole(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 fn three(name: &str, value: &str) -> Result<[u32; 3], KnobError> {

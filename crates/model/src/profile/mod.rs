@@ -8,7 +8,7 @@ mod knobs;
 
 use std::fmt;
 
-pub use knobs::{KnobError, Route, Sysctl};
+pub use knobs::{KnobError, Locked, Route, Sysctl, fastopen};
 
 /// A version of Linux.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -86,6 +86,11 @@ pub struct KernelProfile {
     pub delack_below_rto_min: bool,
     /// `ssthresh` of a connection is kept for the next (before v5.6).
     pub keeps_ssthresh: bool,
+    /// During a handshake a reset must have the very number that is expected (v7.3).
+    pub challenges_early_resets: bool,
+    /// A route's values for new connections count from the first one on (to v6.6); since, a peer's
+    /// are made from them only when something is to be kept.
+    pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
     /// How memory is charged.
@@ -263,6 +268,8 @@ impl KernelProfile {
             takes_zero_window: at(6, 7),
             delack_below_rto_min: at(6, 8),
             keeps_ssthresh: !at(5, 6),
+            challenges_early_resets: at(7, 3),
+            route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
             memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },
             gather_ns: None,

@@ -237,7 +237,7 @@ impl Socket {
     }
 
     /// Part of the head is acknowledged: it is cut off; its whole packets (`tcp_tso_acked`).
-    fn trim_head(&mut self) -> u32 {
+    pub(super) fn trim_head(&mut self) -> u32 {
         let una = self.snd.una;
         let head = self.q.at_mut(0);
         let cut = una.wrapping_sub(head.seq);

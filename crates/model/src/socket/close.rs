@@ -12,6 +12,11 @@ impl Socket {
     /// Ends the sending side (`shutdown(SHUT_WR)`).
     pub fn shutdown(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
         self.tick(now_ns);
+        if self.fast.passive && self.state == State::SynReceived && !self.rcv.abandoned {
+            // It is done with the handshake (`tcp_shutdown`, v6.9).
+            self.fast.shutdown_waits = true;
+            return;
+        }
         self.state = match self.state {
             State::Established | State::SynReceived => State::FinWait1,
             State::CloseWait => State::LastAck,
@@ -26,6 +31,9 @@ impl Socket {
     pub fn close(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
         self.tick(now_ns);
         self.rcv.abandoned = true;
+        if self.state == State::FinWait2 {
+            self.learned.ended = true;
+        }
         if self.state == State::SynSent {
             self.give_up(false);
         } else if self.has_unread() {
@@ -56,6 +64,7 @@ impl Socket {
         if matches!(self.state, State::Closed | State::TimeWait | State::SynSent) {
             return;
         }
+        self.fast.passive = false;
         let seq = self.acceptable_seq();
         self.send_bare(seq, Flags::RST.with(Flags::ACK), out);
         self.give_up(false);
@@ -116,12 +125,17 @@ impl Socket {
             return false;
         }
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                // Nobody holds it any more: the kernel keeps a remnant of it only (`tcp_time_wait`).
+                self.learned.ended |= self.rcv.abandoned;
+            }
             State::Closing => {
                 self.enter_time_wait();
                 return true;
             }
             State::LastAck => {
+                self.learned.ended = true;
                 self.give_up(false);
                 return true;
             }
@@ -132,6 +146,7 @@ impl Socket {
 
     fn enter_time_wait(&mut self) {
         self.state = State::TimeWait;
+        self.learned.ended = true;
         self.timers = super::Timers::default();
         self.timers.time_wait = Some(self.now_ns + TIME_WAIT_NS);
         self.events.closed = true;
@@ -148,6 +163,8 @@ impl Socket {
     /// Nothing more happens here.
     pub(super) fn give_up(&mut self, failed: bool) {
         self.state = State::Closed;
+        self.fast.passive = false;
+        self.fast.deferred = false;
         self.timers = super::Timers::default();
         self.events.failed |= failed;
         self.events.closed = true;

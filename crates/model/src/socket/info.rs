@@ -4,6 +4,7 @@ use super::{CaState, Socket, State};
 
 /// A socket's state at an instant.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the bits of `tcpi_options`")]
 pub struct Info {
     /// State of the connection.
     pub state: State,
@@ -87,6 +88,8 @@ pub struct Info {
     pub rcv_wscale: u8,
     /// ECN is used.
     pub ecn: bool,
+    /// Data of the SYN was taken.
+    pub syn_data: bool,
 }
 
 impl Socket {
@@ -135,6 +138,7 @@ impl Socket {
             snd_wscale: snd.wscale,
             rcv_wscale: rcv.wscale,
             ecn: self.ecn.ok,
+            syn_data: self.fast.data_acked,
         }
     }
 }

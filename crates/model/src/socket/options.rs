@@ -43,10 +43,14 @@ impl Socket {
 
     /// Recomputes the segment size from path, peer and window.
     pub(super) fn sync_mss(&mut self) {
-        let mtu = self.config.route.mtu.unwrap_or(self.config.link.mtu).min(self.config.link.mtu);
-        let by_mtu = mtu.saturating_sub(self.config.link.ip_header() + TCP_HEADER);
+        let by_mtu = self.path_mtu().saturating_sub(self.config.link.ip_header() + TCP_HEADER);
         let mss = by_mtu.min(self.snd.mss_clamp).max(LEAST_MSS);
         self.snd.mss_cache = self.bound_to_half_window(mss - self.stamp_bytes());
+    }
+
+    /// Largest packet that the path is believed to take.
+    pub(super) fn path_mtu(&self) -> u32 {
+        self.config.route.mtu.unwrap_or(self.config.link.mtu).min(self.config.link.mtu)
     }
 
     /// Bytes that timestamps take in every segment.

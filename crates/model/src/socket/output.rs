@@ -313,7 +313,7 @@ impl Socket {
     }
 
     /// What had been delivered by now (`tcp_rate_skb_sent`).
-    fn sent_state(&mut self, stamp: u64) -> SentState {
+    pub(super) fn sent_state(&mut self, stamp: u64) -> SentState {
         if self.rec.packets_out == 0 {
             self.dlv.first_sent_ns = stamp;
             self.dlv.delivered_ns = stamp;
@@ -418,7 +418,8 @@ impl Socket {
 
     /// Sends an acknowledgment without data (`__tcp_send_ack`).
     pub(super) fn send_ack(&mut self, out: &mut Vec<Segment>) {
-        if matches!(self.state, State::Closed | State::SynSent | State::SynReceived) {
+        let opens = self.is_opening() && !self.fast.passive;
+        if opens || self.state == State::Closed {
             return;
         }
         self.send_bare(self.acceptable_seq(), Flags::ACK, out);

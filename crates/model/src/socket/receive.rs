@@ -30,6 +30,9 @@ impl Socket {
         if !segment.flags.has(Flags::ACK) || !self.on_ack(segment, out) {
             return;
         }
+        if self.fast.passive {
+            self.end_early(segment, out);
+        }
         if self.on_acked_fin() || self.refuses_data(segment, out) {
             return;
         }
@@ -93,7 +96,7 @@ impl Socket {
 
     /// Segments without data outside of the window are not all answered, lest two hosts answer
     /// each other without end (`tcp_oow_rate_limited`).
-    fn refuses_too_often(&mut self, segment: &Segment) -> bool {
+    pub(super) fn refuses_too_often(&mut self, segment: &Segment) -> bool {
         segment.len == 0 && !segment.flags.has(Flags::FIN) && self.refused_lately()
     }
 
@@ -192,7 +195,7 @@ impl Socket {
 
     /// Adds a run to the receive queue; it joins the last one if that has room for more pieces
     /// (`tcp_try_coalesce`).
-    fn append(&mut self, run: Received, payload: u32) {
+    pub(super) fn append(&mut self, run: Received, payload: u32) {
         if let Some(tail) = self.rcv.queue.back_mut()
             && self.config.kernel.memory.receive != ReceiveCharge::Copied
             && tail.pieces + run.pieces <= MOST_PIECES
@@ -208,7 +211,7 @@ impl Socket {
     }
 
     /// What a received packet is charged with.
-    fn charge(&self, segment: &Segment) -> u32 {
+    pub(super) fn charge(&self, segment: &Segment) -> u32 {
         let memory = self.config.kernel.memory;
         let head = match memory.receive {
             ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).0,

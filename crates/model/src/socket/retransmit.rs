@@ -75,6 +75,9 @@ impl Socket {
 
     /// Sends up to `packets` of the segment at `place` again.
     pub(super) fn resend(&mut self, place: usize, packets: u32, out: &mut Vec<Segment>) -> bool {
+        if before(self.q.at(place).seq, self.snd.una) {
+            self.trim_head();
+        }
         let skb = *self.q.at(place);
         let mss = self.current_mss();
         let end = self.window_end();

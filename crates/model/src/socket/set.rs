@@ -27,6 +27,11 @@ impl Socket {
         self.config.options.user_timeout_ms = Some(ms).filter(|ms| *ms > 0);
     }
 
+    /// `TCP_SYNCNT`.
+    pub const fn set_syn_retries(&mut self, times: u32) {
+        self.config.options.syn_retries = Some(times);
+    }
+
     /// `TCP_NOTSENT_LOWAT`.
     pub fn set_notsent_lowat(&mut self, bytes: u32) {
         self.config.options.notsent_lowat = Some(bytes);

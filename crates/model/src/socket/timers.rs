@@ -61,6 +61,10 @@ impl Socket {
 
     /// Starts the retransmission timer anew, or stops it if nothing is out.
     pub(super) fn rearm_rto(&mut self) {
+        if self.fast.passive {
+            // The timer is the SYN-ACK's.
+            return;
+        }
         if self.rec.packets_out == 0 {
             self.clear_timer();
             return;
@@ -83,6 +87,7 @@ impl Socket {
     fn on_transmit_timer(&mut self, purpose: Purpose, out: &mut Vec<Segment>) {
         match self.state {
             State::Closed | State::TimeWait => return,
+            _ if self.fast.passive => return self.on_early_timer(out),
             State::SynSent | State::SynReceived => return self.on_handshake_timer(out),
             _ => {}
         }

@@ -86,6 +86,7 @@ impl World {
             limit: plan.limit_ns,
             tail: plan.tail_ns,
             configs: [client, server],
+            kept: [None; 2],
             ways,
             way_due: [u64::MAX; 2],
             flows,
@@ -130,11 +131,6 @@ fn refuse_what_is_missing(plan: &Plan) -> Result<(), BuildError> {
             return unfit(&format!("{name}.egress"), "the model has only `fq` there yet");
         }
     }
-    for flow in &plan.flows {
-        if flow.client_socket.fast_open || flow.server_socket.fast_open {
-            return unfit("fast_open", "the model has no Fast Open yet");
-        }
-    }
     Ok(())
 }
 
@@ -175,6 +171,10 @@ pub(super) fn apply_socket(config: &mut Config, flow: &Flow, side: Side) {
     options.notsent_lowat = socket.notsent_lowat;
     options.max_pacing = socket.max_pacing;
     options.window_clamp = socket.window_clamp;
+    match side {
+        Side::Client => options.fast_open_connect = socket.fast_open,
+        Side::Server => options.fast_open = socket.fast_open,
+    }
 }
 
 fn check_congestion(config: &Config, flow: &Flow, side: Side) -> Result<(), BuildError> {

@@ -8,6 +8,7 @@ mod app;
 mod build;
 mod capture;
 mod gather;
+mod kept;
 mod recorded;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,7 @@ pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
-use crate::socket::{CaState, Config, Socket, State, Wait};
+use crate::socket::{CaState, Config, Metrics, Socket, State, Wait};
 use app::{App, Pause};
 
 /// Which end of a connection.
@@ -80,6 +81,8 @@ pub struct World {
     limit: u64,
     tail: u64,
     configs: [Config; 2],
+    /// What each host remembers of the other.
+    kept: [Option<Metrics>; 2],
     ways: [Way<Packet>; 2],
     way_due: [u64; 2],
     flows: Vec<FlowState>,
@@ -223,13 +226,15 @@ impl World {
         self.connections.push(Connection { flow, ends, gathered: [None, None] });
         self.send_all(connection, Side::Client, &mut out);
         self.out = out;
-        self.plan_timer(connection, Side::Client);
+        // With Fast Open the application may go on at once.
+        self.with_socket(connection, Side::Client, |_, _, _| {});
     }
 
     fn config_for(&self, flow: usize, side: Side, connection: u32) -> Config {
         let mut config = self.configs[side.index()].clone();
         build::apply_socket(&mut config, &self.plan.flows[flow], side);
         config.isn = recorded::isn(side, connection);
+        config.metrics = self.kept[side.index()];
         config
     }
 
@@ -266,7 +271,7 @@ impl World {
         }
         self.send_all(connection, Side::Server, &mut out);
         self.out = out;
-        self.plan_timer(connection, Side::Server);
+        self.with_socket(connection, Side::Server, |_, _, _| {});
     }
 
     /// Does something to a socket, sends what it says, and lets its application go on.
@@ -278,10 +283,12 @@ impl World {
     ) {
         let mut out = std::mem::take(&mut self.out);
         let now = self.now;
+        self.share_metrics(connection, side);
         let Some(end) = self.end(connection, side) else { return };
         act(&mut end.socket, now, &mut out);
         let events = end.socket.take_events();
         let woken = end.app.is_woken_by(events);
+        self.share_metrics(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if woken {
@@ -302,6 +309,7 @@ impl World {
             end.pause = at;
         }
         let is_done = end.app.is_done();
+        self.share_metrics(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if let Pause::Until(at) = pause {

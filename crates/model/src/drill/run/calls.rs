@@ -10,7 +10,7 @@ use super::names;
 use super::options;
 use super::poll::{self, Epoll};
 use super::stream;
-use crate::socket::State;
+use crate::socket::{Socket, State};
 
 /// What came of an attempt.
 pub(super) enum Attempt {
@@ -183,7 +183,7 @@ impl Operation {
                 stream::done_reading(host, *end, *bytes, *flags, *queue)
             }
             Operation::Write { end, bytes, taken, flags } => {
-                stream::done_writing(host, *end, *bytes, taken, *flags)
+                stream::done_writing(host, *end, *bytes, taken, flags)
             }
             Operation::Poll { wanted, deadline_ns, at_once } => {
                 host.polled(wanted, *deadline_ns, *at_once)
@@ -276,10 +276,20 @@ fn socket(arguments: &Arguments<'_>, host: &mut Host) -> Made {
 
 fn connect(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     let end = arguments.end(host)?;
+    if arguments.word(1).is_ok_and(|address| address == "AF_UNSPEC") {
+        host.disconnect(end);
+        return Ok(Operation::Ended(Outcome::value(0)));
+    }
+    if host.ends[end].socket().is_some_and(Socket::is_deferred) {
+        return Ok(Operation::Ended(Outcome::error("EISCONN")));
+    }
     match host.ends[end].state() {
         State::Closed if !host.ends[end].used => host.connect(end)?,
         State::Closed | State::SynSent => {}
         _ => return Ok(Operation::Ended(Outcome::error("EISCONN"))),
+    }
+    if host.ends[end].socket().is_some_and(Socket::is_deferred) {
+        return Ok(Operation::Ended(Outcome::value(0)));
     }
     if host.ends[end].nonblocking && host.ends[end].state() == State::SynSent {
         let errno = if std::mem::replace(&mut host.ends[end].connecting, true) {
@@ -338,7 +348,7 @@ fn shutdown(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     host.ends[at].read_shut |= how != 1;
     if how != 0 {
         host.ends[at].write_shut = true;
-        host.with(at, crate::socket::Socket::shutdown);
+        host.with(at, Socket::shutdown);
     }
     Ok(Operation::Ended(Outcome::value(0)))
 }

@@ -1,5 +1,6 @@
 //! One socket as its application sees it: what the kernel keeps around the endpoint.
 
+use super::cookies::Key;
 use super::host::Sent;
 use crate::segment::Segment;
 use crate::socket::{self, Config, Socket, State};
@@ -37,6 +38,12 @@ pub(super) struct End {
     pub(super) failed: bool,
     /// A writer that was blocked may go on.
     pub(super) writable: bool,
+    /// How many connections of this listener may be open before their handshake is done.
+    pub(super) early_most: usize,
+    /// The key of its own for Fast Open.
+    pub(super) key: Option<Key>,
+    /// The listener that it came from.
+    pub(super) listener: Option<usize>,
 }
 
 /// What a socket is.
@@ -59,6 +66,11 @@ impl End {
 
     pub(super) fn state(&self) -> State {
         self.socket().map_or(State::Closed, Socket::state)
+    }
+
+    /// Whether somebody can have it: its handshake is done, or it was open with the SYN.
+    pub(super) fn is_ready(&self) -> bool {
+        self.state() != State::SynReceived || self.socket().is_some_and(Socket::is_open_early)
     }
 
     /// Does something with the endpoint; what it sends is put on the tap.

@@ -10,7 +10,13 @@ use crate::socket::{CaState, Info, State};
 
 /// What is known, by name.
 pub(super) fn names(info: &Info) -> BTreeMap<&'static str, i128> {
-    let bits = [(info.timestamps, 1), (info.sack, 2), (info.rcv_wscale > 0, 4), (info.ecn, 8)];
+    let bits = [
+        (info.timestamps, 1),
+        (info.sack, 2),
+        (info.rcv_wscale > 0, 4),
+        (info.ecn, 8),
+        (info.syn_data, 32),
+    ];
     let options: i128 = bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum();
     BTreeMap::from([
         ("tcpi_state", state(info.state)),

@@ -7,7 +7,8 @@ use super::super::script::Expression;
 use super::calls::{Arguments, Made, Operation, Outcome, field};
 use super::host::Host;
 use super::names;
-use crate::socket::State;
+use crate::profile::fastopen;
+use crate::socket::{Socket, State};
 
 /// `MSG_` flags by their numbers in [`names`].
 const PEEK: i64 = 0x2;
@@ -15,6 +16,7 @@ const DONTWAIT: i64 = 0x40;
 const EOR: i64 = 0x80;
 const WAITALL: i64 = 0x100;
 const MORE: i64 = 0x8000;
+const FASTOPEN: i64 = 0x2000_0000;
 
 pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
     let end = arguments.end(host)?;
@@ -105,7 +107,44 @@ pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
         }
         _ => (arguments.bytes(2)?, arguments.number(3)?),
     };
+    if flags & FASTOPEN != 0 {
+        let unspecified = arguments.word(4).is_ok_and(|address| address == "AF_UNSPEC");
+        let refused = host.config().sysctl.fastopen & fastopen::CLIENT == 0;
+        if unspecified || refused {
+            return Ok(Operation::Ended(Outcome::error("EOPNOTSUPP")));
+        }
+    }
     Ok(Operation::Write { end, bytes, taken: 0, flags })
+}
+
+/// A write that opens the connection (`tcp_sendmsg_fastopen`): what the call returns at once, if it
+/// does not go on.
+fn open_writing(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    taken: &mut u64,
+    nonblocking: bool,
+) -> Option<Outcome> {
+    let end = &host.ends[at];
+    if end.socket().is_some_and(Socket::is_deferred) {
+        let written = host.with(at, |socket, now, out| socket.write(now, bytes, out));
+        *taken = written.unwrap_or(0);
+    } else if end.used {
+        let errno = if end.state() == State::SynSent { "EALREADY" } else { "EISCONN" };
+        return Some(Outcome::error(errno));
+    } else {
+        // What a socket is configured with is checked when it is.
+        *taken = host.connect_writing(at, bytes).unwrap_or(0);
+    }
+    host.ends[at].connecting = true;
+    let waits = !nonblocking && *taken < bytes;
+    host.with(at, |socket, _, _| socket.set_writer_waits(waits));
+    match *taken {
+        _ if !nonblocking => None,
+        0 => Some(Outcome::error("EINPROGRESS")),
+        taken => Some(Outcome::value(taken as i64)),
+    }
 }
 
 pub(super) fn done_writing(
@@ -113,31 +152,42 @@ pub(super) fn done_writing(
     at: usize,
     bytes: u64,
     taken: &mut u64,
-    flags: i64,
+    flags: &mut i64,
 ) -> Option<Outcome> {
+    let nonblocking = host.ends[at].nonblocking || *flags & DONTWAIT != 0;
+    if *flags & FASTOPEN != 0 || host.ends[at].socket().is_some_and(Socket::is_deferred) {
+        *flags &= !FASTOPEN;
+        let ended = open_writing(host, at, bytes, taken, nonblocking);
+        if ended.is_some() {
+            return ended;
+        }
+    }
     let end = &mut host.ends[at];
-    let nonblocking = end.nonblocking || flags & DONTWAIT != 0;
     let ended = |taken: u64, errno| {
         if taken > 0 { Outcome::value(taken as i64) } else { Outcome::error(errno) }
     };
     if let Some(error) = end.error.take() {
-        return Some(ended(*taken, error));
+        // If it was to open the connection, what the SYN took counts for nothing.
+        return Some(ended(if end.connecting { 0 } else { *taken }, error));
     }
     match end.state() {
-        State::SynSent | State::SynReceived if nonblocking => {
-            return Some(Outcome::error("EAGAIN"));
+        State::SynSent if nonblocking => return Some(Outcome::error("EAGAIN")),
+        State::SynSent => {
+            let waits = *taken < bytes;
+            host.with(at, |socket, _, _| socket.set_writer_waits(waits));
+            return None;
         }
-        State::SynSent | State::SynReceived => return None,
-        State::Established | State::CloseWait if !end.write_shut => {}
+        State::Established | State::CloseWait | State::SynReceived if !end.write_shut => {}
         _ if !end.used => return Some(Outcome::error("EPIPE")),
         _ => return Some(ended(*taken, "EPIPE")),
     }
+    end.connecting = false;
     // A writer that is blocked goes on when it is woken.
-    if *taken > 0 && !std::mem::take(&mut end.writable) {
+    if *taken > 0 && *taken < bytes && !std::mem::take(&mut end.writable) {
         return None;
     }
     end.writable = false;
-    let (more, record) = (flags & MORE != 0, flags & EOR != 0);
+    let (more, record) = (*flags & MORE != 0, *flags & EOR != 0);
     let left = bytes - *taken;
     *taken += host
         .with(at, |socket, now, out| socket.write_flagged(now, left, more, record, out))
