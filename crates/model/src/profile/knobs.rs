@@ -92,6 +92,18 @@ pub struct Sysctl {
     pub invalid_ratelimit_ms: u32,
     /// `tcp_min_rtt_wlen`, in seconds.
     pub min_rtt_wlen: u32,
+    /// `tcp_retries1`.
+    pub retries1: u32,
+    /// `tcp_mtu_probing`: 1 after a black hole, 2 always.
+    pub mtu_probing: u8,
+    /// `tcp_base_mss`.
+    pub base_mss: u32,
+    /// `tcp_mtu_probe_floor`.
+    pub mtu_probe_floor: u32,
+    /// `tcp_probe_threshold`, in bytes.
+    pub probe_threshold: u32,
+    /// `tcp_probe_interval`, in seconds.
+    pub probe_interval: u32,
     /// `tcp_congestion_control`.
     pub congestion: String,
 }
@@ -230,6 +242,12 @@ impl Sysctl {
             pingpong_thresh: profile.pingpong,
             invalid_ratelimit_ms: 500,
             min_rtt_wlen: 300,
+            retries1: 3,
+            mtu_probing: 0,
+            base_mss: 1024,
+            mtu_probe_floor: 48,
+            probe_threshold: 8,
+            probe_interval: 600,
             congestion: "cubic".to_owned(),
         }
     }
@@ -299,6 +317,12 @@ impl Sysctl {
             "tcp_pingpong_thresh" => self.pingpong_thresh = small()?,
             "tcp_invalid_ratelimit" => self.invalid_ratelimit_ms = positive()?,
             "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
+            "tcp_retries1" => self.retries1 = positive()?,
+            "tcp_mtu_probing" => self.mtu_probing = small()?,
+            "tcp_base_mss" => self.base_mss = positive()?,
+            "tcp_mtu_probe_floor" => self.mtu_probe_floor = positive()?,
+            "tcp_probe_threshold" => self.probe_threshold = positive()?,
+            "tcp_probe_interval" => self.probe_interval = positive()?,
             "tcp_congestion_control" => value.trim().clone_into(&mut self.congestion),
             other if WITHOUT_EFFECT.contains(&other) => {}
             _ => return Err(error("the model does not know this sysctl".to_owned())),
@@ -363,7 +387,11 @@ const LEAST_RTO_MIN_NS: u64 = 1_000_000;
 /// What a kernel takes (`net/ipv4/sysctl_net_ipv4.c`, v6.12), by the name of a sysctl or of a word of a
 /// route; of routes, where it takes anything, ours: the largest whose product with the largest
 /// segment fits 32 bits. 0 stands for a word that is not set.
-const RANGES: [(&str, i64, i64); 22] = [
+const RANGES: [(&str, i64, i64); 26] = [
+    ("tcp_retries1", 0, 255),
+    ("tcp_base_mss", 0, 65_535),
+    ("tcp_mtu_probe_floor", 0, 65_535),
+    ("tcp_probe_threshold", 0, 65_535),
     ("tcp_rmem", 1, MOST_MEMORY),
     ("tcp_wmem", 1, MOST_MEMORY),
     ("core.rmem_max", 2304, MOST_MEMORY),

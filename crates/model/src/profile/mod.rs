@@ -2,7 +2,9 @@
 //!
 //! A [`KernelProfile`] names each difference by what it does, so that any mixture can be tried.
 //! 4.18, 5.4 and 5.15 stand for the kernels as first released; 5.10, 6.1 and 6.12 for the long-term
-//! kernels of Debian (5.10.262, 6.1.192, 6.12.117), which carry many changes of later ones.
+//! kernels of Debian (5.10.262, 6.1.192, 6.12.117), which carry many changes of later ones. 6.18, a long-term
+//! kernel, too, is taken to have what 6.12.117 has, for what goes to an older one goes to it as well. 7.3
+//! is known for other people's scripts; of it only what they ask for.
 
 mod knobs;
 
@@ -86,8 +88,22 @@ pub struct KernelProfile {
     pub delack_below_rto_min: bool,
     /// `ssthresh` of a connection is kept for the next (before v5.6).
     pub keeps_ssthresh: bool,
-    /// During a handshake a reset must have the very number that is expected (v7.3).
+    /// During a handshake a reset must have the very number that is expected (long-term kernels since
+    /// 6.1, v7.3).
     pub challenges_early_resets: bool,
+    /// The segment size that is announced follows the device and the route, not what routers told of the
+    /// path (`ip_dst_mtu_configured`, which 6.12.117 has; the scripts of 7.3 ask for it).
+    pub announces_configured_mtu: bool,
+    /// A segment that ends beyond the window is refused unless nothing lies unread (v6.17).
+    pub checks_ends: bool,
+    /// It is held against the largest window that was told (`rcv_mwnd_seq`, v7.3).
+    pub remembers_largest_window: bool,
+    /// An acknowledgment of what was not sent is asked about (v7.3).
+    pub challenges_unsent: bool,
+    /// The receive buffer grows on what comes before its time, once somebody reads (v6.17).
+    pub grows_on_early: bool,
+    /// What cannot be taken for want of memory closes the window at once (v6.6).
+    pub closes_without_memory: bool,
     /// A route's values for new connections count from the first one on (to v6.6); since, a peer's
     /// are made from them only when something is to be kept.
     pub route_metrics_at_once: bool,
@@ -219,6 +235,7 @@ impl KernelProfile {
         [Version::new(5, 10), Version::new(6, 1), Version::new(6, 12)];
 
     /// The profile of a version: what the newest known one not after it does.
+    #[expect(clippy::too_many_lines, reason = "one flat table, a line a change")]
     pub fn of(version: Version) -> Self {
         let at = |major, minor| version >= Version::new(major, minor);
         let long_term = version == Version::new(5, 10);
@@ -268,7 +285,15 @@ impl KernelProfile {
             takes_zero_window: at(6, 7),
             delack_below_rto_min: at(6, 8),
             keeps_ssthresh: !at(5, 6),
-            challenges_early_resets: at(7, 3),
+            challenges_early_resets: at(6, 18)
+                || version == Version::new(6, 1)
+                || version == Version::new(6, 12),
+            announces_configured_mtu: at(6, 18) || version == Version::new(6, 12),
+            checks_ends: at(6, 17),
+            remembers_largest_window: at(7, 3),
+            challenges_unsent: at(7, 3),
+            grows_on_early: at(6, 17),
+            closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
             memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },

@@ -6,7 +6,7 @@
 use super::output::Nagle;
 use super::queue::Skb;
 use super::{Socket, State};
-use crate::segment::{Flags, Segment, after};
+use crate::segment::{Flags, Segment, after, before};
 
 impl Socket {
     /// Ends the sending side (`shutdown(SHUT_WR)`).
@@ -68,6 +68,20 @@ impl Socket {
         let seq = self.acceptable_seq();
         self.send_bare(seq, Flags::RST.with(Flags::ACK), out);
         self.give_up(false);
+    }
+
+    /// The network says that the peer cannot be reached: that ends a connection only before its handshake
+    /// is done (`tcp_v4_err`; RFC 1122 section 4.2.3.9). Whether it did. `seq` is of the packet that
+    /// it is about.
+    pub fn on_unreachable(&mut self, now_ns: u64, seq: u32) -> bool {
+        self.tick(now_ns);
+        let first = if self.fast.passive { self.config.isn } else { self.snd.una };
+        let ours = !before(seq, first) && !after(seq, self.snd.nxt);
+        let ends = ours && self.is_opening();
+        if ends {
+            self.give_up(true);
+        }
+        ends
     }
 
     fn queue_fin(&mut self) {

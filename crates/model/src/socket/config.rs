@@ -29,6 +29,8 @@ pub struct Config {
     pub cookie: Cookie,
     /// What its host remembers of the peer.
     pub metrics: Option<Metrics>,
+    /// Largest packet that the path takes, if its host was told.
+    pub path_mtu: Option<u32>,
 }
 
 /// Windows that were seen: how far the peer might send when so many bytes had been acknowledged.
@@ -155,6 +157,7 @@ impl Config {
             offered: None,
             cookie: Cookie { name: 0, length: Cookie::LENGTH, experimental: false },
             metrics: None,
+            path_mtu: None,
         }
     }
 }

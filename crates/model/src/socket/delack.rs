@@ -220,6 +220,7 @@ impl Socket {
         self.ack.pushed = false;
         self.ack.pushed_again = false;
         self.ack.now = false;
+        self.ack.no_memory = false;
         self.timers.delack = None;
     }
 

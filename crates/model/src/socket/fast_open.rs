@@ -193,25 +193,13 @@ impl Socket {
         self.learned.fast_open = Some(LearnedFastOpen { mss, cookie, try_experimental });
         if self.q.sent() > 0 {
             self.mark_lost(0);
-            self.retransmit_uncongested(out);
+            self.enter_uncongested_loss();
+            self.retransmit_queue(out);
             return true;
         }
         self.fast.data_acked = self.fast.with_data;
         self.take_syn_data(segment, out);
         false
-    }
-
-    /// Losses that no congestion made: what is marked is sent again, and the window stays
-    /// (`tcp_non_congestion_loss_retransmit`).
-    pub(super) fn retransmit_uncongested(&mut self, out: &mut Vec<Segment>) {
-        if self.rec.state != CaState::Loss {
-            self.rec.high_seq = self.snd.nxt;
-            self.cw.ssthresh = self.current_ssthresh();
-            self.cw.prior_ssthresh = 0;
-            self.rec.undo_marker = None;
-            self.set_ca_state(CaState::Loss);
-        }
-        self.retransmit_queue(out);
     }
 
     /// Data that came with a SYN or a SYN-ACK.
@@ -283,18 +271,14 @@ impl Socket {
             }
             return false;
         }
-        let edge = self.rcv.nxt.wrapping_add(self.rcv.wnd);
-        if before(segment.end_seq(), self.rcv.nxt) || after(segment.seq, edge) {
-            if !flags.has(Flags::RST) && !self.refuses_too_often(segment) {
-                self.send_ack(out);
-            }
+        if flags.has(Flags::RST) {
+            self.on_early_reset(segment, out);
             return false;
         }
-        if flags.has(Flags::RST) {
-            if segment.seq != self.rcv.nxt && self.config.kernel.challenges_early_resets {
-                self.challenge(out);
-            } else {
-                self.give_up(true);
+        let edge = self.rcv.nxt.wrapping_add(self.rcv.wnd);
+        if before(segment.end_seq(), self.rcv.nxt) || after(segment.seq, edge) {
+            if !self.refuses_too_often(segment) {
+                self.send_ack(out);
             }
             return false;
         }

@@ -7,7 +7,7 @@
 //! state, simultaneous opening.
 
 use super::delack::MAX_QUICKACKS;
-use super::options::{DEFAULT_MSS, TCP_HEADER};
+use super::options::DEFAULT_MSS;
 use super::state::{
     AckPolicy, CwndState, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers,
 };
@@ -43,6 +43,7 @@ impl Socket {
         socket.state = State::SynSent;
         socket.stamps = socket.config.sysctl.timestamps;
         socket.sack = socket.config.sysctl.sack;
+        socket.begin_search();
         socket.sync_mss();
         socket.init_rcv_mss();
         let scaling = socket.config.sysctl.window_scaling;
@@ -85,6 +86,7 @@ impl Socket {
         let mss = socket.rcv.advmss - socket.stamp_bytes();
         let (window, scale) = socket.select_initial_window(mss, scaling);
         socket.rcv.wnd = window;
+        socket.rcv.farthest = socket.rcv.nxt.wrapping_add(window);
         socket.rcv.ssthresh = window;
         if scaling {
             socket.rcv.wscale = scale;
@@ -137,6 +139,7 @@ impl Socket {
             first_syn_ns: now_ns + config.clock_ns,
             fast: super::fast_open::FastOpen::default(),
             learned: super::metrics::Learned::default(),
+            mtu: super::mtu::Mtu::default(),
             config,
         };
         socket.init();
@@ -145,7 +148,7 @@ impl Socket {
 
     /// Values before anything is known of the peer (`tcp_init_sock`).
     fn init(&mut self) {
-        let Config { options, sysctl, route, link, isn, .. } = &self.config;
+        let Config { options, sysctl, route, isn, .. } = &self.config;
         self.snd.una = *isn;
         self.snd.nxt = *isn;
         self.snd.sml = *isn;
@@ -164,16 +167,12 @@ impl Socket {
             asked.min(sysctl.rmem_max).saturating_mul(2).max(LEAST_RCVBUF)
         });
         self.rcv.window_clamp = options.window_clamp.or(route.window).unwrap_or(0);
-        let by_mtu = link.mtu.min(route.mtu.unwrap_or(link.mtu)) - link.ip_header() - TCP_HEADER;
-        self.rcv.advmss = route.advmss.unwrap_or(by_mtu).min(by_mtu);
-        if let Some(most) = options.max_segment {
-            self.rcv.advmss = self.rcv.advmss.min(most);
-        }
         self.snd.mss_clamp = options.max_segment.unwrap_or(UNKNOWN_MSS);
         self.cw.cwnd = super::write::INIT_CWND;
         self.cw.ssthresh = INFINITE_SSTHRESH;
         self.cw.clamp = u32::MAX;
         self.rec.reordering = sysctl.reordering;
+        self.rcv.advmss = self.announced_mss();
         self.rec.rack.reo_wnd_steps = 1;
         self.dlv.app_limited = u32::MAX;
         self.rcv.scaling_ratio = DEFAULT_RATIO;
@@ -339,6 +338,7 @@ impl Socket {
         self.clean_syn_data();
         self.rcv.nxt = segment.seq.wrapping_add(1);
         self.rcv.wup = self.rcv.nxt;
+        self.rcv.farthest = self.rcv.nxt.wrapping_add(self.rcv.wnd);
         self.rcv.copied_seq = self.rcv.nxt;
         self.stamps &= options.stamps.is_some();
         self.sack &= options.sack_permitted;
@@ -366,7 +366,7 @@ impl Socket {
 
     pub(super) fn on_segment_syn_received(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
         if segment.flags.has(Flags::RST) {
-            self.give_up(true);
+            self.on_early_reset(segment, out);
             return;
         }
         if segment.flags.has(Flags::SYN) {
@@ -401,6 +401,20 @@ impl Socket {
             && !after(segment.seq, self.rcv.wup)
         {
             self.rcv.ts_recent = stamps.value;
+        }
+    }
+
+    /// A reset before the handshake is done: one outside of the window is not heard, one within it but of
+    /// another number than the next may be asked about (RFC 9293 section 3.10.7.4; `tcp_check_req`).
+    pub(super) fn on_early_reset(&mut self, segment: &Segment, out: &mut Vec<Segment>) {
+        let edge = self.rcv.nxt.wrapping_add(self.rcv.wnd);
+        if before(segment.seq, self.rcv.nxt) || after(segment.seq, edge) {
+            return;
+        }
+        if segment.seq == self.rcv.nxt || !self.config.kernel.challenges_early_resets {
+            self.give_up(true);
+        } else if !self.refused_lately() {
+            self.send_bare(self.config.isn.wrapping_add(1), Flags::ACK, out);
         }
     }
 
@@ -441,6 +455,7 @@ impl Socket {
 
     /// The connection is established: window, buffers, controller.
     pub(super) fn begin_transfer(&mut self) {
+        self.begin_search();
         self.init_metrics();
         let repeated = self.syn_retries > 1 && self.rec.undo_marker.is_none();
         self.cw.cwnd = if repeated { 1 } else { self.initial_cwnd() };

@@ -26,6 +26,7 @@ mod fast_open;
 mod handshake;
 mod info;
 mod metrics;
+mod mtu;
 mod options;
 mod output;
 mod queue;
@@ -88,6 +89,7 @@ pub struct Socket {
     first_syn_ns: u64,
     fast: fast_open::FastOpen,
     learned: metrics::Learned,
+    mtu: mtu::Mtu,
 }
 
 /// What happened that an application may want to know.

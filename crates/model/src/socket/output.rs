@@ -4,6 +4,7 @@
 //! `tso_fragment`, `tcp_cwnd_validate`, `tcp_push_pending_frames`, `tcp_rate_skb_sent`.
 
 use super::chrono::Phase;
+use super::mtu::Probed;
 use super::queue::{SentState, Skb};
 use super::state::Purpose;
 use super::{Socket, State};
@@ -76,6 +77,7 @@ impl Socket {
 
     /// After an ACK: sends, and wakes a writer (`tcp_data_snd_check`).
     pub(super) fn send_more(&mut self, out: &mut Vec<Segment>) {
+        self.follow_route();
         let mss = self.current_mss();
         self.push_pending(mss, self.nagle(), out);
         self.check_space();
@@ -90,7 +92,12 @@ impl Socket {
         out: &mut Vec<Segment>,
     ) -> bool {
         let most = self.tso_segments(mss);
-        let mut sent = 0;
+        let probed = if push == Push::All { self.probe_mtu(out) } else { Probed::No };
+        let mut sent = match probed {
+            Probed::No => 0,
+            Probed::Waits => return false,
+            Probed::Sent => 1,
+        };
         let mut deferred_for_cwnd = false;
         self.wait = loop {
             match self.next_piece(mss, nagle, push, most) {
@@ -256,6 +263,7 @@ impl Socket {
 
     /// Hands down the segment at `place`, new or again (`__tcp_transmit_skb`).
     pub(super) fn transmit(&mut self, place: usize, out: &mut Vec<Segment>) {
+        self.look_up_route();
         let skb = *self.q.at(place);
         let prior_stamp = self.snd.wstamp_ns;
         self.snd.wstamp_ns = prior_stamp.max(self.now_ns);

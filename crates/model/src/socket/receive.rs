@@ -20,13 +20,6 @@ impl Socket {
         if !self.is_acceptable(segment, out) {
             return;
         }
-        if let Some(stamps) = segment.options.stamps
-            && self.stamps
-            && !after(segment.seq, self.rcv.wup)
-            && !before(stamps.value, self.rcv.ts_recent)
-        {
-            self.rcv.ts_recent = stamps.value;
-        }
         if !segment.flags.has(Flags::ACK) || !self.on_ack(segment, out) {
             return;
         }
@@ -49,6 +42,17 @@ impl Socket {
         self.check_ack(out);
     }
 
+    /// The next timestamp to echo (`tcp_replace_ts_recent`).
+    pub(super) fn take_stamp(&mut self, segment: &Segment) {
+        if let Some(stamps) = segment.options.stamps
+            && self.stamps
+            && !after(segment.seq, self.rcv.wup)
+            && !before(stamps.value, self.rcv.ts_recent)
+        {
+            self.rcv.ts_recent = stamps.value;
+        }
+    }
+
     /// Whether its timestamp is older than what was seen, and it is not merely an acknowledgment that
     /// was overtaken (RFC 7323 section 5.3; `tcp_paws_discard`, `tcp_disordered_ack`).
     fn is_from_before(&self, segment: &Segment) -> bool {
@@ -69,9 +73,7 @@ impl Socket {
 
     /// Whether the segment lies in the window; others are answered (RFC 9293 section 3.10.7.4).
     fn is_acceptable(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
-        let end = segment.end_seq();
-        let edge = self.rcv.nxt.wrapping_add(self.receive_window());
-        if before(end, self.rcv.wup) || after(segment.seq, edge) {
+        if before(segment.end_seq(), self.rcv.wup) || self.is_beyond_window(segment) {
             if !segment.flags.has(Flags::RST) && !self.refuses_too_often(segment) {
                 self.answer_duplicate(segment, out);
             }
@@ -94,13 +96,24 @@ impl Socket {
         true
     }
 
+    /// Whether it does not lie in the window. One that merely ends behind it is let in if nothing lies
+    /// unread; a FIN needs no room (`tcp_sequence`).
+    fn is_beyond_window(&self, segment: &Segment) -> bool {
+        let edge = self.acceptable_end();
+        if !self.config.kernel.checks_ends {
+            return after(segment.seq, edge);
+        }
+        let end = segment.seq.wrapping_add(segment.len);
+        after(end, edge) && (after(segment.seq, edge) || !self.rcv.queue.is_empty())
+    }
+
     /// Segments without data outside of the window are not all answered, lest two hosts answer
     /// each other without end (`tcp_oow_rate_limited`).
     pub(super) fn refuses_too_often(&mut self, segment: &Segment) -> bool {
         segment.len == 0 && !segment.flags.has(Flags::FIN) && self.refused_lately()
     }
 
-    fn refused_lately(&mut self) -> bool {
+    pub(super) fn refused_lately(&mut self) -> bool {
         let pause_ms = u64::from(self.config.sysctl.invalid_ratelimit_ms);
         let (now, pause) = (self.jiffies(), self.jiffies_from_ms(pause_ms));
         if self.rcv.last_refusal.is_some_and(|last| now - last < pause) {
@@ -167,7 +180,8 @@ impl Socket {
         if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
             self.ack.scheduled = true;
             self.ack.now = true;
-            if segment.len > 0 {
+            self.ack.no_memory = self.config.kernel.closes_without_memory;
+            if segment.len > 0 && !self.rcv.queue.is_empty() {
                 return;
             }
         }
@@ -304,6 +318,9 @@ impl Socket {
                 self.grow_window(segment.len, truesize);
             }
             self.insert_held(new);
+        }
+        if self.config.kernel.grows_on_early && !self.rcv.waits && !self.rcv.abandoned {
+            self.grow_rcvbuf(self.rcv.space);
         }
     }
 

@@ -75,6 +75,7 @@ impl Socket {
 
     /// Sends up to `packets` of the segment at `place` again.
     pub(super) fn resend(&mut self, place: usize, packets: u32, out: &mut Vec<Segment>) -> bool {
+        self.forget_probe();
         if before(self.q.at(place).seq, self.snd.una) {
             self.trim_head();
         }

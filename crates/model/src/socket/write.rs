@@ -61,6 +61,7 @@ impl Socket {
             return 0;
         }
         self.check_app_limited();
+        self.follow_route();
         let mss = self.current_mss();
         let goal = self.size_goal(mss);
         let mut copied = 0;

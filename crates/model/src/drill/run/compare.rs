@@ -44,6 +44,11 @@ impl Mapping {
         self.first_stamp.get_or_insert((script, live));
     }
 
+    /// A sequence number of ours as the connection has it.
+    pub(super) const fn live_seq(&self, script: u32) -> u32 {
+        script.wrapping_add(self.local_isn)
+    }
+
     fn local_offset(&self, syn: bool) -> u32 {
         if syn { self.local_isn.wrapping_sub(self.script_isn) } else { self.local_isn }
     }

@@ -64,6 +64,10 @@ impl End {
         if let Role::Connection(socket) = &self.role { Some(socket) } else { None }
     }
 
+    pub(super) fn socket_mut(&mut self) -> Option<&mut Socket> {
+        if let Role::Connection(socket) = &mut self.role { Some(socket) } else { None }
+    }
+
     pub(super) fn state(&self) -> State {
         self.socket().map_or(State::Closed, Socket::state)
     }

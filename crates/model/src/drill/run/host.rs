@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::script::Icmp;
 use super::cookies::Cookies;
 use super::end::{End, Role, Wire};
 use super::info;
@@ -92,6 +93,11 @@ impl Host {
 
     /// Settings have changed; sockets that exist keep theirs.
     pub(super) fn configure(&mut self, settings: &Settings) {
+        if self.config.route.mtu != settings.route.mtu {
+            for socket in self.ends.iter_mut().filter_map(End::socket_mut) {
+                socket.set_route_mtu(settings.route.mtu);
+            }
+        }
         self.config.sysctl = settings.sysctl.clone();
         self.config.route = settings.route.clone();
         self.config.link = Link {
@@ -202,6 +208,37 @@ impl Host {
         }
     }
 
+    /// An ICMP error comes in, about a packet whose first sequence number is `seq`; what it is, if the
+    /// host does not know it.
+    pub(super) fn receive_error(&mut self, icmp: &Icmp, seq: u32) -> Result<(), String> {
+        let Some(at) = self.current else { return Ok(()) };
+        let code = icmp.code.as_deref().unwrap_or("net_unreachable");
+        let error = match (icmp.kind.as_str(), code) {
+            ("unreachable", "frag_needed") | ("packet_too_big", _) => {
+                let mtu = icmp.mtu.unwrap_or(0);
+                self.with(at, |socket, now, out| socket.on_mtu(now, mtu, seq, out));
+                let told = self.ends[at].socket().and_then(|socket| socket.config().path_mtu);
+                self.config.path_mtu = told.or(self.config.path_mtu);
+                return Ok(());
+            }
+            ("unreachable", "net_unreachable") => "ENETUNREACH",
+            ("unreachable", "host_unreachable") => "EHOSTUNREACH",
+            ("unreachable", "port_unreachable") => "ECONNREFUSED",
+            ("unreachable", "proto_unreachable") => "ENOPROTOOPT",
+            (kind, code) => return Err(format!("ICMP ({kind} {code})")),
+        };
+        // Once accepted it is treated as one whose handshake is done.
+        let accepted =
+            self.files.values().any(|file| matches!(file, File::Socket(of) if *of == at));
+        let early = self.ends[at].socket().is_some_and(Socket::is_open_early);
+        if !(early && accepted)
+            && self.with(at, |socket, now, _| socket.on_unreachable(now, seq)) == Some(true)
+        {
+            self.on_failure(at, error);
+        }
+        Ok(())
+    }
+
     fn receive_at(&mut self, at: usize, segment: &Segment) {
         let before = self.ends[at].state();
         let was_early = self.ends[at].is_ready();
@@ -269,7 +306,10 @@ impl Host {
         self.ends.push(child);
         let at = self.ends.len() - 1;
         self.current = Some(at);
-        self.with(at, |_, _, sent| sent.append(&mut out));
+        self.with(at, |socket, _, sent| {
+            socket.set_waiting(true);
+            sent.append(&mut out);
+        });
         if let Role::Listener(waiting) = &mut self.ends[listener].role {
             waiting.push(at);
         }
@@ -351,7 +391,9 @@ impl Host {
         let Role::Listener(waiting) = &ends[listener].role else { return None };
         let position = waiting.iter().position(|at| ends[*at].is_ready())?;
         let Role::Listener(waiting) = &mut self.ends[listener].role else { return None };
-        Some(waiting.remove(position))
+        let child = waiting.remove(position);
+        self.with(child, |socket, _, _| socket.set_waiting(false));
+        Some(child)
     }
 
     /// The last descriptor of a socket is closed.

@@ -201,10 +201,11 @@ impl<'a> Run<'a> {
         let tcp = match &packet.body {
             Body::Tcp(tcp) => tcp,
             Body::Icmp(icmp) => {
-                return Err(Stop::Unsupported {
-                    place,
-                    construct: format!("ICMP ({})", icmp.kind),
-                });
+                let seq = self.mapping.live_seq(icmp.about.map_or(0, |(seq, _)| seq));
+                return self
+                    .host
+                    .receive_error(icmp, seq)
+                    .map_err(|construct| Stop::Unsupported { place, construct });
             }
         };
         if packet.ports.is_some() {
@@ -247,7 +248,7 @@ impl<'a> Run<'a> {
         if sent.segment.flags.has(crate::segment::Flags::SYN) && tcp.flags.syn {
             self.mapping.on_local_syn(tcp, &sent.segment);
         }
-        while sent.segment.len < tcp.length {
+        while sent.segment.len < tcp.length && !self.settings.strict {
             let Ok(more) = self.next_sent(end) else { break };
             let is_last = sent.segment.len + more.segment.len >= tcp.length;
             if !compare::continues(&sent.last, &more.segment, is_last) {

@@ -63,6 +63,7 @@ impl Setup {
 
 /// A host and how its packets are compared.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub(super) struct Settings {
     pub(super) kernel: KernelProfile,
     pub(super) sysctl: Sysctl,
@@ -79,6 +80,8 @@ pub(super) struct Settings {
     pub(super) stamp_tick_us: u64,
     /// Payload of the packets that a larger one that comes in was made of; 0 if it is not said.
     pub(super) injected_piece: u16,
+    /// Packets that are alike are not joined before they are compared.
+    pub(super) strict: bool,
     /// The key of a server's cookies for Fast Open.
     pub(super) key: Key,
     /// How often what is remembered of the peer was thrown away.
@@ -104,6 +107,7 @@ impl Settings {
             tolerance_permille: 125,
             stamp_tick_us: 0,
             injected_piece: 0,
+            strict: false,
             key: Key::default(),
             flushes: 0,
         };
@@ -153,6 +157,7 @@ impl Settings {
                     .into());
                 }
             },
+            "strict_segments" => self.strict = true,
             // Of addresses, ports, pauses, output and buffers nothing shows.
             "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port"
             | "connect_port" | "speed" | "verbose" | "send_omit_free" | "define"
