@@ -1,10 +1,11 @@
 //! Which Linux it is, as data: what differs between versions, and what an administrator sets.
 //!
 //! A [`KernelProfile`] names each difference by what it does, so that any mixture can be tried.
-//! 4.18, 5.4 and 5.15 stand for the kernels as first released; 5.10, 6.1 and 6.12 for the long-term
-//! kernels of Debian (5.10.262, 6.1.192, 6.12.117), which carry many changes of later ones. 6.18, a long-term
-//! kernel, too, is taken to have what 6.12.117 has, for what goes to an older one goes to it as well. 7.3
-//! is known for other people's scripts; of it only what they ask for.
+//! 4.18, 5.4 and 5.15 stand for the kernels as first released (5.4 and 5.15 with what their later
+//! releases mended of `HyStart`); 5.10, 6.1 and 6.12 for the long-term kernels of Debian (5.10.262,
+//! 6.1.192, 6.12.117), which carry many changes of later ones. 6.18, a long-term kernel, too, is taken
+//! to have what 6.12.117 has, for what goes to an older one goes to it as well. 7.3 is known for
+//! other people's scripts; of it only what they ask for.
 
 mod knobs;
 
@@ -138,14 +139,18 @@ pub enum Prr {
 
 /// How CUBIC looks for the end of slow start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent change of the kernel")]
 pub struct Hystart {
     /// In microseconds, with the ACKs' delay in mind (v5.6); before, in milliseconds against half
     /// of the least delay.
     pub microseconds: bool,
     /// Only the first eight samples of a round count (to v5.15).
     pub eight_samples: bool,
-    /// Rounds are followed below 16 packets, too (v5.16).
+    /// Rounds are followed below 16 packets, too (v6.14, and in 2025 the long-term ones from 6.1 on).
     pub early_rounds: bool,
+    /// A round begins where the window grows, after its first acknowledgment was looked at
+    /// (`bictcp_cong_avoid`, to v5.15.5, v5.10.82, v5.4.162): that one may end a train of the round before.
+    pub late_rounds: bool,
 }
 
 /// When TSO waits for more room (`tcp_tso_should_defer`).
@@ -250,8 +255,9 @@ impl KernelProfile {
             },
             hystart: Hystart {
                 microseconds: at(5, 6),
-                eight_samples: !at(5, 16) && !long_term,
-                early_rounds: at(5, 16),
+                eight_samples: !at(5, 8) && version != Version::new(5, 4),
+                early_rounds: at(6, 6) || version == Version::new(6, 1),
+                late_rounds: !at(5, 15) && !long_term && version != Version::new(5, 4),
             },
             tso_by_rtt: at(5, 18),
             defer: if at(6, 18) || long_term || version == Version::new(6, 1) || at(6, 12) {

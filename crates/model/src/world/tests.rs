@@ -394,3 +394,30 @@ fn a_threshold_is_kept_for_the_next_connection_if_that_is_asked_for() {
     let kept = first_threshold(0).expect("a second connection");
     assert!((20..60).contains(&kept), "{kept} packets, after a loss among the first sixty");
 }
+
+#[test]
+fn on_short_round_trips_older_kernels_take_two_rounds_for_one_train() {
+    // 5.10.262 in simulated time leaves slow start at 20 packets over 2 ms, in every packet alike.
+    let threshold = |rtt: &str, version| {
+        let scenario = DOWNLOAD.replace("6ms", rtt);
+        let (outcome, trace) = run(&plan(&scenario), version);
+        assert!(outcome.done);
+        let servers = trace.samples.iter().filter(|s| s.side == Side::Server);
+        let mut thresholds = servers.map(|s| s.info.ssthresh);
+        thresholds.find(|t| *t < crate::socket::INFINITE_SSTHRESH)
+    };
+    for (rtt, version, found) in [
+        ("2ms", (5, 10), Some(20)),
+        ("2ms", (4, 18), Some(20)),
+        ("2ms", (5, 15), Some(20)),
+        // Before 5.6 the clock has milliseconds, and 2.9 of them are 2.
+        ("2.8ms", (5, 4), Some(20)),
+    ] {
+        assert_eq!(threshold(rtt, version), found, "{rtt} {version:?}");
+    }
+    for (rtt, version) in [("2.8ms", (5, 15)), ("2ms", (6, 1)), ("6ms", (5, 10)), ("6ms", (4, 18))]
+    {
+        let found = threshold(rtt, version);
+        assert!(found.is_none_or(|found| found > 100), "{rtt} {version:?}: {found:?}");
+    }
+}
