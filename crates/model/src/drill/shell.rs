@@ -23,6 +23,17 @@ pub(super) enum Setting {
     Mtu(u32),
     /// What is remembered of the peer is thrown away.
     FlushMetrics,
+    /// The host's counters are looked at.
+    Counters(Counters),
+}
+
+/// What `nstat` is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// From now on it counts from here.
+    pub(super) resets: bool,
+    /// The counter that must have counted, and how often.
+    pub(super) wanted: Option<(String, Option<u64>)>,
 }
 
 /// What both suites' `defaults.sh` set: of the Linux kernel (v6.12 and v7.3,
@@ -89,12 +100,9 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
         "tc" => queue(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "ip" => ip(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "ethtool" => offload(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
-        // Counters are set back, or read and thrown away.
-        "nstat"
-            if arguments.iter().all(|word| matches!(*word, "-n" | "-s" | ">" | "/dev/null")) =>
-        {
-            Ok(Vec::new())
-        }
+        "nstat" => counters(arguments)
+            .map(|counters| vec![Setting::Counters(counters)])
+            .ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "true" | ":" | "cat" | "sync" if arguments.is_empty() => Ok(Vec::new()),
         // What a script restores when it ends is gone with its host.
         _ if name.starts_with("sysctl_restore_") => Ok(Vec::new()),
@@ -173,6 +181,27 @@ fn ip(words: &[&str]) -> Option<Vec<Setting>> {
         }
         _ => None,
     }
+}
+
+/// `-s | grep TcpExtTCPRcvQDrop | grep -q " 1 "`
+fn counters(words: &[&str]) -> Option<Counters> {
+    let text = words.join(" ");
+    let mut parts = text.split('|').map(|part| part.replace("> /dev/null", "").trim().to_string());
+    let mut counters = Counters { resets: true, wanted: None };
+    match parts.next()?.as_str() {
+        "" | "-n" => {}
+        "-s" => counters.resets = false,
+        _ => return None,
+    }
+    if let Some(part) = parts.next() {
+        let name = part.strip_prefix("grep ")?.trim().to_string();
+        let count = match parts.next() {
+            Some(part) => Some(part.strip_prefix("grep -q")?.trim().parse().ok()?),
+            None => None,
+        };
+        counters.wanted = Some((name, count));
+    }
+    parts.next().is_none().then_some(counters)
 }
 
 /// `-K tun0 tso off gso off`

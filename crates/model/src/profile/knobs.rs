@@ -92,6 +92,8 @@ pub struct Sysctl {
     pub invalid_ratelimit_ms: u32,
     /// `tcp_min_rtt_wlen`, in seconds.
     pub min_rtt_wlen: u32,
+    /// `tcp_rto_max_ms` (v6.15).
+    pub rto_max_ms: u32,
     /// `tcp_retries1`.
     pub retries1: u32,
     /// `tcp_mtu_probing`: 1 after a black hole, 2 always.
@@ -242,6 +244,7 @@ impl Sysctl {
             pingpong_thresh: profile.pingpong,
             invalid_ratelimit_ms: 500,
             min_rtt_wlen: 300,
+            rto_max_ms: 120_000,
             retries1: 3,
             mtu_probing: 0,
             base_mss: 1024,
@@ -317,6 +320,7 @@ impl Sysctl {
             "tcp_pingpong_thresh" => self.pingpong_thresh = small()?,
             "tcp_invalid_ratelimit" => self.invalid_ratelimit_ms = positive()?,
             "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
+            "tcp_rto_max_ms" => self.rto_max_ms = positive()?,
             "tcp_retries1" => self.retries1 = positive()?,
             "tcp_mtu_probing" => self.mtu_probing = small()?,
             "tcp_base_mss" => self.base_mss = positive()?,
@@ -387,7 +391,8 @@ const LEAST_RTO_MIN_NS: u64 = 1_000_000;
 /// What a kernel takes (`net/ipv4/sysctl_net_ipv4.c`, v6.12), by the name of a sysctl or of a word of a
 /// route; of routes, where it takes anything, ours: the largest whose product with the largest
 /// segment fits 32 bits. 0 stands for a word that is not set.
-const RANGES: [(&str, i64, i64); 26] = [
+const RANGES: [(&str, i64, i64); 27] = [
+    ("tcp_rto_max_ms", 1000, 120_000),
     ("tcp_retries1", 0, 255),
     ("tcp_base_mss", 0, 65_535),
     ("tcp_mtu_probe_floor", 0, 65_535),

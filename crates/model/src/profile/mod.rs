@@ -95,6 +95,8 @@ pub struct KernelProfile {
     /// The segment size that is announced follows the device and the route, not what routers told of the
     /// path (`ip_dst_mtu_configured`, which 6.12.117 has; the scripts of 7.3 ask for it).
     pub announces_configured_mtu: bool,
+    /// More duplicates than retransmissions are not of the sender's making (`tcp_dsack_seen`, v5.10).
+    pub doubts_duplicates: bool,
     /// A segment that ends beyond the window is refused unless nothing lies unread (v6.17).
     pub checks_ends: bool,
     /// It is held against the largest window that was told (`rcv_mwnd_seq`, v7.3).
@@ -295,6 +297,7 @@ impl KernelProfile {
                 || version == Version::new(6, 1)
                 || version == Version::new(6, 12),
             announces_configured_mtu: at(6, 18) || version == Version::new(6, 12),
+            doubts_duplicates: at(5, 10),
             checks_ends: at(6, 17),
             remembers_largest_window: at(7, 3),
             challenges_unsent: at(7, 3),

@@ -77,6 +77,7 @@ impl Socket {
         self.tick(now_ns);
         let first = if self.fast.passive { self.config.isn } else { self.snd.una };
         let ours = !before(seq, first) && !after(seq, self.snd.nxt);
+        self.counters.strange_errors += u64::from(!ours);
         let ends = ours && self.is_opening();
         if ends {
             self.give_up(true);

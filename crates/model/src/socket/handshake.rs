@@ -70,6 +70,8 @@ impl Socket {
     ) -> Result<Self, KnobError> {
         let mut socket = Self::new(config, now_ns)?;
         socket.state = State::SynReceived;
+        socket.traffic.segs_in = 1;
+        socket.traffic.data_segs_in = u32::from(syn.len > 0);
         let options = &syn.options;
         let sysctl = &socket.config.sysctl;
         socket.stamps = sysctl.timestamps && options.stamps.is_some();
@@ -140,6 +142,8 @@ impl Socket {
             fast: super::fast_open::FastOpen::default(),
             learned: super::metrics::Learned::default(),
             mtu: super::mtu::Mtu::default(),
+            counters: super::Counters::default(),
+            traffic: super::Traffic::default(),
             config,
         };
         socket.init();
@@ -206,6 +210,8 @@ impl Socket {
             ..Options::default()
         };
         self.syn_sent_ns = self.now_ns;
+        self.traffic.segs_out += 1;
+        self.traffic.bytes_sent += u64::from(len);
         out.push(Segment {
             seq: self.config.isn,
             flags,

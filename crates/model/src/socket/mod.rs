@@ -49,7 +49,7 @@ mod window;
 mod write;
 
 pub use config::{Config, Link, Offered, Options};
-pub use info::Info;
+pub use info::{Counters, Info, Traffic};
 pub use metrics::Metrics;
 pub use output::Wait;
 pub(crate) use state::CwndState;
@@ -90,6 +90,8 @@ pub struct Socket {
     fast: fast_open::FastOpen,
     learned: metrics::Learned,
     mtu: mtu::Mtu,
+    counters: Counters,
+    traffic: Traffic,
 }
 
 /// What happened that an application may want to know.
@@ -178,6 +180,9 @@ impl Socket {
     /// A segment arrives.
     pub fn on_segment(&mut self, now_ns: u64, segment: &Segment, out: &mut Vec<Segment>) {
         self.tick(now_ns);
+        let pieces = segment.piece_count();
+        self.traffic.segs_in += pieces;
+        self.traffic.data_segs_in += if segment.len > 0 { pieces } else { 0 };
         if self.fast.passive && !self.passes_early(segment, out) {
             return;
         }

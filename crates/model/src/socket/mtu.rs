@@ -44,6 +44,7 @@ impl Socket {
     pub fn on_mtu(&mut self, now_ns: u64, mtu: u32, seq: u32, out: &mut Vec<Segment>) {
         self.tick(now_ns);
         let ours = !before(seq, self.snd.una) && !after(seq, self.snd.nxt);
+        self.counters.strange_errors += u64::from(!ours);
         if self.state == State::Closed || !ours {
             return;
         }
@@ -88,8 +89,9 @@ impl Socket {
         } else {
             self.path_mtu()
         };
-        let by_mtu = mtu - self.config.link.ip_header() - TCP_HEADER;
-        let told = self.config.route.advmss.unwrap_or(by_mtu).min(by_mtu);
+        let by_mtu = mtu.saturating_sub(self.config.link.ip_header() + TCP_HEADER);
+        let least = if self.config.link.ipv6 { LEAST_ADVMSS_V6 } else { LEAST_ADVMSS_V4 };
+        let told = self.config.route.advmss.unwrap_or(by_mtu.max(least));
         told.min(self.config.options.max_segment.unwrap_or(u32::MAX))
     }
 
@@ -328,6 +330,12 @@ const LEAST_MTU_V4: u32 = 552;
 
 /// `IPV6_MIN_MTU` (RFC 8200 section 5).
 const LEAST_MTU_V6: u32 = 1280;
+
+/// `ip_rt_min_advmss` of `net/ipv4/route.c`.
+const LEAST_ADVMSS_V4: u32 = 256;
+
+/// `ip6_rt_min_advmss` of `net/ipv6/route.c`: `IPV6_MIN_MTU` less its headers.
+const LEAST_ADVMSS_V6: u32 = 1280 - 20 - 40;
 
 /// Packets that the window must hold for a probe (`tcp_mtu_probe`).
 const LEAST_WINDOW: u32 = 11;

@@ -288,6 +288,8 @@ impl Socket {
         };
         self.mark_ecn(&mut segment, !before(skb.seq, self.snd.nxt));
         self.on_ack_sent();
+        self.traffic.segs_out += skb.pcount.max(1);
+        self.traffic.bytes_sent += u64::from(skb.len);
         if skb.len > 0 {
             self.on_data_sent(skb.pcount);
         }
@@ -448,6 +450,7 @@ impl Socket {
         };
         self.mark_ecn(&mut segment, false);
         self.on_ack_sent();
+        self.traffic.segs_out += 1;
         out.push(segment);
     }
 

@@ -73,7 +73,9 @@ impl Socket {
 
     /// Whether the segment lies in the window; others are answered (RFC 9293 section 3.10.7.4).
     fn is_acceptable(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
-        if before(segment.end_seq(), self.rcv.wup) || self.is_beyond_window(segment) {
+        let beyond = self.is_beyond_window(segment);
+        self.counters.beyond_window += u64::from(beyond);
+        if before(segment.end_seq(), self.rcv.wup) || beyond {
             if !segment.flags.has(Flags::RST) && !self.refuses_too_often(segment) {
                 self.answer_duplicate(segment, out);
             }
@@ -155,6 +157,8 @@ impl Socket {
             self.tell_duplicate(seq, end);
             self.refuse();
         } else if !before(seq, edge) {
+            self.counters.zero_window += u64::from(seq == self.rcv.nxt);
+            self.counters.beyond_window += u64::from(seq != self.rcv.nxt);
             self.refuse();
         } else if after(seq, self.rcv.nxt) {
             self.hold(segment, out);
@@ -163,6 +167,7 @@ impl Socket {
                 self.tell_duplicate(seq, self.rcv.nxt);
             }
             if self.receive_window() == 0 {
+                self.counters.zero_window += 1;
                 self.refuse();
                 return;
             }
@@ -182,6 +187,7 @@ impl Socket {
             self.ack.now = true;
             self.ack.no_memory = self.config.kernel.closes_without_memory;
             if segment.len > 0 && !self.rcv.queue.is_empty() {
+                self.counters.no_memory += 1;
                 return;
             }
         }
@@ -301,6 +307,7 @@ impl Socket {
             self.tell_held(seq, end_seq, out);
             return;
         }
+        self.traffic.rcv_ooopack += segment.piece_count();
         let (truesize, payload) = (self.charge(segment), self.payload_charge(segment));
         if self.config.kernel.measures_early_segments {
             self.measure_rcv_mss(segment, truesize);

@@ -276,6 +276,7 @@ impl Socket {
 
     /// The retransmission timer expired (`tcp_enter_loss`).
     pub(super) fn enter_loss(&mut self) {
+        self.traffic.total_rto += 1;
         let first = self.rec.state < CaState::Recovery;
         self.mark_timeout_lost();
         if self.rec.state <= CaState::Disorder
@@ -457,6 +458,7 @@ impl Socket {
             self.rec.reordering =
                 (self.rec.packets_out + addend).min(self.config.sysctl.max_reordering);
             self.rec.reord_seen = true;
+            self.traffic.reord_seen += 1;
         }
     }
 }

@@ -156,7 +156,7 @@ impl Socket {
         let Some(waited_ms) = self.waited_ms() else { return false };
         let least_ms = u64::from(self.rto_min_us() / 1000);
         let retries = u64::from(retries);
-        let longest_ms = 120_000;
+        let longest_ms = u64::from(self.config.sysctl.rto_max_ms);
         let doublings = u64::from((longest_ms / least_ms).ilog2());
         let limit_ms = if retries <= doublings {
             ((2 << retries) - 1) * least_ms

@@ -2,6 +2,7 @@
 
 use super::cookies::Key;
 use super::host::Sent;
+use super::zero_copy::ZeroCopy;
 use crate::segment::Segment;
 use crate::socket::{self, Config, Socket, State};
 
@@ -42,6 +43,7 @@ pub(super) struct End {
     pub(super) early_most: usize,
     /// The key of its own for Fast Open.
     pub(super) key: Option<Key>,
+    pub(super) zero_copy: ZeroCopy,
     /// The listener that it came from.
     pub(super) listener: Option<usize>,
 }
@@ -107,6 +109,7 @@ impl End {
     fn note_events(&mut self) {
         let Role::Connection(socket) = &mut self.role else { return };
         let events = socket.take_events();
+        self.woken |= self.zero_copy.on_acknowledged(socket.info().snd_una);
         self.writable |= events.writable;
         self.failed |= events.failed;
         self.woken |= events.connected

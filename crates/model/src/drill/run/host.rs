@@ -12,9 +12,10 @@ use super::end::{End, Role, Wire};
 use super::info;
 use super::poll::Epoll;
 use super::settings::Settings;
+use super::zero_copy::ZeroCopy;
 use crate::profile::KnobError;
 use crate::segment::{Flags, Segment};
-use crate::socket::{Config, Link, Metrics, Socket, State};
+use crate::socket::{Config, Counters, Link, Metrics, Socket, State};
 
 /// A segment, or some that were joined, on the tap.
 #[derive(Clone, Debug)]
@@ -301,6 +302,7 @@ impl Host {
             grown_ns: self.now_ns,
             tells_queue: parent.tells_queue,
             listener: Some(listener),
+            zero_copy: ZeroCopy::inherited(parent.zero_copy.on),
             ..End::default()
         };
         self.ends.push(child);
@@ -416,11 +418,24 @@ impl Host {
         self.with(at, Socket::close);
     }
 
+    /// Counters of the host that scripts look at, by the names of `nstat`.
+    pub(super) fn counters(&self) -> BTreeMap<&'static str, u64> {
+        let sockets = self.ends.iter().filter_map(End::socket);
+        let all = sockets.map(Socket::counters).fold(Counters::default(), |sum, one| sum + one);
+        BTreeMap::from([
+            ("TcpExtBeyondWindow", all.beyond_window),
+            ("TcpExtTCPRcvQDrop", all.no_memory),
+            ("TcpExtTCPZeroWindowDrop", all.zero_window),
+            ("TcpExtOutOfWindowIcmps", all.strange_errors),
+        ])
+    }
+
     /// What `TCP_INFO` says of the connection under test.
     pub(super) fn known_to_code(&self) -> Option<BTreeMap<&'static str, i128>> {
         let end = &self.ends[self.current?];
         let info = end.socket()?.info();
         let mut names = info::names(&info);
+        names.extend(info::counts(&end.socket()?.traffic()));
         let (busy, window, buffer) = end.socket()?.limited_us(self.now_ns);
         names.insert("tcpi_busy_time", busy.into());
         names.insert("tcpi_rwnd_limited", window.into());

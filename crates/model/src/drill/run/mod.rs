@@ -20,10 +20,14 @@ mod options;
 mod poll;
 mod settings;
 mod stream;
+mod zero_copy;
+
+use std::collections::BTreeMap;
 
 use super::error::{Place, ScriptError};
 use super::python::{Fault, Python};
 use super::script::{Action, Body, Call, Command, Event, Packet, Script, Tcp, When};
+use super::shell::{self, Counters, Setting};
 use calls::{Attempt, Operation, Outcome};
 use compare::{Expected, Mapping, Misfit};
 use host::{Host, Sent};
@@ -111,6 +115,8 @@ struct Run<'a> {
     tolerance_ns: u64,
     /// How often something was due without time passing.
     standing: u32,
+    /// What the host's counters were when they were set back.
+    counted: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Run<'a> {
@@ -127,6 +133,7 @@ impl<'a> Run<'a> {
             last_event_ns: None,
             tolerance_ns: 0,
             standing: 0,
+            counted: BTreeMap::new(),
         })
     }
 
@@ -398,6 +405,31 @@ impl<'a> Run<'a> {
     fn shell(&mut self, command: &Command) -> Result<(), Stop> {
         self.settings.apply(command)?;
         self.host.configure(&self.settings);
+        for setting in shell::settings(command)? {
+            if let Setting::Counters(counters) = setting {
+                self.look_at(&counters, command)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the host's counters against what a script wants of them.
+    fn look_at(&mut self, counters: &Counters, command: &Command) -> Result<(), Stop> {
+        let place = command.place;
+        let now = self.host.counters();
+        if let Some((name, wanted)) = &counters.wanted {
+            let Some(count) = now.get(name.as_str()) else {
+                return Err(Stop::Unsupported { place, construct: format!("the counter {name}") });
+            };
+            let count = count - self.counted.get(name.as_str()).copied().unwrap_or(0);
+            if count == 0 || wanted.is_some_and(|wanted| wanted != count) {
+                let wanted = wanted.map_or("some".into(), |wanted| wanted.to_string());
+                return Err(fail(place, &format!("{name} {wanted}"), &count.to_string()));
+            }
+        }
+        if counters.resets {
+            self.counted = now;
+        }
         Ok(())
     }
 

@@ -39,6 +39,8 @@ const NUMBERS: &[(&str, i64)] = &[
     ("MSG_WAITALL", 0x100),
     ("MSG_NOSIGNAL", 0x4000),
     ("MSG_MORE", 0x8000),
+    ("MSG_ERRQUEUE", 0x2000),
+    ("MSG_ZEROCOPY", 0x400_0000),
     ("MSG_FASTOPEN", 0x2000_0000),
     ("AF_UNSPEC", 0),
     ("SHUT_RD", 0),

@@ -81,6 +81,7 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.syn_retries = Some(bytes);
             host.with(at, |socket, _, _| socket.set_syn_retries(bytes));
         }
+        "SO_ZEROCOPY" => end.zero_copy.on = number != 0,
         "TCP_INQ" => end.tells_queue = number != 0,
         "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),
         "TCP_WINDOW_CLAMP" if end.socket().is_none() => end.options.window_clamp = Some(bytes),
@@ -173,6 +174,7 @@ fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
     Some(match name {
         "TCP_NODELAY" => end.options.nodelay.into(),
         "TCP_CORK" => end.options.cork.into(),
+        "SO_ZEROCOPY" => end.zero_copy.on.into(),
         "TCP_INQ" => end.tells_queue.into(),
         "TCP_USER_TIMEOUT" => end.options.user_timeout_ms.unwrap_or(0).into(),
         // Before there is a connection, what was asked for (`do_tcp_getsockopt`).

@@ -68,7 +68,7 @@ impl Host {
         if end.socket().is_some_and(Socket::is_deferred) {
             mask |= OUT;
         }
-        mask | if end.error.is_some() { ERR } else { 0 }
+        mask | if end.error.is_some() || end.zero_copy.is_told() { ERR } else { 0 }
     }
 
     /// `poll`, if it does not have to wait.

@@ -210,6 +210,8 @@ impl Settings {
                 },
                 Setting::Offload(on) => self.offload = on,
                 Setting::FlushMetrics => self.flushes += 1,
+                // The run looks at them.
+                Setting::Counters(_) => {}
                 Setting::Mtu(size) => self.mtu = mtu(size, place)?,
             }
         }

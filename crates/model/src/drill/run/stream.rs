@@ -7,6 +7,7 @@ use super::super::script::Expression;
 use super::calls::{Arguments, Made, Operation, Outcome, field};
 use super::host::Host;
 use super::names;
+use super::zero_copy;
 use crate::profile::fastopen;
 use crate::socket::{Socket, State};
 
@@ -18,7 +19,7 @@ const WAITALL: i64 = 0x100;
 const MORE: i64 = 0x8000;
 const FASTOPEN: i64 = 0x2000_0000;
 
-pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
+pub(super) fn read(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     let end = arguments.end(host)?;
     let (bytes, flags, mut queue) = match arguments.call.name.as_str() {
         "read" => (arguments.bytes(2)?, 0, None),
@@ -26,6 +27,10 @@ pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
         "recvmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("recvmsg without buffers")?;
             let flags = arguments.number(2)?;
+            if flags & zero_copy::ERROR_QUEUE != 0 {
+                let outcome = host.ends[end].zero_copy.read(arguments)?;
+                return Ok(Operation::Ended(outcome));
+            }
             (Arguments::buffers(buffers)?, flags, queue_told(arguments)?)
         }
         _ => (arguments.bytes(2)?, arguments.number(3)?, None),
@@ -98,12 +103,17 @@ pub(super) fn done_reading(
 
 pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
     let end = arguments.end(host)?;
+    let mut borders = Vec::new();
     let (bytes, flags) = match arguments.call.name.as_str() {
         "write" => (arguments.bytes(2)?, 0),
         "writev" => (Arguments::buffers(arguments.at(1)?)?, 0),
         "sendmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("sendmsg without buffers")?;
-            (Arguments::buffers(buffers)?, arguments.number(2)?)
+            let flags = arguments.number(2)?;
+            if flags & zero_copy::FLAG != 0 && host.ends[end].zero_copy.on {
+                borders = zero_copy::borders(&Arguments::sizes(buffers)?);
+            }
+            (Arguments::buffers(buffers)?, flags)
         }
         _ => (arguments.bytes(2)?, arguments.number(3)?),
     };
@@ -114,7 +124,7 @@ pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
             return Ok(Operation::Ended(Outcome::error("EOPNOTSUPP")));
         }
     }
-    Ok(Operation::Write { end, bytes, taken: 0, flags })
+    Ok(Operation::Write { end, bytes, taken: 0, flags, borders })
 }
 
 /// A write that opens the connection (`tcp_sendmsg_fastopen`): what the call returns at once, if it
@@ -153,6 +163,28 @@ pub(super) fn done_writing(
     bytes: u64,
     taken: &mut u64,
     flags: &mut i64,
+    borders: &[u64],
+) -> Option<Outcome> {
+    let borrows = *flags & zero_copy::FLAG != 0 && host.ends[at].zero_copy.on;
+    let outcome = write_on(host, at, bytes, taken, flags, borders)?;
+    let end = &mut host.ends[at];
+    if borrows
+        && outcome.value > 0
+        && let Some(info) = end.socket().map(Socket::info)
+    {
+        end.zero_copy.on_written(info.write_seq);
+    }
+    Some(outcome)
+}
+
+/// Goes on writing; what the call returns, if it does.
+fn write_on(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    taken: &mut u64,
+    flags: &mut i64,
+    borders: &[u64],
 ) -> Option<Outcome> {
     let nonblocking = host.ends[at].nonblocking || *flags & DONTWAIT != 0;
     if *flags & FASTOPEN != 0 || host.ends[at].socket().is_some_and(Socket::is_deferred) {
@@ -188,16 +220,23 @@ pub(super) fn done_writing(
     }
     end.writable = false;
     let (more, record) = (*flags & MORE != 0, *flags & EOR != 0);
-    let left = bytes - *taken;
-    *taken += host
-        .with(at, |socket, now, out| socket.write_flagged(now, left, more, record, out))
-        .unwrap_or(0);
-    if *taken == bytes {
-        return Some(Outcome::value(bytes as i64));
+    loop {
+        let border = borders.iter().find(|border| **border > *taken).copied();
+        let left = border.unwrap_or(bytes) - *taken;
+        let ends = record || border.is_some();
+        let written =
+            host.with(at, |socket, now, out| socket.write_flagged(now, left, more, ends, out));
+        *taken += written.unwrap_or(0);
+        if *taken == bytes {
+            return Some(Outcome::value(bytes as i64));
+        }
+        if written != Some(left) {
+            break;
+        }
     }
     // What was sent meanwhile may have made room.
     if host.ends[at].writable {
-        return done_writing(host, at, bytes, taken, flags);
+        return write_on(host, at, bytes, taken, flags, borders);
     }
     nonblocking.then(|| ended(*taken, "EAGAIN"))
 }
