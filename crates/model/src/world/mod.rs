@@ -7,6 +7,7 @@
 mod app;
 mod build;
 mod capture;
+mod end;
 mod gather;
 mod kept;
 mod recorded;
@@ -24,8 +25,9 @@ pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace};
 use crate::path::{OnWire, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
-use crate::socket::{CaState, Config, Metrics, Socket, State, Wait};
-use app::{App, Pause};
+use crate::socket::{Config, Metrics, Socket, State};
+use app::Pause;
+use end::End;
 
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -128,16 +130,6 @@ struct Connection {
     ends: [Option<End>; 2],
     /// What each side's driver holds until it has waited long enough for more.
     gathered: [Option<Segment>; 2],
-}
-
-struct End {
-    socket: Socket,
-    app: App,
-    /// When an event for its timers is planned; they may be due later, for most are put off.
-    due: u64,
-    /// When its application's pause is planned to end.
-    pause: u64,
-    limit: Option<Limit>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -462,47 +454,6 @@ impl World {
             waiting.push("a connection that was not opened in time".to_owned());
         }
         waiting
-    }
-}
-
-impl End {
-    fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
-        let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None }
-    }
-
-    /// What its sender waits for.
-    fn limit(&self) -> Limit {
-        let info = self.socket.info();
-        match info.state {
-            State::Closed | State::TimeWait => return Limit::Closed,
-            State::SynSent | State::SynReceived => return Limit::Handshake,
-            _ => {}
-        }
-        match self.socket.wait() {
-            Wait::Nothing if self.socket.unacked() == 0 => {
-                if self.app.writes_no_more() {
-                    Limit::Closed
-                } else {
-                    Limit::Application
-                }
-            }
-            Wait::Nothing if self.app.waits_for_room() => Limit::SendBuffer,
-            Wait::Nothing if self.app.writes_no_more() => Limit::LastFlight,
-            Wait::Nothing => Limit::ApplicationInFlight,
-            Wait::Cwnd => match info.ca_state {
-                CaState::Loss => Limit::Timeout,
-                CaState::Cwr | CaState::Recovery => Limit::Recovery,
-                _ if info.cwnd < info.ssthresh => Limit::SlowStart,
-                _ => Limit::Avoidance,
-            },
-            Wait::ReceiveWindow if info.unacked == 0 => Limit::ZeroWindow,
-            Wait::ReceiveWindow => Limit::ReceiveWindow,
-            Wait::Nagle => Limit::Nagle,
-            Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,
-            Wait::SmallQueue => Limit::SmallQueue,
-            Wait::Pacing => Limit::Pacing,
-        }
     }
 }
 
