@@ -63,8 +63,19 @@ pub struct Options {
     pub stamps: Option<Stamps>,
     /// Selective acknowledgments.
     pub sack: SackBlocks,
-    /// Fast Open (RFC 7413 section 4.1.1): length of the cookie, 0 to ask for one.
-    pub cookie: Option<u8>,
+    /// Fast Open.
+    pub cookie: Option<Cookie>,
+}
+
+/// A cookie of Fast Open (RFC 7413 section 4.1.1), or the request for one.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Cookie {
+    /// Which bytes it has: those of equal names are equal.
+    pub name: u32,
+    /// How many bytes; none asks for a cookie.
+    pub length: u8,
+    /// In the shared option that was used before there was one of its own (kind 254; RFC 6994).
+    pub experimental: bool,
 }
 
 /// Timestamps of a segment.
@@ -173,10 +184,29 @@ impl Options {
         if !self.sack.is_empty() {
             bytes += 4 + 8 * self.sack.as_slice().len() as u32;
         }
-        if let Some(cookie) = self.cookie {
-            bytes += (2 + u32::from(cookie)).next_multiple_of(4);
-        }
+        bytes += self.cookie.map_or(0, Cookie::option_bytes);
         bytes
+    }
+}
+
+impl Cookie {
+    /// How long the ones are that Linux gives (`TCP_FASTOPEN_COOKIE_SIZE` of include/net/tcp.h).
+    pub const LENGTH: u8 = 8;
+
+    /// Asks for a cookie.
+    pub const fn request(experimental: bool) -> Self {
+        Self { name: 0, length: 0, experimental }
+    }
+
+    /// Whether its length is one that a cookie may have (RFC 7413 section 4.1.1).
+    pub const fn is_valid(self) -> bool {
+        self.length >= 4 && self.length <= 16 && self.length.is_multiple_of(2)
+    }
+
+    /// Bytes of its option, padded to words.
+    const fn option_bytes(self) -> u32 {
+        let kind_and_length = if self.experimental { 4 } else { 2 };
+        (kind_and_length + self.length as u32).next_multiple_of(4)
     }
 }
 

@@ -132,7 +132,10 @@ fn what_the_model_does_not_have_is_named() {
         ("+0 `sysctl -q net.ipv4.tcp_what=1`", "line 8: no sysctl net.ipv4.tcp_what=1"),
         ("+0 `reboot`", "line 8: no the command `reboot`"),
         ("+0 %{ assert tcpi_magic == 1 }%", "line 8: no the name `tcpi_magic`"),
-        ("+0 setsockopt(4, SOL_SOCKET, SO_ZEROCOPY, [1], 4) = 0", "line 8: no setting SO_ZEROCOPY"),
+        (
+            "+0 setsockopt(4, SOL_SOCKET, SO_TIMESTAMPING, [1], 4) = 0",
+            "line 8: no setting SO_TIMESTAMPING",
+        ),
     ] {
         assert_eq!(after_accept(rest), said, "{rest}");
     }
@@ -200,6 +203,14 @@ const EVENTS: &[&str] = &[
     "+0 < . 4294967000:964(1260) ack 4294967295 win 1",
     "+9 %{ print(tcpi_rtt) }%",
     "* > . 1:1(0) ack 1",
+    "+0 < icmp unreachable frag_needed mtu 68 [1:1001(1000)]",
+    "+0 < icmp unreachable frag_needed mtu 0 [0:1(1)]",
+    "+0 < icmp unreachable host_unreachable [1:1001(1000)]",
+    "+0 connect(4, AF_UNSPEC, ...) = ...",
+    "+0 sendto(5, ..., 3000, MSG_FASTOPEN|MSG_DONTWAIT, ..., ...) = ...",
+    "+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5",
+    "+.1 < S. 0:10(10) ack 1 win 9 <mss 100,FO 01020304,nop,nop>",
+    "+.1 < SF. 0:0(0) ack 101 win 9",
     "+31536000 < . 1:1(0) ack 1 win 4096",
     "+0...31536000 read(4, ..., 5000) = ...",
 ];
@@ -230,6 +241,11 @@ const SETTINGS: &[&str] = &[
     "ip route change default dev tun0 rto_min 0ms",
     "ip route change default dev tun0 mtu 68",
     "ip route change default dev tun0 mtu 0",
+    "ip route change default dev tun0 mtu 1",
+    "sysctl net.ipv4.tcp_mtu_probing=2 net.ipv4.tcp_base_mss=0 net.ipv4.tcp_probe_threshold=0",
+    "sysctl net.ipv4.tcp_mtu_probing=1 net.ipv4.tcp_base_mss=65535 net.ipv4.tcp_retries1=0",
+    "sysctl net.ipv4.tcp_fastopen=0x607",
+    "sysctl net.ipv4.tcp_no_ssthresh_metrics_save=0 net.ipv4.tcp_rto_max_ms=1000",
     "ip route change default dev tun0 advmss 0",
     "ip route change default dev tun0 window 0",
     "ip route change default dev tun0 ssthresh 0",
@@ -247,6 +263,8 @@ const SYNS: &[&str] = &[
     "+0 < S 4294967295:4294967295(0) win 65535 <mss 1,nop,wscale 255>",
     "+0 < SEW 0:0(0) win 65535 <mss 65535,sackOK,TS val 0 ecr 0,nop,wscale 14>",
     "+0 < S 0:1000(1000) win 65535 <mss 1000>",
+    "+0 < SF 0:1000(1000) win 0 <FO 3021b9d889017eeb>",
+    "+0 < S 0:1000(1000) win 65535 <mss 1000,FOEXP>",
 ];
 
 proptest! {

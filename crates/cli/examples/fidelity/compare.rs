@@ -46,8 +46,9 @@ pub(super) fn compare(recorded: &Recorded, modelled: &Modelled, show: bool) -> V
             let sent: Vec<_> = sent.into_iter().filter(|s| s.flags & SYN_ACK != SYN_ACK).collect();
             verdict.packets += connection.sent[place].len();
             found.extend(first_packet(side, &connection.sent[place], &sent));
-            let acks = without_data(&connection.acks[place]);
-            let model_acks = without_data(&acks_of(&modelled.trace, index as u32, side));
+            let opened = sent.first().map_or(0, |syn| syn.len + 1);
+            let acks = without_data(&connection.acks[place], 1);
+            let model_acks = without_data(&acks_of(&modelled.trace, index as u32, side), opened);
             verdict.acks += acks.len();
             found.extend(first_ack(side, &acks, &model_acks));
             let ends = (
@@ -125,14 +126,14 @@ fn acks_of(trace: &Trace, connection: u32, side: Side) -> Vec<AckState> {
 }
 
 /// Without those that came with data and acknowledged nothing: the kernel's fast path has no
-/// observation point there.
-fn without_data(acks: &[AckState]) -> Vec<AckState> {
+/// observation point there; nor where a SYN-ACK acknowledges data of the SYN, whose end is `opened`.
+fn without_data(acks: &[AckState], opened: u32) -> Vec<AckState> {
     let mut kept: Vec<AckState> = Vec::new();
     let mut last = (1, 1);
     for ack in acks {
         let now = (ack.una, ack.rcv_nxt);
         let only_data = now.0 == last.0 && now.1 != last.1;
-        if !only_data && (now.0 > 1) {
+        if !only_data && now.0 > opened {
             kept.push(*ack);
         }
         last = now;

@@ -67,7 +67,7 @@ impl Cubic {
         cw: &mut CwndState,
         at: &Surroundings,
     ) {
-        let Some(delay) = rtt_us.map(|us| us.max(1)) else { return };
+        let Some(delay) = rtt_us.map(|us| clock_delay(us, at)) else { return };
         // Samples right after a recovery are discarded.
         if self.epoch.is_some_and(|epoch| at.jiffies.saturating_sub(epoch.start) < u64::from(at.hz))
         {
@@ -79,6 +79,11 @@ impl Cubic {
         if cw.cwnd < cw.ssthresh && self.train.is_over(delay, self.delay_min_us, cw.cwnd, at) {
             cw.ssthresh = cw.cwnd;
         }
+    }
+
+    /// The window grows in slow start.
+    pub(super) fn on_slow_start(&mut self, at: &Surroundings) {
+        self.train.on_growth(at);
     }
 
     /// How many acknowledged packets make the window larger by one (`bictcp_update`).
@@ -147,4 +152,10 @@ impl Epoch {
         }
         self.reno
     }
+}
+
+/// A round trip as the controller's clock has it: before v5.6 in eighths of a millisecond
+/// (`bictcp_acked`).
+fn clock_delay(us: u32, at: &Surroundings) -> u32 {
+    if at.hystart.microseconds { us.max(1) } else { (us / 125).max(1) * 125 }
 }

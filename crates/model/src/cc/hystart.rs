@@ -27,6 +27,19 @@ impl Train {
         };
     }
 
+    /// The window grows in slow start.
+    pub(crate) fn on_growth(&mut self, at: &Surroundings) {
+        if at.hystart.late_rounds {
+            self.follow(at);
+        }
+    }
+
+    fn follow(&mut self, at: &Surroundings) {
+        if after(at.una, self.end_seq) {
+            self.begin_round(at);
+        }
+    }
+
     /// Whether slow start is to end now.
     pub(crate) fn is_over(
         &mut self,
@@ -38,8 +51,8 @@ impl Train {
         if self.found || (cwnd < LOW_WINDOW && !at.hystart.early_rounds) {
             return false;
         }
-        if after(at.una, self.end_seq) {
-            self.begin_round(at);
+        if !at.hystart.late_rounds {
+            self.follow(at);
         }
         if cwnd < LOW_WINDOW {
             return false;

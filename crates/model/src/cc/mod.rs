@@ -178,7 +178,13 @@ impl Congestion {
 
     /// The window was full and `acked` packets arrived (`cong_avoid`).
     pub(crate) fn on_ack(&mut self, acked: u32, cw: &mut CwndState, at: &Surroundings) {
-        let left = if cw.cwnd < cw.ssthresh { slow_start(acked, cw) } else { acked };
+        let mut left = acked;
+        if cw.cwnd < cw.ssthresh {
+            if let Self::Cubic(cubic) = self {
+                cubic.on_slow_start(at);
+            }
+            left = slow_start(acked, cw);
+        }
         if left == 0 {
             return;
         }

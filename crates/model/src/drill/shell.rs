@@ -21,12 +21,25 @@ pub(super) enum Setting {
     Offload(bool),
     /// The device's MTU.
     Mtu(u32),
+    /// What is remembered of the peer is thrown away.
+    FlushMetrics,
+    /// The host's counters are looked at.
+    Counters(Counters),
+}
+
+/// What `nstat` is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// From now on it counts from here.
+    pub(super) resets: bool,
+    /// The counter that must have counted, and how often.
+    pub(super) wanted: Option<(String, Option<u64>)>,
 }
 
 /// What both suites' `defaults.sh` set: of the Linux kernel (v6.12 and v7.3,
 /// tools/testing/selftests/net/packetdrill/defaults.sh) and of google/packetdrill
 /// (gtests/net/common/defaults.sh). Cached cookies and metrics are flushed: there are none.
-const DEFAULTS: [(&str, &str); 18] = [
+const DEFAULTS: [(&str, &str); 19] = [
     ("net.ipv4.tcp_rmem", "4096 540000 15728640"),
     ("net.ipv4.tcp_wmem", "4096 262144 4194304"),
     ("net.ipv4.tcp_timestamps", "1"),
@@ -45,6 +58,7 @@ const DEFAULTS: [(&str, &str); 18] = [
     ("net.ipv4.tcp_pacing_ss_ratio", "200"),
     ("net.ipv4.tcp_pacing_ca_ratio", "120"),
     ("net.ipv4.tcp_fastopen", "3"),
+    ("net.ipv4.tcp_fastopen_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4"),
 ];
 
 /// The settings of some commands, in order.
@@ -86,12 +100,9 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
         "tc" => queue(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "ip" => ip(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "ethtool" => offload(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
-        // Counters are set back, or read and thrown away.
-        "nstat"
-            if arguments.iter().all(|word| matches!(*word, "-n" | "-s" | ">" | "/dev/null")) =>
-        {
-            Ok(Vec::new())
-        }
+        "nstat" => counters(arguments)
+            .map(|counters| vec![Setting::Counters(counters)])
+            .ok_or_else(|| format!("the command `{}`", words.join(" "))),
         "true" | ":" | "cat" | "sync" if arguments.is_empty() => Ok(Vec::new()),
         // What a script restores when it ends is gone with its host.
         _ if name.starts_with("sysctl_restore_") => Ok(Vec::new()),
@@ -143,7 +154,7 @@ fn ip(words: &[&str]) -> Option<Vec<Setting>> {
         words
     };
     match words {
-        ["tcp_metrics", "flush", ..] => Some(Vec::new()),
+        ["tcp_metrics", "flush", ..] => Some(vec![Setting::FlushMetrics]),
         ["link", "set", "dev", _, "mtu", mtu] | ["link", "set", _, "mtu", mtu] => {
             Some(vec![Setting::Mtu(mtu.parse().ok()?)])
         }
@@ -170,6 +181,27 @@ fn ip(words: &[&str]) -> Option<Vec<Setting>> {
         }
         _ => None,
     }
+}
+
+/// `-s | grep TcpExtTCPRcvQDrop | grep -q " 1 "`
+fn counters(words: &[&str]) -> Option<Counters> {
+    let text = words.join(" ");
+    let mut parts = text.split('|').map(|part| part.replace("> /dev/null", "").trim().to_string());
+    let mut counters = Counters { resets: true, wanted: None };
+    match parts.next()?.as_str() {
+        "" | "-n" => {}
+        "-s" => counters.resets = false,
+        _ => return None,
+    }
+    if let Some(part) = parts.next() {
+        let name = part.strip_prefix("grep ")?.trim().to_string();
+        let count = match parts.next() {
+            Some(part) => Some(part.strip_prefix("grep -q")?.trim().parse().ok()?),
+            None => None,
+        };
+        counters.wanted = Some((name, count));
+    }
+    parts.next().is_none().then_some(counters)
 }
 
 /// `-K tun0 tso off gso off`

@@ -52,6 +52,7 @@ impl Settings {
         let cached = exit.filter(|exit| exit.cause == "cached_ssthresh");
         if let Some(threshold) = cached.and_then(|exit| exit.ssthresh) {
             self.route("ssthresh", threshold);
+            self.sysctl("tcp_no_ssthresh_metrics_save", "0");
         }
         if let Some(control) = &sent.congestion_control {
             self.route.insert("congctl".to_owned(), format!("\"{}\"", control.name));

@@ -84,7 +84,7 @@ pub struct Sysctl {
     pub comp_sack_nr: u32,
     /// `tcp_shrink_window`.
     pub shrink_window: bool,
-    /// `tcp_fastopen`, bit by bit.
+    /// `tcp_fastopen`, bit by bit ([`fastopen`]).
     pub fastopen: u32,
     /// `tcp_pingpong_thresh`.
     pub pingpong_thresh: u8,
@@ -92,8 +92,36 @@ pub struct Sysctl {
     pub invalid_ratelimit_ms: u32,
     /// `tcp_min_rtt_wlen`, in seconds.
     pub min_rtt_wlen: u32,
+    /// `tcp_rto_max_ms` (v6.15).
+    pub rto_max_ms: u32,
+    /// `tcp_retries1`.
+    pub retries1: u32,
+    /// `tcp_mtu_probing`: 1 after a black hole, 2 always.
+    pub mtu_probing: u8,
+    /// `tcp_base_mss`.
+    pub base_mss: u32,
+    /// `tcp_mtu_probe_floor`.
+    pub mtu_probe_floor: u32,
+    /// `tcp_probe_threshold`, in bytes.
+    pub probe_threshold: u32,
+    /// `tcp_probe_interval`, in seconds.
+    pub probe_interval: u32,
     /// `tcp_congestion_control`.
     pub congestion: String,
+}
+
+/// Bits of `tcp_fastopen` (`TFO_*` of include/net/tcp.h).
+pub mod fastopen {
+    /// Clients may.
+    pub const CLIENT: u32 = 1;
+    /// Servers may.
+    pub const SERVER: u32 = 2;
+    /// A client needs no cookie.
+    pub const CLIENT_NO_COOKIE: u32 = 4;
+    /// A server asks for none.
+    pub const SERVER_COOKIE_NOT_REQUIRED: u32 = 0x200;
+    /// Every listener does, whatever its options.
+    pub const SERVER_WITHOUT_OPTION: u32 = 0x400;
 }
 
 /// Words of the route to the peer.
@@ -123,6 +151,26 @@ pub struct Route {
     pub reordering: Option<u32>,
     /// `rtt TIME`, kept for new connections.
     pub rtt_ns: Option<u64>,
+    /// `rttvar TIME`, likewise.
+    pub rttvar_ns: Option<u64>,
+    /// `fastopen_no_cookie 1`.
+    pub fastopen_no_cookie: bool,
+    /// Which of the values that are kept for new connections stay as they are.
+    pub locked: Locked,
+}
+
+/// Values that no connection changes (`lock`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one value's lock")]
+pub struct Locked {
+    /// `ssthresh lock N`.
+    pub ssthresh: bool,
+    /// `reordering lock N`.
+    pub reordering: bool,
+    /// `rtt lock TIME`.
+    pub rtt: bool,
+    /// `rttvar lock TIME`.
+    pub rttvar: bool,
 }
 
 /// A setting that the model does not take.
@@ -196,6 +244,13 @@ impl Sysctl {
             pingpong_thresh: profile.pingpong,
             invalid_ratelimit_ms: 500,
             min_rtt_wlen: 300,
+            rto_max_ms: 120_000,
+            retries1: 3,
+            mtu_probing: 0,
+            base_mss: 1024,
+            mtu_probe_floor: 48,
+            probe_threshold: 8,
+            probe_interval: 600,
             congestion: "cubic".to_owned(),
         }
     }
@@ -209,8 +264,7 @@ impl Sysctl {
         let error = |why: String| KnobError { name: name.to_owned(), why };
         let short = name.trim_start_matches("net.").trim_start_matches("ipv4.");
         in_range(short, value).map_err(error)?;
-        let number =
-            || value.trim().parse::<i64>().map_err(|_| error(format!("`{value}` is not a number")));
+        let number = || whole(value).ok_or_else(|| error(format!("`{value}` is not a number")));
         let positive = || {
             number()
                 .and_then(|n| u32::try_from(n).map_err(|_| error(format!("{n} is out of range"))))
@@ -266,6 +320,13 @@ impl Sysctl {
             "tcp_pingpong_thresh" => self.pingpong_thresh = small()?,
             "tcp_invalid_ratelimit" => self.invalid_ratelimit_ms = positive()?,
             "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
+            "tcp_rto_max_ms" => self.rto_max_ms = positive()?,
+            "tcp_retries1" => self.retries1 = positive()?,
+            "tcp_mtu_probing" => self.mtu_probing = small()?,
+            "tcp_base_mss" => self.base_mss = positive()?,
+            "tcp_mtu_probe_floor" => self.mtu_probe_floor = positive()?,
+            "tcp_probe_threshold" => self.probe_threshold = positive()?,
+            "tcp_probe_interval" => self.probe_interval = positive()?,
             "tcp_congestion_control" => value.trim().clone_into(&mut self.congestion),
             other if WITHOUT_EFFECT.contains(&other) => {}
             _ => return Err(error("the model does not know this sysctl".to_owned())),
@@ -289,13 +350,17 @@ impl Route {
             time(text).ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))
         };
         let unlocked = value.trim().trim_start_matches("lock").trim();
+        let locked = unlocked != value.trim();
         match word {
             "initcwnd" => self.initcwnd = Some(number(value)?).filter(|set| *set > 0),
             "initrwnd" => self.initrwnd = Some(number(value)?).filter(|set| *set > 0),
             // The kernel uses a cached window only if it is locked (`tcp_init_metrics`).
-            "cwnd" if unlocked == value.trim() => {}
+            "cwnd" if !locked => {}
             "cwnd" => self.cwnd = Some(number(unlocked)?),
-            "ssthresh" => self.ssthresh = Some(number(unlocked)?).filter(|set| *set > 0),
+            "ssthresh" => {
+                self.ssthresh = Some(number(unlocked)?).filter(|set| *set > 0);
+                self.locked.ssthresh = locked;
+            }
             "quickack" => self.quickack = number(value)? != 0,
             "congctl" => self.congctl = Some(unlocked.to_owned()),
             "rto_min" => {
@@ -304,11 +369,16 @@ impl Route {
                     .ok_or_else(|| error(format!("`{value}` is not a time such as 200ms")))?;
                 self.rto_min_ns = Some(span).filter(|ns| *ns > 0);
             }
-            "rtt" => self.rtt_ns = Some(span(unlocked)?),
+            "rtt" => (self.rtt_ns, self.locked.rtt) = (Some(span(unlocked)?), locked),
+            "rttvar" => (self.rttvar_ns, self.locked.rttvar) = (Some(span(unlocked)?), locked),
+            "fastopen_no_cookie" => self.fastopen_no_cookie = number(unlocked)? != 0,
             "advmss" => self.advmss = Some(number(unlocked)?).filter(|set| *set > 0),
             "window" => self.window = Some(number(unlocked)?).filter(|set| *set > 0),
             "mtu" => self.mtu = Some(number(unlocked)?).filter(|set| *set > 0),
-            "reordering" => self.reordering = Some(number(unlocked)?).filter(|set| *set > 0),
+            "reordering" => {
+                self.reordering = Some(number(unlocked)?).filter(|set| *set > 0);
+                self.locked.reordering = locked;
+            }
             _ => return Err(error("the model does not know this word of a route".to_owned())),
         }
         Ok(())
@@ -321,7 +391,12 @@ const LEAST_RTO_MIN_NS: u64 = 1_000_000;
 /// What a kernel takes (`net/ipv4/sysctl_net_ipv4.c`, v6.12), by the name of a sysctl or of a word of a
 /// route; of routes, where it takes anything, ours: the largest whose product with the largest
 /// segment fits 32 bits. 0 stands for a word that is not set.
-const RANGES: [(&str, i64, i64); 22] = [
+const RANGES: [(&str, i64, i64); 27] = [
+    ("tcp_rto_max_ms", 1000, 120_000),
+    ("tcp_retries1", 0, 255),
+    ("tcp_base_mss", 0, 65_535),
+    ("tcp_mtu_probe_floor", 0, 65_535),
+    ("tcp_probe_threshold", 0, 65_535),
     ("tcp_rmem", 1, MOST_MEMORY),
     ("tcp_wmem", 1, MOST_MEMORY),
     ("core.rmem_max", 2304, MOST_MEMORY),
@@ -354,13 +429,22 @@ fn in_range(name: &str, value: &str) -> Result<(), String> {
     let Some((_, least, most)) = RANGES.iter().find(|(known, ..)| *known == name) else {
         return Ok(());
     };
-    let numbers = value.split_whitespace().filter_map(|number| number.parse::<i64>().ok());
+    let numbers = value.split_whitespace().filter_map(whole);
     for number in numbers {
         if !(*least..=*most).contains(&number) {
             return Err(format!("{number} does not lie between {least} and {most}"));
         }
     }
     Ok(())
+}
+
+/// A number, also with `0x` in front (`proc_dointvec`).
+fn whole(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 fn three(name: &str, value: &str) -> Result<[u32; 3], KnobError> {

@@ -1,14 +1,17 @@
 //! Which Linux it is, as data: what differs between versions, and what an administrator sets.
 //!
 //! A [`KernelProfile`] names each difference by what it does, so that any mixture can be tried.
-//! 4.18, 5.4 and 5.15 stand for the kernels as first released; 5.10, 6.1 and 6.12 for the long-term
-//! kernels of Debian (5.10.262, 6.1.192, 6.12.117), which carry many changes of later ones.
+//! 4.18, 5.4 and 5.15 stand for the kernels as first released (5.4 and 5.15 with what their later
+//! releases mended of `HyStart`); 5.10, 6.1 and 6.12 for the long-term kernels of Debian (5.10.262,
+//! 6.1.192, 6.12.117), which carry many changes of later ones. 6.18, a long-term kernel, too, is taken
+//! to have what 6.12.117 has, for what goes to an older one goes to it as well. 7.3 is known for
+//! other people's scripts; of it only what they ask for.
 
 mod knobs;
 
 use std::fmt;
 
-pub use knobs::{KnobError, Route, Sysctl};
+pub use knobs::{KnobError, Locked, Route, Sysctl, fastopen};
 
 /// A version of Linux.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -101,6 +104,27 @@ pub struct KernelProfile {
     pub delack_below_rto_min: bool,
     /// `ssthresh` of a connection is kept for the next (before v5.6).
     pub keeps_ssthresh: bool,
+    /// During a handshake a reset must have the very number that is expected (long-term kernels since
+    /// 6.1, v7.3).
+    pub challenges_early_resets: bool,
+    /// The segment size that is announced follows the device and the route, not what routers told of the
+    /// path (`ip_dst_mtu_configured`, which 6.12.117 has; the scripts of 7.3 ask for it).
+    pub announces_configured_mtu: bool,
+    /// More duplicates than retransmissions are not of the sender's making (`tcp_dsack_seen`, v5.10).
+    pub doubts_duplicates: bool,
+    /// A segment that ends beyond the window is refused unless nothing lies unread (v6.17).
+    pub checks_ends: bool,
+    /// It is held against the largest window that was told (`rcv_mwnd_seq`, v7.3).
+    pub remembers_largest_window: bool,
+    /// An acknowledgment of what was not sent is asked about (v7.3).
+    pub challenges_unsent: bool,
+    /// The receive buffer grows on what comes before its time, once somebody reads (v6.17).
+    pub grows_on_early: bool,
+    /// What cannot be taken for want of memory closes the window at once (v6.6).
+    pub closes_without_memory: bool,
+    /// A route's values for new connections count from the first one on (to v6.6); since, a peer's
+    /// are made from them only when something is to be kept.
+    pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
     /// How memory is charged.
@@ -132,14 +156,18 @@ pub enum Prr {
 
 /// How CUBIC looks for the end of slow start.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent change of the kernel")]
 pub struct Hystart {
     /// In microseconds, with the ACKs' delay in mind (v5.6); before, in milliseconds against half
     /// of the least delay.
     pub microseconds: bool,
     /// Only the first eight samples of a round count (to v5.15).
     pub eight_samples: bool,
-    /// Rounds are followed below 16 packets, too (v5.16).
+    /// Rounds are followed below 16 packets, too (v6.14, and in 2025 the long-term ones from 6.1 on).
     pub early_rounds: bool,
+    /// A round begins where the window grows, after its first acknowledgment was looked at
+    /// (`bictcp_cong_avoid`, to v5.15.5, v5.10.82, v5.4.162): that one may end a train of the round before.
+    pub late_rounds: bool,
 }
 
 /// When TSO waits for more room (`tcp_tso_should_defer`).
@@ -235,6 +263,7 @@ impl KernelProfile {
     }
 
     /// The profile of a version: what the newest known one not after it does.
+    #[expect(clippy::too_many_lines, reason = "one flat table, a line a change")]
     pub fn of(version: Version) -> Self {
         let at = |major, minor| version >= Version::new(major, minor);
         let long_term = version == Version::new(5, 10);
@@ -249,8 +278,9 @@ impl KernelProfile {
             },
             hystart: Hystart {
                 microseconds: at(5, 6),
-                eight_samples: !at(5, 16) && !long_term,
-                early_rounds: at(5, 16),
+                eight_samples: !at(5, 8) && version != Version::new(5, 4),
+                early_rounds: at(6, 6) || version == Version::new(6, 1),
+                late_rounds: !at(5, 15) && !long_term && version != Version::new(5, 4),
             },
             tso_by_rtt: at(5, 18),
             defer: if at(6, 18) || long_term || version == Version::new(6, 1) || at(6, 12) {
@@ -284,6 +314,17 @@ impl KernelProfile {
             takes_zero_window: at(6, 7),
             delack_below_rto_min: at(6, 8),
             keeps_ssthresh: !at(5, 6),
+            challenges_early_resets: at(6, 18)
+                || version == Version::new(6, 1)
+                || version == Version::new(6, 12),
+            announces_configured_mtu: at(6, 18) || version == Version::new(6, 12),
+            doubts_duplicates: at(5, 10),
+            checks_ends: at(6, 17),
+            remembers_largest_window: at(7, 3),
+            challenges_unsent: at(7, 3),
+            grows_on_early: at(6, 17),
+            closes_without_memory: at(6, 6),
+            route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
             memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },
             gather_ns: None,

@@ -86,8 +86,10 @@ impl Socket {
             return self.on_old_ack(segment, ack, out);
         }
         if after(ack.number, self.snd.nxt) {
+            self.challenge_unsent(out);
             return false;
         }
+        self.take_stamp(segment);
         if after(ack.number, self.snd.una) {
             ack.una_advanced = true;
             self.rec.retransmits = 0;
@@ -134,6 +136,13 @@ impl Socket {
         true
     }
 
+    /// What was not sent cannot be acknowledged (RFC 5961 section 5.2).
+    fn challenge_unsent(&mut self, out: &mut Vec<Segment>) {
+        if self.config.kernel.challenges_unsent {
+            self.challenge(out);
+        }
+    }
+
     /// An acknowledgment older than the newest may still carry SACKs.
     fn on_old_ack(&mut self, segment: &Segment, mut ack: Ack, out: &mut Vec<Segment>) -> bool {
         let most = u64::from(self.snd.max_window).min(self.snd.bytes_acked) as u32;
@@ -142,6 +151,7 @@ impl Socket {
             self.challenge(out);
             return false;
         }
+        self.take_stamp(segment);
         if !segment.options.sack.is_empty() && self.sack {
             ack.prior_fack = self.highest_sacked();
             self.mark_sacked(segment, &mut ack);
@@ -237,7 +247,7 @@ impl Socket {
     }
 
     /// Part of the head is acknowledged: it is cut off; its whole packets (`tcp_tso_acked`).
-    fn trim_head(&mut self) -> u32 {
+    pub(super) fn trim_head(&mut self) -> u32 {
         let una = self.snd.una;
         let head = self.q.at_mut(0);
         let cut = una.wrapping_sub(head.seq);
@@ -326,6 +336,7 @@ impl Socket {
         let updated = self.update_rtt(sample, newest, ack.maybe_delayed);
         if ack.acked() {
             ack.set_timer = true;
+            self.on_probe_acked();
             if self.sack {
                 if let Some(low) = cleaned.reordered
                     && before(low, ack.prior_fack)

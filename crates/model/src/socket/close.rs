@@ -6,12 +6,17 @@
 use super::output::Nagle;
 use super::queue::Skb;
 use super::{Socket, State};
-use crate::segment::{Flags, Segment, after};
+use crate::segment::{Flags, Segment, after, before};
 
 impl Socket {
     /// Ends the sending side (`shutdown(SHUT_WR)`).
     pub fn shutdown(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
         self.tick(now_ns);
+        if self.fast.passive && self.state == State::SynReceived && !self.rcv.abandoned {
+            // It is done with the handshake (`tcp_shutdown`, v6.9).
+            self.fast.shutdown_waits = true;
+            return;
+        }
         self.state = match self.state {
             State::Established | State::SynReceived => State::FinWait1,
             State::CloseWait => State::LastAck,
@@ -26,6 +31,9 @@ impl Socket {
     pub fn close(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
         self.tick(now_ns);
         self.rcv.abandoned = true;
+        if self.state == State::FinWait2 {
+            self.learned.ended = true;
+        }
         if self.state == State::SynSent {
             self.give_up(false);
         } else if self.has_unread() {
@@ -56,9 +64,25 @@ impl Socket {
         if matches!(self.state, State::Closed | State::TimeWait | State::SynSent) {
             return;
         }
+        self.fast.passive = false;
         let seq = self.acceptable_seq();
         self.send_bare(seq, Flags::RST.with(Flags::ACK), out);
         self.give_up(false);
+    }
+
+    /// The network says that the peer cannot be reached: that ends a connection only before its handshake
+    /// is done (`tcp_v4_err`; RFC 1122 section 4.2.3.9). Whether it did. `seq` is of the packet that
+    /// it is about.
+    pub fn on_unreachable(&mut self, now_ns: u64, seq: u32) -> bool {
+        self.tick(now_ns);
+        let first = if self.fast.passive { self.config.isn } else { self.snd.una };
+        let ours = !before(seq, first) && !after(seq, self.snd.nxt);
+        self.counters.strange_errors += u64::from(!ours);
+        let ends = ours && self.is_opening();
+        if ends {
+            self.give_up(true);
+        }
+        ends
     }
 
     fn queue_fin(&mut self) {
@@ -116,12 +140,17 @@ impl Socket {
             return false;
         }
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                // Nobody holds it any more: the kernel keeps a remnant of it only (`tcp_time_wait`).
+                self.learned.ended |= self.rcv.abandoned;
+            }
             State::Closing => {
                 self.enter_time_wait();
                 return true;
             }
             State::LastAck => {
+                self.learned.ended = true;
                 self.give_up(false);
                 return true;
             }
@@ -132,6 +161,7 @@ impl Socket {
 
     fn enter_time_wait(&mut self) {
         self.state = State::TimeWait;
+        self.learned.ended = true;
         self.timers = super::Timers::default();
         self.timers.time_wait = Some(self.now_ns + TIME_WAIT_NS);
         self.events.closed = true;
@@ -148,6 +178,8 @@ impl Socket {
     /// Nothing more happens here.
     pub(super) fn give_up(&mut self, failed: bool) {
         self.state = State::Closed;
+        self.fast.passive = false;
+        self.fast.deferred = false;
         self.timers = super::Timers::default();
         self.events.failed |= failed;
         self.events.closed = true;

@@ -1,6 +1,8 @@
 //! What one endpoint is: a kernel, its settings, a route, options of the socket, a link.
 
+use super::Metrics;
 use crate::profile::{KernelProfile, Route, Sysctl};
+use crate::segment::Cookie;
 
 /// Everything that is settled before a socket exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,6 +25,12 @@ pub struct Config {
     pub stamp_offset: u32,
     /// The windows that it offered in a capture, in place of its own rules.
     pub offered: Option<Offered>,
+    /// The cookie for Fast Open that it gives to that peer.
+    pub cookie: Cookie,
+    /// What its host remembers of the peer.
+    pub metrics: Option<Metrics>,
+    /// Largest packet that the path takes, if its host was told.
+    pub path_mtu: Option<u32>,
 }
 
 /// Windows that were seen: how far the peer might send when so many bytes had been acknowledged.
@@ -63,6 +71,7 @@ impl Offered {
 
 /// Options of a socket, as given to setsockopt; what is absent stays as the kernel has it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one option")]
 pub struct Options {
     /// `SO_SNDBUF`.
     pub sndbuf: Option<u32>,
@@ -84,6 +93,14 @@ pub struct Options {
     pub max_segment: Option<u32>,
     /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is sent again.
     pub user_timeout_ms: Option<u32>,
+    /// `TCP_SYNCNT`: how often a SYN is sent again.
+    pub syn_retries: Option<u32>,
+    /// `TCP_FASTOPEN` of a listener: a SYN may bring data.
+    pub fast_open: bool,
+    /// `TCP_FASTOPEN_CONNECT`: the SYN waits for the first write if a cookie is known.
+    pub fast_open_connect: bool,
+    /// `TCP_FASTOPEN_NO_COOKIE`.
+    pub fast_open_no_cookie: bool,
 }
 
 /// The link that a socket's packets leave by.
@@ -144,6 +161,9 @@ impl Config {
             isn: 0,
             stamp_offset: 0,
             offered: None,
+            cookie: Cookie { name: 0, length: Cookie::LENGTH, experimental: false },
+            metrics: None,
+            path_mtu: None,
         }
     }
 }

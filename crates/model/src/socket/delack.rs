@@ -174,6 +174,14 @@ impl Socket {
         self.timers.delack = Some(self.wheel(timeout));
     }
 
+    /// The acknowledgment of a SYN-ACK waits for a writer, for `TCP_DELACK_MAX` at most.
+    pub(super) fn delay_ack_long(&mut self) {
+        let timeout = self.jiffies() + self.delack_max();
+        self.ack.timer = true;
+        self.ack.timeout = timeout;
+        self.timers.delack = Some(self.wheel(timeout));
+    }
+
     pub(super) fn on_delack_timer(&mut self, out: &mut Vec<Segment>) {
         if self.ack.compressed > 0 {
             self.on_compressed_timer(out);
@@ -212,6 +220,7 @@ impl Socket {
         self.ack.pushed = false;
         self.ack.pushed_again = false;
         self.ack.now = false;
+        self.ack.no_memory = false;
         self.timers.delack = None;
     }
 

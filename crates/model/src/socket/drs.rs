@@ -21,16 +21,18 @@ impl Socket {
         }
         if copied > i64::from(self.rcv.space) {
             let copied = copied as u32;
-            if self.config.sysctl.moderate_rcvbuf && self.config.options.rcvbuf.is_none() {
-                self.grow_rcvbuf(copied);
-            }
+            self.grow_rcvbuf(copied);
             self.rcv.space = copied;
         }
         self.rcv.space_seq = self.rcv.copied_seq;
         self.rcv.space_time_us = now_us;
     }
 
-    fn grow_rcvbuf(&mut self, copied: u32) {
+    /// The buffer grows for so much in a round trip, and for what is held (`tcp_rcvbuf_grow`).
+    pub(super) fn grow_rcvbuf(&mut self, copied: u32) {
+        if !self.config.sysctl.moderate_rcvbuf || self.config.options.rcvbuf.is_some() {
+            return;
+        }
         let (copied, space) = (u64::from(copied), u64::from(self.rcv.space).max(1));
         let advmss = u64::from(self.rcv.advmss);
         let grown = copied - space;

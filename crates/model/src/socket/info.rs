@@ -4,6 +4,7 @@ use super::{CaState, Socket, State};
 
 /// A socket's state at an instant.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the bits of `tcpi_options`")]
 pub struct Info {
     /// State of the connection.
     pub state: State,
@@ -87,9 +88,81 @@ pub struct Info {
     pub rcv_wscale: u8,
     /// ECN is used.
     pub ecn: bool,
+    /// Data of the SYN was taken.
+    pub syn_data: bool,
+}
+
+/// What was refused, as the host counts it (`net/ipv4/proc.c`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// `BeyondWindow`: segments that lie or end behind the window.
+    pub beyond_window: u64,
+    /// `TCPZeroWindowDrop`: data that came although the window was closed.
+    pub zero_window: u64,
+    /// `TCPRcvQDrop`: data for which there was no memory.
+    pub no_memory: u64,
+    /// `OutOfWindowIcmps`: errors about what is not under way.
+    pub strange_errors: u64,
+}
+
+/// What has passed so far, as `TCP_INFO` counts it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Traffic {
+    /// Segments that came in (`tcpi_segs_in`).
+    pub segs_in: u32,
+    /// With data (`tcpi_data_segs_in`).
+    pub data_segs_in: u32,
+    /// Segments that went out (`tcpi_segs_out`).
+    pub segs_out: u32,
+    /// With data (`tcpi_data_segs_out`).
+    pub data_segs_out: u32,
+    /// Bytes that went out, all copies of them (`tcpi_bytes_sent`).
+    pub bytes_sent: u64,
+    /// In further copies (`tcpi_bytes_retrans`).
+    pub bytes_retrans: u64,
+    /// Acknowledged; a client's SYN counts as one (`tcpi_bytes_acked`).
+    pub bytes_acked: u64,
+    /// Packets that the peer had twice (`tcpi_dsack_dups`).
+    pub dsack_dups: u32,
+    /// How often packets were seen out of order on their way to the peer (`tcpi_reord_seen`).
+    pub reord_seen: u32,
+    /// Packets that came before their time (`tcpi_rcv_ooopack`).
+    pub rcv_ooopack: u32,
+    /// Timeouts (`tcpi_total_rto`).
+    pub total_rto: u32,
+    /// Packets whose congestion the peer told (`tcpi_delivered_ce`).
+    pub delivered_ce: u32,
+}
+
+impl std::ops::Add for Counters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            beyond_window: self.beyond_window + other.beyond_window,
+            zero_window: self.zero_window + other.zero_window,
+            no_memory: self.no_memory + other.no_memory,
+            strange_errors: self.strange_errors + other.strange_errors,
+        }
+    }
 }
 
 impl Socket {
+    /// What it refused.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What has passed so far.
+    pub const fn traffic(&self) -> Traffic {
+        Traffic {
+            data_segs_out: self.snd.data_segs_out,
+            bytes_acked: self.snd.bytes_acked,
+            delivered_ce: self.rec.delivered_ce,
+            ..self.traffic
+        }
+    }
+
     /// State as it stands.
     pub fn info(&self) -> Info {
         let (snd, cw, rec, rtt, rcv) = (&self.snd, &self.cw, &self.rec, &self.rtt, &self.rcv);
@@ -135,6 +208,7 @@ impl Socket {
             snd_wscale: snd.wscale,
             rcv_wscale: rcv.wscale,
             ecn: self.ecn.ok,
+            syn_data: self.fast.data_acked,
         }
     }
 }

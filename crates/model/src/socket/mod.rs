@@ -22,11 +22,13 @@ mod close;
 mod config;
 mod delack;
 mod drs;
+mod fast_open;
 mod handshake;
 mod info;
+mod metrics;
+mod mtu;
 mod options;
 mod output;
-mod pmtu;
 mod queue;
 mod rack;
 mod read;
@@ -49,7 +51,8 @@ mod window;
 mod write;
 
 pub use config::{Config, Link, Offered, Options};
-pub use info::Info;
+pub use info::{Counters, Info, Traffic};
+pub use metrics::Metrics;
 pub use output::Wait;
 pub(crate) use state::CwndState;
 pub use state::{CaState, Purpose, State};
@@ -87,6 +90,12 @@ pub struct Socket {
     /// SYNs or SYN-ACKs sent again.
     syn_retries: u32,
     syn_sent_ns: u64,
+    first_syn_ns: u64,
+    fast: fast_open::FastOpen,
+    learned: metrics::Learned,
+    mtu: mtu::Mtu,
+    counters: Counters,
+    traffic: Traffic,
 }
 
 /// What happened that an application may want to know.
@@ -183,12 +192,34 @@ impl Socket {
     /// A segment arrives.
     pub fn on_segment(&mut self, now_ns: u64, segment: &Segment, out: &mut Vec<Segment>) {
         self.tick(now_ns);
+        let pieces = segment.piece_count();
+        self.traffic.segs_in += pieces;
+        self.traffic.data_segs_in += if segment.len > 0 { pieces } else { 0 };
+        if self.fast.passive && !self.passes_early(segment, out) {
+            return;
+        }
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_syn_sent(segment, out),
-            State::SynReceived => self.on_segment_syn_received(segment, out),
+            State::SynReceived if !self.fast.passive => {
+                self.on_segment_syn_received(segment, out);
+            }
             State::TimeWait => self.on_segment_time_wait(segment, out),
             _ => self.on_segment_established(segment, out),
+        }
+    }
+
+    /// Its handshake is under way.
+    const fn is_opening(&self) -> bool {
+        matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
+    /// Data may be sent: the handshake is done, or the connection was open with the SYN.
+    const fn may_send(&self) -> bool {
+        match self.state {
+            State::Established | State::CloseWait => true,
+            State::SynReceived => self.fast.passive,
+            _ => false,
         }
     }
 

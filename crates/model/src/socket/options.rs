@@ -1,6 +1,6 @@
 //! Options of segments, and the segment size that they leave.
 //!
-//! Follows `tcp_established_options`, `tcp_current_mss`, `tcp_sync_mss`, `tcp_bound_to_half_wnd`.
+//! Follows `tcp_established_options`, `tcp_current_mss`, `tcp_bound_to_half_wnd`.
 
 use super::Socket;
 use crate::segment::{Options, SackBlocks, Stamps};
@@ -23,7 +23,7 @@ impl Socket {
         ((ns / 1_000_000) as u32).wrapping_add(self.config.stamp_offset)
     }
 
-    fn sack_blocks(&self) -> SackBlocks {
+    pub(super) fn sack_blocks(&self) -> SackBlocks {
         let most = if self.stamps { SackBlocks::MOST - 1 } else { SackBlocks::MOST };
         let mut blocks = SackBlocks::default();
         for (from, to) in
@@ -39,14 +39,6 @@ impl Socket {
         let blocks = self.sack_blocks();
         let sack = if blocks.is_empty() { 0 } else { 4 + 8 * blocks.as_slice().len() as u32 };
         self.snd.mss_cache.saturating_sub(sack).max(1)
-    }
-
-    /// Recomputes the segment size from path, peer and window.
-    pub(super) fn sync_mss(&mut self) {
-        let mtu = self.config.route.mtu.unwrap_or(self.config.link.mtu).min(self.config.link.mtu);
-        let by_mtu = mtu.saturating_sub(self.config.link.ip_header() + TCP_HEADER);
-        let mss = by_mtu.min(self.snd.mss_clamp).max(LEAST_MSS);
-        self.snd.mss_cache = self.bound_to_half_window(mss - self.stamp_bytes());
     }
 
     /// Bytes that timestamps take in every segment.
@@ -70,9 +62,6 @@ pub(super) const TCP_HEADER: u32 = 20;
 
 /// `TCP_MSS_DEFAULT` of include/net/tcp.h (RFC 1122 section 4.2.2.6).
 pub(super) const DEFAULT_MSS: u32 = 536;
-
-/// `tcp_min_snd_mss` (`TCP_MIN_SND_MSS`, v5.2), less the bytes it counts for options.
-const LEAST_MSS: u32 = 48;
 
 /// Smallest IP packet that every host takes (`tcp_bound_to_half_wnd`; RFC 791 section 3.2).
 const LEAST_SEGMENT: u32 = 68;

@@ -4,6 +4,7 @@
 //! `tso_fragment`, `tcp_cwnd_validate`, `tcp_push_pending_frames`, `tcp_rate_skb_sent`.
 
 use super::chrono::Phase;
+use super::mtu::Probed;
 use super::queue::{SentState, Skb};
 use super::state::Purpose;
 use super::{Socket, State};
@@ -77,6 +78,7 @@ impl Socket {
 
     /// After an ACK: sends, and wakes a writer (`tcp_data_snd_check`).
     pub(super) fn send_more(&mut self, out: &mut Vec<Segment>) {
+        self.follow_route();
         let mss = self.current_mss();
         self.push_pending(mss, self.nagle(), out);
         self.check_space();
@@ -91,7 +93,12 @@ impl Socket {
         out: &mut Vec<Segment>,
     ) -> bool {
         let most = self.tso_segments(mss);
-        let mut sent = 0;
+        let probed = if push == Push::All { self.probe_mtu(out) } else { Probed::No };
+        let mut sent = match probed {
+            Probed::No => 0,
+            Probed::Waits => return false,
+            Probed::Sent => 1,
+        };
         let mut deferred_for_cwnd = false;
         self.wait = loop {
             match self.next_piece(mss, nagle, push, most) {
@@ -257,6 +264,7 @@ impl Socket {
 
     /// Hands down the segment at `place`, new or again (`__tcp_transmit_skb`).
     pub(super) fn transmit(&mut self, place: usize, out: &mut Vec<Segment>) {
+        self.look_up_route();
         let skb = *self.q.at(place);
         let prior_stamp = self.snd.wstamp_ns;
         self.snd.wstamp_ns = prior_stamp.max(self.now_ns);
@@ -281,6 +289,8 @@ impl Socket {
         };
         self.mark_ecn(&mut segment, !before(skb.seq, self.snd.nxt));
         self.on_ack_sent();
+        self.traffic.segs_out += skb.pcount.max(1);
+        self.traffic.bytes_sent += u64::from(skb.len);
         if skb.len > 0 {
             self.on_data_sent(skb.pcount);
         }
@@ -328,7 +338,7 @@ impl Socket {
     }
 
     /// What had been delivered by now (`tcp_rate_skb_sent`).
-    fn sent_state(&mut self, stamp: u64) -> SentState {
+    pub(super) fn sent_state(&mut self, stamp: u64) -> SentState {
         if self.rec.packets_out == 0 {
             self.dlv.first_sent_ns = stamp;
             self.dlv.delivered_ns = stamp;
@@ -436,7 +446,8 @@ impl Socket {
 
     /// Sends an acknowledgment without data (`__tcp_send_ack`).
     pub(super) fn send_ack(&mut self, out: &mut Vec<Segment>) {
-        if matches!(self.state, State::Closed | State::SynSent | State::SynReceived) {
+        let opens = self.is_opening() && !self.fast.passive;
+        if opens || self.state == State::Closed {
             return;
         }
         self.send_bare(self.acceptable_seq(), Flags::ACK, out);
@@ -457,6 +468,7 @@ impl Socket {
         };
         self.mark_ecn(&mut segment, false);
         self.on_ack_sent();
+        self.traffic.segs_out += 1;
         out.push(segment);
     }
 

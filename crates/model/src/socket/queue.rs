@@ -123,6 +123,12 @@ impl Queue {
         self.order.push_back(id);
     }
 
+    /// Puts one in front of the one at `place`, which was never sent.
+    pub(crate) fn insert_unsent(&mut self, place: usize, skb: Skb) {
+        let id = self.keep(skb);
+        self.order.insert(place, id);
+    }
+
     /// Removes the one at `place`, which was never sent.
     pub(crate) fn remove_unsent(&mut self, place: usize) {
         if let Some(id) = self.order.remove(place) {

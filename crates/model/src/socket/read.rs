@@ -29,7 +29,7 @@ impl Socket {
 
     /// Acknowledges if what was read lets it (`__tcp_cleanup_rbuf`).
     fn cleanup(&mut self, copied: bool, out: &mut Vec<Segment>) {
-        if matches!(self.state, State::Closed | State::SynSent | State::SynReceived) {
+        if self.is_opening() || self.state == State::Closed {
             return;
         }
         let mut due = false;

@@ -20,15 +20,11 @@ impl Socket {
         if !self.is_acceptable(segment, out) {
             return;
         }
-        if let Some(stamps) = segment.options.stamps
-            && self.stamps
-            && !after(segment.seq, self.rcv.wup)
-            && !before(stamps.value, self.rcv.ts_recent)
-        {
-            self.rcv.ts_recent = stamps.value;
-        }
         if !segment.flags.has(Flags::ACK) || !self.on_ack(segment, out) {
             return;
+        }
+        if self.fast.passive {
+            self.end_early(segment, out);
         }
         if self.on_acked_fin() || self.refuses_data(segment, out) {
             return;
@@ -44,6 +40,17 @@ impl Socket {
         }
         self.send_more(out);
         self.check_ack(out);
+    }
+
+    /// The next timestamp to echo (`tcp_replace_ts_recent`).
+    pub(super) fn take_stamp(&mut self, segment: &Segment) {
+        if let Some(stamps) = segment.options.stamps
+            && self.stamps
+            && !after(segment.seq, self.rcv.wup)
+            && !before(stamps.value, self.rcv.ts_recent)
+        {
+            self.rcv.ts_recent = stamps.value;
+        }
     }
 
     /// Whether its timestamp is older than what was seen, and it is not merely an acknowledgment that
@@ -66,9 +73,9 @@ impl Socket {
 
     /// Whether the segment lies in the window; others are answered (RFC 9293 section 3.10.7.4).
     fn is_acceptable(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
-        let end = segment.end_seq();
-        let edge = self.rcv.nxt.wrapping_add(self.receive_window());
-        if before(end, self.rcv.wup) || after(segment.seq, edge) {
+        let beyond = self.is_beyond_window(segment);
+        self.counters.beyond_window += u64::from(beyond);
+        if before(segment.end_seq(), self.rcv.wup) || beyond {
             if !segment.flags.has(Flags::RST) && !self.refuses_too_often(segment) {
                 self.answer_duplicate(segment, out);
             }
@@ -91,13 +98,24 @@ impl Socket {
         true
     }
 
+    /// Whether it does not lie in the window. One that merely ends behind it is let in if nothing lies
+    /// unread; a FIN needs no room (`tcp_sequence`).
+    fn is_beyond_window(&self, segment: &Segment) -> bool {
+        let edge = self.acceptable_end();
+        if !self.config.kernel.checks_ends {
+            return after(segment.seq, edge);
+        }
+        let end = segment.seq.wrapping_add(segment.len);
+        after(end, edge) && (after(segment.seq, edge) || !self.rcv.queue.is_empty())
+    }
+
     /// Segments without data outside of the window are not all answered, lest two hosts answer
     /// each other without end (`tcp_oow_rate_limited`).
-    fn refuses_too_often(&mut self, segment: &Segment) -> bool {
+    pub(super) fn refuses_too_often(&mut self, segment: &Segment) -> bool {
         segment.len == 0 && !segment.flags.has(Flags::FIN) && self.refused_lately()
     }
 
-    fn refused_lately(&mut self) -> bool {
+    pub(super) fn refused_lately(&mut self) -> bool {
         let pause_ms = u64::from(self.config.sysctl.invalid_ratelimit_ms);
         let (now, pause) = (self.jiffies(), self.jiffies_from_ms(pause_ms));
         if self.rcv.last_refusal.is_some_and(|last| now - last < pause) {
@@ -139,6 +157,8 @@ impl Socket {
             self.tell_duplicate(seq, end);
             self.refuse();
         } else if !before(seq, edge) {
+            self.counters.zero_window += u64::from(seq == self.rcv.nxt);
+            self.counters.beyond_window += u64::from(seq != self.rcv.nxt);
             self.refuse();
         } else if after(seq, self.rcv.nxt) {
             self.hold(segment, out);
@@ -147,6 +167,7 @@ impl Socket {
                 self.tell_duplicate(seq, self.rcv.nxt);
             }
             if self.receive_window() == 0 {
+                self.counters.zero_window += 1;
                 self.refuse();
                 return;
             }
@@ -164,7 +185,9 @@ impl Socket {
         if self.rcv.rmem_alloc > self.rcv.rcvbuf && !self.make_room() {
             self.ack.scheduled = true;
             self.ack.now = true;
-            if segment.len > 0 {
+            self.ack.no_memory = self.config.kernel.closes_without_memory;
+            if segment.len > 0 && !self.rcv.queue.is_empty() {
+                self.counters.no_memory += 1;
                 return;
             }
         }
@@ -192,7 +215,7 @@ impl Socket {
 
     /// Adds a run to the receive queue; it joins the last one if that has room for more pieces
     /// (`tcp_try_coalesce`).
-    fn append(&mut self, run: Received, payload: u32) {
+    pub(super) fn append(&mut self, run: Received, payload: u32) {
         if let Some(tail) = self.rcv.queue.back_mut()
             && self.config.kernel.memory.receive != ReceiveCharge::Copied
             && tail.pieces + run.pieces <= MOST_PIECES
@@ -208,7 +231,7 @@ impl Socket {
     }
 
     /// What a received packet is charged with.
-    fn charge(&self, segment: &Segment) -> u32 {
+    pub(super) fn charge(&self, segment: &Segment) -> u32 {
         let memory = self.config.kernel.memory;
         let head = match memory.receive {
             ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).0,
@@ -284,6 +307,7 @@ impl Socket {
             self.tell_held(seq, end_seq, out);
             return;
         }
+        self.traffic.rcv_ooopack += segment.piece_count();
         let (truesize, payload) = (self.charge(segment), self.payload_charge(segment));
         if self.config.kernel.measures_early_segments {
             self.measure_rcv_mss(segment, truesize);
@@ -301,6 +325,9 @@ impl Socket {
                 self.grow_window(segment.len, truesize);
             }
             self.insert_held(new);
+        }
+        if self.config.kernel.grows_on_early && !self.rcv.waits && !self.rcv.abandoned {
+            self.grow_rcvbuf(self.rcv.space);
         }
     }
 

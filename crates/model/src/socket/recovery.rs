@@ -124,7 +124,9 @@ impl Socket {
             self.try_to_open(ack);
             return true;
         }
-        self.enter_recovery(ack.ece);
+        if !self.is_probe_lost() {
+            self.enter_recovery(ack.ece);
+        }
         false
     }
 
@@ -260,8 +262,21 @@ impl Socket {
         self.set_ca_state(CaState::Recovery);
     }
 
+    /// Losses that no congestion made: what is marked goes again, and the window stays
+    /// (`tcp_non_congestion_loss_retransmit`).
+    pub(super) fn enter_uncongested_loss(&mut self) {
+        if self.rec.state != CaState::Loss {
+            self.rec.high_seq = self.snd.nxt;
+            self.cw.ssthresh = self.current_ssthresh();
+            self.cw.prior_ssthresh = 0;
+            self.rec.undo_marker = None;
+            self.set_ca_state(CaState::Loss);
+        }
+    }
+
     /// The retransmission timer expired (`tcp_enter_loss`).
     pub(super) fn enter_loss(&mut self) {
+        self.traffic.total_rto += 1;
         let first = self.rec.state < CaState::Recovery;
         self.mark_timeout_lost();
         if self.rec.state <= CaState::Disorder
@@ -436,13 +451,14 @@ impl Socket {
         self.limit_dup_acks(acked);
     }
 
-    fn limit_dup_acks(&mut self, addend: u32) {
+    pub(super) fn limit_dup_acks(&mut self, addend: u32) {
         let holes = self.rec.lost_out.max(1).min(self.rec.packets_out);
         if self.rec.sacked_out + holes > self.rec.packets_out {
             self.rec.sacked_out = self.rec.packets_out - holes;
             self.rec.reordering =
                 (self.rec.packets_out + addend).min(self.config.sysctl.max_reordering);
             self.rec.reord_seen = true;
+            self.traffic.reord_seen += 1;
         }
     }
 }

@@ -75,6 +75,10 @@ impl Socket {
 
     /// Sends up to `packets` of the segment at `place` again.
     pub(super) fn resend(&mut self, place: usize, packets: u32, out: &mut Vec<Segment>) -> bool {
+        self.forget_probe();
+        if before(self.q.at(place).seq, self.snd.una) {
+            self.trim_head();
+        }
         let skb = *self.q.at(place);
         let mss = self.current_mss();
         let end = self.window_end();
@@ -103,6 +107,7 @@ impl Socket {
         }
         let pcount = self.q.at(place).pcount;
         self.snd.segs_retrans += pcount;
+        self.traffic.bytes_retrans += u64::from(self.q.at(place).len);
         self.transmit(place, out);
         self.q.at_mut(place).marks.ever_resent = true;
         true

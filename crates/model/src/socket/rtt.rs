@@ -69,9 +69,9 @@ impl Socket {
         self.config.route.rto_min_ns.map_or(RTO_MIN_US, |ns| (ns / 1000) as u32)
     }
 
-    /// `TCP_RTO_MAX`, in ticks.
+    /// `tcp_rto_max`, in ticks.
     pub(super) const fn rto_max(&self) -> u64 {
-        self.jiffies_from_ms(120_000)
+        self.jiffies_from_ms(self.config.sysctl.rto_max_ms as u64)
     }
 
     /// Least round trip of the last five minutes.

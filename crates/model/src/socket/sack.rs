@@ -195,6 +195,13 @@ impl Socket {
             ack.dsack_tlp |= self.rec.tlp_high_seq == Some(to);
             1
         };
+        self.traffic.dsack_dups += packets;
+        // Nothing was sent so often: the network made the copy.
+        if self.config.kernel.doubts_duplicates
+            && self.traffic.dsack_dups > self.snd.segs_retrans + self.syn_retries
+        {
+            return false;
+        }
         if self.rec.reord_seen && !ack.dsack_tlp {
             self.rec.rack.dsack_seen = true;
         }
@@ -237,5 +244,6 @@ impl Socket {
             self.rec.reordering = distance.div_ceil(mss).min(self.config.sysctl.max_reordering);
         }
         self.rec.reord_seen = true;
+        self.traffic.reord_seen += 1;
     }
 }

@@ -27,6 +27,16 @@ impl Socket {
         self.config.options.user_timeout_ms = Some(ms).filter(|ms| *ms > 0);
     }
 
+    /// Whether it waits to be accepted, so that nobody can read from it.
+    pub const fn set_waiting(&mut self, waits: bool) {
+        self.rcv.waits = waits;
+    }
+
+    /// `TCP_SYNCNT`.
+    pub const fn set_syn_retries(&mut self, times: u32) {
+        self.config.options.syn_retries = Some(times);
+    }
+
     /// `TCP_NOTSENT_LOWAT`.
     pub fn set_notsent_lowat(&mut self, bytes: u32) {
         self.config.options.notsent_lowat = Some(bytes);

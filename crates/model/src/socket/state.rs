@@ -244,6 +244,10 @@ pub(crate) struct Receive {
     pub(crate) sacks: Vec<(u32, u32)>,
     pub(crate) dsack: Option<(u32, u32)>,
     pub(crate) bytes: u64,
+    /// End of the largest window that was told (`rcv_mwnd_seq`).
+    pub(crate) farthest: u32,
+    /// It waits to be accepted: nobody can read.
+    pub(crate) waits: bool,
     /// Tick of the last answer to a segment outside of the window.
     pub(crate) last_refusal: Option<u64>,
 }
@@ -274,6 +278,8 @@ pub(crate) struct AckPolicy {
     pub(crate) pushed: bool,
     pub(crate) pushed_again: bool,
     pub(crate) now: bool,
+    /// Memory ran out: the window is closed with the next acknowledgment.
+    pub(crate) no_memory: bool,
     pub(crate) quick: u32,
     pub(crate) pingpong: u8,
     /// Estimate of the time between segments, in ticks.

@@ -45,6 +45,7 @@ impl Config {
         let sysctl = &mut self.sysctl;
         (sysctl.sack, sysctl.dsack, sysctl.timestamps) = (false, false, false);
         (sysctl.early_retrans, sysctl.frto, sysctl.recovery) = (0, 0, 0);
+        sysctl.no_ssthresh_metrics_save = false;
         self.route.quickack = true;
         self.link.gso_max_segs = 1;
     }

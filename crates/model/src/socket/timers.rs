@@ -61,6 +61,10 @@ impl Socket {
 
     /// Starts the retransmission timer anew, or stops it if nothing is out.
     pub(super) fn rearm_rto(&mut self) {
+        if self.fast.passive {
+            // The timer is the SYN-ACK's.
+            return;
+        }
         if self.rec.packets_out == 0 {
             self.clear_timer();
             return;
@@ -83,6 +87,7 @@ impl Socket {
     fn on_transmit_timer(&mut self, purpose: Purpose, out: &mut Vec<Segment>) {
         match self.state {
             State::Closed | State::TimeWait => return,
+            _ if self.fast.passive => return self.on_early_timer(out),
             State::SynSent | State::SynReceived => return self.on_handshake_timer(out),
             _ => {}
         }
@@ -99,6 +104,9 @@ impl Socket {
             return;
         }
         if self.snd.wnd > 0 {
+            if self.has_tried(self.config.sysctl.retries1) {
+                self.suspect_black_hole();
+            }
             if self.has_timed_out() {
                 self.give_up(true);
                 return;
@@ -128,19 +136,27 @@ impl Socket {
         self.rtt.rto.min(self.jiffies_from_ms(left_ms).max(1))
     }
 
-    /// As long as `tcp_retries2` doublings of the least timeout, or the user's, have passed
-    /// (`retransmits_timed_out`, `tcp_model_timeout`).
+    /// As long as `tcp_retries2` doublings of the least timeout, or the user's, have passed.
     fn has_timed_out(&self) -> bool {
-        let Some(first) = self.rec.retrans_stamp.filter(|_| self.rec.retransmits > 0) else {
-            return false;
-        };
-        let waited_ms = self.stamp_at(self.now_ns).wrapping_sub(first);
-        if let Some(limit_ms) = self.config.options.user_timeout_ms {
-            return waited_ms >= limit_ms;
+        match (self.config.options.user_timeout_ms, self.waited_ms()) {
+            (Some(limit_ms), waited) => waited.is_some_and(|waited_ms| waited_ms >= limit_ms),
+            (None, _) => self.has_tried(self.config.sysctl.retries2),
         }
+    }
+
+    /// Time since the first of the retransmissions that nobody answered.
+    fn waited_ms(&self) -> Option<u32> {
+        let first = self.rec.retrans_stamp.filter(|_| self.rec.retransmits > 0)?;
+        Some(self.stamp_at(self.now_ns).wrapping_sub(first))
+    }
+
+    /// As long as so many doublings of the least timeout have passed (`retransmits_timed_out`,
+    /// `tcp_model_timeout`).
+    fn has_tried(&self, retries: u32) -> bool {
+        let Some(waited_ms) = self.waited_ms() else { return false };
         let least_ms = u64::from(self.rto_min_us() / 1000);
-        let retries = u64::from(self.config.sysctl.retries2);
-        let longest_ms = 120_000;
+        let retries = u64::from(retries);
+        let longest_ms = u64::from(self.config.sysctl.rto_max_ms);
         let doublings = u64::from((longest_ms / least_ms).ilog2());
         let limit_ms = if retries <= doublings {
             ((2 << retries) - 1) * least_ms

@@ -14,6 +14,7 @@ impl Socket {
     pub(super) fn schedule_loss_probe(&mut self, advancing_rto: bool) -> bool {
         if !matches!(self.config.sysctl.early_retrans, 3 | 4)
             || self.rec.packets_out == 0
+            || self.fast.passive
             || !self.sack
             || !matches!(self.rec.state, CaState::Open | CaState::Cwr)
         {

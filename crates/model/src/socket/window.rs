@@ -6,6 +6,7 @@
 use super::Socket;
 use crate::cc::INIT_CWND;
 use crate::profile::{FirstWindow, Space};
+use crate::segment::later;
 
 impl Socket {
     /// Window that so much buffer makes.
@@ -33,6 +34,16 @@ impl Socket {
     pub(super) const fn receive_window(&self) -> u32 {
         let left = self.rcv.wup.wrapping_add(self.rcv.wnd).wrapping_sub(self.rcv.nxt);
         if left.cast_signed() < 0 { 0 } else { left }
+    }
+
+    /// Where segments must end (`tcp_max_receive_window`).
+    pub(super) fn acceptable_end(&self) -> u32 {
+        let told = self.rcv.nxt.wrapping_add(self.receive_window());
+        if self.config.kernel.remembers_largest_window {
+            later(told, self.rcv.farthest)
+        } else {
+            told
+        }
     }
 
     /// The window that could be offered now.
@@ -78,6 +89,11 @@ impl Socket {
 
     /// Settles the window that a segment tells; its field.
     pub(super) fn select_window(&mut self) -> u16 {
+        if self.ack.no_memory {
+            self.rcv.wnd = 0;
+            self.rcv.wup = self.rcv.nxt;
+            return 0;
+        }
         let told = self.receive_window();
         let mut window = self.window_now();
         let scale = self.rcv.wscale;
@@ -87,6 +103,7 @@ impl Socket {
         }
         self.rcv.wnd = window;
         self.rcv.wup = self.rcv.nxt;
+        self.rcv.farthest = later(self.rcv.farthest, self.rcv.nxt.wrapping_add(window));
         (window.min(FIELD << scale) >> scale) as u16
     }
 

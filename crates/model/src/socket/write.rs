@@ -8,7 +8,7 @@
 use super::chrono::Phase;
 use super::output::{Nagle, Push};
 use super::queue::Skb;
-use super::{CaState, Socket, State};
+use super::{CaState, Socket};
 use crate::cc::INIT_CWND;
 use crate::segment::{Flags, PAGE_BLOCK, Segment, after};
 
@@ -48,15 +48,21 @@ impl Socket {
         out: &mut Vec<Segment>,
     ) -> u64 {
         self.tick(now_ns);
+        if self.fast.deferred {
+            let taken = self.open_writing(bytes, out);
+            self.fast.writer_waits = taken < bytes;
+            return taken;
+        }
         if self.snd.una == self.snd.write_seq {
             // All that was in the block is gone: it is filled from its beginning again
             // (`skb_page_frag_refill`).
             self.snd.page_base = self.snd.write_seq;
         }
-        if !matches!(self.state, State::Established | State::CloseWait) {
+        if !self.may_send() {
             return 0;
         }
         self.check_app_limited();
+        self.follow_route();
         let mss = self.current_mss();
         let goal = self.size_goal(mss);
         let mut copied = 0;

@@ -66,7 +66,6 @@ impl World {
     /// # Errors
     /// It asks for something that the model does not have.
     pub fn new(plan: &Plan, kernels: Kernels, keep: Keep) -> Result<Self, BuildError> {
-        refuse_what_is_missing(plan)?;
         let client = host(&plan.client, kernels.client, &kernels, plan.ipv6)?;
         let server = host(&plan.server, kernels.server, &kernels, plan.ipv6)?;
         for flow in &plan.flows {
@@ -94,6 +93,7 @@ impl World {
             limit: plan.limit_ns,
             tail: plan.tail_ns,
             configs: [client, server],
+            kept: [None; 2],
             ways,
             cross_due: [None; 2],
             devices,
@@ -109,6 +109,10 @@ impl World {
             last_done: 0,
             lost: [Vec::new(), Vec::new()],
         };
+        if (0..plan.flows.len()).any(|flow| world.is_lesson(flow)) {
+            world.remember_route(Side::Client);
+            world.remember_route(Side::Server);
+        }
         for (index, flow) in plan.flows.iter().enumerate() {
             world.events.plan(flow.start_ns, Event::Open(index as u32));
         }
@@ -119,18 +123,6 @@ impl World {
         world.plan_cross(Side::Server);
         Ok(world)
     }
-}
-
-/// What the plan language has and the model does not yet.
-fn refuse_what_is_missing(plan: &Plan) -> Result<(), BuildError> {
-    for flow in &plan.flows {
-        if flow.client_socket.fast_open || flow.server_socket.fast_open {
-            let what = "fast_open".to_owned();
-            let why = "the model has no Fast Open yet".to_owned();
-            return Err(BuildError::Unfit { what, why });
-        }
-    }
-    Ok(())
 }
 
 fn driver(host: &Host, kernel: KernelProfile, clock_ns: u64, seed: u64) -> Driver {
@@ -181,6 +173,10 @@ pub(super) fn apply_socket(config: &mut Config, flow: &Flow, side: Side) {
     options.notsent_lowat = socket.notsent_lowat;
     options.max_pacing = socket.max_pacing;
     options.window_clamp = socket.window_clamp;
+    match side {
+        Side::Client => options.fast_open_connect = socket.fast_open,
+        Side::Server => options.fast_open = socket.fast_open,
+    }
 }
 
 fn check_congestion(config: &Config, flow: &Flow, side: Side) -> Result<(), BuildError> {

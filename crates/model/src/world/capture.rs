@@ -1,7 +1,7 @@
 //! A run as a capture file: what `tcpdump` would have written at a host of the model.
 
 use super::{Seen, Side, Tap, Trace};
-use crate::segment::{Ecn, Segment};
+use crate::segment::{Cookie, Ecn, Segment};
 
 impl Trace {
     /// The segments at one host's tap as a pcapng file of headers: raw IP (`LINKTYPE_RAW`) in
@@ -119,11 +119,21 @@ fn options(segment: &Segment, header: &mut Vec<u8>) {
             header.extend(to.to_be_bytes());
         }
     }
-    if let Some(length) = options.cookie {
-        header.extend([34, 2 + length]);
-        header.resize(header.len() + usize::from(length), 0);
+    if let Some(cookie) = options.cookie {
+        fast_open(cookie, header);
     }
     header.resize(segment.header_bytes() as usize, NOP);
+}
+
+/// Fast Open's option, or the shared one that was used before it (RFC 6994). Of a cookie's bytes the
+/// model knows only which they are, so that equal ones are equal here.
+fn fast_open(cookie: Cookie, header: &mut Vec<u8>) {
+    if cookie.experimental {
+        header.extend([254, 4 + cookie.length, 0xf9, 0x89]);
+    } else {
+        header.extend([34, 2 + cookie.length]);
+    }
+    header.extend(cookie.name.to_be_bytes().iter().cycle().take(usize::from(cookie.length)));
 }
 
 /// Block types and the byte-order magic (draft-ietf-opsawg-pcapng section 4).

@@ -27,8 +27,9 @@ pub(super) enum Event {
     Device(Side),
     /// A frame of other traffic comes to the way from this side.
     Cross(Side),
-    /// A router tells that packets have to be smaller.
-    TooLong(u32, Side, u32),
+    /// A router tells that packets have to be smaller: what the path takes, and whose sequence number
+    /// the packet had that was too long.
+    TooLong(u32, Side, u32, u32),
 }
 
 /// An instant, and the number of the plan for it.

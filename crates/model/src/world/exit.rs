@@ -196,7 +196,7 @@ impl World {
 
     /// A packet of the wire comes to its way.
     fn put_on_way(&mut self, side: Side, packet: Packet) {
-        let connection = packet.connection;
+        let (connection, seq) = (packet.connection, packet.segment.seq);
         if self.is_recorded_as_lost(connection, side, &packet.segment) {
             return;
         }
@@ -204,7 +204,7 @@ impl World {
             // The first router says so, from behind the host's tap.
             let host = if side == Side::Client { &self.plan.client } else { &self.plan.server };
             let at = self.now + 2 * host.stack_to_tap_ns;
-            self.events.plan(at, Event::TooLong(connection, side, mtu));
+            self.events.plan(at, Event::TooLong(connection, side, mtu, seq));
         }
     }
 

@@ -8,9 +8,11 @@ mod app;
 mod build;
 mod capture;
 mod digest;
+mod end;
 mod events;
 mod exit;
 mod gather;
+mod kept;
 mod notes;
 #[cfg(test)]
 mod queues;
@@ -30,8 +32,9 @@ use crate::cc::Congestion;
 use crate::path::{Device, Way};
 use crate::scenario::plan::Plan;
 use crate::segment::Segment;
-use crate::socket::{CaState, Config, Info, Socket, State, Wait};
-use app::{App, Pause};
+use crate::socket::{Config, Info, Metrics, Socket, State};
+use app::Pause;
+use end::End;
 use events::{Event, Events};
 use exit::Packet;
 
@@ -89,6 +92,8 @@ pub struct World {
     limit: u64,
     tail: u64,
     configs: [Config; 2],
+    /// What each host remembers of the other.
+    kept: [Option<Metrics>; 2],
     ways: [Way<Packet>; 2],
     /// When the next frame of other traffic comes to a link.
     cross_due: [Option<u64>; 2],
@@ -119,19 +124,6 @@ struct Connection {
     ends: [Option<End>; 2],
     /// What each side's driver holds until it has waited long enough for more.
     gathered: [Option<Segment>; 2],
-}
-
-struct End {
-    socket: Socket,
-    app: App,
-    /// When an event for its timers is planned; they may be due later, for most are put off.
-    due: u64,
-    /// When its application's pause is planned to end.
-    pause: u64,
-    limit: Option<Limit>,
-    /// Packets that have left its host, as IPv4's identification counts them.
-    packets: u16,
-    window: Option<(u32, u32, CaState)>,
 }
 
 impl World {
@@ -172,8 +164,10 @@ impl World {
             Event::Gathered(connection, to) => self.hand_up_gathered(connection, to),
             Event::Device(side) => self.on_device(side),
             Event::Cross(from) => self.on_cross(from),
-            Event::TooLong(connection, side, mtu) => {
-                self.with_socket(connection, side, |socket, now, out| socket.on_mtu(now, mtu, out));
+            Event::TooLong(connection, side, mtu, seq) => {
+                self.with_socket(connection, side, |socket, now, out| {
+                    socket.on_mtu(now, mtu, seq, out)
+                });
             }
             Event::Change(index) => {
                 let change = self.plan.path.changes[index as usize].clone();
@@ -212,7 +206,8 @@ impl World {
         self.connections.push(Connection { flow, ends, gathered: [None, None] });
         self.send_all(connection, Side::Client, &mut out);
         self.out = out;
-        self.plan_timer(connection, Side::Client);
+        // With Fast Open the application may go on at once.
+        self.with_socket(connection, Side::Client, |_, _, _| {});
     }
 
     fn config_for(&self, flow: usize, side: Side, connection: u32) -> Config {
@@ -222,11 +217,12 @@ impl World {
             config.teach();
         }
         config.isn = recorded::isn(side, connection);
+        config.metrics = self.kept[side.index()];
         config
     }
 
     /// Whether one end of a flow follows a textbook: both then leave out what books leave out.
-    fn is_lesson(&self, flow: usize) -> bool {
+    pub(super) fn is_lesson(&self, flow: usize) -> bool {
         [Side::Client, Side::Server].into_iter().any(|side| {
             let mut config = self.configs[side.index()].clone();
             build::apply_socket(&mut config, &self.plan.flows[flow], side);
@@ -260,7 +256,7 @@ impl World {
         }
         self.send_all(connection, Side::Server, &mut out);
         self.out = out;
-        self.plan_timer(connection, Side::Server);
+        self.with_socket(connection, Side::Server, |_, _, _| {});
     }
 
     /// Does something to a socket, sends what it says, and lets its application go on.
@@ -272,12 +268,14 @@ impl World {
     ) {
         let mut out = std::mem::take(&mut self.out);
         let (now, passes) = (self.now, self.passes(side));
+        self.share_metrics(connection, side);
         let Some(end) = self.end(connection, side) else { return };
         end.socket.set_passes(passes);
         act(&mut end.socket, now, &mut out);
         let events = end.socket.take_events();
         let woken = end.app.is_woken_by(events);
         self.trace_window(connection, side);
+        self.share_metrics(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if woken {
@@ -299,6 +297,7 @@ impl World {
             end.pause = at;
         }
         let is_done = end.app.is_done();
+        self.share_metrics(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
         if let Pause::Until(at) = pause {
@@ -414,46 +413,6 @@ impl World {
             waiting.push("a connection that was not opened in time".to_owned());
         }
         waiting
-    }
-}
-
-impl End {
-    fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
-        let app = App::new(&plan.flows[flow], side);
-        Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0, window: None }
-    }
-
-    /// What its sender waits for.
-    fn limit(&self) -> Limit {
-        match self.socket.state() {
-            State::Closed | State::TimeWait => return Limit::Closed,
-            State::SynSent | State::SynReceived => return Limit::Handshake,
-            _ => {}
-        }
-        match self.socket.wait() {
-            Wait::Nothing if self.socket.unacked() == 0 => {
-                if self.app.writes_no_more() {
-                    Limit::Closed
-                } else {
-                    Limit::Application
-                }
-            }
-            Wait::Nothing if self.app.waits_for_room() => Limit::SendBuffer,
-            Wait::Nothing if self.app.writes_no_more() => Limit::LastFlight,
-            Wait::Nothing => Limit::ApplicationInFlight,
-            Wait::Cwnd => match self.socket.ca_state() {
-                CaState::Loss => Limit::Timeout,
-                CaState::Cwr | CaState::Recovery => Limit::Recovery,
-                _ if self.socket.in_slow_start() => Limit::SlowStart,
-                _ => Limit::Avoidance,
-            },
-            Wait::ReceiveWindow if self.socket.packets_out() == 0 => Limit::ZeroWindow,
-            Wait::ReceiveWindow => Limit::ReceiveWindow,
-            Wait::Nagle => Limit::Nagle,
-            Wait::Defer | Wait::DeferCwnd | Wait::DeferWindow => Limit::Deferral,
-            Wait::SmallQueue => Limit::SmallQueue,
-            Wait::Pacing => Limit::Pacing,
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::tests::{plan, run};
 use super::*;
 use crate::path::Chance;
+use crate::socket::CaState;
 
 /// A download with lines of a scenario above it.
 fn download(size: &str, lines: &str) -> (Outcome, Trace) {

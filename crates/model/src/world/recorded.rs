@@ -15,12 +15,15 @@ pub struct Recorded {
 }
 
 impl World {
-    /// The same run, but for what was recorded.
+    /// The same run, but for what was recorded; a threshold of a route is remembered from a connection
+    /// before.
     #[must_use]
     pub fn with(mut self, recorded: &Recorded) -> Self {
         for (config, offered) in self.configs.iter_mut().zip(&recorded.offered) {
             config.offered.clone_from(offered);
         }
+        self.remember_route(Side::Client);
+        self.remember_route(Side::Server);
         self.lost.clone_from(&recorded.lost);
         for lost in &mut self.lost {
             lost.sort_unstable();

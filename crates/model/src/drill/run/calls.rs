@@ -10,7 +10,7 @@ use super::names;
 use super::options;
 use super::poll::{self, Epoll};
 use super::stream;
-use crate::socket::State;
+use crate::socket::{Socket, State};
 
 /// What came of an attempt.
 pub(super) enum Attempt {
@@ -112,6 +112,8 @@ pub(super) enum Operation {
         bytes: u64,
         taken: u64,
         flags: i64,
+        /// Where segments end whatever follows.
+        borders: Vec<u64>,
     },
     Poll {
         wanted: Vec<(i64, i64, i64)>,
@@ -135,6 +137,9 @@ impl Operation {
     /// What a call is to do; what it can do at once is done.
     pub(super) fn of(call: &Call, host: &mut Host) -> Made {
         let arguments = Arguments { call };
+        if arguments.has_bad_pointer() {
+            return Ok(Operation::Ended(Outcome::error("EFAULT")));
+        }
         match call.name.as_str() {
             "socket" => socket(&arguments, host),
             "bind" => Ok(Operation::Ended(Outcome::value(0))),
@@ -182,8 +187,8 @@ impl Operation {
             Operation::Read { end, bytes, flags, queue } => {
                 stream::done_reading(host, *end, *bytes, *flags, *queue)
             }
-            Operation::Write { end, bytes, taken, flags } => {
-                stream::done_writing(host, *end, *bytes, taken, *flags)
+            Operation::Write { end, bytes, taken, flags, borders } => {
+                stream::done_writing(host, *end, *bytes, taken, flags, borders)
             }
             Operation::Poll { wanted, deadline_ns, at_once } => {
                 host.polled(wanted, *deadline_ns, *at_once)
@@ -234,15 +239,29 @@ impl Arguments<'_> {
 
     /// Bytes of the buffers in `[{..., 10}, {..., 20}]`.
     pub(super) fn buffers(list: &Expression) -> Result<u64, String> {
+        let sizes = Self::sizes(list)?;
+        Ok(sizes.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// The same, one by one.
+    pub(super) fn sizes(list: &Expression) -> Result<Vec<u64>, String> {
         let Expression::List(all) = list else { return Err("buffers that are no list".into()) };
-        all.iter().try_fold(0_u64, |sum, buffer| match buffer {
+        let size = |buffer: &Expression| match buffer {
             Expression::Struct(parts) if parts.len() == 2 => {
-                let bytes = u64::try_from(names::number(&parts[1])?)
-                    .map_err(|_| "a negative length".to_string())?;
-                Ok(sum.saturating_add(bytes))
+                u64::try_from(names::number(&parts[1])?).map_err(|_| "a negative length".into())
             }
-            _ => Err("a buffer of that form".into()),
-        })
+            _ => Err("a buffer of that form".to_string()),
+        };
+        all.iter().map(size).collect()
+    }
+
+    /// A call to read or write bytes at no place. What it should have waited for is not looked at.
+    fn has_bad_pointer(&self) -> bool {
+        let names = ["read", "recv", "recvfrom", "write", "send", "sendto"];
+        let is_null = |at: &Expression| matches!(at, Expression::Word(word) if word == "NULL");
+        names.contains(&self.call.name.as_str())
+            && self.call.arguments.get(1).is_some_and(is_null)
+            && self.number(2).is_ok_and(|bytes| bytes > 0)
     }
 
     /// The length behind a buffer, which is `...`: any other is a bad pointer.
@@ -276,10 +295,20 @@ fn socket(arguments: &Arguments<'_>, host: &mut Host) -> Made {
 
 fn connect(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     let end = arguments.end(host)?;
+    if arguments.word(1).is_ok_and(|address| address == "AF_UNSPEC") {
+        host.disconnect(end);
+        return Ok(Operation::Ended(Outcome::value(0)));
+    }
+    if host.ends[end].socket().is_some_and(Socket::is_deferred) {
+        return Ok(Operation::Ended(Outcome::error("EISCONN")));
+    }
     match host.ends[end].state() {
         State::Closed if !host.ends[end].used => host.connect(end)?,
         State::Closed | State::SynSent => {}
         _ => return Ok(Operation::Ended(Outcome::error("EISCONN"))),
+    }
+    if host.ends[end].socket().is_some_and(Socket::is_deferred) {
+        return Ok(Operation::Ended(Outcome::value(0)));
     }
     if host.ends[end].nonblocking && host.ends[end].state() == State::SynSent {
         let errno = if std::mem::replace(&mut host.ends[end].connecting, true) {
@@ -338,7 +367,7 @@ fn shutdown(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     host.ends[at].read_shut |= how != 1;
     if how != 0 {
         host.ends[at].write_shut = true;
-        host.with(at, crate::socket::Socket::shutdown);
+        host.with(at, Socket::shutdown);
     }
     Ok(Operation::Ended(Outcome::value(0)))
 }

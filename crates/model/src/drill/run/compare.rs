@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::super::script::{Ecn, Flags, Packet, Tcp, TcpOption};
+use super::cookies::Cookies;
 use crate::segment::{self, Options, Segment, Stamps};
 
 /// How a script's numbers stand to those of the connection.
@@ -43,6 +44,11 @@ impl Mapping {
         self.first_stamp.get_or_insert((script, live));
     }
 
+    /// A sequence number of ours as the connection has it.
+    pub(super) const fn live_seq(&self, script: u32) -> u32 {
+        script.wrapping_add(self.local_isn)
+    }
+
     fn local_offset(&self, syn: bool) -> u32 {
         if syn { self.local_isn.wrapping_sub(self.script_isn) } else { self.local_isn }
     }
@@ -56,7 +62,7 @@ impl Mapping {
         &self,
         tcp: &Tcp,
         ecn: Option<Ecn>,
-        cookie: &[u8],
+        cookies: &mut Cookies,
     ) -> Result<Segment, Misfit> {
         let flags = tcp.flags;
         let mut bits = segment::Flags::default();
@@ -81,7 +87,7 @@ impl Mapping {
             flags: bits,
             window: tcp.window.unwrap_or(0),
             len: tcp.length,
-            options: self.live_options(tcp, cookie)?,
+            options: self.live_options(tcp, cookies)?,
             ecn: match ecn {
                 Some(Ecn::Ect0 | Ecn::Ect1) => segment::Ecn::Ect0,
                 Some(Ecn::Ce) => segment::Ecn::Ce,
@@ -91,7 +97,7 @@ impl Mapping {
         })
     }
 
-    fn live_options(&self, tcp: &Tcp, valid_cookie: &[u8]) -> Result<Options, Misfit> {
+    fn live_options(&self, tcp: &Tcp, cookies: &mut Cookies) -> Result<Options, Misfit> {
         let mut options = Options::default();
         for option in tcp.options.iter().flatten() {
             match option {
@@ -110,14 +116,10 @@ impl Mapping {
                     let echo = if tcp.flags.ack { self.live_stamp(*echo)? } else { *echo };
                     options.stamps = Some(Stamps { value: *value, echo });
                 }
-                // A cookie that is not ours gets a new one, as if none had been sent
-                // (tcp_try_fastopen). A client takes any.
-                TcpOption::FastOpen(cookie) => {
-                    let known = tcp.flags.ack || cookie == valid_cookie;
-                    options.cookie = Some(if known { cookie.len() as u8 } else { 0 });
-                }
-                TcpOption::FastOpenExperimental(_) => {
-                    return Err(Misfit::Unsupported("Fast Open in an experimental option".into()));
+                // Of several the last one counts (tcp_parse_options).
+                TcpOption::FastOpen(cookie) => options.cookie = Some(cookies.named(cookie, false)),
+                TcpOption::FastOpenExperimental(cookie) => {
+                    options.cookie = Some(cookies.named(cookie, true));
                 }
                 TcpOption::Md5(_) => return Err(Misfit::Unsupported("signatures (MD5)".into())),
             }
@@ -137,7 +139,7 @@ impl Mapping {
     }
 
     /// A segment that went out as the script would write it.
-    pub(super) fn script(&self, segment: &Segment) -> Tcp {
+    pub(super) fn script(&self, segment: &Segment, cookies: &Cookies) -> Tcp {
         let has = |flag| segment.flags.has(flag);
         let syn = has(segment::Flags::SYN);
         let flags = Flags {
@@ -157,12 +159,12 @@ impl Mapping {
             ack: if flags.ack { segment.ack.wrapping_sub(self.remote_offset(syn)) } else { 0 },
             window: Some(segment.window),
             urgent: 0,
-            options: Some(self.script_options(segment, syn)),
+            options: Some(self.script_options(segment, syn, cookies)),
         }
     }
 
     /// The options in the order and with the padding of Linux (`tcp_options_write`, v6.12).
-    fn script_options(&self, segment: &Segment, syn: bool) -> Vec<TcpOption> {
+    fn script_options(&self, segment: &Segment, syn: bool, cookies: &Cookies) -> Vec<TcpOption> {
         let options = &segment.options;
         let mut found = Vec::new();
         found.extend(options.mss.map(TcpOption::Mss));
@@ -195,9 +197,16 @@ impl Mapping {
             let blocks = options.sack.as_slice().iter().map(shifted).collect();
             found.extend([TcpOption::Nop, TcpOption::Nop, TcpOption::Sack(blocks)]);
         }
-        if let Some(length) = options.cookie {
-            found.push(TcpOption::FastOpen(vec![0; length.into()]));
-            if (length + 2) % 4 == 2 {
+        if let Some(cookie) = options.cookie {
+            let bytes = cookies.bytes(cookie);
+            let option = if cookie.experimental {
+                TcpOption::FastOpenExperimental(bytes)
+            } else {
+                TcpOption::FastOpen(bytes)
+            };
+            let length = option.length();
+            found.push(option);
+            if length % 4 == 2 {
                 found.extend([TcpOption::Nop, TcpOption::Nop]);
             }
         }
@@ -265,8 +274,6 @@ impl Expected<'_> {
                     let apart = u64::from(want.wrapping_sub(*got).cast_signed().unsigned_abs());
                     apart * self.stamp_tick_us <= self.tolerance_us
                 }
-                // The model's cookies have a length and no content.
-                (TcpOption::FastOpen(want), TcpOption::FastOpen(got)) => want.len() == got.len(),
                 (want, got) => want == got,
             })
     }

@@ -1,6 +1,8 @@
 //! One socket as its application sees it: what the kernel keeps around the endpoint.
 
+use super::cookies::Key;
 use super::host::Sent;
+use super::zero_copy::ZeroCopy;
 use crate::segment::Segment;
 use crate::socket::{self, Config, Socket, State};
 
@@ -37,6 +39,13 @@ pub(super) struct End {
     pub(super) failed: bool,
     /// A writer that was blocked may go on.
     pub(super) writable: bool,
+    /// How many connections of this listener may be open before their handshake is done.
+    pub(super) early_most: usize,
+    /// The key of its own for Fast Open.
+    pub(super) key: Option<Key>,
+    pub(super) zero_copy: ZeroCopy,
+    /// The listener that it came from.
+    pub(super) listener: Option<usize>,
 }
 
 /// What a socket is.
@@ -57,8 +66,17 @@ impl End {
         if let Role::Connection(socket) = &self.role { Some(socket) } else { None }
     }
 
+    pub(super) fn socket_mut(&mut self) -> Option<&mut Socket> {
+        if let Role::Connection(socket) = &mut self.role { Some(socket) } else { None }
+    }
+
     pub(super) fn state(&self) -> State {
         self.socket().map_or(State::Closed, Socket::state)
+    }
+
+    /// Whether somebody can have it: its handshake is done, or it was open with the SYN.
+    pub(super) fn is_ready(&self) -> bool {
+        self.state() != State::SynReceived || self.socket().is_some_and(Socket::is_open_early)
     }
 
     /// Does something with the endpoint; what it sends is put on the tap.
@@ -91,6 +109,7 @@ impl End {
     fn note_events(&mut self) {
         let Role::Connection(socket) = &mut self.role else { return };
         let events = socket.take_events();
+        self.woken |= self.zero_copy.on_acknowledged(socket.info().snd_una);
         self.writable |= events.writable;
         self.failed |= events.failed;
         self.woken |= events.connected

@@ -6,12 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use super::super::script::Icmp;
+use super::cookies::Cookies;
 use super::end::{End, Role, Wire};
 use super::info;
 use super::poll::Epoll;
 use super::settings::Settings;
+use super::zero_copy::ZeroCopy;
+use crate::profile::KnobError;
 use crate::segment::{Flags, Segment};
-use crate::socket::{Config, Link, Socket, State};
+use crate::socket::{Config, Counters, Link, Metrics, Socket, State};
 
 /// A segment, or some that were joined, on the tap.
 #[derive(Clone, Debug)]
@@ -60,6 +64,10 @@ pub(super) struct Host {
     current: Option<usize>,
     /// The socket that listens.
     listener: Option<usize>,
+    /// What is remembered of the peer, and how often that was thrown away.
+    kept: Option<Metrics>,
+    flushes: u32,
+    pub(super) cookies: Cookies,
 }
 
 /// Where a script's start lies on the host's clock: in the middle of a tick at 250 and at 1000 Hz,
@@ -76,6 +84,9 @@ impl Host {
             config: Config { clock_ns: START_NS, ..Config::of(settings.kernel) },
             current: None,
             listener: None,
+            kept: None,
+            flushes: 0,
+            cookies: Cookies::default(),
         };
         host.configure(settings);
         host
@@ -83,6 +94,11 @@ impl Host {
 
     /// Settings have changed; sockets that exist keep theirs.
     pub(super) fn configure(&mut self, settings: &Settings) {
+        if self.config.route.mtu != settings.route.mtu {
+            for socket in self.ends.iter_mut().filter_map(End::socket_mut) {
+                socket.set_route_mtu(settings.route.mtu);
+            }
+        }
         self.config.sysctl = settings.sysctl.clone();
         self.config.route = settings.route.clone();
         self.config.link = Link {
@@ -92,6 +108,10 @@ impl Host {
             holds: settings.paces,
             ..Link::default()
         };
+        self.config.cookie = self.cookies.of_server(&settings.key, settings.ipv6);
+        if std::mem::replace(&mut self.flushes, settings.flushes) != settings.flushes {
+            self.kept = None;
+        }
         self.wire.paces = settings.paces;
         self.wire.offload = settings.offload;
     }
@@ -155,8 +175,13 @@ impl Host {
         action: impl FnOnce(&mut Socket, u64, &mut Vec<Segment>) -> T,
     ) -> Option<T> {
         let now = self.now_ns;
-        self.ends[index]
-            .act(&mut self.wire, Some(index), now, |socket, out| action(socket, now, out))
+        let kept = &mut self.kept;
+        self.ends[index].act(&mut self.wire, Some(index), now, |socket, out| {
+            socket.share_metrics(kept);
+            let value = action(socket, now, out);
+            socket.share_metrics(kept);
+            value
+        })
     }
 
     /// A connection that ended by itself leaves an error behind.
@@ -184,8 +209,40 @@ impl Host {
         }
     }
 
+    /// An ICMP error comes in, about a packet whose first sequence number is `seq`; what it is, if the
+    /// host does not know it.
+    pub(super) fn receive_error(&mut self, icmp: &Icmp, seq: u32) -> Result<(), String> {
+        let Some(at) = self.current else { return Ok(()) };
+        let code = icmp.code.as_deref().unwrap_or("net_unreachable");
+        let error = match (icmp.kind.as_str(), code) {
+            ("unreachable", "frag_needed") | ("packet_too_big", _) => {
+                let mtu = icmp.mtu.unwrap_or(0);
+                self.with(at, |socket, now, out| socket.on_mtu(now, mtu, seq, out));
+                let told = self.ends[at].socket().and_then(|socket| socket.config().path_mtu);
+                self.config.path_mtu = told.or(self.config.path_mtu);
+                return Ok(());
+            }
+            ("unreachable", "net_unreachable") => "ENETUNREACH",
+            ("unreachable", "host_unreachable") => "EHOSTUNREACH",
+            ("unreachable", "port_unreachable") => "ECONNREFUSED",
+            ("unreachable", "proto_unreachable") => "ENOPROTOOPT",
+            (kind, code) => return Err(format!("ICMP ({kind} {code})")),
+        };
+        // Once accepted it is treated as one whose handshake is done.
+        let accepted =
+            self.files.values().any(|file| matches!(file, File::Socket(of) if *of == at));
+        let early = self.ends[at].socket().is_some_and(Socket::is_open_early);
+        if !(early && accepted)
+            && self.with(at, |socket, now, _| socket.on_unreachable(now, seq)) == Some(true)
+        {
+            self.on_failure(at, error);
+        }
+        Ok(())
+    }
+
     fn receive_at(&mut self, at: usize, segment: &Segment) {
         let before = self.ends[at].state();
+        let was_early = self.ends[at].is_ready();
         let next = |end: &End| end.socket().map(|socket| socket.info().rcv_nxt);
         let next_before = next(&self.ends[at]);
         self.with(at, |socket, now, out| socket.on_segment(now, segment, out));
@@ -194,6 +251,10 @@ impl Host {
             end.remote_isn = segment.seq;
         }
         let is_made = before == State::SynReceived && end.state() != before;
+        if is_made && end.failed && !was_early {
+            self.forget_request(at);
+            return;
+        }
         if next(end) != next_before || is_made {
             end.grown_ns = self.now_ns;
         }
@@ -205,10 +266,31 @@ impl Host {
         self.on_failure(at, error);
     }
 
+    /// A handshake was given up: nobody is told.
+    fn forget_request(&mut self, at: usize) {
+        self.ends[at].failed = false;
+        if let Some(listener) = self.ends[at].listener
+            && let Role::Listener(waiting) = &mut self.ends[listener].role
+        {
+            waiting.retain(|child| *child != at);
+        }
+    }
+
+    /// How many connections of a listener are open before their handshake is done.
+    fn early_count(&self, listener: usize) -> usize {
+        let early = |end: &&End| end.socket().is_some_and(Socket::is_open_early);
+        let own = self.ends.iter().filter(|end| end.listener == Some(listener));
+        own.filter(early).count()
+    }
+
     /// A SYN opens a connection that waits to be accepted.
     fn open(&mut self, listener: usize, syn: &Segment) {
         let parent = &self.ends[listener];
-        let config = parent.config(&self.config);
+        let mut config = Config { metrics: self.kept, ..parent.config(&self.config) };
+        config.options.fast_open &= self.early_count(listener) < parent.early_most;
+        if let Some(key) = parent.key {
+            config.cookie = self.cookies.of_server(&key, config.link.ipv6);
+        }
         let mut out = Vec::new();
         // What a listener is configured with is checked when it begins to listen.
         let Ok(socket) = Socket::accept(config, self.now_ns, syn, &mut out) else { return };
@@ -219,12 +301,17 @@ impl Host {
             remote_isn: syn.seq,
             grown_ns: self.now_ns,
             tells_queue: parent.tells_queue,
+            listener: Some(listener),
+            zero_copy: ZeroCopy::inherited(parent.zero_copy.on),
             ..End::default()
         };
         self.ends.push(child);
         let at = self.ends.len() - 1;
         self.current = Some(at);
-        self.with(at, |_, _, sent| sent.append(&mut out));
+        self.with(at, |socket, _, sent| {
+            socket.set_waiting(true);
+            sent.append(&mut out);
+        });
         if let Role::Listener(waiting) = &mut self.ends[listener].role {
             waiting.push(at);
         }
@@ -261,33 +348,67 @@ impl Host {
 
     /// Begins a connection from this socket.
     pub(super) fn connect(&mut self, at: usize) -> Result<(), String> {
-        let config = self.ends[at].config(&self.config);
+        self.begin(at, |config, now_ns, out| {
+            Socket::connect(config, now_ns, out).map(|socket| (socket, 0))
+        })?;
+        Ok(())
+    }
+
+    /// The same by a write; what the SYN took of it.
+    pub(super) fn connect_writing(&mut self, at: usize, bytes: u64) -> Result<u64, String> {
+        self.begin(at, |config, now_ns, out| Socket::connect_writing(config, now_ns, bytes, out))
+    }
+
+    fn begin(
+        &mut self,
+        at: usize,
+        open: impl FnOnce(Config, u64, &mut Vec<Segment>) -> Result<(Socket, u64), KnobError>,
+    ) -> Result<u64, String> {
+        let config = Config { metrics: self.kept, ..self.ends[at].config(&self.config) };
         let mut out = Vec::new();
-        let socket =
-            Socket::connect(config, self.now_ns, &mut out).map_err(|error| error.to_string())?;
+        let (socket, taken) =
+            open(config, self.now_ns, &mut out).map_err(|error| error.to_string())?;
         self.ends[at].role = Role::Connection(socket);
         self.ends[at].used = true;
         self.current = Some(at);
         self.with(at, |_, _, sent| sent.append(&mut out));
-        Ok(())
+        Ok(taken)
+    }
+
+    /// A connection is reset, and its socket is as good as new (`connect` to `AF_UNSPEC`).
+    pub(super) fn disconnect(&mut self, at: usize) {
+        self.with(at, Socket::reset);
+        let end = &mut self.ends[at];
+        *end = End {
+            role: std::mem::take(&mut end.role),
+            options: end.options.clone(),
+            nonblocking: end.nonblocking,
+            ..End::default()
+        };
     }
 
     /// The first connection that can be accepted.
     pub(super) fn take_connection(&mut self, listener: usize) -> Option<usize> {
         let ends = &self.ends;
         let Role::Listener(waiting) = &ends[listener].role else { return None };
-        let is_ready = |at: &usize| !matches!(ends[*at].state(), State::SynReceived);
-        let position = waiting.iter().position(is_ready)?;
+        let position = waiting.iter().position(|at| ends[*at].is_ready())?;
         let Role::Listener(waiting) = &mut self.ends[listener].role else { return None };
-        Some(waiting.remove(position))
+        let child = waiting.remove(position);
+        self.with(child, |socket, _, _| socket.set_waiting(false));
+        Some(child)
     }
 
     /// The last descriptor of a socket is closed.
     pub(super) fn close(&mut self, at: usize) {
         self.ends[at].closed = true;
         if let Role::Listener(waiting) = &self.ends[at].role {
+            // Who waits to be accepted is reset; requests just end (`inet_csk_listen_stop`).
             for child in waiting.clone() {
-                self.close(child);
+                if self.ends[child].is_ready() {
+                    self.with(child, Socket::reset);
+                } else {
+                    self.ends[child].role = Role::Fresh;
+                }
             }
             self.listener = self.listener.filter(|listener| *listener != at);
         }
@@ -297,11 +418,24 @@ impl Host {
         self.with(at, Socket::close);
     }
 
+    /// Counters of the host that scripts look at, by the names of `nstat`.
+    pub(super) fn counters(&self) -> BTreeMap<&'static str, u64> {
+        let sockets = self.ends.iter().filter_map(End::socket);
+        let all = sockets.map(Socket::counters).fold(Counters::default(), |sum, one| sum + one);
+        BTreeMap::from([
+            ("TcpExtBeyondWindow", all.beyond_window),
+            ("TcpExtTCPRcvQDrop", all.no_memory),
+            ("TcpExtTCPZeroWindowDrop", all.zero_window),
+            ("TcpExtOutOfWindowIcmps", all.strange_errors),
+        ])
+    }
+
     /// What `TCP_INFO` says of the connection under test.
     pub(super) fn known_to_code(&self) -> Option<BTreeMap<&'static str, i128>> {
         let end = &self.ends[self.current?];
         let info = end.socket()?.info();
         let mut names = info::names(&info);
+        names.extend(info::counts(&end.socket()?.traffic()));
         let (busy, window, buffer) = end.socket()?.limited_us(self.now_ns);
         names.insert("tcpi_busy_time", busy.into());
         names.insert("tcpi_rwnd_limited", window.into());

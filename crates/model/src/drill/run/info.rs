@@ -6,11 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::socket::{CaState, Info, State};
+use crate::socket::{CaState, Info, State, Traffic};
 
 /// What is known, by name.
 pub(super) fn names(info: &Info) -> BTreeMap<&'static str, i128> {
-    let bits = [(info.timestamps, 1), (info.sack, 2), (info.rcv_wscale > 0, 4), (info.ecn, 8)];
+    let bits = [
+        (info.timestamps, 1),
+        (info.sack, 2),
+        (info.rcv_wscale > 0, 4),
+        (info.ecn, 8),
+        (info.syn_data, 32),
+    ];
     let options: i128 = bits.into_iter().filter(|(on, _)| *on).map(|(_, bit)| bit).sum();
     BTreeMap::from([
         ("tcpi_state", state(info.state)),
@@ -40,6 +46,8 @@ pub(super) fn names(info: &Info) -> BTreeMap<&'static str, i128> {
         ("tcpi_rcv_space", info.rcv_space.into()),
         ("tcpi_notsent_bytes", info.write_seq.wrapping_sub(info.snd_nxt).into()),
         ("tcpi_min_rtt", info.min_rtt_us.into()),
+        ("tcpi_snd_wnd", info.snd_wnd.into()),
+        ("tcpi_rcv_wnd", info.rcv_wnd.into()),
         ("tcpi_delivered", info.delivered.into()),
         ("tcpi_pacing_rate", info.pacing_rate.into()),
         ("SK_MEMINFO_SNDBUF", info.sndbuf.into()),
@@ -47,6 +55,24 @@ pub(super) fn names(info: &Info) -> BTreeMap<&'static str, i128> {
         ("SK_MEMINFO_WMEM_QUEUED", info.wmem_queued.into()),
         ("SK_MEMINFO_RMEM_ALLOC", info.rmem_alloc.into()),
     ])
+}
+
+/// What is counted, by name.
+pub(super) fn counts(traffic: &Traffic) -> [(&'static str, i128); 12] {
+    [
+        ("tcpi_segs_in", traffic.segs_in.into()),
+        ("tcpi_data_segs_in", traffic.data_segs_in.into()),
+        ("tcpi_segs_out", traffic.segs_out.into()),
+        ("tcpi_data_segs_out", traffic.data_segs_out.into()),
+        ("tcpi_bytes_sent", traffic.bytes_sent.into()),
+        ("tcpi_bytes_retrans", traffic.bytes_retrans.into()),
+        ("tcpi_bytes_acked", traffic.bytes_acked.into()),
+        ("tcpi_dsack_dups", traffic.dsack_dups.into()),
+        ("tcpi_reord_seen", traffic.reord_seen.into()),
+        ("tcpi_rcv_ooopack", traffic.rcv_ooopack.into()),
+        ("tcpi_total_rto", traffic.total_rto.into()),
+        ("tcpi_delivered_ce", traffic.delivered_ce.into()),
+    ]
 }
 
 /// `enum` of `include/net/tcp_states.h`.

@@ -11,6 +11,7 @@
 
 mod calls;
 mod compare;
+mod cookies;
 mod end;
 mod host;
 mod info;
@@ -19,10 +20,14 @@ mod options;
 mod poll;
 mod settings;
 mod stream;
+mod zero_copy;
+
+use std::collections::BTreeMap;
 
 use super::error::{Place, ScriptError};
 use super::python::{Fault, Python};
 use super::script::{Action, Body, Call, Command, Event, Packet, Script, Tcp, When};
+use super::shell::{self, Counters, Setting};
 use calls::{Attempt, Operation, Outcome};
 use compare::{Expected, Mapping, Misfit};
 use host::{Host, Sent};
@@ -104,8 +109,14 @@ struct Run<'a> {
     pending: Option<Pending<'a>>,
     /// When the packet that came in last was due, if that was the last event.
     last_injected_ns: Option<u64>,
+    /// When the event before was due.
+    last_event_ns: Option<u64>,
+    /// How far off the time of this one may be.
+    tolerance_ns: u64,
     /// How often something was due without time passing.
     standing: u32,
+    /// What the host's counters were when they were set back.
+    counted: BTreeMap<&'static str, u64>,
 }
 
 impl<'a> Run<'a> {
@@ -119,7 +130,10 @@ impl<'a> Run<'a> {
             python: Python::default(),
             pending: None,
             last_injected_ns: None,
+            last_event_ns: None,
+            tolerance_ns: 0,
             standing: 0,
+            counted: BTreeMap::new(),
         })
     }
 
@@ -146,13 +160,16 @@ impl<'a> Run<'a> {
             return Err(Stop::Unsupported { place: event.place, construct });
         }
         self.last_injected_ns = is_injection.then_some(start);
+        let since = start.saturating_sub(self.last_event_ns.replace(start).unwrap_or(start));
+        let share = since / 1000 * self.settings.tolerance_permille;
+        self.tolerance_ns = self.settings.tolerance_ns().max(share);
         match &event.action {
             Action::Expect(packet) => return self.expect(event, packet, start, end),
             Action::Call(_) => self.finish_pending()?,
             _ => {}
         }
         self.pass_time(start)?;
-        if self.host.now_ns > end.saturating_add(self.settings.tolerance_ns()) {
+        if self.host.now_ns > end.saturating_add(self.tolerance_ns) {
             let got = format!("the events before it last until {}", said(self.host.now_ns));
             return Err(fail(event.place, &format!("an event at {}", said(end)), &got));
         }
@@ -191,10 +208,11 @@ impl<'a> Run<'a> {
         let tcp = match &packet.body {
             Body::Tcp(tcp) => tcp,
             Body::Icmp(icmp) => {
-                return Err(Stop::Unsupported {
-                    place,
-                    construct: format!("ICMP ({})", icmp.kind),
-                });
+                let seq = self.mapping.live_seq(icmp.about.map_or(0, |(seq, _)| seq));
+                return self
+                    .host
+                    .receive_error(icmp, seq)
+                    .map_err(|construct| Stop::Unsupported { place, construct });
             }
         };
         if packet.ports.is_some() {
@@ -206,12 +224,13 @@ impl<'a> Run<'a> {
         if tcp.flags.syn && (!tcp.flags.ack || self.host.is_connecting()) {
             self.mapping.on_remote_syn(tcp);
         }
-        let segment = self.mapping.live(tcp, packet.ecn, &self.settings.cookie).map_err(
-            |misfit| match misfit {
-                Misfit::Unsupported(construct) => Stop::Unsupported { place, construct },
-                Misfit::Script(what) => Stop::Broken(ScriptError::syntax(place, &what, "none")),
-            },
-        )?;
+        let segment =
+            self.mapping.live(tcp, packet.ecn, &mut self.host.cookies).map_err(|misfit| {
+                match misfit {
+                    Misfit::Unsupported(construct) => Stop::Unsupported { place, construct },
+                    Misfit::Script(what) => Stop::Broken(ScriptError::syntax(place, &what, "none")),
+                }
+            })?;
         self.host.receive(segment, self.settings.injected_piece);
         Ok(())
     }
@@ -236,7 +255,7 @@ impl<'a> Run<'a> {
         if sent.segment.flags.has(crate::segment::Flags::SYN) && tcp.flags.syn {
             self.mapping.on_local_syn(tcp, &sent.segment);
         }
-        while sent.segment.len < tcp.length {
+        while sent.segment.len < tcp.length && !self.settings.strict {
             let Ok(more) = self.next_sent(end) else { break };
             let is_last = sent.segment.len + more.segment.len >= tcp.length;
             if !compare::continues(&sent.last, &more.segment, is_last) {
@@ -246,7 +265,7 @@ impl<'a> Run<'a> {
             sent.join(&more);
         }
         self.note_stamps(tcp, &sent);
-        let actual = self.mapping.script(&sent.segment);
+        let actual = self.mapping.script(&sent.segment, &self.host.cookies);
         let got = |why: &str| {
             let ecn = if packet.ecn.is_some() {
                 format!("[{:?}] ", sent.segment.ecn).to_lowercase()
@@ -264,7 +283,7 @@ impl<'a> Run<'a> {
         check
             .meets(&actual, sent.segment.ecn)
             .map_err(|why| fail(place, &expected(), &got(why)))?;
-        let tolerance = self.settings.tolerance_ns();
+        let tolerance = self.tolerance_ns;
         let in_time = start.saturating_sub(tolerance)..=end.saturating_add(tolerance);
         if !matches!(event.when, When::Any) && !in_time.contains(&sent.at_ns) {
             return Err(fail(place, &expected(), &got("time")));
@@ -285,9 +304,8 @@ impl<'a> Run<'a> {
 
     /// The next segment on the tap, waiting for it as long as the script may.
     fn next_sent(&mut self, end: u64) -> Result<Sent, Waiting> {
-        let last = end
-            .saturating_add(self.settings.tolerance_ns())
-            .min(self.host.now_ns.saturating_add(PATIENCE_NS));
+        let last =
+            end.saturating_add(self.tolerance_ns).min(self.host.now_ns.saturating_add(PATIENCE_NS));
         loop {
             if let Some(sent) = self.host.take_sent() {
                 return Ok(sent);
@@ -310,7 +328,7 @@ impl<'a> Run<'a> {
                 format!(
                     "no packet; the next is at {}{}",
                     said(later.at_ns),
-                    self.mapping.script(&later.segment)
+                    self.mapping.script(&later.segment, &self.host.cookies)
                 )
             }
             Err(_) => "no packet".into(),
@@ -387,6 +405,31 @@ impl<'a> Run<'a> {
     fn shell(&mut self, command: &Command) -> Result<(), Stop> {
         self.settings.apply(command)?;
         self.host.configure(&self.settings);
+        for setting in shell::settings(command)? {
+            if let Setting::Counters(counters) = setting {
+                self.look_at(&counters, command)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the host's counters against what a script wants of them.
+    fn look_at(&mut self, counters: &Counters, command: &Command) -> Result<(), Stop> {
+        let place = command.place;
+        let now = self.host.counters();
+        if let Some((name, wanted)) = &counters.wanted {
+            let Some(count) = now.get(name.as_str()) else {
+                return Err(Stop::Unsupported { place, construct: format!("the counter {name}") });
+            };
+            let count = count - self.counted.get(name.as_str()).copied().unwrap_or(0);
+            if count == 0 || wanted.is_some_and(|wanted| wanted != count) {
+                let wanted = wanted.map_or("some".into(), |wanted| wanted.to_string());
+                return Err(fail(place, &format!("{name} {wanted}"), &count.to_string()));
+            }
+        }
+        if counters.resets {
+            self.counted = now;
+        }
         Ok(())
     }
 

@@ -2,9 +2,11 @@
 
 use super::super::script::Expression;
 use super::calls::{Arguments, Outcome};
+use super::cookies::key_of_text;
 use super::end::End;
 use super::host::Host;
 use super::names;
+use crate::profile::fastopen;
 
 /// Options that change nothing a script can see.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -35,13 +37,10 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
         return congestion(arguments, host, at);
     }
     if name == "SO_LINGER" {
-        let field = |field| arguments.field(3, field).map_or(Ok(0), names::number);
-        // With time the kernel closes as ever, and waits before it returns.
-        if field("onoff")? != 0 && field("linger")? != 0 {
-            return Err("SO_LINGER with time".into());
-        }
-        host.ends[at].resets = field("onoff")? != 0;
-        return Ok(Outcome::value(0));
+        return linger(arguments, host, at);
+    }
+    if name.starts_with("TCP_FASTOPEN") {
+        return fast_open(name, arguments, host, at);
     }
     let number = match arguments.at(3)? {
         Expression::List(_) | Expression::Int(_) => arguments.number(3)?,
@@ -78,9 +77,55 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.user_timeout_ms = Some(bytes).filter(|ms| *ms > 0);
             host.with(at, |socket, _, _| socket.set_user_timeout(bytes));
         }
+        "TCP_SYNCNT" => {
+            end.options.syn_retries = Some(bytes);
+            host.with(at, |socket, _, _| socket.set_syn_retries(bytes));
+        }
+        "SO_ZEROCOPY" => end.zero_copy.on = number != 0,
         "TCP_INQ" => end.tells_queue = number != 0,
         "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),
         "TCP_WINDOW_CLAMP" if end.socket().is_none() => end.options.window_clamp = Some(bytes),
+        _ => return Err(format!("setting {name}")),
+    }
+    Ok(Outcome::value(0))
+}
+
+fn linger(arguments: &Arguments<'_>, host: &mut Host, at: usize) -> Done {
+    let field = |field| arguments.field(3, field).map_or(Ok(0), names::number);
+    // With time the kernel closes as ever, and waits before it returns.
+    if field("onoff")? != 0 && field("linger")? != 0 {
+        return Err("SO_LINGER with time".into());
+    }
+    host.ends[at].resets = field("onoff")? != 0;
+    Ok(Outcome::value(0))
+}
+
+/// `TCP_FASTOPEN` and its like (`do_tcp_setsockopt`, `tcp_fastopen_reset_cipher`).
+fn fast_open(name: &str, arguments: &Arguments<'_>, host: &mut Host, at: usize) -> Done {
+    if name == "TCP_FASTOPEN_KEY" {
+        let Expression::Text(text) = arguments.at(3)? else {
+            return Err("such a value of TCP_FASTOPEN_KEY".into());
+        };
+        let Some(key) = key_of_text(text).filter(|_| arguments.number(4) == Ok(16)) else {
+            return Ok(Outcome::error("EINVAL"));
+        };
+        host.ends[at].key = Some(key);
+        return Ok(Outcome::value(0));
+    }
+    let number = arguments.number(3)?;
+    let client = host.config().sysctl.fastopen & fastopen::CLIENT != 0;
+    let end = &mut host.ends[at];
+    match name {
+        "TCP_FASTOPEN" if number < 0 || end.socket().is_some() => {
+            return Ok(Outcome::error("EINVAL"));
+        }
+        "TCP_FASTOPEN" => {
+            end.options.fast_open = number > 0;
+            end.early_most = usize::try_from(number).unwrap_or(0);
+        }
+        "TCP_FASTOPEN_CONNECT" if !client => return Ok(Outcome::error("EOPNOTSUPP")),
+        "TCP_FASTOPEN_CONNECT" => end.options.fast_open_connect = number != 0,
+        "TCP_FASTOPEN_NO_COOKIE" => end.options.fast_open_no_cookie = number != 0,
         _ => return Err(format!("setting {name}")),
     }
     Ok(Outcome::value(0))
@@ -129,6 +174,7 @@ fn value(name: &str, end: &End, host: &crate::socket::Config) -> Option<i64> {
     Some(match name {
         "TCP_NODELAY" => end.options.nodelay.into(),
         "TCP_CORK" => end.options.cork.into(),
+        "SO_ZEROCOPY" => end.zero_copy.on.into(),
         "TCP_INQ" => end.tells_queue.into(),
         "TCP_USER_TIMEOUT" => end.options.user_timeout_ms.unwrap_or(0).into(),
         // Before there is a connection, what was asked for (`do_tcp_getsockopt`).

@@ -40,7 +40,7 @@ impl Host {
     fn mask(&self, at: usize) -> i64 {
         let end = &self.ends[at];
         if let Role::Listener(waiting) = &end.role {
-            let any = waiting.iter().any(|child| self.ends[*child].state() != State::SynReceived);
+            let any = waiting.iter().any(|child| self.ends[*child].is_ready());
             return if any { IN } else { 0 };
         }
         let mut mask = 0;
@@ -65,7 +65,10 @@ impl Host {
                 0
             };
         }
-        mask | if end.error.is_some() { ERR } else { 0 }
+        if end.socket().is_some_and(Socket::is_deferred) {
+            mask |= OUT;
+        }
+        mask | if end.error.is_some() || end.zero_copy.is_told() { ERR } else { 0 }
     }
 
     /// `poll`, if it does not have to wait.

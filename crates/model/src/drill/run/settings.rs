@@ -5,6 +5,7 @@ use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
 use super::super::shell::{self, Setting};
 use super::Stop;
+use super::cookies::{Key, key_of_sysctl};
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Version};
 
 /// What is settled before a script is read.
@@ -62,6 +63,7 @@ impl Setup {
 
 /// A host and how its packets are compared.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub(super) struct Settings {
     pub(super) kernel: KernelProfile,
     pub(super) sysctl: Sysctl,
@@ -73,11 +75,17 @@ pub(super) struct Settings {
     /// Super-segments are cut only behind the tap.
     pub(super) offload: bool,
     pub(super) tolerance_us: u64,
+    /// In thousandths of the time since the event before, if that is more.
+    pub(super) tolerance_permille: u64,
     pub(super) stamp_tick_us: u64,
     /// Payload of the packets that a larger one that comes in was made of; 0 if it is not said.
     pub(super) injected_piece: u16,
-    /// The Fast Open cookie that a server gives.
-    pub(super) cookie: Vec<u8>,
+    /// Packets that are alike are not joined before they are compared.
+    pub(super) strict: bool,
+    /// The key of a server's cookies for Fast Open.
+    pub(super) key: Key,
+    /// How often what is remembered of the peer was thrown away.
+    pub(super) flushes: u32,
 }
 
 impl Settings {
@@ -93,20 +101,19 @@ impl Settings {
             ipv6: false,
             paces: false,
             offload: true,
-            // DEFAULT_TOLERANCE_USECS of gtests/net/packetdrill/config.c.
+            // set_default_config of gtests/net/packetdrill/config.c.
             tolerance_us: 4000,
+            // Of the same file: as late as the kernel's timer wheel may be (12.5 %).
+            tolerance_permille: 125,
             stamp_tick_us: 0,
             injected_piece: 0,
-            cookie: Vec::new(),
+            strict: false,
+            key: Key::default(),
+            flushes: 0,
         };
         for (name, value) in setup.options.iter().chain(&script.options) {
             settings.option(name, value.as_deref())?;
         }
-        let cookie = if settings.ipv6 { NAMES_V6[0].1 } else { NAMES_V4[0].1 };
-        let digits: Vec<u8> =
-            cookie.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-        settings.cookie =
-            digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect();
         if let Some(command) = &script.setup {
             settings.apply(command)?;
         }
@@ -131,6 +138,7 @@ impl Settings {
         };
         match name {
             "tolerance_usecs" => self.tolerance_us = number()?.into(),
+            "tolerance_percent" => self.tolerance_permille = permille(value, place)?,
             "tcp_ts_tick_usecs" => self.stamp_tick_us = number()?.into(),
             "mtu" => self.mtu = mtu(number()?, place)?,
             "mss" => self.injected_piece = number()?.min(u16::MAX.into()) as u16,
@@ -149,6 +157,7 @@ impl Settings {
                     .into());
                 }
             },
+            "strict_segments" => self.strict = true,
             // Of addresses, ports, pauses, output and buffers nothing shows.
             "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port"
             | "connect_port" | "speed" | "verbose" | "send_omit_free" | "define"
@@ -180,7 +189,9 @@ impl Settings {
                     if name == "net.ipv4.tcp_syncookies" && value.trim() == "2" {
                         return Err(refused(" (cookies without need)"));
                     }
-                    if !WITHOUT_EFFECT.contains(&name.as_str()) {
+                    if name == "net.ipv4.tcp_fastopen_key" {
+                        self.key = key_of_sysctl(&value).ok_or_else(|| refused(""))?;
+                    } else if !WITHOUT_EFFECT.contains(&name.as_str()) {
                         self.sysctl.set(&name, value.trim()).map_err(|_| refused(""))?;
                     }
                 }
@@ -198,10 +209,24 @@ impl Settings {
                     }
                 },
                 Setting::Offload(on) => self.offload = on,
+                Setting::FlushMetrics => self.flushes += 1,
+                // The run looks at them.
+                Setting::Counters(_) => {}
                 Setting::Mtu(size) => self.mtu = mtu(size, place)?,
             }
         }
         Ok(())
+    }
+}
+
+/// Thousandths of a percentage such as `12.5`.
+fn permille(value: Option<&str>, place: Place) -> Result<u64, Stop> {
+    let text = value.unwrap_or_default();
+    let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+    let tenths = tenths.get(..1).unwrap_or("0");
+    match (whole.parse::<u32>(), tenths.parse::<u32>()) {
+        (Ok(whole), Ok(tenths)) => Ok(u64::from(whole) * 10 + u64::from(tenths)),
+        _ => Err(ScriptError::syntax(place, "a percentage such as 12.5", text).into()),
     }
 }
 
@@ -214,7 +239,9 @@ fn mtu(size: u32, place: Place) -> Result<u32, Stop> {
 }
 
 /// Sysctls that change nothing a script can see in a host that has one connection.
-const WITHOUT_EFFECT: [&str; 4] = [
+const WITHOUT_EFFECT: [&str; 5] = [
+    // What a middlebox drops is not looked for.
+    "net.ipv4.tcp_fastopen_blackhole_timeout_sec",
     "net.ipv4.tcp_fack",
     "net.ipv4.tcp_syncookies",
     "net.core.default_qdisc",

@@ -7,7 +7,9 @@ use super::super::script::Expression;
 use super::calls::{Arguments, Made, Operation, Outcome, field};
 use super::host::Host;
 use super::names;
-use crate::socket::State;
+use super::zero_copy;
+use crate::profile::fastopen;
+use crate::socket::{Socket, State};
 
 /// `MSG_` flags by their numbers in [`names`].
 const PEEK: i64 = 0x2;
@@ -15,8 +17,9 @@ const DONTWAIT: i64 = 0x40;
 const EOR: i64 = 0x80;
 const WAITALL: i64 = 0x100;
 const MORE: i64 = 0x8000;
+const FASTOPEN: i64 = 0x2000_0000;
 
-pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
+pub(super) fn read(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     let end = arguments.end(host)?;
     let (bytes, flags, mut queue) = match arguments.call.name.as_str() {
         "read" => (arguments.bytes(2)?, 0, None),
@@ -24,6 +27,10 @@ pub(super) fn read(arguments: &Arguments<'_>, host: &Host) -> Made {
         "recvmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("recvmsg without buffers")?;
             let flags = arguments.number(2)?;
+            if flags & zero_copy::ERROR_QUEUE != 0 {
+                let outcome = host.ends[end].zero_copy.read(arguments)?;
+                return Ok(Operation::Ended(outcome));
+            }
             (Arguments::buffers(buffers)?, flags, queue_told(arguments)?)
         }
         _ => (arguments.bytes(2)?, arguments.number(3)?, None),
@@ -96,16 +103,58 @@ pub(super) fn done_reading(
 
 pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
     let end = arguments.end(host)?;
+    let mut borders = Vec::new();
     let (bytes, flags) = match arguments.call.name.as_str() {
         "write" => (arguments.bytes(2)?, 0),
         "writev" => (Arguments::buffers(arguments.at(1)?)?, 0),
         "sendmsg" => {
             let buffers = arguments.field(1, "msg_iov").ok_or("sendmsg without buffers")?;
-            (Arguments::buffers(buffers)?, arguments.number(2)?)
+            let flags = arguments.number(2)?;
+            if flags & zero_copy::FLAG != 0 && host.ends[end].zero_copy.on {
+                borders = zero_copy::borders(&Arguments::sizes(buffers)?);
+            }
+            (Arguments::buffers(buffers)?, flags)
         }
         _ => (arguments.bytes(2)?, arguments.number(3)?),
     };
-    Ok(Operation::Write { end, bytes, taken: 0, flags })
+    if flags & FASTOPEN != 0 {
+        let unspecified = arguments.word(4).is_ok_and(|address| address == "AF_UNSPEC");
+        let refused = host.config().sysctl.fastopen & fastopen::CLIENT == 0;
+        if unspecified || refused {
+            return Ok(Operation::Ended(Outcome::error("EOPNOTSUPP")));
+        }
+    }
+    Ok(Operation::Write { end, bytes, taken: 0, flags, borders })
+}
+
+/// A write that opens the connection (`tcp_sendmsg_fastopen`): what the call returns at once, if it
+/// does not go on.
+fn open_writing(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    taken: &mut u64,
+    nonblocking: bool,
+) -> Option<Outcome> {
+    let end = &host.ends[at];
+    if end.socket().is_some_and(Socket::is_deferred) {
+        let written = host.with(at, |socket, now, out| socket.write(now, bytes, out));
+        *taken = written.unwrap_or(0);
+    } else if end.used {
+        let errno = if end.state() == State::SynSent { "EALREADY" } else { "EISCONN" };
+        return Some(Outcome::error(errno));
+    } else {
+        // What a socket is configured with is checked when it is.
+        *taken = host.connect_writing(at, bytes).unwrap_or(0);
+    }
+    host.ends[at].connecting = true;
+    let waits = !nonblocking && *taken < bytes;
+    host.with(at, |socket, _, _| socket.set_writer_waits(waits));
+    match *taken {
+        _ if !nonblocking => None,
+        0 => Some(Outcome::error("EINPROGRESS")),
+        taken => Some(Outcome::value(taken as i64)),
+    }
 }
 
 pub(super) fn done_writing(
@@ -113,41 +162,81 @@ pub(super) fn done_writing(
     at: usize,
     bytes: u64,
     taken: &mut u64,
-    flags: i64,
+    flags: &mut i64,
+    borders: &[u64],
 ) -> Option<Outcome> {
+    let borrows = *flags & zero_copy::FLAG != 0 && host.ends[at].zero_copy.on;
+    let outcome = write_on(host, at, bytes, taken, flags, borders)?;
     let end = &mut host.ends[at];
-    let nonblocking = end.nonblocking || flags & DONTWAIT != 0;
+    if borrows
+        && outcome.value > 0
+        && let Some(info) = end.socket().map(Socket::info)
+    {
+        end.zero_copy.on_written(info.write_seq);
+    }
+    Some(outcome)
+}
+
+/// Goes on writing; what the call returns, if it does.
+fn write_on(
+    host: &mut Host,
+    at: usize,
+    bytes: u64,
+    taken: &mut u64,
+    flags: &mut i64,
+    borders: &[u64],
+) -> Option<Outcome> {
+    let nonblocking = host.ends[at].nonblocking || *flags & DONTWAIT != 0;
+    if *flags & FASTOPEN != 0 || host.ends[at].socket().is_some_and(Socket::is_deferred) {
+        *flags &= !FASTOPEN;
+        let ended = open_writing(host, at, bytes, taken, nonblocking);
+        if ended.is_some() {
+            return ended;
+        }
+    }
+    let end = &mut host.ends[at];
     let ended = |taken: u64, errno| {
         if taken > 0 { Outcome::value(taken as i64) } else { Outcome::error(errno) }
     };
     if let Some(error) = end.error.take() {
-        return Some(ended(*taken, error));
+        // If it was to open the connection, what the SYN took counts for nothing.
+        return Some(ended(if end.connecting { 0 } else { *taken }, error));
     }
     match end.state() {
-        State::SynSent | State::SynReceived if nonblocking => {
-            return Some(Outcome::error("EAGAIN"));
+        State::SynSent if nonblocking => return Some(Outcome::error("EAGAIN")),
+        State::SynSent => {
+            let waits = *taken < bytes;
+            host.with(at, |socket, _, _| socket.set_writer_waits(waits));
+            return None;
         }
-        State::SynSent | State::SynReceived => return None,
-        State::Established | State::CloseWait if !end.write_shut => {}
+        State::Established | State::CloseWait | State::SynReceived if !end.write_shut => {}
         _ if !end.used => return Some(Outcome::error("EPIPE")),
         _ => return Some(ended(*taken, "EPIPE")),
     }
+    end.connecting = false;
     // A writer that is blocked goes on when it is woken.
-    if *taken > 0 && !std::mem::take(&mut end.writable) {
+    if *taken > 0 && *taken < bytes && !std::mem::take(&mut end.writable) {
         return None;
     }
     end.writable = false;
-    let (more, record) = (flags & MORE != 0, flags & EOR != 0);
-    let left = bytes - *taken;
-    *taken += host
-        .with(at, |socket, now, out| socket.write_flagged(now, left, more, record, out))
-        .unwrap_or(0);
-    if *taken == bytes {
-        return Some(Outcome::value(bytes as i64));
+    let (more, record) = (*flags & MORE != 0, *flags & EOR != 0);
+    loop {
+        let border = borders.iter().find(|border| **border > *taken).copied();
+        let left = border.unwrap_or(bytes) - *taken;
+        let ends = record || border.is_some();
+        let written =
+            host.with(at, |socket, now, out| socket.write_flagged(now, left, more, ends, out));
+        *taken += written.unwrap_or(0);
+        if *taken == bytes {
+            return Some(Outcome::value(bytes as i64));
+        }
+        if written != Some(left) {
+            break;
+        }
     }
     // What was sent meanwhile may have made room.
     if host.ends[at].writable {
-        return done_writing(host, at, bytes, taken, flags);
+        return write_on(host, at, bytes, taken, flags, borders);
     }
     nonblocking.then(|| ended(*taken, "EAGAIN"))
 }
