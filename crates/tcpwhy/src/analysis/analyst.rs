@@ -122,7 +122,7 @@ impl Part {
 
     /// How many packets it is.
     pub fn packets(&self) -> usize {
-        self.0.gathered.events.len()
+        self.0.gathered.frames()
     }
 }
 

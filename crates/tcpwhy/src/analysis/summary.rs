@@ -264,7 +264,7 @@ fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegme
 /// `peer` is the clock of the side that acknowledged: it tells when the ACK left that side's TCP.
 fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump {
     let latest = jump.ack.tap - peer.floor().unwrap_or(0);
-    let tick = peer.tick_of(&jump.ack, &mut NearMap::default());
+    let tick = peer.tick_of(&jump.ack, jump.ack.tap, &mut NearMap::default());
     RttJump {
         at_ns: at(jump.at),
         rtt_ns: jump.rtt,
