@@ -137,11 +137,12 @@ impl Tracker {
         }
     }
 
-    /// The stream is over.
+    /// What comes next does not go on.
+    #[inline]
     fn end_stream(&mut self) {
-        self.catch_up();
-        if let Some((_, streaming)) = self.streaming.take() {
-            self.followers = streaming.into_room();
+        if self.streaming.is_some() {
+            self.catch_up();
+            self.followers = self.streaming.take().map_or_else(Vec::new, |s| s.1.into_room());
         }
     }
 
