@@ -4,6 +4,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 
 use super::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
+use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::usual::Streaming;
 use crate::report::Connection;
@@ -107,6 +108,17 @@ impl Talk {
 
     /// The account, with the events processed in chunks of `chunk`.
     pub(super) fn account(&self, chunk: usize, long_way: bool) -> Connection {
+        let (facts, mut analysis) = self.analysed(chunk, long_way);
+        summary::in_full(summary::outline(&facts, &analysis), &facts, &mut analysis)
+    }
+
+    /// Its outline.
+    pub(super) fn outline(&self) -> Connection {
+        let (facts, analysis) = self.analysed(1 << 20, false);
+        summary::outline(&facts, &analysis)
+    }
+
+    fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;
         let mut analysis =
@@ -135,7 +147,7 @@ impl Talk {
             flow.go_on(stream, last.link.direction);
         }
         analysis.process(&flow.facts, &mut flow.gathered, true);
-        summary::connection(&flow.facts, &mut analysis)
+        (flow.facts, analysis)
     }
 }
 
