@@ -10,7 +10,7 @@ mod aside;
 use std::collections::BTreeMap;
 
 use crate::capture::listing::Names;
-use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader};
+use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report};
 use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker};
@@ -260,15 +260,12 @@ impl Session {
         let frames_before = *frames_before;
         let mut reading =
             Reading { tracker, aside, steps_back, frames_before, packets: 0, segments: 0 };
-        let mut each = |item: Item<'_>| match item {
-            Item::Frame(frame) => reading.frame(frame),
-            other => reading.other(other),
-        };
         let result = match bytes {
-            Some(bytes) => reader.push(bytes, &mut each),
-            None => reader.finish(&mut each),
+            Some(bytes) => reader.push(bytes, &mut reading),
+            None => reader.finish(&mut reading),
         };
         let Reading { packets, segments, .. } = reading;
+        self.tracker.catch_up();
         self.count(packets, segments, result.as_ref().err());
         result
     }
@@ -285,8 +282,9 @@ struct Reading<'a> {
     segments: u64,
 }
 
-impl Reading<'_> {
-    #[inline]
+impl Sink for Reading<'_> {
+    #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
+    #[inline(always)]
     fn frame(&mut self, mut frame: Frame<'_>) {
         self.packets += 1;
         frame.frame += self.frames_before;
@@ -297,6 +295,28 @@ impl Reading<'_> {
         }
     }
 
+    #[inline(never)]
+    fn item(&mut self, item: Item<'_>) {
+        match item {
+            Item::Frame(frame) => self.frame(frame),
+            Item::Segment(mut segment) => {
+                self.packets += 1;
+                segment.frame += self.frames_before;
+                self.meet(segment.time, segment.frame);
+                self.tracker.push(&segment);
+            }
+            Item::OtherPacket => {
+                self.packets += 1;
+                self.aside.skip(Skip::NotTcp);
+            }
+            Item::Gap => self.tracker.gap(),
+            Item::Quality(mut remark) => self.aside.remark(&mut remark),
+            Item::Attachment { name, content } => self.aside.attach(name, content),
+        }
+    }
+}
+
+impl Reading<'_> {
     #[inline(never)]
     fn any_frame(&mut self, frame: &Frame<'_>) {
         if let Some(mut usual) = Usual::read(frame) {
@@ -316,26 +336,6 @@ impl Reading<'_> {
                 self.tracker.push(&segment);
             }
             Err(skip) => self.aside.pass_over(frame, skip),
-        }
-    }
-
-    #[inline(never)]
-    fn other(&mut self, item: Item<'_>) {
-        match item {
-            Item::Frame(frame) => self.frame(frame),
-            Item::Segment(mut segment) => {
-                self.packets += 1;
-                segment.frame += self.frames_before;
-                self.meet(segment.time, segment.frame);
-                self.tracker.push(&segment);
-            }
-            Item::OtherPacket => {
-                self.packets += 1;
-                self.aside.skip(Skip::NotTcp);
-            }
-            Item::Gap => self.tracker.gap(),
-            Item::Quality(mut remark) => self.aside.remark(&mut remark),
-            Item::Attachment { name, content } => self.aside.attach(name, content),
         }
     }
 

@@ -90,7 +90,7 @@ impl Time {
         for (number, from, to) in parts {
             set_digits(&mut text[from..to], number);
         }
-        text.iter().map(|byte| char::from(*byte)).collect()
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Reads what [`Time::rfc3339`] writes; `None` for anything else.

@@ -166,7 +166,7 @@ impl World {
             Event::Cross(from) => self.on_cross(from),
             Event::TooLong(connection, side, mtu, seq) => {
                 self.with_socket(connection, side, |socket, now, out| {
-                    socket.on_mtu(now, mtu, seq, out)
+                    socket.on_mtu(now, mtu, seq, out);
                 });
             }
             Event::Change(index) => {

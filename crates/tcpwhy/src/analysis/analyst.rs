@@ -97,7 +97,7 @@ impl Part {
             None => Analysis::new(detail),
         };
         analysis.process(&facts, &mut gathered, true);
-        summary::connection(&facts, &mut analysis)
+        summary::in_full(summary::outline(&facts, &analysis), &facts, &mut analysis)
     }
 
     /// The room that it takes.
@@ -122,7 +122,7 @@ impl Part {
 
     /// How many packets it is.
     pub fn packets(&self) -> usize {
-        self.0.gathered.events.len()
+        self.0.gathered.frames()
     }
 }
 
@@ -152,8 +152,7 @@ impl Analyst {
             None if *is_last => {
                 self.scratch.renew(*detail);
                 self.scratch.process(facts, gathered, true);
-                let account = summary::connection(facts, &mut self.scratch);
-                self.enter(account);
+                enter(facts, &mut self.scratch, &mut self.sums, &mut self.done);
                 gathered.clear();
                 return None;
             }
@@ -163,15 +162,10 @@ impl Analyst {
         analysis.process(facts, gathered, *is_last);
         gathered.clear();
         if *is_last {
-            self.enter(summary::connection(facts, &mut analysis));
+            enter(facts, &mut analysis, &mut self.sums, &mut self.done);
             return None;
         }
         Some(Begun(analysis))
-    }
-
-    fn enter(&mut self, account: Connection) {
-        self.sums.add(&account);
-        self.done.push(account);
     }
 
     /// What both know together.
@@ -190,5 +184,15 @@ impl Analyst {
     /// The accounts, in the order of their first packets, and what they add up to.
     pub fn finish(self) -> (Vec<Connection>, Sums) {
         (self.done.finish(), self.sums)
+    }
+}
+
+/// Takes the account of a connection. Of 100,000 nearly all are counted and never shown: only those that
+/// may be shown are written in full.
+fn enter(facts: &Facts, analysis: &mut Analysis, sums: &mut Sums, done: &mut Kept) {
+    let outline = summary::outline(facts, analysis);
+    sums.add(&outline);
+    if done.may_keep(&outline) {
+        done.push(summary::in_full(outline, facts, analysis));
     }
 }

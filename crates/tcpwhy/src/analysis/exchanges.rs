@@ -33,13 +33,17 @@ impl Placed<'_> {
     }
 }
 
-/// All transfers by start, and the exchanges among them; `floors` are the
-/// constant round trips between the tap and each side.
-pub(crate) fn collect(
-    walkers: &[Walker; 2],
-    floors: [i64; 2],
-    lifetime: i64,
-) -> (Vec<Transfer>, Vec<Exchange>) {
+/// All transfers by start.
+pub(crate) fn transfers(walkers: &[Walker; 2], lifetime: i64) -> Vec<Transfer> {
+    placed(walkers).iter().map(|placed| placed.transfer(lifetime)).collect()
+}
+
+/// The exchanges among them; `floors` are the constant round trips between the tap and each side.
+pub(crate) fn pairs(walkers: &[Walker; 2], floors: [i64; 2]) -> Vec<Exchange> {
+    pair(&placed(walkers), floors)
+}
+
+fn placed(walkers: &[Walker; 2]) -> Vec<Placed<'_>> {
     let count = walkers.iter().map(|walker| walker.transfers.runs.len()).sum();
     let mut placed = Vec::with_capacity(count);
     for (side, walker) in walkers.iter().enumerate() {
@@ -48,8 +52,7 @@ pub(crate) fn collect(
         placed.extend(runs.map(|(run, time_in)| Placed { side, run: *run, time_in, shift }));
     }
     placed.sort_by_key(|p| (p.run.start + p.shift, p.side));
-    let exchanges = pair(&placed, floors);
-    (placed.iter().map(|p| p.transfer(lifetime)).collect(), exchanges)
+    placed
 }
 
 fn pair(placed: &[Placed<'_>], floors: [i64; 2]) -> Vec<Exchange> {

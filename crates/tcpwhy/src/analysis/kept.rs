@@ -9,7 +9,8 @@ use crate::report::Connection;
 pub struct Keep {
     /// How many, at least.
     pub most: usize,
-    /// Those for which this is largest; of equals the first.
+    /// Those for which this is largest; of equals the first. It may look at what an account's data and
+    /// transfers are and how long they took, not at what was made of them.
     pub worth: fn(&Connection) -> i64,
     /// And so many of the first that carried data.
     pub first_with_data: usize,
@@ -31,16 +32,22 @@ impl Kept {
         Self { keep, accounts: Vec::new(), least: i64::MIN, before: u64::MAX }
     }
 
+    /// Whether `account`, of which the outline is enough, may be one of those to keep.
+    pub(super) fn may_keep(&self, account: &Connection) -> bool {
+        self.keep.is_none_or(|keep| {
+            let is_first = account.id < self.before && account.carried_data();
+            is_first || (keep.worth)(account) >= self.least
+        })
+    }
+
     /// Takes an account, if it may be one of those to keep.
     pub(super) fn push(&mut self, account: Connection) {
-        let Some(keep) = self.keep else { return self.accounts.push(account) };
-        let is_first = account.id < self.before && account.carried_data();
-        if !is_first && (keep.worth)(&account) < self.least {
+        if !self.may_keep(&account) {
             return;
         }
         self.accounts.push(account);
         // Twice as many at most: what is sorted each time then costs each account little.
-        if self.accounts.len() / 2 > keep.most.max(64) {
+        if let Some(keep) = self.keep.filter(|keep| self.accounts.len() / 2 > keep.most.max(64)) {
             self.thin_out(keep);
         }
     }

@@ -27,15 +27,16 @@ mod tests;
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 
-use crate::flow::event::{Event, Side, run_of};
+use crate::flow::event::{Event, Side};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
+use crate::flow::run::Run;
 use crate::limits::walker::Walker;
-use crate::measure::clock::{Cause, LastBound, SideClock};
+use crate::measure::clock::{LastBound, SideClock};
 use crate::report::{Passed as PassedBytes, Vantage};
 use timeline::Passed;
 
-/// Events taken at a time. Ours: 4,096 of 56 bytes fit the second-level cache; a chunk of one
+/// Events taken at a time. Ours: 4,096 of 64 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
 pub(crate) const CHUNK: usize = 4096;
 
@@ -54,8 +55,8 @@ pub(crate) struct Analysis {
     pub(crate) clocks: [SideClock; 2],
     /// Events that were learnt from, but that a later one may still change.
     left: Gathered,
-    causes: Vec<Cause>,
-    /// Which events each side sent.
+    causes: Vec<Causes>,
+    /// Which events each side sent; their followers are its own, too.
     which: [Vec<u32>; 2],
     pub(crate) walkers: Option<[Walker; 2]>,
     /// The walkers are of another connection, kept for their room.
@@ -102,8 +103,8 @@ impl Analysis {
     pub(crate) fn process(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
-        self.note_passed(&gathered.events[known..]);
-        self.learn(facts, &gathered.events, known);
+        self.note_passed(gathered, known);
+        self.learn(facts, gathered, known);
         self.place = terms::place(facts, &self.clocks);
         let midway = facts.sides.iter().all(|s| s.syn.is_none());
         let new_terms = [0, 1].map(|side| self.terms_of(facts, side));
@@ -146,40 +147,37 @@ impl Analysis {
         }
     }
 
-    /// Takes down when the new data of `events` passed the tap.
-    fn note_passed(&mut self, events: &[Event]) {
+    /// Takes down when the new data passed the tap: that of all but the first events, which were
+    /// `known` before.
+    fn note_passed(&mut self, gathered: &Gathered, known: usize) {
         let Some(passed) = &mut self.passed else { return };
-        for event in events.iter().filter(|event| event.is_data()) {
+        let events = gathered.runs().skip(known).flat_map(Run::events);
+        for event in events.filter(Event::is_data) {
             passed[event.side()].push(event.tap, u64::try_from(event.end()).unwrap_or(0));
         }
     }
 
-    /// Learns from `events`, of which the first were `known` before.
-    fn learn(&mut self, facts: &Facts, events: &[Event], known: usize) {
+    /// Learns from the events, of which the first were `known` before.
+    fn learn(&mut self, facts: &Facts, gathered: &Gathered, known: usize) {
         let guessing = facts.window_shift(0).is_none();
-        self.causes.reserve(events.len() - known);
-        let mut index = known;
-        while let Some(event) = events.get(index) {
+        self.causes.reserve(gathered.events.len() - known);
+        for (index, event) in (known as u32..).zip(&gathered.events[known..]) {
             let (own, peer) = (event.side(), 1 - event.side());
-            self.which[own].push(index as u32);
+            self.which[own].push(index);
             let cause = self.clocks[own].cause_of(event);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
-            self.causes.push(cause);
-            index += 1;
-            if guessing {
-                self.guess[own].push(event);
-                self.guess[peer].peer(event);
-                continue;
-            }
-            let run = run_of(&events[index..]);
-            if let Some(last) = run.last() {
-                let cause = self.clocks[own].cause_again(event);
-                self.clocks[own].learn(last, cause);
+            let mut causes = Causes { first: cause.at, again: cause.at };
+            if event.run > 0 {
+                let (run, cause) = (gathered.run(event), self.clocks[own].cause_again(event));
+                self.clocks[own].learn(&run.last(), cause);
                 self.clocks[peer].peer_went_on(run);
-                self.causes.extend(core::iter::repeat_n(cause, run.len()));
-                self.which[own].extend(index as u32..(index + run.len()) as u32);
-                index += run.len();
+                causes.again = cause.at;
+            }
+            self.causes.push(causes);
+            if guessing {
+                self.guess[own].push(&gathered.run(event).last());
+                self.guess[peer].peer(event);
             }
         }
         // A tick that was not known before tells something of the earlier events too.
@@ -190,11 +188,15 @@ impl Analysis {
         });
         let first = from[0].min(from[1]);
         let mut last = [LastBound::default(); 2];
-        let caused = events[first..].iter().zip(&self.causes[first..]);
-        for (index, (event, cause)) in (first..).zip(caused) {
+        let caused = gathered.events[first..].iter().zip(&self.causes[first..]);
+        for (index, (event, causes)) in (first..).zip(caused) {
             let side = event.side();
             if index >= from[side] {
-                self.clocks[side].bound(event, *cause, &mut last[side]);
+                self.clocks[side].bound(event, causes.first, &mut last[side]);
+                if event.run > 0 {
+                    let run = gathered.run(event);
+                    self.clocks[side].bound_again(run, causes.again, &mut last[side]);
+                }
             }
         }
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
@@ -223,21 +225,29 @@ impl Analysis {
     }
 
     /// Keeps what is not taken by both walkers.
-    fn forget(&mut self, gathered: &mut Gathered) {
-        let events = gathered.events.as_slice();
-        let [client, server] = self.which.each_ref().map(|which| Passed { events, which });
+    fn forget(&mut self, gathered: &Gathered) {
+        let [client, server] = self.which.each_ref().map(|which| Passed { gathered, which });
         let done = self.taken[0].least(client, server).min(self.taken[1].least(server, client));
-        let gone = self.which.each_mut().map(|which| {
-            let gone = which.partition_point(|index| (*index as usize) < done);
-            which.drain(..gone);
-            for index in which.iter_mut() {
-                *index -= done as u32;
-            }
-            gone
-        });
         self.left.take_rest(gathered, done);
-        self.causes.drain(..done);
+        let gone = [client, server].map(|passed| passed.at_or_behind(done));
+        for (which, gone) in self.which.iter_mut().zip(gone) {
+            which.drain(..gone.run);
+            for index in which.iter_mut() {
+                *index -= done.run as u32;
+            }
+        }
+        self.causes.drain(..done.run);
+        if let Some(causes) = self.causes.first_mut().filter(|_| done.of_next > 0) {
+            causes.first = causes.again;
+        }
         self.taken[0].rebase(gone[0], gone[1]);
         self.taken[1].rebase(gone[1], gone[0]);
     }
+}
+
+/// When what drew an event arrived at the tap, and what drew its followers; `i64::MIN` when unknown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Causes {
+    pub(crate) first: i64,
+    pub(crate) again: i64,
 }

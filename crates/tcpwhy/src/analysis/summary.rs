@@ -13,35 +13,22 @@ use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Passed, Rate, Retransmitted, Round,
-    Rtt, RttJump, ScalingRefusedBy, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage,
+    InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt,
+    RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage,
     WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
-/// The report's account of a connection; `analysis` is done but for its words, which go into it.
-pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
+/// What the account of a connection counts in the totals and is put in order by: its data, its transfers
+/// and their times. The rest is empty.
+pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let lifetime = facts.last_tap;
-    let floors = [0, 1].map(|side| analysis.clocks[side].floor());
-    let (transfers, exchanges) = match &analysis.walkers {
-        Some(walkers) => {
-            exchanges::collect(walkers, floors.map(Option::unwrap_or_default), lifetime)
-        }
-        None => Default::default(),
-    };
-    let truncated = analysis.walkers.iter().flatten().any(Walker::is_truncated);
-    let vantage = analysis.place.vantage;
-    let mut passed = analysis.passed.take().unwrap_or_default();
+    let walkers = analysis.walkers.as_ref();
     let directions = [0, 1].map(|side| {
-        let walker = &analysis.walkers.as_ref()?[side];
-        let peer = &analysis.clocks[1 - side];
-        let passed = core::mem::take(&mut passed[side]);
-        let direction =
-            |walker| Direction { passed, ..direction(facts, vantage, (walker, peer), lifetime) };
-        (walker.tally.frames > 0).then(|| Box::new(direction(walker)))
+        let walker = walkers.map(|walkers| &walkers[side])?;
+        (walker.tally.frames > 0).then(|| Box::new(direction_outline(facts, walker)))
     });
-    let (window_scaling, refused) = scaling(facts, floors);
-    let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
+    let no_stack = || SenderStack { name: "".into(), evidence: "".into(), timestamp_tick_ns: None };
     Connection {
         id: facts.ordinal,
         stream: Some(facts.ordinal),
@@ -49,17 +36,61 @@ pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
         server: facts.endpoints[1],
         client_name: None,
         server_name: None,
-        start: facts.start.rfc3339(),
+        start: String::new(),
         duration_ns: lifetime,
         part: None,
         packets: facts.packets,
         frames: FrameRange { first: facts.first_frame, last: facts.last_frame },
-        vantage,
-        vantage_evidence: core::mem::take(&mut analysis.place.evidence),
-        tap_to_client_rtt_ns: floors[0],
-        tap_to_server_rtt_ns: floors[1],
-        egress_delay_ns: egress(analysis),
+        vantage: analysis.place.vantage,
+        vantage_evidence: String::new(),
+        tap_to_client_rtt_ns: analysis.clocks[0].floor(),
+        tap_to_server_rtt_ns: analysis.clocks[1].floor(),
+        egress_delay_ns: None,
         handshake_rtt_ns: facts.handshake_rtt(),
+        mss: None,
+        window_scaling: WindowScaling::HandshakeNotSeen,
+        window_scaling_refused_by: None,
+        window_scaling_note: None,
+        syns: [None; 2],
+        sender_stack: [no_stack(), no_stack()],
+        end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
+        directions,
+        transfers: walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime)),
+        exchanges: Vec::new(),
+        tls: None,
+        findings: Vec::new(),
+        beside: Vec::new(),
+        duplicates: facts.duplicates,
+        truncated: false,
+    }
+}
+
+/// The report's account of a connection, of which there is the `outline`; `analysis` is done but for its
+/// words, which go into it.
+pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysis) -> Connection {
+    let floors = [0, 1].map(|side| analysis.clocks[side].floor());
+    let walkers = analysis.walkers.as_ref();
+    let truncated = walkers.into_iter().flatten().any(Walker::is_truncated);
+    let pairs = |walkers| exchanges::pairs(walkers, floors.map(Option::unwrap_or_default));
+    let mut passed = analysis.passed.take().unwrap_or_default();
+    let Connection { directions: [client, server], .. } = outline;
+    let directions = [(0, client), (1, server)].map(|(side, direction)| {
+        let (walker, mut direction) = (&walkers?[side], direction?);
+        fill_direction(
+            &mut direction,
+            outline.vantage,
+            (walker, &analysis.clocks[1 - side]),
+            facts,
+        );
+        direction.passed = core::mem::take(&mut passed[side]);
+        Some(direction)
+    });
+    let (window_scaling, refused) = scaling(facts, floors);
+    let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
+    Connection {
+        start: facts.start.rfc3339(),
+        vantage_evidence: super::terms::vantage_in_words(facts, &analysis.clocks),
+        egress_delay_ns: egress(analysis),
         mss: facts
             .sides
             .iter()
@@ -71,15 +102,11 @@ pub(crate) fn connection(facts: &Facts, analysis: &mut Analysis) -> Connection {
         syns: [0, 1].map(|side| syn(&facts.sides[side])),
         sender_stack: [0, 1]
             .map(|side| stack::name(&facts.sides[side], analysis.clocks[side].tick())),
-        end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
         directions,
-        transfers,
-        exchanges,
+        exchanges: walkers.map(pairs).unwrap_or_default(),
         tls: facts.tls.report(),
-        findings: Vec::new(),
-        beside: Vec::new(),
-        duplicates: facts.duplicates,
         truncated,
+        ..outline
     }
 }
 
@@ -152,19 +179,8 @@ fn refused(facts: &Facts, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefuse
     }
 }
 
-fn direction(
-    facts: &Facts,
-    vantage: Vantage,
-    (walker, peer): (&Walker, &SideClock),
-    lifetime: i64,
-) -> Direction {
-    let time_in = walker.ledger.time_in.clone();
-    let (side, tally) = (walker.terms.side, &walker.tally);
-    let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
-    let rounds: Vec<Round> =
-        walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at)).collect();
-    let rates = rates(walker);
-    let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+fn direction_outline(facts: &Facts, walker: &Walker) -> Direction {
+    let tally = &walker.tally;
     let bytes = walker.flight.nxt - walker.transfers.first_offset;
     Direction {
         bytes: bytes.max(0) as u64,
@@ -173,45 +189,57 @@ fn direction(
         segments: tally.segments,
         frames: tally.frames,
         retransmitted: retransmitted(tally),
-        events: events(&facts.peers.counts[side], tally),
+        events: events(&facts.peers.counts[walker.terms.side], tally),
+        max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
+        time_in: walker.ledger.time_in.clone(),
+        ..Direction::default()
+    }
+}
+
+/// Fills in what the outline of a direction lacks.
+fn fill_direction(
+    direction: &mut Direction,
+    vantage: Vantage,
+    (walker, peer): (&Walker, &SideClock),
+    facts: &Facts,
+) {
+    let (lifetime, outline) = (facts.last_tap, core::mem::take(direction));
+    let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
+    let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
+    let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+    let restarts = walker.pauses.watch.reported.iter();
+    let repeats = walker.retransmissions.iter();
+    *direction = Direction {
         rtt: Rtt {
             min_ns: walker.trips.spans.min(),
             median_ns: walker.trips.spans.quantile(500),
             p95_ns: walker.trips.spans.quantile(950),
-            method: rtt_method(vantage, side).into(),
+            method: rtt_method(vantage, walker.terms.side).into(),
             samples: walker.trips.spans.len(),
         },
-        max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
-        delivery_rate_bps: rates,
+        delivery_rate_bps: rates(walker),
         bottleneck_rate_bps: path_rate.map(|rate| rate.0),
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
-        rounds,
+        rounds: rounds.collect(),
         limits: limits(walker),
-        time_in,
         strip: walker.ledger.strip(lifetime),
         initial_window: initial_window(walker),
         slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
         congestion_control: congestion_control(walker),
-        idle_restarts: walker
-            .pauses
-            .watch
-            .reported
-            .iter()
+        idle_restarts: restarts
             .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
         in_flight_at_loss: in_flight_at_loss(walker, &at),
         loss_pattern: loss_pattern(walker).map(Box::new),
-        retransmissions: walker
-            .retransmissions
-            .iter()
+        retransmissions: repeats
             .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
         burst_proven_bytes: burst_proven(walker),
-        passed: Passed::default(),
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
         window_taken_back: taken_back(walker),
         rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
-    }
+        ..outline
+    };
 }
 
 /// Of an original that was sent during a repair its flight counts what SACK had reported by then, too: it was
@@ -264,7 +292,7 @@ fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegme
 /// `peer` is the clock of the side that acknowledged: it tells when the ACK left that side's TCP.
 fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump {
     let latest = jump.ack.tap - peer.floor().unwrap_or(0);
-    let tick = peer.tick_of(&jump.ack, &mut NearMap::default());
+    let tick = peer.tick_of(&jump.ack, jump.ack.tap, &mut NearMap::default());
     RttJump {
         at_ns: at(jump.at),
         rtt_ns: jump.rtt,

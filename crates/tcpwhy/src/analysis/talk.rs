@@ -4,7 +4,9 @@ use core::net::{Ipv4Addr, SocketAddr};
 
 use super::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
+use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
+use crate::flow::usual::Streaming;
 use crate::report::Connection;
 use crate::units::{Seq, Time};
 use crate::wire::{Alike, Flags, Head, IpInfo, LinkInfo, Options, Segment};
@@ -106,30 +108,63 @@ impl Talk {
 
     /// The account, with the events processed in chunks of `chunk`.
     pub(super) fn account(&self, chunk: usize, long_way: bool) -> Connection {
+        let (facts, mut analysis) = self.analysed(chunk, long_way);
+        summary::in_full(summary::outline(&facts, &analysis), &facts, &mut analysis)
+    }
+
+    /// Its outline.
+    pub(super) fn outline(&self) -> Connection {
+        let (facts, analysis) = self.analysed(1 << 20, false);
+        summary::outline(&facts, &analysis)
+    }
+
+    fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;
         let mut analysis =
             Analysis { long_way, ..Analysis::new(Detail { rounds: true, passed: false }) };
-        let mut went_on = false;
+        let mut stream: Option<Streaming> = None;
         for (at, segment) in self.segments.iter().enumerate() {
-            if self.gaps.contains(&at) {
-                flow.gap();
+            let before = at.checked_sub(1).map(|before| &self.segments[before]);
+            let direction = before.and_then(|before| before.link.direction);
+            let alike = before.filter(|_| !self.gaps.contains(&at)).and_then(|b| alike(b, segment));
+            let goes_on = alike.zip(stream.as_mut()).is_some_and(|(one, stream)| stream.take(&one));
+            let is_chunk = (at + 1) % chunk == 0;
+            // What is gathered may be taken at any time, as where a capture's bytes end for now.
+            if let Some(stream) = stream.as_mut().filter(|_| !goes_on || is_chunk || at % 7 == 0) {
+                flow.go_on(stream, direction);
             }
-            let side = flow.side_of(segment);
-            let before = at.checked_sub(1).filter(|_| went_on).map(|at| &self.segments[at]);
-            let alike = before.and_then(|before| alike(before, segment));
-            went_on = alike.is_some_and(|alike| flow.goes_on_alike(side, &alike))
-                || segment.options.sack_count == 0 && flow.goes_on(side, &Head::of(segment));
-            if !went_on {
-                flow.push(side, segment);
+            if !goes_on {
+                stream = self.take_alone(&mut flow, at);
             }
-            if (at + 1) % chunk == 0 {
+            if is_chunk {
+                stream = None;
                 let mut gathered = flow.hand_on(Gathered::default());
                 analysis.process(&flow.facts, &mut gathered, false);
             }
         }
+        if let (Some(stream), Some(last)) = (&mut stream, self.segments.last()) {
+            flow.go_on(stream, last.link.direction);
+        }
         analysis.process(&flow.facts, &mut flow.gathered, true);
-        summary::connection(&flow.facts, &mut analysis)
+        (flow.facts, analysis)
+    }
+}
+
+impl Talk {
+    /// Lets `flow` take the segment at `at` by itself; what may go on from it.
+    fn take_alone(&self, flow: &mut Flow, at: usize) -> Option<Streaming> {
+        let segment = &self.segments[at];
+        if self.gaps.contains(&at) {
+            flow.gap();
+        }
+        let side = flow.side_of(segment);
+        if segment.options.sack_count == 0 && flow.goes_on(side, &Head::of(segment)) {
+            flow.streaming(side, (Time(i64::MAX), usize::MAX), &mut Vec::new())
+        } else {
+            flow.push(side, segment);
+            None
+        }
     }
 }
 
@@ -145,7 +180,6 @@ fn alike(before: &Segment<'_>, segment: &Segment<'_>) -> Option<Alike> {
     let is_plain = segment.options.sack_count == 0 && segment.link.checksum.is_none();
     let is_alike = segment.payload_len > 0 && is_plain && said(before) == said(segment);
     let (time, frame, seq) = (segment.time, segment.frame, segment.seq);
-    let (id, direction) = (segment.ip.id.unwrap_or_default(), segment.link.direction);
-    let is_pushed = segment.flags.has(Flags::PSH);
-    is_alike.then_some(Alike { time, frame, seq, id, is_pushed, direction })
+    let (id, is_pushed) = (segment.ip.id.unwrap_or_default(), segment.flags.has(Flags::PSH));
+    is_alike.then_some(Alike { time, frame, seq, id, is_pushed })
 }

@@ -14,7 +14,6 @@ const HOST_NS: i64 = 100_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) vantage: Vantage,
-    pub(crate) evidence: String,
     /// Constant way from the tap to each side's stack.
     pub(crate) way_in: [i64; 2],
 }
@@ -94,20 +93,26 @@ impl ShiftGuess {
 /// Whose host the tap stands on, and how far each stack is from it (limits-method section 2).
 pub(crate) fn place(facts: &Facts, clocks: &[SideClock; 2]) -> Place {
     let floors = [clocks[0].floor(), clocks[1].floor()];
-    let (vantage, evidence) = vantage(facts, floors);
+    let (vantage, _) = vantage(facts, floors, false);
     let mut way_in = floors.map(|f| f.unwrap_or(0) / 2);
     match vantage {
         Vantage::Client => way_in[0] = 0,
         Vantage::Server => way_in[1] = 0,
         Vantage::Middle | Vantage::Unknown => {}
     }
-    Place { vantage, evidence, way_in }
+    Place { vantage, way_in }
+}
+
+/// Why [`place`] says so.
+pub(crate) fn vantage_in_words(facts: &Facts, clocks: &[SideClock; 2]) -> String {
+    vantage(facts, [clocks[0].floor(), clocks[1].floor()], true).1
 }
 
 const HOSTS: [Vantage; 2] = [Vantage::Client, Vantage::Server];
 const NAMES: [&str; 2] = ["client", "server"];
 
-fn vantage(facts: &Facts, floors: [Option<i64>; 2]) -> (Vantage, String) {
+/// Where the tap stands, and why: `in_words`, or some of that.
+fn vantage(facts: &Facts, floors: [Option<i64>; 2], in_words: bool) -> (Vantage, String) {
     if facts.endpoints[0].ip() == facts.endpoints[1].ip() || facts.endpoints[0].ip().is_loopback() {
         return (Vantage::Unknown, "both ends are on this host".to_owned());
     }
@@ -125,9 +130,12 @@ fn vantage(facts: &Facts, floors: [Option<i64>; 2]) -> (Vantage, String) {
         };
         return (Vantage::Unknown, why.to_owned());
     };
-    by_offload(facts, [client, server])
-        .or_else(|| by_nearness(facts, [client, server]))
-        .unwrap_or_else(|| (Vantage::Unknown, unproven_words([client, server])))
+    let floors = [client, server];
+    let found = by_offload(facts, floors).or_else(|| by_nearness(facts, floors, in_words));
+    found.unwrap_or_else(|| {
+        let why = if in_words { unproven_words(floors) } else { String::new() };
+        (Vantage::Unknown, why)
+    })
 }
 
 /// The capture says which packets this host sent and received.
@@ -184,13 +192,14 @@ fn by_offload(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, String)> {
 }
 
 /// One side answers at once, the other does not.
-fn by_nearness(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, String)> {
+fn by_nearness(facts: &Facts, floors: [i64; 2], in_words: bool) -> Option<(Vantage, String)> {
     let near = (0..2).find(|side| {
         let (own, peer) = (floors[*side], floors[1 - side]);
         own < HOST_NS && own * 5 < peer && !is_routed(facts, *side)
     });
     if let Some(side) = near {
-        return Some((HOSTS[side], near_words(side, floors[side], floors[1 - side])));
+        let why = || near_words(side, floors[side], floors[1 - side]);
+        return Some((HOSTS[side], if in_words { why() } else { String::new() }));
     }
     let far =
         floors.iter().all(|floor| *floor > HOST_NS) && is_routed(facts, 0) && is_routed(facts, 1);

@@ -5,9 +5,11 @@ use core::net::Ipv4Addr;
 
 use proptest::prelude::*;
 
+use super::Sums;
 use super::talk::{Act, MSS, Talk};
 use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
+use crate::view::{self, Sort};
 use crate::wire::{Checksum, Direction, Flags, Options, Segment};
 
 fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
@@ -109,6 +111,28 @@ proptest! {
         }
         let (short, long) = (talk.account(chunk, false), talk.account(chunk, true));
         prop_assert_eq!(short, long);
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_outline_counts_and_is_put_in_order_as_the_account(acts in acts()) {
+        let mut talk = Talk::default();
+        talk.open();
+        for (side, gap, act) in acts {
+            talk.act(side, gap, act);
+        }
+        let (outline, account) = (talk.outline(), talk.account(1 << 20, false));
+        for sort in [Sort::Worst, Sort::Duration, Sort::Bytes, Sort::Rate, Sort::Retransmissions] {
+            let worth = view::keep(sort, 1).worth;
+            prop_assert_eq!(worth(&outline), worth(&account));
+        }
+        let [of_outline, of_account] = [outline, account].map(|connection| {
+            let mut sums = Sums::default();
+            sums.add(&connection);
+            format!("{sums:?}")
+        });
+        prop_assert_eq!(of_outline, of_account);
     }
 }
 

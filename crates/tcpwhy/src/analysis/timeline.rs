@@ -6,11 +6,13 @@
 //! within the noise below `high`, else at `high`. What remains above is the packet's lag: a queue
 //! between stack and tap.
 
-use crate::flow::event::{Event, run_of};
+use super::Causes;
+use crate::flow::event::Event;
 use crate::flow::gathered::Gathered;
+use crate::flow::run::{Place, Run};
 use crate::limits::burst::Placed;
 use crate::limits::walker::Walker;
-use crate::measure::clock::{Cause, NearMap, SideClock};
+use crate::measure::clock::{NearMap, SideClock};
 
 /// Events that may wait for the horizon. Ours: four chunks, a round of 20 Gbit/s over 10 ms.
 const MOST_WAITING: usize = 4 * super::CHUNK;
@@ -23,24 +25,90 @@ const NEAR_KEPT: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed<'a> {
     /// Those of both sides.
-    pub(crate) events: &'a [Event],
+    pub(crate) gathered: &'a Gathered,
     /// Which of them are this side's.
     pub(crate) which: &'a [u32],
 }
 
 impl<'a> Passed<'a> {
-    fn get(self, at: usize) -> Option<&'a Event> {
-        self.events.get(*self.which.get(at)? as usize)
+    /// The run at `at`, if there is one.
+    #[inline]
+    fn run(self, at: usize) -> Option<Run<'a>> {
+        let event = self.gathered.events.get(*self.which.get(at)? as usize)?;
+        Some(self.gathered.run(event))
     }
 
-    /// Which of the events of both sides the one at `at` is; behind all of them if there is none.
-    fn index(self, at: usize) -> usize {
-        self.which.get(at).map_or(self.events.len(), |index| *index as usize)
+    /// The place of the event so many before `place`, or of the first.
+    fn before(self, place: Place, mut events: usize) -> Place {
+        let Place { mut run, of_next: mut here } = place;
+        while events > here && run > 0 {
+            events -= here;
+            run -= 1;
+            here = self.run(run).map_or(0, Run::len);
+        }
+        Place { run, of_next: here.saturating_sub(events) }
     }
 
-    fn from(self, at: usize) -> impl Iterator<Item = &'a Event> {
-        let rest = self.which.get(at..).unwrap_or_default();
-        rest.iter().map(move |index| &self.events[*index as usize])
+    /// When the event before `place` passed the tap, if there is one.
+    fn tap_before(self, place: Place) -> Option<i64> {
+        (place > Place::default()).then(|| Reader::at(self.before(place, 1), self).tap)
+    }
+
+    /// The place among the events of both sides of the one at `place`; behind all of them if there is
+    /// none.
+    fn among_all(self, place: Place) -> Place {
+        let run = self.which.get(place.run).map(|index| *index as usize);
+        run.map_or(Place { run: self.gathered.events.len(), of_next: 0 }, |run| Place {
+            run,
+            ..place
+        })
+    }
+
+    /// The place of the first event not before `place` among those of both sides.
+    pub(crate) fn at_or_behind(self, place: Place) -> Place {
+        let run = self.which.partition_point(|index| (*index as usize) < place.run);
+        let is_here = self.which.get(run).is_some_and(|index| *index as usize == place.run);
+        Place { run, of_next: if is_here { place.of_next } else { 0 } }
+    }
+}
+
+/// Reads the events of one side from some place on.
+#[derive(Clone, Copy, Debug)]
+struct Reader<'a> {
+    passed: Passed<'a>,
+    place: Place,
+    /// What is left of the run here, if there is one, and when its first event passed the tap; else never.
+    run: Option<Run<'a>>,
+    tap: i64,
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    fn at(place: Place, passed: Passed<'a>) -> Self {
+        let run = passed.run(place.run).and_then(|run| run.behind(place.of_next));
+        Self { passed, place, run, tap: run.map_or(i64::MAX, |run| run.tap(0)) }
+    }
+
+    /// Goes behind so many events, or the last.
+    #[inline]
+    fn go_on(&mut self, mut events: usize) {
+        while let Some(run) = self.run.filter(|_| events > 0) {
+            if let Some(rest) = run.behind(events) {
+                (self.run, self.tap) = (Some(rest), rest.tap(0));
+                self.place.of_next += events;
+                break;
+            }
+            events -= run.len();
+            self.place = Place { run: self.place.run + 1, of_next: 0 };
+            self.run = self.passed.run(self.place.run);
+            self.tap = self.run.map_or(i64::MAX, |run| run.head.tap);
+        }
+    }
+
+    /// The runs from here on.
+    fn runs(self) -> impl Iterator<Item = Run<'a>> {
+        let later = self.place.run + 1..self.passed.which.len();
+        self.run.into_iter().chain(later.map_while(move |at| self.passed.run(at)))
     }
 }
 
@@ -48,8 +116,8 @@ impl<'a> Passed<'a> {
 /// passed the tap late may have left before an arrival that passed it earlier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
-    out: usize,
-    arrived: usize,
+    out: Place,
+    arrived: Place,
     near: Near,
     largest_lag: i64,
     /// Room for sends that were placed.
@@ -63,45 +131,36 @@ impl Cursor {
     }
 
     /// First event not yet taken in all senses.
-    pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> usize {
-        sends.index(self.out).min(arrivals.index(self.arrived.min(self.near.at)))
+    pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> Place {
+        sends.among_all(self.out).min(arrivals.among_all(self.arrived.min(self.near.at)))
     }
 
-    /// The first sends and arrivals are gone.
-    pub(crate) fn rebase(&mut self, sends: usize, arrivals: usize) {
-        self.out -= sends;
-        self.arrived -= arrivals;
-        self.near.at -= arrivals;
+    /// The first sends and arrivals are gone, up to these places.
+    pub(crate) fn rebase(&mut self, sends: Place, arrivals: Place) {
+        for (place, gone) in
+            [(&mut self.out, sends), (&mut self.arrived, arrivals), (&mut self.near.at, arrivals)]
+        {
+            place.run -= gone.run;
+            if place.run == 0 {
+                place.of_next -= gone.of_next;
+            }
+        }
     }
 }
 
 /// A place among the arrivals, for the newest before a send to be found from the last send's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Near {
-    at: usize,
+    at: Place,
     /// When the arrival before it passed the tap, if there was one.
     before: Option<i64>,
 }
 
 impl Near {
-    /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
-    fn move_to(&mut self, time: i64, arrivals: Passed<'_>) {
-        while let Some(arrival) = arrivals.get(self.at).filter(|arrival| arrival.tap <= time) {
-            self.before = Some(arrival.tap);
-            self.at += 1;
-        }
-        while self.at > 0 && self.before.is_some_and(|tap| tap > time) {
-            self.at -= 1;
-            self.before =
-                self.at.checked_sub(1).and_then(|at| arrivals.get(at)).map(|arrival| arrival.tap);
-        }
-    }
-
     /// Goes to `at` if that is further on.
-    fn skip_to(&mut self, at: usize, arrivals: Passed<'_>) {
-        if let Some(before) = at.checked_sub(1).filter(|_| at > self.at) {
-            self.before = arrivals.get(before).map(|arrival| arrival.tap);
-            self.at = at;
+    fn skip_to(&mut self, at: Place, arrivals: Passed<'_>) {
+        if at > self.at {
+            *self = Self { at, before: arrivals.tap_before(at) };
         }
     }
 }
@@ -112,85 +171,80 @@ pub(crate) fn walk(
     walker: &mut Walker,
     clock: &SideClock,
     gathered: &Gathered,
-    (causes, which): (&[Cause], &[Vec<u32>; 2]),
+    (causes, which): (&[Causes], &[Vec<u32>; 2]),
     cursor: &mut Cursor,
     last: bool,
 ) {
     let side = walker.terms.side;
-    let events = gathered.events.as_slice();
-    let [sends, arrived] = [side, 1 - side].map(|side| Passed { events, which: &which[side] });
-    let horizon = horizon(events, clock, cursor, last);
-    let (map, near) = (NearMap::default(), cursor.near);
-    let (spread, placed) = (walker.terms.spread, core::mem::take(&mut cursor.placed));
-    let mut placing = Placing { clock, map, near, tick: None, spread, placed };
+    let [sent, arrived] = [side, 1 - side].map(|side| Passed { gathered, which: &which[side] });
+    let horizon = horizon(gathered, clock, cursor, last);
+    let mut sends = Reader::at(cursor.out, sent);
+    let mut arrivals = Reader::at(cursor.arrived, arrived);
+    let mut placing = Placing::new(clock, Reader::at(cursor.near.at, arrived), walker, cursor);
     loop {
-        let first = sends.index(cursor.out);
-        let send = events.get(first).map(|event| placing.place(arrived, event, causes[first]));
+        let run = sends.run.map(|run| (run, causes[sent.which[sends.place.run] as usize]));
+        let send = run.map(|(run, causes)| {
+            let cause = if sends.place.of_next == 0 { causes.first } else { causes.again };
+            placing.place(run.head, run.tap(0), cause)
+        });
         let until = send.map_or(i64::MAX, |placed| placed.at);
-        let is_due = arrived.get(cursor.arrived).is_some_and(|e| e.tap <= until);
-        if is_due && !arrivals(walker, gathered, arrived, &mut cursor.arrived, until, horizon) {
+        if arrivals.tap <= until && !arrive(walker, &mut arrivals, until, horizon) {
             break;
         }
-        let Some(placed) = send.filter(|placed| placed.at <= horizon) else { break };
+        let (Some((run, causes)), Some(placed)) = (run, send.filter(|placed| placed.at <= horizon))
+        else {
+            break;
+        };
         cursor.largest_lag = cursor.largest_lag.max(placed.lag);
-        let run = run_of(&events[first + 1..]);
-        if run.is_empty() {
-            walker.on_sends(&events[first..=first], core::slice::from_ref(&placed));
-            cursor.out += 1;
+        if run.rest().is_empty() {
+            walker.on_sends(run, core::slice::from_ref(&placed));
+            sends.go_on(1);
             continue;
         }
-        let due = arrived.get(cursor.arrived).map_or(i64::MAX, |arrival| arrival.tap - 1);
-        placing.follow(arrived, run, causes.get(first + 1), (placed, due.min(horizon)));
-        let sent = &events[first..][..placing.placed.len()];
+        placing.follow(run, causes.again, (placed, (arrivals.tap - 1).min(horizon)));
         let lags = placing.placed.iter().map(|placed| placed.lag);
         cursor.largest_lag = lags.fold(cursor.largest_lag, i64::max);
-        walker.on_sends(sent, &placing.placed);
-        cursor.out += sent.len();
+        walker.on_sends(run, &placing.placed);
+        sends.go_on(placing.placed.len());
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.take_stop();
-    (cursor.near, cursor.placed) = (placing.near, placing.placed);
-    if cursor.out >= sends.which.len() {
+    (cursor.out, cursor.arrived) = (sends.place, arrivals.place);
+    cursor.near = Near { at: placing.near.place, before: placing.before };
+    cursor.placed = placing.placed;
+    if cursor.out.run >= sent.which.len() {
         // No send is waiting: the next one will not reach further back than this.
-        cursor.near.skip_to(cursor.arrived.saturating_sub(NEAR_KEPT), arrived);
+        cursor.near.skip_to(arrived.before(cursor.arrived, NEAR_KEPT), arrived);
     }
 }
 
 /// Up to which time nothing later can interfere. A clock that jumped may hold it back for good:
 /// what has waited for several chunks is taken as it stands.
-fn horizon(events: &[Event], clock: &SideClock, cursor: &Cursor, last: bool) -> i64 {
-    if last || events.len() > MOST_WAITING {
+fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) -> i64 {
+    if last || gathered.frames() > MOST_WAITING {
         return i64::MAX;
     }
-    let newest = events.last().map_or(0, |e| e.tap);
+    let newest = gathered.last_tap().unwrap_or(0);
     newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
 }
 
-/// Hands the walker what arrived up to `until`, from `at` on; `false` if the horizon was met before.
-fn arrivals(
-    walker: &mut Walker,
-    gathered: &Gathered,
-    arrived: Passed<'_>,
-    at: &mut usize,
-    until: i64,
-    horizon: i64,
-) -> bool {
-    while let Some(event) = arrived.get(*at) {
-        if event.tap > until {
-            break;
-        }
-        if event.tap > horizon {
+/// Hands the walker the `arrivals` up to `until`; `false` if the horizon was met before.
+fn arrive(walker: &mut Walker, arrivals: &mut Reader<'_>, until: i64, horizon: i64) -> bool {
+    while let Some(run) = arrivals.run.filter(|_| arrivals.tap <= until) {
+        if arrivals.tap > horizon {
             return false;
         }
-        let taken = if event.len > 0 {
-            walker.go_on_receiving(arrived.from(*at), until.min(horizon))
+        let taken = if run.head.len > 0 {
+            walker.go_on_receiving(arrivals.runs(), until.min(horizon))
         } else {
             0
         };
-        if taken == 0 {
-            walker.on_in(event, event.tap, gathered.blocks(event));
+        match run.untouched() {
+            _ if taken > 0 => {}
+            Some(event) => walker.on_in(event, event.tap, arrivals.passed.gathered.blocks(event)),
+            None => walker.on_in(&run.first(), arrivals.tap, &[]),
         }
-        *at += taken.max(1);
+        arrivals.go_on(taken.max(1));
     }
     true
 }
@@ -199,53 +253,72 @@ fn arrivals(
 struct Placing<'a> {
     clock: &'a SideClock,
     map: NearMap,
-    near: Near,
+    /// The first arrival that no send was put behind, and when the one before it passed the tap.
+    near: Reader<'a>,
+    before: Option<i64>,
     /// Begin and end of the tick in which the last send left.
     tick: Option<(i64, i64)>,
-    /// Noise of immediate answers.
+    /// The constant way from the stack to the tap and back, and the noise of immediate answers.
+    floor: i64,
     spread: i64,
     /// What was placed and not yet walked.
     placed: Vec<Placed>,
 }
 
-impl Placing<'_> {
-    /// When `event`, drawn by `cause`, left the stack.
-    fn place(&mut self, arrived: Passed<'_>, event: &Event, cause: Cause) -> Placed {
-        let latest = event.tap - self.clock.floor().unwrap_or(0);
-        self.tick = self.clock.tick_of(event, &mut self.map);
+impl<'a> Placing<'a> {
+    fn new(clock: &'a SideClock, near: Reader<'a>, walker: &Walker, cursor: &mut Cursor) -> Self {
+        let (spread, placed) = (walker.terms.spread, core::mem::take(&mut cursor.placed));
+        let (before, floor) = (cursor.near.before, clock.floor().unwrap_or(0));
+        Self { clock, map: NearMap::default(), near, before, tick: None, floor, spread, placed }
+    }
+
+    /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
+    #[inline]
+    fn move_near(&mut self, time: i64) {
+        while let Some(run) = self.near.run.filter(|_| self.near.tap <= time) {
+            let more = run.rest().partition_point(|follower| follower.tap <= time);
+            self.before = Some(run.tap(more));
+            self.near.go_on(more + 1);
+        }
+        while self.before.is_some_and(|tap| tap > time) && self.near.place > Place::default() {
+            let arrived = self.near.passed;
+            self.near = Reader::at(arrived.before(self.near.place, 1), arrived);
+            self.before = arrived.tap_before(self.near.place);
+        }
+    }
+
+    /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause`,
+    /// left the stack.
+    #[inline]
+    fn place(&mut self, like: &Event, tap: i64, cause: i64) -> Placed {
+        let latest = tap - self.floor;
+        self.tick = self.clock.tick_of(like, tap, &mut self.map);
         let tick = self.tick;
-        let low = cause.at.max(tick.map_or(i64::MIN, |t| t.0));
+        let low = cause.max(tick.map_or(i64::MIN, |t| t.0));
         let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
         let noise = self.spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
-        self.near.move_to(high, arrived);
-        let at = self.near.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
+        self.move_near(high);
+        let at = self.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
         Placed { at, lag: (latest - at.max(high)).max(0) }
     }
 
-    /// Keeps what was placed last, and places what goes on from it, all drawn by `cause`, up to where an
-    /// arrival or another map of the clock comes between, or time `until`.
-    fn follow(
-        &mut self,
-        arrived: Passed<'_>,
-        run: &[Event],
-        cause: Option<&Cause>,
-        (last, until): (Placed, i64),
-    ) {
+    /// Keeps what was placed last, the first of `run`, and places the others, all drawn by what arrived
+    /// at `cause`, up to where an arrival or another map of the clock comes between, or time `until`.
+    fn follow(&mut self, run: Run<'_>, cause: i64, (last, until): (Placed, i64)) {
         self.placed.clear();
         self.placed.push(last);
-        let floor = self.clock.floor().unwrap_or(0);
+        let floor = self.floor;
         let (start, end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
-        let low = cause.map_or(i64::MIN, |cause| cause.at).max(start);
+        let low = cause.max(start);
         let width = end.saturating_sub(start);
-        let (before, map_end) = (self.near.before, self.map.end());
-        let after = arrived.get(self.near.at).map_or(i64::MAX, |arrival| arrival.tap);
-        for event in run.iter().take(MOST_TOGETHER) {
-            let latest = event.tap - floor;
+        let (before, map_end, after) = (self.before, self.map.end(), self.near.tap);
+        for follower in run.rest().iter().take(MOST_TOGETHER) {
+            let latest = follower.tap - floor;
             let high = latest.min(end).max(low);
             let noise = self.spread + if end < latest { width } else { 0 };
             let at = before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
             let is_between = high >= after || before.is_some_and(|tap| tap > high);
-            if event.tap >= map_end || is_between || at > until {
+            if follower.tap >= map_end || is_between || at > until {
                 break;
             }
             self.placed.push(Placed { at, lag: (latest - at.max(high)).max(0) });

@@ -6,7 +6,7 @@
 //! A capture that just ends too early is complete up to there: [`QualityKind::CutShort`].
 //!
 //! ```text
-//! chunks -> sniff -> pcap | pcapng | listing -> Item
+//! chunks -> sniff -> pcap | pcapng | listing -> Item -> Sink
 //! ```
 
 mod binary;
@@ -44,6 +44,25 @@ pub enum Item<'a> {
         /// The bytes.
         content: &'a [u8],
     },
+}
+
+/// Who takes what a capture holds. Frames have a way of their own, for there are millions of them.
+pub trait Sink {
+    /// Takes a frame.
+    fn frame(&mut self, frame: Frame<'_>);
+
+    /// Takes an item, which may be a frame.
+    fn item(&mut self, item: Item<'_>);
+}
+
+impl<F: FnMut(Item<'_>) + ?Sized> Sink for F {
+    fn frame(&mut self, frame: Frame<'_>) {
+        self(Item::Frame(frame));
+    }
+
+    fn item(&mut self, item: Item<'_>) {
+        self(item);
+    }
 }
 
 /// One captured link-layer frame.
@@ -169,15 +188,15 @@ impl Reader {
     ///
     /// # Errors
     /// Why nothing can be read from here on. Later calls repeat it.
-    pub fn push<F: FnMut(Item<'_>) + ?Sized>(
+    pub fn push<S: Sink + ?Sized>(
         &mut self,
         bytes: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), CaptureError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let read = self.state.push(bytes, each);
+        let read = self.state.push(bytes, sink);
         self.keep_failure(read)
     }
 
@@ -185,17 +204,14 @@ impl Reader {
     ///
     /// # Errors
     /// The capture holds nothing, or not even its header; or the error of an earlier call.
-    pub fn finish<F: FnMut(Item<'_>) + ?Sized>(
-        &mut self,
-        each: &mut F,
-    ) -> Result<(), CaptureError> {
+    pub fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), CaptureError> {
         if let Some(error) = &self.failed {
             if let State::PcapNg(reader) = &mut self.state {
-                reader.hand_on_remarks(each);
+                reader.hand_on_remarks(sink);
             }
             return Err(error.clone());
         }
-        let read = self.state.finish(each);
+        let read = self.state.finish(sink);
         self.keep_failure(read)
     }
 
@@ -214,11 +230,7 @@ impl Reader {
 }
 
 impl State {
-    fn push<F: FnMut(Item<'_>) + ?Sized>(
-        &mut self,
-        bytes: &[u8],
-        each: &mut F,
-    ) -> Result<(), CaptureError> {
+    fn push<S: Sink + ?Sized>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), CaptureError> {
         match self {
             Self::Sniffing(first) if first.len() + bytes.len() < sniff::SNIFFED => {
                 first.extend_from_slice(bytes);
@@ -229,31 +241,31 @@ impl State {
                 if first.is_empty() {
                     // The usual case: frames stay views of the chunk from the first byte on.
                     *self = Self::of(sniff::format(missing)?);
-                    return self.push(bytes, each);
+                    return self.push(bytes, sink);
                 }
                 first.extend_from_slice(missing);
                 let first = core::mem::take(first);
                 *self = Self::of(sniff::format(&first)?);
-                self.push(&first, each)?;
-                self.push(later, each)
+                self.push(&first, sink)?;
+                self.push(later, sink)
             }
-            Self::Pcap(reader) => reader.push(bytes, each),
-            Self::PcapNg(reader) => reader.push(bytes, each),
-            Self::Listing(reader) => reader.push(bytes, each),
+            Self::Pcap(reader) => reader.push(bytes, sink),
+            Self::PcapNg(reader) => reader.push(bytes, sink),
+            Self::Listing(reader) => reader.push(bytes, &mut |item: Item<'_>| sink.item(item)),
         }
     }
 
-    fn finish<F: FnMut(Item<'_>) + ?Sized>(&mut self, each: &mut F) -> Result<(), CaptureError> {
+    fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), CaptureError> {
         match self {
             Self::Sniffing(first) => {
                 let first = core::mem::take(first);
                 *self = Self::of(sniff::format(&first)?);
-                self.push(&first, each)?;
-                self.finish(each)
+                self.push(&first, sink)?;
+                self.finish(sink)
             }
-            Self::Pcap(reader) => reader.finish(each),
-            Self::PcapNg(reader) => reader.finish(each),
-            Self::Listing(reader) => reader.finish(each),
+            Self::Pcap(reader) => reader.finish(sink),
+            Self::PcapNg(reader) => reader.finish(sink),
+            Self::Listing(reader) => reader.finish(&mut |item: Item<'_>| sink.item(item)),
         }
     }
 

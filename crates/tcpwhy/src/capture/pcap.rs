@@ -18,7 +18,7 @@
 //! with others and can only be guessed.
 
 use super::binary::{Endian, Step, Straddle};
-use super::{CaptureError, Frame, Item, Quality, QualityKind};
+use super::{CaptureError, Frame, Item, Quality, QualityKind, Sink};
 use crate::units::Time;
 use crate::wire::Direction;
 
@@ -34,20 +34,20 @@ pub(super) struct PcapReader {
 
 impl PcapReader {
     /// Takes the next bytes and hands on the frames they complete.
-    pub(super) fn push<F: FnMut(Item<'_>) + ?Sized>(
+    pub(super) fn push<S: Sink + ?Sized>(
         &mut self,
         bytes: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), CaptureError> {
         let Self { records, header, packets, joined } = self;
         records.feed(bytes, |bytes, offset| {
             if let Some(known) = header {
-                let taken = known.usual_records(bytes, packets, each);
+                let taken = known.usual_records(bytes, packets, sink);
                 if taken > 0 {
                     return Ok(Step::Took(taken));
                 }
                 if !is_file_header(bytes) {
-                    return known.record(bytes, offset, packets, each);
+                    return known.record(bytes, offset, packets, sink);
                 }
                 *joined += u64::from(bytes.len() >= FILE_HEADER);
             }
@@ -60,22 +60,19 @@ impl PcapReader {
     }
 
     /// Takes note that the file ends here.
-    pub(super) fn finish<F: FnMut(Item<'_>) + ?Sized>(
-        &mut self,
-        each: &mut F,
-    ) -> Result<(), CaptureError> {
+    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), CaptureError> {
         if self.joined > 0 {
             let note = "captures joined to this file behind its first one are read on as one: \
                         they must be in the order of their time";
             let (kind, count) = (QualityKind::Other, self.joined);
-            each(Item::Quality(Quality { kind, count, note: note.to_owned() }));
+            sink.item(Item::Quality(Quality { kind, count, note: note.to_owned() }));
         }
         let Some(cut) = self.records.unfinished() else { return Ok(()) };
         if self.header.is_none() {
             return Err(CaptureError::CutHeader { format: "pcap", missing: cut.missing });
         }
         let packet = format!("packet {}", self.packets + 1);
-        each(Item::Quality(Quality::cut_short(&packet, cut)));
+        sink.item(Item::Quality(Quality::cut_short(&packet, cut)));
         Ok(())
     }
 }
@@ -170,11 +167,11 @@ impl Header {
     /// Hands on the whole records that `bytes` begin with, up to one that is no usual packet; how
     /// many bytes they take. The same comes out of [`Self::record`], one at a time.
     #[inline]
-    fn usual_records<F: FnMut(Item<'_>) + ?Sized>(
+    fn usual_records<S: Sink + ?Sized>(
         &self,
         bytes: &[u8],
         packets: &mut u64,
-        each: &mut F,
+        sink: &mut S,
     ) -> usize {
         let Magic { endian, fraction_ns, record_header } = self.magic;
         if record_header != RECORD_HEADER || self.lengths != Lengths::CapturedFirst {
@@ -189,7 +186,7 @@ impl Header {
             let Some((data, later)) = behind.split_at_checked(captured as usize) else { break };
             rest = later;
             *packets += 1;
-            each(Item::Frame(Frame {
+            sink.frame(Frame {
                 time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
                 frame: *packets,
                 link_type: self.link_type,
@@ -197,19 +194,19 @@ impl Header {
                 direction: None,
                 wire_len: wire_len.max(captured),
                 data,
-            }));
+            });
         }
         bytes.len() - rest.len()
     }
 
     /// Hands on the record that `bytes` begin with.
     #[inline(never)]
-    fn record<F: FnMut(Item<'_>) + ?Sized>(
+    fn record<S: Sink + ?Sized>(
         &self,
         bytes: &[u8],
         offset: u64,
         packets: &mut u64,
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<Step, CaptureError> {
         let Magic { endian, fraction_ns, record_header } = self.magic;
         let Some((head, behind)) = bytes.split_at_checked(record_header) else {
@@ -234,7 +231,7 @@ impl Header {
             return Ok(Step::Needs(record_header + captured as usize));
         };
         *packets += 1;
-        each(Item::Frame(Frame {
+        sink.item(Item::Frame(Frame {
             // Cannot overflow: 2^32 s are 4.3e18 ns. A fraction of a second and more just adds up.
             time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
             frame: *packets,

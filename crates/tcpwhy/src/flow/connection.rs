@@ -13,7 +13,7 @@ use super::gathered::Gathered;
 use super::usual::Next;
 use crate::report::End;
 use crate::units::{Seq, Time};
-use crate::wire::{Direction, Flags, Head, Segment};
+use crate::wire::{Flags, Head, Segment};
 
 /// Capture clocks that step back by no more than this are mended by sorting (limits-method section
 /// 2). Ours: not measured.
@@ -143,7 +143,7 @@ impl Flow {
         let unwrapped = self.unwrapped(event.side(), blocks);
         let last = [&self.gathered, &self.earlier].into_iter().flat_map(Gathered::backwards);
         last.take(RECENT).any(|(old, theirs)| {
-            is_met_again(old, event) && theirs.iter().copied().eq(unwrapped.clone())
+            is_met_again(&old, event) && theirs.iter().copied().eq(unwrapped.clone())
         })
     }
 
@@ -193,12 +193,11 @@ impl Flow {
             tsval,
             tsecr,
             len: segment.payload_len,
-            sack_at: 0,
-            sack_count: 0,
             interface: Spot::of(segment.ip, segment.link).interface(),
             window: segment.window,
             id: segment.ip.id.unwrap_or_default(),
             bits,
+            ..Event::default()
         }
     }
 
@@ -214,13 +213,9 @@ impl Flow {
             info.ttl_varies |= info.ttl.is_some();
             info.ttl = segment.ip.ttl;
         }
-        match segment.link.direction {
-            Some(Direction::Outgoing) => info.outgoing += 1,
-            Some(Direction::Incoming) => info.incoming += 1,
-            None => {}
-        }
+        info.note_direction(segment.link.direction, 1);
         info.timestamps |= event.has(event::TS);
-        info.note_data(event);
+        info.note_data(event.len, 1, u32::from(!event.has(event::PSH)));
         if event.bits & (event::SYN | event::FIN | event::RST) != 0 {
             self.note_begin_or_end(side, segment, event);
         }
@@ -271,22 +266,17 @@ impl Flow {
             }
             self.gathered.keep_blocks(&mut event, &unwrapped[..count]);
         }
-        let Self { facts, gathered: Gathered { events, .. }, earlier, .. } = self;
+        let Self { facts, gathered, earlier, .. } = self;
         if event.tap >= facts.last_tap {
             facts.last_tap = event.tap;
-            events.push(event);
+            gathered.push(event);
         } else if facts.last_tap - event.tap <= REORDER_NS {
-            event.tap = event.tap.max(earlier.events.last().map_or(0, |e| e.tap));
-            let at = events.partition_point(|e| e.tap <= event.tap);
-            events.insert(at, event);
-            // What stood behind the one before it does so no more.
-            if let Some(next) = events.get_mut(at + 1) {
-                next.bits &= !event::GOES_ON;
-            }
+            event.tap = event.tap.max(earlier.last_tap().unwrap_or(0));
+            gathered.insert(event);
         } else {
             // The capture's clock stepped back: time stands still until it has caught up.
             event.tap = facts.last_tap;
-            events.push(event);
+            gathered.push(event);
         }
     }
 

@@ -146,10 +146,10 @@ impl Copies {
         (self.first[side].end, self.first[side].ack) = (end, ack);
     }
 
-    /// Counts such a packet; `strong` if a copy of it would be known.
+    /// Counts such packets: those of which a copy would be known.
     #[inline]
-    pub(super) fn count_new(&mut self, strong: bool) {
-        self.singles += u32::from(strong);
+    pub(super) fn count_new(&mut self, strong: u32) {
+        self.singles += strong;
     }
 }
 

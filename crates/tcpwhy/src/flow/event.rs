@@ -1,5 +1,6 @@
-//! One captured segment in the shape the analysis works on: 56 bytes, times and sequence
-//! numbers unwrapped and relative to the connection.
+//! One captured segment in the shape the analysis works on: 64 bytes, times and sequence
+//! numbers unwrapped and relative to the connection. Data that just goes on from it is kept in
+//! 16 bytes a segment ([`super::run`]).
 
 use crate::wire::Flags;
 
@@ -28,6 +29,9 @@ pub(crate) struct Event {
     pub(crate) len: u32,
     /// Where its SACK blocks start in the connection's list; only with `sack_count`.
     pub(crate) sack_at: u32,
+    /// Where its followers start in the connection's list, and how many there are.
+    pub(crate) run_at: u32,
+    pub(crate) run: u32,
     /// How many SACK blocks.
     pub(crate) sack_count: u8,
     /// The last eight bits of the number of the interface that it was met on.
@@ -66,8 +70,6 @@ pub(crate) const AFTER_GAP: u16 = 1 << 12;
 pub(crate) const PROBE: u16 = 1 << 13;
 /// Its checksum does not fit its bytes, though this side's others do.
 pub(crate) const CORRUPT: u16 = 1 << 14;
-/// Data right behind the event before it, which says the same but for PSH: one of a run.
-pub(crate) const GOES_ON: u16 = 1 << 15;
 
 impl Event {
     /// Who sent it.
@@ -85,26 +87,8 @@ impl Event {
         self.seq + i64::from(self.len)
     }
 
-    /// Whether it is data that goes on from `before`, the event in front of it, and says nothing new.
-    #[inline]
-    pub(super) fn goes_on_from(&self, before: &Self) -> bool {
-        (self.bits ^ before.bits) & !(PSH | GOES_ON) == 0
-            && (self.tsval, self.tsecr) == (before.tsval, before.tsecr)
-            && (self.ack, self.window) == (before.ack, before.window)
-            && self.seq == before.end()
-            && self.len > 0
-            && before.len > 0
-    }
-
     /// Whether it carries application data.
     pub(crate) fn is_data(&self) -> bool {
         self.len > 0 && !self.has(PROBE)
     }
-}
-
-/// The data that goes on from the event before `events`, up to the first that does not.
-#[inline]
-pub(crate) fn run_of(events: &[Event]) -> &[Event] {
-    let length = events.iter().take_while(|event| event.has(GOES_ON)).count();
-    &events[..length]
 }

@@ -6,5 +6,6 @@ pub(crate) mod event;
 pub(crate) mod facts;
 pub(crate) mod gathered;
 pub(crate) mod peers;
+pub(crate) mod run;
 pub(crate) mod side;
 pub(crate) mod usual;

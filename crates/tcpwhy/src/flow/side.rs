@@ -1,8 +1,7 @@
 //! What is known of one side by its packets, and when the handshake's passed.
 
-use super::event::{self, Event};
 use crate::units::Seq;
-use crate::wire::{Checksum, Options, Segment};
+use crate::wire::{Checksum, Direction, Options, Segment};
 
 /// What one side said in its SYN, and what its packets look like.
 #[derive(Clone, Debug, Default)]
@@ -46,18 +45,28 @@ pub(crate) struct SideInfo {
 }
 
 impl SideInfo {
-    /// Takes down how `event` cuts the stream.
+    /// Takes down who met so many frames.
     #[inline]
-    pub(super) fn note_data(&mut self, event: &Event) {
-        if event.len == 0 {
+    pub(super) fn note_direction(&mut self, direction: Option<Direction>, frames: u32) {
+        match direction {
+            Some(Direction::Outgoing) => self.outgoing += frames,
+            Some(Direction::Incoming) => self.incoming += frames,
+            None => {}
+        }
+    }
+
+    /// Takes down how the stream is cut by so many frames of `len` bytes, of which some are `plain`:
+    /// without PSH.
+    #[inline]
+    pub(super) fn note_data(&mut self, len: u32, frames: u32, plain: u32) {
+        if len == 0 {
             return;
         }
-        self.data_frames += 1;
-        self.longest_frame = self.longest_frame.max(event.len);
-        if !event.has(event::PSH) && event.len >= self.longest_plain {
-            self.plain_count =
-                if event.len == self.longest_plain { self.plain_count + 1 } else { 1 };
-            self.longest_plain = event.len;
+        self.data_frames += u64::from(frames);
+        self.longest_frame = self.longest_frame.max(len);
+        if plain > 0 && len >= self.longest_plain {
+            let before = if len == self.longest_plain { self.plain_count } else { 0 };
+            (self.longest_plain, self.plain_count) = (len, before + plain);
         }
     }
 

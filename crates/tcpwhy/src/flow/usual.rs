@@ -7,8 +7,9 @@
 
 use super::connection::{Flow, LONGEST_NS};
 use super::copies::{Spot, is_counted};
-use super::event::{ACK, Event, FROM_SERVER, GOES_ON, ID, PSH, Side, TS};
-use crate::units::Seq;
+use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
+use super::run::Follower;
+use crate::units::{Seq, Time};
 use crate::wire::{Alike, Checksum, Direction, Flags, Head};
 
 /// Where the next segment of one side goes on.
@@ -28,6 +29,53 @@ pub(super) struct Next {
     /// Up to where this side's own numbers were met, with SYN and FIN.
     met: i64,
     spot: Spot,
+}
+
+/// Data that one side sends on and on, each frame like the one before: its segments are gathered here and
+/// taken all at once ([`Flow::go_on`]) before anything else is looked at.
+#[derive(Debug)]
+pub(crate) struct Streaming {
+    side: Side,
+    /// The number of the next byte, and the payload of each frame.
+    seq: Seq,
+    len: u32,
+    /// When the connection began, the last frame came, and from when on none may.
+    start: Time,
+    last: Time,
+    until: Time,
+    /// The first frame of the run, and how many more may be gathered.
+    first_frame: u64,
+    room: usize,
+    followers: Vec<Follower>,
+}
+
+impl Streaming {
+    /// Takes the segment in a frame like the last one if it just goes on; whether it did.
+    #[expect(clippy::inline_always, reason = "what the frame says is then never written to memory")]
+    #[inline(always)]
+    pub(crate) fn take(&mut self, alike: &Alike) -> bool {
+        let goes_on = alike.seq == self.seq
+            && alike.time >= self.last
+            && alike.time < self.until
+            && self.followers.len() < self.room
+            && u32::try_from(alike.frame.wrapping_sub(self.first_frame)).is_ok();
+        if goes_on {
+            self.seq = Seq(alike.seq.0.wrapping_add(self.len));
+            self.last = alike.time;
+            self.followers.push(Follower {
+                tap: alike.time.0 - self.start.0,
+                frame: alike.frame as u32,
+                id: alike.id,
+                is_pushed: alike.is_pushed,
+            });
+        }
+        goes_on
+    }
+
+    /// The room for others.
+    pub(crate) fn into_room(self) -> Vec<Follower> {
+        self.followers
+    }
 }
 
 impl Flow {
@@ -64,7 +112,7 @@ impl Flow {
         bits |= if head.timestamps.is_some() { TS } else { 0 };
         bits |= if head.ip.id.is_some() { ID } else { 0 };
         let (tsval, tsecr) = head.timestamps.unwrap_or_default();
-        let mut event = Event {
+        let event = Event {
             tap,
             frame: head.frame,
             seq: next.at,
@@ -72,12 +120,11 @@ impl Flow {
             tsval,
             tsecr,
             len: head.payload_len,
-            sack_at: 0,
-            sack_count: 0,
             interface: spot.interface(),
             window: head.window,
             id: head.ip.id.unwrap_or_default(),
             bits,
+            ..Event::default()
         };
         let next = &mut self.next[side];
         next.seq = Seq(head.seq.0.wrapping_add(head.payload_len));
@@ -86,41 +133,66 @@ impl Flow {
         (next.ack, next.acked, next.window) = (head.ack, event.ack, head.window);
         next.room = room;
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
-        self.copies.count_new(event.len > 0 || is_counted(&event));
+        self.copies.count_new(u32::from(event.len > 0 || is_counted(&event)));
         self.note_usual(side, head.link.direction, head.link.checksum, &event);
-        if self.gathered.events.last().is_some_and(|before| event.goes_on_from(before)) {
-            event.bits |= GOES_ON;
+        match self.gathered.events.last().and_then(|before| before.followed_by(&event)) {
+            Some(follower) => self.gathered.go_on(&[follower]),
+            None => self.gathered.push(event),
         }
-        self.gathered.events.push(event);
         true
     }
 
-    /// Takes the segment in a frame that is like the one that `side` sent last, of which the last event
-    /// tells, if it just goes on; whether it did.
-    #[inline]
-    pub(crate) fn goes_on_alike(&mut self, side: Side, alike: &Alike) -> bool {
+    /// What may go on from the segment that `side` just sent, if that went on from another itself: none
+    /// from time `until`, and `room` at most. They are put where the empty `followers` are.
+    pub(crate) fn streaming(
+        &self,
+        side: Side,
+        (until, room): (Time, usize),
+        followers: &mut Vec<Follower>,
+    ) -> Option<Streaming> {
+        let head = self.gathered.events.last().filter(|head| head.run > 0)?;
+        let start = self.facts.start;
+        Some(Streaming {
+            side,
+            seq: self.next[side].seq,
+            len: head.len,
+            start,
+            last: Time(start.0 + self.facts.last_tap),
+            until: until.min(Time(start.0.saturating_add(LONGEST_NS))),
+            first_frame: head.frame,
+            room,
+            followers: core::mem::take(followers),
+        })
+    }
+
+    /// Takes what was gathered in `streaming`: what each segment of it would move is moved for all.
+    pub(crate) fn go_on(&mut self, streaming: &mut Streaming, direction: Option<Direction>) {
+        let Streaming { side, first_frame, ref followers, .. } = *streaming;
+        let (count, len) = (followers.len() as u32, i64::from(streaming.len));
+        let Some(last) = followers.last() else { return };
         let (next, other) = (&self.next[side], &self.next[1 - side]);
-        let Some(before) = self.gathered.events.last() else { return false };
-        let tap = alike.time.0.wrapping_sub(self.facts.start.0);
-        let is_in_order =
-            alike.time >= self.facts.start && (self.facts.last_tap..LONGEST_NS).contains(&tap);
-        if !next.is_open || alike.seq != next.seq || before.end() != next.at || !is_in_order {
-            return false;
-        }
-        let pushed = if alike.is_pushed { PSH } else { 0 };
-        let bits = before.bits & !PSH | pushed | GOES_ON;
-        let (tap, frame, seq, id) = (tap, alike.frame, next.at, alike.id);
-        let event = Event { tap, frame, seq, id, bits, ..*before };
-        let end = event.end();
-        let fills_window = other.room > 0 && end == other.acked + other.room;
+        // One of them may end where the window does.
+        let to_edge = other.acked + other.room - next.at;
+        let fills_window = other.room > 0
+            && to_edge % len == 0
+            && (1..=i64::from(count)).contains(&(to_edge / len));
         let next = &mut self.next[side];
-        next.seq = Seq(next.seq.0.wrapping_add(event.len));
-        (next.at, next.met) = (end, next.met.max(end));
+        next.seq = streaming.seq;
+        next.at += i64::from(count) * len;
+        next.met = next.met.max(next.at);
         self.facts.peers.counts[side].window_full += u64::from(fills_window);
-        self.copies.count_new(true);
-        self.note_usual(side, alike.direction, None, &event);
-        self.gathered.events.push(event);
-        true
+        self.copies.count_new(count);
+        self.facts.packets += u64::from(count);
+        self.facts.last_frame =
+            first_frame + u64::from(last.frame.wrapping_sub(first_frame as u32));
+        self.facts.last_tap = last.tap;
+        let info = &mut self.facts.sides[side];
+        info.note_direction(direction, count);
+        let plain = followers.iter().filter(|follower| !follower.is_pushed).count();
+        info.note_data(streaming.len, count, plain as u32);
+        self.gathered.go_on(followers);
+        streaming.room = streaming.room.saturating_sub(followers.len());
+        streaming.followers.clear();
     }
 
     #[inline]
@@ -135,18 +207,14 @@ impl Flow {
         self.facts.last_frame = event.frame;
         self.facts.last_tap = event.tap;
         let info = &mut self.facts.sides[side];
-        match direction {
-            Some(Direction::Outgoing) => info.outgoing += 1,
-            Some(Direction::Incoming) => info.incoming += 1,
-            None => {}
-        }
+        info.note_direction(direction, 1);
         match checksum {
             Some(Checksum::Good) => info.good_sums += 1,
             Some(Checksum::Offloaded) => info.open_sums += 1,
             Some(Checksum::Bad) | None => {}
         }
         info.timestamps |= event.has(TS);
-        info.note_data(event);
+        info.note_data(event.len, 1, u32::from(!event.has(PSH)));
     }
 
     /// Takes out what the next segments may go on from, at a time when everything is known that a

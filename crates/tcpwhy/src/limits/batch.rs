@@ -44,12 +44,15 @@ impl Batch {
         }
     }
 
-    /// Adds the frames of new data that `events` are, of so many segments `each`, with `before` them.
-    pub(crate) fn add_frames(&mut self, events: &[Event], before: u64, each: u64) {
+    /// Adds so many frames of new data that begin with `first`, with `before` segments before them and
+    /// `each` in each.
+    pub(crate) fn add_frames(&mut self, first: &Event, frames: usize, before: u64, each: u64) {
         let room = MOST - self.frames.len().min(MOST);
-        let segments = (1..).map(|number| before + number * each);
-        let ends = events.iter().take(room).zip(segments);
-        self.frames.extend(ends.map(|(event, segments)| FrameEnd { segments, byte: event.end() }));
+        let numbers = 1..=frames.min(room) as u64;
+        self.frames.extend(numbers.map(|number| FrameEnd {
+            segments: before + number * each,
+            byte: first.seq + number as i64 * i64::from(first.len),
+        }));
     }
 
     /// The replay took it.

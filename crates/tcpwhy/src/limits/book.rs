@@ -51,8 +51,8 @@ impl Round {
         }
     }
 
-    /// Takes sends that follow its last one without a pause.
-    pub(super) fn add_streak(&mut self, streak: &Streak) {
+    /// Takes sends that follow its last one without a pause, up to `last_frame`.
+    pub(super) fn add_streak(&mut self, streak: &Streak, last_frame: u64) {
         self.longest_gap = self.longest_gap.max(streak.gap);
         self.gaps += streak.frames as i64;
         self.burst_now += streak.bytes;
@@ -62,7 +62,7 @@ impl Round {
         self.bytes += streak.bytes;
         self.segments += streak.segments;
         self.lag_min = self.lag_min.min(streak.lag_min);
-        (self.stopped_at, self.last_frame) = (streak.at, streak.frame);
+        (self.stopped_at, self.last_frame) = (streak.at, last_frame);
     }
 
     /// Takes down where its last send left the sender.

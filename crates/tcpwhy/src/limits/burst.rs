@@ -8,6 +8,7 @@
 use super::sends::{Release, segments_of};
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN};
+use crate::flow::run::Run;
 use crate::measure::ipid::Step;
 
 /// When a packet left its sender's stack, and how far behind that it passed the tap, beyond the constant
@@ -36,23 +37,26 @@ pub(super) struct Bounds {
 }
 
 impl Walker {
-    /// Takes sends between which nothing arrives, and when each of them left.
-    pub(crate) fn on_sends(&mut self, mut events: &[Event], mut placed: &[Placed]) {
-        if let ([event], [placed]) = (events, placed)
-            && event.len == 0
+    /// Takes the first of `run` between which nothing arrives, and when each of them left.
+    pub(crate) fn on_sends(&mut self, mut run: Run<'_>, mut placed: &[Placed]) {
+        if let [placed] = placed
+            && run.head.len == 0
         {
-            return self.on_out(event, placed.at, placed.lag);
+            return self.on_out(run.head, placed.at, placed.lag);
         }
         let mut bounds = self.burst_bounds();
         loop {
-            if let Some(bounds) = &mut bounds {
-                let taken = self.on_streak(events, placed, bounds);
-                (events, placed) = (&events[taken..], &placed[taken..]);
-            }
-            let (Some((event, later)), Some((one, rest))) =
-                (events.split_first(), placed.split_first())
-            else {
+            let taken = bounds.as_mut().map_or(0, |bounds| self.on_streak(run, placed, bounds));
+            placed = &placed[taken..];
+            let (Some(left), Some((one, rest))) = (run.behind(taken), placed.split_first()) else {
                 break;
+            };
+            let first;
+            let event = if let Some(event) = left.untouched() {
+                event
+            } else {
+                first = left.first();
+                &first
             };
             let goes_on = bounds.as_mut().is_some_and(|bounds| self.goes_on(event, *one, bounds));
             if !goes_on {
@@ -60,7 +64,11 @@ impl Walker {
                 self.on_out(event, one.at, one.lag);
                 bounds = self.burst_bounds();
             }
-            (events, placed) = (later, rest);
+            placed = rest;
+            match left.behind(1) {
+                Some(later) => run = later,
+                None => break,
+            }
         }
         self.fly_on(bounds.as_ref());
     }

@@ -16,11 +16,16 @@ pub(crate) struct SendOrder {
 }
 
 impl SendOrder {
-    /// Takes `event`, of so many wire segments, if its numbers are the next; whether they are.
+    /// Whether `event` has the newest timestamp that was seen, or none.
+    pub(super) fn is_of_newest_tick(&self, event: &Event) -> bool {
+        !event.has(TS) || self.newest_stamp == Some(event.tsval)
+    }
+
+    /// Takes a packet of the newest tick with identification `id`, of so many wire segments, if that is
+    /// the next; whether it is.
     #[inline]
-    pub(super) fn goes_on(&mut self, event: &Event, segments: u64) -> bool {
-        let is_next = !event.has(TS) || self.newest_stamp == Some(event.tsval);
-        is_next && self.ids.goes_on(event, segments)
+    pub(super) fn goes_on(&mut self, id: u16, segments: u64) -> bool {
+        self.ids.goes_on(id, segments)
     }
 
     /// Whether `event`, of so many wire segments, was sent after all others seen.

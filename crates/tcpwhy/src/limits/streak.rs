@@ -5,7 +5,8 @@ use super::order::SendOrder;
 use super::pulse::{BURST_GAP_NS, Before};
 use super::sends::segments_of;
 use super::walker::{Sends, Walker};
-use crate::flow::event::{AFTER_GAP, CORRUPT, Event, PROBE, PSH, SYN};
+use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN};
+use crate::flow::run::{Follower, Run};
 
 /// Frames of one size that follow the last send of a burst.
 #[derive(Debug)]
@@ -20,7 +21,6 @@ pub(super) struct Streak {
     pub(super) at: i64,
     tap: i64,
     lag: i64,
-    pub(super) frame: u64,
     pub(super) lag_min: i64,
     lag_max: i64,
     /// Longest time between two, when they left and at the tap.
@@ -39,7 +39,6 @@ impl Streak {
             at,
             tap,
             lag: 0,
-            frame: 0,
             lag_min: i64::MAX,
             lag_max: 0,
             gap: 0,
@@ -47,114 +46,148 @@ impl Streak {
         }
     }
 
+    /// Takes the first of `frames` as long as they go on within `bounds`.
     #[inline]
-    fn add(&mut self, event: &Event, Placed { at, lag }: Placed) {
-        self.gap = self.gap.max(at - self.at);
-        self.tap_gap = self.tap_gap.max(event.tap - self.tap);
-        self.lag_min = self.lag_min.min(lag);
-        self.lag_max = self.lag_max.max(lag);
-        (self.at, self.tap, self.lag, self.frame) = (at, event.tap, lag, event.frame);
-        self.frames += 1;
+    fn extend(&mut self, frames: &[Follower], placed: &[Placed], bounds: &StreakBounds) {
+        let most = frames.len().min(placed.len()).min(bounds.frames - self.frames);
+        let Self {
+            mut at, mut tap, mut lag, mut gap, mut tap_gap, mut lag_min, mut lag_max, ..
+        } = *self;
+        let mut taken = 0;
+        for (frame, placed) in frames[..most].iter().zip(&placed[..most]) {
+            let since = placed.at - at;
+            let is_near = 0 <= since
+                && since <= bounds.gap
+                && bounds.from <= placed.at
+                && placed.at <= bounds.until;
+            if !is_near || bounds.has_ids && !self.order.goes_on(frame.id, bounds.segments) {
+                break;
+            }
+            gap = gap.max(since);
+            tap_gap = tap_gap.max(frame.tap - tap);
+            (at, tap, lag) = (placed.at, frame.tap, placed.lag);
+            (lag_min, lag_max) = (lag_min.min(lag), lag_max.max(lag));
+            taken += 1;
+        }
+        self.frames += taken;
+        (self.at, self.tap, self.lag) = (at, tap, lag);
+        (self.gap, self.tap_gap, self.lag_min, self.lag_max) = (gap, tap_gap, lag_min, lag_max);
     }
 }
 
+/// What a streak may go up to.
+struct StreakBounds {
+    frames: usize,
+    /// Wire segments of each frame, and whether they have identifications.
+    segments: u64,
+    has_ids: bool,
+    from: i64,
+    until: i64,
+    gap: i64,
+}
+
 impl Walker {
-    /// Takes the first of `events` as long as they are full segments of one size close behind each
-    /// other and do nothing but go on with the burst; how many.
+    /// Takes the first of `run` as long as they are full segments close behind each other and do nothing
+    /// but go on with the burst; how many.
     pub(super) fn on_streak(
         &mut self,
-        events: &[Event],
+        run: Run<'_>,
         placed: &[Placed],
         bounds: &mut Bounds,
     ) -> usize {
-        let (Some(first), Some(one)) = (events.first(), placed.first()) else { return 0 };
+        let Some(one) = placed.first() else { return 0 };
         let (last, new) = (self.sends.last, self.sends.new.at);
         let is_behind = self.book.open.sends > 0 && self.now == last && new == last;
         if !is_behind || self.window.moved_at > last {
             return 0;
         }
+        let first = run.first();
         if !bounds.flies && one.at > self.now {
-            if self.streak_of(&events[..1], placed, bounds, bounds.end).frames == 0 {
+            if self.streak_of(&first, &[], placed, bounds, bounds.end).frames == 0 {
                 return 0;
             }
             self.begin_piece(one.at, first.frame, bounds);
         }
         // Where time may not go on, all that left at once does.
         let until = if bounds.flies { bounds.end } else { bounds.end.min(self.now) };
-        let streak = self.streak_of(events, placed, bounds, until);
+        let streak = self.streak_of(&first, run.rest(), placed, bounds, until);
         if streak.frames > 0 {
             bounds.frames -= streak.frames;
-            self.take_streak(&streak, &events[..streak.frames], placed);
+            self.take_streak(&streak, run, placed);
         }
         streak.frames
     }
 
-    /// How many of `events` are full segments like the first and go on with the burst until a time.
+    /// How many of `first` and what goes on from it are full segments and go on with the burst until a
+    /// time.
     fn streak_of(
         &self,
-        events: &[Event],
+        first: &Event,
+        rest: &[Follower],
         placed: &[Placed],
         bounds: &Bounds,
         until: i64,
     ) -> Streak {
         const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT;
-        let len = events.first().map_or(0, |event| event.len);
-        let segments = segments_of(len, self.terms.mss);
-        let is_full = segments > 0 && segments as i64 * self.terms.mss == i64::from(len);
-        let frames = if is_full { bounds.frames } else { 0 };
+        let (len, nxt) = (i64::from(first.len), self.flight.nxt);
+        let segments = segments_of(first.len, self.terms.mss);
+        let is_next = segments > 0
+            && segments as i64 * self.terms.mss == len
+            && first.bits & UNUSUAL == 0
+            && first.seq == nxt
+            && nxt <= bounds.seq
+            && self.order.is_of_newest_tick(first);
         let mut streak = Streak::behind(self.sends.last, self.sends.tap, self.order.clone());
-        let (from, gap_max) = (bounds.near + 1, bounds.gap.min(BURST_GAP_NS));
-        let mut nxt = self.flight.nxt;
-        for (event, placed) in events.iter().zip(placed).take(frames) {
-            let gap = placed.at - streak.at;
-            let is_next = event.len == len
-                && event.bits & UNUSUAL == 0
-                && event.seq == nxt
-                && nxt <= bounds.seq
-                && 0 <= gap
-                && gap <= gap_max
-                && from <= placed.at
-                && placed.at <= until;
-            if !is_next || !streak.order.goes_on(event, segments) {
-                break;
-            }
-            nxt += i64::from(len);
-            streak.add(event, *placed);
+        if !is_next {
+            return streak;
         }
-        (streak.bytes, streak.segments) = (nxt - self.flight.nxt, streak.frames as u64 * segments);
+        let bounds = StreakBounds {
+            frames: bounds.frames.min(((bounds.seq - nxt) / len) as usize + 1),
+            segments,
+            has_ids: first.has(ID),
+            from: bounds.near + 1,
+            until,
+            gap: bounds.gap.min(BURST_GAP_NS),
+        };
+        streak.extend(&[Follower::of(first)], placed, &bounds);
+        if streak.frames > 0 {
+            streak.extend(rest, &placed[1..], &bounds);
+        }
+        let frames = streak.frames as u64;
+        (streak.bytes, streak.segments) = (frames as i64 * len, frames * segments);
         streak
     }
 
-    /// Moves what the frames of `streak`, which `events` are, move together.
-    fn take_streak(&mut self, streak: &Streak, events: &[Event], placed: &[Placed]) {
+    /// Moves what the frames of `streak`, the first of `run`, move together.
+    fn take_streak(&mut self, streak: &Streak, run: Run<'_>, placed: &[Placed]) {
         self.order = streak.order.clone();
-        let (each, count) = (streak.segments / streak.frames as u64, streak.frames as u64);
-        let Streak { at, tap, lag, frame, .. } = *streak;
+        let (first, last, count) = (run.first(), run.get(streak.frames - 1), streak.frames as u64);
+        let (each, len) = (streak.segments / count, i64::from(first.len));
+        let Streak { at, tap, lag, .. } = *streak;
         if !self.repairs.is_repairing() {
-            let (flight, len) = (self.flight.outstanding(), streak.bytes / streak.frames as i64);
+            let flight = self.flight.outstanding();
             let flight_after = |sent: u64| flight + sent as i64 * len;
             self.samples.push_each(self.tally.frames, count, flight_after);
         }
         if self.may_replay() {
-            self.batch.add_frames(events, self.flight.segments_to_nxt, each);
+            self.batch.add_frames(&first, streak.frames, self.flight.segments_to_nxt, each);
         }
-        self.flight.push_each(events, placed.iter().map(|placed| placed.at), each);
-        (self.now, self.frame) = (at, frame);
+        self.flight.push_each(run, placed.iter().take(streak.frames).map(|placed| placed.at), each);
+        (self.now, self.frame) = (at, last.frame);
         self.tally.bytes_sent += streak.bytes as u64;
         self.tally.frames += count;
         self.tally.segments += streak.segments;
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
         round.sees_queues = self.terms.sees_queues;
-        round.add_streak(streak);
-        self.stop.on_send(frame);
+        round.add_streak(streak, last.frame);
+        self.stop.on_send(last.frame);
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;
             run.last_round = self.book.open.number;
         }
-        let pushed = events.last().is_some_and(|event| event.has(PSH));
-        let new = Before { at, pushed, short: false, ..self.sends.new };
+        let new = Before { at, pushed: last.has(PSH), short: false, ..self.sends.new };
         self.sends = Sends { last: at, tap, lag, new, ..self.sends };
         self.trips.jumps.note_lag(streak.lag_max);
     }

@@ -23,7 +23,8 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
-use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, GOES_ON, PROBE, SYN, Side};
+use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, PROBE, SYN, Side};
+use crate::flow::run::Run;
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
@@ -386,13 +387,12 @@ impl Walker {
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
     }
 
-    /// Takes the first of `events`, up to `until`, that are data of the peer and do nothing but go
-    /// on with its flow; how many, with those of this side among them. The same comes out of the
-    /// long way; this is quicker for the millions of packets that a side takes while it sends
-    /// nothing.
+    /// Takes the first of `runs`, up to `until`, that are data of the peer and do nothing but go on with
+    /// its flow; how many. The same comes out of the long way; this is quicker for the millions of
+    /// packets that a side takes while it sends nothing.
     pub(crate) fn go_on_receiving<'a>(
         &mut self,
-        arrivals: impl Iterator<Item = &'a Event>,
+        mut runs: impl Iterator<Item = Run<'a>>,
         until: i64,
     ) -> usize {
         const RECEIVING: Base = Base::sure(State::Receiving, 95);
@@ -407,26 +407,31 @@ impl Walker {
             && una + window.size <= window.end
             && self.waits.flow_of(RECEIVING);
         let Some(mut last) = self.peer.last_data.filter(|_| may_go_on) else { return 0 };
-        let flowing = self.flowing_gap();
+        let (flowing, shift) = (self.flowing_gap(), self.terms.shift);
         let (mut before, mut now, mut taken) = (self.event_before, self.now, 0);
         let mut frame = self.frame;
         // What comes at one time lays down none: the first that comes later ends the time before.
         let mut ended_by = self.waits.open_until();
-        for event in arrivals {
-            let is_plain = event.has(GOES_ON) && taken > 0
-                || event.len > 0
-                    && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
-                    && event.sack_count == 0
-                    && event.ack == una
-                    && i64::from(event.window) << self.terms.shift == window.size;
-            let at = event.tap;
-            if !is_plain || at < now || at > until || at - last > flowing {
-                break;
+        let mut take = |at: i64, number: u64| {
+            let flows = now <= at && at <= until && at - last <= flowing;
+            if flows {
+                ended_by = if at > now { number } else { ended_by };
+                (before, now, last, taken) = (now, at, at, taken + 1);
+                frame = number;
             }
-            ended_by = if at > now { event.frame } else { ended_by };
-            (before, now, last, taken) = (now, at, at, taken + 1);
-            frame = event.frame;
-        }
+            flows
+        };
+        let is_plain = |event: &Event| {
+            event.len > 0
+                && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
+                && event.sack_count == 0
+                && event.ack == una
+                && i64::from(event.window) << shift == window.size
+        };
+        while let Some(run) = runs.next().filter(|run| is_plain(run.head))
+            && take(run.tap(0), run.first().frame)
+            && run.rest().iter().all(|own| take(own.tap, run.head.frame_of(*own)))
+        {}
         if taken > 0 {
             self.take_stop();
             (self.event_before, self.now, self.peer.last_data) = (before, now, Some(last));

@@ -23,7 +23,8 @@ use std::collections::VecDeque;
 
 use super::drop_first;
 use super::sketch::Sketch;
-use crate::flow::event::{ACK, Event, FIN, GOES_ON, RST, SYN, TS};
+use crate::flow::event::{ACK, Event, FIN, RST, SYN, TS};
+use crate::flow::run::Run;
 
 /// Length of a bucket. Ours: quartz clocks differ by up to 100 ppm, 0.4 ms in 4 s, less than a
 /// tick of 1 ms.
@@ -33,6 +34,9 @@ const BUCKET_NS: i64 = 4_000_000_000;
 const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000];
 /// Peer's packets whose arrival is remembered per side: more than a second of distinct ticks.
 const ARRIVALS: usize = 2048;
+
+/// Packets that are looked through one by one; of more, bisection is quicker. Ours.
+const FEW: usize = 8;
 
 /// What is known of one side's clocks.
 #[derive(Clone, Debug, Default)]
@@ -127,15 +131,18 @@ impl SideClock {
         }
     }
 
-    /// As [`Self::peer_passed`] for each of `run`, the data that goes on from what just passed.
-    pub(crate) fn peer_went_on(&mut self, run: &[Event]) {
-        let run = &run[run.len().saturating_sub(ARRIVALS)..];
-        let gone = (self.bytes.len() + run.len()).saturating_sub(ARRIVALS);
+    /// As [`Self::peer_passed`] for each of the followers of what just passed.
+    pub(crate) fn peer_went_on(&mut self, run: Run<'_>) {
+        let (len, left_out) = (i64::from(run.head.len), run.rest().len().saturating_sub(ARRIVALS));
+        let kept = &run.rest()[left_out..];
+        let gone = (self.bytes.len() + kept.len()).saturating_sub(ARRIVALS);
         self.bytes.drain(..gone);
-        self.bytes.extend(run.iter().map(|event| (event.end(), event.tap)));
+        let first = run.head.end() + (left_out as i64 + 1) * len;
+        let ends = kept.iter().enumerate().map(|(at, own)| (first + at as i64 * len, own.tap));
+        self.bytes.extend(ends);
     }
 
-    /// What the data that goes on from `event` is an answer to, asked when nothing came since.
+    /// What the followers of `event` are an answer to, asked when nothing came since.
     pub(crate) fn cause_again(&self, event: &Event) -> Cause {
         let echoed = self.echoes.front().filter(|_| event.has(TS | ACK));
         let at = echoed.filter(|(value, _)| *value == event.tsecr).map_or(i64::MIN, |(_, at)| *at);
@@ -162,16 +169,22 @@ impl SideClock {
             }
         }
         if event.has(ACK) {
-            let came = self.bytes.iter().take_while(|(end, _)| *end <= event.ack);
-            let (came, newest) = came.fold((0, None), |(came, _), (_, at)| (came + 1, Some(*at)));
-            drop_first(&mut self.bytes, came);
-            if let Some(at) = newest {
+            let came = self.came_by(event.ack);
+            let newest = came.checked_sub(1).and_then(|newest| self.bytes.get(newest));
+            if let Some((_, at)) = newest.copied() {
+                drop_first(&mut self.bytes, came);
                 cause.fresh |= event.ack > self.last_acked || event.has(SYN);
                 cause.at = cause.at.max(at);
             }
             self.last_acked = self.last_acked.max(event.ack);
         }
         cause
+    }
+
+    /// How many of the peer's packets end at `ack` or before. They stand in order, and mostly it is few.
+    fn came_by(&self, ack: i64) -> usize {
+        let few = self.bytes.iter().take(FEW).take_while(|(end, _)| *end <= ack).count();
+        if few < FEW { few } else { self.bytes.partition_point(|(end, _)| *end <= ack) }
     }
 
     /// Learns the distance to the stack from a packet of this side and its cause.
@@ -208,27 +221,44 @@ impl SideClock {
     /// Narrows the map's base by a packet of this side. `last` keeps the packet before it as long
     /// as nothing else is learnt: one of the same tick, later and not drawn by anything later, says
     /// no more than that did.
-    #[inline]
-    pub(crate) fn bound(&mut self, event: &Event, cause: Cause, last: &mut LastBound) {
-        if event.has(GOES_ON) && event.tap < last.end || !event.has(TS) || event.has(RST) {
+    #[expect(
+        clippy::inline_always,
+        reason = "asked at each packet, and nearly always answered at once"
+    )]
+    #[inline(always)]
+    pub(crate) fn bound(&mut self, event: &Event, cause: i64, last: &mut LastBound) {
+        if !event.has(TS) || event.has(RST) {
             return;
         }
         let (tap, stamp) = (event.tap, event.tsval);
-        if stamp == last.stamp && cause.at <= last.cause && (last.from..last.end).contains(&tap) {
+        if stamp == last.stamp && cause <= last.cause && (last.from..last.end).contains(&tap) {
             return;
         }
         let end = self.narrow(event, cause).unwrap_or(tap);
-        *last = LastBound { stamp, cause: cause.at, from: tap, end };
+        *last = LastBound { stamp, cause, from: tap, end };
+    }
+
+    /// As [`Self::bound`] for each of the followers of what that was just asked about.
+    pub(crate) fn bound_again(&mut self, run: Run<'_>, cause: i64, last: &mut LastBound) {
+        if run.last_tap() < last.end || self.tick.is_none() || !run.head.has(TS) {
+            return;
+        }
+        for (number, follower) in (1..).zip(run.rest()) {
+            if follower.tap >= last.end {
+                self.bound(&run.head.follower(number, *follower), cause, last);
+            }
+        }
     }
 
     /// Narrows the map's base in the bucket of `event`; where that ends.
-    fn narrow(&mut self, event: &Event, cause: Cause) -> Option<i64> {
+    #[inline]
+    fn narrow(&mut self, event: &Event, cause: i64) -> Option<i64> {
         let (tick, floor) = (self.tick?, self.floor()?);
         let stamp = self.stamp_time(event.tsval, tick);
         let bucket = self.bucket_of(event.tap)?;
         bucket.high = bucket.high.min(event.tap - floor - stamp);
-        if cause.at > i64::MIN {
-            bucket.low = bucket.low.max(cause.at - stamp - tick);
+        if cause > i64::MIN {
+            bucket.low = bucket.low.max(cause - stamp - tick);
         }
         Some((bucket.number + 1) * BUCKET_NS)
     }
@@ -251,16 +281,22 @@ impl SideClock {
         self.buckets.iter_mut().rev().find(|b| b.number == number)
     }
 
-    /// When the tick of `event`'s timestamp began and ended at the stack, in time of the tap less
-    /// its distance; `None` where the map is not known. `near` keeps the map between calls with
-    /// events of about one time, as long as nothing is learnt.
-    pub(crate) fn tick_of(&self, event: &Event, near: &mut NearMap) -> Option<(i64, i64)> {
+    /// When the tick of `event`'s timestamp, which passed at `tap`, began and ended at the stack, in
+    /// time of the tap less its distance; `None` where the map is not known. `near` keeps the map
+    /// between calls with events of about one time, as long as nothing is learnt.
+    #[inline]
+    pub(crate) fn tick_of(
+        &self,
+        event: &Event,
+        tap: i64,
+        near: &mut NearMap,
+    ) -> Option<(i64, i64)> {
         let tick = self.tick?;
         if !event.has(TS) {
             return None;
         }
-        if near.0.is_none_or(|map| !is_in(event.tap, map.number)) {
-            let number = event.tap.div_euclid(BUCKET_NS);
+        if near.0.is_none_or(|map| !is_in(tap, map.number)) {
+            let number = tap.div_euclid(BUCKET_NS);
             near.0 = Some(Map { number, base: self.base(number, tick) });
         }
         let start = self.stamp_time(event.tsval, tick) + near.0?.base?;

@@ -1,7 +1,8 @@
 //! What one sender has in flight, on its own timeline.
 //!
 //! The flight is a contiguous run of entries from `una` to `nxt`, one a captured frame, so any
-//! sequence number is found by bisection. Bytes the tap never saw get an entry of their own
+//! sequence number is found by bisection; frames of one size that left together are one entry until
+//! something else happens to one of them. Bytes the tap never saw get an entry of their own
 //! (`UNSEEN`): they were lost before the tap, are still to come out of order, or were missed by
 //! the capture; which of these shows later. Segments are counted as the wire counts them: a
 //! captured super-segment is as many as fit its length.
@@ -10,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::drop_first;
 use crate::flow::event::{Block, CORRUPT, Event};
+use crate::flow::run::Run;
 
 /// Entry flags.
 pub(crate) const RETRANSMITTED: u8 = 1;
@@ -59,6 +61,54 @@ impl Sent {
     }
 }
 
+/// Frames of one size behind each other: the first, and how many more. What is these others' own stands
+/// in [`Flight::others`], in order.
+#[derive(Clone, Copy, Debug)]
+struct Volley {
+    first: Sent,
+    more: usize,
+}
+
+/// What frames of a volley do not have in common: when it left, and its number.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    at: i64,
+    frame: u64,
+}
+
+impl Volley {
+    fn bytes_each(&self) -> i64 {
+        self.first.end - self.first.start
+    }
+
+    fn end(&self) -> i64 {
+        self.first.end + self.more as i64 * self.bytes_each()
+    }
+
+    /// How many of its frames lie before `at` whole.
+    fn before(&self, at: i64) -> usize {
+        if at < self.first.end {
+            0
+        } else if at >= self.end() {
+            1 + self.more
+        } else {
+            ((at - self.first.start) / self.bytes_each()) as usize
+        }
+    }
+
+    /// The frame so many behind the first, without what is its own.
+    fn behind(&self, frames: usize) -> Sent {
+        let bytes = frames as i64 * self.bytes_each();
+        Sent {
+            start: self.first.start + bytes,
+            end: self.first.end + bytes,
+            flight_then: self.first.flight_then + bytes,
+            segments_to: self.first.segments_to + frames as u64 * u64::from(self.first.segments),
+            ..self.first
+        }
+    }
+}
+
 /// What an ACK took out of the flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acked {
@@ -76,7 +126,8 @@ pub(crate) struct Acked {
 /// One direction's flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
-    entries: VecDeque<Sent>,
+    entries: VecDeque<Volley>,
+    others: VecDeque<Own>,
     pub(crate) una: i64,
     pub(crate) nxt: i64,
     /// Segments sent up to `nxt`.
@@ -97,8 +148,10 @@ impl Flight {
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.entries, &mut old.entries);
+        core::mem::swap(&mut self.others, &mut old.others);
         core::mem::swap(&mut self.sacked, &mut old.sacked);
         self.entries.clear();
+        self.others.clear();
         self.sacked.clear();
     }
 
@@ -123,8 +176,8 @@ impl Flight {
 
     /// Segments in flight that the tap never saw.
     pub(crate) fn unseen_segments(&self) -> u64 {
-        let unseen = self.entries.iter().filter(|entry| entry.flags & UNSEEN != 0);
-        unseen.map(|entry| u64::from(entry.segments)).sum()
+        let unseen = self.entries.iter().filter(|entry| entry.first.flags & UNSEEN != 0);
+        unseen.map(|entry| u64::from(entry.first.segments)).sum()
     }
 
     /// Segments in flight.
@@ -134,42 +187,48 @@ impl Flight {
 
     /// How many more frames it keeps; the next takes the oldest one's place.
     pub(crate) fn frames_left(&self) -> usize {
-        MAX_ENTRIES.saturating_sub(self.entries.len())
+        MAX_ENTRIES.saturating_sub(self.frames())
+    }
+
+    fn frames(&self) -> usize {
+        self.entries.len() + self.others.len()
     }
 
     /// Segments sent up to offset `at`.
     pub(crate) fn segments_to(&self, at: i64) -> u64 {
         // Asked for `una` above all, which lies in the first entry.
         let index = match self.entries.front() {
-            Some(first) if first.end > at => 0,
-            _ => self.entries.partition_point(|e| e.end <= at),
+            Some(first) if first.end() > at => 0,
+            _ => self.entries.partition_point(|e| e.end() <= at),
         };
-        match self.entries.get(index) {
-            Some(e) if at > e.start => {
-                let share = i64::from(e.segments) * (at - e.start) / (e.end - e.start).max(1);
-                e.segments_to - u64::from(e.segments) + share as u64
-            }
-            Some(e) => e.segments_to - u64::from(e.segments),
-            None => self.segments_to_nxt,
-        }
+        let Some(volley) = self.entries.get(index) else { return self.segments_to_nxt };
+        let e = volley.behind(volley.before(at));
+        let share = if at > e.start {
+            i64::from(e.segments) * (at - e.start) / (e.end - e.start).max(1)
+        } else {
+            0
+        };
+        e.segments_to - u64::from(e.segments) + share as u64
     }
 
-    /// As [`Self::push`] for each of `events`, of so many `segments`, which left the stack `at`.
+    /// As [`Self::push`] for each of the first frames of `run`, of so many `segments`, which left the
+    /// stack `at`.
     pub(crate) fn push_each(
         &mut self,
-        events: &[Event],
-        at: impl Iterator<Item = i64>,
+        run: Run<'_>,
+        mut at: impl Iterator<Item = i64>,
         segments: u64,
     ) {
-        let (before, una) = (self.segments_to_nxt, self.una);
-        let each = events.iter().zip(at).zip(1..);
-        self.entries.extend(each.map(|((event, at), number)| Sent {
-            segments_to: before + number * segments,
-            flight_then: event.end() - una,
-            ..Sent::of(event, at, segments)
-        }));
-        self.segments_to_nxt += events.len() as u64 * segments;
-        self.nxt = events.last().map_or(self.nxt, Event::end);
+        let Some(first_at) = at.next() else { return };
+        self.push(Sent::of(&run.first(), first_at, segments));
+        let before = self.others.len();
+        let others = run.rest().iter().zip(at);
+        self.others.extend(others.map(|(own, at)| Own { at, frame: run.head.frame_of(*own) }));
+        if let Some(volley) = self.entries.back_mut() {
+            volley.more = self.others.len() - before;
+            let last = volley.behind(volley.more);
+            (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
+        }
     }
 
     /// Adds data right behind `nxt`, where there is room.
@@ -178,7 +237,40 @@ impl Flight {
         sent.segments_to = self.segments_to_nxt;
         sent.flight_then = sent.end - self.una;
         self.nxt = sent.end;
-        self.entries.push_back(sent);
+        self.entries.push_back(Volley { first: sent, more: 0 });
+    }
+
+    /// Makes each frame an entry of its own.
+    fn spread(&mut self) {
+        if self.others.is_empty() {
+            return;
+        }
+        let mut others = core::mem::take(&mut self.others).into_iter();
+        let mut singles = VecDeque::with_capacity(self.frames() + others.len());
+        for volley in &self.entries {
+            singles.push_back(Volley { more: 0, ..*volley });
+            singles.extend((1..=volley.more).zip(&mut others).map(|(number, own)| Volley {
+                first: Sent { at: own.at, frame: own.frame, ..volley.behind(number) },
+                more: 0,
+            }));
+        }
+        self.entries = singles;
+    }
+
+    /// Takes the first `frames` of the oldest entry out, which has as many; when the last of them left.
+    fn pop(&mut self, frames: usize) -> Option<i64> {
+        let volley = self.entries.front_mut()?;
+        let last = frames.checked_sub(2).and_then(|at| self.others.get(at));
+        let last = last.map_or(volley.first.at, |own| own.at);
+        if frames > volley.more {
+            drop_first(&mut self.others, volley.more);
+            self.entries.pop_front();
+        } else if let Some(own) = self.others.get(frames - 1).copied() {
+            volley.first = Sent { at: own.at, frame: own.frame, ..volley.behind(frames) };
+            volley.more -= frames;
+            drop_first(&mut self.others, frames);
+        }
+        Some(last)
     }
 
     /// Adds data beyond `nxt`; a jump over bytes never seen gets its own entry.
@@ -187,10 +279,11 @@ impl Flight {
         sent.start = sent.start.max(self.nxt);
         self.push(sent);
         // Without ACKs (a capture of one direction) nothing ever leaves: the oldest is let go.
-        while self.entries.len() > MAX_ENTRIES
-            && let Some(oldest) = self.entries.pop_front()
+        while self.frames() > MAX_ENTRIES
+            && let Some(oldest) = self.entries.front()
         {
-            self.una = self.una.max(oldest.end);
+            self.una = self.una.max(oldest.first.end);
+            self.pop(1);
         }
     }
 
@@ -201,7 +294,7 @@ impl Flight {
         }
         let missing = (end - self.nxt + mss - 1) / mss.max(1);
         self.segments_to_nxt += missing as u64;
-        self.entries.push_back(Sent {
+        let first = Sent {
             start: self.nxt,
             end,
             at,
@@ -210,7 +303,8 @@ impl Flight {
             segments_to: self.segments_to_nxt,
             segments: missing as u32,
             flags: UNSEEN,
-        });
+        };
+        self.entries.push_back(Volley { first, more: 0 });
         self.nxt = end;
     }
 
@@ -224,24 +318,28 @@ impl Flight {
         unseen.div_ceil(mss.max(1) as u64)
     }
 
-    /// The entries that overlap `[start, end)`.
+    /// The frames that overlap `[start, end)`.
     pub(crate) fn overlapping(&mut self, start: i64, end: i64) -> impl Iterator<Item = &mut Sent> {
-        let first = self.entries.partition_point(|e| e.end <= start);
-        self.entries.range_mut(first..).take_while(move |e| e.start < end)
+        self.spread();
+        let first = self.entries.partition_point(|e| e.first.end <= start);
+        let frames = self.entries.range_mut(first..).map(|e| &mut e.first);
+        frames.take_while(move |e| e.start < end)
     }
 
     /// Whether `[start, end)` lies in one entry the tap has not seen.
     pub(crate) fn is_unseen(&self, start: i64, end: i64) -> bool {
-        let first = self.entries.partition_point(|e| e.end <= start);
-        self.entries.range(first..).take_while(|e| e.start < end).all(|e| e.flags & UNSEEN != 0)
+        let first = self.entries.partition_point(|e| e.end() <= start);
+        let mut entries = self.entries.range(first..).map(|e| e.first);
+        entries.by_ref().take_while(|e| e.start < end).all(|e| e.flags & UNSEEN != 0)
             && start >= self.una
             && end <= self.nxt
     }
 
     /// Marks `[start, end)` of an unseen entry as seen in `frame`; splits the entry.
     pub(crate) fn fill(&mut self, start: i64, end: i64, at: i64, frame: u64, flags: u8) {
-        let index = self.entries.partition_point(|e| e.end <= start);
-        let Some(&old) = self.entries.get(index) else { return };
+        self.spread();
+        let index = self.entries.partition_point(|e| e.first.end <= start);
+        let Some(old) = self.entries.get(index).map(|e| e.first) else { return };
         let (start, end) = (start.max(old.start), end.min(old.end));
         let piece = |from: i64, to: i64, flags: u8, before: u32| {
             let span = (old.end - old.start).max(1);
@@ -267,7 +365,7 @@ impl Flight {
                 if seen {
                     (p.at, p.frame) = (at, frame);
                 }
-                pieces.push(p);
+                pieces.push(Volley { first: p, more: 0 });
             }
         }
         self.entries.remove(index);
@@ -281,24 +379,24 @@ impl Flight {
         let ack = ack.min(self.nxt);
         let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         let mut clean = true;
-        let mut gone = 0;
-        for entry in self.entries.iter().take_while(|entry| entry.end <= ack) {
-            gone += 1;
+        while let Some(volley) = self.entries.front() {
+            let (entry, frames) = (volley.first, volley.before(ack));
+            if frames == 0 {
+                break;
+            }
+            let last_at = self.pop(frames);
             if entry.flags & UNSEEN != 0 {
                 acked.unseen_segments += u64::from(entry.segments);
-                continue;
-            }
-            if entry.flags & RETRANSMITTED != 0 {
+            } else if entry.flags & RETRANSMITTED != 0 {
                 clean = false;
                 self.retransmitted_out -= entry.end - entry.start;
                 acked.newest_at = None;
             } else {
                 acked.largest = acked.largest.max(entry.segment_bytes());
-                acked.newest_at = Some(entry.at);
+                acked.newest_at = last_at;
                 acked.oldest_at = acked.oldest_at.or(Some(entry.at));
             }
         }
-        drop_first(&mut self.entries, gone);
         if !clean {
             acked.oldest_at = None;
         }
@@ -342,6 +440,7 @@ impl Flight {
     /// Starts at `at` without anything in flight (a capture that begins midway).
     pub(crate) fn restart(&mut self, at: i64) {
         self.entries.clear();
+        self.others.clear();
         self.sacked.clear();
         (self.una, self.nxt) = (at, at);
     }

@@ -34,15 +34,12 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a packet of `segments` wire segments if its number is the next; whether it is, or has none.
+    /// Takes a packet of `segments` wire segments if `id` is the next number; whether it is.
     #[inline]
-    pub(crate) fn goes_on(&mut self, event: &Event, segments: u64) -> bool {
-        if !event.has(ID) {
-            return true;
-        }
-        let is_next = self.next == Some(event.id);
+    pub(crate) fn goes_on(&mut self, id: u16, segments: u64) -> bool {
+        let is_next = self.next == Some(id);
         if is_next {
-            self.next = Some(following(event, segments));
+            self.next = Some(following(id, segments));
             self.steps += 1;
         }
         is_next
@@ -53,7 +50,7 @@ impl Ledger {
         if !event.has(ID) {
             return Step::Unknown;
         }
-        let following = following(event, segments);
+        let following = following(event.id, segments);
         let Some(expected) = self.next else {
             self.next = Some(following);
             return Step::Unknown;
@@ -75,9 +72,9 @@ impl Ledger {
     }
 }
 
-/// The number behind those that a packet of `segments` wire segments takes.
-fn following(event: &Event, segments: u64) -> u16 {
-    event.id.wrapping_add(segments.clamp(1, 1 << 15) as u16)
+/// The number behind those that a packet of `segments` wire segments takes from `id` on.
+fn following(id: u16, segments: u64) -> u16 {
+    id.wrapping_add(segments.clamp(1, 1 << 15) as u16)
 }
 
 #[cfg(test)]

@@ -25,8 +25,9 @@ use hashbrown::HashMap;
 
 use crate::capture::Frame;
 use crate::flow::connection::Flow;
-use crate::flow::event::Side;
 use crate::flow::gathered::Gathered;
+use crate::flow::run::Follower;
+use crate::flow::usual::Streaming;
 use crate::report::Connection;
 use crate::wire::{Mould, Segment, Usual};
 
@@ -94,9 +95,11 @@ pub struct Tracker {
     closed: usize,
     /// Shard and slot of the last packet's connection: the next one is often of the same.
     last: (usize, u32),
-    /// What the last packet's frame has in common with those like it, and the side that sent it, if
-    /// it just went on with its data.
-    alike: Option<(Mould, Side)>,
+    /// What the last packet's frame has in common with those like it, and what went on in them, if it
+    /// just went on with its data.
+    streaming: Option<(Mould, Streaming)>,
+    /// Room for what goes on.
+    followers: Vec<Follower>,
 }
 
 impl Tracker {
@@ -114,27 +117,47 @@ impl Tracker {
     fn with(config: Config, desk: Desk) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let common = Common::new(config, desk);
-        Self { shards, common, closed: 0, last: (0, 0), alike: None }
+        Self { shards, common, closed: 0, last: (0, 0), streaming: None, followers: Vec::new() }
     }
 
-    /// Takes the segment in `frame`, next in capture order, if it just goes on and the frame is like
+    /// Gathers the segment in `frame`, next in capture order, if it just goes on and the frame is like
     /// the one before it; whether it did.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
+    #[inline(always)]
     pub(crate) fn push_alike(&mut self, frame: &Frame<'_>) -> bool {
-        let Some((mould, side)) = &self.alike else { return false };
-        let (at, slot) = self.last;
-        mould.take(frame).is_some_and(|alike| {
-            self.shards[at].goes_on_alike(slot, *side, &alike, &mut self.common)
-        })
+        let Some((mould, streaming)) = &mut self.streaming else { return false };
+        mould.take(frame).is_some_and(|alike| streaming.take(&alike))
+    }
+
+    /// Takes what was gathered, which comes before all else.
+    pub(crate) fn catch_up(&mut self) {
+        let Self { shards, common, last: (at, slot), streaming, .. } = self;
+        if let Some((mould, streaming)) = streaming {
+            shards[*at].go_on(*slot, streaming, mould.direction(), common);
+        }
+    }
+
+    /// What comes next does not go on.
+    #[inline]
+    fn end_stream(&mut self) {
+        if self.streaming.is_some() {
+            self.catch_up();
+            self.followers = self.streaming.take().map_or_else(Vec::new, |s| s.1.into_room());
+        }
     }
 
     /// Takes the segment in the usual `frame`, next in capture order.
     #[inline]
     pub(crate) fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>) {
+        self.end_stream();
         let (at, slot) = self.last;
-        match self.shards[at].goes_on(slot, usual, &mut self.common) {
-            Some(side) => {
-                self.alike = usual.mould(frame).map(|mould| (mould, side));
+        let shard = &mut self.shards[at];
+        match shard.goes_on(slot, usual, &mut self.common) {
+            Some((_, false)) => {}
+            Some((side, true)) => {
+                let streaming = shard.streaming(slot, side, &mut self.followers);
+                self.streaming =
+                    streaming.and_then(|streaming| Some((usual.mould(frame)?, streaming)));
             }
             None => self.push(&usual.segment()),
         }
@@ -143,7 +166,7 @@ impl Tracker {
     /// Takes the next segment in capture order.
     #[inline(never)]
     pub fn push(&mut self, segment: &Segment<'_>) {
-        self.alike = None;
+        self.end_stream();
         self.last = self.find(segment);
         let (at, slot) = self.last;
         self.shards[at].take(slot, segment, &mut self.common);
@@ -159,6 +182,7 @@ impl Tracker {
 
     /// Packets are missing here that the capture saw (a listing's dots).
     pub fn gap(&mut self) {
+        self.end_stream();
         self.shards.iter_mut().for_each(Shard::gap);
     }
 
@@ -330,7 +354,7 @@ impl Common {
 
     /// Keeps room for events of connections to come, or for parts of long ones.
     fn reuse(&mut self, mut room: Gathered) {
-        let (rooms, most) = if room.events.capacity() <= SPARE_EVENTS {
+        let (rooms, most) = if room.capacity() <= SPARE_EVENTS {
             (&mut self.spare, SPARE)
         } else {
             (&mut self.large, SPARE_LARGE)

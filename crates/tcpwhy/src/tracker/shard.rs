@@ -22,7 +22,10 @@ use super::key::Key;
 use crate::analysis::CHUNK;
 use crate::flow::connection::Flow;
 use crate::flow::event::Side;
-use crate::wire::{Alike, Ends, Segment, Usual};
+use crate::flow::run::Follower;
+use crate::flow::usual::Streaming;
+use crate::units::Time;
+use crate::wire::{Direction, Ends, Segment, Usual};
 
 /// A closed connection takes packets this long, and then only while not too many linger. Ours: 64
 /// in each of 64 shards last for 0.4 s at 10,000 connections a second, twice the least
@@ -54,10 +57,13 @@ impl Tracked {
     /// for most connections end before.
     #[inline(never)]
     fn hand_on_if_due(&mut self, common: &mut Common) {
-        let enough = if self.flow.handed_on { CHUNK } else { 2 * CHUNK };
-        if self.flow.gathered.events.len() >= enough {
+        if self.flow.gathered.frames() >= self.enough() {
             common.hand_on(&mut self.flow);
         }
+    }
+
+    fn enough(&self) -> usize {
+        if self.flow.handed_on { CHUNK } else { 2 * CHUNK }
     }
 }
 
@@ -98,56 +104,57 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Takes the segment in a usual frame if it just goes on in the connection in `slot`; which side
-    /// sent it if it did.
+    /// sent it if it did, and whether it went on from another itself.
     #[inline]
     pub(super) fn goes_on(
         &mut self,
         slot: u32,
         usual: &Usual<'_>,
         common: &mut Common,
-    ) -> Option<Side> {
+    ) -> Option<(Side, bool)> {
         let tracked = self.slots.get(slot as usize)?.as_ref()?;
         let side = match tracked.ends {
             Some([ends, _]) if ends == usual.ends => 0,
             Some([_, ends]) if ends == usual.ends => 1,
             _ => return None,
         };
-        self.take_usual(slot, usual.head.time.0, common, |flow| flow.goes_on(side, &usual.head))
-            .then_some(side)
-    }
-
-    /// Takes the segment in a frame like the last one, which `side` of the connection in `slot` sent,
-    /// if it just goes on; whether it did.
-    #[inline]
-    pub(super) fn goes_on_alike(
-        &mut self,
-        slot: u32,
-        side: Side,
-        alike: &Alike,
-        common: &mut Common,
-    ) -> bool {
-        self.take_usual(slot, alike.time.0, common, |flow| flow.goes_on_alike(side, alike))
-    }
-
-    /// Lets the connection in `slot` take a segment if it does; whether it did.
-    #[inline]
-    fn take_usual(
-        &mut self,
-        slot: u32,
-        time: i64,
-        common: &mut Common,
-        take: impl FnOnce(&mut Flow) -> bool,
-    ) -> bool {
         // What retires connections of this shard comes first, as for any other segment of it.
-        if self.retire(time, common) {
-            return false;
+        if self.retire(usual.head.time.0, common) {
+            return None;
         }
-        let Some(Some(tracked)) = self.slots.get_mut(slot as usize) else { return false };
-        let takes = take(&mut tracked.flow);
-        if takes && tracked.flow.gathered.events.len() >= CHUNK {
+        let tracked = self.slots.get_mut(slot as usize)?.as_mut()?;
+        let takes = tracked.flow.goes_on(side, &usual.head);
+        if takes && tracked.flow.gathered.frames() >= CHUNK {
             tracked.hand_on_if_due(common);
         }
-        takes
+        let is_follower = tracked.flow.gathered.events.last().is_some_and(|head| head.run > 0);
+        takes.then_some((side, is_follower))
+    }
+
+    /// What may go on from the segment that `side` of the connection in `slot` just sent.
+    pub(super) fn streaming(
+        &self,
+        slot: u32,
+        side: Side,
+        followers: &mut Vec<Follower>,
+    ) -> Option<Streaming> {
+        let tracked = self.slots.get(slot as usize)?.as_ref()?;
+        let room = tracked.enough() - tracked.flow.gathered.frames();
+        tracked.flow.streaming(side, (Time(self.due), room), followers)
+    }
+
+    /// Lets the connection in `slot` take what was gathered in `streaming`, in frames met like that.
+    pub(super) fn go_on(
+        &mut self,
+        slot: u32,
+        streaming: &mut Streaming,
+        direction: Option<Direction>,
+        common: &mut Common,
+    ) {
+        if let Some(Some(tracked)) = self.slots.get_mut(slot as usize) {
+            tracked.flow.go_on(streaming, direction);
+            tracked.hand_on_if_due(common);
+        }
     }
 
     /// The slot of the connection of `key`, which may begin with `segment`.

@@ -37,7 +37,6 @@ pub(crate) struct Alike {
     pub(crate) seq: Seq,
     pub(crate) id: u16,
     pub(crate) is_pushed: bool,
-    pub(crate) direction: Option<Direction>,
 }
 
 impl Mould {
@@ -55,7 +54,8 @@ impl Mould {
     }
 
     /// What `frame` says if it fits.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
+    #[inline(always)]
     pub(crate) fn take(&self, frame: &Frame<'_>) -> Option<Alike> {
         let head: &[u8; HEAD] = frame.data.first_chunk()?;
         let mut differs = 0;
@@ -73,8 +73,12 @@ impl Mould {
             seq: Seq(be32(head, TCP + 4)),
             id: be16(head, IP + 4),
             is_pushed: Flags(u16::from(head[FLAGS])).has(Flags::PSH),
-            direction: frame.direction,
         })
+    }
+
+    /// How all that fit were met.
+    pub(crate) fn direction(&self) -> Option<Direction> {
+        self.direction
     }
 }
 

@@ -20,7 +20,7 @@
 mod interface;
 
 use super::binary::{Endian, Step, Straddle};
-use super::{BlockProblem, CaptureError, Frame, Item, LONGEST_RECORD, Quality, QualityKind};
+use super::{BlockProblem, CaptureError, Frame, Item, LONGEST_RECORD, Quality, QualityKind, Sink};
 use crate::units::Time;
 use crate::wire::Direction;
 use interface::{Interface, options};
@@ -37,14 +37,14 @@ pub(super) struct PcapNgReader {
 
 impl PcapNgReader {
     /// Takes the next bytes and hands on the frames they complete.
-    pub(super) fn push<F: FnMut(Item<'_>) + ?Sized>(
+    pub(super) fn push<S: Sink + ?Sized>(
         &mut self,
         bytes: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), CaptureError> {
         let Self { blocks, sections } = self;
         blocks.feed(bytes, |bytes, offset| {
-            sections.block(bytes, each).map_err(|problem| match problem {
+            sections.block(bytes, sink).map_err(|problem| match problem {
                 Problem::Block(problem) => {
                     CaptureError::Block { packets: sections.packets, offset, problem }
                 }
@@ -56,10 +56,7 @@ impl PcapNgReader {
     }
 
     /// Takes note that the file ends here: hands on what is known of dropped packets.
-    pub(super) fn finish<F: FnMut(Item<'_>) + ?Sized>(
-        &mut self,
-        each: &mut F,
-    ) -> Result<(), CaptureError> {
+    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), CaptureError> {
         if let Some(cut) = self.blocks.unfinished() {
             if cut.offset == 0 {
                 return Err(CaptureError::CutHeader { format: "pcapng", missing: cut.missing });
@@ -68,14 +65,14 @@ impl PcapNgReader {
                 0 => "a block before the first packet".to_owned(),
                 packets => format!("a block after packet {packets}"),
             };
-            each(Item::Quality(Quality::cut_short(&block, cut)));
+            sink.item(Item::Quality(Quality::cut_short(&block, cut)));
         }
-        self.hand_on_remarks(each);
+        self.hand_on_remarks(sink);
         Ok(())
     }
 
     /// Hands on what the statistics so far tell, once.
-    pub(super) fn hand_on_remarks<F: FnMut(Item<'_>) + ?Sized>(&mut self, each: &mut F) {
+    pub(super) fn hand_on_remarks<S: Sink + ?Sized>(&mut self, sink: &mut S) {
         self.sections.end_section();
         let Sections { interface_drops, kernel_drops, timeless, .. } = &mut self.sections;
         let remarks = [
@@ -98,7 +95,7 @@ impl PcapNgReader {
         ];
         for (kind, count, note) in remarks {
             if count > 0 {
-                each(Item::Quality(Quality { kind, count, note: note.to_owned() }));
+                sink.item(Item::Quality(Quality { kind, count, note: note.to_owned() }));
             }
         }
     }
@@ -142,11 +139,7 @@ impl From<BlockProblem> for Problem {
 impl Sections {
     /// Reads the block that `bytes` begin with.
     #[inline]
-    fn block<F: FnMut(Item<'_>) + ?Sized>(
-        &mut self,
-        bytes: &[u8],
-        each: &mut F,
-    ) -> Result<Step, Problem> {
+    fn block<S: Sink + ?Sized>(&mut self, bytes: &[u8], sink: &mut S) -> Result<Step, Problem> {
         let Some((head, _)) = bytes.split_first_chunk::<SHORTEST_BLOCK>() else {
             return Ok(Step::Needs(SHORTEST_BLOCK));
         };
@@ -171,7 +164,7 @@ impl Sections {
         } else if matches!(kind, Kind::Unknown | Kind::Numbered | Kind::Attached) {
             if kind == Kind::Numbered {
                 self.packets += 1;
-                each(Item::OtherPacket);
+                sink.item(Item::OtherPacket);
             }
             return Ok(Step::Took(length));
         }
@@ -188,12 +181,12 @@ impl Sections {
             Kind::Section => self.open_section(endian, body)?,
             Kind::Interface => self.describe_interface(body)?,
             Kind::Statistics => self.take_statistics(body)?,
-            Kind::Enhanced => self.enhanced_packet(body, each)?,
-            Kind::Simple => self.simple_packet(body, each)?,
-            Kind::Obsolete => self.obsolete_packet(body, each)?,
+            Kind::Enhanced => self.enhanced_packet(body, sink)?,
+            Kind::Simple => self.simple_packet(body, sink)?,
+            Kind::Obsolete => self.obsolete_packet(body, sink)?,
             Kind::Attached => {
                 if let Some((name, content)) = attachment(endian, body) {
-                    each(Item::Attachment { name, content });
+                    sink.item(Item::Attachment { name, content });
                 }
             }
             Kind::Unknown | Kind::Numbered => {}
@@ -249,10 +242,10 @@ impl Sections {
         Ok(())
     }
 
-    fn enhanced_packet<F: FnMut(Item<'_>) + ?Sized>(
+    fn enhanced_packet<S: Sink + ?Sized>(
         &mut self,
         body: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), BlockProblem> {
         const DROPCOUNT: u16 = 4;
         let endian = self.endian;
@@ -270,14 +263,14 @@ impl Sections {
             }
         }
         let time = interface.time(ticks);
-        self.hand_on(number, time, direction, wire_len, data, each)
+        self.hand_on(number, time, direction, wire_len, data, sink)
     }
 
     /// The obsolete Packet Block: two 16-bit numbers where the enhanced one has the interface.
-    fn obsolete_packet<F: FnMut(Item<'_>) + ?Sized>(
+    fn obsolete_packet<S: Sink + ?Sized>(
         &mut self,
         body: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), BlockProblem> {
         const DROPS_UNKNOWN: u16 = 0xffff;
         let endian = self.endian;
@@ -296,34 +289,34 @@ impl Sections {
             .and_then(|(_, value)| endian.u32_at(value, 0))
             .and_then(flagged_direction);
         let time = interface.time(ticks);
-        self.hand_on(number, time, direction, wire_len, data, each)
+        self.hand_on(number, time, direction, wire_len, data, sink)
     }
 
     /// A packet of interface 0 with neither time nor options; cut at the interface's snap length.
-    fn simple_packet<F: FnMut(Item<'_>) + ?Sized>(
+    fn simple_packet<S: Sink + ?Sized>(
         &mut self,
         body: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), BlockProblem> {
         let wire_len = self.endian.u32_at(body, 0).unwrap_or_default();
         let captured = wire_len.min(self.interface(0)?.snap_length());
         let (data, _) = packet_data(body, 4, captured)?;
         self.timeless += 1;
-        self.hand_on(0, self.time, None, wire_len, data, each)
+        self.hand_on(0, self.time, None, wire_len, data, sink)
     }
 
-    fn hand_on<F: FnMut(Item<'_>) + ?Sized>(
+    fn hand_on<S: Sink + ?Sized>(
         &mut self,
         number: u32,
         time: Time,
         direction: Option<Direction>,
         wire_len: u32,
         data: &[u8],
-        each: &mut F,
+        sink: &mut S,
     ) -> Result<(), BlockProblem> {
         self.time = time;
         self.packets += 1;
-        each(Item::Frame(Frame {
+        sink.frame(Frame {
             time,
             frame: self.packets,
             link_type: self.interface(number)?.link_type(),
@@ -332,7 +325,7 @@ impl Sections {
             // A frame was no shorter than what was kept of it.
             wire_len: wire_len.max(data.len() as u32),
             data,
-        }));
+        });
         Ok(())
     }
 
