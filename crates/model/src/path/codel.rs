@@ -81,6 +81,11 @@ impl Codel {
         Some(taken.packet)
     }
 
+    /// So many were dropped for want of room: its own drops come faster.
+    pub(super) const fn hurry(&mut self, drops: u32) {
+        self.count = self.count.wrapping_add(drops);
+    }
+
     /// It drops from now on, as fast as it had to last time if that was not long ago.
     fn begin_dropping(&mut self, now: u32) {
         self.dropping = true;

@@ -88,14 +88,19 @@ impl<P: OnWire> FqCodel<P> {
         let largest = self.flows.iter().rev().max_by_key(|(_, flow)| flow.bytes);
         let Some((&bucket, flow)) = largest else { return };
         let enough = flow.bytes / 2;
-        let mut dropped = 0;
-        for _ in 0..BATCH {
-            let Some(taken) = self.pop(bucket) else { return };
+        let (mut dropped, mut count) = (0, 0);
+        while count < BATCH
+            && let Some(taken) = self.pop(bucket)
+        {
             dropped += u64::from(taken.packet.wire_bytes());
+            count += 1;
             drop(taken.packet);
             if dropped >= enough {
-                return;
+                break;
             }
+        }
+        if let Some(flow) = self.flows.get_mut(&bucket) {
+            flow.codel.hurry(count);
         }
     }
 

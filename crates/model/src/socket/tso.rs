@@ -125,7 +125,8 @@ impl Socket {
         if !self.is_pacing() || !self.config.kernel.departure_times {
             limit = limit.min(u64::from(self.config.sysctl.limit_output_bytes));
         }
-        if u64::from(self.snd.wmem_alloc) <= limit << factor {
+        // The socket itself counts as one (`sk_alloc`).
+        if u64::from(self.snd.wmem_alloc) < limit << factor {
             return false;
         }
         let few = usize::from(self.config.kernel.tsq_passes_single);

@@ -229,7 +229,8 @@ impl Socket {
 
     /// A small segment waits while its predecessors are still in the host.
     fn should_autocork(&mut self, goal: u32) -> bool {
-        let waiting = self.snd.wmem_alloc;
+        // The socket itself counts as one (`sk_alloc`).
+        let waiting = self.snd.wmem_alloc + 1;
         self.config.sysctl.autocorking
             && self.q.sent() > 0
             && self.q.unsent_tail().is_some_and(|tail| tail.len < goal && waiting > tail.truesize)
