@@ -94,9 +94,13 @@ fn slow_start(dice: &mut Dice, _: bool) -> String {
 
 fn avoidance(dice: &mut Dice, _: bool) -> String {
     let path = path(dice.log(10_000, 80_000), FAST_KBIT);
-    let ssthresh = dice.log(10, 40);
-    let bytes = dice.log(300_000, 1_500_000);
-    format!("{path}[server]\nroute.ssthresh = {ssthresh}\n[application]\ndownload = {bytes}\n")
+    let controller = ["cubic", "reno"][dice.even(0, 1) as usize];
+    // One early loss ends slow start.
+    let (lost, bytes) = (dice.even(15, 60), dice.log(400_000, 1_500_000));
+    format!(
+        "{path}down.loss = \"exact {lost}\"\n[server]\nroute.congctl = \"{controller}\"\n[application]\n\
+         download = {bytes}\n"
+    )
 }
 
 fn receive_window(dice: &mut Dice, is_near: bool) -> String {
