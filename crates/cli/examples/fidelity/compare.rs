@@ -46,7 +46,8 @@ pub(super) fn compare(recorded: &Recorded, modelled: &Modelled, show: bool) -> V
             let sent: Vec<_> = sent.into_iter().filter(|s| s.flags & SYN_ACK != SYN_ACK).collect();
             verdict.packets += connection.sent[place].len();
             found.extend(first_packet(side, &connection.sent[place], &sent));
-            let opened = sent.first().map_or(0, |syn| syn.len + 1);
+            let syn = sent.first().filter(|first| first.flags & SYN_ACK == SYN_ACK - ACK);
+            let opened = syn.map_or(1, |syn| syn.len + 1);
             let acks = without_data(&connection.acks[place], 1);
             let model_acks = without_data(&acks_of(&modelled.trace, index as u32, side), opened);
             verdict.acks += acks.len();
@@ -143,6 +144,7 @@ fn without_data(acks: &[AckState], opened: u32) -> Vec<AckState> {
 
 /// SYN and ACK.
 const SYN_ACK: u8 = 0x12;
+const ACK: u8 = 0x10;
 
 fn first_packet(side: Side, kernel: &[Sent], model: &[Sent]) -> Option<Difference> {
     let same = |a: &Sent, b: &Sent| Sent { at_ns: 0, ..*a } == Sent { at_ns: 0, ..*b };
