@@ -137,6 +137,24 @@ fn what_the_model_does_not_repeat_is_not_answered() {
 }
 
 #[test]
+fn a_run_of_too_many_events_is_given_up() {
+    let scenario = Scenario::read("test", DOWNLOAD, &[]).expect("a scenario");
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let world = World::new(&scenario.variants[0], kernels, Keep::default()).expect("a world");
+    let (outcome, _) = world.at_most(50).run();
+    assert_eq!((outcome.events, outcome.done), (50, false));
+}
+
+#[test]
+fn what_the_model_refuses_is_not_repeated() {
+    let mut connection = captured(DOWNLOAD, &[]);
+    // No host takes segments of one byte.
+    connection.syns.iter_mut().flatten().for_each(|syn| syn.mss = Some(1));
+    let study = Study::of(&connection).expect("all is there");
+    assert!(!study.repeats() && study.replays.is_empty());
+}
+
+#[test]
 fn what_cannot_be_fitted_says_why() {
     let of = |change: fn(&mut Connection)| {
         let mut connection = captured(DOWNLOAD, &[]);
@@ -151,6 +169,11 @@ fn what_cannot_be_fitted_says_why() {
         Err(Unfit::NotLinux("windows".to_owned()))
     );
     assert_eq!(of(|it| it.sender_stack[0].name = "windows".into()), Ok(Side::Server));
+    let missing = |it: &mut Connection| {
+        let sent = it.directions[1].as_deref_mut().expect("a download");
+        sent.events.not_captured = sent.segments / 20 + 1;
+    };
+    assert_eq!(of(missing), Err(Unfit::Gaps));
     assert_eq!(of(|it| it.transfers[1].start_ns = 0), Err(Unfit::BothAtOnce));
     assert_eq!(
         of(|it| it.directions[1].as_deref_mut().expect("a download").bytes = 1 << 30),

@@ -43,6 +43,8 @@ pub struct Fit {
     pub first_windows: [u16; 2],
     /// Payload of a full segment.
     pub mss: u64,
+    /// Segments of both sides, as captured.
+    packets: u64,
     /// Share of the sender's segments that were lost, in parts of a million.
     pub loss: u32,
     /// Room that the path has shown: the fastest rate (bits per second on layer 2), and what may wait
@@ -65,6 +67,8 @@ pub enum Unfit {
     NoDetail,
     /// Both sides sent at once.
     BothAtOnce,
+    /// The capture lacks too many of its packets.
+    Gaps,
     /// It moved more than a model is run for.
     TooLarge,
 }
@@ -83,6 +87,7 @@ impl fmt::Display for Unfit {
             Self::BothAtOnce => {
                 "both sides sent at the same time, which cannot be told apart in steps yet"
             }
+            Self::Gaps => "the capture lacks more than one in twenty of its packets",
             Self::TooLarge => "it moved more than 256 MiB, or took turns more than 2,000 times",
         };
         f.write_str(why)
@@ -90,6 +95,12 @@ impl fmt::Display for Unfit {
 }
 
 impl std::error::Error for Unfit {}
+
+/// Payload of a packet that a run may need. Ours: it may send shorter ones than the capture had.
+const SHORT_PACKET: u64 = 500;
+
+/// Events of the model for a packet. Ours: two to four are usual, its acknowledgment included.
+const EVENTS_A_PACKET: u64 = 16;
 
 /// Most bytes that are repeated. Ours: a few seconds of work.
 const MOST_BYTES: u64 = 256 << 20;
@@ -110,6 +121,9 @@ impl Fit {
         if direction.rounds.is_empty() || connection.part.is_some() || connection.truncated {
             return Err(Unfit::NoDetail);
         }
+        if connection.directions.iter().flatten().any(|each| has_gaps(each)) {
+            return Err(Unfit::Gaps);
+        }
         if connection.bytes() > MOST_BYTES {
             return Err(Unfit::TooLarge);
         }
@@ -124,6 +138,7 @@ impl Fit {
             seen: Account::of(direction),
             first_windows: [syn.window, answer.window],
             mss: u64::from(connection.mss.unwrap_or(path::DEFAULT_MSS)).max(1),
+            packets: connection.directions.iter().flatten().map(|each| each.segments).sum(),
             loss: path::loss(direction),
             proven: path.proven(direction),
             rate_is_guessed: false,
@@ -140,11 +155,22 @@ impl Fit {
         text + &client.text("client") + &server.text("server") + &steps::text(&self.steps, times)
     }
 
+    /// Events that a run may take: many times what its packets need.
+    pub(crate) const fn most_events(&self) -> u64 {
+        let packets = self.packets + self.seen.bytes / SHORT_PACKET;
+        20_000 + packets * EVENTS_A_PACKET
+    }
+
     /// Segments that the receiver's first window lets in.
     pub fn first_flight_at_most(&self) -> u64 {
         let offered = self.recorded.offered[self.sender.peer().index()].as_ref();
         offered.map_or(0, |offered| offered.window(0)) / self.mss
     }
+}
+
+/// Whether so much was not captured that what is left tells too little of it.
+const fn has_gaps(direction: &Direction) -> bool {
+    direction.events.not_captured > direction.segments / 20
 }
 
 /// The side that sent more; of equals the server.

@@ -417,8 +417,9 @@ const RANGES: [(&str, i64, i64); 27] = [
     ("tcp_adv_win_scale", -31, 31),
     ("initcwnd", 0, 65_535),
     ("initrwnd", 0, 65_535),
-    ("advmss", 0, 65_495),
-    ("mtu", 0, 65_535),
+    // `TCP_MIN_MSS` of include/net/tcp.h: less has no room for options; neither has a packet of less.
+    ("advmss", 88, 65_495),
+    ("mtu", 88, 65_535),
 ];
 
 /// `INT_MAX`.

@@ -88,6 +88,8 @@ pub enum Refusal {
     Build(BuildError),
     /// The run left no connection that could be explained.
     Nothing,
+    /// The run takes many times the work that the capture lets expect.
+    TooLong,
 }
 
 impl core::fmt::Display for Refusal {
@@ -96,6 +98,7 @@ impl core::fmt::Display for Refusal {
             Self::Scenario(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::Nothing => f.write_str("the run left nothing to explain"),
+            Self::TooLong => f.write_str("the run takes many times the packets of the capture"),
         }
     }
 }
@@ -126,6 +129,10 @@ impl Study {
     /// Guesses come last: a kernel that repeats the capture without any is the better account.
     fn repeat(fit: Fit) -> Self {
         let is_large = fit.seen.bytes > LARGE;
+        let usual = joined(&fit, KernelProfile::of(USUAL), KernelProfile::of(USUAL));
+        if nearer_replay(&fit, usual).is_none() {
+            return Self { fit, replays: Vec::new(), near: 0 };
+        }
         let receiver = receiver(&fit, is_large);
         let plain = Self::replayed(fit, receiver, is_large);
         if plain.repeats() {

@@ -32,7 +32,11 @@ impl Replay {
         recorded: &Recorded,
     ) -> Result<Self, Refusal> {
         let keep = Keep { segments: true, ..Keep::default() };
-        let (outcome, trace) = World::new(plan, kernels, keep)?.with(recorded).run();
+        let world = World::new(plan, kernels, keep)?.with(recorded).at_most(fit.most_events());
+        let (outcome, trace) = world.run();
+        if outcome.events >= fit.most_events() {
+            return Err(Refusal::TooLong);
+        }
         let report = explain(&trace, fit.tap, plan.ipv6);
         let connection = report.connections.first().ok_or(Refusal::Nothing)?;
         let direction =

@@ -106,6 +106,7 @@ impl World {
             out: Vec::new(),
             trace: Trace { keep, ..Trace::default() },
             processed: 0,
+            most_events: u64::MAX,
             last_done: 0,
             lost: [Vec::new(), Vec::new()],
         };

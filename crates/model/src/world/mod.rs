@@ -109,6 +109,7 @@ pub struct World {
     out: Vec<Segment>,
     trace: Trace,
     processed: u64,
+    most_events: u64,
     last_done: u64,
     /// Bytes of the client's and the server's stream that a capture lost.
     lost: [Vec<u64>; 2],
@@ -131,7 +132,10 @@ impl World {
     pub fn run(mut self) -> (Outcome, Trace) {
         let end = loop {
             let Some((at, event)) = self.events.next() else { break self.last_done };
-            if at > self.limit || (self.is_done() && at > self.last_done + self.tail) {
+            if at > self.limit
+                || self.processed >= self.most_events
+                || (self.is_done() && at > self.last_done + self.tail)
+            {
                 break if self.is_done() { self.last_done } else { self.limit };
             }
             self.now = at;

@@ -15,6 +15,13 @@ pub struct Recorded {
 }
 
 impl World {
+    /// The same run, given up as unfinished after so many events.
+    #[must_use]
+    pub const fn at_most(mut self, events: u64) -> Self {
+        self.most_events = events;
+        self
+    }
+
     /// The same run, but for what was recorded; a threshold of a route is remembered from a connection
     /// before.
     #[must_use]
