@@ -8,10 +8,11 @@
 use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::profile::KnobError;
 use crate::scenario::plan::Plan;
 use crate::segment::Flags;
 use crate::socket::{CaState, INFINITE_SSTHRESH};
-use crate::world::{BuildError, Keep, Kernels, Seen, Side, Tap, Trace, WindowSince, World};
+use crate::world::{Keep, Kernels, Seen, Side, Tap, Trace, WindowSince, World};
 
 /// A round.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +46,7 @@ pub enum Loss {
 ///
 /// # Errors
 /// The plan asks for something that the model does not have.
-pub fn ladder(plan: &Plan, kernels: Kernels) -> Result<Vec<Rung>, BuildError> {
+pub fn ladder(plan: &Plan, kernels: Kernels) -> Result<Vec<Rung>, KnobError> {
     let keep = Keep { segments: true, handed_down: true, windows: true, ..Keep::default() };
     let (_, trace) = World::new(plan, kernels, keep)?.run();
     let mut bytes = BTreeMap::new();

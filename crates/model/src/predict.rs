@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::profile::KnobError;
 use crate::scenario::plan::Plan;
-use crate::world::{BuildError, Keep, Kernels, Limit, Side, Trace, World};
+use crate::world::{Keep, Kernels, Limit, Side, Trace, World};
 
 /// The form of predictions as JSON.
 pub const FORMAT: &str = "tcpwhy-predict/1";
@@ -61,7 +62,7 @@ impl Prediction {
     ///
     /// # Errors
     /// It asks for something that the model does not have.
-    pub fn of(plan: &Plan, kernels: Kernels) -> Result<Self, BuildError> {
+    pub fn of(plan: &Plan, kernels: Kernels) -> Result<Self, KnobError> {
         let keep = Keep { transfers: true, ..Keep::default() };
         let (outcome, trace) = World::new(plan, kernels, keep)?.run();
         let (connection, sender) = busiest(&trace);

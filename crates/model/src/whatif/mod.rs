@@ -18,10 +18,10 @@ use std::collections::BTreeSet;
 use tcpwhy::report::{Connection, State};
 
 use crate::fit::{Account, Fit, Guess, Unfit};
-use crate::profile::{KernelProfile, Memory, ReceiveCharge, Version};
+use crate::profile::{KernelProfile, KnobError, Memory, ReceiveCharge, Version};
 use crate::scenario::plan::Plan;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::world::{BuildError, Kernels, Recorded, Side};
+use crate::world::{Kernels, Recorded, Side};
 
 pub use advise::advise;
 pub use remedies::Tried;
@@ -85,7 +85,7 @@ pub enum Refusal {
     /// The change, or the fitted scenario, makes no sense.
     Scenario(ScenarioError),
     /// The model does not have it.
-    Build(BuildError),
+    Build(KnobError),
     /// The run left no connection that could be explained.
     Nothing,
     /// The run takes many times the work that the capture lets expect.
@@ -111,8 +111,8 @@ impl From<ScenarioError> for Refusal {
     }
 }
 
-impl From<BuildError> for Refusal {
-    fn from(error: BuildError) -> Self {
+impl From<KnobError> for Refusal {
+    fn from(error: KnobError) -> Self {
         Self::Build(error)
     }
 }
@@ -176,6 +176,14 @@ impl Study {
     /// The nearest replay.
     pub fn nearest(&self) -> Option<&Replay> {
         self.replays.first()
+    }
+
+    /// Whether the fitted scenario takes these changes.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, changes: &[String]) -> Result<(), Refusal> {
+        Ok(plan(&self.fit.scenario(1), changes).map(drop)?)
     }
 
     /// What would be with these changes, `KEY=VALUE` of the scenario language.

@@ -1,7 +1,5 @@
 //! From a plan to a world: hosts with their kernels and settings, the path, the first events.
 
-use std::fmt;
-
 use super::events::{Event, Events};
 use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::{Chance, Device, Driver, Way};
@@ -29,43 +27,12 @@ impl Kernels {
     }
 }
 
-/// A plan that the model cannot carry out.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum BuildError {
-    /// A setting it does not take.
-    Knob(KnobError),
-    /// Something of the path or the hosts that it does not have.
-    Unfit {
-        /// What, in the scenario's words.
-        what: String,
-        /// Why not.
-        why: String,
-    },
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Knob(error) => error.fmt(f),
-            Self::Unfit { what, why } => write!(f, "{what}: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-impl From<KnobError> for BuildError {
-    fn from(error: KnobError) -> Self {
-        Self::Knob(error)
-    }
-}
-
 impl World {
     /// Builds what a plan asks for.
     ///
     /// # Errors
-    /// It asks for something that the model does not have.
-    pub fn new(plan: &Plan, kernels: Kernels, keep: Keep) -> Result<Self, BuildError> {
+    /// It has a setting that the model does not take.
+    pub fn new(plan: &Plan, kernels: Kernels, keep: Keep) -> Result<Self, KnobError> {
         let client = host(&plan.client, kernels.client, &kernels, plan.ipv6)?;
         let server = host(&plan.server, kernels.server, &kernels, plan.ipv6)?;
         for flow in &plan.flows {
@@ -141,7 +108,7 @@ fn host(
     kernel: KernelProfile,
     kernels: &Kernels,
     ipv6: bool,
-) -> Result<Config, BuildError> {
+) -> Result<Config, KnobError> {
     let mut config = Config::of(kernel);
     config.clock_ns = kernels.clock_ns;
     if let Some(most) = kernels.rmem_most {
@@ -180,7 +147,7 @@ pub(super) fn apply_socket(config: &mut Config, flow: &Flow, side: Side) {
     }
 }
 
-fn check_congestion(config: &Config, flow: &Flow, side: Side) -> Result<(), BuildError> {
+fn check_congestion(config: &Config, flow: &Flow, side: Side) -> Result<(), KnobError> {
     let mut config = config.clone();
     apply_socket(&mut config, flow, side);
     let mut nothing = Vec::new();

@@ -22,7 +22,7 @@ mod tests;
 mod trace;
 mod transfer;
 
-pub use build::{BuildError, Kernels};
+pub use build::Kernels;
 pub use notes::{Note, Upon};
 pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace, WindowSince};

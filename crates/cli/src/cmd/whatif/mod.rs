@@ -100,11 +100,8 @@ fn answer(
 /// What was asked for; nothing where the model does not repeat the capture.
 fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Tried>> {
     let axes = axes(flags, study)?;
-    if !study.repeats() {
-        return Ok(Vec::new());
-    }
     if axes.is_empty() {
-        return Ok(study.remedies());
+        return Ok(if study.repeats() { study.remedies() } else { Vec::new() });
     }
     let mut rows = Vec::new();
     for values in grid::combinations(&axes)? {
@@ -112,8 +109,11 @@ fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Tried>> {
             axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
         let named = axes.iter().zip(&values).map(|(axis, value)| format!("{} {value}", axis.title));
         let what = named.collect::<Vec<_>>().join(", ");
-        let answer = study.ask(&changes).with_context(|| format!("cannot answer `{what}`"))?;
-        rows.push(Tried { what, changes, answer });
+        study.check(&changes).with_context(|| format!("cannot answer `{what}`"))?;
+        if study.repeats() {
+            let answer = study.ask(&changes).with_context(|| format!("cannot answer `{what}`"))?;
+            rows.push(Tried { what, changes, answer });
+        }
     }
     Ok(rows)
 }
