@@ -139,7 +139,10 @@ mod tests {
             (r#"{"scenario":"[path"}"#, "cannot read the scenario: line 1, column"),
             (&format!(r#"{{{DOWNLOAD},"kernel":"2.6"}}"#), "4.18 to 6.18"),
             (&format!(r#"{{{DOWNLOAD},"set":["path.colour=red"]}}"#), "in `--set path.colour=red`"),
-            (&format!(r#"{{{DOWNLOAD},"set":["path.corrupt=1%"]}}"#), "the model cannot run it"),
+            (
+                &format!(r#"{{{DOWNLOAD},"set":["server.socket.congestion=vegas"]}}"#),
+                "the model cannot run it",
+            ),
         ] {
             let told = told(question);
             let error = told["error"].as_str().expect("an error");

@@ -119,9 +119,10 @@ mod tests {
 
     #[test]
     fn what_the_model_lacks_is_refused_before_anything_starts() {
-        let odd = plan("[path]\ndown.corrupt = \"1%\"\n[application]\ndownload = \"1kB\"\n");
-        let refusal = Model::new(None).check(&odd).expect_err("no flipped bits");
-        assert!(refusal.to_string().contains("flipped bits"), "{refusal}");
+        let odd =
+            plan("[server]\nsocket.congestion = \"vegas\"\n[application]\ndownload = \"1kB\"\n");
+        let refusal = Model::new(None).check(&odd).expect_err("no such algorithm");
+        assert!(refusal.to_string().contains("vegas"), "{refusal}");
         let refusal = Model::new(Some("2.6")).check(&odd).expect_err("no such kernel");
         assert!(refusal.to_string().contains("4.18 to 6.18"), "{refusal}");
     }
