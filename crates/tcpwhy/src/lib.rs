@@ -18,6 +18,7 @@ mod dns;
 pub mod evidence;
 pub mod find;
 mod flow;
+pub mod host;
 mod limits;
 mod measure;
 pub mod report;

@@ -96,10 +96,8 @@ pub fn manual() -> String {
         let anchor = code.to_ascii_lowercase();
         let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
     }
-    for Page { code, title, text } in pages() {
-        let text = text.replace("\n# ", "\n### ");
-        let text = text.strip_prefix("# ").map_or_else(|| text.clone(), |t| format!("### {t}"));
-        let _ = writeln!(out, "\n## {code}\n\n{title}\n\n{}", text.trim_end());
+    for page in &pages() {
+        chapter(&mut out, page);
     }
     out.push_str(STATES);
     for state in State::all() {
@@ -109,6 +107,12 @@ pub fn manual() -> String {
         let _ = writeln!(out, "| `{code}` | {title} | {told} |");
     }
     out
+}
+
+/// A page as a chapter of a manual.
+pub(crate) fn chapter(out: &mut String, Page { code, title, text }: &Page) {
+    let text = format!("\n{}", text.trim_end()).replace("\n# ", "\n### ");
+    let _ = writeln!(out, "\n## {code}\n\n{title}\n{text}");
 }
 
 const HEAD: &str = "# What tcpwhy finds
@@ -145,7 +149,7 @@ the findings that rest on it; `docs/reference/limits-method.md` section 6 has th
 ";
 
 /// Cuts the page of `code` out of `file`.
-fn page(code: &'static str, file: &'static str) -> Page {
+pub(crate) fn page(code: &'static str, file: &'static str) -> Page {
     let mut lines = file
         .lines()
         .map_while(|line| line.strip_prefix("//!"))
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_page_has_all_sections_in_order_and_words_in_each() {
-        for Page { code, title, text } in pages() {
+        for Page { code, title, text } in pages().into_iter().chain(crate::host::doc::pages()) {
             assert!(title.ends_with('.') && title.len() > 10, "{code}: {title}");
             let named: Vec<&str> =
                 text.lines().filter_map(|line| line.strip_prefix("# ")).collect();

@@ -1,0 +1,58 @@
+//! The checks: one file each, with rule, words, sources and tests.
+//!
+//! [`CHECKS`] lists them; to add one is to add its file and its line there. A check is a pure function; it
+//! ends with `?` where something was not seen, and `Ok` with no finding where all is well.
+
+mod accept_queue;
+mod autotuning_off;
+mod words;
+
+#[cfg(test)]
+mod sample;
+
+use core::cmp::Reverse;
+
+use super::finding::{Finding, Group};
+use super::seen::{Asked, Missing, Seen};
+use super::snapshot::Snapshot;
+
+/// One check: its code, the file that holds it, and its rule.
+pub(super) struct Check {
+    pub(super) code: &'static str,
+    pub(super) file: &'static str,
+    group: Group,
+    judge: fn(&Seen<'_>) -> Asked<Vec<Finding>>,
+}
+
+/// All checks, in the order of the manual.
+pub(super) const CHECKS: [Check; 2] = [accept_queue::CHECK, autotuning_off::CHECK];
+
+/// What was found, and what could not be looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// The worst first; within a severity in the order of their groups.
+    pub findings: Vec<Finding>,
+    /// Checks that could not be made: code, and what was not seen.
+    pub unseen: Vec<(&'static str, Missing)>,
+    /// Checks that were made and found nothing.
+    pub well: Vec<&'static str>,
+}
+
+/// Judges a snapshot by all checks; nothing where it holds no look.
+pub fn judge(snapshot: &Snapshot) -> Judgement {
+    let mut judged = Judgement::default();
+    let Some(seen) = Seen::new(snapshot) else { return judged };
+    for check in &CHECKS {
+        match (check.judge)(&seen) {
+            Err(missing) => judged.unseen.push((check.code, missing)),
+            Ok(found) if found.is_empty() => judged.well.push(check.code),
+            Ok(found) => judged.findings.extend(found.into_iter().map(|found| Finding {
+                code: check.code.to_owned(),
+                group: check.group,
+                ..found
+            })),
+        }
+    }
+    judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
+    judged
+}

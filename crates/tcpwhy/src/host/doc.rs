@@ -1,0 +1,38 @@
+//! The pages of the checks, cut out of the heads of their files.
+
+use core::fmt::Write as _;
+
+use super::checks::CHECKS;
+use crate::find::doc::{Page, chapter, page};
+
+/// All pages, in the order of the manual.
+pub fn pages() -> Vec<Page> {
+    CHECKS.iter().map(|check| page(check.code, check.file)).collect()
+}
+
+/// The page of `code`, however it is written: `accept-queue` and `ACCEPT_QUEUE` are one.
+pub fn find(code: &str) -> Option<Page> {
+    let wanted = code.to_ascii_uppercase().replace(['-', ' '], "_");
+    pages().into_iter().find(|page| page.code == wanted)
+}
+
+/// The whole manual as one Markdown document.
+pub fn manual() -> String {
+    let mut out = String::from(HEAD);
+    for Page { code, title, .. } in pages() {
+        let anchor = code.to_ascii_lowercase();
+        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
+    }
+    for page in &pages() {
+        chapter(&mut out, page);
+    }
+    out
+}
+
+const HEAD: &str = "# What tcpwhy checks on a host
+
+Made from the sources by `tcpwhy doc --checks`; a test holds it to them. `tcpwhy doc CODE` prints one page.
+
+| code | |
+|---|---|
+";

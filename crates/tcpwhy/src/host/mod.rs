@@ -1,0 +1,15 @@
+//! Is this host set up for fast TCP, and what do its counters say is going wrong.
+//!
+//! A [`snapshot::Snapshot`] goes in, [`Finding`]s come out: pure functions, one file a check, each with its
+//! rule, words, sources and tests. A check asks [`Seen`] for what it needs, and `?` ends it where that was
+//! not seen: then it is told under [`Judgement::unseen`] and nothing is claimed.
+
+mod checks;
+pub mod doc;
+mod finding;
+mod seen;
+pub mod snapshot;
+
+pub use checks::{Judgement, judge};
+pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
+pub use seen::{Asked, Growth, Missing, Seen};

@@ -1,0 +1,197 @@
+//! A snapshot as the checks ask it.
+
+use core::fmt;
+use std::collections::BTreeMap;
+
+use super::snapshot::{Link, Listener, Look, Process, Qdisc, Snapshot, Socket, Source};
+
+/// What a check needed and was not seen.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// The source.
+    pub source: Source,
+    /// What of it, where that is not all.
+    pub of: Option<String>,
+}
+
+impl Missing {
+    /// All of a source.
+    pub const fn all(source: Source) -> Self {
+        Self { source, of: None }
+    }
+
+    /// A part of one.
+    pub fn part(source: Source, of: impl Into<String>) -> Self {
+        Self { source, of: Some(of.into()) }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.source.name())?;
+        self.of.as_ref().map_or(Ok(()), |of| write!(f, " ({of})"))
+    }
+}
+
+/// An answer, or what was not seen.
+pub type Asked<T> = Result<T, Missing>;
+
+/// How far a counter went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// By how much.
+    pub by: u64,
+    /// In which time: between two looks, or since the host started.
+    pub over_ns: u64,
+    /// There was one look only: the growth is that since the host started, and the event may be long past.
+    pub since_start: bool,
+}
+
+impl Growth {
+    /// Times a second.
+    pub fn per_second(self) -> f64 {
+        if self.over_ns == 0 { 0.0 } else { self.by as f64 * 1e9 / self.over_ns as f64 }
+    }
+}
+
+/// A snapshot as the checks ask it: the last look, what grew since the first, and settings by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// All of it.
+    pub snapshot: &'a Snapshot,
+    /// The last look.
+    pub now: &'a Look,
+    /// The first look, where there are two.
+    pub before: Option<&'a Look>,
+}
+
+impl<'a> Seen<'a> {
+    /// `None` for a snapshot without a look.
+    pub fn new(snapshot: &'a Snapshot) -> Option<Self> {
+        let now = snapshot.looks.last()?;
+        let before = snapshot.looks.first().filter(|_| snapshot.looks.len() > 1);
+        Some(Self { snapshot, now, before })
+    }
+
+    /// A setting; `None` if this kernel does not have it.
+    ///
+    /// # Errors
+    /// The settings were not seen, or only some and not this one.
+    pub fn setting(&self, key: &str) -> Asked<Option<&'a str>> {
+        let settings = self.snapshot.settings.as_ref().ok_or(Missing::all(Source::Settings))?;
+        match settings.values.get(key) {
+            Some(value) => Ok(Some(value)),
+            None if settings.complete => Ok(None),
+            None => Err(Missing::part(Source::Settings, key)),
+        }
+    }
+
+    /// The numbers of a setting; `None` if this kernel does not have it or it holds something else.
+    ///
+    /// # Errors
+    /// As for [`Self::setting`].
+    pub fn numbers<const N: usize>(&self, key: &str) -> Asked<Option<[i64; N]>> {
+        let Some(text) = self.setting(key)? else { return Ok(None) };
+        let mut numbers = [0; N];
+        let mut words = text.split_whitespace();
+        for number in &mut numbers {
+            let Some(read) = words.next().and_then(|word| word.parse().ok()) else {
+                return Ok(None);
+            };
+            *number = read;
+        }
+        Ok(Some(numbers))
+    }
+
+    /// A setting of one number.
+    ///
+    /// # Errors
+    /// As for [`Self::setting`].
+    pub fn number(&self, key: &str) -> Asked<Option<i64>> {
+        Ok(self.numbers::<1>(key)?.map(|[number]| number))
+    }
+
+    /// How far a counter of `group` went; `None` if this kernel does not have it, or it went back.
+    ///
+    /// # Errors
+    /// The counters were not seen.
+    pub fn growth(&self, group: &str, name: &str) -> Asked<Option<Growth>> {
+        let missing = Missing::all(Source::Counters);
+        let of =
+            |look: &'a Look| look.counters.as_ref().map(|all| all.get(group)?.get(name).copied());
+        let now = of(self.now).ok_or_else(|| missing.clone())?;
+        match self.before {
+            Some(before) => {
+                let earlier = of(before).ok_or(missing)?;
+                Ok(self.grown(now.zip(earlier)))
+            }
+            None => Ok(now.and_then(|now| self.since_start(now))),
+        }
+    }
+
+    fn grown(&self, now_and_then: Option<(i64, i64)>) -> Option<Growth> {
+        let (now, then) = now_and_then?;
+        let by = u64::try_from(now.checked_sub(then)?).ok()?;
+        Some(Growth { by, over_ns: self.apart_ns()?, since_start: false })
+    }
+
+    /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
+    /// there are two, at the first; `None` if it went back.
+    pub fn growth_of(&self, now: u64, before: Option<u64>) -> Option<Growth> {
+        let (now, before) = (i64::try_from(now).ok()?, before.map(i64::try_from).transpose().ok()?);
+        if self.before.is_some() { self.grown(Some((now, before?))) } else { self.since_start(now) }
+    }
+
+    fn since_start(&self, now: i64) -> Option<Growth> {
+        Some(Growth {
+            by: u64::try_from(now).ok()?,
+            over_ns: self.now.uptime_ns.unwrap_or(0),
+            since_start: true,
+        })
+    }
+
+    /// Time between the looks.
+    pub fn apart_ns(&self) -> Option<u64> {
+        self.now.t_ns?.checked_sub(self.before?.t_ns?)
+    }
+
+    /// The sockets.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn sockets(&self) -> Asked<&'a [Socket]> {
+        self.now.sockets.as_deref().ok_or(Missing::all(Source::Sockets))
+    }
+
+    /// The listeners.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn listeners(&self) -> Asked<&'a [Listener]> {
+        self.now.listeners.as_deref().ok_or(Missing::all(Source::Sockets))
+    }
+
+    /// Processes by number.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn processes(&self) -> Asked<&'a BTreeMap<u32, Process>> {
+        self.now.processes.as_ref().ok_or(Missing::all(Source::Processes))
+    }
+
+    /// The interfaces.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn links(&self) -> Asked<&'a [Link]> {
+        self.now.links.as_deref().ok_or(Missing::all(Source::Links))
+    }
+
+    /// The queueing disciplines.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn qdiscs(&self) -> Asked<&'a [Qdisc]> {
+        self.now.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))
+    }
+}

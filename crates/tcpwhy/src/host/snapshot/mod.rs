@@ -1,0 +1,243 @@
+//! A host as it stood: what its kernel is set to, what its counters say, what its sockets wait for.
+//!
+//! Plain data with public fields: `tcpwhy check --save` writes it, pasted output makes a part of it, and
+//! the checks judge nothing else. What was not looked at, or could not be, is `None` and never empty or 0;
+//! [`Snapshot::unseen`] says why. Names are the kernel's; bytes, nanoseconds and counts are integers.
+
+mod machine;
+mod net;
+mod sockets;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use machine::{Group, Interrupt, Limits, Pressure, Process, Processor, Softnet};
+pub use net::{
+    Bond, ByteQueue, Conntrack, Features, Link, LinkCounters, Neighbours, PeerMetrics, Qdisc,
+    Queues, Ring, Route, Rule,
+};
+pub use sockets::{Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
+
+/// What the first line of a saved snapshot says it is.
+pub const FORMAT: &str = "tcpwhy-host/1";
+
+/// What was seen of a host: what stays while it is looked at, and what changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Version of the program that took it.
+    pub made_by: String,
+    /// It was put together from pasted text: what it lacks may well be there.
+    pub pasted: bool,
+    /// `/proc/sys/kernel/osrelease`.
+    pub kernel: Option<String>,
+    /// `PRETTY_NAME` of os-release(5).
+    pub system: Option<String>,
+    /// What `--netns` named; `None` for the caller's own namespace.
+    pub netns: Option<String>,
+    /// The namespace is that of process 1, as far as that could be compared: settings and counters of
+    /// the whole host are at home in it.
+    pub initial_netns: Option<bool>,
+    /// `_SC_PAGESIZE`: the unit of `tcp_mem`.
+    pub page_bytes: Option<u64>,
+    /// `MemTotal` of `/proc/meminfo`.
+    pub memory_bytes: Option<u64>,
+    /// Processors online.
+    pub processors: Option<u32>,
+    /// Everything below `/proc/sys/net`, and of `/proc/sys/fs` what limits descriptors, under the names
+    /// of sysctl(8); blanks between numbers are single. No secrets (`tcp_fastopen_key`).
+    pub settings: Option<Settings>,
+    /// Where sysctl.d(5) files set a key, in the order in which they are applied: the last one wins.
+    pub set_in: Option<BTreeMap<String, Vec<SetIn>>>,
+    /// The value each key has in process 1's namespace, where another one was looked at and that was allowed.
+    pub host_settings: Option<BTreeMap<String, String>>,
+    /// Parameters of loaded modules that concern TCP (`tcp_cubic.hystart_detect`, `nf_conntrack.hashsize`).
+    pub module_parameters: Option<BTreeMap<String, String>>,
+    /// Routes of all tables, as far as they are not of kind `local`, `broadcast`, `anycast` or `multicast`.
+    pub routes: Option<Vec<Route>>,
+    /// Rules that choose among the tables.
+    pub rules: Option<Vec<Rule>>,
+    /// What the kernel remembers about peers (`ip tcp_metrics`).
+    pub tcp_metrics: Option<Vec<PeerMetrics>>,
+    /// Programs known to change settings or interrupts by themselves (`bpftune`, `tuned`, `irqbalance`)
+    /// that are running.
+    pub agents: Option<Vec<String>>,
+    /// Clock source (`/sys/devices/system/clocksource/clocksource0/current_clocksource`).
+    pub clock_source: Option<String>,
+    /// Looks at what changes, oldest first: at least one.
+    pub looks: Vec<Look>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+}
+
+/// Settings under the names of sysctl(8).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Everything that the kernel shows was read: a key that is not here does not exist in it.
+    pub complete: bool,
+    /// By name: `net.ipv4.tcp_rmem`.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A line of a file that sets a key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SetIn {
+    /// The file.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: u32,
+    /// The value that it gives.
+    pub value: String,
+}
+
+/// Something that could not be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unseen {
+    /// The source, by the name of [`Source`].
+    pub source: String,
+    /// Of which device, process or file, where it is not all of it.
+    pub of: Option<String>,
+    /// Why, in words.
+    pub why: String,
+    /// What would have to be granted or done to see it.
+    pub grant: Option<String>,
+}
+
+/// What changes while the host is looked at, read as nearly at once as can be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Look {
+    /// When, in nanoseconds since 1970.
+    pub t_ns: Option<u64>,
+    /// Since the kernel started.
+    pub uptime_ns: Option<u64>,
+    /// `/proc/net/snmp`, `snmp6` and `netstat`: group (`Tcp`, `TcpExt`, `IpExt`, `Ip`, `Icmp`), name, value.
+    pub counters: Option<BTreeMap<String, BTreeMap<String, i64>>>,
+    /// `/proc/net/sockstat`: group (`TCP`), name (`mem`, in pages), value.
+    pub sockstat: Option<BTreeMap<String, BTreeMap<String, u64>>>,
+    /// TCP sockets but listeners and those in `TIME_WAIT`.
+    pub sockets: Option<Vec<Socket>>,
+    /// How many are in `TIME_WAIT`, by what would have to differ for a new connection.
+    pub time_wait: Option<Vec<Occupied>>,
+    /// Listening sockets.
+    pub listeners: Option<Vec<Listener>>,
+    /// Processes that own sockets, by number.
+    pub processes: Option<BTreeMap<u32, Process>>,
+    /// Interfaces, with what passed through them.
+    pub links: Option<Vec<Link>>,
+    /// Queueing disciplines.
+    pub qdiscs: Option<Vec<Qdisc>>,
+    /// Bonds.
+    pub bonds: Option<Vec<Bond>>,
+    /// `/proc/net/softnet_stat`, a row a processor.
+    pub softnet: Option<Vec<Softnet>>,
+    /// Lines of `/proc/interrupts` that belong to network devices.
+    pub interrupts: Option<Vec<Interrupt>>,
+    /// `/proc/stat`, a row a processor.
+    pub processors: Option<Vec<Processor>>,
+    /// `/proc/vmstat`: what tells of reclaim (`allocstall_*`, `pgscan_direct`).
+    pub vmstat: Option<BTreeMap<String, u64>>,
+    /// `MemAvailable` of `/proc/meminfo`.
+    pub available_bytes: Option<u64>,
+    /// `/proc/pressure`: by resource (`cpu`, `memory`, `io`, `irq`).
+    pub pressure: Option<BTreeMap<String, Pressure>>,
+    /// Control groups of version 2 that own sockets, by path.
+    pub groups: Option<BTreeMap<String, Group>>,
+    /// Connection tracking; `None` within if its module is not loaded.
+    pub conntrack: Option<Option<Conntrack>>,
+    /// Neighbour tables: `arp_cache`, `ndisc_cache`.
+    pub neighbours: Option<BTreeMap<String, Neighbours>>,
+    /// `/proc/sys/fs/file-nr`: descriptors in use, and the most there may be.
+    pub files: Option<[u64; 2]>,
+}
+
+/// Where something is read, as people know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// `/proc/sys`.
+    Settings,
+    /// `/proc/net/snmp` and `netstat`.
+    Counters,
+    /// `/proc/net/sockstat`.
+    Sockstat,
+    /// `sock_diag(7)`.
+    Sockets,
+    /// `/proc/PID`.
+    Processes,
+    /// rtnetlink(7): links.
+    Links,
+    /// ethtool(8).
+    Ethtool,
+    /// rtnetlink(7): queueing disciplines.
+    Qdiscs,
+    /// rtnetlink(7): routes.
+    Routes,
+    /// `ip tcp_metrics`.
+    TcpMetrics,
+    /// `/proc/net/softnet_stat`.
+    Softnet,
+    /// `/proc/interrupts`.
+    Interrupts,
+    /// `/proc/stat`.
+    Processors,
+    /// `/proc/vmstat` and `/proc/meminfo`.
+    Reclaim,
+    /// `/proc/pressure`.
+    Pressure,
+    /// Control groups.
+    Groups,
+    /// `/proc/net/stat/nf_conntrack`.
+    Conntrack,
+    /// `/proc/net/stat/arp_cache`.
+    Neighbours,
+    /// `/proc/net/bonding`.
+    Bonds,
+    /// Byte queue limits in `/sys/class/net`.
+    ByteQueues,
+    /// `/etc/sysctl.d` and its kin.
+    SettingFiles,
+    /// A second look, some seconds after the first.
+    SecondLook,
+    /// Buffer locks and options of sockets, by `pidfd_getfd`.
+    Locks,
+    /// What the host is: kernel, memory, processors.
+    Machine,
+}
+
+impl Source {
+    /// How a report names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Settings => "settings",
+            Self::Counters => "counters",
+            Self::Sockstat => "sockstat",
+            Self::Sockets => "sockets",
+            Self::Processes => "processes",
+            Self::Links => "links",
+            Self::Ethtool => "ethtool",
+            Self::Qdiscs => "qdiscs",
+            Self::Routes => "routes",
+            Self::TcpMetrics => "tcp_metrics",
+            Self::Softnet => "softnet_stat",
+            Self::Interrupts => "interrupts",
+            Self::Processors => "processor times",
+            Self::Reclaim => "memory reclaim",
+            Self::Pressure => "pressure",
+            Self::Groups => "control groups",
+            Self::Conntrack => "conntrack",
+            Self::Neighbours => "neighbours",
+            Self::Bonds => "bonds",
+            Self::ByteQueues => "byte queue limits",
+            Self::SettingFiles => "sysctl files",
+            Self::SecondLook => "a second look",
+            Self::Locks => "socket options",
+            Self::Machine => "machine",
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Sockets, and whose they are.
+
+use core::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+/// State of a connection (Linux `include/net/tcp_states.h`).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum State {
+    /// Open.
+    #[default]
+    Established,
+    /// SYN sent.
+    SynSent,
+    /// SYN received: half-open.
+    SynRecv,
+    /// FIN sent, not acknowledged.
+    #[serde(rename = "FIN_WAIT1")]
+    FinWait1,
+    /// FIN acknowledged, the peer's not there yet.
+    #[serde(rename = "FIN_WAIT2")]
+    FinWait2,
+    /// Closed, without a socket.
+    Close,
+    /// The peer closed, the application has not.
+    CloseWait,
+    /// Both closed, our FIN not acknowledged.
+    LastAck,
+    /// Both closed at once.
+    Closing,
+}
+
+/// A TCP socket that neither listens nor is in `TIME_WAIT` (`inet_diag_msg` and its attributes).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Socket {
+    /// State.
+    pub state: State,
+    /// This host's end.
+    pub local: SocketAddr,
+    /// The peer's end.
+    pub remote: SocketAddr,
+    /// Bytes received and not read (`idiag_rqueue`).
+    pub receive_queue: u32,
+    /// Bytes written and not acknowledged (`idiag_wqueue`).
+    pub send_queue: u32,
+    /// Number of its inode; 0 where no descriptor holds it: an orphan, or one not yet accepted.
+    #[serde(default)]
+    pub inode: u64,
+    /// User.
+    #[serde(default)]
+    pub uid: u32,
+    /// The process that holds it; `None` where that was not seen or there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+    /// The timer that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<Timer>,
+    /// `SKMEMINFO`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// Congestion control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// `TCP_INFO`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<Box<Info>>,
+    /// Directions that the application has shut (`INET_DIAG_SHUTDOWN`): 1 receiving, 2 sending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown: Option<u8>,
+    /// What only the socket itself tells, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
+}
+
+/// The process that holds a socket. Its name is in [`super::Look::processes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Owner {
+    /// Number of the process.
+    pub pid: u32,
+    /// The descriptor.
+    pub fd: u32,
+}
+
+/// The timer that runs for a socket (`idiag_timer`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timer {
+    /// 1 retransmission, 2 keepalive or another, 3 `TIME_WAIT`, 4 zero window probe (`sock_diag(7)`).
+    pub kind: u8,
+    /// How often it has fired.
+    pub retransmits: u8,
+    /// Milliseconds until it fires.
+    pub expires_ms: u32,
+}
+
+/// Memory of a socket in bytes (`SK_MEMINFO_*`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Received and not read, with overhead.
+    pub rmem: u32,
+    /// `sk_rcvbuf`.
+    pub rcvbuf: u32,
+    /// Handed to the layers below, with overhead.
+    pub wmem: u32,
+    /// `sk_sndbuf`.
+    pub sndbuf: u32,
+    /// Reserved and not used.
+    pub forward: u32,
+    /// Written and not acknowledged, with overhead.
+    pub wqueued: u32,
+    /// Of options.
+    pub optmem: u32,
+    /// Waiting while the application holds the socket.
+    pub backlog: u32,
+    /// Packets that it dropped.
+    pub drops: u32,
+}
+
+/// What the checks need of `TCP_INFO`; names are the kernel's without `tcpi_`, times are nanoseconds.
+/// `None` where the kernel's structure ends before, or the pasted text does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Info {
+    /// `TCPI_OPT_*` bits: 1 timestamps, 2 SACK, 4 window scale, 8 ECN negotiated, 16 ECN seen, 32 Fast Open data.
+    pub options: Option<u8>,
+    /// Our shift.
+    pub rcv_wscale: Option<u8>,
+    /// The peer's shift.
+    pub snd_wscale: Option<u8>,
+    /// Timeouts in a row that waited twice as long each.
+    pub backoff: Option<u8>,
+    /// Retransmission timeout.
+    pub rto_ns: Option<u64>,
+    /// Payload of a full segment that we send.
+    pub snd_mss: Option<u32>,
+    /// The same that we receive, estimated.
+    pub rcv_mss: Option<u32>,
+    /// What we announced.
+    pub advmss: Option<u32>,
+    /// Path MTU.
+    pub pmtu: Option<u32>,
+    /// Segments in flight.
+    pub unacked: Option<u32>,
+    /// Of these, taken for lost.
+    pub lost: Option<u32>,
+    /// Since data was sent.
+    pub last_data_sent_ns: Option<u64>,
+    /// Since data was received.
+    pub last_data_recv_ns: Option<u64>,
+    /// Since an acknowledgment was received.
+    pub last_ack_recv_ns: Option<u64>,
+    /// Smoothed round trip.
+    pub rtt_ns: Option<u64>,
+    /// The least there was.
+    pub min_rtt_ns: Option<u64>,
+    /// The receiver's estimate of it.
+    pub rcv_rtt_ns: Option<u64>,
+    /// Congestion window in segments.
+    pub snd_cwnd: Option<u32>,
+    /// `None` also while it is infinite.
+    pub snd_ssthresh: Option<u32>,
+    /// Limit of the window that we announce.
+    pub rcv_ssthresh: Option<u32>,
+    /// What the application read in a round trip.
+    pub rcv_space: Option<u32>,
+    /// Distance of reordering, in segments.
+    pub reordering: Option<u32>,
+    /// Segments sent again.
+    pub total_retrans: Option<u32>,
+    /// Bytes per second.
+    pub pacing_rate: Option<u64>,
+    /// Bytes per second; `None` also where it is unlimited.
+    pub max_pacing_rate: Option<u64>,
+    /// Bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// That rate was the application's.
+    pub delivery_rate_app_limited: Option<bool>,
+    /// Bytes.
+    pub bytes_acked: Option<u64>,
+    /// Bytes.
+    pub bytes_received: Option<u64>,
+    /// Bytes, with those sent again.
+    pub bytes_sent: Option<u64>,
+    /// Bytes sent again.
+    pub bytes_retrans: Option<u64>,
+    /// Bytes written and not yet sent.
+    pub notsent_bytes: Option<u64>,
+    /// Time with something in flight.
+    pub busy_ns: Option<u64>,
+    /// Of it, stopped by the receiver's window.
+    pub rwnd_limited_ns: Option<u64>,
+    /// Of it, stopped by the send buffer.
+    pub sndbuf_limited_ns: Option<u64>,
+    /// The peer's window in bytes.
+    pub snd_wnd: Option<u32>,
+    /// Our window in bytes.
+    pub rcv_wnd: Option<u32>,
+}
+
+/// What a socket tells only its owner (`getsockopt` on a copy of the descriptor).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Locks {
+    /// `SO_BUF_LOCK`, bit 0: the application set `SO_SNDBUF`.
+    pub sndbuf: Option<bool>,
+    /// Bit 1: it set `SO_RCVBUF`.
+    pub rcvbuf: Option<bool>,
+    /// `TCP_NODELAY`.
+    pub nodelay: Option<bool>,
+    /// `TCP_CORK`.
+    pub cork: Option<bool>,
+    /// `TCP_NOTSENT_LOWAT`, bytes.
+    pub notsent_lowat: Option<u32>,
+    /// `SO_KEEPALIVE`.
+    pub keepalive: Option<bool>,
+}
+
+/// A listening socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listener {
+    /// Where it listens.
+    pub local: SocketAddr,
+    /// Connections that wait to be accepted (`idiag_rqueue`).
+    pub accept_queue: u32,
+    /// The most that may (`idiag_wqueue`): the smaller of the backlog of `listen` and `somaxconn`.
+    pub accept_max: u32,
+    /// Connections and SYNs that it dropped since it listens (`SK_MEMINFO_DROPS`).
+    #[serde(default)]
+    pub drops: Option<u32>,
+    /// Number of its inode.
+    #[serde(default)]
+    pub inode: u64,
+    /// A process that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+}
+
+/// How many connections in `TIME_WAIT` occupy ports towards one peer's port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occupied {
+    /// This host's address.
+    pub local: IpAddr,
+    /// This host's port where it is the one that was connected to (a listener has it); `None` where
+    /// the ports of this host differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_port: Option<u16>,
+    /// The peer; port 0 where this host is the one that was connected to.
+    pub remote: SocketAddr,
+    /// How many.
+    pub count: u32,
+}
