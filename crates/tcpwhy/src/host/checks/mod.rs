@@ -25,7 +25,7 @@ pub(super) struct Check {
 }
 
 /// All checks, in the order of the manual.
-pub(super) const CHECKS: [Check; 2] = [accept_queue::CHECK, autotuning_off::CHECK];
+pub(super) const CHECKS: &[Check] = &[accept_queue::CHECK, autotuning_off::CHECK];
 
 /// What was found, and what could not be looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub struct Judgement {
 pub fn judge(snapshot: &Snapshot) -> Judgement {
     let mut judged = Judgement::default();
     let Some(seen) = Seen::new(snapshot) else { return judged };
-    for check in &CHECKS {
+    for check in CHECKS {
         match (check.judge)(&seen) {
             Err(missing) => judged.unseen.push((check.code, missing)),
             Ok(found) if found.is_empty() => judged.well.push(check.code),
