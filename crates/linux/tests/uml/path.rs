@@ -18,9 +18,12 @@ const US: u64 = 1_000;
 /// Observation points read the clock, which moves it; a burst of packets reads it some dozen times.
 pub(crate) const LOOKS: u64 = 30 * US;
 
-/// Packets of the server in the middle, with the delays behind it.
+/// Packets of the server in the middle, with the delays behind it; but SYN-ACKs, whose IP ID is always 0,
+/// so that one that is sent again has the name of the first.
 pub(crate) fn delays(run: &Run) -> Vec<Vec<u64>> {
-    let met = run.met(run.sent("middle"), "client").into_iter();
+    let mut sent = run.sent("middle");
+    sent.retain(|p| u64::from(p.flags) & SYN == 0);
+    let met = run.met(sent, "client").into_iter();
     met.map(|(p, came)| came.into_iter().map(|at| at - p.at).collect()).collect()
 }
 
