@@ -4,12 +4,15 @@
 //! rule, words, sources and tests. A check asks [`Seen`] for what it needs, and `?` ends it where that was
 //! not seen: then it is told under [`Judgement::unseen`] and nothing is claimed.
 
+pub(crate) mod change;
 mod checks;
 pub mod doc;
 mod finding;
+pub mod script;
 mod seen;
 pub mod snapshot;
 
+pub use change::Commands;
 pub use checks::{Judgement, judge};
 pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 pub use seen::{Asked, Growth, Missing, Seen};

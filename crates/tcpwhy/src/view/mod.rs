@@ -8,6 +8,7 @@
 //! | [`table`] | which of many connections is the worst, and what held them all? |
 //! | [`rounds`] | what happened round by round? The table articles draw by hand |
 //! | [`plot`] | what would the time-sequence graph look like? |
+//! | [`host`] | what do the checks of a host say? |
 //! | [`csv`] | the same figures for a spreadsheet |
 //! | [`anonymize`] | the same report without its addresses |
 //! | [`clip`] | what happened between two instants? |
@@ -26,6 +27,7 @@ pub mod csv;
 mod doubt;
 mod finding;
 mod head;
+pub mod host;
 mod numbers;
 mod page;
 pub mod plot;

@@ -1,0 +1,251 @@
+//! Changes as commands of a shell: how each is carried out, taken back, and looked at.
+//!
+//! Interfaces and files are named by whoever may create them, so every word that stems from a host is quoted.
+
+use super::finding::Change;
+
+/// A change in the words of a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commands {
+    /// Carries it out.
+    pub apply: String,
+    /// Takes it back; `None` where what was there cannot be put back.
+    pub undo: Option<String>,
+    /// Succeeds once it is carried out. Uses the functions of [`super::script`].
+    pub(super) is_done: String,
+    /// Succeeds where everything is as it was seen.
+    pub(super) is_as_seen: String,
+    /// The line of a file of sysctl.d(5) that keeps it over a restart.
+    pub(super) kept_by: Option<String>,
+}
+
+impl Change {
+    /// The change in the words of a shell.
+    pub fn commands(&self) -> Commands {
+        match self {
+            Self::Sysctl { key, from, to } => sysctl(key, from, to),
+            Self::Route { from, to, ipv6 } => route(from, to, *ipv6),
+            Self::Ethtool { dev, option, from, to } => ethtool(dev, option, from, to),
+            Self::Qdisc { dev, from, handle, to } => qdisc(dev, from, *handle, to),
+            Self::File { path, from, to } => {
+                let (file, write) =
+                    (quoted(path), |v: &str| format!("printf '%s\\n' {}", quoted(v)));
+                let holds = |value: &str| format!("[ \"$(cat {file})\" = {} ]", quoted(value));
+                both(|value| format!("{} > {file}", write(value)), holds, from, to)
+            }
+            Self::Link { dev, from, to } => link(dev, from, to),
+            Self::Forget { peer, .. } => forget(peer),
+        }
+    }
+
+    /// What it changes, so that nothing is changed twice.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Sysctl { key, .. } => key.clone(),
+            Self::Route { from, .. } => format!("route {from}"),
+            Self::Ethtool { dev, option, from, .. } => {
+                format!("ethtool {option} {dev} {}", from.split(' ').next().unwrap_or_default())
+            }
+            Self::Qdisc { dev, .. } => format!("root of {dev}"),
+            Self::File { path, .. } => path.clone(),
+            Self::Link { dev, from, .. } => {
+                format!("{} of {dev}", from.split(' ').next().unwrap_or_default())
+            }
+            Self::Forget { peer, .. } => format!("what is remembered of {peer}"),
+        }
+    }
+}
+
+/// Commands of something that is written and read the same way back and forth.
+fn both(
+    write: impl Fn(&str) -> String,
+    is: impl Fn(&str) -> String,
+    from: &str,
+    to: &str,
+) -> Commands {
+    Commands {
+        apply: write(to),
+        undo: Some(write(from)),
+        is_done: is(to),
+        is_as_seen: is(from),
+        kept_by: None,
+    }
+}
+
+fn sysctl(key: &str, from: &str, to: &str) -> Commands {
+    let write = |value: &str| format!("sysctl -w {}", quoted(&format!("{key}={value}")));
+    let is = |value: &str| format!("[ \"$(setting {})\" = {} ]", quoted(key), quoted(value));
+    Commands { kept_by: Some(format!("{key} = {to}")), ..both(write, is, from, to) }
+}
+
+fn route(from: &str, to: &str, ipv6: bool) -> Commands {
+    let ip = if ipv6 { "ip -6 route" } else { "ip route" };
+    let words = |line: &str| line.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    let is = |line: &str| format!("has_route {} {}", if ipv6 { "-6" } else { "-4" }, words(line));
+    both(|line| format!("{ip} replace {}", words(line)), is, from, to)
+}
+
+fn ethtool(dev: &str, option: &str, from: &str, to: &str) -> Commands {
+    let dev = quoted(dev);
+    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    let (query, option) = (option.to_ascii_lowercase(), quoted(option));
+    let is = |text: &str| {
+        let mut pairs = text.split_whitespace();
+        let (name, value) = (pairs.next().unwrap_or_default(), pairs.next().unwrap_or_default());
+        let label = printed(&query, name);
+        format!("[ \"$(ethtool {query} {dev} | now {})\" = {} ]", quoted(&label), quoted(value))
+    };
+    both(|text| format!("ethtool {option} {dev} {}", words(text)), is, from, to)
+}
+
+/// Under which label ethtool(8) prints what it takes as `name` (ethtool 6.1 `dump_ring`, `dump_channels`,
+/// `dump_pause`, `dump_coalesce`): features and most times carry the same name.
+fn printed(query: &str, name: &str) -> String {
+    match (query, name) {
+        ("-g" | "-l" | "-a", "rx") => "RX".to_owned(),
+        ("-g" | "-l" | "-a", "tx") => "TX".to_owned(),
+        ("-g", "rx-mini") => "RX Mini".to_owned(),
+        ("-g", "rx-jumbo") => "RX Jumbo".to_owned(),
+        ("-l", "other") => "Other".to_owned(),
+        ("-l", "combined") => "Combined".to_owned(),
+        ("-a", "autoneg") => "Autonegotiate".to_owned(),
+        ("-c", "adaptive-rx") => "Adaptive RX".to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+fn qdisc(dev: &str, from: &str, handle: u32, to: &str) -> Commands {
+    let (name, root) = (quoted(dev), format!("tc qdisc replace dev {} root", quoted(dev)));
+    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    let kind = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
+    let is = |text: &str| format!("[ \"$(root_qdisc {name})\" = {} ]", quoted(&kind(text)));
+    // A default one has no handle and cannot be asked for: it comes back when the root is deleted.
+    let undo = match handle >> 16 {
+        0 => format!("tc qdisc del dev {name} root"),
+        major => format!("{root} handle {major:x}: {}", words(from)),
+    };
+    Commands {
+        apply: format!("{root} {}", words(to)),
+        undo: Some(undo),
+        is_done: is(to),
+        is_as_seen: is(from),
+        kept_by: None,
+    }
+}
+
+fn link(dev: &str, from: &str, to: &str) -> Commands {
+    let name = quoted(dev);
+    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    let is = |text: &str| {
+        let (what, value) = text.split_once(' ').unwrap_or((text, ""));
+        let file = if what == "txqueuelen" { "tx_queue_len" } else { what };
+        format!("[ \"$(cat /sys/class/net/{name}/{file})\" = {} ]", quoted(value))
+    };
+    both(|text| format!("ip link set dev {name} {}", words(text)), is, from, to)
+}
+
+fn forget(peer: &str) -> Commands {
+    let peer = quoted(peer);
+    Commands {
+        apply: format!("ip tcp_metrics delete {peer}"),
+        undo: None,
+        is_done: format!("! ip tcp_metrics show {peer} 2>/dev/null | grep -q ."),
+        is_as_seen: format!("ip tcp_metrics show {peer} 2>/dev/null | grep -q ."),
+        kept_by: None,
+    }
+}
+
+/// What stands before a command that is to run in another network namespace, named as ip-netns(8) does, by a
+/// process or by a file.
+pub(crate) fn within(netns: &str) -> String {
+    if netns.bytes().all(|b| b.is_ascii_digit()) {
+        format!("nsenter -t {netns} -n ")
+    } else if netns.contains('/') {
+        format!("nsenter {} ", quoted(&format!("--net={netns}")))
+    } else {
+        format!("ip netns exec {} ", quoted(netns))
+    }
+}
+
+/// A word that the shell takes as it stands; plain ones are left plain.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undone(change: &Change) -> [String; 2] {
+        let commands = change.commands();
+        [commands.apply, commands.undo.unwrap_or_default()]
+    }
+
+    #[test]
+    fn each_change_has_its_command_and_its_way_back() {
+        let text = str::to_owned;
+        let changes = [
+            Change::Sysctl {
+                key: text("net.ipv4.tcp_rmem"),
+                from: text("4096 131072 6291456"),
+                to: text("4096 131072 33554432"),
+            },
+            Change::Route {
+                from: text("default via 10.0.0.1 dev eth0"),
+                to: text("default via 10.0.0.1 dev eth0 initcwnd 30"),
+                ipv6: false,
+            },
+            Change::Ethtool {
+                dev: text("eth0"),
+                option: text("-G"),
+                from: text("rx 256"),
+                to: text("rx 1024"),
+            },
+            Change::File {
+                path: text("/sys/module/tcp_cubic/parameters/hystart_detect"),
+                from: text("3"),
+                to: text("2"),
+            },
+            Change::Link { dev: text("eth0"), from: text("mtu 9000"), to: text("mtu 1500") },
+        ];
+        let all: Vec<[String; 2]> = changes.iter().map(undone).collect();
+        insta::assert_debug_snapshot!(all);
+    }
+
+    #[test]
+    fn a_default_queue_comes_back_by_deleting_and_another_by_its_handle() {
+        let of = |handle| Change::Qdisc {
+            dev: "eth0".to_owned(),
+            from: "fq limit 100p".to_owned(),
+            handle,
+            to: "fq_codel".to_owned(),
+        };
+        assert_eq!(undone(&of(0))[1], "tc qdisc del dev eth0 root");
+        let asked_for = "tc qdisc replace dev eth0 root handle 8001: fq limit 100p";
+        assert_eq!(undone(&of(0x8001_0000))[1], asked_for);
+    }
+
+    #[test]
+    fn a_namespace_is_entered_by_name_process_or_file() {
+        assert_eq!(within("blue"), "ip netns exec blue ");
+        assert_eq!(within("4711"), "nsenter -t 4711 -n ");
+        assert_eq!(within("/proc/1/ns/net"), "nsenter --net=/proc/1/ns/net ");
+    }
+
+    #[test]
+    fn what_a_host_names_is_quoted() {
+        assert_eq!(quoted("eth0"), "eth0");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("a'; reboot #"), r"'a'\''; reboot #'");
+        let hostile = Change::Link {
+            dev: "$(reboot)".to_owned(),
+            from: "mtu 1".to_owned(),
+            to: "mtu 2".to_owned(),
+        };
+        assert_eq!(undone(&hostile)[0], "ip link set dev '$(reboot)' mtu 2");
+    }
+}
