@@ -1,4 +1,6 @@
 //! All that touches a running Linux. It reads and carries out; the core judges.
 
+pub mod collect;
 pub mod lab;
+mod netlink;
 pub mod record;

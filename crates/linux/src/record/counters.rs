@@ -82,7 +82,8 @@ impl Counters {
         self.counters.get(protocol)?.get(name).copied()
     }
 
-    fn add(&mut self, text: &str) -> Result<(), (usize, String)> {
+    /// Takes in a table; those of its counters that stand before what is odd are kept.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), (usize, String)> {
         let lines: Vec<&str> = text.lines().collect();
         for (pair, two) in lines.chunks(2).enumerate() {
             let line = 2 * pair + 2;

@@ -12,8 +12,8 @@ use std::{fs, io};
 
 use serde_json::{Map, Value, json};
 
-use super::netlink::{Netlink, attributes, number};
 use super::sys::Clock;
+use crate::netlink::{Answer, Netlink, address, attributes, number};
 
 /// This host as it is now, with the routes to `peers`.
 pub fn snapshot(peers: &BTreeSet<IpAddr>) -> Value {
@@ -100,7 +100,7 @@ fn interfaces(route: &mut Netlink) -> io::Result<Vec<Value>> {
 fn each_interface(
     route: &mut Netlink,
     mut each: impl FnMut(u32, &[(u16, &[u8])]),
-) -> io::Result<()> {
+) -> io::Result<Answer> {
     // `ifinfomsg`: family, type, index, flags, change.
     route.list(libc::RTM_GETLINK, &[0; 16], |message| {
         let (Some(index), Some(flags)) = (number(message, 4, 4), number(message, 8, 4)) else {
@@ -152,11 +152,6 @@ fn route_to(route: &mut Netlink, peer: IpAddr, names: &BTreeMap<u32, String>) ->
         }
     }
     Some(Value::Object(told))
-}
-
-fn address(value: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(value).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(value).map(IpAddr::from)).ok()
 }
 
 fn text(value: &[u8]) -> String {

@@ -11,7 +11,6 @@ mod filter;
 pub mod host;
 mod link;
 mod memory;
-mod netlink;
 pub(crate) mod pcapng;
 pub mod recording;
 pub(crate) mod sys;

@@ -131,6 +131,20 @@ pub(crate) fn option(
     Ok(length as usize)
 }
 
+/// recv(2) of one message; how long it was, which may be more than `place` holds.
+pub(crate) fn receive(fd: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize> {
+    loop {
+        // SAFETY: the kernel writes at most `place.len()` bytes to `place`.
+        let length = unsafe {
+            libc::recv(fd.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), libc::MSG_TRUNC)
+        };
+        match usize::try_from(length).map_err(|_| io::Error::last_os_error()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            length => return length,
+        }
+    }
+}
+
 /// A number that an ioctl gives, as `SIOCOUTQ`.
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: Queue) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;

@@ -17,13 +17,13 @@ use std::io::{self, BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use super::netlink::{Netlink, attributes, number};
 use super::sys::{Clock, Stop, fine_timers};
+use crate::netlink::{Answer, Netlink, attributes, number};
 
 mod fields;
 
 pub use fields::info_json;
-pub(crate) use fields::of_socket;
+pub(crate) use fields::{Field, of_socket};
 
 /// Which sockets, and how often.
 #[derive(Clone, Debug)]
@@ -119,16 +119,26 @@ const fn write_error(lines: u64, source: io::Error) -> TcpInfoError {
 
 /// A conversation with the kernel about TCP sockets.
 #[derive(Debug)]
-pub(super) struct Diag(Netlink);
+pub(crate) struct Diag(Netlink);
 
 impl Diag {
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Netlink::open(libc::NETLINK_SOCK_DIAG).map(Self)
     }
 
     /// Calls `with` for each `inet_diag_msg`, its attributes behind it, of an address family.
     pub(super) fn each(&mut self, family: u8, with: impl FnMut(&[u8])) -> io::Result<()> {
-        self.0.list(SOCK_DIAG_BY_FAMILY, &request(family, STATES, &[0; IDENTITY_LENGTH]), with)
+        self.each_in(family, STATES, with).map(drop)
+    }
+
+    /// The same for those in these states: a bit for each.
+    pub(crate) fn each_in(
+        &mut self,
+        family: u8,
+        states: u32,
+        with: impl FnMut(&[u8]),
+    ) -> io::Result<Answer> {
+        self.0.list(SOCK_DIAG_BY_FAMILY, &request(family, states, &[0; IDENTITY_LENGTH]), with)
     }
 
     /// The same for the socket that an earlier message was about; `None` if it has gone. This is a
@@ -188,7 +198,7 @@ pub(super) fn line(t: u64, message: &[u8], ports: &[u16]) -> Option<String> {
 }
 
 /// Local and other end of the socket that a message is about.
-pub(super) fn ends(message: &[u8]) -> Option<[SocketAddr; 2]> {
+pub(crate) fn ends(message: &[u8]) -> Option<[SocketAddr; 2]> {
     let head = message.get(..HEAD)?;
     Some([(4, 8), (6, 24)].map(|(port, address)| {
         let port = u16::from_be_bytes([head[port], head[port + 1]]);
@@ -227,7 +237,7 @@ fn memory_json(values: &[u8]) -> String {
 /// Linux `include/uapi/linux/sock_diag.h`.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// Length of an `inet_diag_msg` (`include/uapi/linux/inet_diag.h`).
-const HEAD: usize = 72;
+pub(crate) const HEAD: usize = 72;
 /// Where its `inet_diag_sockid` stands, which is in a request, too.
 const IDENTITY: usize = 4;
 const IDENTITY_LENGTH: usize = 48;

@@ -81,7 +81,7 @@ impl<'a> Seen<'a> {
         let settings = self.snapshot.settings.as_ref().ok_or(Missing::all(Source::Settings))?;
         match settings.values.get(key) {
             Some(value) => Ok(Some(value)),
-            None if settings.complete => Ok(None),
+            None if settings.complete && !settings.unread.contains(key) => Ok(None),
             None => Err(Missing::part(Source::Settings, key)),
         }
     }

@@ -1,6 +1,6 @@
 //! What samples tell of a socket, in a sentence: all there is where no packets may be captured.
 
-use crate::record::netlink::number;
+use crate::netlink::number;
 use crate::record::tcp_info;
 
 /// A socket from its first sample to its last.

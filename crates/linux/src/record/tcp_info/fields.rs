@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::record::netlink::number;
+use crate::netlink::number;
 use crate::record::sys;
 use Kind::{Bit, High, Low, TwoBits, U8, U16, U32, U64};
 
@@ -16,7 +16,7 @@ use Kind::{Bit, High, Low, TwoBits, U8, U16, U32, U64};
 pub fn info_json(info: &[u8]) -> String {
     let mut text = String::from("{");
     for &(name, at, kind) in FIELDS {
-        let Some(value) = kind.read(info, at) else { continue };
+        let Some(value) = (Field { at, kind }).read(info) else { continue };
         let comma = if text.len() == 1 { "" } else { "," };
         let _ = write!(text, "{comma}\"{name}\":{value}");
     }
@@ -29,6 +29,43 @@ pub(crate) fn of_socket(socket: BorrowedFd<'_>) -> io::Result<serde_json::Value>
     let mut info = [0; 512];
     let length = sys::option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info)?;
     Ok(serde_json::from_str(&info_json(&info[..length.min(info.len())]))?)
+}
+
+/// Where a field stands and how it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    at: usize,
+    kind: Kind,
+}
+
+impl Field {
+    /// The one of this name. To be called in a constant: then a name that is not there does not compile.
+    pub(crate) const fn named(name: &str) -> Self {
+        let mut row = 0;
+        while row < FIELDS.len() {
+            let (own, at, kind) = FIELDS[row];
+            if is_same(own.as_bytes(), name.as_bytes()) {
+                return Self { at, kind };
+            }
+            row += 1;
+        }
+        panic!("no field of TCP_INFO has this name")
+    }
+
+    /// Its value, if `info` reaches so far.
+    pub(crate) fn read(self, info: &[u8]) -> Option<u64> {
+        self.kind.read(info, self.at)
+    }
+}
+
+const fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let mut same = a.len() == b.len();
+    let mut at = 0;
+    while same && at < a.len() {
+        same = a[at] == b[at];
+        at += 1;
+    }
+    same
 }
 
 /// How a field is stored.

@@ -12,7 +12,11 @@ pub(super) fn host(settings: &[(&str, &str)]) -> Snapshot {
     let values = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let look = |t_ns| Look { t_ns: Some(t_ns), uptime_ns: Some(t_ns), ..Look::default() };
     Snapshot {
-        settings: Some(Settings { complete: true, values: values.collect() }),
+        settings: Some(Settings {
+            complete: true,
+            values: values.collect(),
+            ..Settings::default()
+        }),
         looks: vec![look(1_000_000_000), look(11_000_000_000)],
         ..Snapshot::default()
     }

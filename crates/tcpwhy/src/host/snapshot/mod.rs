@@ -8,9 +8,9 @@ mod machine;
 mod net;
 mod sockets;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use machine::{Group, Interrupt, Limits, Pressure, Process, Processor, Softnet};
 pub use net::{
@@ -81,6 +81,9 @@ pub struct Settings {
     pub complete: bool,
     /// By name: `net.ipv4.tcp_rmem`.
     pub values: BTreeMap<String, String>,
+    /// Those that exist and were not read: secrets, and what was refused.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub unread: BTreeSet<String>,
 }
 
 /// A line of a file that sets a key.
@@ -150,11 +153,17 @@ pub struct Look {
     /// Control groups of version 2 that own sockets, by path.
     pub groups: Option<BTreeMap<String, Group>>,
     /// Connection tracking; `None` within if its module is not loaded.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "told")]
     pub conntrack: Option<Option<Conntrack>>,
     /// Neighbour tables: `arp_cache`, `ndisc_cache`.
     pub neighbours: Option<BTreeMap<String, Neighbours>>,
     /// `/proc/sys/fs/file-nr`: descriptors in use, and the most there may be.
     pub files: Option<[u64; 2]>,
+}
+
+/// What is there is known, even if it is `null`.
+fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// Where something is read, as people know it.
@@ -238,6 +247,20 @@ impl Source {
             Self::SecondLook => "a second look",
             Self::Locks => "socket options",
             Self::Machine => "machine",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_a_module_is_not_loaded_is_known_and_kept() {
+        for conntrack in [None, Some(None), Some(Some(Conntrack::default()))] {
+            let look = Look { conntrack, ..Look::default() };
+            let text = serde_json::to_string(&look).expect("plain data");
+            assert_eq!(serde_json::from_str::<Look>(&text).expect("its own text"), look);
         }
     }
 }

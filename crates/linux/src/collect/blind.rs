@@ -1,0 +1,189 @@
+//! What could not be seen, and bytes of strangers as text that shows on one line.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::Path;
+
+use tcpwhy::host::snapshot::{Source, Unseen};
+
+use crate::netlink::Answer;
+
+/// What could not be seen, gathered on the way.
+#[derive(Debug, Default)]
+pub(super) struct Blind(Vec<Unseen>);
+
+impl Blind {
+    /// All of it.
+    pub(super) fn into_unseen(self) -> Vec<Unseen> {
+        self.0
+    }
+
+    /// Something was not seen, for this reason.
+    pub(super) fn say(&mut self, source: Source, of: Option<&str>, why: impl Into<String>) {
+        self.add(source, of, why.into(), None);
+    }
+
+    /// The same, and what would have to be granted or done to see it.
+    pub(super) fn say_with(
+        &mut self,
+        source: Source,
+        of: Option<&str>,
+        why: impl Into<String>,
+        grant: &str,
+    ) {
+        self.add(source, of, why.into(), Some(grant));
+    }
+
+    /// Something was refused; what is to be granted follows from what it is.
+    pub(super) fn refused(&mut self, source: Source, of: Option<&str>, error: &io::Error) {
+        let grant = match error.kind() {
+            ErrorKind::PermissionDenied => Some(right_to_see(source)),
+            _ => None,
+        };
+        self.add(source, of, error.to_string(), grant);
+    }
+
+    /// Says so if a list of the kernel's is not whole.
+    pub(super) fn unless_whole(&mut self, source: Source, answer: Answer) {
+        match answer {
+            Answer::Whole => {}
+            Answer::Interrupted => self.say(
+                source,
+                None,
+                "it changed each time while it was listed: something may be missing or there twice",
+            ),
+            Answer::Cut => self.say(source, None, "the kernel's list was cut: a part is missing"),
+        }
+    }
+
+    /// A small file; `None`, and a word why, if it cannot be read.
+    pub(super) fn file(&mut self, source: Source, path: impl AsRef<Path>) -> Option<String> {
+        let path = path.as_ref();
+        match read(path) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.refused(source, Some(&path.to_string_lossy()), &error);
+                None
+            }
+        }
+    }
+
+    /// The same where its absence means that there is no such thing here.
+    pub(super) fn file_if_there(
+        &mut self,
+        source: Source,
+        path: impl AsRef<Path>,
+    ) -> Option<String> {
+        let path = path.as_ref();
+        match read(path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => {
+                self.refused(source, Some(&path.to_string_lossy()), &error);
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, source: Source, of: Option<&str>, why: String, grant: Option<&str>) {
+        let unseen = Unseen {
+            source: source.name().to_owned(),
+            of: of.map(|of| shown(of.as_bytes())),
+            why,
+            grant: grant.map(str::to_owned),
+        };
+        if self.0.len() < MOST && !self.0.contains(&unseen) {
+            self.0.push(unseen);
+        }
+    }
+}
+
+/// A small file as text.
+pub(super) fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LONGEST_FILE).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|odd| shown_lines(odd.as_bytes())))
+}
+
+/// Bytes of strangers as text: what is no UTF-8, does not print or turns the writing round is escaped.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    let plain = |byte: &u8| (0x20..0x7f).contains(byte);
+    if bytes.iter().all(plain) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            // Those that `escape_debug` escapes only for the sake of quotes.
+            if matches!(letter, '\\' | '"' | '\'') {
+                text.push(letter);
+            } else {
+                text.extend(letter.escape_debug());
+            }
+        }
+        for byte in chunk.invalid() {
+            text.extend(byte.escape_ascii().map(char::from));
+        }
+    }
+    text
+}
+
+/// The same for a whole file, which keeps its lines and tabs.
+fn shown_lines(bytes: &[u8]) -> String {
+    let line = |line: &[u8]| {
+        let words = line.split(|&byte| byte == b'\t').map(shown).collect::<Vec<_>>();
+        words.join("\t")
+    };
+    bytes.split(|&byte| byte == b'\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A name that the kernel ends by a zero.
+pub(super) fn name(value: &[u8]) -> String {
+    shown(value.split(|&byte| byte == 0).next().unwrap_or_default())
+}
+
+const fn right_to_see(source: Source) -> &'static str {
+    match source {
+        Source::Processes => "run as root, or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+        Source::Locks => "run as root, or grant CAP_SYS_PTRACE",
+        Source::Ethtool | Source::TcpMetrics | Source::Links | Source::Qdiscs => {
+            "run as root, or grant CAP_NET_ADMIN"
+        }
+        _ => "run as root",
+    }
+}
+
+/// Ours: whoever cannot see a thousand things will not miss the next.
+const MOST: usize = 1000;
+
+/// Ours: `/proc/interrupts` of 1,000 processors and 10,000 interrupts is 110 MB, and nobody has those;
+/// of 256 and 4,000 it is 11 MB.
+const LONGEST_FILE: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_show_on_one_line() {
+        assert_eq!(shown(b"eth0"), "eth0");
+        assert_eq!(shown("größer".as_bytes()), "größer");
+        assert_eq!(shown(b"a\x1b[2J\nb"), r"a\u{1b}[2J\nb");
+        assert_eq!(shown(b"\xff\xfeth"), r"\xff\xfeth");
+        assert_eq!(shown("\u{202e}0hte".as_bytes()), r"\u{202e}0hte");
+        assert_eq!(shown(br"dev-x\x2dy"), r"dev-x\x2dy", "as systemd names its groups");
+        assert_eq!(name(b"lo\0rest"), "lo");
+    }
+
+    #[test]
+    fn the_same_is_said_once() {
+        let mut blind = Blind::default();
+        let denied = io::Error::from(ErrorKind::PermissionDenied);
+        blind.refused(Source::Locks, None, &denied);
+        blind.refused(Source::Locks, None, &denied);
+        blind.refused(Source::Counters, Some("x\n"), &io::Error::from(ErrorKind::NotFound));
+        let [locks, counters] = blind.into_unseen().try_into().expect("two");
+        assert_eq!((locks.source.as_str(), locks.grant.is_some()), ("socket options", true));
+        assert_eq!((counters.of.as_deref(), counters.grant), (Some(r"x\n"), None));
+    }
+}
