@@ -41,7 +41,8 @@ pub type Asked<T> = Result<T, Missing>;
 pub struct Growth {
     /// By how much.
     pub by: u64,
-    /// In which time: between two looks, or since the host started.
+    /// In which time: between two looks, or since the host started; 0 where that is not known, as of looks
+    /// that were pasted without their times.
     pub over_ns: u64,
     /// There was one look only: the growth is that since the host started, and the event may be long past.
     pub since_start: bool,
@@ -132,7 +133,7 @@ impl<'a> Seen<'a> {
     fn grown(&self, now_and_then: Option<(i64, i64)>) -> Option<Growth> {
         let (now, then) = now_and_then?;
         let by = u64::try_from(now.checked_sub(then)?).ok()?;
-        Some(Growth { by, over_ns: self.apart_ns()?, since_start: false })
+        Some(Growth { by, over_ns: self.apart_ns().unwrap_or(0), since_start: false })
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
@@ -187,11 +188,15 @@ impl<'a> Seen<'a> {
         self.now.links.as_deref().ok_or(Missing::all(Source::Links))
     }
 
-    /// The queueing disciplines.
+    /// The queueing disciplines, all with their statistics.
     ///
     /// # Errors
-    /// They were not seen.
+    /// They were not seen, or their statistics were not.
     pub fn qdiscs(&self) -> Asked<&'a [Qdisc]> {
-        self.now.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))
+        let qdiscs = self.now.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))?;
+        if qdiscs.iter().any(|qdisc| qdisc.uncounted) {
+            return Err(Missing::part(Source::Qdiscs, "statistics"));
+        }
+        Ok(qdiscs)
     }
 }

@@ -45,7 +45,15 @@ pub(super) fn once(mut snapshot: Snapshot) -> Snapshot {
 /// A listener on port 80.
 pub(super) fn listener(accept_queue: u32, accept_max: u32, drops: u32) -> Listener {
     let local = "0.0.0.0:80".parse().expect("an address");
-    Listener { local, accept_queue, accept_max, drops: Some(drops), inode: 7, owner: None }
+    Listener {
+        local,
+        accept_queue,
+        accept_max,
+        drops: Some(drops),
+        inode: 7,
+        inode_unseen: false,
+        owner: None,
+    }
 }
 
 /// What a check says of a host.

@@ -11,10 +11,12 @@ pub(super) const fn sure(growth: Growth) -> Confidence {
     if growth.since_start { Confidence::Low } else { Confidence::High }
 }
 
-/// `+3 in 10.0 s`, or `3 since the host started`.
+/// `+3 in 10.0 s`, `3 since the host started`, or `+3 from one look to the next`.
 pub(super) fn grown(growth: Growth) -> String {
     if growth.since_start {
         format!("{} since the host started", growth.by)
+    } else if growth.over_ns == 0 {
+        format!("+{} from one look to the next", growth.by)
     } else {
         format!("+{} in {:.1} s", growth.by, growth.over_ns as f64 / 1e9)
     }

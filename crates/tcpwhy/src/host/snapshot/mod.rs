@@ -19,6 +19,11 @@ pub use net::{
 };
 pub use sockets::{Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 /// What the first line of a saved snapshot says it is.
 pub const FORMAT: &str = "tcpwhy-host/1";
 

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::is_false;
+
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the kernel's flags")]
 pub struct Link {
     /// Its name.
     pub name: String,
@@ -25,6 +28,9 @@ pub struct Link {
     pub carrier: bool,
     /// `IFF_LOOPBACK`.
     pub loopback: bool,
+    /// Its flags were not seen (pasted text of ethtool alone): `up` and `carrier` are only supposed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub flags_unseen: bool,
     /// Addresses with the length of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
     /// MTU.
@@ -51,6 +57,10 @@ pub struct Link {
     pub carrier_changes: Option<u64>,
     /// `rtnl_link_stats64`.
     pub counters: Option<LinkCounters>,
+    /// Counters that were seen where not all of them were, by the names of [`LinkCounters`]; a name with `+`
+    /// is of their sum (ifconfig's `dropped` is `rx_dropped+rx_missed_errors`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub some_counters: Option<BTreeMap<String, u64>>,
     /// The driver's own counters (`ethtool -S`).
     pub driver_counters: Option<BTreeMap<String, u64>>,
     /// Rings (`ethtool -g`).
@@ -173,6 +183,9 @@ pub struct Qdisc {
     pub options: BTreeMap<String, String>,
     /// Rate in bits per second, where it has one.
     pub rate: Option<u64>,
+    /// Its statistics were not seen (`tc qdisc` without `-s`): what follows is 0 for that alone.
+    #[serde(skip_serializing_if = "is_false")]
+    pub uncounted: bool,
     /// Bytes sent.
     pub bytes: u64,
     /// Packets sent.

@@ -4,6 +4,8 @@ use core::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+use super::is_false;
+
 /// State of a connection (Linux `include/net/tcp_states.h`).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -52,6 +54,9 @@ pub struct Socket {
     /// User.
     #[serde(default)]
     pub uid: u32,
+    /// Neither was seen (`ss` without `-e`): [`Self::is_orphan`].
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inode_unseen: bool,
     /// The process that holds it; `None` where that was not seen or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
@@ -73,6 +78,13 @@ pub struct Socket {
     /// What only the socket itself tells, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
+}
+
+impl Socket {
+    /// No descriptor holds it; `None` where that was not seen.
+    pub const fn is_orphan(&self) -> Option<bool> {
+        if self.inode_unseen { None } else { Some(self.inode == 0) }
+    }
 }
 
 /// The process that holds a socket. Its name is in [`super::Look::processes`].
@@ -233,6 +245,9 @@ pub struct Listener {
     /// Number of its inode.
     #[serde(default)]
     pub inode: u64,
+    /// The inode was not seen (`ss` without `-e`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inode_unseen: bool,
     /// A process that holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
