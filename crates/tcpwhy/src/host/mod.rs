@@ -7,9 +7,11 @@
 mod checks;
 pub mod doc;
 mod finding;
+mod flow;
 mod seen;
 pub mod snapshot;
 
 pub use checks::{Judgement, judge};
 pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
+pub use flow::Flow;
 pub use seen::{Asked, Growth, Missing, Seen};
