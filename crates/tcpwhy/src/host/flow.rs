@@ -78,9 +78,8 @@ fn is_same(then: &Socket, now: &Socket) -> bool {
     let counted = |socket: &Socket| {
         socket.info.as_ref().map_or((None, None), |info| (info.bytes_acked, info.bytes_received))
     };
-    let forward = |then: Option<u64>, now: Option<u64>| {
-        then.zip(now).is_none_or(|(then, now)| then <= now)
-    };
+    let forward =
+        |then: Option<u64>, now: Option<u64>| then.zip(now).is_none_or(|(then, now)| then <= now);
     let ((acked, received), (acked_now, received_now)) = (counted(then), counted(now));
     inodes && forward(acked, acked_now) && forward(received, received_now)
 }
@@ -121,7 +120,8 @@ mod tests {
         let before = [socket(1, 5, 100), socket(2, 6, 100), socket(3, 7, 100), socket(4, 0, 9)];
         let now = [socket(4, 8, 10), socket(1, 5, 150), socket(2, 9, 100), socket(3, 7, 20)];
         let flows = paired(&now, Some(&before));
-        let grown: Vec<_> = flows.iter().map(|flow| flow.grew(|info| info.bytes_received)).collect();
+        let grown: Vec<_> =
+            flows.iter().map(|flow| flow.grew(|info| info.bytes_received)).collect();
         assert_eq!(grown, [Some(1), Some(50), None, None]);
     }
 
