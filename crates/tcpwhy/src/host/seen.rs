@@ -1,8 +1,10 @@
 //! A snapshot as the checks ask it.
 
+use core::cell::OnceCell;
 use core::fmt;
 use std::collections::BTreeMap;
 
+use super::flow::{Flow, paired};
 use super::snapshot::{Link, Listener, Look, Process, Qdisc, Snapshot, Socket, Source};
 
 /// What a check needed and was not seen.
@@ -56,7 +58,7 @@ impl Growth {
 }
 
 /// A snapshot as the checks ask it: the last look, what grew since the first, and settings by name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Seen<'a> {
     /// All of it.
     pub snapshot: &'a Snapshot,
@@ -64,6 +66,8 @@ pub struct Seen<'a> {
     pub now: &'a Look,
     /// The first look, where there are two.
     pub before: Option<&'a Look>,
+    /// Many checks ask for the flows, and pairing them is most of the work.
+    flows: OnceCell<Vec<Flow<'a>>>,
 }
 
 impl<'a> Seen<'a> {
@@ -71,7 +75,7 @@ impl<'a> Seen<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Option<Self> {
         let now = snapshot.looks.last()?;
         let before = snapshot.looks.first().filter(|_| snapshot.looks.len() > 1);
-        Some(Self { snapshot, now, before })
+        Some(Self { snapshot, now, before, flows: OnceCell::new() })
     }
 
     /// A setting; `None` if this kernel does not have it.
@@ -115,17 +119,16 @@ impl<'a> Seen<'a> {
     /// How far a counter of `group` went; `None` if this kernel does not have it, or it went back.
     ///
     /// # Errors
-    /// The counters were not seen.
+    /// The counters of that group were not seen.
     pub fn growth(&self, group: &str, name: &str) -> Asked<Option<Growth>> {
-        let missing = Missing::all(Source::Counters);
-        let of =
-            |look: &'a Look| look.counters.as_ref().map(|all| all.get(group)?.get(name).copied());
-        let now = of(self.now).ok_or_else(|| missing.clone())?;
+        let of = |look: &'a Look| {
+            let all = look.counters.as_ref().ok_or(Missing::all(Source::Counters))?;
+            let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
+            Ok(all.get(name).copied())
+        };
+        let now = of(self.now)?;
         match self.before {
-            Some(before) => {
-                let earlier = of(before).ok_or(missing)?;
-                Ok(self.grown(now.zip(earlier)))
-            }
+            Some(before) => Ok(self.grown(now.zip(of(before)?))),
             None => Ok(now.and_then(|now| self.since_start(now))),
         }
     }
@@ -162,6 +165,16 @@ impl<'a> Seen<'a> {
     /// They were not seen.
     pub fn sockets(&self) -> Asked<&'a [Socket]> {
         self.now.sockets.as_deref().ok_or(Missing::all(Source::Sockets))
+    }
+
+    /// The sockets, each with itself in the first look.
+    ///
+    /// # Errors
+    /// They were not seen.
+    pub fn flows(&self) -> Asked<&[Flow<'a>]> {
+        let now = self.sockets()?;
+        let before = || self.before.and_then(|look| look.sockets.as_deref());
+        Ok(self.flows.get_or_init(|| paired(now, before())))
     }
 
     /// The listeners.

@@ -5,10 +5,23 @@
 
 mod accept_queue;
 mod autotuning_off;
+mod counters;
+mod flows;
+mod receive_buffer_ceiling;
+mod receive_buffer_locked;
+mod receive_queue_drops;
+mod receive_queue_full;
+mod receive_queue_pruned;
+mod received;
+mod socket_backlog_drops;
+mod tcp_memory;
+mod window_scaling_off;
 mod words;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod sample_flows;
 
 use core::cmp::Reverse;
 
@@ -25,7 +38,18 @@ pub(super) struct Check {
 }
 
 /// All checks, in the order of the manual.
-pub(super) const CHECKS: &[Check] = &[accept_queue::CHECK, autotuning_off::CHECK];
+pub(super) const CHECKS: &[Check] = &[
+    accept_queue::CHECK,
+    receive_buffer_ceiling::CHECK,
+    receive_buffer_locked::CHECK,
+    autotuning_off::CHECK,
+    window_scaling_off::CHECK,
+    receive_queue_full::CHECK,
+    receive_queue_drops::CHECK,
+    receive_queue_pruned::CHECK,
+    socket_backlog_drops::CHECK,
+    tcp_memory::CHECK,
+];
 
 /// What was found, and what could not be looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
