@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::choose::Sort;
-use crate::cmd::{doc, lab, predict, record, repro, whatif};
+use crate::cmd::{check, doc, lab, predict, record, repro, whatif};
 use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
@@ -46,6 +46,9 @@ pub enum Command {
     /// Run experiments with a real kernel's TCP over an emulated path
     #[command(subcommand)]
     Lab(lab::LabCommand),
+    /// Check whether this machine is set up for fast TCP, and what its counters say goes wrong
+    #[command(after_help = check::AFTER)]
+    Check(check::CheckFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
     /// Tell what a finding means, how it is known, and what helps

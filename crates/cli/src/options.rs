@@ -122,13 +122,18 @@ impl Surroundings {
         }
     }
 
-    const fn color(&self, asked: Color) -> bool {
+    pub(crate) const fn color(&self, asked: Color) -> bool {
         match asked {
             Color::Always => true,
             Color::Never => false,
             Color::Auto if self.no_color => false,
             Color::Auto => self.clicolor_force || self.stdout_is_terminal,
         }
+    }
+
+    /// Columns: those asked for, or the terminal's.
+    pub(crate) fn columns(&self, asked: Option<u16>) -> usize {
+        asked.map_or_else(|| self.width(), usize::from)
     }
 
     fn width(&self) -> usize {
@@ -174,7 +179,7 @@ impl Options {
             predict: !flags.no_predict,
             threads: flags.threads.map_or_else(cores, NonZero::get),
             color: around.color(flags.color),
-            width: flags.width.map_or_else(|| around.width(), usize::from),
+            width: around.columns(flags.width),
             on_stderr: false,
         })
     }

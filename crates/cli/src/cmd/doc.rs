@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use clap::Args;
 use tcpwhy::find::doc;
+use tcpwhy::host::doc as checks;
 
 use crate::exit::Exit;
 use crate::output;
@@ -12,13 +13,16 @@ use crate::output;
 /// Flags of `tcpwhy doc`.
 #[derive(Args, Debug)]
 pub struct DocFlags {
-    /// The finding, as it stands in brackets behind its title, or a state as `cwnd.slow_start`; none: list
-    /// them all
+    /// The finding or the check, as it stands in brackets behind its title, or a state as
+    /// `cwnd.slow_start`; none: list them all
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
     /// Print the whole manual as Markdown (docs/findings.md is made so)
     #[arg(long, conflicts_with = "code")]
     pub manual: bool,
+    /// Print the manual of the checks of a host as Markdown (docs/checks.md is made so)
+    #[arg(long, conflicts_with_all = ["code", "manual"])]
+    pub checks: bool,
 }
 
 /// Prints what was asked for.
@@ -28,14 +32,19 @@ pub struct DocFlags {
 pub fn run(flags: &DocFlags) -> anyhow::Result<Exit> {
     let text = match &flags.code {
         _ if flags.manual => doc::manual(),
+        _ if flags.checks => checks::manual(),
         None => list(),
-        Some(code) => match doc::find(code).or_else(|| doc::state(code)) {
+        Some(code) => match page(code) {
             Some(page) => shown(&page),
             None => return Ok(unknown(code)),
         },
     };
     output::print(&text).context("cannot write the answer")?;
     Ok(Exit::Analysed)
+}
+
+fn page(code: &str) -> Option<doc::Page> {
+    doc::find(code).or_else(|| checks::find(code)).or_else(|| doc::state(code))
 }
 
 /// All findings, one a line.
@@ -50,7 +59,7 @@ fn list() -> String {
     for page in doc::states() {
         let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
     }
-    text + "\n`tcpwhy doc CODE` explains one, `tcpwhy doc STATE` too.\n"
+    text + "\n`tcpwhy doc CODE` explains one, `tcpwhy doc STATE` too; the checks of a host: `tcpwhy check --list`.\n"
 }
 
 /// A page as people read it in a terminal.
@@ -68,6 +77,8 @@ fn shown(page: &doc::Page) -> String {
 }
 
 fn unknown(code: &str) -> Exit {
-    crate::complain(&format!("there is no finding and no state '{code}': `tcpwhy doc` lists them"));
+    crate::complain(&format!(
+        "there is no finding, no check and no state '{code}': `tcpwhy doc` and `tcpwhy check --list` list them"
+    ));
     Exit::Usage
 }

@@ -1,5 +1,6 @@
 //! One file for each subcommand.
 
+pub mod check;
 pub mod doc;
 pub mod explain;
 pub mod lab;

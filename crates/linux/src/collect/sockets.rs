@@ -143,6 +143,7 @@ fn listener(message: &[u8], local: SocketAddr) -> Option<Listener> {
         accept_max: number(message, 60, 4)? as u32,
         drops: memory.and_then(|(_, value)| number(value, 4 * DROPS, 4)).map(|n| n as u32),
         inode: number(message, 68, 4)?,
+        inode_unseen: false,
         owner: None,
     })
 }
@@ -157,6 +158,7 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
         receive_queue: field(56)?,
         send_queue: field(60)?,
         inode: u64::from(field(68)?),
+        inode_unseen: false,
         uid: field(64)?,
         owner: None,
         timer: Some(timer).filter(|timer| timer.kind != 0),

@@ -1,13 +1,24 @@
 //! The pages of the checks, cut out of the heads of their files.
 
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use super::checks::CHECKS;
+use super::finding::Group;
 use crate::find::doc::{Page, chapter, page};
 
 /// All pages, in the order of the manual.
 pub fn pages() -> Vec<Page> {
     CHECKS.iter().map(|check| page(check.code, check.file)).collect()
+}
+
+/// The pages by what the checks look for, as the report shows them.
+pub fn by_group() -> Vec<(Group, Vec<Page>)> {
+    let mut groups: BTreeMap<Group, Vec<Page>> = BTreeMap::new();
+    for check in CHECKS {
+        groups.entry(check.group).or_default().push(page(check.code, check.file));
+    }
+    groups.into_iter().collect()
 }
 
 /// The page of `code`, however it is written: `accept-queue` and `ACCEPT_QUEUE` are one.

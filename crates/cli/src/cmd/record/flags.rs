@@ -67,7 +67,7 @@ impl RecordFlags {
 }
 
 /// Reads `500ms`, `30s`, `5m`, `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let number: f64 = number.parse().map_err(|_| HOW_LONG.to_owned())?;
     if number <= 0.0 {

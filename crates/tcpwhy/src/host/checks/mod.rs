@@ -33,7 +33,7 @@ use super::snapshot::Snapshot;
 pub(super) struct Check {
     pub(super) code: &'static str,
     pub(super) file: &'static str,
-    group: Group,
+    pub(super) group: Group,
     judge: fn(&Seen<'_>) -> Asked<Vec<Finding>>,
 }
 

@@ -1,0 +1,128 @@
+//! Flags of `tcpwhy check`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use tcpwhy::host::Severity;
+
+use crate::cmd::record::duration;
+use crate::flags::Color;
+use crate::number;
+
+/// What is shown below the flags.
+pub const AFTER: &str = "\
+Nothing is changed. Counters are read twice, ten seconds apart, for what happened since the host started may be
+long over.
+
+  sudo tcpwhy check
+  sudo tcpwhy check --save web-1.json      # on the host; then anywhere: tcpwhy check web-1.json
+  sudo tcpwhy check --netns 4711           # the network namespace of a container's process
+  ssh host 'sysctl -a; ss -tinm; nstat -az' 2>/dev/null | tcpwhy check -
+  sudo tcpwhy check --script /tmp/tcp      # fix.sh and rollback.sh
+
+Exit status: 0 judged, 1 something as bad as --fail-on says, 2 wrong usage, 3 input that cannot be read.";
+
+/// Flags of `tcpwhy check`.
+#[derive(Args, Debug)]
+pub struct CheckFlags {
+    /// A snapshot that --save wrote, or what commands printed, as it was pasted: sysctl, ss, nstat, netstat -s,
+    /// ethtool, ip, tc, `/proc/net/softnet_stat`; `-` for standard input [default: this host]
+    #[arg(value_name = "FILE", conflicts_with_all = ["apart", "netns", "save", "socket"])]
+    pub file: Option<PathBuf>,
+
+    /// Time between the two looks: 500ms, 10s, 5m; 0 looks once [default: 10s]
+    #[arg(long = "for", value_name = "TIME", value_parser = apart)]
+    pub apart: Option<Duration>,
+    /// Look at another network namespace: a name of `ip netns`, a process's number, or a file
+    #[arg(long, value_name = "NAME|PID")]
+    pub netns: Option<String>,
+    /// Ask one socket for what only its owner sees (buffers locked by the program, `TCP_NODELAY`): process and
+    /// descriptor, as `ss -tp` prints them
+    ///
+    /// The descriptor is copied for a moment: a close by the program at that instant sends its FIN when the copy
+    /// is gone.
+    #[arg(long, value_name = "PID:FD", value_parser = socket)]
+    pub socket: Option<(u32, u32)>,
+    /// Write what was seen to a file; `tcpwhy check FILE` judges it anywhere
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+
+    /// Show also settings that do nothing or are old, and which checks found nothing
+    #[arg(long)]
+    pub all: bool,
+    /// Print the answer as JSON, in the form of docs/check.schema.json
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with status 1 if something at least as bad was found
+    #[arg(long, value_name = "SEVERITY")]
+    pub fail_on: Option<FailOn>,
+    /// Write fix.sh and rollback.sh into a folder
+    #[arg(long, value_name = "DIR")]
+    pub script: Option<PathBuf>,
+    /// List all checks
+    #[arg(long, exclusive = true)]
+    pub list: bool,
+
+    /// Colour the text
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub color: Color,
+    /// Columns of the text [default: the terminal's, 100 elsewhere]
+    #[arg(long, value_name = "COLUMNS", value_parser = number::width)]
+    pub width: Option<u16>,
+}
+
+/// The least severity that fails.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FailOn {
+    /// Anything at all.
+    Info,
+    /// What costs time or will.
+    Warning,
+    /// Lost data, failing connections, a capped rate.
+    Error,
+}
+
+impl From<FailOn> for Severity {
+    fn from(limit: FailOn) -> Self {
+        match limit {
+            FailOn::Info => Self::Info,
+            FailOn::Warning => Self::Warning,
+            FailOn::Error => Self::Error,
+        }
+    }
+}
+
+/// As `record --for`, and 0 for one look only.
+fn apart(text: &str) -> Result<Duration, String> {
+    if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// Reads `4711:12`.
+fn socket(text: &str) -> Result<(u32, u32), String> {
+    let read = || {
+        let (pid, fd) = text.split_once([':', ','])?;
+        Some((pid.parse().ok().filter(|pid| *pid > 0)?, fd.parse().ok()?))
+    };
+    read().ok_or_else(|| "give process and descriptor as `ss -tp` prints them: 4711:12".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_named_by_process_and_descriptor() {
+        assert_eq!(socket("4711:12"), Ok((4711, 12)));
+        for odd in ["", "4711", "0:1", "x:1", "1:", ":1"] {
+            assert!(socket(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn no_time_is_one_look() {
+        assert_eq!(apart("0"), Ok(Duration::ZERO));
+        assert_eq!(apart("250ms"), Ok(Duration::from_millis(250)));
+        assert!(apart("-1s").is_err() && apart("5").is_err());
+    }
+}

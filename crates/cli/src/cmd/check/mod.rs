@@ -1,0 +1,156 @@
+//! `tcpwhy check`: is this machine set up for fast TCP, and what do its counters say is going wrong.
+//!
+//! The host is looked at by `tcpwhy_linux::collect`, or read from a saved snapshot or pasted output; the
+//! core judges.
+
+mod flags;
+mod read;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tcpwhy::host::snapshot::Snapshot;
+use tcpwhy::host::{Finding, Judgement, Severity, doc, judge, script};
+use tcpwhy::view::host::{HostOptions, render, title};
+
+use crate::exit::Exit;
+use crate::options::Surroundings;
+use crate::{complain, output};
+
+pub use flags::{AFTER, CheckFlags};
+
+/// Looks, judges, prints.
+///
+/// # Errors
+/// What was named cannot be read, or the answer cannot be written.
+pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
+    if flags.list {
+        output::print(&list()).context("cannot write the list")?;
+        return Ok(Exit::Analysed);
+    }
+    let snapshot = read::snapshot(flags, around)?;
+    if let Some(path) = &flags.save {
+        save(path, &snapshot)?;
+        complain(&format!(
+            "the snapshot is in {0}: `tcpwhy check {0}` judges it anywhere",
+            path.display()
+        ));
+    }
+    let judged = judge(&snapshot);
+    let text = if flags.json {
+        json(&snapshot, &judged)?
+    } else {
+        let (width, color) = (around.columns(flags.width), around.color(flags.color));
+        render(&snapshot, &judged, HostOptions { width, color, all: flags.all })
+    };
+    output::print(&text).context("cannot write the answer")?;
+    if let Some(folder) = &flags.script {
+        write_scripts(folder, &snapshot, &judged)?;
+    }
+    let limit = flags.fail_on.map(Severity::from);
+    let is_grave = |found: &Finding| limit.is_some_and(|limit| found.severity >= limit);
+    Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
+}
+
+/// All checks, by what may be in the way.
+fn list() -> String {
+    let mut text = String::new();
+    let width = doc::pages().iter().map(|page| page.code.len()).max().unwrap_or_default();
+    for (group, pages) in doc::by_group() {
+        let _ = writeln!(text, "{}", title(group));
+        for page in pages {
+            let _ = writeln!(text, "  {:width$}  {}", page.code, page.title);
+        }
+        text.push('\n');
+    }
+    text + "`tcpwhy doc CODE` explains one.\n"
+}
+
+fn save(path: &Path, snapshot: &Snapshot) -> anyhow::Result<()> {
+    let write = || -> anyhow::Result<()> {
+        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+        serde_json::to_writer(&mut file, snapshot)?;
+        std::io::Write::flush(&mut file)?;
+        Ok(())
+    };
+    write().with_context(|| format!("cannot write the snapshot to {}", path.display()))
+}
+
+/// The answer as programs read it.
+#[derive(Serialize)]
+struct Answer<'a> {
+    format: &'static str,
+    kernel: &'a Option<String>,
+    netns: &'a Option<String>,
+    looks: usize,
+    findings: Vec<Told<'a>>,
+    /// Checks that could not be made.
+    unseen: Vec<Unmade>,
+    /// Checks that found nothing.
+    well: &'a [&'static str],
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    /// Of each fix, what carries it out and what takes it back.
+    commands: Vec<Option<Both>>,
+}
+
+#[derive(Serialize)]
+struct Both {
+    apply: String,
+    undo: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Unmade {
+    code: &'static str,
+    needs: String,
+}
+
+fn json(snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<String> {
+    let told = |finding| Told { finding, commands: commands(finding) };
+    let answer = Answer {
+        format: "tcpwhy-check/1",
+        kernel: &snapshot.kernel,
+        netns: &snapshot.netns,
+        looks: snapshot.looks.len(),
+        findings: judged.findings.iter().map(told).collect(),
+        unseen: judged
+            .unseen
+            .iter()
+            .map(|(code, needs)| Unmade { code, needs: needs.to_string() })
+            .collect(),
+        well: &judged.well,
+    };
+    serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")
+}
+
+fn commands(finding: &Finding) -> Vec<Option<Both>> {
+    let both = |change: &tcpwhy::host::Change| {
+        let commands = change.commands();
+        Both { apply: commands.apply, undo: commands.undo }
+    };
+    finding.fixes.iter().map(|fix| fix.set.as_ref().map(both)).collect()
+}
+
+fn write_scripts(folder: &Path, snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<()> {
+    let Some(scripts) = script::scripts(snapshot, &judged.findings) else {
+        complain("no setting would help: no scripts were written");
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for (name, text) in [("fix.sh", scripts.fix), ("rollback.sh", scripts.rollback)] {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    complain(&format!(
+        "read {0}/fix.sh, then run it; {0}/rollback.sh takes it back",
+        folder.display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Where a snapshot comes from: this host, a file that was saved, or pasted text.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tcpwhy::host::snapshot::{FORMAT, Snapshot};
+use tcpwhy_linux::collect::{Netns, Options, take};
+use tcpwhy_linux::record::Stop;
+
+use super::CheckFlags;
+use crate::complain;
+use crate::options::Surroundings;
+
+/// What was asked for, as far as it can be seen.
+pub(super) fn snapshot(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
+    match &flags.file {
+        Some(path) => from_file(path),
+        None => this_host(flags, around),
+    }
+}
+
+/// Default of `--for`. Ours: long enough for a counter that grows once in some seconds, and still waited for.
+const APART: Duration = Duration::from_secs(10);
+
+fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
+    let apart = Some(flags.apart.unwrap_or(APART)).filter(|apart| !apart.is_zero());
+    let stop = Stop::listen().context("cannot listen for Ctrl-C")?;
+    if let Some(apart) = apart.filter(|_| around.stderr_is_terminal) {
+        complain(&format!(
+            "looking at this host for {} s; Ctrl-C ends it sooner",
+            apart.as_secs_f64()
+        ));
+    }
+    Ok(take(&Options {
+        netns: flags.netns.as_deref().map(netns),
+        apart,
+        processes: true,
+        locks: flags.socket,
+        stop: Some(stop),
+    }))
+}
+
+/// A number is a process, a path a file, anything else a name of `ip netns`.
+fn netns(typed: &str) -> Netns {
+    match typed.parse() {
+        Ok(pid) => Netns::Pid(pid),
+        Err(_) if typed.contains('/') => Netns::Path(typed.into()),
+        Err(_) => Netns::Name(typed.to_owned()),
+    }
+}
+
+fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
+    let name = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    };
+    let bytes = bytes(path).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    if text.trim_start().starts_with('{') {
+        return saved(&text).with_context(|| format!("{name} is no snapshot of tcpwhy"));
+    }
+    bail!("{name} is no snapshot of tcpwhy")
+}
+
+fn saved(text: &str) -> anyhow::Result<Snapshot> {
+    let snapshot: Snapshot = serde_json::from_str(text)?;
+    if snapshot.format != FORMAT {
+        bail!("its format is `{}`, this version reads `{FORMAT}`", snapshot.format);
+    }
+    Ok(snapshot)
+}
+
+fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limited = |reader: &mut dyn std::io::Read, bytes: &mut Vec<u8>| {
+        reader.take(MOST + 1).read_to_end(bytes)
+    };
+    if path == Path::new("-") {
+        limited(&mut std::io::stdin().lock(), &mut bytes)?;
+    } else {
+        limited(&mut std::fs::File::open(path)?, &mut bytes)?;
+    }
+    if bytes.len() as u64 > MOST {
+        return Err(std::io::Error::other("it is larger than 1 GiB"));
+    }
+    Ok(bytes)
+}
+
+/// A million sockets take some 600 MB as JSON. Ours: not measured.
+const MOST: u64 = 1 << 30;
