@@ -94,6 +94,7 @@ pub(super) const fn bare(remote: SocketAddr) -> Socket {
         receive_queue: 0,
         send_queue: 0,
         inode: 1,
+        inode_unseen: false,
         uid: 0,
         owner: None,
         timer: None,

@@ -12,6 +12,7 @@ mod flow;
 pub mod script;
 mod seen;
 pub mod snapshot;
+pub mod target;
 
 pub use change::Commands;
 pub use checks::{Judgement, judge};

@@ -225,6 +225,7 @@ mod tests {
             accept_max: 128,
             drops: Some(drops),
             inode: 7,
+            inode_unseen: false,
             owner: None,
         };
         let look = |t_ns, drops| Look {
@@ -239,6 +240,7 @@ mod tests {
             settings: Some(Settings {
                 complete: true,
                 values: values.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+                ..Settings::default()
             }),
             looks: vec![look(1_000_000_000, 3), look(11_000_000_000, 40)],
             unseen: vec![Unseen {

@@ -1,0 +1,343 @@
+//! What a path asks of this host: the route that it takes, the buffers that fill it, what the window scale lets through.
+//!
+//! A path holds its rate times its round trip on the way (the bandwidth-delay product). The kernel counts
+//! buffers with their overhead, so a buffer must be larger than the window that it gives.
+
+use core::net::IpAddr;
+
+use super::finding::Change;
+use super::seen::{Asked, Missing, Seen};
+use super::snapshot::{PeerMetrics, Route, Source};
+
+/// A path to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The peer.
+    pub peer: IpAddr,
+    /// Bits per second.
+    pub rate: u64,
+    /// Round trip.
+    pub rtt_ns: u64,
+}
+
+impl Target {
+    /// Bytes on the way that fill the path.
+    pub fn bdp_bytes(&self) -> u64 {
+        let bytes = u128::from(self.rate) * u128::from(self.rtt_ns) / 8_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a path asks of this host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Needs {
+    /// The route that it takes.
+    pub route: Asked<Option<Taken>>,
+    /// What the kernel remembers of the peer.
+    pub remembered: Asked<Option<PeerMetrics>>,
+    /// Receive buffers.
+    pub receive: Asked<Buffer>,
+    /// Send buffers.
+    pub send: Asked<Buffer>,
+    /// The largest window that can be announced.
+    pub scale: Asked<Scale>,
+    /// What would let it be filled, worst first; nothing where it can be.
+    pub changes: Vec<Change>,
+}
+
+/// A route that is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken {
+    /// The route.
+    pub route: Route,
+    /// Rules choose among tables by more than the destination: another route may be taken.
+    pub may_differ: bool,
+}
+
+/// The largest buffer that a connection gets by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// The setting.
+    pub key: &'static str,
+    /// Its third number: bytes with overhead.
+    pub most: u64,
+    /// Bytes on the way that it is good for.
+    pub carries: u64,
+    /// What it would have to be.
+    pub needed: u64,
+}
+
+/// Window scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// The shift that is announced.
+    pub shift: u8,
+    /// The largest window.
+    pub window: u64,
+}
+
+/// What `target` asks of the host that was seen.
+pub fn needs(seen: &Seen<'_>, target: &Target) -> Needs {
+    let mut needs = Needs {
+        route: route(seen, target.peer),
+        remembered: remembered(seen, target.peer),
+        receive: receive(seen, target),
+        send: send(seen, target),
+        scale: scale(seen),
+        changes: Vec::new(),
+    };
+    needs.changes = changes(seen, target, &needs);
+    needs
+}
+
+impl Buffer {
+    fn is_small(&self, target: &Target) -> bool {
+        self.carries < target.bdp_bytes()
+    }
+}
+
+/// The third number of `tcp_rmem`, as `tcp_rcv_space_adjust` lets buffers grow to it; `tcp_win_from_space`
+/// says what of it is window.
+fn receive(seen: &Seen<'_>, target: &Target) -> Asked<Buffer> {
+    const KEY: &str = "net.ipv4.tcp_rmem";
+    let most = third(seen, KEY)?;
+    let (window, space) = window_per_buffer(seen)?;
+    let needed = target.bdp_bytes().saturating_mul(space).div_ceil(window);
+    Ok(Buffer { key: KEY, most, carries: most.saturating_mul(window) / space, needed })
+}
+
+/// The third number of `tcp_wmem`. The kernel wants twice the congestion window with its overhead
+/// (`tcp_sndbuf_expand`: 2 times 2304 bytes for a segment of 1448, Linux v6.1), but what was sent in large
+/// pieces takes little more than its bytes: two for one is what fills a path in the model.
+fn send(seen: &Seen<'_>, target: &Target) -> Asked<Buffer> {
+    const KEY: &str = "net.ipv4.tcp_wmem";
+    let most = third(seen, KEY)?;
+    Ok(Buffer { key: KEY, most, carries: most / 2, needed: target.bdp_bytes().saturating_mul(2) })
+}
+
+/// How much of a buffer is window, as a fraction (`tcp_win_from_space`). Since Linux 6.6 each socket measures it
+/// and begins with a half (`TCP_DEFAULT_SCALING_RATIO`); before, `tcp_adv_win_scale` says it, a half by default.
+/// Enterprise Linux 9 has the new way in a kernel that calls itself 5.14, so there a half is taken.
+fn window_per_buffer(seen: &Seen<'_>) -> Asked<(u64, u64)> {
+    const HALF: (u64, u64) = (1, 2);
+    let scale = seen.number("net.ipv4.tcp_adv_win_scale")?;
+    let measures = seen.snapshot.kernel.as_deref().is_none_or(|kernel| {
+        let mut numbers = kernel.split(['.', '-']).map_while(|word| word.parse::<u32>().ok());
+        let version = (numbers.next(), numbers.next());
+        version >= (Some(6), Some(6)) || kernel.contains(".el9")
+    });
+    Ok(match scale {
+        Some(scale @ 2..=31) if !measures => ((1 << scale) - 1, 1 << scale),
+        Some(scale @ -31..=0) if !measures => (1, 1 << scale.unsigned_abs()),
+        _ => HALF,
+    })
+}
+
+fn third(seen: &Seen<'_>, key: &str) -> Asked<u64> {
+    let numbers = seen.numbers::<3>(key)?;
+    numbers
+        .and_then(|[_, _, most]| u64::try_from(most).ok())
+        .ok_or_else(|| Missing::part(Source::Settings, key))
+}
+
+/// `tcp_select_initial_window` (Linux v6.1): the shift with which 16 bits hold the larger of the third number of
+/// `tcp_rmem` and `rmem_max`, at most 14 (RFC 7323 section 2.3).
+fn scale(seen: &Seen<'_>) -> Asked<Scale> {
+    if seen.number("net.ipv4.tcp_window_scaling")? == Some(0) {
+        return Ok(Scale { shift: 0, window: u64::from(u16::MAX) });
+    }
+    let most = third(seen, "net.ipv4.tcp_rmem")?;
+    let asked = seen.number("net.core.rmem_max")?.and_then(|most| u64::try_from(most).ok());
+    let space = most.max(asked.unwrap_or(0));
+    let shift = space.checked_ilog2().unwrap_or(0).saturating_sub(15).min(14);
+    Ok(Scale { shift: shift as u8, window: u64::from(u16::MAX) << shift })
+}
+
+fn remembered(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<PeerMetrics>> {
+    let all = seen.snapshot.tcp_metrics.as_ref().ok_or(Missing::all(Source::TcpMetrics))?;
+    Ok(all.iter().find(|each| each.to == peer).cloned())
+}
+
+/// By the longest prefix in the tables, in the order of the rules without conditions.
+fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
+    let routes = seen.snapshot.routes.as_ref().ok_or(Missing::all(Source::Routes))?;
+    let rules = seen.snapshot.rules.as_deref().unwrap_or_default();
+    let of_family = rules.iter().filter(|rule| rule.ipv6 == peer.is_ipv6());
+    let may_differ = of_family.clone().any(|rule| rule.selects);
+    let mut tables: Vec<u32> =
+        of_family.filter(|rule| !rule.selects).map(|rule| rule.table).collect();
+    if tables.is_empty() {
+        tables = vec![MAIN, DEFAULT];
+    }
+    let best = |table: &u32| -> Option<&Route> {
+        let fits = routes.iter().filter(|route| route.table == *table && leads_to(route, peer));
+        fits.min_by_key(|route| {
+            let length = route.to.map_or(0, |(_, length)| length);
+            (core::cmp::Reverse(length), route.metric)
+        })
+    };
+    let found = tables.iter().find_map(best).cloned();
+    Ok(found.map(|route| Taken { route, may_differ }))
+}
+
+/// `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT` (Linux `include/uapi/linux/rtnetlink.h`).
+const MAIN: u32 = 254;
+const DEFAULT: u32 = 253;
+
+fn leads_to(route: &Route, peer: IpAddr) -> bool {
+    let Some((network, length)) = route.to else { return route.ipv6 == peer.is_ipv6() };
+    match (network, peer) {
+        (IpAddr::V4(network), IpAddr::V4(peer)) => {
+            let shift = 32_u32.saturating_sub(u32::from(length));
+            (u32::from(network) ^ u32::from(peer)).checked_shr(shift).unwrap_or(0) == 0
+        }
+        (IpAddr::V6(network), IpAddr::V6(peer)) => {
+            let shift = 128_u32.saturating_sub(u32::from(length));
+            (u128::from(network) ^ u128::from(peer)).checked_shr(shift).unwrap_or(0) == 0
+        }
+        _ => false,
+    }
+}
+
+fn changes(seen: &Seen<'_>, target: &Target, needs: &Needs) -> Vec<Change> {
+    let small = [&needs.receive, &needs.send].into_iter().filter_map(|buffer| buffer.as_ref().ok());
+    let grown = small.filter(|buffer| buffer.is_small(target)).filter_map(|buffer| {
+        let from = seen.setting(buffer.key).ok()??.to_owned();
+        let numbers = seen.numbers::<3>(buffer.key).ok()??;
+        let most = buffer.needed.div_ceil(MEBIBYTE).saturating_mul(MEBIBYTE).min(LARGEST);
+        let to = format!("{} {} {most}", numbers[0], numbers[1]);
+        Some(Change::Sysctl { key: buffer.key.to_owned(), from, to })
+    });
+    let scaling = seen.number("net.ipv4.tcp_window_scaling").ok().flatten() == Some(0)
+        && target.bdp_bytes() > u64::from(u16::MAX);
+    let scaling = scaling.then(|| Change::Sysctl {
+        key: "net.ipv4.tcp_window_scaling".to_owned(),
+        from: "0".to_owned(),
+        to: "1".to_owned(),
+    });
+    scaling.into_iter().chain(grown).collect()
+}
+
+const MEBIBYTE: u64 = 1 << 20;
+/// The largest window of all (RFC 7323 section 2.3: 2^30) twice over.
+const LARGEST: u64 = i32::MAX as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::snapshot::{Look, Rule, Settings, Snapshot};
+
+    fn host(settings: &[(&str, &str)]) -> Snapshot {
+        let values = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Snapshot {
+            settings: Some(Settings {
+                complete: true,
+                values: values.collect(),
+                ..Settings::default()
+            }),
+            looks: vec![Look::default()],
+            ..Snapshot::default()
+        }
+    }
+
+    fn of(snapshot: &Snapshot, target: &Target) -> Needs {
+        needs(&Seen::new(snapshot).expect("a look"), target)
+    }
+
+    const ACROSS: Target = Target {
+        peer: IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 7)),
+        rate: 1_000_000_000,
+        rtt_ns: 20_000_000,
+    };
+
+    #[test]
+    fn a_path_holds_its_rate_times_its_round_trip() {
+        assert_eq!(ACROSS.bdp_bytes(), 2_500_000);
+        // Article: 0.02 s times 100 Mbit/s are 250 kB, not 250 kbit.
+        assert_eq!(Target { rate: 100_000_000, ..ACROSS }.bdp_bytes(), 250_000);
+    }
+
+    #[test]
+    fn buffers_of_6_mib_and_4_mib_fill_it_and_one_of_4_mib_less_a_bit_does_not() {
+        let rmem = ("net.ipv4.tcp_rmem", "4096 131072 6291456");
+        let enough = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 5000000")]);
+        assert_eq!(of(&enough, &ACROSS).changes, []);
+        let short = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 4999999")]);
+        let needs = of(&short, &ACROSS);
+        assert_eq!(needs.send.expect("seen").needed, 5_000_000);
+        assert_eq!(
+            needs.changes,
+            [Change::Sysctl {
+                key: "net.ipv4.tcp_wmem".to_owned(),
+                from: "4096 16384 4999999".to_owned(),
+                to: "4096 16384 5242880".to_owned(),
+            }]
+        );
+    }
+
+    #[test]
+    fn what_the_scale_lets_through_is_the_larger_of_both_settings() {
+        let with = |most, asked| {
+            let rmem = format!("4096 131072 {most}");
+            let host = host(&[("net.ipv4.tcp_rmem", &rmem), ("net.core.rmem_max", asked)]);
+            of(&host, &ACROSS).scale.expect("seen").shift
+        };
+        assert_eq!(with("6291456", "212992"), 7);
+        assert_eq!(with("65535", "212992"), 2);
+        assert_eq!(with("2147483647", "0"), 14);
+        let off = host(&[("net.ipv4.tcp_window_scaling", "0"), ("net.ipv4.tcp_rmem", "1 2 3")]);
+        assert_eq!(of(&off, &ACROSS).scale.expect("seen").window, 65_535);
+        assert_eq!(of(&off, &ACROSS).changes.len(), 2);
+    }
+
+    #[test]
+    fn the_share_of_the_window_is_a_setting_before_6_6_only() {
+        let carries = |kernel: &str, scale| {
+            let rmem = ("net.ipv4.tcp_rmem", "4096 131072 8000000");
+            let mut host = host(&[rmem, ("net.ipv4.tcp_adv_win_scale", scale)]);
+            host.kernel = Some(kernel.to_owned());
+            of(&host, &ACROSS).receive.expect("seen").carries
+        };
+        assert_eq!(
+            [carries("6.1.0-28-amd64", "2"), carries("6.1.0", "-2")],
+            [6_000_000, 2_000_000]
+        );
+        assert_eq!(carries("6.5.13", "1"), 4_000_000);
+        assert_eq!([carries("6.6.1", "2"), carries("5.14.0-503.el9.x86_64", "2")], [4_000_000; 2]);
+    }
+
+    #[test]
+    fn the_longest_prefix_of_the_first_table_with_one_is_taken() {
+        let route = |to: &str, length, table, metric| Route {
+            to: (length > 0).then(|| (to.parse().expect("an address"), length)),
+            line: format!("{to}/{length} table {table} metric {metric}"),
+            table,
+            metric,
+            ..Route::default()
+        };
+        let mut host = host(&[]);
+        assert_eq!(of(&host, &ACROSS).route.expect_err("no routes").source, Source::Routes);
+        host.routes = Some(vec![
+            route("0.0.0.0", 0, 254, 100),
+            route("0.0.0.0", 0, 254, 50),
+            route("10.0.0.0", 8, 254, 0),
+            route("10.0.0.0", 29, 254, 0),
+            route("10.0.0.8", 29, 254, 0),
+            route("10.0.0.7", 32, 77, 0),
+        ]);
+        let line = |host: &Snapshot, peer: &str| {
+            let target = Target { peer: peer.parse().expect("an address"), ..ACROSS };
+            of(host, &target)
+                .route
+                .expect("routes")
+                .map(|taken| (taken.route.line, taken.may_differ))
+        };
+        let taken = |line: &str, may_differ| Some((line.to_owned(), may_differ));
+        assert_eq!(line(&host, "10.0.0.7"), taken("10.0.0.0/29 table 254 metric 0", false));
+        assert_eq!(line(&host, "192.0.2.1"), taken("0.0.0.0/0 table 254 metric 50", false));
+        assert_eq!(line(&host, "2001:db8::1"), None);
+        let rule = |table, selects| Rule { table, selects, ..Rule::default() };
+        host.rules = Some(vec![rule(77, false), rule(88, true), rule(254, false)]);
+        assert_eq!(line(&host, "10.0.0.7"), taken("10.0.0.7/32 table 77 metric 0", true));
+    }
+}
