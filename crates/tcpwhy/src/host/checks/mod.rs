@@ -5,15 +5,29 @@
 
 mod accept_queue;
 mod autotuning_off;
+mod cached_ssthresh;
+mod congestion_control;
 mod counters;
 mod flows;
+mod initial_windows_of_routes;
+mod locked_route_metrics;
+mod loss_recovery_off;
 mod receive_buffer_ceiling;
 mod receive_buffer_locked;
 mod receive_queue_drops;
 mod receive_queue_full;
 mod receive_queue_pruned;
 mod received;
+mod receiver_limited;
+mod retransmission_timeouts;
+mod retransmits;
+mod routes;
+mod send_buffer_ceiling;
+mod send_buffer_locked;
+mod sent;
+mod slow_start_after_idle;
 mod socket_backlog_drops;
+mod syn_retransmits;
 mod tcp_memory;
 mod window_scaling_off;
 mod words;
@@ -49,6 +63,18 @@ pub(super) const CHECKS: &[Check] = &[
     receive_queue_pruned::CHECK,
     socket_backlog_drops::CHECK,
     tcp_memory::CHECK,
+    send_buffer_ceiling::CHECK,
+    send_buffer_locked::CHECK,
+    receiver_limited::CHECK,
+    initial_windows_of_routes::CHECK,
+    slow_start_after_idle::CHECK,
+    cached_ssthresh::CHECK,
+    locked_route_metrics::CHECK,
+    congestion_control::CHECK,
+    loss_recovery_off::CHECK,
+    retransmits::CHECK,
+    retransmission_timeouts::CHECK,
+    syn_retransmits::CHECK,
 ];
 
 /// What was found, and what could not be looked at.

@@ -1,0 +1,155 @@
+//! A route fixes what TCP would otherwise find out for itself.
+//!
+//! # What it says
+//! A metric of a route that is locked holds for all connections over it, whatever they find out: a locked
+//! `cwnd` is the largest congestion window that they may have, a locked `mtu` cannot be lowered by path MTU
+//! discovery, a locked `ssthresh` ends their slow start.
+//!
+//! # How we know
+//! The route has `cwnd`, `ssthresh`, `mtu`, `window` or `rto_min` with `lock`. Connections to it whose congestion
+//! window stands at a locked `cwnd` are counted.
+//!
+//! # What it is not
+//! Someone set it on purpose, and may have had a reason that still holds.
+//!
+//! # What to do
+//! Ask who set it and why; leave it out if nobody knows.
+//!
+//! # Sources
+//! ip-route(8); Linux `tcp_init_metrics` (a locked `cwnd` becomes `snd_cwnd_clamp`), `ip_rt_update_pmtu` (v6.12).
+
+use core::net::IpAddr;
+
+use super::{Check, flows, routes};
+use crate::host::finding::{Confidence, Finding, Group, Severity};
+use crate::host::seen::{Asked, Seen};
+use crate::host::snapshot::Route;
+use crate::words::{count, listed};
+
+pub(super) const CHECK: Check = Check {
+    code: "LOCKED_ROUTE_METRICS",
+    file: include_str!("locked_route_metrics.rs"),
+    group: Group::Sending,
+    judge,
+};
+
+const CONCERNED: [&str; 5] = ["cwnd", "ssthresh", "mtu", "window", "rto_min"];
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let locked = routes::all(seen)?.filter_map(|route| {
+        let locks = route.locked.iter().map(String::as_str);
+        let locks: Vec<&str> = locks.filter(|lock| CONCERNED.contains(lock)).collect();
+        (!locks.is_empty()).then(|| of_route(seen, route, &locks))
+    });
+    Ok(locked.collect())
+}
+
+fn of_route(seen: &Seen<'_>, route: &Route, locks: &[&str]) -> Finding {
+    let held = held(seen, route);
+    let value = |lock: &&str| {
+        let value = route.metrics.get(*lock).map_or_else(String::new, |value| format!(" {value}"));
+        format!("{lock}{value}")
+    };
+    let locked: Vec<String> = locks.iter().map(value).collect();
+    let now = match held {
+        0 => String::new(),
+        held => {
+            format!("; {} stand{} at it now", count(held as u64, "connection"), flows::verb_s(held))
+        }
+    };
+    Finding {
+        severity: if held > 0 { Severity::Error } else { Severity::Warning },
+        confidence: Confidence::High,
+        scope: routes::scope(route),
+        title: format!("{} locks {}", routes::named(route), listed(&locked)),
+        why: format!("all connections over it are bound by that, whatever they find out{now}."),
+        not: "not that it is a mistake: someone set it on purpose".to_owned(),
+        evidence: vec![routes::evidence(route)],
+        fixes: vec![routes::leave_out(route, locks)],
+        ..Finding::default()
+    }
+}
+
+/// Connections to its destination with all of a locked window in flight. A more specific route may carry
+/// them: then their window would stand at this one's lock by chance only.
+fn held(seen: &Seen<'_>, route: &Route) -> usize {
+    let cwnd = route.metrics.get("cwnd").filter(|_| route.locked.iter().any(|lock| lock == "cwnd"));
+    let Some(cwnd) = cwnd else { return 0 };
+    let stands = |flow: &crate::host::Flow<'_>| {
+        flow.info().is_some_and(|info| {
+            info.snd_cwnd.map(u64::from) == Some(*cwnd)
+                && info.unacked.map(u64::from) == Some(*cwnd)
+        })
+    };
+    let flows = seen.flows().unwrap_or_default();
+    flows.iter().filter(|flow| contains(route, flow.peer()) && stands(flow)).count()
+}
+
+fn contains(route: &Route, peer: IpAddr) -> bool {
+    let shifted = |bits: u128, width: u32, length: u8| {
+        bits.checked_shr(width.saturating_sub(length.into())).unwrap_or(0)
+    };
+    match (route.to, peer) {
+        (None, peer) => peer.is_ipv6() == route.ipv6,
+        (Some((IpAddr::V4(to), length)), IpAddr::V4(peer)) => {
+            shifted(to.to_bits().into(), 32, length) == shifted(peer.to_bits().into(), 32, length)
+        }
+        (Some((IpAddr::V6(to), length)), IpAddr::V6(peer)) => {
+            shifted(to.to_bits(), 128, length) == shifted(peer.to_bits(), 128, length)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{host, judged, missing, shown};
+    use super::super::sample_flows::{connected, socket};
+    use super::*;
+    use crate::host::snapshot::{Info, Memory, Snapshot, Source};
+
+    fn with(metrics: &[(&str, u64)], locked: &[&str], unacked: u32) -> Snapshot {
+        let route = Route {
+            line: "10.0.0.0/24 dev eth0 cwnd lock 20 mtu 1400".to_owned(),
+            to: Some(([10, 0, 0, 0].into(), 24)),
+            table: 254,
+            metrics: metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            locked: locked.iter().map(|lock| (*lock).to_owned()).collect(),
+            ..Route::default()
+        };
+        let info = Info { snd_cwnd: Some(20), unacked: Some(unacked), ..Info::default() };
+        let at = || vec![socket(0, &info, Memory::default())];
+        Snapshot { routes: Some(vec![route]), ..connected(&[], at(), at()) }
+    }
+
+    #[test]
+    fn a_locked_window_that_a_connection_stands_at() {
+        insta::assert_snapshot!(shown(
+            &CHECK,
+            &with(&[("cwnd", 20), ("mtu", 1400)], &["cwnd"], 20)
+        ));
+    }
+
+    #[test]
+    fn one_that_nobody_stands_at_is_a_warning_and_a_metric_without_lock_is_none() {
+        let found = judged(&CHECK, &with(&[("cwnd", 20)], &["cwnd"], 19)).expect("seen");
+        assert_eq!(found[0].severity, Severity::Warning);
+        assert_eq!(judged(&CHECK, &with(&[("mtu", 1400)], &[], 20)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_peer_is_in_a_route_by_its_prefix() {
+        let route =
+            |to: [u8; 4], length| Route { to: Some((to.into(), length)), ..Route::default() };
+        let peer = [10, 0, 0, 7].into();
+        assert!(contains(&route([10, 0, 0, 0], 29), peer));
+        assert!(!contains(&route([10, 0, 0, 8], 29), peer));
+        assert!(contains(&Route::default(), peer));
+        assert!(contains(&route([0, 0, 0, 0], 0), peer));
+    }
+
+    #[test]
+    fn without_routes_nothing_is_said() {
+        assert_eq!(missing(&CHECK, &host(&[])).source, Source::Routes);
+    }
+}

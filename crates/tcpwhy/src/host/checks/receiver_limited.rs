@@ -1,0 +1,120 @@
+//! Senders on this host wait for their peers' windows.
+//!
+//! # What it says
+//! The data is there, the network would take it, and the peer's window does not admit more: the peer's
+//! program reads too slowly, or its receive buffer is too small for the path. Nothing on this host mends it.
+//!
+//! # How we know
+//! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`).
+//!
+//! # What it is not
+//! Not which of the two it is: a window that goes to 0 is a program that does not read, one that stays at its
+//! most is a buffer. `tcpwhy explain` of a capture tells them apart.
+//!
+//! # What to do
+//! Run `tcpwhy check` on the peer, too.
+//!
+//! # Sources
+//! Linux `tcp_chrono_start` (`TCP_CHRONO_RWND_LIMITED`), since 4.10. 20 % of at least a second: ours, not measured.
+
+use super::flows::{self, time};
+use super::sent::{amount, held};
+use super::{Check, words};
+use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::Source;
+use crate::words::{bytes, percent};
+
+pub(super) const CHECK: Check = Check {
+    code: "RECEIVER_LIMITED",
+    file: include_str!("receiver_limited.rs"),
+    group: Group::Sending,
+    judge,
+};
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let known = flows::known(seen)?;
+    if !known.is_empty() && known.iter().all(|(_, info)| info.busy_ns.is_none()) {
+        return Err(Missing::part(Source::Sockets, "busy and rwnd_limited: ss -i, Linux 4.10"));
+    }
+    let waits =
+        |flow: &&crate::host::Flow<'_>| held(flow, seen, |info| info.rwnd_limited_ns).is_some();
+    let waiting =
+        flows::worst(known.into_iter().map(|(flow, _)| flow).filter(waits).collect(), amount);
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let evidence = flows::evidence(seen, &waiting, |flow| {
+        let (held, busy) = held(flow, seen, |info| info.rwnd_limited_ns).unwrap_or_default();
+        let window = flow.info().and_then(|info| info.snd_wnd);
+        let window = window.map_or_else(String::new, |window| {
+            format!(", the peer's window {}", bytes(u64::from(window)))
+        });
+        let share = percent(held.cast_signed(), busy.cast_signed());
+        format!("rwnd_limited {share} of {} busy{window}", time(busy))
+    });
+    let is_now = seen.before.is_some();
+    Ok(vec![Finding {
+        severity: if is_now { Severity::Warning } else { Severity::Info },
+        confidence: if is_now { Confidence::High } else { Confidence::Low },
+        scope: Scope::Netns,
+        title: format!(
+            "{} wait{} for the peer's window",
+            flows::counted(seen, &waiting),
+            flows::verb_s(waiting.len())
+        ),
+        why: "the data is written and the network would take it; the peers admit no more. Nothing on this \
+              host mends that."
+            .to_owned(),
+        not: "whether the peer's program reads too slowly or its buffer is too small".to_owned(),
+        evidence,
+        fixes: vec![words::advise("run `tcpwhy check` on the peers", "")],
+        ..Finding::default()
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{host, judged, missing, once, shown};
+    use super::super::sample_flows::{connected, socket};
+    use super::*;
+    use crate::host::snapshot::{Info, Memory, Snapshot};
+
+    /// So many milliseconds of limited and of busy time between the looks, after a second of both.
+    fn uploading(limited_ms: u64, busy_ms: u64) -> Snapshot {
+        let info = |limited: u64, busy: u64| Info {
+            busy_ns: Some(busy * 1_000_000),
+            rwnd_limited_ns: Some(limited * 1_000_000),
+            snd_wnd: Some(65_535),
+            ..Info::default()
+        };
+        let at = |limited, busy| vec![socket(0, &info(limited, busy), Memory::default())];
+        connected(&[], at(1000, 1000), at(1000 + limited_ms, 1000 + busy_ms))
+    }
+
+    #[test]
+    fn a_peer_that_holds_its_sender() {
+        insta::assert_snapshot!(shown(&CHECK, &uploading(9000, 9900)));
+    }
+
+    #[test]
+    fn a_fifth_of_a_second_at_least_is_the_border() {
+        let number = |limited, busy| judged(&CHECK, &uploading(limited, busy)).expect("seen").len();
+        assert_eq!([number(200, 1000), number(199, 1000), number(900, 999)], [1, 0, 0]);
+    }
+
+    #[test]
+    fn one_look_tells_of_the_whole_connection() {
+        let found = judged(&CHECK, &once(uploading(0, 5000))).expect("seen");
+        assert_eq!(found, Vec::new());
+        let found = judged(&CHECK, &once(uploading(4000, 5000))).expect("seen");
+        assert_eq!((found[0].severity, found[0].confidence), (Severity::Info, Confidence::Low));
+    }
+
+    #[test]
+    fn without_the_times_nothing_is_said() {
+        assert_eq!(missing(&CHECK, &host(&[])).source, Source::Sockets);
+        let at = || vec![socket(0, &Info::default(), Memory::default())];
+        assert!(missing(&CHECK, &connected(&[], at(), at())).to_string().contains("rwnd_limited"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Senders on this host find losses by timeout instead of by acknowledgments.
+//!
+//! # What it says
+//! A timeout is the slowest way to find a loss: at least 200 ms and a round trip of silence, then one segment.
+//! It happens where nothing behind the lost packet arrives: at the end of a transfer, with a tiny window, or when
+//! the path is dead.
+//!
+//! # How we know
+//! `TCPTimeouts`, without those of SYNs (`TCPSynRetrans`), are more than 30 % of all repairs (with
+//! `TCPFastRetrans` and `TCPSackRecovery`), and at least ten. Connections that wait for one now are named.
+//!
+//! # What it is not
+//! Not that packets are lost one by one: a timeout may be a path that was gone for a moment.
+//!
+//! # What to do
+//! Look at the peers named. Repeats that were needless (`SPURIOUS_RETRANSMITS`) point to delays that jump. See that
+//! selective acknowledgments, RACK and tail loss probes are on (`LOSS_RECOVERY_OFF`).
+//!
+//! # Sources
+//! RFC 6298; Linux `tcp_retransmit_timer`, `tcp_syn_ack_timeout`, `TCP_RTO_MIN` (v6.12). 30 % of ten: ours, not
+//! measured.
+
+use super::{Check, counters, flows, words};
+use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};
+use crate::host::flow::Flow;
+use crate::host::seen::{Asked, Growth, Seen};
+
+pub(super) const CHECK: Check = Check {
+    code: "RETRANSMISSION_TIMEOUTS",
+    file: include_str!("retransmission_timeouts.rs"),
+    group: Group::Losses,
+    judge,
+};
+
+const LEAST: u64 = 10;
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let of = |name| counters::by(seen, counters::TCP_EXT, name);
+    let Some(all) = counters::grew(seen, counters::TCP_EXT, "TCPTimeouts")? else {
+        return Ok(Vec::new());
+    };
+    // Timers of SYNs and of their answers are among them, and say nothing of data.
+    let timeouts = Growth { by: all.by.saturating_sub(of("TCPSynRetrans")?), ..all };
+    let repairs = of("TCPFastRetrans")?.saturating_add(of("TCPSackRecovery")?);
+    let repairs = repairs.saturating_add(timeouts.by);
+    if timeouts.by < LEAST || timeouts.by.saturating_mul(100) <= repairs.saturating_mul(30) {
+        return Ok(Vec::new());
+    }
+    let share = timeouts.by * 100 / repairs;
+    let waiting = waiting(seen);
+    let mut evidence = vec![
+        words::counter(counters::TCP_EXT, "TCPTimeouts", all),
+        Evidence::new("of these without SYNs", words::grown(timeouts)),
+    ];
+    let names = ["TCPSynRetrans", "TCPFastRetrans", "TCPSackRecovery", "TCPLossProbes"];
+    evidence.extend(counters::evidence(&counters::grown(seen, &names)?));
+    evidence.extend(flows::evidence(seen, &waiting, says));
+    Ok(vec![Finding {
+        severity: counters::severity(timeouts, Severity::Warning),
+        confidence: words::sure(timeouts),
+        scope: Scope::Netns,
+        title: format!("{share} % of the repairs begin with a timeout: {}", words::grown(timeouts)),
+        why: "each is at least 200 ms of silence, and the window begins at one segment again; nothing behind \
+              the lost packet arrived that could have told of it earlier."
+            .to_owned(),
+        not: "not that single packets are lost: a path that is gone for a moment looks the same".to_owned(),
+        evidence,
+        fixes: vec![words::advise(
+            "look at the peers named; see that SACK, RACK and tail loss probes are on",
+            "",
+        )],
+        ..Finding::default()
+    }])
+}
+
+/// Connections whose timer has fired and not been answered.
+fn waiting<'s, 'a>(seen: &'s Seen<'a>) -> Vec<&'s Flow<'a>> {
+    let fired = |flow: &Flow<'_>| {
+        flow.now.timer.filter(|timer| timer.kind == 1).map_or(0, |timer| timer.retransmits)
+    };
+    let flows = seen.flows().unwrap_or_default().iter();
+    flows::worst(flows.filter(|flow| fired(flow) > 0 && !flow.is_within_host()).collect(), fired)
+}
+
+fn says(flow: &Flow<'_>) -> String {
+    let fired = flow.now.timer.map_or(0, |timer| timer.retransmits);
+    format!("{:?}, sent again {fired} times without an answer", flow.now.state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{counted, host, judged, missing, once, shown};
+    use super::super::sample_flows::{connected, socket};
+    use super::*;
+    use crate::host::finding::Confidence;
+    use crate::host::snapshot::{Info, Memory, Snapshot, Source, Timer};
+
+    fn repairing(host: Snapshot, timeouts: i64, syns: i64, fast: i64) -> Snapshot {
+        let host = counted(host, "TcpExt", "TCPTimeouts", [5, 5 + timeouts]);
+        let host = counted(host, "TcpExt", "TCPSynRetrans", [5, 5 + syns]);
+        counted(host, "TcpExt", "TCPFastRetrans", [5, 5 + fast])
+    }
+
+    #[test]
+    fn timeouts_are_told_with_the_connections_that_wait() {
+        let at = || {
+            let mut socket = socket(0, &Info::default(), Memory::default());
+            socket.timer = Some(Timer { kind: 1, retransmits: 4, expires_ms: 900 });
+            vec![socket]
+        };
+        insta::assert_snapshot!(shown(&CHECK, &repairing(connected(&[], at(), at()), 25, 5, 20)));
+    }
+
+    #[test]
+    fn thirty_in_a_hundred_and_ten_without_syns_are_the_border() {
+        let number = |timeouts, syns, fast| {
+            judged(&CHECK, &repairing(host(&[]), timeouts, syns, fast)).expect("seen").len()
+        };
+        assert_eq!([number(30, 0, 70), number(31, 0, 70)], [0, 1]);
+        assert_eq!([number(19, 10, 0), number(20, 10, 0)], [0, 1]);
+    }
+
+    #[test]
+    fn one_look_is_less_sure_and_none_is_missing() {
+        let found = judged(&CHECK, &once(repairing(host(&[]), 50, 0, 0))).expect("seen");
+        assert_eq!(found[0].confidence, Confidence::Low);
+        assert_eq!(missing(&CHECK, &host(&[])).source, Source::Counters);
+    }
+}

@@ -1,0 +1,82 @@
+//! Routes with metrics, and how to set one without a metric.
+
+use crate::host::finding::{Change, Evidence, Fix, Scope};
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::{Route, Source};
+use crate::words;
+
+/// Routes that lead anywhere.
+///
+/// # Errors
+/// They were not seen.
+pub(super) fn all<'a>(seen: &Seen<'a>) -> Asked<impl Iterator<Item = &'a Route>> {
+    let routes = seen.snapshot.routes.as_ref().ok_or(Missing::all(Source::Routes))?;
+    Ok(routes.iter())
+}
+
+/// Where it can be read again.
+pub(super) fn evidence(route: &Route) -> Evidence {
+    let family = if route.ipv6 { "-6 " } else { "" };
+    Evidence::new(format!("ip {family}route show table {}", route.table), route.line.clone())
+}
+
+/// `the default route`, `the route to 10.0.0.0/24`.
+pub(super) fn named(route: &Route) -> String {
+    route.to.map_or_else(
+        || "the default route".to_owned(),
+        |(to, length)| format!("the route to {to}/{length}"),
+    )
+}
+
+pub(super) fn scope(route: &Route) -> Scope {
+    let to = |(to, length)| format!("{to}/{length}");
+    Scope::Peer(route.to.map_or_else(|| "default".to_owned(), to))
+}
+
+/// The same route without some metrics: `mtu lock 1400` is three words, `initcwnd 4` two.
+pub(super) fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
+    let mut kept = Vec::new();
+    let mut words = route.line.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        if !metrics.contains(&word) {
+            kept.push(word);
+            continue;
+        }
+        if words.peek() == Some(&"lock") {
+            words.next();
+        }
+        words.next()?;
+    }
+    let to = kept.join(" ");
+    let is_changed = to != route.line;
+    is_changed.then(|| Change::Route { from: route.line.clone(), to, ipv6: route.ipv6 })
+}
+
+/// A fix that leaves metrics out: one change, for each replaces the whole route.
+pub(super) fn leave_out(route: &Route, metrics: &[&str]) -> Fix {
+    let names: Vec<String> = metrics.iter().map(|metric| (*metric).to_owned()).collect();
+    Fix {
+        what: format!("leave {} out of the route", words::listed(&names)),
+        risk: "the route belongs to whoever set it: change it there, too".to_owned(),
+        set: without(route, metrics),
+        applies: "for new connections".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_left_out_with_its_lock_and_nothing_else() {
+        let line = "default via 10.0.0.1 dev eth0 mtu lock 1400 initcwnd 4";
+        let route = Route { line: line.to_owned(), ..Route::default() };
+        let to = |metric| match without(&route, &[metric]) {
+            Some(Change::Route { to, .. }) => Some(to),
+            _ => None,
+        };
+        assert_eq!(to("mtu").as_deref(), Some("default via 10.0.0.1 dev eth0 initcwnd 4"));
+        assert_eq!(to("initcwnd").as_deref(), Some("default via 10.0.0.1 dev eth0 mtu lock 1400"));
+        assert_eq!(to("cwnd"), None);
+    }
+}

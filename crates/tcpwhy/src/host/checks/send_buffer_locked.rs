@@ -1,0 +1,197 @@
+//! A program set the size of its send buffer, and waits for room in it.
+//!
+//! # What it says
+//! `SO_SNDBUF` fixes a socket's buffer: the kernel doubles what was asked for (at most `wmem_max`) and never lets
+//! it grow, whatever `tcp_wmem` says. No more than it holds, about half of it payload, leaves in a round
+//! trip: 16 KiB over 20 ms are less than a megabyte a second if the program writes in small pieces.
+//!
+//! # How we know
+//! The kernel booked at least 20 % of the busy time on the buffer (`sndbuf_limited`), or it was full of data in
+//! flight at every look while both windows had room; and it is below the third number of `tcp_wmem`. It is
+//! certain where the socket was asked (`SO_BUF_LOCK`); likely where the buffer is twice `net.core.wmem_max` or
+//! smaller than autotuning makes any; else one explanation.
+//!
+//! # What it is not
+//! One large write may pass the bound once: the buffer is looked at before a packet of up to 64 KiB is added.
+//!
+//! # What to do
+//! Remove `SO_SNDBUF` (buffer sizes of database drivers, `sndbuf=` of nginx, `socket options` of Samba). If it
+//! must stay, ask for the bandwidth-delay product, and raise `net.core.wmem_max`, which bounds it.
+//!
+//! # Sources
+//! socket(7); Linux `sk_setsockopt`, `tcp_sndbuf_expand` (`SOCK_SNDBUF_LOCK`; at least twice ten segments;
+//! v6.12); `SO_BUF_LOCK` since 5.15. 20 % of at least a second: ours, not measured.
+
+use super::flows;
+use super::send_buffer_ceiling::says;
+use super::sent::{Held, amount, by_buffer};
+use super::{Check, words};
+use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
+use crate::host::flow::Flow;
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::Source;
+use crate::words::bytes;
+
+pub(super) const CHECK: Check = Check {
+    code: "SEND_BUFFER_LOCKED",
+    file: include_str!("send_buffer_locked.rs"),
+    group: Group::Sending,
+    judge,
+};
+
+const MOST: &str = "net.core.wmem_max";
+/// What we propose for `wmem_max`: the third number of `tcp_wmem` by default. Ours.
+const ENOUGH: i64 = 4 << 20;
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let sizes = seen.numbers::<3>("net.ipv4.tcp_wmem")?.unwrap_or_default();
+    let most = seen.number(MOST)?;
+    let held = flows::measured(seen)?.into_iter().filter_map(|(flow, _, memory)| {
+        let may_be = locked(flow).unwrap_or(i64::from(memory.sndbuf) < sizes[2]);
+        (may_be && by_buffer(flow, seen).is_some()).then_some(flow)
+    });
+    let held = flows::worst(held.collect(), amount);
+    let Some(worst) = held.iter().max_by_key(|flow| sure(flow, most)) else {
+        return Ok(Vec::new());
+    };
+    let is_booked = by_buffer(worst, seen).is_some_and(Held::is_booked);
+    let confidence = if seen.before.is_some() { sure(worst, most) } else { Confidence::Low };
+    let severity =
+        if is_booked && confidence > Confidence::Low { Severity::Error } else { Severity::Warning };
+    let mut found = Finding {
+        severity,
+        confidence,
+        scope: Scope::Netns,
+        title: format!(
+            "{} wait{} for room in a send buffer that does not grow",
+            flows::counted(seen, &held),
+            flows::verb_s(held.len())
+        ),
+        why: why(worst, most),
+        not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
+        evidence: flows::evidence(seen, &held, |flow| says(flow, seen)),
+        fixes: fixes(seen, most),
+        ..Finding::default()
+    };
+    found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
+    if locked(worst).is_none() {
+        found.unseen.push(Missing::part(Source::Locks, "SO_BUF_LOCK").to_string());
+    }
+    if seen.before.is_none() {
+        found.unseen.push(Missing::all(Source::SecondLook).to_string());
+    }
+    Ok(vec![found])
+}
+
+fn locked(flow: &Flow<'_>) -> Option<bool> {
+    flow.now.locks?.sndbuf
+}
+
+fn sure(flow: &Flow<'_>, most: Option<i64>) -> Confidence {
+    let sndbuf = flow.memory().map_or(0, |memory| i64::from(memory.sndbuf));
+    match locked(flow) {
+        Some(_) => Confidence::High,
+        None if is_small(flow) || most.and_then(|most| most.checked_mul(2)) == Some(sndbuf) => {
+            Confidence::Medium
+        }
+        None => Confidence::Low,
+    }
+}
+
+/// Autotuning gives room for twice ten segments with their overhead at once.
+fn is_small(flow: &Flow<'_>) -> bool {
+    let segments =
+        || Some(u64::from(flow.memory()?.sndbuf) / u64::from(flow.info()?.snd_mss?.max(1)));
+    segments().is_some_and(|segments| segments < 20)
+}
+
+fn why(worst: &Flow<'_>, most: Option<i64>) -> String {
+    let how = match sure(worst, most) {
+        Confidence::High => "the program fixed it with SO_SNDBUF",
+        Confidence::Medium if is_small(worst) => "autotuning makes none so small: SO_SNDBUF does",
+        Confidence::Medium => "it is twice wmem_max, as SO_SNDBUF makes it",
+        Confidence::Low => {
+            "autotuning would have made it larger, unless memory for TCP is short or the wait was too brief"
+        }
+    };
+    let sndbuf = worst.memory().map_or(0, |memory| u64::from(memory.sndbuf));
+    format!(
+        "the worst has {}, about half of it for payload, and no more than that leaves in a round trip; {how}.",
+        bytes(sndbuf)
+    )
+}
+
+fn fixes(seen: &Seen<'_>, most: Option<i64>) -> Vec<Fix> {
+    let mut fixes = vec![words::advise(
+        "remove SO_SNDBUF from the program or its configuration: autotuning does better",
+        "",
+    )];
+    if most.is_some_and(|most| most < ENOUGH) {
+        fixes.push(words::set(
+            seen,
+            MOST,
+            &ENOUGH,
+            "if it cannot be removed, let the program have as much as it asks for",
+            "for sockets that ask for a size afterwards: restart the program",
+            "more memory for each such socket; it may ask for less than that anyway",
+        ));
+    }
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{host, judged, missing, shown};
+    use super::super::sample_flows::{connected, socket};
+    use super::*;
+    use crate::host::snapshot::{Info, Locks, Memory, Snapshot};
+
+    const SETTINGS: &[(&str, &str)] =
+        &[("net.ipv4.tcp_wmem", "4096 16384 4194304"), (MOST, "212992")];
+
+    /// Ten seconds of upload, all of it limited by the buffer.
+    fn uploading(sndbuf: u32, lock: Option<bool>) -> Snapshot {
+        let info = |seconds: u64| Info {
+            busy_ns: Some(seconds * 1_000_000_000),
+            sndbuf_limited_ns: Some(seconds * 900_000_000),
+            bytes_acked: Some(seconds << 20),
+            rtt_ns: Some(20_000_000),
+            snd_mss: Some(1448),
+            ..Info::default()
+        };
+        let at = |seconds| {
+            let memory = Memory { sndbuf, ..Memory::default() };
+            let mut socket = socket(0, &info(seconds), memory);
+            socket.locks = lock.map(|lock| Locks { sndbuf: Some(lock), ..Locks::default() });
+            vec![socket]
+        };
+        connected(SETTINGS, at(0), at(10))
+    }
+
+    #[test]
+    fn sixteen_kilobytes_are_less_than_autotuning_makes() {
+        insta::assert_snapshot!(shown(&CHECK, &uploading(32_768 - 10_000, None)));
+    }
+
+    #[test]
+    fn how_sure_it_is_hangs_on_the_lock_or_the_size() {
+        let sure = |sndbuf, lock| {
+            judged(&CHECK, &uploading(sndbuf, lock)).expect("seen").first().map(|it| it.confidence)
+        };
+        assert_eq!(sure(100_000, Some(true)), Some(Confidence::High));
+        assert_eq!(sure(425_984, None), Some(Confidence::Medium));
+        assert_eq!(sure(20 * 1448, None), Some(Confidence::Low));
+        assert_eq!(sure(20 * 1448 - 1, None), Some(Confidence::Medium));
+    }
+
+    #[test]
+    fn a_buffer_without_lock_or_at_its_ceiling_is_another_finding() {
+        assert_eq!(judged(&CHECK, &uploading(100_000, Some(false))), Ok(Vec::new()));
+        assert_eq!(judged(&CHECK, &uploading(4_194_304, None)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn without_sockets_nothing_is_said() {
+        assert_eq!(missing(&CHECK, &host(SETTINGS)).source, Source::Sockets);
+    }
+}
