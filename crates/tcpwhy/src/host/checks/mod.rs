@@ -5,8 +5,32 @@
 
 mod accept_queue;
 mod autotuning_off;
+mod close_wait;
+mod conntrack_full;
+mod descriptors;
+mod devices;
+mod ephemeral_ports;
+mod host_stalls;
+mod link_errors;
+mod link_speed;
+mod neighbour_table;
+mod netem;
+mod offloads_off;
+mod orphans;
+mod qdisc_change;
+mod qdisc_drops;
+mod reverse_path_filter;
+mod ring_overrun;
+mod shaper;
+mod syn_cookies;
+mod syn_queue;
+mod time_wait_overflow;
+mod tx_timeout;
+mod unclassified;
 mod words;
 
+#[cfg(test)]
+mod parts;
 #[cfg(test)]
 mod sample;
 
@@ -25,7 +49,29 @@ pub(super) struct Check {
 }
 
 /// All checks, in the order of the manual.
-pub(super) const CHECKS: &[Check] = &[accept_queue::CHECK, autotuning_off::CHECK];
+pub(super) const CHECKS: &[Check] = &[
+    accept_queue::CHECK,
+    syn_queue::CHECK,
+    syn_cookies::CHECK,
+    ephemeral_ports::CHECK,
+    descriptors::CHECK,
+    conntrack_full::CHECK,
+    neighbour_table::CHECK,
+    autotuning_off::CHECK,
+    ring_overrun::CHECK,
+    link_errors::CHECK,
+    link_speed::CHECK,
+    tx_timeout::CHECK,
+    qdisc_drops::CHECK,
+    netem::CHECK,
+    shaper::CHECK,
+    unclassified::CHECK,
+    offloads_off::CHECK,
+    close_wait::CHECK,
+    orphans::CHECK,
+    time_wait_overflow::CHECK,
+    reverse_path_filter::CHECK,
+];
 
 /// What was found, and what could not be looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,4 +101,34 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
     }
     judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
     judged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::find::doc::SECTIONS;
+    use crate::host::snapshot::Look;
+
+    #[test]
+    fn of_a_host_of_which_nothing_was_seen_no_check_says_anything() {
+        let blind =
+            Snapshot { looks: vec![Look::default(), Look::default()], ..Snapshot::default() };
+        let judged = judge(&blind);
+        assert_eq!((judged.findings, judged.well), (Vec::new(), Vec::new()));
+        assert_eq!(judged.unseen.len(), CHECKS.len());
+    }
+
+    #[test]
+    fn each_check_has_a_code_of_its_own_and_a_page_with_every_section() {
+        let codes: BTreeSet<_> = CHECKS.iter().map(|check| check.code).collect();
+        assert_eq!(codes.len(), CHECKS.len());
+        for check in CHECKS {
+            for section in SECTIONS {
+                let head = format!("//! # {section}\n");
+                assert!(check.file.contains(&head), "{}: {section}", check.code);
+            }
+        }
+    }
 }
