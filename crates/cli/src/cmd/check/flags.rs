@@ -1,14 +1,17 @@
 //! Flags of `tcpwhy check`.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tcpwhy::host::Severity;
+use tcpwhy_model::scenario::Quantity;
 
 use crate::cmd::record::duration;
 use crate::flags::Color;
 use crate::number;
+use crate::rate::PathRate;
 
 /// What is shown below the flags.
 pub const AFTER: &str = "\
@@ -19,6 +22,7 @@ long over.
   sudo tcpwhy check --save web-1.json      # on the host; then anywhere: tcpwhy check web-1.json
   sudo tcpwhy check --netns 4711           # the network namespace of a container's process
   ssh host 'sysctl -a; ss -tinm; nstat -az' 2>/dev/null | tcpwhy check -
+  tcpwhy check --path 10.0.0.7 --rate 1gbit --rtt 20ms
   sudo tcpwhy check --script /tmp/tcp      # fix.sh and rollback.sh
 
 Exit status: 0 judged, 1 something as bad as --fail-on says, 2 wrong usage, 3 input that cannot be read.";
@@ -47,6 +51,16 @@ pub struct CheckFlags {
     /// Write what was seen to a file; `tcpwhy check FILE` judges it anywhere
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+
+    /// What a path to this address asks of this host, and what the model makes of today's settings
+    #[arg(long, value_name = "ADDRESS", value_parser = number::host, conflicts_with_all = ["script", "fail_on"])]
+    pub path: Option<IpAddr>,
+    /// Its rate: 1gbit, 100mbit [default: what open connections to it have reached]
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<PathRate>,
+    /// Its round trip: 20ms [default: the least of open connections to it]
+    #[arg(long, value_name = "TIME", value_parser = rtt, requires = "path")]
+    pub rtt: Option<u64>,
 
     /// Show also settings that do nothing or are old, and which checks found nothing
     #[arg(long)]
@@ -96,6 +110,11 @@ impl From<FailOn> for Severity {
 /// As `record --for`, and 0 for one look only.
 fn apart(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// Reads `20ms` as nanoseconds.
+fn rtt(text: &str) -> Result<u64, String> {
+    Quantity::Time.read(text).map_err(|error| error.to_string())
 }
 
 /// Reads `4711:12`.

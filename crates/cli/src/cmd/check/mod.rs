@@ -4,6 +4,7 @@
 //! core judges.
 
 mod flags;
+mod path;
 mod read;
 
 use std::fmt::Write as _;
@@ -37,6 +38,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
             "the snapshot is in {0}: `tcpwhy check {0}` judges it anywhere",
             path.display()
         ));
+    }
+    if let Some(peer) = flags.path {
+        output::print(&path::answer(flags, peer, &snapshot)?).context("cannot write the answer")?;
+        return Ok(Exit::Analysed);
     }
     let judged = judge(&snapshot);
     let text = if flags.json {

@@ -25,7 +25,9 @@ pub(super) fn snapshot(flags: &CheckFlags, around: &Surroundings) -> anyhow::Res
 const APART: Duration = Duration::from_secs(10);
 
 fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
-    let apart = Some(flags.apart.unwrap_or(APART)).filter(|apart| !apart.is_zero());
+    // A path asks for settings: nothing of them grows.
+    let default = if flags.path.is_some() { Duration::ZERO } else { APART };
+    let apart = Some(flags.apart.unwrap_or(default)).filter(|apart| !apart.is_zero());
     let stop = Stop::listen().context("cannot listen for Ctrl-C")?;
     if let Some(apart) = apart.filter(|_| around.stderr_is_terminal) {
         complain(&format!(

@@ -6,12 +6,26 @@
 mod accept_queue;
 mod autotuning_off;
 mod cached_ssthresh;
+mod close_wait;
 mod congestion_control;
+mod conntrack_full;
 mod counters;
+mod descriptors;
+mod devices;
+mod ephemeral_ports;
 mod flows;
+mod host_stalls;
 mod initial_windows_of_routes;
+mod link_errors;
+mod link_speed;
 mod locked_route_metrics;
 mod loss_recovery_off;
+mod neighbour_table;
+mod netem;
+mod offloads_off;
+mod orphans;
+mod qdisc_change;
+mod qdisc_drops;
 mod receive_buffer_ceiling;
 mod receive_buffer_locked;
 mod receive_queue_drops;
@@ -21,17 +35,27 @@ mod received;
 mod receiver_limited;
 mod retransmission_timeouts;
 mod retransmits;
+mod reverse_path_filter;
+mod ring_overrun;
 mod routes;
 mod send_buffer_ceiling;
 mod send_buffer_locked;
 mod sent;
+mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
+mod syn_cookies;
+mod syn_queue;
 mod syn_retransmits;
 mod tcp_memory;
+mod time_wait_overflow;
+mod tx_timeout;
+mod unclassified;
 mod window_scaling_off;
 mod words;
 
+#[cfg(test)]
+mod parts;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
@@ -75,6 +99,25 @@ pub(super) const CHECKS: &[Check] = &[
     retransmits::CHECK,
     retransmission_timeouts::CHECK,
     syn_retransmits::CHECK,
+    syn_queue::CHECK,
+    syn_cookies::CHECK,
+    ephemeral_ports::CHECK,
+    descriptors::CHECK,
+    conntrack_full::CHECK,
+    neighbour_table::CHECK,
+    ring_overrun::CHECK,
+    link_errors::CHECK,
+    link_speed::CHECK,
+    tx_timeout::CHECK,
+    qdisc_drops::CHECK,
+    netem::CHECK,
+    shaper::CHECK,
+    unclassified::CHECK,
+    offloads_off::CHECK,
+    close_wait::CHECK,
+    orphans::CHECK,
+    time_wait_overflow::CHECK,
+    reverse_path_filter::CHECK,
 ];
 
 /// What was found, and what could not be looked at.
@@ -105,4 +148,34 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
     }
     judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
     judged
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::find::doc::SECTIONS;
+    use crate::host::snapshot::Look;
+
+    #[test]
+    fn of_a_host_of_which_nothing_was_seen_no_check_says_anything() {
+        let blind =
+            Snapshot { looks: vec![Look::default(), Look::default()], ..Snapshot::default() };
+        let judged = judge(&blind);
+        assert_eq!((judged.findings, judged.well), (Vec::new(), Vec::new()));
+        assert_eq!(judged.unseen.len(), CHECKS.len());
+    }
+
+    #[test]
+    fn each_check_has_a_code_of_its_own_and_a_page_with_every_section() {
+        let codes: BTreeSet<_> = CHECKS.iter().map(|check| check.code).collect();
+        assert_eq!(codes.len(), CHECKS.len());
+        for check in CHECKS {
+            for section in SECTIONS {
+                let head = format!("//! # {section}\n");
+                assert!(check.file.contains(&head), "{}: {section}", check.code);
+            }
+        }
+    }
 }

@@ -24,7 +24,7 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use super::{Check, counters, flows, words};
-use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
+use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::Source;
 use crate::words::bytes;
@@ -79,9 +79,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
              interface and queueing discipline",
             "",
         )],
-        unseen: match again.since_start {
-            false => Vec::new(),
-            true => vec![Missing::all(Source::SecondLook).to_string()],
+        unseen: if again.since_start {
+            vec![Missing::all(Source::SecondLook).to_string()]
+        } else {
+            Vec::new()
         },
         ..Finding::default()
     }])
@@ -124,6 +125,7 @@ mod tests {
     use super::super::sample::{counted, host, judged, missing, once, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
+    use crate::host::finding::Confidence;
     use crate::host::snapshot::{Info, Memory, Snapshot};
 
     fn sending(host: Snapshot, sent: i64, again: i64) -> Snapshot {

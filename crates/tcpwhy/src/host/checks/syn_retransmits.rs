@@ -87,7 +87,7 @@ fn waiting(seen: &Seen<'_>) -> Vec<Evidence> {
         let is_repeated = socket.timer.is_some_and(|timer| timer.retransmits > 0);
         match socket.state {
             State::SynSent if is_repeated => {
-                *sent.entry(socket.remote.to_string()).or_default() += 1
+                *sent.entry(socket.remote.to_string()).or_default() += 1;
             }
             State::SynRecv if is_repeated => answered += 1,
             _ => {}

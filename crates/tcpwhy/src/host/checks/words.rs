@@ -1,8 +1,8 @@
 //! Phrases and changes that several checks share.
 
-use core::fmt;
+use core::fmt::{self, Write as _};
 
-use crate::host::finding::{Change, Confidence, Evidence, Fix};
+use crate::host::finding::{Change, Confidence, Evidence, Fix, Severity};
 use crate::host::seen::{Growth, Seen};
 use crate::host::snapshot::Owner;
 
@@ -76,4 +76,56 @@ pub(super) fn program(seen: &Seen<'_>, owner: Option<Owner>) -> String {
             )
         },
     )
+}
+
+/// How many of many are told one by one.
+pub(super) const WORST: usize = 5;
+
+/// `a`, `a and b`, `a, b, c, d, e and 7 more`.
+pub(super) fn named<T: AsRef<str>>(names: &[T]) -> String {
+    let told = &names[..names.len().min(WORST)];
+    let mut out = String::new();
+    for (place, name) in told.iter().enumerate() {
+        let is_last = place + 1 == names.len();
+        let before = if place == 0 {
+            ""
+        } else if is_last {
+            " and "
+        } else {
+            ", "
+        };
+        out.push_str(before);
+        out.push_str(name.as_ref());
+    }
+    if names.len() > told.len() {
+        let _ = write!(out, " and {} more", names.len() - told.len());
+    }
+    out
+}
+
+/// `1 connection`, `2 connections`.
+pub(super) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `12 %`, `0.4 %`, `0.0031 %`.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
+    if share >= 10.0 || share == 0.0 {
+        format!("{share:.0} %")
+    } else if share >= 0.1 {
+        format!("{share:.1} %")
+    } else {
+        format!("{share:.4} %")
+    }
+}
+
+/// `part` is more than `share` percent of `whole`.
+pub(super) fn above_percent(part: u64, share: u64, whole: u64) -> bool {
+    u128::from(part) * 100 > u128::from(share) * u128::from(whole)
+}
+
+/// Drops seen between two looks are an error; those of some time since the start a warning.
+pub(super) const fn of_drops(growth: Growth) -> Severity {
+    if growth.since_start { Severity::Warning } else { Severity::Error }
 }

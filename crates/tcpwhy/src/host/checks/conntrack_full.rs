@@ -1,0 +1,178 @@
+//! The table of tracked connections is full or nearly so: packets of new connections are dropped.
+//!
+//! # What it says
+//! Where a firewall or NAT tracks connections, each one needs an entry. When the table is full and nothing in it can
+//! be thrown out early, the first packet of a new connection is dropped.
+//!
+//! # How we know
+//! `drop` in `/proc/net/stat/nf_conntrack` grew, or `nf_conntrack_count` is above 85 % of `nf_conntrack_max`.
+//!
+//! # What it is not
+//! Not what fills it: long timeouts of dead connections do (five days for an established one), and so does a scan.
+//! `drop` counts packets that could not be tracked for other reasons, too.
+//!
+//! # What to do
+//! Do not track what needs no tracking (`notrack`), shorten the timeouts, or enlarge the table together with its
+//! hash table.
+//!
+//! # Sources
+//! Linux `__nf_conntrack_alloc`, `nf_conntrack_in` (v6.1, `net/netfilter/nf_conntrack_core.c`);
+//! Documentation/networking/nf_conntrack-sysctl.rst. 85 %: ours, not measured.
+
+use super::{Check, words};
+use crate::host::finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::{Conntrack, Source};
+
+pub(super) const CHECK: Check = Check {
+    code: "CONNTRACK_FULL",
+    file: include_str!("conntrack_full.rs"),
+    group: Group::Connecting,
+    judge,
+};
+
+const MAX: &str = "net.netfilter.nf_conntrack_max";
+const HASH: &str = "nf_conntrack.hashsize";
+const FILE: &str = "/proc/net/stat/nf_conntrack";
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let Some(table) = seen.now.conntrack.as_ref().ok_or(Missing::all(Source::Conntrack))? else {
+        return Ok(Vec::new());
+    };
+    let before = seen.before.and_then(|look| look.conntrack.as_ref()?.as_ref());
+    let grown = |name: &str| {
+        let then = before.and_then(|before| before.stat.get(name).copied());
+        seen.growth_of(*table.stat.get(name)?, then).filter(|growth| growth.by > 0)
+    };
+    let (dropped, early) = (grown("drop"), grown("early_drop"));
+    let is_near = words::above_percent(table.count, 85, table.max);
+    let drops_now = dropped.filter(|growth| !growth.since_start);
+    if !is_near && drops_now.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut evidence = vec![
+        Evidence::new("net.netfilter.nf_conntrack_count", table.count.to_string()),
+        words::setting(MAX, &table.max),
+    ];
+    let counters =
+        [("drop", dropped), ("early_drop", early), ("insert_failed", grown("insert_failed"))];
+    evidence.extend(counters.into_iter().filter_map(|(name, growth)| {
+        Some(Evidence::new(format!("{FILE} {name}"), words::grown(growth?)))
+    }));
+    let share = words::percent(table.count, table.max);
+    Ok(vec![Finding {
+        severity: if drops_now.is_some() { Severity::Error } else { Severity::Warning },
+        confidence: if is_near { Confidence::High } else { Confidence::Medium },
+        scope: Scope::Netns,
+        title: match drops_now {
+            Some(growth) => {
+                format!("connection tracking drops packets, its table is {share} full: {}", words::grown(growth))
+            }
+            None => format!("the table of tracked connections is {share} full"),
+        },
+        why: "when it is full the first packet of a new connection is dropped, and the client tries again after a second."
+            .to_owned(),
+        not: if is_near {
+            "not what fills it: dead connections with long timeouts, a scan, or honest load"
+        } else {
+            "not that the table is too small: it has room now, and packets are dropped here for other reasons too"
+        }
+        .to_owned(),
+        evidence,
+        fixes: if is_near { fixes(seen, table) } else { Vec::new() },
+        ..Finding::default()
+    }])
+}
+
+fn fixes(seen: &Seen<'_>, table: &Conntrack) -> Vec<Fix> {
+    const TIMEOUT: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
+    let more = table.max.saturating_mul(2);
+    let mut fixes = vec![words::set(
+        seen,
+        MAX,
+        &more,
+        "enlarge the table",
+        words::AT_ONCE,
+        "some 300 bytes of kernel memory for each entry",
+    )];
+    let hash = seen.snapshot.module_parameters.as_ref().and_then(|all| all.get(HASH));
+    fixes.extend(hash.and_then(|from| {
+        let buckets: u64 = from.parse().ok().filter(|buckets| more / 4 > *buckets)?;
+        Some(Fix {
+            what: "and its hash table, or each look-up walks a longer chain".to_owned(),
+            risk: format!(
+                "8 bytes for each bucket, {buckets} now; a short stall while it is built"
+            ),
+            set: Some(Change::File {
+                path: "/sys/module/nf_conntrack/parameters/hashsize".to_owned(),
+                from: from.clone(),
+                to: (more / 4).to_string(),
+            }),
+            applies: words::AT_ONCE.to_owned(),
+        })
+    }));
+    if seen.number(TIMEOUT).ok().flatten().is_some_and(|seconds| seconds > 86_400) {
+        fixes.push(words::set(
+            seen,
+            TIMEOUT,
+            &86_400,
+            "forget an established connection after a day of silence, not five",
+            words::AT_ONCE,
+            "a connection that is silent for longer is cut at this host",
+        ));
+    }
+    fixes.push(words::advise(
+        "do not track what needs no tracking (notrack), such as a busy public port",
+        "",
+    ));
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::each_look;
+    use super::super::sample::{host, judged, missing, once, shown};
+    use super::*;
+    use crate::host::snapshot::Snapshot;
+
+    fn tracked(count: u64, drops: [u64; 2]) -> Snapshot {
+        let settings =
+            [(MAX, "1000"), ("net.netfilter.nf_conntrack_tcp_timeout_established", "432000")];
+        let mut host = each_look(host(&settings), |nth, look| {
+            let stat = [("drop".to_owned(), drops[nth as usize])].into();
+            look.conntrack = Some(Some(Conntrack { count, max: 1000, stat }));
+        });
+        host.module_parameters = Some([(HASH.to_owned(), "250".to_owned())].into());
+        host
+    }
+
+    #[test]
+    fn a_full_table_that_drops_is_an_error() {
+        insta::assert_snapshot!(shown(&CHECK, &tracked(1000, [5, 90])));
+    }
+
+    #[test]
+    fn eighty_five_percent_are_not_enough_and_drops_long_ago_are_nothing() {
+        assert_eq!(judged(&CHECK, &tracked(850, [5, 5])), Ok(Vec::new()));
+        assert_eq!(
+            judged(&CHECK, &tracked(851, [5, 5])).expect("seen")[0].severity,
+            Severity::Warning
+        );
+        assert_eq!(judged(&CHECK, &once(tracked(10, [5, 5]))), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn drops_with_room_in_the_table_are_not_put_on_its_size() {
+        let found = judged(&CHECK, &tracked(10, [5, 6])).expect("seen");
+        assert_eq!((found[0].severity, found[0].fixes.len()), (Severity::Error, 0));
+    }
+
+    #[test]
+    fn a_host_that_tracks_nothing_is_well_and_one_not_looked_at_is_not_judged() {
+        let mut host = tracked(1000, [0, 9]);
+        host.looks[1].conntrack = Some(None);
+        assert_eq!(judged(&CHECK, &host), Ok(Vec::new()));
+        host.looks[1].conntrack = None;
+        assert_eq!(missing(&CHECK, &host).source, Source::Conntrack);
+    }
+}

@@ -1,0 +1,128 @@
+//! Interfaces and queueing disciplines beside themselves at the first look.
+
+use super::words;
+use crate::host::finding::Scope;
+use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::snapshot::{Link, LinkCounters, Qdisc};
+
+/// An interface, and what it was at the first look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Device<'s, 'a> {
+    pub(super) now: &'a Link,
+    pub(super) before: Option<&'a Link>,
+    seen: &'s Seen<'a>,
+}
+
+/// All interfaces but loopback.
+pub(super) fn devices<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<Device<'s, 'a>>> {
+    let earlier = seen.before.and_then(|look| look.links.as_deref()).unwrap_or_default();
+    let here = seen.links()?.iter().enumerate().filter(|(_, link)| !link.loopback);
+    let device = |(place, now): (usize, &'a Link)| {
+        let before = same(earlier, place, |link| link.name == now.name && link.index == now.index);
+        Device { now, before, seen }
+    };
+    Ok(here.map(device).collect())
+}
+
+/// The one that `is` says, which mostly stands at the same place: thousands of interfaces are no square of them.
+fn same<T>(all: &[T], place: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
+    all.get(place).filter(|each| is(each)).or_else(|| all.iter().find(|each| is(each)))
+}
+
+impl<'a> Device<'_, 'a> {
+    pub(super) fn name(&self) -> &'a str {
+        &self.now.name
+    }
+
+    /// How far a number of the interface went.
+    pub(super) fn growth(&self, of: impl Fn(&Link) -> Option<u64>) -> Option<Growth> {
+        self.seen.growth_of(of(self.now)?, self.before.and_then(of))
+    }
+
+    /// How far one of its counters went.
+    pub(super) fn counted(&self, of: impl Fn(&LinkCounters) -> u64) -> Option<Growth> {
+        self.growth(|link| link.counters.as_ref().map(&of))
+    }
+
+    /// The counter of its driver that went farthest among those that `is_one` names, if any went at all.
+    pub(super) fn driver(&self, is_one: impl Fn(&str) -> bool) -> Option<(&'a str, Growth)> {
+        let names = self.now.driver_counters.as_ref()?.keys().filter(|name| is_one(name));
+        let grown = names.filter_map(|name| {
+            let of = |link: &Link| link.driver_counters.as_ref()?.get(name).copied();
+            Some((name.as_str(), self.growth(of)?))
+        });
+        grown.filter(|(_, growth)| growth.by > 0).max_by_key(|(_, growth)| growth.by)
+    }
+
+    /// Bits a second, both ways, between the looks.
+    pub(super) fn bit_rate(&self) -> Option<f64> {
+        let bytes = self.counted(|c| c.rx_bytes.saturating_add(c.tx_bytes))?;
+        (!bytes.since_start).then(|| bytes.per_second() * 8.0)
+    }
+
+    /// It can carry something.
+    pub(super) fn is_running(&self) -> bool {
+        self.now.up && self.now.carrier
+    }
+}
+
+/// Whose a finding about these interfaces is.
+pub(super) fn scope(names: &[&str]) -> Scope {
+    match names {
+        [one] => Scope::Interface((*one).to_owned()),
+        _ => Scope::Netns,
+    }
+}
+
+/// `eth0`, or `eth0 and eth1`, or `12 interfaces`.
+pub(super) fn told(names: &[&str]) -> String {
+    if names.len() > 3 { format!("{} interfaces", names.len()) } else { words::named(names) }
+}
+
+/// How far a number of a queueing discipline went.
+pub(super) fn qdisc_growth(
+    seen: &Seen<'_>,
+    place: usize,
+    now: &Qdisc,
+    of: impl Fn(&Qdisc) -> u64,
+) -> Option<Growth> {
+    let earlier = seen.before.and_then(|look| look.qdiscs.as_deref()).unwrap_or_default();
+    let key = |each: &Qdisc| (each.handle, each.parent);
+    let is = |each: &Qdisc| key(each) == key(now) && each.dev == now.dev && each.kind == now.kind;
+    seen.growth_of(of(now), same(earlier, place, is).map(&of))
+}
+
+/// The parent of a root queueing discipline (`TC_H_ROOT`, Linux `include/uapi/linux/pkt_sched.h`).
+pub(super) const ROOT: u32 = u32::MAX;
+
+/// The root queueing disciplines with their places in the list.
+pub(super) fn roots<'a>(seen: &Seen<'a>) -> Asked<Vec<(usize, &'a Qdisc)>> {
+    Ok(seen.qdiscs()?.iter().enumerate().filter(|(_, each)| each.parent == ROOT).collect())
+}
+
+/// A queueing discipline as tc(8) writes it: kind and parameters.
+pub(super) fn tc_words(qdisc: &Qdisc) -> String {
+    let mut out = qdisc.kind.clone();
+    for (name, value) in &qdisc.options {
+        out.push(' ');
+        out.push_str(name);
+        if !value.is_empty() {
+            out.push(' ');
+            out.push_str(value);
+        }
+    }
+    out
+}
+
+/// Something hangs below this root: putting another in its place loses classes and filters.
+pub(super) fn has_children(seen: &Seen<'_>, root: &Qdisc) -> bool {
+    const MAJOR: u32 = 0xffff_0000;
+    root.handle != 0
+        && seen.qdiscs().is_ok_and(|all| {
+            all.iter().any(|each| {
+                each.dev == root.dev
+                    && each.parent != ROOT
+                    && each.parent & MAJOR == root.handle & MAJOR
+            })
+        })
+}

@@ -1,0 +1,41 @@
+//! Another root queueing discipline in the place of one, so that it can be taken back.
+
+use super::devices::{has_children, tc_words};
+use super::words;
+use crate::host::finding::{Change, Fix};
+use crate::host::seen::Seen;
+use crate::host::snapshot::Qdisc;
+
+/// It sends in the order in which packets came, whosever they are. `pfifo_fast` has three such bands.
+pub(super) fn is_fifo(qdisc: &Qdisc) -> bool {
+    matches!(qdisc.kind.as_str(), "pfifo_fast" | "pfifo" | "bfifo" | "pfifo_head_drop")
+}
+
+/// `fq_codel` for a FIFO.
+pub(super) fn keep_flows_apart(seen: &Seen<'_>, root: &Qdisc) -> Option<Fix> {
+    let set = is_fifo(root).then(|| replace(seen, root, "fq_codel")).flatten()?;
+    Some(Fix {
+        what: format!("keep flows apart on {}: fq_codel instead of {}", root.dev, root.kind),
+        risk: "some processor time for each packet; what waits in the old queue is lost".to_owned(),
+        set: Some(set),
+        applies: words::AT_ONCE.to_owned(),
+    })
+}
+
+/// What an interface without any shaper has: `mq` where it has several send queues, else the default of this host.
+/// `None` where either was not seen, or where classes and filters would be lost with the old root.
+pub(super) fn plain(seen: &Seen<'_>, root: &Qdisc) -> Option<Change> {
+    let link = seen.links().ok()?.iter().find(|link| link.name == root.dev)?;
+    let queues = link.queues.as_ref().and_then(|queues| queues.tx)?;
+    let default = seen.setting("net.core.default_qdisc").ok().flatten()?;
+    replace(seen, root, if queues > 1 { "mq" } else { default })
+}
+
+fn replace(seen: &Seen<'_>, root: &Qdisc, to: &str) -> Option<Change> {
+    (!has_children(seen, root)).then(|| Change::Qdisc {
+        dev: root.dev.clone(),
+        from: tc_words(root),
+        handle: root.handle,
+        to: to.to_owned(),
+    })
+}

@@ -1,0 +1,123 @@
+//! A send queue of an interface stood still until the kernel reset it.
+//!
+//! # What it says
+//! When a send queue has not moved for some seconds although packets wait in it, the kernel's watchdog has the driver
+//! reset the device: everything in its rings is lost and connections wait for their timeouts.
+//!
+//! # How we know
+//! `tx_timeout` of its send queues grew, or `tx_fifo_errors` or `tx_aborted_errors` did.
+//!
+//! # What it is not
+//! Not load: a queue that is full but moves is no timeout.
+//!
+//! # What to do
+//! Look for the driver's message in `dmesg`; update driver and firmware. Pause frames from a switch that never
+//! end look the same (`PAUSE_FRAMES`).
+//!
+//! # Sources
+//! Linux `dev_watchdog` (v6.1, `net/sched/sch_generic.c`), Documentation/ABI/testing/sysfs-class-net-queues (`tx_timeout`).
+
+use core::cmp::Reverse;
+
+use super::devices::{self, Device, devices};
+use super::{Check, words};
+use crate::host::finding::{Evidence, Finding, Group};
+use crate::host::seen::{Asked, Growth, Seen};
+
+pub(super) const CHECK: Check =
+    Check { code: "TX_TIMEOUT", file: include_str!("tx_timeout.rs"), group: Group::Queues, judge };
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let mut hit: Vec<(Device<'_, '_>, &str, Growth)> = devices(seen)?
+        .into_iter()
+        .filter_map(|device| {
+            let timeouts = device.growth(|link| link.queues.as_ref()?.tx_timeout);
+            let errors = device.counted(|c| c.tx_fifo_errors.saturating_add(c.tx_aborted_errors));
+            let grown = |growth: &Growth| growth.by > 0;
+            timeouts.filter(grown).map(|growth| (device, "tx_timeout", growth)).or_else(|| {
+                Some((device, "tx_fifo_errors and tx_aborted_errors", errors.filter(grown)?))
+            })
+        })
+        .collect();
+    hit.sort_by_key(|(device, _, growth)| (Reverse(growth.by), device.name()));
+    let Some((worst, what, growth)) = hit.first() else { return Ok(Vec::new()) };
+    let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
+    let evidence = hit.iter().take(words::WORST).map(|(device, what, growth)| {
+        let source = match *what {
+            "tx_timeout" => format!("/sys/class/net/{}/queues/tx-*/tx_timeout", device.name()),
+            _ => format!("ip -s -s link show {}", device.name()),
+        };
+        Evidence::new(source, words::grown(*growth))
+    });
+    Ok(vec![Finding {
+        severity: words::of_drops(*growth),
+        confidence: words::sure(*growth),
+        scope: devices::scope(&names),
+        title: if *what == "tx_timeout" {
+            format!(
+                "a send queue of {} stood still and was reset: {}",
+                worst.name(),
+                words::grown(*growth)
+            )
+        } else {
+            format!("{} could not send packets: {}", devices::told(&names), words::grown(*growth))
+        },
+        why: "what was in its rings is lost, and connections go on only after their timeouts."
+            .to_owned(),
+        not: "not load: a queue that is full but moves counts nothing here".to_owned(),
+        evidence: evidence.collect(),
+        fixes: vec![words::advise(
+            format!(
+                "look for the driver of {} in dmesg; update driver and firmware, and look at pause frames",
+                worst.name()
+            ),
+            "",
+        )],
+        ..Finding::default()
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::{each_look, link};
+    use super::super::sample::{host, judged, missing, once, shown};
+    use super::*;
+    use crate::host::finding::Severity;
+    use crate::host::snapshot::{LinkCounters, Queues, Snapshot, Source};
+
+    fn stuck(timeouts: [u64; 2], fifo: [u64; 2]) -> Snapshot {
+        each_look(host(&[]), |nth, look| {
+            let mut eth0 = link("eth0");
+            eth0.queues =
+                Some(Queues { tx_timeout: Some(timeouts[nth as usize]), ..Queues::default() });
+            eth0.counters = Some(LinkCounters {
+                tx_fifo_errors: fifo[nth as usize],
+                ..LinkCounters::default()
+            });
+            look.links = Some(vec![eth0]);
+        })
+    }
+
+    #[test]
+    fn a_queue_that_was_reset_is_an_error() {
+        insta::assert_snapshot!(shown(&CHECK, &stuck([1, 2], [0, 9])));
+    }
+
+    #[test]
+    fn errors_of_sending_count_and_what_was_before_does_not() {
+        assert_eq!(
+            judged(&CHECK, &stuck([1, 1], [0, 9])).expect("seen")[0].severity,
+            Severity::Error
+        );
+        assert_eq!(judged(&CHECK, &stuck([1, 1], [9, 9])), Ok(Vec::new()));
+        assert_eq!(
+            judged(&CHECK, &once(stuck([1, 1], [9, 9]))).expect("seen")[0].severity,
+            Severity::Warning
+        );
+    }
+
+    #[test]
+    fn without_interfaces_nothing_is_said() {
+        assert_eq!(missing(&CHECK, &host(&[])).source, Source::Links);
+    }
+}
