@@ -106,13 +106,18 @@ fn receive(seen: &Seen<'_>, target: &Target) -> Asked<Buffer> {
     Ok(Buffer { key: KEY, most, carries: most.saturating_mul(window) / space, needed })
 }
 
-/// The third number of `tcp_wmem`. The kernel wants twice the congestion window with its overhead
-/// (`tcp_sndbuf_expand`: 2 times 2304 bytes for a segment of 1448, Linux v6.1), but what was sent in large
-/// pieces takes little more than its bytes: two for one is what fills a path in the model.
+/// The third number of `tcp_wmem`. A writer that found no room is woken when a third is free
+/// (`sk_stream_is_writeable`, Linux v6.1 `include/net/sock.h`), so two thirds are sure to be filled; data that was
+/// written in large pieces takes little more than its bytes.
 fn send(seen: &Seen<'_>, target: &Target) -> Asked<Buffer> {
     const KEY: &str = "net.ipv4.tcp_wmem";
     let most = third(seen, KEY)?;
-    Ok(Buffer { key: KEY, most, carries: most / 2, needed: target.bdp_bytes().saturating_mul(2) })
+    Ok(Buffer {
+        key: KEY,
+        most,
+        carries: most / 3 * 2,
+        needed: target.bdp_bytes().saturating_mul(3).div_ceil(2),
+    })
 }
 
 /// How much of a buffer is window, as a fraction (`tcp_win_from_space`). Since Linux 6.6 each socket measures it
@@ -258,19 +263,19 @@ mod tests {
     }
 
     #[test]
-    fn buffers_of_6_mib_and_4_mib_fill_it_and_one_of_4_mib_less_a_bit_does_not() {
+    fn buffers_that_hold_it_fill_it_and_one_that_is_a_bit_smaller_does_not() {
         let rmem = ("net.ipv4.tcp_rmem", "4096 131072 6291456");
-        let enough = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 5000000")]);
+        let enough = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 3750000")]);
         assert_eq!(of(&enough, &ACROSS).changes, []);
-        let short = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 4999999")]);
+        let short = host(&[rmem, ("net.ipv4.tcp_wmem", "4096 16384 3749997")]);
         let needs = of(&short, &ACROSS);
-        assert_eq!(needs.send.expect("seen").needed, 5_000_000);
+        assert_eq!(needs.send.expect("seen").needed, 3_750_000);
         assert_eq!(
             needs.changes,
             [Change::Sysctl {
                 key: "net.ipv4.tcp_wmem".to_owned(),
-                from: "4096 16384 4999999".to_owned(),
-                to: "4096 16384 5242880".to_owned(),
+                from: "4096 16384 3749997".to_owned(),
+                to: "4096 16384 4194304".to_owned(),
             }]
         );
     }

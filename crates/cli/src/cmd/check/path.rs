@@ -72,16 +72,23 @@ struct Foreseen {
     /// `receiving` or `sending`.
     direction: &'static str,
     bytes: u64,
-    today: Took,
-    /// With the changes; `None` where nothing is to be changed.
-    proposed: Option<Took>,
+    today_ns: u64,
+    /// With the changes; `None` where nothing of this direction is to be changed.
+    proposed_ns: Option<u64>,
+    #[serde(skip)]
+    changes: Vec<Change>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Took {
-    time_ns: u64,
-    /// What was waited for longest, beside the wire itself.
-    mostly: &'static str,
+impl Foreseen {
+    /// The changes bring what can be felt: a twentieth. Ours.
+    fn gains(&self) -> bool {
+        self.proposed_ns.is_some_and(|ns| ns <= self.today_ns / 20 * 19)
+    }
+
+    fn rate(&self, ns: u64) -> u64 {
+        let rate = u128::from(self.bytes) * 8_000_000_000 / u128::from(ns.max(1));
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
 }
 
 fn foreseen(
@@ -92,10 +99,14 @@ fn foreseen(
 ) -> anyhow::Result<Vec<Foreseen>> {
     let bytes = size(target);
     let mut all = Vec::new();
-    for (direction, host) in [("receiving", "client"), ("sending", "server")] {
+    for (direction, host, other) in
+        [("receiving", "client", "net.ipv4.tcp_wmem"), ("sending", "server", "net.ipv4.tcp_rmem")]
+    {
+        let is_of_it = |change: &&Change| change.subject() != other;
+        let changes: Vec<Change> = needs.changes.iter().filter(is_of_it).cloned().collect();
         let took = |changes: &[Change]| took(target, bytes, host, snapshot, changes, kernel);
-        let proposed = (!needs.changes.is_empty()).then(|| took(&needs.changes)).transpose()?;
-        all.push(Foreseen { direction, bytes, today: took(&[])?, proposed });
+        let proposed_ns = (!changes.is_empty()).then(|| took(&changes)).transpose()?;
+        all.push(Foreseen { direction, bytes, today_ns: took(&[])?, proposed_ns, changes });
     }
     Ok(all)
 }
@@ -114,14 +125,12 @@ fn took(
     snapshot: &Snapshot,
     changes: &[Change],
     kernel: KernelProfile,
-) -> anyhow::Result<Took> {
+) -> anyhow::Result<u64> {
     let text = scenario(target, bytes, host, snapshot, changes);
     let scenario = Scenario::read("path", &text, &[]).context("the path cannot be modelled")?;
     let plan = scenario.plans(1).next().context("the path cannot be modelled")?;
-    let prediction = Prediction::of(&plan, Kernels::both(kernel))
-        .context("the model cannot run these settings")?;
-    let mostly = prediction.waits.first().map_or("nothing", |(limit, _)| limit.name());
-    Ok(Took { time_ns: prediction.time_ns, mostly })
+    let prediction = Prediction::of(&plan, Kernels::both(kernel));
+    Ok(prediction.context("the model cannot run these settings")?.time_ns)
 }
 
 /// Settings that decide how fast a transfer of ours goes, as far as the model has them.
@@ -206,10 +215,13 @@ fn text(target: &Target, needs: &Needs, kernel: KernelProfile, foreseen: &[Fores
     for each in foreseen {
         let _ = writeln!(text, "  {:<16} {}", each.direction, predicted(each));
     }
-    if !needs.changes.is_empty() {
+    let gained = foreseen.iter().filter(|each| each.gains());
+    let mut changes: Vec<&Change> = gained.flat_map(|each| &each.changes).collect();
+    changes.dedup();
+    if !changes.is_empty() {
         text += "\nWhat would help (for new connections; more memory for those that need it)\n";
     }
-    for change in &needs.changes {
+    for change in changes {
         let commands = change.commands();
         let _ = writeln!(text, "  do: {}", commands.apply);
         let _ = writeln!(text, "  undo: {}", commands.undo.unwrap_or_default());
@@ -218,16 +230,16 @@ fn text(target: &Target, needs: &Needs, kernel: KernelProfile, foreseen: &[Fores
 }
 
 fn predicted(each: &Foreseen) -> String {
-    let said = |took: &Took| {
-        let ns = i64::try_from(took.time_ns).unwrap_or(i64::MAX);
-        let rate = u128::from(each.bytes) * 8_000_000_000 / u128::from(took.time_ns.max(1));
-        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
-        format!("{} ({}), mostly waiting for {}", Duration(ns), BitRate(rate), took.mostly)
+    let said = |ns: u64| {
+        let time = Duration(i64::try_from(ns).unwrap_or(i64::MAX));
+        format!("{time} ({})", BitRate(each.rate(ns)))
     };
-    let text = format!("{} in {}", Bytes(each.bytes), said(&each.today));
-    each.proposed
-        .as_ref()
-        .map_or(text.clone(), |took| format!("{text}; with what is proposed {}", said(took)))
+    let text = format!("{} in {}", Bytes(each.bytes), said(each.today_ns));
+    match each.proposed_ns {
+        Some(ns) if each.gains() => format!("{text}; with what is proposed {}", said(ns)),
+        Some(_) => format!("{text}; larger buffers bring nothing"),
+        None => text,
+    }
 }
 
 fn route(route: &Asked<Option<Taken>>) -> String {
