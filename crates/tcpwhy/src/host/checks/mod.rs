@@ -3,8 +3,12 @@
 //! [`CHECKS`] lists them; to add one is to add its file and its line there. A check is a pure function; it
 //! ends with `?` where something was not seen, and `Ok` with no finding where all is well.
 
+mod aborted_connections;
 mod accept_queue;
+mod application_limited;
 mod autotuning_off;
+mod bbr_without_fq;
+mod buffer_sizes;
 mod cached_ssthresh;
 mod close_wait;
 mod congestion_control;
@@ -12,18 +16,30 @@ mod conntrack_full;
 mod counters;
 mod descriptors;
 mod devices;
+mod ecn_marks;
 mod ephemeral_ports;
 mod flows;
+mod group_socket_memory;
 mod host_stalls;
+mod hystart;
 mod initial_windows_of_routes;
 mod link_errors;
 mod link_speed;
+mod local_retransmits;
 mod locked_route_metrics;
 mod loss_recovery_off;
+mod lossy_long_path;
+mod lost_retransmits;
+mod nagle;
 mod neighbour_table;
 mod netem;
 mod offloads_off;
 mod orphans;
+mod oversized_frames;
+mod pacing_cap;
+mod packets_refused;
+mod path_mtu_black_hole;
+mod path_mtu_small;
 mod qdisc_change;
 mod qdisc_drops;
 mod receive_buffer_ceiling;
@@ -34,24 +50,32 @@ mod receive_queue_pruned;
 mod received;
 mod receiver_limited;
 mod retransmission_timeouts;
+mod retransmit_queue_refused;
 mod retransmits;
 mod reverse_path_filter;
 mod ring_overrun;
 mod routes;
+mod sack_reneging;
+mod segment_sizing;
 mod send_buffer_ceiling;
 mod send_buffer_locked;
 mod sent;
 mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
+mod spurious_retransmits;
 mod syn_cookies;
 mod syn_queue;
 mod syn_retransmits;
 mod tcp_memory;
+mod tcp_memory_limits;
 mod time_wait_overflow;
+mod timer_settings;
 mod tx_timeout;
 mod unclassified;
+mod unsent_backlog;
 mod window_scaling_off;
+mod window_settings;
 mod words;
 
 #[cfg(test)]
@@ -81,24 +105,48 @@ pub(super) const CHECKS: &[Check] = &[
     receive_buffer_ceiling::CHECK,
     receive_buffer_locked::CHECK,
     autotuning_off::CHECK,
+    buffer_sizes::CHECK,
     window_scaling_off::CHECK,
     receive_queue_full::CHECK,
     receive_queue_drops::CHECK,
     receive_queue_pruned::CHECK,
     socket_backlog_drops::CHECK,
     tcp_memory::CHECK,
+    tcp_memory_limits::CHECK,
+    group_socket_memory::CHECK,
+    window_settings::CHECK,
     send_buffer_ceiling::CHECK,
     send_buffer_locked::CHECK,
+    unsent_backlog::CHECK,
     receiver_limited::CHECK,
+    application_limited::CHECK,
+    segment_sizing::CHECK,
+    nagle::CHECK,
     initial_windows_of_routes::CHECK,
     slow_start_after_idle::CHECK,
     cached_ssthresh::CHECK,
     locked_route_metrics::CHECK,
+    pacing_cap::CHECK,
+    retransmit_queue_refused::CHECK,
     congestion_control::CHECK,
+    bbr_without_fq::CHECK,
+    lossy_long_path::CHECK,
+    hystart::CHECK,
     loss_recovery_off::CHECK,
     retransmits::CHECK,
     retransmission_timeouts::CHECK,
+    lost_retransmits::CHECK,
+    spurious_retransmits::CHECK,
+    local_retransmits::CHECK,
     syn_retransmits::CHECK,
+    sack_reneging::CHECK,
+    timer_settings::CHECK,
+    aborted_connections::CHECK,
+    packets_refused::CHECK,
+    ecn_marks::CHECK,
+    path_mtu_black_hole::CHECK,
+    path_mtu_small::CHECK,
+    oversized_frames::CHECK,
     syn_queue::CHECK,
     syn_cookies::CHECK,
     ephemeral_ports::CHECK,

@@ -1,0 +1,165 @@
+//! The bounds of TCP's buffers are set to values that harm.
+//!
+//! # What it says
+//! `tcp_rmem` and `tcp_wmem` have three numbers: what a socket keeps when memory is short, what it begins with, and
+//! how far it may grow. A large second number gives every connection, however slow, a large buffer at once; a
+//! large first one is kept even when memory runs out; a third one below the kernel's default caps fast connections.
+//!
+//! # How we know
+//! The numbers do not rise; the first is above a page; the second is above 1 MiB; or the third is below what the kernel
+//! sets by itself: a 128th of the memory, at most 6 MiB for receiving and 4 MiB for sending (since 6.16 the first
+//! of these is 32 MiB).
+//!
+//! # What it is not
+//! `net.core.rmem_max` and `wmem_max` do not bound these numbers, nor do they have to be raised with them. A small third
+//! number is no brake for lossy paths: it caps every connection, near ones, too; BBR, `fq` or a route's metrics do
+//! that better.
+//!
+//! # What to do
+//! Leave the lines out of sysctl.d, or set the kernel's values.
+//!
+//! # Sources
+//! Linux `tcp_init`, `tcp_sk_init` (v6.12), commit a337531b942b (second number); kOps issues 10206 and 11868 on a second
+//! number of 12 MB. 1 MiB, and a quarter below the kernel's value: ours, not measured.
+
+use super::{Check, words};
+use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::Source;
+use crate::words::bytes;
+
+pub(super) const CHECK: Check = Check {
+    code: "BUFFER_SIZES",
+    file: include_str!("buffer_sizes.rs"),
+    group: Group::Receiving,
+    judge,
+};
+
+/// A setting, what a socket begins with by default, and the most that the kernel sets.
+const BUFFERS: [(&str, i64, i64); 2] =
+    [("net.ipv4.tcp_rmem", 131_072, 6 << 20), ("net.ipv4.tcp_wmem", 16_384, 4 << 20)];
+const LARGE: i64 = 1 << 20;
+/// Pages are larger on some machines; then the kernel's first number may be, too.
+const PAGE: i64 = 4096;
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let mut found = Vec::new();
+    for (key, first, most) in BUFFERS {
+        let Some(set) = seen.numbers::<3>(key)? else { continue };
+        found.extend(of_setting(seen, key, set, first, most)?);
+    }
+    Ok(found)
+}
+
+fn of_setting(
+    seen: &Seen<'_>,
+    key: &str,
+    set: [i64; 3],
+    first: i64,
+    most: i64,
+) -> Asked<Option<Finding>> {
+    let [kept, begun, grown] = set;
+    let page = seen.snapshot.page_bytes.and_then(|page| i64::try_from(page).ok()).unwrap_or(PAGE);
+    let own = by_kernel(seen, most);
+    let mut mended = set;
+    let mut why = Vec::new();
+    if kept > page {
+        why.push(format!("each socket keeps {} even when memory runs out", size(kept)));
+        mended[0] = PAGE;
+    }
+    if begun > LARGE {
+        why.push(format!("each connection, however slow, begins with {}", size(begun)));
+        mended[1] = first;
+    }
+    // The kernel's formula starts from what is free at its start, less than all memory.
+    if let Some(own) = own.filter(|own| grown < own / 4 * 3) {
+        why.push(format!(
+            "no buffer grows past {}, below the kernel's own {}",
+            size(grown),
+            size(own)
+        ));
+        mended[2] = own;
+    }
+    if !set.is_sorted() {
+        why.push("the numbers do not rise: a buffer does not grow past the smaller one".to_owned());
+        mended = [mended[0].min(PAGE), first, mended[2].max(own.unwrap_or(first)).max(first)];
+    }
+    let unseen = (own.is_none() && grown < most).then(|| Missing::part(Source::Machine, "memory"));
+    if why.is_empty() {
+        return unseen.map_or(Ok(None), Err);
+    }
+    let [kept_mended, begun_mended, grown_mended] = mended;
+    Ok(Some(Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::Medium,
+        scope: Scope::Netns,
+        title: format!("{key} is set to {kept} {begun} {grown}"),
+        why: format!("{}.", why.join("; ")),
+        not: "not that a connection here suffers from it now".to_owned(),
+        evidence: vec![words::setting(key, &format_args!("{kept} {begun} {grown}"))],
+        fixes: vec![words::set(
+            seen,
+            key,
+            &format_args!("{kept_mended} {begun_mended} {grown_mended}"),
+            "set what the kernel sets by itself",
+            "for new connections; the third number for open ones, too",
+            "someone may have measured what is set now: see the file that sets it",
+        )],
+        unseen: unseen.iter().map(ToString::to_string).collect(),
+        ..Finding::default()
+    }))
+}
+
+/// `tcp_init`: a 128th of the memory, and at most so much. `None` where the memory was not seen.
+fn by_kernel(seen: &Seen<'_>, most: i64) -> Option<i64> {
+    let memory = i64::try_from(seen.snapshot.memory_bytes? / 128).unwrap_or(i64::MAX);
+    Some(memory.min(most))
+}
+
+fn size(number: i64) -> String {
+    bytes(number.max(0).unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{host, judged, missing, shown};
+    use super::*;
+    use crate::host::snapshot::Snapshot;
+
+    fn set(rmem: &str) -> Snapshot {
+        let memory_bytes = Some(8 << 30);
+        Snapshot { memory_bytes, ..host(&[("net.ipv4.tcp_rmem", rmem)]) }
+    }
+
+    #[test]
+    fn a_first_buffer_of_twelve_megabytes() {
+        insta::assert_snapshot!(shown(&CHECK, &set("4096 12582912 16777216")));
+    }
+
+    #[test]
+    fn a_ceiling_as_a_brake() {
+        insta::assert_snapshot!(shown(&CHECK, &set("4096 87380 262144")));
+    }
+
+    #[test]
+    fn defaults_of_all_kernels_and_small_machines_are_well() {
+        for rmem in ["4096 87380 6291456", "4096 131072 33554432", "4096 1048576 6291456"] {
+            assert_eq!(judged(&CHECK, &set(rmem)), Ok(Vec::new()), "{rmem}");
+        }
+        let small = Snapshot { memory_bytes: Some(256 << 20), ..set("4096 131072 1900000") };
+        assert_eq!(judged(&CHECK, &small), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn numbers_that_do_not_rise_or_are_just_too_large() {
+        let number = |rmem| judged(&CHECK, &set(rmem)).expect("seen").len();
+        assert_eq!([number("4096 131072 65536"), number("4097 131072 6291456")], [1, 1]);
+        assert_eq!(number("4096 1048577 6291456"), 1);
+    }
+
+    #[test]
+    fn a_low_ceiling_is_not_judged_without_the_memory() {
+        let host = Snapshot { memory_bytes: None, ..set("4096 131072 262144") };
+        assert_eq!(missing(&CHECK, &host).source, Source::Machine);
+    }
+}

@@ -1,0 +1,114 @@
+//! A control group's memory limit squeezes its sockets.
+//!
+//! # What it says
+//! Socket buffers count as memory of the control group (the container). When it meets its limit the kernel keeps the
+//! buffers of its sockets small: windows shrink and send buffers stop growing, though the host has memory to spare.
+//!
+//! # How we know
+//! Between the looks the group met its limit (`memory.events`, `max`), and sockets hold more than 5 % of it.
+//!
+//! # What it is not
+//! Not that sockets filled the group: most of its memory may be something else.
+//!
+//! # What to do
+//! Raise the group's limit, or let its programs use less. `ss -tim` shows small `rcv_ssthresh` where windows shrank.
+//!
+//! # Sources
+//! Linux `mem_cgroup_charge_skmem`, `mem_cgroup_under_socket_pressure` (v6.12). 5 %: ours, not measured.
+
+use super::{Check, words};
+use crate::host::finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
+use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::{self, Source};
+use crate::words::{bytes, percent};
+
+pub(super) const CHECK: Check = Check {
+    code: "GROUP_SOCKET_MEMORY",
+    file: include_str!("group_socket_memory.rs"),
+    group: Group::Receiving,
+    judge,
+};
+
+fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let groups = seen.now.groups.as_ref().ok_or(Missing::all(Source::Groups))?;
+    let before = seen.before.ok_or(Missing::all(Source::SecondLook))?;
+    let before = before.groups.as_ref().ok_or(Missing::all(Source::Groups))?;
+    let squeezed = groups.iter().filter_map(|(path, group)| {
+        let met = group.memory_events_max?.checked_sub(before.get(path)?.memory_events_max?)?;
+        let (held, most) = (group.sock_bytes?, group.memory_max?);
+        (met > 0 && held.saturating_mul(20) > most).then(|| of_group(path, group, met, held, most))
+    });
+    Ok(squeezed.collect())
+}
+
+fn of_group(path: &str, group: &snapshot::Group, met: u64, held: u64, most: u64) -> Finding {
+    let file = |name: &str| format!("/sys/fs/cgroup/{}/{name}", path.trim_matches('/'));
+    let twice = most.saturating_mul(2).to_string();
+    let mut evidence = vec![
+        Evidence::new(file("memory.events") + " max", format!("+{met} between the looks")),
+        Evidence::new(file("memory.stat") + " sock", bytes(held)),
+        Evidence::new(file("memory.max"), bytes(most)),
+    ];
+    evidence
+        .extend(group.memory_bytes.map(|used| Evidence::new(file("memory.current"), bytes(used))));
+    let share = percent(held.cast_signed(), most.cast_signed());
+    Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::Medium,
+        scope: Scope::Process(path.to_owned()),
+        title: format!("{path} meets its memory limit, and its sockets hold {share} of it"),
+        why: "the kernel keeps the buffers of its sockets small then: their windows shrink and their send \
+              buffers do not grow."
+            .to_owned(),
+        not: "not that its sockets filled it, nor that they are slow for it".to_owned(),
+        evidence,
+        fixes: vec![
+            words::advise("see what its memory goes to", ""),
+            Fix {
+                what: "allow it twice as much, where the host has that".to_owned(),
+                risk: "whoever started the group sets it again at its next start".to_owned(),
+                set: Some(Change::File { path: file("memory.max"), from: most.to_string(), to: twice }),
+                applies: words::AT_ONCE.to_owned(),
+            },
+        ],
+        ..Finding::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{host, judged, missing, once, shown};
+    use super::*;
+    use crate::host::snapshot::Snapshot;
+
+    fn grouped(met: u64, held: u64) -> Snapshot {
+        let mut host = host(&[]);
+        for (look, met) in host.looks.iter_mut().zip([7, 7 + met]) {
+            let group = snapshot::Group {
+                sock_bytes: Some(held),
+                memory_max: Some(100 << 20),
+                memory_events_max: Some(met),
+                ..snapshot::Group::default()
+            };
+            look.groups = Some([("/kube/web".to_owned(), group)].into());
+        }
+        host
+    }
+
+    #[test]
+    fn a_container_at_its_limit_with_much_in_its_sockets() {
+        insta::assert_snapshot!(shown(&CHECK, &grouped(12, 30 << 20)));
+    }
+
+    #[test]
+    fn five_percent_and_one_meeting_are_the_border() {
+        let number = |met, held| judged(&CHECK, &grouped(met, held)).expect("seen").len();
+        assert_eq!([number(1, (5 << 20) + 1), number(1, 5 << 20), number(0, 50 << 20)], [1, 0, 0]);
+    }
+
+    #[test]
+    fn without_groups_or_a_second_look_nothing_is_said() {
+        assert_eq!(missing(&CHECK, &host(&[])).source, Source::Groups);
+        assert_eq!(missing(&CHECK, &once(grouped(1, 1))).source, Source::SecondLook);
+    }
+}
