@@ -3,8 +3,12 @@
 //! [`CHECKS`] lists them; to add one is to add its file and its line there. A check is a pure function; it
 //! ends with `?` where something was not seen, and `Ok` with no finding where all is well.
 
+mod abort_on_overflow;
 mod accept_queue;
 mod autotuning_off;
+mod backlog_drops;
+mod backlog_small;
+mod bond_slaves;
 mod cached_ssthresh;
 mod close_wait;
 mod congestion_control;
@@ -13,17 +17,23 @@ mod counters;
 mod descriptors;
 mod devices;
 mod ephemeral_ports;
+mod fast_open;
 mod flows;
 mod host_stalls;
 mod initial_windows_of_routes;
+mod keepalive_missing;
 mod link_errors;
 mod link_speed;
+mod listener_imbalance;
+mod load;
 mod locked_route_metrics;
 mod loss_recovery_off;
 mod neighbour_table;
 mod netem;
 mod offloads_off;
+mod one_cpu;
 mod orphans;
+mod pressure;
 mod qdisc_change;
 mod qdisc_drops;
 mod receive_buffer_ceiling;
@@ -33,6 +43,7 @@ mod receive_queue_full;
 mod receive_queue_pruned;
 mod received;
 mod receiver_limited;
+mod reclaim;
 mod retransmission_timeouts;
 mod retransmits;
 mod reverse_path_filter;
@@ -44,7 +55,10 @@ mod sent;
 mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
+mod softirq;
+mod steal;
 mod syn_cookies;
+mod syn_cookies_setting;
 mod syn_queue;
 mod syn_retransmits;
 mod tcp_memory;
@@ -99,12 +113,18 @@ pub(super) const CHECKS: &[Check] = &[
     retransmits::CHECK,
     retransmission_timeouts::CHECK,
     syn_retransmits::CHECK,
+    backlog_small::CHECK,
     syn_queue::CHECK,
     syn_cookies::CHECK,
+    syn_cookies_setting::CHECK,
+    abort_on_overflow::CHECK,
     ephemeral_ports::CHECK,
     descriptors::CHECK,
+    listener_imbalance::CHECK,
     conntrack_full::CHECK,
     neighbour_table::CHECK,
+    fast_open::CHECK,
+    keepalive_missing::CHECK,
     ring_overrun::CHECK,
     link_errors::CHECK,
     link_speed::CHECK,
@@ -114,6 +134,13 @@ pub(super) const CHECKS: &[Check] = &[
     shaper::CHECK,
     unclassified::CHECK,
     offloads_off::CHECK,
+    bond_slaves::CHECK,
+    backlog_drops::CHECK,
+    one_cpu::CHECK,
+    softirq::CHECK,
+    pressure::CHECK,
+    steal::CHECK,
+    reclaim::CHECK,
     close_wait::CHECK,
     orphans::CHECK,
     time_wait_overflow::CHECK,
