@@ -9,8 +9,13 @@ mod autotuning_off;
 mod backlog_drops;
 mod backlog_small;
 mod bond_slaves;
+mod bond_spread;
+mod byte_queue_limits;
 mod cached_ssthresh;
+mod clock_source;
 mod close_wait;
+mod cloud_allowance;
+mod coalescing;
 mod congestion_control;
 mod conntrack_full;
 mod counters;
@@ -18,7 +23,9 @@ mod descriptors;
 mod devices;
 mod ephemeral_ports;
 mod fast_open;
+mod flow_limit;
 mod flows;
+mod half_closed;
 mod host_stalls;
 mod initial_windows_of_routes;
 mod keepalive_missing;
@@ -28,11 +35,16 @@ mod listener_imbalance;
 mod load;
 mod locked_route_metrics;
 mod loss_recovery_off;
+mod lro_forwarding;
 mod neighbour_table;
 mod netem;
+mod no_route;
 mod offloads_off;
 mod one_cpu;
 mod orphans;
+mod packet_steering;
+mod pause_frames;
+mod pcie_width;
 mod pressure;
 mod qdisc_change;
 mod qdisc_drops;
@@ -49,6 +61,8 @@ mod retransmits;
 mod reverse_path_filter;
 mod ring_overrun;
 mod routes;
+mod rx_dropped;
+mod same_subnet;
 mod send_buffer_ceiling;
 mod send_buffer_locked;
 mod sent;
@@ -56,17 +70,21 @@ mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
 mod softirq;
+mod standing_queue;
 mod steal;
 mod syn_cookies;
 mod syn_cookies_setting;
 mod syn_queue;
 mod syn_retransmits;
 mod tcp_memory;
+mod time_squeeze;
 mod time_wait_overflow;
 mod tx_timeout;
+mod unacked_close;
 mod unclassified;
 mod window_scaling_off;
 mod words;
+mod xdp_generic;
 
 #[cfg(test)]
 mod parts;
@@ -126,25 +144,43 @@ pub(super) const CHECKS: &[Check] = &[
     fast_open::CHECK,
     keepalive_missing::CHECK,
     ring_overrun::CHECK,
+    rx_dropped::CHECK,
     link_errors::CHECK,
     link_speed::CHECK,
     tx_timeout::CHECK,
     qdisc_drops::CHECK,
+    standing_queue::CHECK,
     netem::CHECK,
     shaper::CHECK,
     unclassified::CHECK,
     offloads_off::CHECK,
+    pause_frames::CHECK,
     bond_slaves::CHECK,
+    bond_spread::CHECK,
+    cloud_allowance::CHECK,
+    byte_queue_limits::CHECK,
+    coalescing::CHECK,
+    lro_forwarding::CHECK,
+    xdp_generic::CHECK,
+    pcie_width::CHECK,
     backlog_drops::CHECK,
     one_cpu::CHECK,
     softirq::CHECK,
+    time_squeeze::CHECK,
+    flow_limit::CHECK,
+    packet_steering::CHECK,
     pressure::CHECK,
     steal::CHECK,
     reclaim::CHECK,
+    clock_source::CHECK,
     close_wait::CHECK,
     orphans::CHECK,
     time_wait_overflow::CHECK,
+    unacked_close::CHECK,
+    half_closed::CHECK,
     reverse_path_filter::CHECK,
+    same_subnet::CHECK,
+    no_route::CHECK,
 ];
 
 /// What was found, and what could not be looked at.
