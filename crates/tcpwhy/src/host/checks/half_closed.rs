@@ -55,10 +55,13 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: Severity::Warning,
         confidence: Confidence::Medium,
         scope: Scope::Process(who.clone()),
-        title: format!("{who} has shut connections and not closed them: {held} in FIN_WAIT2 are held by a descriptor"),
+        title: match worst {
+            Some((_, count)) => format!("{who} has shut {count} connections and not closed them"),
+            None => format!("{held} connections were shut and not closed"),
+        },
         why: "no timeout ends them: each holds a descriptor and its memory until the peer closes or the program does.".to_owned(),
         not: "not that it is a leak: a proxy that forwards one way holds such connections on purpose".to_owned(),
-        evidence: vec![Evidence::new("ss -tnpe state fin-wait-2", format!("{all}, {held} with an inode"))],
+        evidence: vec![Evidence::new("ss -tnpe state fin-wait-2", format!("{all}, {held} of them held by a descriptor"))],
         fixes: vec![words::advise(format!("have {who} close them after a time"), "")],
         ..Finding::default()
     }])

@@ -74,7 +74,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         title: format!("{} connections wait for the ACK of their FIN", closing.len()),
         why: format!(
             "they hold {held} bytes that their peers did not acknowledge{}.",
-            if shut > 0 { format!("; {shut} peers let nothing more in") } else { String::new() }
+            if shut > 0 {
+                format!("; for {shut} of them the window is shut")
+            } else {
+                String::new()
+            }
         ),
         not: "not why: peers that vanished, a path that drops, or readers that stopped".to_owned(),
         evidence,
