@@ -4,13 +4,22 @@
 //! ends with `?` where something was not seen, and `Ok` with no finding where all is well.
 
 mod aborted_connections;
+mod abort_on_overflow;
 mod accept_queue;
 mod application_limited;
 mod autotuning_off;
 mod bbr_without_fq;
 mod buffer_sizes;
+mod backlog_drops;
+mod backlog_small;
+mod bond_slaves;
+mod bond_spread;
+mod byte_queue_limits;
 mod cached_ssthresh;
+mod clock_source;
 mod close_wait;
+mod cloud_allowance;
+mod coalescing;
 mod congestion_control;
 mod conntrack_full;
 mod counters;
@@ -18,11 +27,15 @@ mod descriptors;
 mod devices;
 mod ecn_marks;
 mod ephemeral_ports;
+mod fast_open;
+mod flow_limit;
 mod flows;
 mod group_socket_memory;
+mod half_closed;
 mod host_stalls;
 mod hystart;
 mod initial_windows_of_routes;
+mod keepalive_missing;
 mod link_errors;
 mod link_speed;
 mod local_retransmits;
@@ -31,15 +44,24 @@ mod loss_recovery_off;
 mod lossy_long_path;
 mod lost_retransmits;
 mod nagle;
+mod listener_imbalance;
+mod load;
+mod lro_forwarding;
 mod neighbour_table;
 mod netem;
+mod no_route;
 mod offloads_off;
+mod one_cpu;
 mod orphans;
 mod oversized_frames;
 mod pacing_cap;
 mod packets_refused;
 mod path_mtu_black_hole;
 mod path_mtu_small;
+mod packet_steering;
+mod pause_frames;
+mod pcie_width;
+mod pressure;
 mod qdisc_change;
 mod qdisc_drops;
 mod receive_buffer_ceiling;
@@ -49,6 +71,7 @@ mod receive_queue_full;
 mod receive_queue_pruned;
 mod received;
 mod receiver_limited;
+mod reclaim;
 mod retransmission_timeouts;
 mod retransmit_queue_refused;
 mod retransmits;
@@ -57,6 +80,8 @@ mod ring_overrun;
 mod routes;
 mod sack_reneging;
 mod segment_sizing;
+mod rx_dropped;
+mod same_subnet;
 mod send_buffer_ceiling;
 mod send_buffer_locked;
 mod sent;
@@ -64,19 +89,26 @@ mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
 mod spurious_retransmits;
+mod softirq;
+mod standing_queue;
+mod steal;
 mod syn_cookies;
+mod syn_cookies_setting;
 mod syn_queue;
 mod syn_retransmits;
 mod tcp_memory;
 mod tcp_memory_limits;
+mod time_squeeze;
 mod time_wait_overflow;
 mod timer_settings;
 mod tx_timeout;
+mod unacked_close;
 mod unclassified;
 mod unsent_backlog;
 mod window_scaling_off;
 mod window_settings;
 mod words;
+mod xdp_generic;
 
 #[cfg(test)]
 mod parts;
@@ -147,25 +179,56 @@ pub(super) const CHECKS: &[Check] = &[
     path_mtu_black_hole::CHECK,
     path_mtu_small::CHECK,
     oversized_frames::CHECK,
+    backlog_small::CHECK,
     syn_queue::CHECK,
     syn_cookies::CHECK,
+    syn_cookies_setting::CHECK,
+    abort_on_overflow::CHECK,
     ephemeral_ports::CHECK,
     descriptors::CHECK,
+    listener_imbalance::CHECK,
     conntrack_full::CHECK,
     neighbour_table::CHECK,
+    fast_open::CHECK,
+    keepalive_missing::CHECK,
     ring_overrun::CHECK,
+    rx_dropped::CHECK,
     link_errors::CHECK,
     link_speed::CHECK,
     tx_timeout::CHECK,
     qdisc_drops::CHECK,
+    standing_queue::CHECK,
     netem::CHECK,
     shaper::CHECK,
     unclassified::CHECK,
     offloads_off::CHECK,
+    pause_frames::CHECK,
+    bond_slaves::CHECK,
+    bond_spread::CHECK,
+    cloud_allowance::CHECK,
+    byte_queue_limits::CHECK,
+    coalescing::CHECK,
+    lro_forwarding::CHECK,
+    xdp_generic::CHECK,
+    pcie_width::CHECK,
+    backlog_drops::CHECK,
+    one_cpu::CHECK,
+    softirq::CHECK,
+    time_squeeze::CHECK,
+    flow_limit::CHECK,
+    packet_steering::CHECK,
+    pressure::CHECK,
+    steal::CHECK,
+    reclaim::CHECK,
+    clock_source::CHECK,
     close_wait::CHECK,
     orphans::CHECK,
     time_wait_overflow::CHECK,
+    unacked_close::CHECK,
+    half_closed::CHECK,
     reverse_path_filter::CHECK,
+    same_subnet::CHECK,
+    no_route::CHECK,
 ];
 
 /// What was found, and what could not be looked at.
