@@ -57,6 +57,22 @@ impl Growth {
     }
 }
 
+/// The time in which counters grew: between two looks, or since the host started.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    over_ns: u64,
+    since_start: bool,
+}
+
+impl Time {
+    /// As [`Seen::growth_of`].
+    pub fn growth(self, now: u64, before: Option<u64>) -> Option<Growth> {
+        let Self { over_ns, since_start } = self;
+        let then = if since_start { 0 } else { before? };
+        Some(Growth { by: now.checked_sub(then)?, over_ns, since_start })
+    }
+}
+
 /// A snapshot as the checks ask it: the last look, what grew since the first, and settings by name.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
@@ -124,34 +140,24 @@ impl<'a> Seen<'a> {
         let of = |look: &'a Look| {
             let all = look.counters.as_ref().ok_or(Missing::all(Source::Counters))?;
             let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
-            Ok(all.get(name).copied())
+            Ok(all.get(name).and_then(|value| u64::try_from(*value).ok()))
         };
-        let now = of(self.now)?;
-        match self.before {
-            Some(before) => Ok(self.grown(now.zip(of(before)?))),
-            None => Ok(now.and_then(|now| self.since_start(now))),
-        }
-    }
-
-    fn grown(&self, now_and_then: Option<(i64, i64)>) -> Option<Growth> {
-        let (now, then) = now_and_then?;
-        let by = u64::try_from(now.checked_sub(then)?).ok()?;
-        Some(Growth { by, over_ns: self.apart_ns().unwrap_or(0), since_start: false })
+        let before = self.before.map(of).transpose()?.flatten();
+        Ok(of(self.now)?.and_then(|now| self.growth_of(now, before)))
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
     /// there are two, at the first; `None` if it went back.
     pub fn growth_of(&self, now: u64, before: Option<u64>) -> Option<Growth> {
-        let (now, before) = (i64::try_from(now).ok()?, before.map(i64::try_from).transpose().ok()?);
-        if self.before.is_some() { self.grown(Some((now, before?))) } else { self.since_start(now) }
+        self.time().growth(now, before)
     }
 
-    fn since_start(&self, now: i64) -> Option<Growth> {
-        Some(Growth {
-            by: u64::try_from(now).ok()?,
-            over_ns: self.now.uptime_ns.unwrap_or(0),
-            since_start: true,
-        })
+    /// The time in which counters grew.
+    pub fn time(&self) -> Time {
+        match self.before {
+            Some(_) => Time { over_ns: self.apart_ns().unwrap_or(0), since_start: false },
+            None => Time { over_ns: self.now.uptime_ns.unwrap_or(0), since_start: true },
+        }
     }
 
     /// Time between the looks.

@@ -2,24 +2,24 @@
 
 use super::words;
 use crate::host::finding::Scope;
-use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::seen::{Asked, Growth, Seen, Time};
 use crate::host::snapshot::{Link, LinkCounters, Qdisc};
 
 /// An interface, and what it was at the first look.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Device<'s, 'a> {
+pub(super) struct Device<'a> {
     pub(super) now: &'a Link,
     pub(super) before: Option<&'a Link>,
-    seen: &'s Seen<'a>,
+    time: Time,
 }
 
 /// All interfaces but loopback.
-pub(super) fn devices<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<Device<'s, 'a>>> {
+pub(super) fn devices<'a>(seen: &Seen<'a>) -> Asked<Vec<Device<'a>>> {
     let earlier = seen.before.and_then(|look| look.links.as_deref()).unwrap_or_default();
     let here = seen.links()?.iter().enumerate().filter(|(_, link)| !link.loopback);
     let device = |(place, now): (usize, &'a Link)| {
         let before = same(earlier, place, |link| link.name == now.name && link.index == now.index);
-        Device { now, before, seen }
+        Device { now, before, time: seen.time() }
     };
     Ok(here.map(device).collect())
 }
@@ -29,14 +29,14 @@ fn same<T>(all: &[T], place: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
     all.get(place).filter(|each| is(each)).or_else(|| all.iter().find(|each| is(each)))
 }
 
-impl<'a> Device<'_, 'a> {
+impl<'a> Device<'a> {
     pub(super) fn name(&self) -> &'a str {
         &self.now.name
     }
 
     /// How far a number of the interface went.
     pub(super) fn growth(&self, of: impl Fn(&Link) -> Option<u64>) -> Option<Growth> {
-        self.seen.growth_of(of(self.now)?, self.before.and_then(of))
+        self.time.growth(of(self.now)?, self.before.and_then(of))
     }
 
     /// How far one of its counters went.

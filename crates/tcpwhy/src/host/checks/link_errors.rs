@@ -45,7 +45,7 @@ const DRIVERS: [&str; 4] =
     ["rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_symbol_errors", "rx_crc_errors_phy"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_, '_>, String, Growth)> = devices(seen)?
+    let mut hit: Vec<(Device<'_>, String, Growth)> = devices(seen)?
         .into_iter()
         .filter_map(|device| errors(device).map(|(name, growth)| (device, name, growth)))
         .collect();
@@ -89,7 +89,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 /// What went wrong most.
-fn errors(device: Device<'_, '_>) -> Option<(String, Growth)> {
+fn errors(device: Device<'_>) -> Option<(String, Growth)> {
     let counted = COUNTERS.iter().filter_map(|(name, of)| Some((*name, device.counted(of)?)));
     let driver = device.driver(|name| DRIVERS.contains(&name));
     let carrier = device.growth(|link| link.carrier_changes);

@@ -28,10 +28,10 @@ pub(super) const CHECK: Check =
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
-    let running: Vec<Device<'_, '_>> =
+    let running: Vec<Device<'_>> =
         all.into_iter().filter(|device| device.is_running() && device.now.kind.is_none()).collect();
     let is_seen =
-        |device: &Device<'_, '_>| device.now.full_duplex.is_some() || device.now.speed.is_some();
+        |device: &Device<'_>| device.now.full_duplex.is_some() || device.now.speed.is_some();
     if !running.is_empty() && !running.iter().any(is_seen) {
         return Err(Missing::part(Source::Ethtool, "speed and duplex"));
     }
@@ -63,7 +63,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(found)
 }
 
-fn finding(all: &[&Device<'_, '_>], what: &str) -> Finding {
+fn finding(all: &[&Device<'_>], what: &str) -> Finding {
     let names: Vec<&str> = all.iter().map(|device| device.name()).collect();
     let told = all.iter().take(words::WORST).map(|device| {
         let mbit = |rate: Option<u64>| {

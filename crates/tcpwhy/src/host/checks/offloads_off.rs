@@ -46,13 +46,12 @@ const CHECKSUMS: [&str; 2] = ["tx-checksum-ip-generic", "tx-checksum-ipv4"];
 const BUSY_BITS: f64 = 100e6;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let running: Vec<Device<'_, '_>> =
-        devices(seen)?.into_iter().filter(Device::is_running).collect();
+    let running: Vec<Device<'_>> = devices(seen)?.into_iter().filter(Device::is_running).collect();
     if !running.is_empty() && running.iter().all(|device| device.now.features.is_none()) {
         return Err(Missing::part(Source::Ethtool, "features"));
     }
     seen.before.ok_or(Missing::all(Source::SecondLook))?;
-    let hit: Vec<(Device<'_, '_>, f64, Vec<&str>)> = running
+    let hit: Vec<(Device<'_>, f64, Vec<&str>)> = running
         .into_iter()
         .filter_map(|device| {
             let rate = device.bit_rate().filter(|rate| *rate > BUSY_BITS)?;

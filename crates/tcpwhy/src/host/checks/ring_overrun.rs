@@ -45,7 +45,7 @@ const DRIVERS: [&str; 7] = [
 ];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_, '_>, String, Growth)> = devices(seen)?
+    let mut hit: Vec<(Device<'_>, String, Growth)> = devices(seen)?
         .into_iter()
         .filter_map(|device| lost(device).map(|(name, growth)| (device, name, growth)))
         .collect();
@@ -87,7 +87,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 /// The kernel's own counters where they grew, else the driver's; both may count the same packets.
-fn lost(device: Device<'_, '_>) -> Option<(String, Growth)> {
+fn lost(device: Device<'_>) -> Option<(String, Growth)> {
     let missed = device.counted(|c| c.rx_missed_errors.max(c.rx_fifo_errors));
     let kernel = missed.filter(|growth| growth.by > 0);
     let driver = device.driver(|name| {
@@ -98,7 +98,7 @@ fn lost(device: Device<'_, '_>) -> Option<(String, Growth)> {
         .or_else(|| driver.map(|(name, growth)| (name.to_owned(), growth)))
 }
 
-fn source(device: &Device<'_, '_>, name: &str) -> String {
+fn source(device: &Device<'_>, name: &str) -> String {
     if name.contains(',') {
         format!("ip -s -s link show {} (missed, fifo)", device.name())
     } else {
@@ -106,7 +106,7 @@ fn source(device: &Device<'_, '_>, name: &str) -> String {
     }
 }
 
-fn fixes(hit: &[(Device<'_, '_>, String, Growth)]) -> Vec<Fix> {
+fn fixes(hit: &[(Device<'_>, String, Growth)]) -> Vec<Fix> {
     let mut fixes = vec![words::advise(
         "see first whether one processor takes all packets, or has no time left (mpstat -P ALL 1, /proc/interrupts)",
         "",

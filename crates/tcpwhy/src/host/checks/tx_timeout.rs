@@ -28,7 +28,7 @@ pub(super) const CHECK: Check =
     Check { code: "TX_TIMEOUT", file: include_str!("tx_timeout.rs"), group: Group::Queues, judge };
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_, '_>, &str, Growth)> = devices(seen)?
+    let mut hit: Vec<(Device<'_>, &str, Growth)> = devices(seen)?
         .into_iter()
         .filter_map(|device| {
             let timeouts = device.growth(|link| link.queues.as_ref()?.tx_timeout);
