@@ -29,7 +29,13 @@ const COUNTERS: [(&str, &str); 3] =
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut hit: Vec<(&str, &str, Growth)> = Vec::new();
     for (group, name) in COUNTERS {
-        if let Some(growth) = seen.growth(group, name)? {
+        // A host without IPv6 has no such group.
+        let growth = if group == "Ip6" {
+            seen.growth(group, name).ok().flatten()
+        } else {
+            seen.growth(group, name)?
+        };
+        if let Some(growth) = growth {
             hit.push((group, name, growth));
         }
     }

@@ -24,7 +24,11 @@ pub(super) fn grown(growth: Growth) -> String {
 
 /// A counter of `/proc/net/netstat` or `snmp` as evidence.
 pub(super) fn counter(group: &str, name: &str, growth: Growth) -> Evidence {
-    let file = if matches!(group, "TcpExt" | "IpExt") { "netstat" } else { "snmp" };
+    let file = match group {
+        "TcpExt" | "IpExt" => "netstat",
+        "Ip6" | "Icmp6" => "snmp6",
+        _ => "snmp",
+    };
     Evidence::new(format!("/proc/net/{file} {group}.{name}"), grown(growth))
 }
 
