@@ -37,7 +37,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !all.is_empty() && all.iter().all(|device| device.now.byte_queues.is_none()) {
         return Err(Missing::all(Source::ByteQueues));
     }
-    let mut hit: Vec<(Device<'_, '_>, usize, u64)> = Vec::new();
+    let mut hit: Vec<(Device<'_>, usize, u64)> = Vec::new();
     for device in
         all.into_iter().filter(|device| device.now.speed.is_some_and(|speed| speed >= FAST))
     {
@@ -53,7 +53,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }
     let mut names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     names.dedup();
-    let path = |device: &Device<'_, '_>, nth: usize| {
+    let path = |device: &Device<'_>, nth: usize| {
         format!("/sys/class/net/{}/queues/tx-{nth}/byte_queue_limits/limit_max", device.name())
     };
     let worst = hit.iter().take(words::WORST);

@@ -39,7 +39,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !all.is_empty() && all.iter().all(|device| device.now.driver_counters.is_none()) {
         return Err(Missing::part(Source::Ethtool, "driver counters"));
     }
-    let mut hit: Vec<(Device<'_, '_>, &str, Growth)> = Vec::new();
+    let mut hit: Vec<(Device<'_>, &str, Growth)> = Vec::new();
     for device in all {
         let names = device.now.driver_counters.iter().flat_map(|all| all.keys());
         hit.extend(names.filter(|name| name.ends_with(SUFFIX)).filter_map(|name| {

@@ -35,12 +35,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !all.is_empty() && all.iter().all(|device| device.now.coalesce_rx_usecs.is_none()) {
         return Err(Missing::part(Source::Ethtool, "coalescing"));
     }
-    let fixed: Vec<(Device<'_, '_>, u32)> = all
+    let fixed: Vec<(Device<'_>, u32)> = all
         .into_iter()
         .filter(|device| device.is_running() && device.now.coalesce_adaptive != Some(true))
         .filter_map(|device| Some((device, device.now.coalesce_rx_usecs?)))
         .collect();
-    let rate = |device: &Device<'_, '_>| {
+    let rate = |device: &Device<'_>| {
         device
             .counted(|c| c.rx_packets)
             .filter(|grown| !grown.since_start)
@@ -73,7 +73,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(found)
 }
 
-fn finding(hit: &[(Device<'_, '_>, u32)], what: &str) -> Finding {
+fn finding(hit: &[(Device<'_>, u32)], what: &str) -> Finding {
     let names: Vec<&str> = hit.iter().map(|(device, _)| device.name()).collect();
     let worst = hit.iter().take(words::WORST);
     let evidence = worst.clone().map(|(device, wait_us)| {

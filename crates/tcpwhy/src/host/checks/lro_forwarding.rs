@@ -46,7 +46,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .collect();
     let is_bridged =
         |link: &Link| link.master.as_deref().is_some_and(|master| bridges.contains(&master));
-    let hit: Vec<(Device<'_, '_>, &str)> = all
+    let hit: Vec<(Device<'_>, &str)> = all
         .into_iter()
         .filter(|device| forwards || is_bridged(device.now))
         .filter_map(|device| Some((device, lro(device.now)?)))

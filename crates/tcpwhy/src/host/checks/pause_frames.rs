@@ -58,9 +58,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(found)
 }
 
-type Hit<'s, 'a> = (Device<'s, 'a>, &'a str, Growth);
+type Hit<'a> = (Device<'a>, &'a str, Growth);
 
-fn grown<'s, 'a>(all: &[Device<'s, 'a>], way: &str) -> Vec<Hit<'s, 'a>> {
+fn grown<'a>(all: &[Device<'a>], way: &str) -> Vec<Hit<'a>> {
     let counts = |name: &str| {
         name.starts_with(way) && (name.contains("pause") || name.contains("flow_control"))
         // How long it lasted is no count of frames; what the driver can is none either.
@@ -71,11 +71,11 @@ fn grown<'s, 'a>(all: &[Device<'s, 'a>], way: &str) -> Vec<Hit<'s, 'a>> {
         .collect()
 }
 
-fn told(hit: &[Hit<'_, '_>]) -> String {
+fn told(hit: &[Hit<'_>]) -> String {
     devices::told(&hit.iter().map(|(device, ..)| device.name()).collect::<Vec<_>>())
 }
 
-fn finding(hit: &[Hit<'_, '_>]) -> Finding {
+fn finding(hit: &[Hit<'_>]) -> Finding {
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     let evidence = hit.iter().take(words::WORST).map(|(device, name, growth)| {
         Evidence::new(format!("ethtool -S {} {name}", device.name()), words::grown(*growth))

@@ -48,7 +48,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 fn finding(
-    device: &Device<'_, '_>,
+    device: &Device<'_>,
     is_short: bool,
     [now, most]: [&String; 2],
     rate: u64,

@@ -32,7 +32,7 @@ pub(super) const CHECK: Check =
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
     seen.before.ok_or(Missing::all(Source::SecondLook))?;
-    let mut hit: Vec<(Device<'_, '_>, Growth, u64)> = all
+    let mut hit: Vec<(Device<'_>, Growth, u64)> = all
         .into_iter()
         .filter_map(|device| {
             let dropped = device.counted(|c| c.rx_dropped)?;
@@ -70,7 +70,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-fn others(device: Device<'_, '_>) -> String {
+fn others(device: Device<'_>) -> String {
     type Counter = (&'static str, fn(&LinkCounters) -> Option<u64>);
     const COUNTERS: [Counter; 2] = [
         (", without a handler ", |counters| counters.rx_nohandler),

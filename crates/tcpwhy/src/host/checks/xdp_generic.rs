@@ -37,7 +37,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !all.is_empty() && all.iter().all(|device| device.now.xdp.is_none()) {
         return Err(Missing::part(Source::Links, "XDP"));
     }
-    let hit: Vec<Device<'_, '_>> =
+    let hit: Vec<Device<'_>> =
         all.into_iter().filter(|device| device.now.xdp == Some(GENERIC)).collect();
     if hit.is_empty() {
         return Ok(Vec::new());
