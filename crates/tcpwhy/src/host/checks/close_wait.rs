@@ -138,15 +138,13 @@ const fn key(socket: &Socket) -> (SocketAddr, SocketAddr) {
 fn holder(socket: &Socket) -> Holder {
     match socket.owner {
         Some(owner) => Holder::Process(owner.pid),
-        None if socket.inode == 0 => Holder::Queue(socket.local.port()),
+        None if socket.is_orphan() == Some(true) => Holder::Queue(socket.local.port()),
         None => Holder::Unseen,
     }
 }
 
 fn cause(seen: &Seen<'_>, holder: Holder, held: &Held, host_stands: bool) -> Cause {
     let pid = match holder {
-        // Pasted text without numbers of inodes tells of no queue.
-        Holder::Queue(_) if seen.snapshot.pasted => return Cause::Unknown,
         Holder::Queue(_) => return Cause::NeverAccepted,
         Holder::Process(pid) => Some(pid),
         Holder::Unseen => None,

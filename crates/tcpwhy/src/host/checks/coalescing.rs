@@ -42,7 +42,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .collect();
     let rate = |device: &Device<'_>| {
         device
-            .counted(|c| c.rx_packets)
+            .counted(&["rx_packets"])
             .filter(|grown| !grown.since_start)
             .map_or(0.0, Growth::per_second)
     };

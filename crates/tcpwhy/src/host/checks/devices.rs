@@ -2,8 +2,8 @@
 
 use super::words;
 use crate::host::finding::Scope;
-use crate::host::seen::{Asked, Growth, Seen, Time};
-use crate::host::snapshot::{Link, LinkCounters, Qdisc};
+use crate::host::seen::{Asked, Growth, Missing, Seen, Time};
+use crate::host::snapshot::{Link, LinkCounters, Qdisc, Source};
 
 /// An interface, and what it was at the first look.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +39,9 @@ impl<'a> Device<'a> {
         self.time.growth(of(self.now)?, self.before.and_then(of))
     }
 
-    /// How far one of its counters went.
-    pub(super) fn counted(&self, of: impl Fn(&LinkCounters) -> u64) -> Option<Growth> {
-        self.growth(|link| link.counters.as_ref().map(&of))
+    /// How far these of its counters went, taken together: at least so far where only some of them were seen.
+    pub(super) fn counted(&self, names: &[&str]) -> Option<Growth> {
+        self.growth(|link| count(link, names))
     }
 
     /// The counter of its driver that went farthest among those that `is_one` names, if any went at all.
@@ -56,7 +56,7 @@ impl<'a> Device<'a> {
 
     /// Bits a second, both ways, between the looks.
     pub(super) fn bit_rate(&self) -> Option<f64> {
-        let bytes = self.counted(|c| c.rx_bytes.saturating_add(c.tx_bytes))?;
+        let bytes = self.counted(&["rx_bytes", "tx_bytes"])?;
         (!bytes.since_start).then(|| bytes.per_second() * 8.0)
     }
 
@@ -64,6 +64,43 @@ impl<'a> Device<'a> {
     pub(super) fn is_running(&self) -> bool {
         self.now.up && self.now.carrier
     }
+}
+
+/// Ends a check where no interface shows any of these counters.
+pub(super) fn need_counters(all: &[Device<'_>], names: &[&str]) -> Asked<()> {
+    let is_blind = !all.is_empty() && all.iter().all(|device| count(device.now, names).is_none());
+    if is_blind { Err(Missing::part(Source::Links, names.join(", "))) } else { Ok(()) }
+}
+
+/// The sum of these counters. Where a tool added some up (`rx_dropped+rx_missed_errors`), that sum counts if all
+/// of its parts are asked for.
+fn count(link: &Link, names: &[&str]) -> Option<u64> {
+    if let Some(counters) = &link.counters {
+        return names.iter().filter_map(|name| of_name(counters, name)).reduce(u64::saturating_add);
+    }
+    let some = link.some_counters.as_ref()?.iter();
+    some.filter(|(name, _)| name.split('+').all(|part| names.contains(&part)))
+        .map(|(_, count)| *count)
+        .reduce(u64::saturating_add)
+}
+
+fn of_name(counters: &LinkCounters, name: &str) -> Option<u64> {
+    Some(match name {
+        "rx_packets" => counters.rx_packets,
+        "rx_bytes" => counters.rx_bytes,
+        "tx_bytes" => counters.tx_bytes,
+        "rx_dropped" => counters.rx_dropped,
+        "rx_crc_errors" => counters.rx_crc_errors,
+        "rx_frame_errors" => counters.rx_frame_errors,
+        "rx_fifo_errors" => counters.rx_fifo_errors,
+        "rx_missed_errors" => counters.rx_missed_errors,
+        "tx_aborted_errors" => counters.tx_aborted_errors,
+        "tx_carrier_errors" => counters.tx_carrier_errors,
+        "tx_fifo_errors" => counters.tx_fifo_errors,
+        "rx_nohandler" => counters.rx_nohandler?,
+        "rx_otherhost_dropped" => counters.rx_otherhost_dropped?,
+        _ => return None,
+    })
 }
 
 /// Whose a finding about these interfaces is.
@@ -87,9 +124,10 @@ pub(super) fn qdisc_growth(
     of: impl Fn(&Qdisc) -> u64,
 ) -> Option<Growth> {
     let earlier = seen.before.and_then(|look| look.qdiscs.as_deref()).unwrap_or_default();
-    let key = |each: &Qdisc| (each.handle, each.parent);
+    let key = |each: &Qdisc| (each.handle, each.parent, each.uncounted);
     let is = |each: &Qdisc| key(each) == key(now) && each.dev == now.dev && each.kind == now.kind;
-    seen.growth_of(of(now), same(earlier, place, is).map(&of))
+    let before = same(earlier, place, is).map(&of);
+    if now.uncounted { None } else { seen.growth_of(of(now), before) }
 }
 
 /// The parent of a root queueing discipline (`TC_H_ROOT`, Linux `include/uapi/linux/pkt_sched.h`).
@@ -98,6 +136,15 @@ pub(super) const ROOT: u32 = u32::MAX;
 /// The root queueing disciplines with their places in the list.
 pub(super) fn roots<'a>(seen: &Seen<'a>) -> Asked<Vec<(usize, &'a Qdisc)>> {
     Ok(seen.qdiscs()?.iter().enumerate().filter(|(_, each)| each.parent == ROOT).collect())
+}
+
+/// The root queueing disciplines, where the statistics of any were seen.
+pub(super) fn counted_roots<'a>(seen: &Seen<'a>) -> Asked<Vec<(usize, &'a Qdisc)>> {
+    let roots = roots(seen)?;
+    if !roots.is_empty() && roots.iter().all(|(_, root)| root.uncounted) {
+        return Err(Missing::part(Source::Qdiscs, "statistics: tc -s"));
+    }
+    Ok(roots)
 }
 
 /// A queueing discipline as tc(8) writes it: kind and parameters.

@@ -35,15 +35,17 @@ const MANY: u64 = 1000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let waiting = seen.sockets()?.iter().filter(|socket| socket.state == State::FinWait2);
-    let (mut held, mut of, mut all) = (0_u64, BTreeMap::<Owner, u64>::new(), 0_u64);
+    let (mut all, mut held, mut blind) = (0_u64, 0_u64, 0_u64);
+    let mut of = BTreeMap::<Owner, u64>::new();
     for socket in waiting {
         all += 1;
-        held += u64::from(socket.inode != 0);
+        held += u64::from(socket.owner.is_some() || socket.is_orphan() == Some(false));
+        blind += u64::from(socket.owner.is_none() && socket.is_orphan().is_none());
         if let Some(owner) = socket.owner {
             *of.entry(Owner { fd: 0, ..owner }).or_default() += 1;
         }
     }
-    if all > MANY && held == 0 && seen.snapshot.pasted {
+    if held <= MANY && held + blind > MANY {
         return Err(Missing::part(Source::Sockets, "inodes: ss -e"));
     }
     if held <= MANY {
@@ -79,6 +81,7 @@ mod tests {
             let one = |peer: String| {
                 let mut one = socket(State::FinWait2, "10.0.0.1:80", &peer);
                 one.inode = inode;
+                one.owner = one.owner.filter(|_| inode != 0);
                 one
             };
             look.sockets = Some(peers(count, one));
@@ -99,8 +102,11 @@ mod tests {
     #[test]
     fn without_sockets_or_pasted_without_inodes_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Sockets);
-        let mut pasted = shut(1001, 0);
-        pasted.pasted = true;
+        let pasted = each_look(shut(1001, 0), |_, look| {
+            for socket in look.sockets.iter_mut().flatten() {
+                socket.inode_unseen = true;
+            }
+        });
         assert!(missing(&CHECK, &pasted).of.is_some());
     }
 }

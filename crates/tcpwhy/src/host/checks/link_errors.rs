@@ -19,11 +19,10 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, need_counters};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Seen};
-use crate::host::snapshot::LinkCounters;
 
 pub(super) const CHECK: Check = Check {
     code: "LINK_ERRORS",
@@ -32,20 +31,21 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-type Counter = (&'static str, fn(&LinkCounters) -> u64);
-
-const COUNTERS: [Counter; 3] = [
-    ("rx_crc_errors", |counters| counters.rx_crc_errors),
-    ("rx_frame_errors", |counters| counters.rx_frame_errors),
-    ("tx_carrier_errors", |counters| counters.tx_carrier_errors),
-];
+const COUNTERS: [&str; 3] = ["rx_crc_errors", "rx_frame_errors", "tx_carrier_errors"];
 
 /// Bad symbols, as mlx5 and bnxt and others call them.
 const DRIVERS: [&str; 4] =
     ["rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_symbol_errors", "rx_crc_errors_phy"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_>, String, Growth)> = devices(seen)?
+    let all = devices(seen)?;
+    if all
+        .iter()
+        .all(|device| device.now.driver_counters.is_none() && device.now.carrier_changes.is_none())
+    {
+        need_counters(&all, &COUNTERS)?;
+    }
+    let mut hit: Vec<(Device<'_>, String, Growth)> = all
         .into_iter()
         .filter_map(|device| errors(device).map(|(name, growth)| (device, name, growth)))
         .collect();
@@ -68,7 +68,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         why: if flaps {
             "while the carrier is gone nothing passes, and what was queued is lost.".to_owned()
         } else {
-            let received = worst.counted(|c| c.rx_packets).map_or(0, |packets| packets.by);
+            let received = worst.counted(&["rx_packets"]).map_or(0, |packets| packets.by);
             format!(
                 "a damaged frame is thrown away: {} of what came to {} was lost on the last hop.",
                 words::percent(growth.by, received.saturating_add(growth.by)),
@@ -90,7 +90,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 /// What went wrong most.
 fn errors(device: Device<'_>) -> Option<(String, Growth)> {
-    let counted = COUNTERS.iter().filter_map(|(name, of)| Some((*name, device.counted(of)?)));
+    let counted = COUNTERS.iter().filter_map(|name| Some((*name, device.counted(&[name])?)));
     let driver = device.driver(|name| DRIVERS.contains(&name));
     let carrier = device.growth(|link| link.carrier_changes);
     let carrier =
@@ -105,7 +105,7 @@ mod tests {
     use super::super::sample::{host, judged, missing, once, shown};
     use super::*;
     use crate::host::finding::{Confidence, Severity};
-    use crate::host::snapshot::{Snapshot, Source};
+    use crate::host::snapshot::{LinkCounters, Snapshot, Source};
 
     fn bad(crc: [u64; 2], changes: [u64; 2]) -> Snapshot {
         each_look(host(&[]), |nth, look| {

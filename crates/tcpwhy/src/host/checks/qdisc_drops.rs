@@ -20,7 +20,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, qdisc_growth, roots};
+use super::devices::{self, counted_roots, qdisc_growth};
 use super::{Check, qdisc_change, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -37,7 +37,7 @@ pub(super) const CHECK: Check = Check {
 const OTHERS: [&str; 8] = ["netem", "tbf", "htb", "hfsc", "cake", "drr", "cbq", "noqueue"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(&Qdisc, Growth, Option<Growth>)> = roots(seen)?
+    let mut hit: Vec<(&Qdisc, Growth, Option<Growth>)> = counted_roots(seen)?
         .into_iter()
         .filter(|(_, root)| !OTHERS.contains(&root.kind.as_str()))
         .filter_map(|(place, root)| {
@@ -139,5 +139,8 @@ mod tests {
     #[test]
     fn without_queueing_disciplines_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Qdiscs);
+        let mut uncounted = once(dropped("pfifo_fast", [2, 1002]));
+        uncounted.looks[0].qdiscs.as_mut().expect("seen")[0].uncounted = true;
+        assert!(missing(&CHECK, &uncounted).of.is_some());
     }
 }

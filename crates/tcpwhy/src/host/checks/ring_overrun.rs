@@ -21,7 +21,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, need_counters};
 use super::{Check, words};
 use crate::host::finding::{Change, Evidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -44,15 +44,21 @@ const DRIVERS: [&str; 7] = [
     "rx_no_dma_resources",
 ];
 
+const KERNEL: [&str; 2] = ["rx_missed_errors", "rx_fifo_errors"];
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_>, String, Growth)> = devices(seen)?
+    let all = devices(seen)?;
+    if all.iter().all(|device| device.now.driver_counters.is_none()) {
+        need_counters(&all, &KERNEL)?;
+    }
+    let mut hit: Vec<(Device<'_>, String, Growth)> = all
         .into_iter()
         .filter_map(|device| lost(device).map(|(name, growth)| (device, name, growth)))
         .collect();
     hit.sort_by_key(|(device, _, growth)| (Reverse(growth.by), device.name()));
     let Some((worst, _, growth)) = hit.first() else { return Ok(Vec::new()) };
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
-    let received = worst.counted(|c| c.rx_packets).map_or(0, |packets| packets.by);
+    let received = worst.counted(&["rx_packets"]).map_or(0, |packets| packets.by);
     // The packets that were missed are not among those received.
     let all = received.saturating_add(growth.by);
     let is_much = u128::from(growth.by) * 10_000 > u128::from(all);
@@ -88,8 +94,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 /// The kernel's own counters where they grew, else the driver's; both may count the same packets.
 fn lost(device: Device<'_>) -> Option<(String, Growth)> {
-    let missed = device.counted(|c| c.rx_missed_errors.max(c.rx_fifo_errors));
-    let kernel = missed.filter(|growth| growth.by > 0);
+    // Some drivers count the same packets in both.
+    let both = KERNEL.iter().filter_map(|name| device.counted(&[name]));
+    let kernel = both.filter(|growth| growth.by > 0).max_by_key(|growth| growth.by);
     let driver = device.driver(|name| {
         DRIVERS.contains(&name) || (name.starts_with("rx_queue_") && name.ends_with("_drops"))
     });

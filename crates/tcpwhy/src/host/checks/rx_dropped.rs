@@ -20,23 +20,24 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, need_counters};
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Growth, Missing, Seen};
-use crate::host::snapshot::{LinkCounters, Source};
+use crate::host::snapshot::Source;
 
 pub(super) const CHECK: Check =
     Check { code: "RX_DROPPED", file: include_str!("rx_dropped.rs"), group: Group::Queues, judge };
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
+    need_counters(&all, &["rx_dropped"])?;
     seen.before.ok_or(Missing::all(Source::SecondLook))?;
     let mut hit: Vec<(Device<'_>, Growth, u64)> = all
         .into_iter()
         .filter_map(|device| {
-            let dropped = device.counted(|c| c.rx_dropped)?;
-            let received = device.counted(|c| c.rx_packets)?.by;
+            let dropped = device.counted(&["rx_dropped"])?;
+            let received = device.counted(&["rx_packets"])?.by;
             words::above_percent(dropped.by, 2, received).then_some((device, dropped, received))
         })
         .collect();
@@ -71,16 +72,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 fn others(device: Device<'_>) -> String {
-    type Counter = (&'static str, fn(&LinkCounters) -> Option<u64>);
-    const COUNTERS: [Counter; 2] = [
-        (", without a handler ", |counters| counters.rx_nohandler),
-        (", for other hosts ", |counters| counters.rx_otherhost_dropped),
-    ];
-    COUNTERS
-        .iter()
-        .filter_map(|(what, of)| {
-            let grown = device.growth(|link| of(link.counters.as_ref()?))?;
-            (grown.by > 0).then(|| format!("{what}{}", words::grown(grown)))
+    let told =
+        [("rx_nohandler", ", without a handler "), ("rx_otherhost_dropped", ", for other hosts ")];
+    told.iter()
+        .filter_map(|(name, what)| {
+            let grown = device.counted(&[name]).filter(|grown| grown.by > 0)?;
+            Some(format!("{what}{}", words::grown(grown)))
         })
         .collect()
 }
@@ -90,7 +87,7 @@ mod tests {
     use super::super::parts::{each_look, link};
     use super::super::sample::{host, judged, missing, once, shown};
     use super::*;
-    use crate::host::snapshot::Snapshot;
+    use crate::host::snapshot::{LinkCounters, Snapshot};
 
     fn dropped(by: u64) -> Snapshot {
         each_look(host(&[]), |nth, look| {
@@ -114,6 +111,20 @@ mod tests {
     fn two_percent_are_nothing() {
         assert_eq!(judged(&CHECK, &dropped(20)), Ok(Vec::new()));
         assert_eq!(judged(&CHECK, &dropped(21)).expect("seen").len(), 1);
+    }
+
+    #[test]
+    fn what_ifconfig_adds_to_the_misses_of_a_ring_proves_nothing() {
+        let added = |name: &str| {
+            each_look(dropped(300), |nth, look| {
+                let eth0 = &mut look.links.as_mut().expect("seen")[0];
+                eth0.counters = None;
+                let counts = [(name.to_owned(), 300 * nth), ("rx_packets".to_owned(), 1000 * nth)];
+                eth0.some_counters = Some(counts.into());
+            })
+        };
+        assert_eq!(missing(&CHECK, &added("rx_dropped+rx_missed_errors")).source, Source::Links);
+        assert_eq!(judged(&CHECK, &added("rx_dropped")).expect("seen").len(), 1);
     }
 
     #[test]

@@ -19,7 +19,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, need_counters};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -27,12 +27,21 @@ use crate::host::seen::{Asked, Growth, Seen};
 pub(super) const CHECK: Check =
     Check { code: "TX_TIMEOUT", file: include_str!("tx_timeout.rs"), group: Group::Queues, judge };
 
+const ERRORS: [&str; 2] = ["tx_fifo_errors", "tx_aborted_errors"];
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut hit: Vec<(Device<'_>, &str, Growth)> = devices(seen)?
+    let all = devices(seen)?;
+    if all
+        .iter()
+        .all(|device| device.now.queues.as_ref().is_none_or(|queues| queues.tx_timeout.is_none()))
+    {
+        need_counters(&all, &ERRORS)?;
+    }
+    let mut hit: Vec<(Device<'_>, &str, Growth)> = all
         .into_iter()
         .filter_map(|device| {
             let timeouts = device.growth(|link| link.queues.as_ref()?.tx_timeout);
-            let errors = device.counted(|c| c.tx_fifo_errors.saturating_add(c.tx_aborted_errors));
+            let errors = device.counted(&ERRORS);
             let grown = |growth: &Growth| growth.by > 0;
             timeouts.filter(grown).map(|growth| (device, "tx_timeout", growth)).or_else(|| {
                 Some((device, "tx_fifo_errors and tx_aborted_errors", errors.filter(grown)?))

@@ -50,8 +50,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .filter(|socket| socket.info.as_ref().is_some_and(|info| info.snd_wnd == Some(0)))
         .count();
     let held: u64 = closing.iter().map(|socket| u64::from(socket.send_queue)).sum();
-    let orphans =
-        closing.iter().filter(|socket| socket.inode == 0 && socket.owner.is_none()).count();
+    let orphans = closing
+        .iter()
+        .filter(|socket| socket.is_orphan() == Some(true) && socket.owner.is_none())
+        .count();
     let peer = busiest(&closing);
     let mut evidence = vec![Evidence::new(
         "ss -tnoie state fin-wait-1 state last-ack state closing",

@@ -17,7 +17,7 @@
 //! # Sources
 //! Linux `htb_classify`, `htb_enqueue`, `hfsc_enqueue`, `drr_enqueue` (v6.1, `net/sched`); tc-htb(8), tc-hfsc(8), tc-drr(8).
 
-use super::devices::{self, qdisc_growth, roots};
+use super::devices::{self, counted_roots, qdisc_growth};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -33,11 +33,12 @@ pub(super) const CHECK: Check = Check {
 const DIRECT: &str = "direct_packets_stat";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let found = roots(seen)?.into_iter().filter_map(|(place, root)| match root.kind.as_str() {
-        "htb" => passed(seen, place, root),
-        "hfsc" | "drr" => dropped(seen, place, root),
-        _ => None,
-    });
+    let found =
+        counted_roots(seen)?.into_iter().filter_map(|(place, root)| match root.kind.as_str() {
+            "htb" => passed(seen, place, root),
+            "hfsc" | "drr" => dropped(seen, place, root),
+            _ => None,
+        });
     Ok(found.take(words::WORST).collect())
 }
 
