@@ -127,8 +127,9 @@ impl<'a> Seen<'a> {
             Ok(all.get(name).copied())
         };
         let now = of(self.now)?;
-        match self.before {
-            Some(before) => Ok(self.grown(now.zip(of(before)?))),
+        // A first look may lack what the last one has, where they were pasted.
+        match self.before.and_then(|look| of(look).ok()) {
+            Some(earlier) => Ok(self.grown(now.zip(earlier))),
             None => Ok(now.and_then(|now| self.since_start(now))),
         }
     }
@@ -140,10 +141,13 @@ impl<'a> Seen<'a> {
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
-    /// there are two, at the first; `None` if it went back.
+    /// that was seen, at the first; `None` if it went back.
     pub fn growth_of(&self, now: u64, before: Option<u64>) -> Option<Growth> {
-        let (now, before) = (i64::try_from(now).ok()?, before.map(i64::try_from).transpose().ok()?);
-        if self.before.is_some() { self.grown(Some((now, before?))) } else { self.since_start(now) }
+        let now = i64::try_from(now).ok()?;
+        match before {
+            Some(before) => self.grown(Some((now, i64::try_from(before).ok()?))),
+            None => self.since_start(now),
+        }
     }
 
     fn since_start(&self, now: i64) -> Option<Growth> {
