@@ -6,7 +6,7 @@ use crate::report::Connection;
 
 /// Reads `10.0.0.1:80`, `[::1]:80`, `::1:80`, `10.0.0.1%eth0:80`; an IPv4 address inside IPv6 is that
 /// IPv4 address, as on the wire.
-pub(super) fn read(word: &str) -> Option<SocketAddr> {
+pub(crate) fn read(word: &str) -> Option<SocketAddr> {
     let (host, port) = word.rsplit_once(':')?;
     let port = port.parse().ok()?;
     let host = host.split('%').next()?.trim_start_matches('[').trim_end_matches(']');

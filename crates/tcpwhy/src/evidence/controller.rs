@@ -12,7 +12,7 @@ use super::kernel::{AGREES, CONTRADICTS, MEASURED};
 
 /// Controllers of Linux v6.12 (`net/ipv4/tcp_*.c`) and the later versions of BBR, by the names that tools
 /// print. In `ss` they stand alone among other words, so only these are taken.
-pub(super) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 19] = [
     "cubic",
     "reno",
     "bbr",

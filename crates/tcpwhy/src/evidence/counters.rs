@@ -75,7 +75,7 @@ pub(super) fn read(text: &str) -> Result<(Vec<Reading>, PassedOver), EvidenceErr
 }
 
 /// `TcpExtTCPTimeouts               3                  0.0`
-fn counter(line: &str) -> Option<(&str, i64)> {
+pub(crate) fn counter(line: &str) -> Option<(&str, i64)> {
     let mut words = line.split_whitespace();
     let (name, value) = (words.next()?, words.next()?.parse().ok()?);
     let known = ["Tcp", "Ip", "Udp", "Icmp", "MPTcp"].iter().any(|start| name.starts_with(start));
@@ -108,16 +108,16 @@ fn json(object: &str) -> Result<Reading, String> {
 
 /// What grew from one reading to the next.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     /// By name; what is not there is not known.
-    pub(super) by: Reading,
+    pub(crate) by: Reading,
     /// How the readings were understood.
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
 }
 
 /// How two readings were understood.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Nothing fell: counts since the boot, before and after.
     #[default]
     Counts,
@@ -130,7 +130,7 @@ pub(super) enum Kind {
 impl Growth {
     /// From `before` to `after`; counters that only one of them has were zero in the other, which leaves
     /// zeros out unless it is told not to.
-    pub(super) fn between(before: &Reading, after: &Reading) -> Self {
+    pub(crate) fn between(before: &Reading, after: &Reading) -> Self {
         let counts = after.iter().filter(|(name, _)| !STATES.contains(&name.as_str()));
         let (mut fell, mut grew) = (false, false);
         for (name, value) in counts {

@@ -16,12 +16,12 @@
 //! by their byte counts, not by their clocks; clocks are aligned by the stream, and the alignment's
 //! error is told.
 
-mod address;
+pub(crate) mod address;
 mod align;
 mod apply;
 mod calls;
-mod controller;
-mod counters;
+pub(crate) mod controller;
+pub(crate) mod counters;
 mod error;
 mod host;
 mod iperf;
@@ -32,7 +32,7 @@ mod rate;
 mod sample;
 mod ss;
 mod stalls;
-mod stamp;
+pub(crate) mod stamp;
 mod tcp_info;
 
 pub use address::Ends;

@@ -1,51 +1,33 @@
 //! `ss -ti`, once or in a loop, with `-n` and whatever else it is told to add (`-o -m -e -p -O`).
 //!
-//! A socket is a line with its state, its queues and its two ends; what the kernel says of it follows
-//! on the same line or on those indented below. Samples of a loop follow each other, perhaps with a
-//! line between them that tells the time ([`super::stamp`]). iproute2 leaves out what is zero and a
-//! threshold that is infinite (`misc/ss.c`, `tcp_stats_print`), so an absent `rwnd_limited` beside a
-//! `busy` is none, and an absent `ssthresh` beside a `cwnd` is infinite.
+//! Lines are read by `host::paste::ss`, which knows all that `ss` prints; here they are made samples.
+//! Samples of a loop follow each other, perhaps with a line between them that tells the time
+//! ([`super::stamp`]). An absent `rwnd_limited` beside a `busy` is none, and an absent `ssthresh` beside a
+//! `cwnd` is infinite.
 //!
 //! Left out: sockets that listen, and those without a peer.
 
-use super::address::{self, Ends};
-use super::controller;
+use super::address::Ends;
 use super::error::{EvidenceError, PassedOver};
 use super::sample::Sample;
 use super::stamp::{self, Stamp};
+pub(super) use crate::host::paste::ss::is_line;
+use crate::host::paste::ss::{Row, details};
+use crate::host::snapshot::{Info, Socket};
 
-/// States as `ss` prints them (`misc/ss.c`, `sstate_name`).
-const STATES: [&str; 11] = [
-    "ESTAB",
-    "SYN-SENT",
-    "SYN-RECV",
-    "FIN-WAIT-1",
-    "FIN-WAIT-2",
-    "TIME-WAIT",
-    "UNCONN",
-    "CLOSE-WAIT",
-    "LAST-ACK",
-    "LISTEN",
-    "CLOSING",
-];
-
-/// Whether the line is a socket's, or the head of a table of sockets.
-pub(super) fn is_line(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    match words.next() {
-        Some("State" | "Netid") => line.contains("Recv-Q"),
-        Some("tcp") => words.next().is_some_and(|word| STATES.contains(&word)),
-        Some(word) => STATES.contains(&word),
-        None => false,
-    }
+/// A socket's line with those below it.
+struct Seen {
+    line: usize,
+    at: Option<Stamp>,
+    socket: Socket,
 }
 
 /// Reads all samples.
 pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceError> {
-    let mut samples: Vec<Sample> = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
     let mut odd = PassedOver::default();
     let mut now: Option<Stamp> = None;
-    // Whether the lines that follow are about the last sample.
+    // Whether the lines that follow are about the last socket.
     let mut open = false;
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
@@ -54,9 +36,9 @@ pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceErro
             if line.contains("Recv-Q") || line.contains("LISTEN") || line.contains("UNCONN") {
                 continue;
             }
-            match socket(number, now, line) {
-                Ok(sample) => {
-                    samples.push(sample);
+            match Row::of(line).and_then(|row| row.socket()) {
+                Ok(socket) => {
+                    seen.push(Seen { line: number, at: now, socket });
                     open = true;
                 }
                 Err(what) => odd.push(number, || what),
@@ -65,13 +47,13 @@ pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceErro
             (now, open) = (Some(stamp), false);
         } else if open
             && line.starts_with([' ', '\t'])
-            && let Some(sample) = samples.last_mut()
+            && let Some(last) = seen.last_mut()
         {
-            words(sample, line.split_whitespace());
+            details(&mut last.socket, line);
         }
     }
-    samples.retain_mut(|sample| {
-        finish(sample);
+    let mut samples: Vec<Sample> = seen.iter().map(Seen::sample).collect();
+    samples.retain(|sample| {
         let says = sample.says_something();
         if !says {
             odd.push(sample.line, || {
@@ -86,98 +68,39 @@ pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceErro
     Ok((samples, odd))
 }
 
-/// `ESTAB 0 17160 172.16.58.147:8000 172.16.58.146:41276 users:(...) ...`
-fn socket(number: usize, now: Option<Stamp>, line: &str) -> Result<Sample, String> {
-    let mut words_of = line.split_whitespace();
-    if words_of.next() == Some("tcp") {
-        words_of.next();
-    }
-    let mut field = |what: &str| words_of.next().ok_or_else(|| format!("it ends before {what}"));
-    let (recv, send) = (field("its queues")?, field("its queues")?);
-    let (local, peer) = (field("its address")?, field("its peer")?);
-    let queue = |word: &str| word.parse::<u64>().map_err(|_| format!("{word:?} is no queue"));
-    let end = |word: &str| {
-        address::read(word)
-            .ok_or_else(|| format!("{word:?} is no address with a port; ss prints numbers with -n"))
-    };
-    let mut sample = Sample::new(number, now, Ends { local: end(local)?, peer: end(peer)? });
-    sample.unread = Some(queue(recv)?);
-    queue(send)?;
-    words(&mut sample, words_of);
-    Ok(sample)
-}
-
-fn words<'a>(sample: &mut Sample, words: impl Iterator<Item = &'a str>) {
-    for word in words {
-        let Some((name, value)) = word.split_once(':') else {
-            if controller::NAMES.contains(&word) {
-                sample.controller = Some(word.into());
-            }
-            continue;
-        };
-        let number = || value.parse::<u64>().ok();
-        match name {
-            "cwnd" => sample.cwnd = number(),
-            "ssthresh" => {
-                if let Some(segments) = number() {
-                    sample.set_ssthresh(segments);
-                }
-            }
-            "minrtt" => sample.min_rtt_ns = millis(value),
-            "busy" => sample.busy_ns = span(value),
-            "rwnd_limited" => sample.rwnd_limited_ns = span(value),
-            "sndbuf_limited" => sample.sndbuf_limited_ns = span(value),
-            "snd_wnd" => sample.snd_wnd = number(),
-            "notsent" => sample.unsent = number(),
-            "bytes_sent" => sample.bytes_sent = number(),
-            "bytes_retrans" => sample.bytes_retrans = number(),
-            "bytes_acked" => sample.bytes_acked = number(),
-            "retrans" => {
-                sample.retrans = value.split_once('/').and_then(|(_, all)| all.parse().ok());
-            }
-            "skmem" => memory(sample, value),
-            _ => {}
+impl Seen {
+    fn sample(&self) -> Sample {
+        let Socket { local, remote, receive_queue, .. } = self.socket;
+        let empty = Info::default();
+        let info = self.socket.info.as_deref().unwrap_or(&empty);
+        let signed = |ns: Option<u64>| ns.and_then(|ns| i64::try_from(ns).ok());
+        // What is not printed because it is zero or infinite.
+        let beside_cwnd = info.snd_cwnd.map(|_| 0_u64);
+        let beside_busy = info.busy_ns.map(|_| 0);
+        let beside_sent = info.bytes_sent.map(|_| 0);
+        Sample {
+            unread: Some(u64::from(receive_queue)),
+            controller: self.socket.congestion.as_deref().map(Into::into),
+            cwnd: info.snd_cwnd.map(u64::from),
+            ssthresh: info
+                .snd_ssthresh
+                .map(|segments| Some(u64::from(segments)))
+                .or(info.snd_cwnd.map(|_| None)),
+            min_rtt_ns: signed(info.min_rtt_ns),
+            busy_ns: signed(info.busy_ns),
+            rwnd_limited_ns: signed(info.rwnd_limited_ns).or(beside_busy),
+            sndbuf_limited_ns: signed(info.sndbuf_limited_ns).or(beside_busy),
+            snd_wnd: info.snd_wnd.map(u64::from),
+            sndbuf: self.socket.memory.map(|memory| u64::from(memory.sndbuf)),
+            rcvbuf: self.socket.memory.map(|memory| u64::from(memory.rcvbuf)),
+            unsent: info.notsent_bytes.or(beside_cwnd),
+            bytes_sent: info.bytes_sent,
+            bytes_retrans: info.bytes_retrans.or(beside_sent),
+            bytes_acked: info.bytes_acked,
+            retrans: info.total_retrans.map(u64::from).or(beside_cwnd),
+            ..Sample::new(self.line, self.at, Ends { local, peer: remote })
         }
     }
-}
-
-/// `(r0,rb131072,t0,tb87040,f2040,w59400,o0,bl0,d0)`
-fn memory(sample: &mut Sample, value: &str) {
-    for part in value.trim_matches(['(', ')']).split(',') {
-        if let Some(limit) = part.strip_prefix("rb") {
-            sample.rcvbuf = limit.parse().ok();
-        } else if let Some(limit) = part.strip_prefix("tb") {
-            sample.sndbuf = limit.parse().ok();
-        }
-    }
-}
-
-/// What is not printed because it is zero or infinite.
-fn finish(sample: &mut Sample) {
-    if sample.cwnd.is_some() {
-        sample.ssthresh.get_or_insert(None);
-        sample.retrans.get_or_insert(0);
-        sample.unsent.get_or_insert(0);
-    }
-    if sample.busy_ns.is_some() {
-        sample.rwnd_limited_ns.get_or_insert(0);
-        sample.sndbuf_limited_ns.get_or_insert(0);
-    }
-    if sample.bytes_sent.is_some() {
-        sample.bytes_retrans.get_or_insert(0);
-    }
-}
-
-/// Milliseconds with a fraction, in nanoseconds.
-fn millis(value: &str) -> Option<i64> {
-    // Micro-, not nanoseconds: the kernel has no finer ones.
-    stamp::decimal(value).map(|nanos| nanos / 1_000)
-}
-
-/// `5372ms(92.8%)`, in nanoseconds.
-fn span(value: &str) -> Option<i64> {
-    let (number, _) = value.split_once("ms")?;
-    number.parse::<u32>().ok().map(|ms| i64::from(ms) * 1_000_000)
 }
 
 #[cfg(test)]

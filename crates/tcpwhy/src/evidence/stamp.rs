@@ -23,7 +23,7 @@ const MONTHS: [&str; 12] =
 
 /// The time that a line of its own tells: what `date` prints in its common forms, or the head of
 /// `watch`; `None` for any other line.
-pub(super) fn of_line(line: &str) -> Option<Stamp> {
+pub(crate) fn of_line(line: &str) -> Option<Stamp> {
     // Longer lines are no heads; a head may be framed, as `=== 10:45:49 ===`.
     if line.len() > 200 {
         return None;
@@ -143,7 +143,7 @@ pub(super) fn epoch(word: &str) -> Option<i64> {
 }
 
 /// Seconds with a fraction of up to nine digits, in nanoseconds.
-pub(super) fn decimal(word: &str) -> Option<i64> {
+pub(crate) fn decimal(word: &str) -> Option<i64> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     if fraction.len() > 9 {
         return None;

@@ -9,6 +9,7 @@ mod checks;
 pub mod doc;
 mod finding;
 mod flow;
+pub mod paste;
 pub mod script;
 mod seen;
 pub mod snapshot;

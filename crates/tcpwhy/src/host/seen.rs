@@ -57,19 +57,21 @@ impl Growth {
     }
 }
 
-/// The time in which counters grew: between two looks, or since the host started.
+/// The times in which counters grew.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    over_ns: u64,
-    since_start: bool,
+    /// Between the looks.
+    apart_ns: u64,
+    /// Since the host started.
+    uptime_ns: u64,
 }
 
 impl Time {
     /// As [`Seen::growth_of`].
     pub fn growth(self, now: u64, before: Option<u64>) -> Option<Growth> {
-        let Self { over_ns, since_start } = self;
-        let then = if since_start { 0 } else { before? };
-        Some(Growth { by: now.checked_sub(then)?, over_ns, since_start })
+        let (over_ns, since_start) =
+            before.map_or((self.uptime_ns, true), |_| (self.apart_ns, false));
+        Some(Growth { by: now.checked_sub(before.unwrap_or(0))?, over_ns, since_start })
     }
 }
 
@@ -142,21 +144,22 @@ impl<'a> Seen<'a> {
             let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
             Ok(all.get(name).and_then(|value| u64::try_from(*value).ok()))
         };
-        let before = self.before.map(of).transpose()?.flatten();
+        // A first look may lack what the last one has, where they were pasted.
+        let before = self.before.and_then(|look| of(look).ok()?);
         Ok(of(self.now)?.and_then(|now| self.growth_of(now, before)))
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
-    /// there are two, at the first; `None` if it went back.
+    /// that was seen, at the first; `None` if it went back.
     pub fn growth_of(&self, now: u64, before: Option<u64>) -> Option<Growth> {
         self.time().growth(now, before)
     }
 
-    /// The time in which counters grew.
+    /// The times in which counters grew.
     pub fn time(&self) -> Time {
-        match self.before {
-            Some(_) => Time { over_ns: self.apart_ns().unwrap_or(0), since_start: false },
-            None => Time { over_ns: self.now.uptime_ns.unwrap_or(0), since_start: true },
+        Time {
+            apart_ns: self.apart_ns().unwrap_or(0),
+            uptime_ns: self.now.uptime_ns.unwrap_or(0),
         }
     }
 

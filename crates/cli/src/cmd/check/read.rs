@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use tcpwhy::host::paste::{self, Notes, Pasted};
 use tcpwhy::host::snapshot::{FORMAT, Snapshot};
 use tcpwhy_linux::collect::{Netns, Options, take};
 use tcpwhy_linux::record::Stop;
@@ -64,7 +65,26 @@ fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     if text.trim_start().starts_with('{') {
         return saved(&text).with_context(|| format!("{name} is no snapshot of tcpwhy"));
     }
-    bail!("{name} is no snapshot of tcpwhy")
+    let Pasted { snapshot, notes } = paste::read(&text);
+    if notes.read == 0 {
+        bail!(
+            "{name} holds nothing that is known: neither a snapshot that --save wrote nor what sysctl, ss, \
+             nstat, netstat, ip, tc or ethtool print"
+        );
+    }
+    tell(&name, &notes);
+    Ok(snapshot)
+}
+
+/// What of a pasted text was not read.
+fn tell(name: &str, notes: &Notes) {
+    if notes.unknown > 0 {
+        complain(&format!("{name}: {} of {} lines were not understood", notes.unknown, notes.unknown + notes.read));
+    }
+    for note in &notes.first {
+        let why = note.why.as_deref().unwrap_or("not understood");
+        complain(&format!("{name}, line {}: {why}: {}", note.line, note.text.escape_debug()));
+    }
 }
 
 fn saved(text: &str) -> anyhow::Result<Snapshot> {

@@ -1,0 +1,211 @@
+//! What is of the whole host: `/proc/net/sockstat`, `softnet_stat`, `/proc/interrupts`, `ss -s`, `uname`,
+//! `uptime`.
+
+use super::Taken;
+use super::collected::{Collected, Grouped};
+use super::command::Command;
+use crate::host::snapshot::{Interrupt, Softnet};
+
+/// `TCP: inuse 37 orphan 14 tw 8 alloc 39 mem 9`.
+pub(super) fn sockstat(text: &str, collected: &mut Collected) -> bool {
+    const GROUPS: [&str; 10] =
+        ["sockets", "TCP", "UDP", "UDPLITE", "RAW", "FRAG", "TCP6", "UDP6", "RAW6", "FRAG6"];
+    let Some((group, rest)) = text.split_once(": ") else { return false };
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    if !GROUPS.contains(&group) || words.is_empty() || !words.len().is_multiple_of(2) {
+        return false;
+    }
+    let mut values = Vec::new();
+    for pair in words.chunks_exact(2) {
+        let [name, value] = pair else { return false };
+        let Ok(value) = value.parse::<u64>() else { return false };
+        values.push(((*name).to_owned(), value));
+    }
+    let now = collected.now;
+    if collected.sockstat.last().is_some_and(|all| all.contains_key(group)) {
+        collected.sockstat.push(now, Grouped::new());
+    }
+    collected.sockstat.open(now).insert(group.to_owned(), values.into_iter().collect());
+    true
+}
+
+/// `TCP:   115175 (estab 30148, closed 77237, orphaned 7771, synrecv 0, timewait 77237/0), ports 1139`.
+pub(super) fn summary(text: &str, collected: &mut Collected) -> bool {
+    if let Some(rest) = text.strip_prefix("Total: ") {
+        return rest.starts_with(|c: char| c.is_ascii_digit());
+    }
+    let Some((_, inside)) = text.strip_prefix("TCP:").and_then(|rest| rest.split_once("(estab "))
+    else {
+        return false;
+    };
+    let of = |name: &str| -> Option<u64> {
+        let (_, behind) = inside.split_once(name)?;
+        behind.split([',', '/', ')']).next()?.trim().parse().ok()
+    };
+    let counts = [("orphan", of("orphaned ")), ("tw", of("timewait "))];
+    let known = counts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let now = collected.now;
+    collected.summary.push(now, known.collect());
+    true
+}
+
+/// The table below: `TCP  37938  37938  0`, total, IPv4 and IPv6.
+pub(super) fn summary_row(text: &str, collected: &mut Collected) -> Option<Taken> {
+    let mut words = text.split_whitespace();
+    let first = words.next()?;
+    let known = ["Transport", "*", "RAW", "UDP", "TCP", "INET", "FRAG"].contains(&first);
+    if first == "TCP"
+        && let Some(Ok(in_use)) = words.nth(1).map(str::parse)
+        && let Some(summary) = collected.summary.last()
+    {
+        summary.insert("inuse".to_owned(), in_use);
+    }
+    known.then_some(Taken::Read)
+}
+
+/// A row of `/proc/net/softnet_stat`: hexadecimal columns, nine on old kernels and fifteen on new ones.
+///
+/// v6.12 `net/core/net-procfs.c`, `softnet_seq_show`: processed, dropped, `time_squeeze`, six that are
+/// nothing any more, `received_rps`, `flow_limit`, the backlog, the processor, and two of its parts.
+pub(super) fn softnet(text: &str, goes_on: bool, collected: &mut Collected) -> bool {
+    let is_column =
+        |word: &str| word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.len() < 9 || !words.iter().all(|word| is_column(word)) {
+        return false;
+    }
+    let column = |at: usize| words.get(at).and_then(|word| u32::from_str_radix(word, 16).ok());
+    let now = collected.now;
+    if !goes_on {
+        collected.softnet.push(now, Vec::new());
+    }
+    let rows = collected.softnet.open(now);
+    rows.push(Softnet {
+        // Before the processor was told, a row was one that is online, in their order.
+        cpu: column(12).unwrap_or(rows.len() as u32),
+        processed: column(0).unwrap_or_default(),
+        dropped: column(1).unwrap_or_default(),
+        time_squeeze: column(2).unwrap_or_default(),
+        received_rps: column(9).unwrap_or_default(),
+        flow_limit: column(10),
+        backlog: column(11),
+    });
+    true
+}
+
+/// How many processors a table of interrupts has a column for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Columns(usize);
+
+/// The head of `/proc/interrupts`.
+pub(super) fn interrupts(text: &str, collected: &mut Collected) -> Option<Columns> {
+    let is_cpu = |word: &str| word.strip_prefix("CPU").is_some_and(|n| n.parse::<u32>().is_ok());
+    let count = text.split_whitespace().count();
+    if count == 0 || !text.split_whitespace().all(is_cpu) {
+        return None;
+    }
+    let now = collected.now;
+    collected.interrupts.push(now, Vec::new());
+    Some(Columns(count))
+}
+
+impl Columns {
+    /// ` 28:   0   13   PCI-MSI 524288-edge   eth0-TxRx-0`; kept if its name is that of a network device.
+    pub(super) fn line(self, text: &str, collected: &mut Collected) -> Option<Taken> {
+        let (irq, rest) = text.split_once(':')?;
+        if irq.len() > 6 || irq.contains(' ') {
+            return None;
+        }
+        let mut words = rest.split_whitespace();
+        let counts: Vec<u64> =
+            words.by_ref().take(self.0).map_while(|word| word.parse().ok()).collect();
+        if counts.len() == self.0
+            && let Ok(irq) = irq.parse()
+            && let Some(name) = words.next_back()
+            && let Some(dev) = device_in(name, collected)
+        {
+            let name = name.to_owned();
+            let all = collected.interrupts.last()?;
+            all.push(Interrupt { irq, dev, name, counts, affinity: None, effective: None });
+        }
+        Some(Taken::Read)
+    }
+}
+
+/// The device in the name of an interrupt: one that the text shows, or a name that only network devices
+/// have (systemd.net-naming-scheme(7), and the kernel's `eth%d`).
+fn device_in(name: &str, collected: &Collected) -> Option<String> {
+    let parts = name.split(['-', '@', ',', '.', ':']);
+    let shape = |part: &str| {
+        let plain = part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let begins = ["eth", "eno", "ens", "enp", "enx", "wlan", "wlp", "ib"].iter().any(|start| {
+            part.strip_prefix(start)
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        plain && begins
+    };
+    let mut parts = parts.filter(|part| collected.links.contains_key(*part) || shape(part));
+    parts.next().map(str::to_owned)
+}
+
+/// `Linux web-1 6.1.0-28-amd64 #1 SMP ..`, and the version alone below `uname -r`.
+pub(super) fn kernel(text: &str, command: &Command, collected: &mut Collected) -> bool {
+    let version = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_digit())
+            && word.matches('.').count() >= 1
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte))
+    };
+    let mut words = text.split_whitespace();
+    let found = match (words.next(), words.next(), words.next(), words.next()) {
+        (Some("Linux"), Some(_), Some(release), Some(build)) if build.starts_with('#') => release,
+        (Some(release), None, None, None) if command.arguments("uname").is_some() => release,
+        _ => return uptime(text, collected),
+    };
+    if !version(found) {
+        return false;
+    }
+    collected.kernel = Some(found.to_owned());
+    true
+}
+
+/// ` 10:45:49 up 3 days,  2:11,  1 user,  load average: ..`, to the minute.
+fn uptime(text: &str, collected: &mut Collected) -> bool {
+    let Some((_, rest)) = text.split_once(" up ") else { return false };
+    if !rest.contains("load average:") {
+        return false;
+    }
+    let mut minutes = 0_u64;
+    for part in rest.split(',').map(str::trim) {
+        let number = |unit: &str| {
+            let (number, behind) = part.split_once(' ')?;
+            behind.starts_with(unit).then(|| number.parse::<u64>().ok()).flatten()
+        };
+        if let Some(days) = number("day") {
+            minutes = minutes.saturating_add(days.saturating_mul(24 * 60));
+        } else if let Some(alone) = number("min") {
+            minutes = minutes.saturating_add(alone);
+        } else if let Some((hours, left)) = part.split_once(':')
+            && let (Ok(hours), Ok(left)) = (hours.parse::<u64>(), left.parse::<u64>())
+        {
+            minutes = minutes.saturating_add(hours.saturating_mul(60).saturating_add(left));
+        }
+    }
+    collected.uptime_ns = Some(minutes.saturating_mul(60_000_000_000));
+    true
+}
+
+/// What tools say when they cannot.
+pub(super) fn noise(text: &str) -> bool {
+    const STARTS: [&str; 9] = [
+        "netlink error:",
+        "Cannot get ",
+        "no stats available",
+        "sysctl: ",
+        "error: ",
+        "bash: ",
+        "-bash: ",
+        "RTNETLINK answers:",
+        "Error: ",
+    ];
+    STARTS.iter().any(|start| text.starts_with(start))
+}

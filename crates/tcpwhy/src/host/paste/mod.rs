@@ -1,0 +1,345 @@
+//! Output of tools as people paste it into tickets, read as a part of a snapshot.
+//!
+//! A text holds what several commands printed, in any order, with prompts, remarks and gaps between, and
+//! may end in the middle. Each line is told by its content alone: it begins a block (`Ring parameters for
+//! eth0:`), goes on with the open one, or stands for itself (`net.ipv4.tcp_sack = 1`). A prompt with a
+//! command ends a block and gives what the output does not name, as the device of `ethtool -S`. A command
+//! twice makes two looks.
+//!
+//! ```text
+//! text -> lines -> a block or a line by itself -> Collected (readings of each source) -> looks -> Snapshot
+//!         command   ss, links, ethtool, ..                                              collected
+//! ```
+//!
+//! Nothing is guessed: what a tool does not print is `None`, what it rounds is rounded, a last line that
+//! may be cut is not read, and a device that is nowhere named gets no numbers. What is not understood is
+//! counted, and the first such lines are kept.
+//!
+//! Left out: JSON output (`ip -j`, `ethtool --json`), classes and filters of tc, UDP and Unix sockets.
+
+mod collected;
+mod command;
+mod counters;
+mod ethtool;
+mod features;
+mod ifconfig;
+mod links;
+mod machine;
+mod qdiscs;
+mod routes;
+mod sentences;
+mod settings;
+mod sockets;
+pub(crate) mod ss;
+#[cfg(test)]
+mod tests;
+
+use super::snapshot::Snapshot;
+use crate::evidence::stamp::{self, Stamp};
+use collected::Collected;
+use command::Command;
+
+/// How many of the lines that were not understood are kept. Ours: they are for a person to read.
+const KEPT: usize = 10;
+/// The longest line that is read. Ours: a socket with all its details takes under 2 KiB, a line of
+/// `/proc/interrupts` on 512 processors 6 KiB.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// What was pasted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pasted {
+    /// What it shows of the host.
+    pub snapshot: Snapshot,
+    /// How it was read.
+    pub notes: Notes,
+}
+
+/// How a pasted text was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Lines that are part of some tool's output.
+    pub read: u64,
+    /// Lines that are not, without those that are blank, comments or commands.
+    pub unknown: u64,
+    /// The first of these, and of those that were known and could not be used.
+    pub first: Vec<Note>,
+}
+
+/// A line that was not read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// Its number, from 1.
+    pub line: u64,
+    /// How it begins.
+    pub text: String,
+    /// Why it could not be used; `None` where it was not understood at all.
+    pub why: Option<String>,
+}
+
+/// Reads a pasted text.
+pub fn read(text: &str) -> Pasted {
+    let mut reader = Reader::default();
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        let whole = line.strip_suffix('\n');
+        let number = at as u64 + 1;
+        match whole.unwrap_or(line) {
+            cut if whole.is_none() && may_go_on(cut) => {
+                reader.notes.remark(number, cut, Some(CUT.to_owned()));
+            }
+            long if long.len() > LONGEST_LINE => reader.notes.unknown(number, long),
+            raw => reader.read_line(number, raw),
+        }
+    }
+    Pasted { snapshot: reader.collected.into_snapshot(), notes: reader.notes }
+}
+
+const CUT: &str =
+    "the text ends within this line, and a number may lack digits; end it with a new line";
+
+/// Whether a line that the text ends in may be longer: its last character is part of a word or number.
+fn may_go_on(line: &str) -> bool {
+    line.chars().next_back().is_some_and(char::is_alphanumeric)
+}
+
+/// One line, without the marks of a quotation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    number: u64,
+    /// Without blanks at its end; those at its start mean something.
+    raw: &'a str,
+    /// Without blanks around it.
+    text: &'a str,
+}
+
+impl Line<'_> {
+    fn is_indented(&self) -> bool {
+        self.raw.starts_with([' ', '\t'])
+    }
+}
+
+/// The output that is being read.
+#[derive(Debug, Default)]
+enum Block {
+    #[default]
+    None,
+    /// Values of these settings, one a line: `cat /proc/sys/..`, `sysctl -n`.
+    Values(Vec<String>),
+    /// A file that sets keys.
+    SettingFile(settings::File),
+    Sockets(sockets::Table),
+    Summary,
+    Sentences(Option<&'static str>),
+    Pairs(counters::Heads),
+    Ethtool(ethtool::Block),
+    Link(links::Block),
+    Ifconfig(ifconfig::Block),
+    Qdisc,
+    /// A class of tc, whose lines look like those of a qdisc.
+    Class,
+    Softnet,
+    Interrupts(machine::Columns),
+    Route,
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    collected: Collected,
+    block: Block,
+    command: Command,
+    notes: Notes,
+}
+
+/// What became of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Taken {
+    /// It was read, or is known to say nothing that is wanted.
+    Read,
+    /// It belongs to a known output, but cannot be used.
+    Useless(String),
+    No,
+}
+
+impl Reader {
+    fn read_line(&mut self, number: u64, raw: &str) {
+        let raw = unquoted(raw).trim_end();
+        let line = Line { number, raw, text: raw.trim() };
+        if line.text.is_empty() {
+            return;
+        }
+        if let Some(command) = Command::of(line.text) {
+            self.on_command(command);
+            return;
+        }
+        if let Some(stamp) = stamp::of_line(line.text) {
+            self.collected.now = match stamp {
+                Stamp::Unix(ns) => u64::try_from(ns).ok(),
+                Stamp::OfDay(_) | Stamp::Since(_) => None,
+            };
+            return;
+        }
+        let mut taken = self.begin(line);
+        if taken == Taken::No {
+            taken = self.go_on(line);
+        }
+        match taken {
+            Taken::Read => self.notes.read += 1,
+            Taken::Useless(why) => self.notes.remark(number, line.text, Some(why)),
+            Taken::No if is_remark(line.text) => {}
+            Taken::No => self.notes.unknown(number, line.text),
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        self.block = match settings::asked_by(&command) {
+            settings::Asked::Values(keys) => Block::Values(keys),
+            settings::Asked::File(file) => Block::SettingFile(file),
+            settings::Asked::Nothing if command.is_netstat_s() => Block::Sentences(None),
+            settings::Asked::Nothing => Block::None,
+        };
+        self.command = command;
+    }
+
+    /// Lines that say by themselves what they are.
+    fn begin(&mut self, line: Line<'_>) -> Taken {
+        let collected = &mut self.collected;
+        let table = match &self.block {
+            Block::Sockets(table) => Some(table),
+            _ => None,
+        };
+        if let Some((table, taken)) = sockets::begin(line, &self.command, table, collected) {
+            self.block = Block::Sockets(table);
+            return taken;
+        }
+        if let Some(taken) = qdiscs::begin(line, &self.command, collected) {
+            self.block = if taken == Taken::Read { Block::Qdisc } else { Block::Class };
+            return taken;
+        }
+        let goes_on = matches!(self.block, Block::Softnet);
+        let begun = if let Some(block) = ethtool::begin(line, &self.command, collected) {
+            Block::Ethtool(block)
+        } else if let Some(block) = links::begin(line, collected) {
+            Block::Link(block)
+        } else if let Some(block) = ifconfig::begin(line, collected) {
+            Block::Ifconfig(block)
+        } else if let Some(columns) = machine::interrupts(line.text, collected) {
+            Block::Interrupts(columns)
+        } else if let Some(file) = settings::File::of_header(line.text) {
+            Block::SettingFile(file)
+        } else if machine::softnet(line.text, goes_on, collected) {
+            Block::Softnet
+        } else if machine::summary(line.text, collected) {
+            Block::Summary
+        } else if qdiscs::is_class(line.text) {
+            Block::Class
+        } else if let Some(group) = sentences::group(line) {
+            Block::Sentences(Some(group))
+        } else {
+            return self.begin_line(line);
+        };
+        self.block = begun;
+        Taken::Read
+    }
+
+    /// Lines that stand for themselves, or in pairs.
+    fn begin_line(&mut self, line: Line<'_>) -> Taken {
+        let collected = &mut self.collected;
+        if let Block::SettingFile(file) = &mut self.block
+            && let Some(taken) = file.line(line, collected)
+        {
+            return taken;
+        }
+        if let Block::Values(keys) = &mut self.block
+            && settings::value(line.text, keys, collected)
+        {
+            return Taken::Read;
+        }
+        if settings::line(line.text, collected)
+            || machine::sockstat(line.text, collected)
+            || machine::kernel(line.text, &self.command, collected)
+            || routes::metrics(line.text, collected)
+            || counters::nstat(line.text, collected)
+        {
+            return Taken::Read;
+        }
+        if routes::route(line, &self.command, collected) {
+            self.block = Block::Route;
+            return Taken::Read;
+        }
+        let heads = match &mut self.block {
+            Block::Pairs(heads) => Some(heads),
+            _ => None,
+        };
+        if let Some((heads, taken)) = counters::pairs(line.text, heads, collected) {
+            self.block = Block::Pairs(heads);
+            return taken;
+        }
+        Taken::No
+    }
+
+    /// Lines that mean something only below others.
+    fn go_on(&mut self, line: Line<'_>) -> Taken {
+        let collected = &mut self.collected;
+        let sentence = |group, collected: &mut Collected| {
+            sentences::line(line.text, group, collected).then_some(Taken::Read)
+        };
+        let taken = match &mut self.block {
+            Block::Sockets(table) => sockets::go_on(line, table, collected),
+            Block::Summary => machine::summary_row(line.text, collected),
+            Block::Sentences(group) => sentence(*group, collected),
+            Block::Ethtool(block) => block.line(line, collected),
+            Block::Link(block) => block.line(line, collected),
+            Block::Ifconfig(block) => block.line(line, collected),
+            Block::Qdisc => qdiscs::go_on(line, collected),
+            Block::Class => line.is_indented().then_some(Taken::Read),
+            Block::Interrupts(columns) => columns.line(line.text, collected),
+            Block::Route => routes::go_on(line, collected),
+            Block::None
+            | Block::Values(_)
+            | Block::SettingFile(_)
+            | Block::Pairs(_)
+            | Block::Softnet => None,
+        };
+        if let Some(taken) = taken.or_else(|| sentence(None, collected)) {
+            return taken;
+        }
+        if machine::noise(line.text) {
+            let dev = self.command.ethtool_device();
+            if dev.is_some() {
+                collected.could_not("ethtool", dev, line.text);
+            }
+            return Taken::Read;
+        }
+        Taken::No
+    }
+}
+
+impl Notes {
+    fn unknown(&mut self, number: u64, text: &str) {
+        self.unknown += 1;
+        self.remark(number, text, None);
+    }
+
+    fn remark(&mut self, line: u64, text: &str, why: Option<String>) {
+        if self.first.len() < KEPT {
+            self.first.push(Note { line, text: text.trim().chars().take(80).collect(), why });
+        }
+    }
+}
+
+/// A line without the marks of a quotation in front of it, which mail and tickets add.
+fn unquoted(raw: &str) -> &str {
+    let mut text = raw.trim_start_matches('\u{feff}');
+    while let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix('|')) {
+        text = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    text
+}
+
+/// A comment, a rule, or a mark that something was left out.
+fn is_remark(text: &str) -> bool {
+    let marks = |c: char| "-=*_~+.…`[](){}<> ".contains(c);
+    text.starts_with(['#', ';']) || text.starts_with("//") || text.chars().all(marks) || {
+        let bare = text.trim_matches(marks).to_lowercase();
+        ["snip", "snipped", "omitted", "cut", "truncated"].contains(&bare.as_str())
+    }
+}

@@ -1,0 +1,297 @@
+//! Tables of sockets: those of `ss`, and of `netstat -ant`.
+//!
+//! Each table is a reading of sockets, of listeners, or of both; a later one that tells less (`ss -tan` after
+//! `ss -tin`) is taken into the one before it at the end ([`complete`]). `netstat` shows a listener's queue without its limit, so its listeners tell only
+//! which end of a connection is the server.
+
+use std::collections::BTreeMap;
+
+use super::collected::{Collected, Readings};
+use super::command::Command;
+use super::ss::{self, Row};
+use super::{Line, Taken};
+use crate::evidence::address;
+use crate::host::snapshot::{Listener, Socket, State};
+
+/// A table that is being read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Table {
+    /// Which readings it has begun: sockets, listeners, connections in `TIME_WAIT`.
+    begun: [bool; 3],
+    states: States,
+    /// What the lines that follow are about.
+    open: Open,
+}
+
+/// What states its sockets are in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum States {
+    /// A column tells.
+    #[default]
+    Shown,
+    /// All are in this one.
+    One(String),
+    /// All are in one, which stands in the command only.
+    Unseen,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Open {
+    #[default]
+    Nothing,
+    Socket,
+    Listener,
+}
+
+/// The head of a table, or a socket's line.
+pub(super) fn begin(
+    line: Line<'_>,
+    command: &Command,
+    table: Option<&Table>,
+    collected: &mut Collected,
+) -> Option<(Table, Taken)> {
+    let text = line.text;
+    if let Some(states) = head(text, command) {
+        let table = Table { states, ..Table::default() };
+        return Some((table, Taken::Read));
+    }
+    let mut table = table.cloned().unwrap_or_default();
+    let taken = if ss::is_line(text) {
+        table.row(Row::of(text), collected)
+    } else {
+        table.netstat_row(text, collected)?
+    };
+    Some((table, taken))
+}
+
+/// The states that a table's head promises; `None` for other lines.
+fn head(text: &str, command: &Command) -> Option<States> {
+    let first = text.split_whitespace().next()?;
+    if text.starts_with("Active Internet connections") {
+        return Some(States::Shown);
+    }
+    if !text.contains("Recv-Q") || !text.contains("Send-Q") {
+        return None;
+    }
+    match first {
+        "State" | "Netid" | "Proto" => Some(States::Shown),
+        "Recv-Q" => Some(only_state(command).map_or(States::Unseen, States::One)),
+        _ => None,
+    }
+}
+
+/// The state that `ss` was asked for alone.
+fn only_state(command: &Command) -> Option<String> {
+    let words = command.arguments("ss")?;
+    if let Some(at) = words.iter().position(|word| word == "state") {
+        return Some(match words.get(at + 1)?.as_str() {
+            "established" => "ESTAB".to_owned(),
+            "listening" => "LISTEN".to_owned(),
+            other => other.to_uppercase(),
+        });
+    }
+    command.has("ss", 'l').then(|| "LISTEN".to_owned())
+}
+
+impl Table {
+    fn row(&mut self, row: Result<Row<'_>, String>, collected: &mut Collected) -> Taken {
+        self.open = Open::Nothing;
+        let row = match row {
+            Ok(row) => row,
+            Err(why) => return Taken::Useless(why),
+        };
+        if row.state == "UNCONN" {
+            return Taken::Read;
+        }
+        if let Some((pid, process)) = ss::process(row.rest) {
+            collected.processes.insert(pid, process);
+        }
+        let now = collected.now;
+        if row.state == "LISTEN" {
+            let Some(listener) = row.listener() else {
+                return Taken::Useless(format!("{:?} is no address with a port", row.local));
+            };
+            collected.listening.insert(listener.local.port());
+            open(&mut self.begun[1], &mut collected.listeners, now).push(listener);
+            self.open = Open::Listener;
+            return Taken::Read;
+        }
+        match row.socket() {
+            Ok(socket) if row.state == "TIME-WAIT" => {
+                let ends = (socket.local, socket.remote);
+                open(&mut self.begun[2], &mut collected.time_wait, now).push(ends);
+            }
+            Ok(socket) => {
+                open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
+                self.open = Open::Socket;
+            }
+            Err(why) => return Taken::Useless(why),
+        }
+        Taken::Read
+    }
+
+    /// `tcp  0  0 10.0.0.1:22  10.0.0.2:4000  ESTABLISHED`; `None` for other lines.
+    fn netstat_row(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
+        let mut words = text.split_whitespace();
+        words.next().filter(|word| matches!(*word, "tcp" | "tcp6"))?;
+        let (receive, send) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+        let now = collected.now;
+        self.open = Open::Nothing;
+        if state == "LISTEN" {
+            collected.listening.extend(ss::listening_at(local).map(|end| end.port()));
+            return Some(Taken::Read);
+        }
+        let (Some(local), Some(remote)) = (address::read(local), address::read(remote)) else {
+            let why = "it has no address with a port; netstat prints numbers with -n".to_owned();
+            return Some(Taken::Useless(why));
+        };
+        if state == "TIME_WAIT" {
+            open(&mut self.begun[2], &mut collected.time_wait, now).push((local, remote));
+            return Some(Taken::Read);
+        }
+        let Some((_, state)) = NETSTAT_STATES.iter().find(|(name, _)| *name == state) else {
+            return Some(Taken::Useless(format!("{state:?} is no state of a connection")));
+        };
+        let socket = ss::bare(*state, [local, remote], [receive, send]);
+        open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
+        Some(Taken::Read)
+    }
+}
+
+/// The reading that a table's sockets go to: a new one at the first.
+fn open<'r, T>(
+    begun: &mut bool,
+    readings: &'r mut Readings<Vec<T>>,
+    now: Option<u64>,
+) -> &'r mut Vec<T> {
+    if !core::mem::replace(begun, true) {
+        readings.push(now, Vec::new());
+    }
+    readings.open(now)
+}
+
+/// net-tools 1.60 and 2.10 `netstat.c`, `tcp_state`.
+const NETSTAT_STATES: [(&str, State); 9] = [
+    ("ESTABLISHED", State::Established),
+    ("SYN_SENT", State::SynSent),
+    ("SYN_RECV", State::SynRecv),
+    ("FIN_WAIT1", State::FinWait1),
+    ("FIN_WAIT2", State::FinWait2),
+    ("CLOSE", State::Close),
+    ("CLOSE_WAIT", State::CloseWait),
+    ("LAST_ACK", State::LastAck),
+    ("CLOSING", State::Closing),
+];
+
+/// What tables of sockets begin lines of other protocols with.
+const OTHERS: [&str; 12] = [
+    "udp", "udp6", "raw", "raw6", "unix", "u_str", "u_dgr", "u_seq", "nl", "p_raw", "p_dgr",
+    "v_str",
+];
+
+/// Lines below a socket's, sockets of a table without states, and those that are not TCP's.
+pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected) -> Option<Taken> {
+    let mut words = line.text.split_whitespace();
+    let first = words.next()?;
+    if table.states != States::Shown && first.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only a listener has a peer without a port.
+        let listens = words.nth(2).is_some_and(|end| end.ends_with(":*"));
+        let state = match &table.states {
+            States::One(state) => state.clone(),
+            _ if listens => "LISTEN".to_owned(),
+            _ => return Some(Taken::Useless("its state is not shown".to_owned())),
+        };
+        return Some(table.row(Row::behind_state(&state, line.text), collected));
+    }
+    if OTHERS.contains(&first) {
+        table.open = Open::Nothing;
+        return Some(Taken::Read);
+    }
+    if !line.is_indented() && !line.text.contains("cwnd:") && !first.starts_with("skmem:") {
+        return None;
+    }
+    match table.open {
+        Open::Nothing => return None,
+        Open::Socket => {
+            ss::details(collected.sockets.last()?.last_mut()?, line.text);
+        }
+        Open::Listener => {
+            ss::listener_details(collected.listeners.last()?.last_mut()?, line.text);
+        }
+    }
+    if let Some((pid, process)) = ss::process(line.text) {
+        collected.processes.insert(pid, process);
+    }
+    Some(Taken::Read)
+}
+
+/// Makes one reading of tables that follow each other where the later tells less, and puts back what `ss`
+/// leaves out because it is zero.
+pub(super) fn complete(collected: &mut Collected) {
+    collected.sockets.merge(|before, next| {
+        if tells_as_much(before, &next, &SOCKET_DETAILS) {
+            return Some(next);
+        }
+        take_in(before, next, |socket| (socket.local, socket.remote), fill_socket);
+        None
+    });
+    collected.sockets.iter_mut().for_each(|all| ss::finish(all));
+    collected.listeners.merge(|before, next| {
+        if tells_as_much(before, &next, &LISTENER_DETAILS) {
+            return Some(next);
+        }
+        take_in(before, next, |listener| listener.local, fill_listener);
+        None
+    });
+}
+
+type Detail<T> = fn(&T) -> bool;
+
+const SOCKET_DETAILS: [Detail<Socket>; 3] = [
+    |socket| socket.info.is_some(),
+    |socket| socket.memory.is_some(),
+    |socket| socket.owner.is_some(),
+];
+
+const LISTENER_DETAILS: [Detail<Listener>; 3] = [
+    |listener| listener.drops.is_some(),
+    |listener| listener.owner.is_some(),
+    |listener| !listener.inode_unseen,
+];
+
+/// Whether the second has each kind of detail that the first has.
+fn tells_as_much<T>(before: &[T], next: &[T], details: &[Detail<T>]) -> bool {
+    details.iter().all(|detail| next.iter().any(detail) || !before.iter().any(detail))
+}
+
+/// Adds what is new, and to what is there what it lacks.
+fn take_in<T, K: Ord>(mine: &mut Vec<T>, others: Vec<T>, key: fn(&T) -> K, fill: fn(&mut T, &T)) {
+    let at: BTreeMap<K, usize> =
+        mine.iter().enumerate().map(|(at, each)| (key(each), at)).collect();
+    for other in others {
+        match at.get(&key(&other)).and_then(|at| mine.get_mut(*at)) {
+            Some(mine) => fill(mine, &other),
+            None => mine.push(other),
+        }
+    }
+}
+
+fn fill_socket(mine: &mut Socket, other: &Socket) {
+    mine.owner = mine.owner.or(other.owner);
+    mine.memory = mine.memory.or(other.memory);
+    mine.timer = mine.timer.or(other.timer);
+    mine.congestion = mine.congestion.take().or_else(|| other.congestion.clone());
+    mine.info = mine.info.take().or_else(|| other.info.clone());
+    if mine.inode_unseen {
+        (mine.inode, mine.uid, mine.inode_unseen) = (other.inode, other.uid, other.inode_unseen);
+    }
+}
+
+fn fill_listener(mine: &mut Listener, other: &Listener) {
+    mine.owner = mine.owner.or(other.owner);
+    mine.drops = mine.drops.or(other.drops);
+    if mine.inode_unseen {
+        (mine.inode, mine.inode_unseen) = (other.inode, other.inode_unseen);
+    }
+}
