@@ -157,10 +157,7 @@ impl<'a> Seen<'a> {
 
     /// The times in which counters grew.
     pub fn time(&self) -> Time {
-        Time {
-            apart_ns: self.apart_ns().unwrap_or(0),
-            uptime_ns: self.now.uptime_ns.unwrap_or(0),
-        }
+        Time { apart_ns: self.apart_ns().unwrap_or(0), uptime_ns: self.now.uptime_ns.unwrap_or(0) }
     }
 
     /// Time between the looks.

@@ -36,13 +36,14 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
             apart.as_secs_f64()
         ));
     }
-    Ok(take(&Options {
+    let taken = take(&Options {
         netns: flags.netns.as_deref().map(netns),
         apart,
         processes: true,
         locks: flags.socket,
         stop: Some(stop),
-    }))
+    });
+    Ok(taken?)
 }
 
 /// A number is a process, a path a file, anything else a name of `ip netns`.
@@ -79,7 +80,11 @@ fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
 /// What of a pasted text was not read.
 fn tell(name: &str, notes: &Notes) {
     if notes.unknown > 0 {
-        complain(&format!("{name}: {} of {} lines were not understood", notes.unknown, notes.unknown + notes.read));
+        complain(&format!(
+            "{name}: {} of {} lines were not understood",
+            notes.unknown,
+            notes.unknown + notes.read
+        ));
     }
     for note in &notes.first {
         let why = note.why.as_deref().unwrap_or("not understood");

@@ -10,16 +10,18 @@ use crate::host::snapshot::{Link, LinkCounters, Qdisc, Source};
 pub(super) struct Device<'a> {
     pub(super) now: &'a Link,
     pub(super) before: Option<&'a Link>,
+    is_new: bool,
     time: Time,
 }
 
 /// All interfaces but loopback.
 pub(super) fn devices<'a>(seen: &Seen<'a>) -> Asked<Vec<Device<'a>>> {
-    let earlier = seen.before.and_then(|look| look.links.as_deref()).unwrap_or_default();
+    let earlier = seen.before.and_then(|look| look.links.as_deref());
     let here = seen.links()?.iter().enumerate().filter(|(_, link)| !link.loopback);
     let device = |(place, now): (usize, &'a Link)| {
-        let before = same(earlier, place, |link| link.name == now.name && link.index == now.index);
-        Device { now, before, time: seen.time() }
+        let is = |link: &Link| link.name == now.name && link.index == now.index;
+        let before = earlier.and_then(|earlier| same(earlier, place, is));
+        Device { now, before, is_new: earlier.is_some() && before.is_none(), time: seen.time() }
     };
     Ok(here.map(device).collect())
 }
@@ -34,8 +36,11 @@ impl<'a> Device<'a> {
         &self.now.name
     }
 
-    /// How far a number of the interface went.
+    /// How far a number of the interface went; `None` for one that was made between the looks.
     pub(super) fn growth(&self, of: impl Fn(&Link) -> Option<u64>) -> Option<Growth> {
+        if self.is_new {
+            return None;
+        }
         self.time.growth(of(self.now)?, self.before.and_then(of))
     }
 
@@ -116,18 +121,21 @@ pub(super) fn told(names: &[&str]) -> String {
     if names.len() > 3 { format!("{} interfaces", names.len()) } else { words::named(names) }
 }
 
-/// How far a number of a queueing discipline went.
+/// How far a number of a queueing discipline went; `None` for one that was made between the looks.
 pub(super) fn qdisc_growth(
     seen: &Seen<'_>,
     place: usize,
     now: &Qdisc,
     of: impl Fn(&Qdisc) -> u64,
 ) -> Option<Growth> {
-    let earlier = seen.before.and_then(|look| look.qdiscs.as_deref()).unwrap_or_default();
+    let earlier = seen.before.and_then(|look| look.qdiscs.as_deref());
     let key = |each: &Qdisc| (each.handle, each.parent, each.uncounted);
     let is = |each: &Qdisc| key(each) == key(now) && each.dev == now.dev && each.kind == now.kind;
-    let before = same(earlier, place, is).map(&of);
-    if now.uncounted { None } else { seen.growth_of(of(now), before) }
+    let before = earlier.and_then(|earlier| same(earlier, place, is));
+    if now.uncounted || earlier.is_some() && before.is_none() {
+        return None;
+    }
+    seen.growth_of(of(now), before.map(&of))
 }
 
 /// The parent of a root queueing discipline (`TC_H_ROOT`, Linux `include/uapi/linux/pkt_sched.h`).
