@@ -51,6 +51,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(found)
 }
 
+/// The numbers of a buffer's setting as they should be at least: what another change of it starts from.
+pub(super) fn mended(seen: &Seen<'_>, key: &str, set: [i64; 3]) -> [i64; 3] {
+    let of_key = BUFFERS.iter().find(|(each, ..)| *each == key);
+    of_key.map_or(set, |(_, first, most)| mend(seen, set, *first, *most).0)
+}
+
 fn of_setting(
     seen: &Seen<'_>,
     key: &str,
@@ -58,6 +64,37 @@ fn of_setting(
     first: i64,
     most: i64,
 ) -> Asked<Option<Finding>> {
+    let [kept, begun, grown] = set;
+    let (mended, why) = mend(seen, set, first, most);
+    let is_blind = by_kernel(seen, most).is_none() && grown < most;
+    let unseen = is_blind.then(|| Missing::part(Source::Machine, "memory"));
+    if why.is_empty() {
+        return unseen.map_or(Ok(None), Err);
+    }
+    let [kept_mended, begun_mended, grown_mended] = mended;
+    Ok(Some(Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::Medium,
+        scope: Scope::Netns,
+        title: format!("{key} is set to {kept} {begun} {grown}"),
+        why: format!("{}.", why.join("; ")),
+        not: "not that a connection here suffers from it now".to_owned(),
+        evidence: vec![words::setting(key, &format_args!("{kept} {begun} {grown}"))],
+        fixes: vec![words::set(
+            seen,
+            key,
+            &format_args!("{kept_mended} {begun_mended} {grown_mended}"),
+            "set what the kernel sets by itself",
+            "for new connections; the third number for open ones, too",
+            "someone may have measured what is set now: see the file that sets it",
+        )],
+        unseen: unseen.iter().map(ToString::to_string).collect(),
+        ..Finding::default()
+    }))
+}
+
+/// The numbers as they should be, and what is wrong with them.
+fn mend(seen: &Seen<'_>, set: [i64; 3], first: i64, most: i64) -> ([i64; 3], Vec<String>) {
     let [kept, begun, grown] = set;
     let page = seen.snapshot.page_bytes.and_then(|page| i64::try_from(page).ok()).unwrap_or(PAGE);
     let own = by_kernel(seen, most);
@@ -84,30 +121,7 @@ fn of_setting(
         why.push("the numbers do not rise: a buffer does not grow past the smaller one".to_owned());
         mended = [mended[0].min(PAGE), first, mended[2].max(own.unwrap_or(first)).max(first)];
     }
-    let unseen = (own.is_none() && grown < most).then(|| Missing::part(Source::Machine, "memory"));
-    if why.is_empty() {
-        return unseen.map_or(Ok(None), Err);
-    }
-    let [kept_mended, begun_mended, grown_mended] = mended;
-    Ok(Some(Finding {
-        severity: Severity::Warning,
-        confidence: Confidence::Medium,
-        scope: Scope::Netns,
-        title: format!("{key} is set to {kept} {begun} {grown}"),
-        why: format!("{}.", why.join("; ")),
-        not: "not that a connection here suffers from it now".to_owned(),
-        evidence: vec![words::setting(key, &format_args!("{kept} {begun} {grown}"))],
-        fixes: vec![words::set(
-            seen,
-            key,
-            &format_args!("{kept_mended} {begun_mended} {grown_mended}"),
-            "set what the kernel sets by itself",
-            "for new connections; the third number for open ones, too",
-            "someone may have measured what is set now: see the file that sets it",
-        )],
-        unseen: unseen.iter().map(ToString::to_string).collect(),
-        ..Finding::default()
-    }))
+    (mended, why)
 }
 
 /// `tcp_init`: a 128th of the memory, and at most so much. `None` where the memory was not seen.

@@ -6,7 +6,7 @@
 //! bytes of payload it is mostly a mistake: MTU probing that gave up, or a forged message.
 //!
 //! # How we know
-//! `pmtu` of the socket beside the MTU of the interface that has its address.
+//! `pmtu` of the socket is below 1500 and below the MTU of the interface that has its address.
 //!
 //! # What it is not
 //! A path MTU of 1,400 or so over a tunnel is right. Packets are lost for it only where a router's message does
@@ -33,6 +33,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 const SMALL_MSS: u32 = 1200;
+/// The MTU of Ethernet and of nearly all of the Internet (RFC 894).
+const ETHERNET: u32 = 1500;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let known = flows::known(seen)?;
@@ -78,7 +80,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 /// Path MTU and interface's MTU where the first is less.
 fn lowered(seen: &Seen<'_>, flow: &Flow<'_>) -> Option<(u32, u32)> {
     let (pmtu, mtu) = (flow.info()?.pmtu?, flows::link(seen, flow)?.mtu?);
-    (pmtu > 0 && pmtu < mtu).then_some((pmtu, mtu))
+    // Beyond a network of jumbo frames 1500 is what is to be expected.
+    (pmtu > 0 && pmtu < mtu.min(ETHERNET)).then_some((pmtu, mtu))
 }
 
 /// A peer may ask for small segments by itself: that is not the path's doing.

@@ -26,7 +26,7 @@
 
 use super::flows::{self, bits, bytes_in, rate, time};
 use super::received::{amount, fills, is_queued, is_read, window};
-use super::{Check, words};
+use super::{Check, buffer_sizes, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
@@ -56,7 +56,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some((info, memory)) = worst.info().zip(worst.memory()) else { return Ok(Vec::new()) };
     let (window, rtt) = (window(info).unwrap_or(0), info.rcv_rtt_ns.unwrap_or(0));
     let is_sure = seen.before.is_some() && info.min_rtt_ns.is_some();
-    let set = format!("{least} {first} {}", wanted(seen, worst, ceiling));
+    let [low, begin, high] = buffer_sizes::mended(seen, KEY, [least, first, most]);
+    let set = format!("{low} {begin} {}", wanted(seen, worst, ceiling).max(high.unsigned_abs()));
     let mut found = Finding {
         severity: if seen.before.is_some() { Severity::Error } else { Severity::Warning },
         confidence: if is_sure { Confidence::Medium } else { Confidence::Low },
@@ -153,7 +154,7 @@ mod tests {
         };
         let memory = Memory { rcvbuf, rmem: 10_000, ..Memory::default() };
         let at = |received| vec![socket(0, &info(received), memory)];
-        connected(&[(KEY, "4096 131072 6291456")], at(1 << 20), at((1 << 20) + came))
+        connected(&[(KEY, "4096 131072 6291456")], at(30 << 20), at((30 << 20) + came))
     }
 
     /// What fills a window of 3 MiB each 80 ms for ten seconds to 70 %.
@@ -175,6 +176,11 @@ mod tests {
     fn one_look_rests_on_what_was_once_read_in_a_round_trip() {
         let found = judged(&CHECK, &once(downloading(0, 6 << 20, 79 * MS))).expect("seen");
         assert_eq!((found[0].severity, found[0].confidence), (Severity::Warning, Confidence::Low));
+        let mut young = once(downloading(0, 6 << 20, 79 * MS));
+        for socket in young.looks[0].sockets.iter_mut().flatten() {
+            socket.info.as_mut().expect("info").bytes_received = Some((30 << 20) - 1);
+        }
+        assert_eq!(judged(&CHECK, &young), Ok(Vec::new()));
     }
 
     #[test]

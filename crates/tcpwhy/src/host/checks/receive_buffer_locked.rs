@@ -7,8 +7,8 @@
 //!
 //! # How we know
 //! A round trip brings at least 70 % of the window, the program reads what comes, no queue stands in the path,
-//! and the buffer is below the third number of `tcp_rmem` though autotuning is on: autotuning keeps a window of
-//! at least twice what a round trip brings. It is certain where the socket itself was asked (`SO_BUF_LOCK`),
+//! and the buffer did not grow between the looks and is below the third number of `tcp_rmem` though autotuning is on:
+//! autotuning keeps a window of at least twice what a round trip brings. It is certain where the socket itself was asked (`SO_BUF_LOCK`),
 //! likely where the buffer is exactly twice `net.core.rmem_max`, else one explanation.
 //!
 //! # What it is not
@@ -29,7 +29,7 @@ use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Socket, Source};
 use crate::words::bytes;
 
 pub(super) const CHECK: Check = Check {
@@ -52,7 +52,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             Some(locked) => locked,
             // Before autotuning starts a buffer has the second number, and ends at the third.
             None => {
-                is_tuned
+                stays(flow)
+                    && is_tuned
                     && i64::from(memory.rcvbuf) != sizes[1]
                     && i64::from(memory.rcvbuf) < sizes[2]
             }
@@ -91,6 +92,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         found.unseen.push(Missing::all(Source::SecondLook).to_string());
     }
     Ok(vec![found])
+}
+
+/// It did not grow between the looks.
+fn stays(flow: &Flow<'_>) -> bool {
+    let rcvbuf = |socket: &Socket| socket.memory.map(|memory| memory.rcvbuf);
+    flow.before.is_some_and(|before| rcvbuf(before) == rcvbuf(flow.now))
 }
 
 fn locked(flow: &Flow<'_>) -> Option<bool> {

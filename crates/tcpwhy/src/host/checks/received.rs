@@ -20,6 +20,8 @@ pub(super) fn fills(seen: &Seen<'_>, flow: &Flow<'_>, info: &Info) -> Option<boo
         Some(apart) => {
             bytes_in(rate(flow.grew(|info| info.bytes_received)?, apart)?, info.rcv_rtt_ns?)
         }
+        // It begins with ten segments: only a connection that received much has proved it.
+        None if info.bytes_received? < window(info)?.saturating_mul(10) => return Some(false),
         None => u64::from(info.rcv_space?),
     };
     Some(came.saturating_mul(100) >= window(info)?.saturating_mul(FULL_PERCENT))

@@ -24,7 +24,7 @@
 
 use super::flows::{self, bytes_in, time};
 use super::sent::{Held, amount, by_buffer};
-use super::{Check, words};
+use super::{Check, buffer_sizes, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
@@ -57,7 +57,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         (Some(_), false) => (Severity::Warning, Confidence::Medium),
         (None, _) => (Severity::Warning, Confidence::Low),
     };
-    let to = wanted(seen, worst, ceiling);
+    let [low, begin, high] = buffer_sizes::mended(seen, KEY, [least, first, most]);
+    let to = wanted(seen, worst, ceiling).max(high.unsigned_abs());
     let mut evidence = vec![words::setting(KEY, &format_args!("{least} {first} {most}"))];
     evidence.extend(flows::evidence(seen, &capped, |flow| says(flow, seen)));
     Ok(vec![Finding {
@@ -76,7 +77,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         ),
         not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
         evidence,
-        fixes: vec![raise(seen, &format!("{least} {first} {to}"), ceiling)],
+        fixes: vec![raise(seen, &format!("{low} {begin} {to}"), ceiling)],
         unseen: second_look(seen),
         ..Finding::default()
     }])

@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! The kernel booked at least 20 % of the busy time on the buffer (`sndbuf_limited`), or it was full of data in
-//! flight at every look while both windows had room; and it is below the third number of `tcp_wmem`. It is
+//! flight at every look while both windows had room; and it did not grow between the looks and is below the third number of
+//! `tcp_wmem`. It is
 //! certain where the socket was asked (`SO_BUF_LOCK`); likely where the buffer is twice `net.core.wmem_max` or
 //! smaller than autotuning makes any; else one explanation.
 //!
@@ -29,7 +30,7 @@ use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Socket, Source};
 use crate::words::bytes;
 
 pub(super) const CHECK: Check = Check {
@@ -47,7 +48,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let sizes = seen.numbers::<3>("net.ipv4.tcp_wmem")?.unwrap_or_default();
     let most = seen.number(MOST)?;
     let held = flows::measured(seen)?.into_iter().filter_map(|(flow, _, memory)| {
-        let may_be = locked(flow).unwrap_or(i64::from(memory.sndbuf) < sizes[2]);
+        let may_be =
+            locked(flow).unwrap_or_else(|| stays(flow) && i64::from(memory.sndbuf) < sizes[2]);
         (may_be && by_buffer(flow, seen).is_some()).then_some(flow)
     });
     let held = flows::worst(held.collect(), amount);
@@ -81,6 +83,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         found.unseen.push(Missing::all(Source::SecondLook).to_string());
     }
     Ok(vec![found])
+}
+
+/// It did not grow between the looks.
+fn stays(flow: &Flow<'_>) -> bool {
+    let sndbuf = |socket: &Socket| socket.memory.map(|memory| memory.sndbuf);
+    flow.before.is_some_and(|before| sndbuf(before) == sndbuf(flow.now))
 }
 
 fn locked(flow: &Flow<'_>) -> Option<bool> {
