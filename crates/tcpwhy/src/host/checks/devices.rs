@@ -10,16 +10,20 @@ use crate::host::snapshot::{Link, LinkCounters, Qdisc, Source};
 pub(super) struct Device<'a> {
     pub(super) now: &'a Link,
     pub(super) before: Option<&'a Link>,
+    /// It was not there at the first look: its counters began between the looks, not with the host.
+    is_new: bool,
     time: Time,
 }
 
 /// All interfaces but loopback.
 pub(super) fn devices<'a>(seen: &Seen<'a>) -> Asked<Vec<Device<'a>>> {
-    let earlier = seen.before.and_then(|look| look.links.as_deref()).unwrap_or_default();
+    let first = seen.before.and_then(|look| look.links.as_deref());
+    let earlier = first.unwrap_or_default();
     let here = seen.links()?.iter().enumerate().filter(|(_, link)| !link.loopback);
     let device = |(place, now): (usize, &'a Link)| {
         let before = same(earlier, place, |link| link.name == now.name && link.index == now.index);
-        Device { now, before, time: seen.time() }
+        let is_new = before.is_none() && first.is_some() && !seen.snapshot.pasted;
+        Device { now, before, is_new, time: seen.time() }
     };
     Ok(here.map(device).collect())
 }
@@ -36,7 +40,7 @@ impl<'a> Device<'a> {
 
     /// How far a number of the interface went.
     pub(super) fn growth(&self, of: impl Fn(&Link) -> Option<u64>) -> Option<Growth> {
-        self.time.growth(of(self.now)?, self.before.and_then(of))
+        if self.is_new { None } else { self.time.growth(of(self.now)?, self.before.and_then(of)) }
     }
 
     /// How far these of its counters went, taken together: at least so far where only some of them were seen.
@@ -123,11 +127,12 @@ pub(super) fn qdisc_growth(
     now: &Qdisc,
     of: impl Fn(&Qdisc) -> u64,
 ) -> Option<Growth> {
-    let earlier = seen.before.and_then(|look| look.qdiscs.as_deref()).unwrap_or_default();
+    let first = seen.before.and_then(|look| look.qdiscs.as_deref());
     let key = |each: &Qdisc| (each.handle, each.parent, each.uncounted);
     let is = |each: &Qdisc| key(each) == key(now) && each.dev == now.dev && each.kind == now.kind;
-    let before = same(earlier, place, is).map(&of);
-    if now.uncounted { None } else { seen.growth_of(of(now), before) }
+    let before = same(first.unwrap_or_default(), place, is).map(&of);
+    let is_new = before.is_none() && first.is_some() && !seen.snapshot.pasted;
+    if now.uncounted || is_new { None } else { seen.growth_of(of(now), before) }
 }
 
 /// The parent of a root queueing discipline (`TC_H_ROOT`, Linux `include/uapi/linux/pkt_sched.h`).
