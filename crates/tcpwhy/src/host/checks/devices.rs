@@ -10,18 +10,20 @@ use crate::host::snapshot::{Link, LinkCounters, Qdisc, Source};
 pub(super) struct Device<'a> {
     pub(super) now: &'a Link,
     pub(super) before: Option<&'a Link>,
+    /// It was not there at the first look: its counters began between the looks, not with the host.
     is_new: bool,
     time: Time,
 }
 
 /// All interfaces but loopback.
 pub(super) fn devices<'a>(seen: &Seen<'a>) -> Asked<Vec<Device<'a>>> {
-    let earlier = seen.before.and_then(|look| look.links.as_deref());
+    let first = seen.before.and_then(|look| look.links.as_deref());
+    let earlier = first.unwrap_or_default();
     let here = seen.links()?.iter().enumerate().filter(|(_, link)| !link.loopback);
     let device = |(place, now): (usize, &'a Link)| {
-        let is = |link: &Link| link.name == now.name && link.index == now.index;
-        let before = earlier.and_then(|earlier| same(earlier, place, is));
-        Device { now, before, is_new: earlier.is_some() && before.is_none(), time: seen.time() }
+        let before = same(earlier, place, |link| link.name == now.name && link.index == now.index);
+        let is_new = before.is_none() && first.is_some() && !seen.snapshot.pasted;
+        Device { now, before, is_new, time: seen.time() }
     };
     Ok(here.map(device).collect())
 }
@@ -36,12 +38,9 @@ impl<'a> Device<'a> {
         &self.now.name
     }
 
-    /// How far a number of the interface went; `None` for one that was made between the looks.
+    /// How far a number of the interface went.
     pub(super) fn growth(&self, of: impl Fn(&Link) -> Option<u64>) -> Option<Growth> {
-        if self.is_new {
-            return None;
-        }
-        self.time.growth(of(self.now)?, self.before.and_then(of))
+        if self.is_new { None } else { self.time.growth(of(self.now)?, self.before.and_then(of)) }
     }
 
     /// How far these of its counters went, taken together: at least so far where only some of them were seen.
@@ -121,21 +120,19 @@ pub(super) fn told(names: &[&str]) -> String {
     if names.len() > 3 { format!("{} interfaces", names.len()) } else { words::named(names) }
 }
 
-/// How far a number of a queueing discipline went; `None` for one that was made between the looks.
+/// How far a number of a queueing discipline went.
 pub(super) fn qdisc_growth(
     seen: &Seen<'_>,
     place: usize,
     now: &Qdisc,
     of: impl Fn(&Qdisc) -> u64,
 ) -> Option<Growth> {
-    let earlier = seen.before.and_then(|look| look.qdiscs.as_deref());
+    let first = seen.before.and_then(|look| look.qdiscs.as_deref());
     let key = |each: &Qdisc| (each.handle, each.parent, each.uncounted);
     let is = |each: &Qdisc| key(each) == key(now) && each.dev == now.dev && each.kind == now.kind;
-    let before = earlier.and_then(|earlier| same(earlier, place, is));
-    if now.uncounted || earlier.is_some() && before.is_none() {
-        return None;
-    }
-    seen.growth_of(of(now), before.map(&of))
+    let before = same(first.unwrap_or_default(), place, is).map(&of);
+    let is_new = before.is_none() && first.is_some() && !seen.snapshot.pasted;
+    if now.uncounted || is_new { None } else { seen.growth_of(of(now), before) }
 }
 
 /// The parent of a root queueing discipline (`TC_H_ROOT`, Linux `include/uapi/linux/pkt_sched.h`).
