@@ -179,7 +179,7 @@ impl Collected {
             pasted: true,
             kernel: self.kernel,
             settings: (!self.settings.is_empty())
-                .then_some(Settings { complete: false, values: self.settings }),
+                .then_some(Settings { values: self.settings, ..Settings::default() }),
             set_in: Some(self.set_in).filter(|all| !all.is_empty()),
             routes: self.routes,
             tcp_metrics: self.tcp_metrics,
