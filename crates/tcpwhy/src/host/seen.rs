@@ -82,8 +82,11 @@ pub struct Seen<'a> {
     pub snapshot: &'a Snapshot,
     /// The last look.
     pub now: &'a Look,
-    /// The first look, where there are two.
+    /// The first look, where there are two. Of pasted ones only if it shows all that the last one shows: else
+    /// what is in it alone would seem gone, and what it lacks new.
     pub before: Option<&'a Look>,
+    /// The first look even so.
+    first: Option<&'a Look>,
     /// Many checks ask for the flows, and pairing them is most of the work.
     flows: OnceCell<Vec<Flow<'a>>>,
 }
@@ -92,8 +95,9 @@ impl<'a> Seen<'a> {
     /// `None` for a snapshot without a look.
     pub fn new(snapshot: &'a Snapshot) -> Option<Self> {
         let now = snapshot.looks.last()?;
-        let before = snapshot.looks.first().filter(|_| snapshot.looks.len() > 1);
-        Some(Self { snapshot, now, before, flows: OnceCell::new() })
+        let first = snapshot.looks.first().filter(|_| snapshot.looks.len() > 1);
+        let before = first.filter(|first| !snapshot.pasted || shows_all_of(first, now));
+        Some(Self { snapshot, now, before, first, flows: OnceCell::new() })
     }
 
     /// A setting; `None` if this kernel does not have it.
@@ -144,9 +148,13 @@ impl<'a> Seen<'a> {
             let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
             Ok(all.get(name).and_then(|value| u64::try_from(*value).ok()))
         };
-        // A first look may lack what the last one has, where they were pasted.
-        let before = self.before.and_then(|look| of(look).ok()?);
-        Ok(of(self.now)?.and_then(|now| self.growth_of(now, before)))
+        // Counters may have been pasted twice where nothing else was.
+        let before = self.first.and_then(|look| of(look).ok()?);
+        let time = Time {
+            apart_ns: self.first.and_then(|first| apart_ns(first, self.now)).unwrap_or(0),
+            ..self.time()
+        };
+        Ok(of(self.now)?.and_then(|now| time.growth(now, before)))
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
@@ -162,7 +170,7 @@ impl<'a> Seen<'a> {
 
     /// Time between the looks.
     pub fn apart_ns(&self) -> Option<u64> {
-        self.now.t_ns?.checked_sub(self.before?.t_ns?)
+        apart_ns(self.before?, self.now)
     }
 
     /// The sockets.
@@ -218,4 +226,24 @@ impl<'a> Seen<'a> {
         }
         Ok(qdiscs)
     }
+}
+
+fn apart_ns(first: &Look, last: &Look) -> Option<u64> {
+    last.t_ns?.checked_sub(first.t_ns?)
+}
+
+/// Whether `first` has each source that is pasted and that `last` has.
+fn shows_all_of(first: &Look, last: &Look) -> bool {
+    fn is_there<T>(first: Option<&T>, last: Option<&T>) -> bool {
+        first.is_some() || last.is_none()
+    }
+    let links = |look: &Look| look.links.as_ref().map(Vec::len).unwrap_or_default();
+    is_there(first.counters.as_ref(), last.counters.as_ref())
+        && is_there(first.sockstat.as_ref(), last.sockstat.as_ref())
+        && is_there(first.sockets.as_ref(), last.sockets.as_ref())
+        && is_there(first.listeners.as_ref(), last.listeners.as_ref())
+        && is_there(first.qdiscs.as_ref(), last.qdiscs.as_ref())
+        && is_there(first.softnet.as_ref(), last.softnet.as_ref())
+        && is_there(first.interrupts.as_ref(), last.interrupts.as_ref())
+        && links(first) == links(last)
 }
