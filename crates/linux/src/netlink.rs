@@ -4,6 +4,7 @@
 //! Only questions: what changes something is the lab's (`lab/agent/init/netlink`). All numbers are
 //! in the machine's order, everything is aligned to four bytes.
 
+use std::ffi::CStr;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::os::fd::AsFd as _;
@@ -128,6 +129,45 @@ impl Netlink {
     }
 }
 
+/// A line to one of the services that are found by name (Linux `include/uapi/linux/genetlink.h`).
+#[derive(Debug)]
+pub(crate) struct Generic {
+    netlink: Netlink,
+    family: u16,
+}
+
+impl Generic {
+    /// Opens one; `None` if this kernel has no such service.
+    pub(crate) fn open(name: &CStr) -> io::Result<Option<Self>> {
+        let mut netlink = Netlink::open(libc::NETLINK_GENERIC)?;
+        let mut body = head(CTRL_CMD_GETFAMILY);
+        put(&mut body, CTRL_ATTR_FAMILY_NAME, name.to_bytes_with_nul());
+        let Some(answer) = netlink.one(GENL_ID_CTRL, &body)? else { return Ok(None) };
+        let facts = answer.get(GENERIC_HEAD..).unwrap_or_default();
+        let family = attribute(facts, CTRL_ATTR_FAMILY_ID).and_then(|value| number(value, 0, 2));
+        Ok(family.map(|family| Self { netlink, family: family as u16 }))
+    }
+
+    /// [`Netlink::gather`] by a command and its attributes; `each` gets the attributes of an answer.
+    pub(crate) fn gather<T>(
+        &mut self,
+        command: u8,
+        facts: &[u8],
+        mut each: impl FnMut(&mut Vec<T>, &[u8]),
+    ) -> io::Result<(Vec<T>, Answer)> {
+        let mut body = head(command);
+        body.extend(facts);
+        self.netlink.gather(self.family, &body, |found, message| {
+            each(found, message.get(GENERIC_HEAD..).unwrap_or_default());
+        })
+    }
+}
+
+/// A `genlmsghdr`: command, version, and two bytes that mean nothing.
+fn head(command: u8) -> Vec<u8> {
+    vec![command, 1, 0, 0]
+}
+
 /// A message of an answer (`nlmsghdr`).
 struct Message<'a> {
     kind: u16,
@@ -185,6 +225,11 @@ pub(crate) fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(value))
 }
 
+/// The value of the first attribute of this kind.
+pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
+
 /// An attribute that is one number of 32 bits.
 pub(crate) fn u32_of(value: &[u8]) -> Option<u32> {
     number(value, 0, 4).map(|value| value as u32)
@@ -197,7 +242,6 @@ pub(crate) fn address(value: &[u8]) -> Option<IpAddr> {
 }
 
 /// Adds an attribute (`nlattr`) to a message's body.
-#[cfg_attr(not(test), expect(dead_code, reason = "the next questions have some"))]
 pub(crate) fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend(((4 + value.len()) as u16).to_ne_bytes());
     body.extend(kind.to_ne_bytes());
@@ -207,6 +251,13 @@ pub(crate) fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 
 /// Length of a `nlmsghdr`.
 const HEAD: usize = 16;
+/// Length of a `genlmsghdr`.
+const GENERIC_HEAD: usize = 4;
+/// The service that knows the others, and what it is asked.
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 /// Types of messages.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;

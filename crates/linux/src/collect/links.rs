@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use tcpwhy::host::snapshot::{Link, LinkCounters, Source};
 
 use super::blind::{Blind, name};
-use crate::netlink::{Netlink, address, attributes, number, u32_of};
+use crate::netlink::{Netlink, address, attribute, attributes, number, u32_of};
 
 /// Those of the namespace of this thread, in the order of their numbers.
 pub(super) fn links(route: &mut Netlink, blind: &mut Blind) -> Option<Vec<Link>> {
@@ -20,6 +20,11 @@ pub(super) fn links(route: &mut Netlink, blind: &mut Blind) -> Option<Vec<Link>>
     }
 }
 
+/// Names of interfaces by their numbers.
+pub(super) fn names(links: &[Link]) -> BTreeMap<u32, String> {
+    links.iter().map(|link| (link.index, link.name.clone())).collect()
+}
+
 fn listed(route: &mut Netlink, blind: &mut Blind) -> io::Result<Vec<Link>> {
     let mut masters = Vec::new();
     let (mut links, answer) =
@@ -30,8 +35,7 @@ fn listed(route: &mut Netlink, blind: &mut Blind) -> io::Result<Vec<Link>> {
             }
         })?;
     blind.unless_whole(Source::Links, answer);
-    let names: BTreeMap<u32, String> =
-        links.iter().map(|link| (link.index, link.name.clone())).collect();
+    let names = names(&links);
     let masters: BTreeMap<u32, Option<u32>> = masters.into_iter().collect();
     let (addresses, answer) =
         route.gather(libc::RTM_GETADDR, &[0; IFADDRMSG], |found, message| {
@@ -65,9 +69,9 @@ fn link(message: &[u8]) -> Option<(Link, Option<u32>)> {
             libc::IFLA_MTU => link.mtu = u32_of(value),
             libc::IFLA_TXQLEN => link.txqlen = u32_of(value),
             libc::IFLA_MASTER => master = u32_of(value),
-            libc::IFLA_LINKINFO => link.kind = nested(value, IFLA_INFO_KIND).map(name),
+            libc::IFLA_LINKINFO => link.kind = attribute(value, IFLA_INFO_KIND).map(name),
             libc::IFLA_XDP => {
-                let attached = nested(value, IFLA_XDP_ATTACHED);
+                let attached = attribute(value, IFLA_XDP_ATTACHED);
                 link.xdp = attached.and_then(|value| value.first().copied());
             }
             libc::IFLA_GSO_MAX_SEGS => link.gso_max_segs = u32_of(value),
@@ -80,10 +84,6 @@ fn link(message: &[u8]) -> Option<(Link, Option<u32>)> {
         }
     }
     Some((link, master)).filter(|(link, _)| !link.name.is_empty())
-}
-
-fn nested(value: &[u8], wanted: u16) -> Option<&[u8]> {
-    attributes(value).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
 }
 
 /// `rtnl_link_stats64` (Linux `include/uapi/linux/if_link.h`), which grows at its end.
@@ -117,7 +117,7 @@ fn counters(value: &[u8]) -> Option<LinkCounters> {
 fn address_of(message: &[u8]) -> Option<(u32, IpAddr, u8)> {
     let (length, index) = (*message.get(1)?, number(message, 4, 4)? as u32);
     let facts = message.get(IFADDRMSG..)?;
-    let own = nested(facts, libc::IFA_LOCAL).or_else(|| nested(facts, libc::IFA_ADDRESS))?;
+    let own = attribute(facts, libc::IFA_LOCAL).or_else(|| attribute(facts, libc::IFA_ADDRESS))?;
     Some((index, address(own)?, length))
 }
 

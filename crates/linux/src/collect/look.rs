@@ -3,13 +3,31 @@
 use tcpwhy::host::snapshot::{Look, Source};
 
 use super::blind::Blind;
-use super::{links, machine, sockets, tables};
+use super::devices::{Devices, Sysfs, bonds};
+use super::processes::Owners;
+use super::{groups, links, machine, qdiscs, sockets, tables};
 use crate::netlink::Netlink;
 use crate::record::Clock;
 use crate::record::counters::Counters;
 
+/// What is kept from one look to the next.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// `None` where nobody asks who holds the sockets.
+    owners: Option<Owners>,
+    devices: Devices,
+    sysfs: Option<Sysfs>,
+}
+
+impl Kept {
+    /// Nothing yet.
+    pub(super) fn new(owners: Option<Owners>) -> Self {
+        Self { owners, ..Self::default() }
+    }
+}
+
 /// Looks.
-pub(super) fn look(blind: &mut Blind) -> Look {
+pub(super) fn look(kept: &mut Kept, blind: &mut Blind) -> Look {
     let mut look = Look {
         t_ns: Some(Clock::Real.now()),
         uptime_ns: Some(Clock::Boot.now()),
@@ -22,7 +40,14 @@ pub(super) fn look(blind: &mut Blind) -> Look {
     look.conntrack = machine::conntrack(blind);
     look.neighbours = machine::neighbours(blind);
     match Netlink::open(libc::NETLINK_ROUTE) {
-        Ok(mut route) => look.links = links::links(&mut route, blind),
+        Ok(mut route) => {
+            look.links = links::links(&mut route, blind);
+            let names = links::names(look.links.as_deref().unwrap_or_default());
+            devices(&mut look, kept, blind);
+            if let Some([qdiscs, classes]) = qdiscs::qdiscs(&mut route, &names, blind) {
+                (look.qdiscs, look.classes) = (Some(qdiscs), Some(classes));
+            }
+        }
         Err(error) => blind.refused(Source::Links, None, &error),
     }
     if let Some(found) = sockets::sockets(blind) {
@@ -30,7 +55,25 @@ pub(super) fn look(blind: &mut Blind) -> Look {
         look.listeners = Some(found.listeners);
         look.time_wait = Some(found.time_wait);
     }
+    if let Some(owners) = &mut kept.owners {
+        owners.join(&mut look, blind);
+    } else {
+        blind.say_with(Source::Processes, None, "they were not looked at", "leave that option out");
+    }
+    let paths = look.processes.iter().flatten().filter_map(|(_, process)| process.group.as_deref());
+    look.groups = groups::groups(&paths.collect(), blind);
     look
+}
+
+fn devices(look: &mut Look, kept: &mut Kept, blind: &mut Blind) {
+    let Some(links) = &mut look.links else { return };
+    if kept.sysfs.is_none() {
+        kept.sysfs = Sysfs::open(links, blind);
+    }
+    let sysfs = kept.sysfs.as_ref();
+    kept.devices.describe(links, sysfs, blind);
+    look.bonds = Some(bonds(blind));
+    look.interrupts = sysfs.and_then(|sysfs| Devices::interrupts(links, sysfs, blind));
 }
 
 /// The counters by group and name; a table that is broken is kept as far as it goes.

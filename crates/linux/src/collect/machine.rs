@@ -1,6 +1,7 @@
 //! The machine: its kernel, memory and processors, and what these wait for.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use tcpwhy::host::snapshot::{Conntrack, Look, Neighbours, Pressure, Snapshot, Source};
@@ -18,6 +19,9 @@ pub(super) fn describe(snapshot: &mut Snapshot, blind: &mut Blind) {
     snapshot.page_bytes = sys::page_bytes();
     let memory = blind.file(Source::Machine, "/proc/meminfo");
     snapshot.memory_bytes = memory.and_then(|text| tables::memory_bytes(&text, "MemTotal"));
+    // A list: `0-3,8`.
+    let online = blind.file(Source::Machine, "/sys/devices/system/cpu/online");
+    snapshot.processors = online.and_then(|text| tables::count_of_list(&text));
     let clock = blind.file_if_there(Source::Machine, CLOCK_SOURCE);
     snapshot.clock_source = clock.map(|text| text.trim().to_owned());
 }
@@ -49,6 +53,25 @@ fn pressure(blind: &mut Blind) -> Option<BTreeMap<String, Pressure>> {
         let text = blind.file_if_there(Source::Pressure, format!("/proc/pressure/{resource}"));
         if let Some(pressure) = text.and_then(|text| tables::pressure(&text)) {
             found.insert(resource.to_owned(), pressure);
+        }
+    }
+    Some(found)
+}
+
+/// Parameters of modules that concern TCP; `None` where there is no `/sys`.
+pub(super) fn module_parameters() -> Option<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for module in fs::read_dir("/sys/module").ok()?.flatten() {
+        let own = module.file_name().to_string_lossy().into_owned();
+        if !own.starts_with("tcp_") && own != "nf_conntrack" {
+            continue;
+        }
+        let parameters = fs::read_dir(module.path().join("parameters"));
+        for parameter in parameters.into_iter().flatten().flatten() {
+            if let Ok(value) = read(&parameter.path()) {
+                let name = format!("{own}.{}", parameter.file_name().to_string_lossy());
+                found.insert(name, value.trim().to_owned());
+            }
         }
     }
     Some(found)

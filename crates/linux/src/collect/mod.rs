@@ -1,14 +1,24 @@
 //! A live host as a snapshot: what the kernel is set to, its counters, queues, devices and sockets.
 //!
-//! Everything is read from `/proc` and `/sys` and asked of the kernel by netlink; no program is called,
-//! nothing is changed and no packet is sent. What cannot be read is told in `unseen` and never fails the
-//! whole. What changes is read twice, some seconds apart, for the checks judge how far it went.
+//!     /proc, /sys, netlink, ioctl -> look, look -> Snapshot, and in `unseen` what was not to be had
+//!
+//! No program is called, nothing is changed and no packet is sent. What cannot be read never fails the
+//! whole. What changes is read twice, some seconds apart, for the checks judge how far it went; what stays
+//! is read between the looks. Tables that the kernel prints are parsed by pure functions ([`tables`]).
 
 mod blind;
+mod devices;
+mod groups;
 mod info;
 mod links;
+mod locks;
 mod look;
 mod machine;
+mod namespace;
+mod processes;
+mod qdiscs;
+mod routes;
+mod setting_files;
 mod settings;
 mod sockets;
 mod sys;
@@ -16,10 +26,14 @@ mod tables;
 
 use std::time::Duration;
 
-use tcpwhy::host::snapshot::{FORMAT, Snapshot};
+use tcpwhy::host::snapshot::{FORMAT, Snapshot, Source};
 
-use crate::record::Stop;
+use crate::netlink::Netlink;
+use crate::record::{Clock, Stop};
 use blind::Blind;
+use look::Kept;
+pub use namespace::{Netns, NetnsError};
+use processes::Owners;
 
 /// What to look at, and how long.
 #[derive(Debug, Default)]
@@ -36,46 +50,76 @@ pub struct Options {
     pub stop: Option<Stop>,
 }
 
-/// A network namespace, as people name it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Netns {
-    /// Of `ip netns`.
-    Name(String),
-    /// That of a process.
-    Pid(u32),
-    /// A file.
-    Path(std::path::PathBuf),
+/// Looks at this host.
+///
+/// # Errors
+/// The namespace that is asked for is not there or may not be entered. All else is told in the snapshot.
+pub fn take(options: &Options) -> Result<Snapshot, NetnsError> {
+    let Some(netns) = &options.netns else { return Ok(here(options)) };
+    let mut snapshot = namespace::within(netns, || here(options))?;
+    snapshot.netns = Some(blind::shown(netns.to_string().as_bytes()));
+    Ok(snapshot)
 }
 
-/// Looks at this host.
-pub fn take(options: &Options) -> Snapshot {
+/// Looks at the namespace that this thread is in.
+fn here(options: &Options) -> Snapshot {
     let mut blind = Blind::default();
+    let mut kept = Kept::new(options.processes.then(Owners::default));
     let mut snapshot = Snapshot {
         format: FORMAT.to_owned(),
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: settings::settings(&mut blind),
         ..Snapshot::default()
     };
-    machine::describe(&mut snapshot, &mut blind);
-    snapshot.looks.push(look::look(&mut blind));
-    snapshot.processors = processors(&snapshot);
-    if let Some(apart) = options.apart {
-        wait(apart, options.stop.as_ref());
-        snapshot.looks.push(look::look(&mut blind));
+    let began = Clock::Monotonic.now();
+    snapshot.looks.push(look::look(&mut kept, &mut blind));
+    what_stays(&mut snapshot, &mut blind);
+    match options.apart {
+        Some(apart) => {
+            let due = began.saturating_add(u64::try_from(apart.as_nanos()).unwrap_or(u64::MAX));
+            wait_until(due, options.stop.as_ref());
+            snapshot.looks.push(look::look(&mut kept, &mut blind));
+        }
+        None => blind.say_with(Source::SecondLook, None, "one look was asked for", "look twice"),
+    }
+    if let (Some(socket), Some(last)) = (options.locks, snapshot.looks.last_mut()) {
+        locks::ask(last, socket, &mut blind);
     }
     snapshot.unseen = blind.into_unseen();
     snapshot
 }
 
-fn processors(snapshot: &Snapshot) -> Option<u32> {
-    let rows = snapshot.looks.first()?.processors.as_ref()?;
-    u32::try_from(rows.len()).ok()
+fn what_stays(snapshot: &mut Snapshot, blind: &mut Blind) {
+    machine::describe(snapshot, blind);
+    snapshot.settings = settings::settings(blind);
+    snapshot.initial_netns = namespace::is_initial(snapshot.settings.as_ref());
+    snapshot.host_settings = namespace::of_process_1(snapshot, blind);
+    let keys = snapshot.settings.iter().flat_map(|settings| settings.values.keys());
+    snapshot.set_in = Some(setting_files::set_in(&keys.map(String::as_str).collect::<Vec<_>>()));
+    snapshot.module_parameters = machine::module_parameters();
+    snapshot.agents = processes::agents(blind);
+    ways(snapshot, blind);
 }
 
-fn wait(apart: Duration, stop: Option<&Stop>) {
-    let ns = u64::try_from(apart.as_nanos()).unwrap_or(u64::MAX);
+/// Routes, rules and what is known of peers; interfaces are known by name since the first look.
+fn ways(snapshot: &mut Snapshot, blind: &mut Blind) {
+    snapshot.tcp_metrics = routes::tcp_metrics(blind);
+    let links = snapshot.looks.first().and_then(|look| look.links.as_deref());
+    let names = links::names(links.unwrap_or_default());
+    match Netlink::open(libc::NETLINK_ROUTE) {
+        Ok(mut route) => {
+            snapshot.routes = routes::routes(&mut route, &names, blind);
+            snapshot.rules = routes::rules(&mut route, blind);
+        }
+        Err(error) => blind.refused(Source::Routes, None, &error),
+    }
+}
+
+/// An answer to `stop` and an error of it end the wait alike: the second look tells when it was taken.
+fn wait_until(due: u64, stop: Option<&Stop>) {
     match stop {
-        Some(stop) => drop(stop.within(Some(ns))),
-        None => std::thread::sleep(apart),
+        Some(stop) => {
+            let _ = stop.within(Some(due.saturating_sub(Clock::Monotonic.now())));
+        }
+        None => Clock::Monotonic.sleep_until(due),
     }
 }

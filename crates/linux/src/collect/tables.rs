@@ -175,6 +175,15 @@ pub(super) fn file_nr(text: &str) -> Option<[u64; 2]> {
     Some([used, most])
 }
 
+/// How many numbers a list has (`0-3,8`).
+pub(super) fn count_of_list(text: &str) -> Option<u32> {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+    };
+    text.trim().split(',').map(count).try_fold(0_u32, |sum, count| sum.checked_add(count?))
+}
+
 /// A value of os-release(5).
 pub(super) fn os_release(text: &str, key: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
@@ -276,6 +285,8 @@ mod tests {
             Some([1024, 9_223_372_036_854_775_807])
         );
         assert_eq!(file_nr("1024 0"), None);
+        assert_eq!(count_of_list("0-3,8\n"), Some(5));
+        assert_eq!((count_of_list(""), count_of_list("3-0")), (None, None));
         let text = "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n";
         assert_eq!(os_release(text, "PRETTY_NAME").as_deref(), Some("Debian GNU/Linux 12"));
     }
@@ -285,7 +296,7 @@ mod tests {
         fn no_text_is_too_odd(text in "[ -~\\n\\t]{0,400}|\\PC{0,60}") {
             let _ = (sockstat(&text), snmp6(&text), softnet(&text), processors(&text));
             let _ = (reclaim(&text), memory_bytes(&text, "M"), pressure(&text));
-            let _ = (neighbours(&text), conntrack(&text, 0, 0), file_nr(&text));
+            let _ = (neighbours(&text), conntrack(&text, 0, 0), file_nr(&text), count_of_list(&text));
         }
 
         #[test]

@@ -163,11 +163,11 @@ fn text(value: &[u8]) -> String {
 const MOST_ROUTES: usize = 100;
 
 /// Length of an `rtmsg` (Linux `include/uapi/linux/rtnetlink.h`).
-const RTMSG: usize = 12;
+pub(crate) const RTMSG: usize = 12;
 
 /// Metrics of a route (`RTAX_*`) by the names of ip-route(8). Times are as the kernel keeps them:
 /// `rtt` in eighths and `rttvar` in quarters of a millisecond, `rto_min` in milliseconds.
-const METRICS: [(u16, &str); 14] = [
+pub(crate) const METRICS: [(u16, &str); 14] = [
     (2, "mtu"),
     (3, "window"),
     (4, "rtt"),
@@ -183,7 +183,7 @@ const METRICS: [(u16, &str); 14] = [
     (15, "quickack"),
     (CC_ALGO, "congctl"),
 ];
-const CC_ALGO: u16 = 16;
+pub(crate) const CC_ALGO: u16 = 16;
 
 const CORE: [&str; 7] = [
     "rmem_default",

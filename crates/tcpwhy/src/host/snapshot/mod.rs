@@ -141,6 +141,10 @@ pub struct Look {
     pub links: Option<Vec<Link>>,
     /// Queueing disciplines.
     pub qdiscs: Option<Vec<Qdisc>>,
+    /// Classes of those that have some (`htb`, `hfsc`, `drr`), told in the same words: the handle is the
+    /// class's, and a rate has its `ceil` among the options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<Qdisc>>,
     /// Bonds.
     pub bonds: Option<Vec<Bond>>,
     /// `/proc/net/softnet_stat`, a row a processor.

@@ -208,7 +208,7 @@ pub struct Qdisc {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Route {
-    /// What `ip route replace` takes to set it as it is, without those words.
+    /// What `ip route replace` takes to set it as it is, without those words; empty where that is not known.
     pub line: String,
     /// Where to; `None` for the default.
     pub to: Option<(IpAddr, u8)>,
