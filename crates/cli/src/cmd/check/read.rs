@@ -36,23 +36,14 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
             apart.as_secs_f64()
         ));
     }
-    let taken = take(&Options {
-        netns: flags.netns.as_deref().map(netns),
+    let options = Options {
+        netns: flags.netns.as_deref().map(Netns::parse),
         apart,
         processes: true,
         locks: flags.socket,
         stop: Some(stop),
-    });
-    Ok(taken?)
-}
-
-/// A number is a process, a path a file, anything else a name of `ip netns`.
-fn netns(typed: &str) -> Netns {
-    match typed.parse() {
-        Ok(pid) => Netns::Pid(pid),
-        Err(_) if typed.contains('/') => Netns::Path(typed.into()),
-        Err(_) => Netns::Name(typed.to_owned()),
-    }
+    };
+    Ok(take(&options)?)
 }
 
 fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
