@@ -29,6 +29,14 @@ pub(crate) struct Interval {
     pub(crate) evidence: Evidence,
 }
 
+impl Interval {
+    /// Whether both say the same. What is not decided is told by what it may be.
+    fn is_like(&self, other: &Self) -> bool {
+        self.state == other.state
+            && (self.state != State::Unknown || self.alternative == other.alternative)
+    }
+}
+
 /// Books of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -86,7 +94,7 @@ impl Ledger {
             return;
         }
         if let Some(last) = self.intervals.last_mut()
-            && last.state == interval.state
+            && last.is_like(&interval)
         {
             last.end = interval.end;
             last.confidence = last.confidence.min(interval.confidence);

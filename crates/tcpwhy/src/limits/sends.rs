@@ -64,6 +64,10 @@ impl Walker {
             self.start_flight(release);
             self.settle_wait(release, event, at);
         }
+        if self.terms.unanswered {
+            // No ACK will end a repair: what is told of it ends with the wait.
+            self.repairs.on_progress(event.seq);
+        }
         if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
             self.book.open.start = at;
             self.book.marker = self.flight.nxt;
@@ -93,7 +97,8 @@ impl Walker {
         self.book.open.pulses.push(at, &mut self.sends.new, cause);
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         // What fills the window is cut by it, not by the application.
-        let short = short && self.window.room(self.flight.nxt) >= self.terms.mss;
+        let room = self.window.room(self.flight.nxt);
+        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
         if short {
             self.sends.short = (event.end(), event.len);
         }
