@@ -190,7 +190,8 @@ impl Walker {
         if !self.had_room(event, stop.room) && !cwnd_full {
             return if is_edge_told { self.window_wait(92, &[]) } else { MAY_BE_FULL };
         }
-        let near_edge = stop.room < stop.window / 3 && !cwnd_full && is_edge_told;
+        let is_near = stop.room < stop.window / 3 && !cwnd_full && is_edge_told;
+        let near_edge = is_near.then(|| self.window_state());
         let past_pulse = self.sends.new.is_pulse_missed(at);
         Base::Clocked { round: self.stop.round, near_edge, by_data, past_pulse }
     }
@@ -228,20 +229,23 @@ impl Walker {
 
     /// Which of the receiver's limits the window was at.
     fn window_wait(&self, confidence: u8, alternative: &'static [State]) -> Base {
-        let stop = &self.stop.evidence;
         let (confidence, alternative) = if self.terms.shift_guessed {
             (55, &[State::Sndbuf, State::CwndAvoidance, State::App] as &[_])
         } else {
             (confidence, alternative)
         };
-        let state = if self.window.largest > self.stop.window_largest {
+        Base::Fixed { state: self.window_state(), confidence, alternative }
+    }
+
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
+    fn window_state(&self) -> State {
+        if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if stop.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
+        } else if self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
             State::RwndCap
         } else {
             State::RwndReader
-        };
-        Base::Fixed { state, confidence, alternative }
+        }
     }
 
     /// Watches for a restart after idling: `event` is new data, not yet in flight.
