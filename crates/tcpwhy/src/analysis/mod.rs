@@ -23,6 +23,8 @@ mod talk;
 mod tapes;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unseen;
 
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
@@ -210,7 +212,7 @@ impl Analysis {
             side,
             mss: i64::from(terms::mss(facts)),
             shift: shift.unwrap_or(self.guessed_shift[1 - side]),
-            shift_guessed: shift.is_none(),
+            shift_guessed: shift.is_none() && !self.guess[side].is_certain(),
             spread: self.clocks[side].spread(),
             floor: match (self.clocks[0].floor(), self.clocks[1].floor()) {
                 (Some(a), Some(b)) => a + b,
@@ -218,8 +220,12 @@ impl Analysis {
             },
             own_way: self.clocks[side].floor().unwrap_or(0),
             tap_at_sender,
+            unanswered: facts.has_sent_nothing(1 - side),
             sees_queues: tap_at_sender || self.clocks[side].tick().is_some(),
-            sack: facts.sides.iter().all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted)),
+            sack: facts
+                .sides
+                .iter()
+                .all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted || syn.incomplete)),
             detail: self.detail,
         }
     }

@@ -8,14 +8,15 @@ use crate::flow::side::SideInfo;
 use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
 use crate::limits::jumps::Jump;
+use crate::limits::ledger::Interval;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
 use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InFlightAtLoss,
     InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt,
-    RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, StuckSegment, Syn, TakenBack, Vantage,
-    WindowScaling,
+    RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, State, StuckSegment, Syn, TakenBack,
+    Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -150,6 +151,9 @@ fn scaling(
     let [Some(client), Some(server)] = [0, 1].map(|side| facts.sides[side].syn) else {
         return (WindowScaling::HandshakeNotSeen, None);
     };
+    if facts.window_shift(0).is_none() {
+        return (WindowScaling::HandshakeNotSeen, None);
+    }
     match (client.window_scale, server.window_scale) {
         (Some(_), Some(_)) => (WindowScaling::Used, None),
         (Some(shift), None) => (WindowScaling::NotNegotiated, Some(refused(facts, shift, floors))),
@@ -190,7 +194,11 @@ fn direction_outline(facts: &Facts, walker: &Walker) -> Direction {
         frames: tally.frames,
         retransmitted: retransmitted(tally),
         events: events(&facts.peers.counts[walker.terms.side], tally),
-        max_in_flight_bytes: tally.max_in_flight.max(0) as u64,
+        max_in_flight_bytes: if walker.terms.unanswered {
+            0
+        } else {
+            tally.max_in_flight.max(0) as u64
+        },
         time_in: walker.ledger.time_in.clone(),
         ..Direction::default()
     }
@@ -239,6 +247,25 @@ fn fill_direction(
         window_taken_back: taken_back(walker),
         rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
         ..outline
+    };
+    if walker.terms.unanswered {
+        hide_untold(direction);
+    }
+}
+
+/// Takes out what rests on flights and rounds: without an ACK nobody knows where one ends.
+fn hide_untold(direction: &mut Direction) {
+    *direction = Direction {
+        rounds: Vec::new(),
+        initial_window: None,
+        slow_start_exit: None,
+        congestion_control: None,
+        idle_restarts: Vec::new(),
+        in_flight_at_loss: Vec::new(),
+        loss_pattern: None,
+        burst_proven_bytes: None,
+        stuck_segment: None,
+        ..core::mem::take(direction)
     };
 }
 
@@ -403,10 +430,17 @@ fn limits(walker: &Walker) -> Vec<Limit> {
                 state: i.state,
                 confidence: i.confidence,
                 alternative: i.alternative.to_vec(),
-                evidence: LimitEvidence { text: i.evidence.words(i.state), frames, filter },
+                evidence: LimitEvidence { text: evidence(walker, i), frames, filter },
             }
         })
         .collect()
+}
+
+fn evidence(walker: &Walker, interval: &Interval) -> String {
+    match interval.state {
+        State::Unknown => walker.why_untold(interval.alternative).to_owned(),
+        state => interval.evidence.words(state, walker.terms.shift_guessed),
+    }
 }
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {

@@ -52,14 +52,22 @@ pub(crate) fn mss(facts: &Facts) -> u32 {
     }
 }
 
-/// The least shift under which the sender never exceeded the window (for captures that lack the
-/// handshake).
+/// Windows that fell by what arrived, twice the same way, tell their shift. Ours: not measured.
+const ENOUGH_FALLS: u32 = 2;
+
+/// By how much a receiver's windows are scaled, for captures that lack the handshake: at least so
+/// much that the sender never exceeded them, and at most so much that their right edge never went back
+/// (RFC 9293 §3.8.6: "a receiver SHOULD NOT shrink the window"; RFC 7323 §2.4: by rounding at most).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShiftGuess {
     nxt: Option<i64>,
     una: Option<i64>,
     window: i64,
     shift: u8,
+    /// The most that a fall of the window allows, and how many falls allow no more.
+    most: Option<(u8, u32)>,
+    /// Some fall is too deep for any shift: this receiver takes back what it allowed.
+    takes_back: bool,
 }
 
 impl ShiftGuess {
@@ -79,14 +87,39 @@ impl ShiftGuess {
     /// A packet of the receiver.
     pub(crate) fn peer(&mut self, event: &Event) {
         if event.has(ACK) && !event.has(SYN) && self.una.is_none_or(|una| event.ack >= una) {
+            let fallen = self.window - i64::from(event.window) - 1;
+            if let Some(una) = self.una
+                && fallen > 0
+            {
+                self.on_fall(fallen, event.ack - una);
+            }
             self.una = Some(event.ack);
             self.window = i64::from(event.window);
         }
     }
 
-    /// The guess.
+    /// The window fell by more than `fallen` units while `acked` bytes arrived.
+    fn on_fall(&mut self, fallen: i64, acked: i64) {
+        let Some(most) = (0..=14).rev().find(|shift| fallen << shift < acked) else {
+            self.takes_back = true;
+            return;
+        };
+        self.most = match self.most {
+            Some((least, falls)) if least == most => Some((least, falls + 1)),
+            Some((least, falls)) if least < most => Some((least, falls)),
+            _ => Some((most, 1)),
+        };
+    }
+
+    /// The least that it can be.
     pub(crate) fn shift(&self) -> u8 {
         self.shift
+    }
+
+    /// Whether it can be nothing else.
+    pub(crate) fn is_certain(&self) -> bool {
+        let is_most = |(most, falls)| most == self.shift && falls >= ENOUGH_FALLS;
+        !self.takes_back && self.most.is_some_and(is_most)
     }
 }
 

@@ -292,9 +292,13 @@ impl Flow {
     /// The shifts that both SYNs agree on.
     fn agreed_shifts(&self) -> Option<[u8; 2]> {
         let [client, server] = self.facts.sides.each_ref().map(|side| side.syn);
-        let (client, server) = (client?.window_scale, server?.window_scale);
+        let syns = [client?, server?];
         // RFC 7323 §2.3: both must offer it, and a shift above 14 counts as 14.
-        Some(client.zip(server).map_or([0; 2], |(a, b)| [a.min(14), b.min(14)]))
+        if syns.iter().any(|syn| syn.window_scale.is_none() && !syn.incomplete) {
+            return Some([0; 2]);
+        }
+        let [client, server] = syns.map(|syn| syn.window_scale);
+        Some([client?.min(14), server?.min(14)])
     }
 
     fn scaled_window(&self, side: Side, event: &Event) -> Option<i64> {

@@ -76,7 +76,12 @@ impl Facts {
 
     /// Whether one side sent nothing that was captured.
     pub(crate) fn is_one_way(&self) -> bool {
-        [0, 1].into_iter().any(|side| self.peers.last(side).is_none())
+        [0, 1].into_iter().any(|side| self.has_sent_nothing(side))
+    }
+
+    /// Whether nothing that `side` sent was captured.
+    pub(crate) fn has_sent_nothing(&self, side: Side) -> bool {
+        self.peers.last(side).is_none()
     }
 
     /// Capture time of its last packet.

@@ -17,7 +17,12 @@ impl Rounds {
     /// tap that is full, if a queue stands or none could be seen. What released which packet cannot be
     /// told there, but a window or a buffer that held the sender would leave the link silent now and
     /// then. Writes that end short are an application's.
-    pub(super) fn link_afar(&self, at: usize, rtt_min: i64) -> Option<Decision> {
+    pub(super) fn link_afar(
+        &self,
+        at: usize,
+        near_edge: Option<State>,
+        rtt_min: i64,
+    ) -> Option<Decision> {
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
         let queue_is_one = is_queue(queue, rtt_min);
@@ -30,21 +35,26 @@ impl Rounds {
             return None;
         }
         Some(if queue_is_one {
-            let others = &[State::LocalQdisc, State::Pacing, State::BandwidthExternal];
-            decision(State::BandwidthSelfQueue, 75, others, queue)
+            use State::{BandwidthExternal, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
+            let others: &[State] = match near_edge {
+                Some(_) => &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader],
+                None if self.stands_still(at) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
+                None => &[LocalQdisc, Pacing, BandwidthExternal],
+            };
+            let confidence = if others.len() > 3 { 65 } else { 75 };
+            decision(State::BandwidthSelfQueue, confidence, others, queue)
         } else {
             let others = &[State::Pacing, State::LocalQdisc, State::App, State::Sndbuf];
             decision(State::BandwidthSelfQueue, 55, others, queue)
         })
     }
 
-    /// Whether data kept passing the tap in the rounds around `at`. Ours: no silence of a quarter of a round (a link of few packets a round has no shorter ones), or none as
-    /// long as each packet of the round stood in a queue: then that was not empty, and lets packets out
-    /// in bursts, as a token bucket does.
+    /// Whether data kept passing the tap in the rounds around `at`: evenly, or without a silence as long as
+    /// each packet of the round stood in a queue. Then that was not empty, and lets packets out in bursts,
+    /// as a token bucket does.
     fn passes_steadily(&self, at: usize, rtt_min: i64) -> bool {
         let near = || self.around(at).filter(|r| !r.loss);
-        let steady =
-            |r: &Round| r.tap_gap * 4 <= r.end - r.start || r.tap_gap <= r.standing_queue(rtt_min);
+        let steady = |r: &Round| r.passes_evenly() || r.tap_gap <= r.standing_queue(rtt_min);
         near().map(|r| r.sends).sum::<u32>() >= ENOUGH_PACKETS && near().all(steady)
     }
 
@@ -82,6 +92,8 @@ mod tests {
                 end: start + 2 * RTT,
                 rtt_min: Some(2 * RTT),
                 sends: 9,
+                segments: 10 + 3 * number as u64,
+                flight_segments: 10 + 3 * number as u64,
                 tap_gap: 2 * RTT / 8,
                 sees_queues: true,
                 ..Round::default()
@@ -89,7 +101,7 @@ mod tests {
             change(&mut round);
             rounds.push(&round);
         }
-        rounds.link_afar(3, RTT).map(|decision| (decision.state, decision.confidence))
+        rounds.link_afar(3, None, RTT).map(|decision| (decision.state, decision.confidence))
     }
 
     #[test]
@@ -111,6 +123,11 @@ mod tests {
         assert!(!pause(RTT / 2 + 1, RTT / 4));
         assert!(pause(RTT, RTT));
         assert!(!pause(RTT, RTT - 1));
+    }
+
+    #[test]
+    fn a_flight_that_stands_still_may_have_a_buffer_for_a_lid() {
+        assert_eq!(told(|r| r.segments = 10), Some((State::BandwidthSelfQueue, 65)));
     }
 
     #[test]

@@ -39,12 +39,13 @@ impl Evidence {
         FrameRange { first: self.first_frame, last: self.last_frame.max(self.first_frame) }
     }
 
-    /// The verdict's evidence in words.
-    pub(crate) fn words(&self, state: State) -> String {
+    /// The verdict's evidence in words; `at_least` if windows may be larger than they are taken for.
+    pub(crate) fn words(&self, state: State, at_least: bool) -> String {
         let flight = format!("{} bytes ({} segments) in flight", self.in_flight, self.segments);
+        let least = if at_least { "at least " } else { "" };
         match state {
             State::RwndCap | State::RwndAutotune | State::RwndReader => format!(
-                "{flight}, {} bytes left of the receiver's window of {}",
+                "{flight}, {least}{} bytes left of the receiver's window of {}",
                 self.room.max(0),
                 self.window
             ),
@@ -62,7 +63,7 @@ impl Evidence {
                     cwnd => format!(", congestion window {cwnd}"),
                 };
                 format!(
-                    "{flight}{cwnd}, {} bytes left of the receiver's window; the next send follows an ACK",
+                    "{flight}{cwnd}, {least}{} bytes left of the receiver's window; the next send follows an ACK",
                     self.room.max(0)
                 )
             }
@@ -78,7 +79,7 @@ impl Evidence {
             }
             State::Sndbuf | State::AppWindow => {
                 format!(
-                    "{flight}, the same for rounds, {} bytes left of the receiver's window",
+                    "{flight}, the same for rounds, {least}{} bytes left of the receiver's window",
                     self.room.max(0)
                 )
             }

@@ -29,6 +29,14 @@ pub(crate) struct Interval {
     pub(crate) evidence: Evidence,
 }
 
+impl Interval {
+    /// Whether both say the same. What is not decided is told by what it may be.
+    fn is_like(&self, other: &Self) -> bool {
+        self.state == other.state
+            && (self.state != State::Unknown || self.alternative == other.alternative)
+    }
+}
+
 /// Books of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -86,10 +94,13 @@ impl Ledger {
             return;
         }
         if let Some(last) = self.intervals.last_mut()
-            && last.state == interval.state
+            && last.is_like(&interval)
         {
             last.end = interval.end;
-            last.confidence = last.confidence.min(interval.confidence);
+            // What one of them may be otherwise, both may be.
+            if interval.confidence < last.confidence {
+                (last.confidence, last.alternative) = (interval.confidence, interval.alternative);
+            }
             last.evidence.join(&interval.evidence);
         } else if self.intervals.len() < MAX_INTERVALS {
             self.intervals.push(interval);
@@ -226,4 +237,32 @@ fn merge(pair: &[TimeIn]) -> TimeIn {
 fn leading(cell: &TimeIn) -> State {
     let longer = |a: (State, Duration), b: (State, Duration)| if b.1 > a.1 { b } else { a };
     cell.iter().reduce(longer).map_or(State::Unknown, |row| row.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is booked of neighbours with these states, confidences and alternatives.
+    fn booked(rows: &[(State, u8, &'static [State])]) -> Vec<(State, u8, &'static [State])> {
+        let mut ledger = Ledger::new(true);
+        for (number, &(state, confidence, alternative)) in rows.iter().enumerate() {
+            let end = (number as i64 + 1) * 10;
+            let evidence = Evidence::default();
+            ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+        }
+        let intervals = ledger.intervals.iter();
+        intervals.map(|each| (each.state, each.confidence, each.alternative)).collect()
+    }
+
+    #[test]
+    fn neighbours_of_one_state_are_as_sure_as_the_less_sure_one_and_may_be_what_that_may_be() {
+        use State::{Sndbuf, Unknown};
+        const OTHERS: &[State] = &[State::App];
+        let unsure = (Sndbuf, 60, OTHERS);
+        assert_eq!(booked(&[(Sndbuf, 80, &[]), unsure]), [unsure]);
+        assert_eq!(booked(&[unsure, (Sndbuf, 80, &[])]), [unsure]);
+        let unknown: [(State, u8, &[State]); 2] = [(Unknown, 30, &[]), (Unknown, 30, OTHERS)];
+        assert_eq!(booked(&unknown), unknown, "told apart by what they may be");
+    }
 }

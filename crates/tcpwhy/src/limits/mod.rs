@@ -35,6 +35,7 @@ pub(crate) mod stuck;
 pub(crate) mod timers;
 pub(crate) mod transfers;
 pub(crate) mod trips;
+pub(crate) mod unseen;
 pub(crate) mod waits;
 pub(crate) mod walker;
 pub(crate) mod window;

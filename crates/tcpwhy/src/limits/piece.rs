@@ -20,9 +20,9 @@ pub(crate) enum Base {
     /// Decided.
     Fixed { state: State, confidence: u8, alternative: &'static [State] },
     /// An ACK released the next send, the receiver's window was open: decided by rounds.
-    /// `near_edge`: less than a third of the receiver's window was left; `past_pulse`: a clock of
+    /// `near_edge`: less than a third of the receiver's window was left, which then is this; `past_pulse`: a clock of
     /// the sender's own would have let it go before.
-    Clocked { round: u64, near_edge: bool, by_data: bool, past_pulse: bool },
+    Clocked { round: u64, near_edge: Option<State>, by_data: bool, past_pulse: bool },
     /// The next send came by itself while data was in flight: decided by rounds.
     Free { round: u64 },
 }

@@ -14,14 +14,18 @@ use super::walker::NEVER;
 
 /// Sends closer than this are one burst. Ours: not measured.
 pub(super) const BURST_GAP_NS: i64 = 100_000;
+/// Answers that leave at once pass the tap within this, beyond the constant way to it (limits-method
+/// section 4 allows as much). Ours: not measured.
+const PROMPT_NS: i64 = 50_000;
 /// Fewer pulses tell nothing.
 const ENOUGH: u32 = 8;
 
 /// What released the first send of a pulse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cause {
-    /// Something that arrived just before.
-    Arrival,
+    /// Something that arrived just before, so long before the tap on the sender's host saw the send; 0
+    /// elsewhere, where queues make a send late.
+    Arrival { before: i64 },
     /// Nothing that arrived, or only by chance.
     Own,
     /// The send before it: no pulse begins.
@@ -62,6 +66,8 @@ pub(crate) struct Pulses {
     /// Those set off by the sender itself, and by an arrival.
     own: u32,
     drawn: u32,
+    /// Of the drawn ones, those that came as promptly as answers do.
+    prompt: u32,
     /// Of those before them: how many left data behind, and how many ended with a short segment.
     unfinished: u32,
     short: u32,
@@ -78,7 +84,10 @@ impl Pulses {
     pub(crate) fn push(&mut self, at: i64, before: &mut Before, cause: Cause) {
         match cause {
             Cause::Own => self.own += 1,
-            Cause::Arrival => self.drawn += 1,
+            Cause::Arrival { before } => {
+                self.drawn += 1;
+                self.prompt += u32::from(before <= PROMPT_NS);
+            }
             Cause::Burst => {}
         }
         if at - before.at > BURST_GAP_NS
@@ -103,6 +112,7 @@ impl Pulses {
         rounds.fold(Self::default(), |sum, one| Self {
             own: sum.own + one.own,
             drawn: sum.drawn + one.drawn,
+            prompt: sum.prompt + one.prompt,
             unfinished: sum.unfinished + one.unfinished,
             short: sum.short + one.short,
             gaps: sum.gaps + one.gaps,
@@ -112,9 +122,12 @@ impl Pulses {
         })
     }
 
-    /// Whether the sender itself set off most of them.
+    /// Whether the sender itself set off most of them. What follows an arrival by some time each time, and
+    /// hardly ever at once as answers do, was not set off by it. Ours: one of eight may be by chance.
     pub(crate) fn are_own(&self) -> bool {
-        self.own > 0 && self.own >= self.drawn
+        let all = self.own + self.drawn;
+        let by_chance = all >= ENOUGH && u64::from(self.prompt) * 8 <= u64::from(all);
+        self.own > 0 && self.own >= self.drawn || by_chance
     }
 
     /// Whether they came at even distances: a coefficient of variation under 0.3, or, where a
@@ -185,12 +198,26 @@ mod tests {
     fn what_arrivals_set_off_is_not_the_senders_clock() {
         let mut mixed = pulses(&every(1_700_000, 9), MIDST, Cause::Own);
         let arrival = |mixed: &mut Pulses| {
-            mixed.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival);
+            mixed.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 });
         };
         (0..9).for_each(|_| arrival(&mut mixed));
         assert!(mixed.are_own());
         arrival(&mut mixed);
         assert!(!mixed.are_own());
+    }
+
+    #[test]
+    fn what_follows_arrivals_late_each_time_was_not_set_off_by_them() {
+        let drawn = |before| pulses(&every(1_700_000, 9), MIDST, Cause::Arrival { before });
+        assert!(drawn(PROMPT_NS + 1).are_own());
+        assert!(!drawn(PROMPT_NS).are_own(), "as promptly as answers leave");
+        let mut swept = drawn(PROMPT_NS + 1);
+        swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 });
+        assert!(swept.are_own(), "one of ten comes by chance");
+        swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 });
+        assert!(!swept.are_own());
+        let few = pulses(&every(1_700_000, 7), MIDST, Cause::Arrival { before: 99_000 });
+        assert!(!few.are_own());
     }
 
     #[test]

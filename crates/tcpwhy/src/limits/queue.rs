@@ -3,7 +3,8 @@
 
 use core::cmp::Ordering;
 
-use super::rounds::{Round, Rounds, is_queue};
+use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use crate::report::State;
 
 impl Rounds {
     /// Whether the rate went up and down though a queue stood all the time: the link, or the share
@@ -25,6 +26,33 @@ impl Rounds {
             Ordering::Equal => (ups, downs),
         });
         ups > 0 && downs > 0 && ups + downs >= 3
+    }
+
+    /// Whose the queue is that never emptied in the round at `at`. What keeps the flight from growing may
+    /// be a window or a buffer that just fills the link, and a queue with it. Ours, not measured: 70,
+    /// less than where it shows.
+    pub(super) fn full_link(&self, at: usize, near_edge: bool, rtt_min: i64) -> Decision {
+        use State::{
+            AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
+            LocalQdisc, RwndCap, RwndReader, Sndbuf,
+        };
+        let round = &self.kept[at];
+        let queue = round.standing_queue(rtt_min);
+        let stands = self.stands_still(at);
+        let others: &'static [State] = match (near_edge, stands, round.tap_at_sender) {
+            (true, ..) => &[BandwidthExternal, RwndCap, RwndReader],
+            (_, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
+            (_, false, true) => &[BandwidthExternal, Sndbuf],
+            (_, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
+        };
+        match self.follows_own_flight(rtt_min) {
+            Some(false) => {
+                let others = &[BandwidthSelfQueue, BandwidthVariable];
+                decision(BandwidthExternal, 70, others, queue)
+            }
+            Some(true) if !near_edge && !stands => decision(BandwidthSelfQueue, 85, &[], queue),
+            Some(true) | None => decision(BandwidthSelfQueue, 70, others, queue),
+        }
     }
 
     /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that

@@ -165,6 +165,12 @@ impl Round {
         self.gaps >= 8 && silence * 8 <= self.end - self.start
     }
 
+    /// Whether data kept passing the tap. Ours: no silence of a quarter of a round (a link of few packets a
+    /// round has no shorter ones).
+    pub(super) fn passes_evenly(&self) -> bool {
+        self.tap_gap * 4 <= self.end - self.start
+    }
+
     /// Whether ACKs kept coming: half a round of silence is no link that was busy throughout.
     pub(super) fn is_answered_throughout(&self) -> bool {
         self.ack_gap * 2 <= self.end - self.start
@@ -174,8 +180,9 @@ impl Round {
 /// What a send waited behind that an ACK released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    /// Less than a third of the receiver's window was left.
-    pub(crate) near_edge: bool,
+    /// Less than a third of the receiver's window was left, which then is this. Linux waits for as much
+    /// to open before it sends less than a super-segment (`tcp_tso_should_defer`, `tcp_tso_win_divisor`).
+    pub(crate) near_edge: Option<State>,
     /// The ACK came on data of the peer.
     pub(crate) by_data: bool,
     /// A clock of the sender's own would have let it go before.
@@ -258,13 +265,13 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if let Some(decision) = self.link_afar(at, rtt_min) {
+        if let Some(decision) = self.link_afar(at, near_edge, rtt_min) {
             return decision;
         }
         if !past_pulse && let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
         }
-        if near_edge && round.edge_flight >= round.flight {
+        if near_edge.is_some() && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if self.is_paced_afar(at, queue_is_one) {
@@ -278,30 +285,18 @@ impl Rounds {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
-            // Ours, not measured: 70, less than where it shows.
-            let others: &[State] = if round.tap_at_sender {
-                &[State::BandwidthExternal, State::Sndbuf]
-            } else {
-                &[State::BandwidthExternal, State::LocalQdisc, State::Sndbuf]
-            };
-            return match self.follows_own_flight(rtt_min) {
-                Some(true) => decision(State::BandwidthSelfQueue, 85, &[], queue),
-                Some(false) => decision(
-                    State::BandwidthExternal,
-                    70,
-                    &[State::BandwidthSelfQueue, State::BandwidthVariable],
-                    queue,
-                ),
-                None => decision(State::BandwidthSelfQueue, 70, others, queue),
-            };
+            return self.full_link(at, near_edge.is_some(), rtt_min);
         }
         // In slow start the flight doubles unless something else than the window stops it.
         let below_window = round.is_below_window()
             && [at.wrapping_sub(1), at + 1]
                 .iter()
                 .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
+        if let Some(state) = near_edge.filter(|_| below_window || self.has_lid(at)) {
+            return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
+        }
         if below_window || self.has_lid(at) {
-            return lid(by_data, below_window, round.tap_at_sender, queue);
+            return lid(round, by_data, below_window, queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
         window_of(round, has_clock, queue)
@@ -317,7 +312,7 @@ impl Rounds {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
         let queue = round.standing_queue(rtt_min);
-        if let Some(decision) = self.link_afar(at, rtt_min) {
+        if let Some(decision) = self.link_afar(at, None, rtt_min) {
             return decision;
         }
         if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
@@ -370,6 +365,14 @@ impl Rounds {
         })
     }
 
+    /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window
+    /// that hardly grows.
+    pub(super) fn stands_still(&self, at: usize) -> bool {
+        let later = self.kept.range(at..).zip(0..);
+        self.has_lid(at)
+            || later.into_iter().any(|(r, n)| r.still.1 >= LID_ROUNDS as u32 && n < r.still.1)
+    }
+
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
     /// of one number of segments sent, to the segment. Before the first loss four such rounds are
     /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
@@ -406,11 +409,16 @@ pub(super) fn least_queue(rtt_min: i64) -> i64 {
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
 /// buffer, an application's window and one write a round trip apart.
-fn lid(by_data: bool, below_window: bool, tap_at_sender: bool, queue: i64) -> Decision {
-    use State::{App, AppWindow, CwndClamp, RwndCap, Sndbuf};
+fn lid(round: &Round, by_data: bool, below_window: bool, queue: i64) -> Decision {
+    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
+    let tap_at_sender = round.tap_at_sender;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
+        // There a pace keeps a flight as still; what it spaces never pauses.
+        (_, _) if !tap_at_sender && round.passes_evenly() => {
+            (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
+        }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
         (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
         (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),

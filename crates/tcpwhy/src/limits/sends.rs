@@ -64,6 +64,10 @@ impl Walker {
             self.start_flight(release);
             self.settle_wait(release, event, at);
         }
+        if self.terms.unanswered {
+            // No ACK will end a repair: what is told of it ends with the wait.
+            self.repairs.on_progress(event.seq);
+        }
         if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
             self.book.open.start = at;
             self.book.marker = self.flight.nxt;
@@ -89,11 +93,12 @@ impl Walker {
         }
         let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
         let tap_gap = event.tap - self.sends.tap;
-        let cause = self.cause_of(release, at);
+        let cause = self.cause_of(release, event, at);
         self.book.open.pulses.push(at, &mut self.sends.new, cause);
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         // What fills the window is cut by it, not by the application.
-        let short = short && self.window.room(self.flight.nxt) >= self.terms.mss;
+        let room = self.window.room(self.flight.nxt);
+        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
         if short {
             self.sends.short = (event.end(), event.len);
         }
@@ -225,7 +230,7 @@ impl Walker {
     }
 
     /// Whether an arrival set off the send at `at`: one long after it may have had another cause.
-    fn cause_of(&self, release: Release, at: i64) -> Cause {
+    fn cause_of(&self, release: Release, event: &Event, at: i64) -> Cause {
         match release {
             Release::Burst => Cause::Burst,
             Release::Free => Cause::Own,
@@ -234,7 +239,11 @@ impl Walker {
             {
                 Cause::Own
             }
-            Release::Ack { .. } | Release::Window => Cause::Arrival,
+            _ if !self.terms.tap_at_sender => Cause::Arrival { before: 0 },
+            Release::Ack { .. } | Release::Window => {
+                let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
+                Cause::Arrival { before: event.tap - self.terms.own_way - arrived }
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::piece::{Base, Piece};
 use super::rounds::{Held, Phase};
 use super::sends::Release;
 use super::trips;
+use super::unseen::MAY_BE_FULL;
 use super::walker::{Sends, Walker};
 use super::window::Filled;
 use crate::flow::event::Event;
@@ -113,7 +114,7 @@ impl Walker {
         let una_then = self.flight.nxt - self.stop.evidence.in_flight;
         matches!(release, Release::Ack { by_data: false })
             && i64::from(event.len) < self.terms.mss
-            && self.window.room(event.seq) >= self.terms.mss
+            && self.had_room(event, self.window.room(event.seq))
             && !self.repairs.is_repairing()
             && (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
     }
@@ -173,7 +174,7 @@ impl Walker {
         if self.sends.new.short
             && short
             && stop.in_flight < self.terms.mss
-            && stop.room >= self.terms.mss
+            && self.had_room(event, stop.room)
         {
             return Base::Fixed {
                 state: State::NagleDelack,
@@ -185,10 +186,12 @@ impl Walker {
             return self.window_wait(75, &[State::CwndAvoidance]);
         }
         let cwnd_full = self.fills_cwnd();
-        if stop.room < self.terms.mss && !cwnd_full {
-            return self.window_wait(92, &[]);
+        let is_edge_told = self.is_edge_told();
+        if !self.had_room(event, stop.room) && !cwnd_full {
+            return if is_edge_told { self.window_wait(92, &[]) } else { MAY_BE_FULL };
         }
-        let near_edge = stop.room < stop.window / 3 && !cwnd_full;
+        let is_near = stop.room < stop.window / 3 && !cwnd_full && is_edge_told;
+        let near_edge = is_near.then(|| self.window_state());
         let past_pulse = self.sends.new.is_pulse_missed(at);
         Base::Clocked { round: self.stop.round, near_edge, by_data, past_pulse }
     }
@@ -197,7 +200,7 @@ impl Walker {
     /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
     /// the application was.
     fn held_until_late(&self, event: &Event, at: i64) -> Base {
-        let full = self.stop.evidence.room < self.terms.mss
+        let full = !self.had_room(event, self.stop.evidence.room)
             || self.fills_cwnd()
             || self.is_window_proven();
         let late = self.releases.acks.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
@@ -220,21 +223,29 @@ impl Walker {
     fn is_window_proven(&self) -> bool {
         !self.terms.tap_at_sender
             && self.repairs.current() == 0
+            && self.is_edge_told()
             && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
     }
 
     /// Which of the receiver's limits the window was at.
     fn window_wait(&self, confidence: u8, alternative: &'static [State]) -> Base {
-        let stop = &self.stop.evidence;
-        let confidence = if self.terms.shift_guessed { 55 } else { confidence };
-        let state = if self.window.largest > self.stop.window_largest {
+        let (confidence, alternative) = if self.terms.shift_guessed {
+            (55, &[State::Sndbuf, State::CwndAvoidance, State::App] as &[_])
+        } else {
+            (confidence, alternative)
+        };
+        Base::Fixed { state: self.window_state(), confidence, alternative }
+    }
+
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
+    fn window_state(&self) -> State {
+        if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if stop.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
+        } else if self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
             State::RwndCap
         } else {
             State::RwndReader
-        };
-        Base::Fixed { state, confidence, alternative }
+        }
     }
 
     /// Watches for a restart after idling: `event` is new data, not yet in flight.
@@ -355,6 +366,9 @@ impl Walker {
             && let Some(repair) = self.repairs.verdict(piece.episode)
         {
             (state, confidence, alternative) = (repair, 90, &[]);
+        }
+        if self.terms.unanswered {
+            (state, confidence, alternative) = self.told_alone(piece, state);
         }
         if let Base::Clocked { round, .. } | Base::Free { round } = piece.base
             && matches!(

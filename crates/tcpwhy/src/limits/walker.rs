@@ -57,6 +57,8 @@ pub(crate) struct Terms {
     pub(crate) tap_at_sender: bool,
     /// Queues between the sender and the tap show: none can be, or its time stamps tell of them.
     pub(crate) sees_queues: bool,
+    /// The capture lacks all that the receiver sent: no ACK and no window tells what held the sender.
+    pub(crate) unanswered: bool,
     /// Both ends offered selective acknowledgements, or nobody saw.
     pub(crate) sack: bool,
     /// Keep rounds, intervals and retransmissions.
@@ -299,6 +301,7 @@ impl Walker {
         if event.has(AFTER_GAP) || self.is_beyond_window(event) {
             self.on_gap(before, event.seq);
         }
+        self.handshake.is_over |= self.terms.unanswered;
         if event.is_data() {
             self.handshake.is_over = true;
             self.on_data(event, self.now, lag, segments, step);
@@ -382,7 +385,9 @@ impl Walker {
             Base::Flying => self.stop.evidence,
             _ => Evidence { first_frame, last_frame: frame, ..self.stop.evidence },
         };
-        let at_edge = base == Base::Flying && self.window.room(self.flight.nxt) < self.terms.mss;
+        let at_edge = base == Base::Flying
+            && self.window.room(self.flight.nxt) < self.terms.mss
+            && self.is_edge_told();
         let join = self.releases.acks.is_empty();
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
     }
@@ -442,23 +447,6 @@ impl Walker {
             self.waits.go_on(now, &Evidence { first_frame, last_frame, ..self.stop.evidence });
         }
         taken
-    }
-
-    fn base_now(&self) -> Base {
-        if !self.handshake.is_over {
-            return Base::sure(State::Handshake, 99);
-        }
-        let shut = self.window.is_known()
-            && self.window.end - self.flight.nxt < self.terms.mss
-            && self.window.size < self.terms.mss.min(self.window.largest / 2)
-            && self.flight.outstanding() <= self.terms.mss.min(self.window.largest / 2);
-        if shut {
-            Base::Shut
-        } else if self.flight.outstanding() > 0 {
-            Base::Flying
-        } else {
-            Base::Quiet
-        }
     }
 
     /// Gives all open time since `from` a decided base; a piece that straddles it is split.

@@ -72,6 +72,9 @@ fn facts(connection: &Connection) -> Vec<String> {
     facts.push(match connection.window_scaling {
         WindowScaling::Used => "windows scaled".to_owned(),
         WindowScaling::NotNegotiated => "windows not scaled, so never above 64 KiB".to_owned(),
+        WindowScaling::HandshakeNotSeen if connection.syns.iter().all(Option::is_some) => {
+            "the SYNs' options not captured, so the windows' scale is an estimate".to_owned()
+        }
         WindowScaling::HandshakeNotSeen => {
             "handshake not captured, so the windows' scale is an estimate".to_owned()
         }

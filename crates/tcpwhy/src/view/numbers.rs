@@ -166,8 +166,16 @@ fn losses(page: &mut Page, direction: &Direction) {
 fn retransmitted(direction: &Direction) -> Option<String> {
     let Retransmitted { fast, rto, tlp, spurious, unnecessary, syn } = direction.retransmitted;
     let total = direction.retransmitted.total();
+    let is_answered = direction.rtt.samples > 0;
     let causes: Vec<String> = [
-        (fast, "after SACK or duplicate ACKs"),
+        (
+            fast,
+            if is_answered {
+                "after SACK or duplicate ACKs"
+            } else {
+                "for reasons that no ACK tells"
+            },
+        ),
         (rto, "after the retransmission timer"),
         (tlp, "as tail loss probes"),
         (unnecessary, "although already acknowledged here"),

@@ -1,0 +1,216 @@
+//! Captures that lack what the receiver sent, or by how much its windows are scaled: what is not told
+//! is not named.
+
+use core::net::Ipv4Addr;
+
+use super::talk::{Act, MSS, Talk};
+use crate::report::{Connection, Direction, State, WindowScaling};
+use crate::wire::{Flags, Options};
+
+const MS: i64 = 1_000_000;
+const RWND: [State; 3] = [State::RwndCap, State::RwndAutotune, State::RwndReader];
+
+fn side(account: &Connection, at: usize) -> &Direction {
+    account.directions[at].as_deref().expect("it sent data")
+}
+
+fn time(direction: &Direction, states: &[State]) -> i64 {
+    states.iter().map(|state| direction.time_in.get(*state).0).sum()
+}
+
+impl Talk {
+    /// The client asks 20 ms away; both windows are `window` units of 128 bytes.
+    fn asked_with(window: u16) -> Self {
+        let mut talk = Self::default();
+        talk.open();
+        talk.window[0] = window;
+        talk.act(0, 10_000, Act::Short);
+        talk.act(1, 100_000, Act::Ack(500));
+        talk
+    }
+
+    /// Flights of so many segments, each acknowledged with `window` a round trip later.
+    fn flights_into(&mut self, window: u16, flights: &[u32]) {
+        for segments in flights {
+            (0..*segments).for_each(|_| self.data(1, MSS));
+            self.act(0, 20 * MS, Act::Ack(window));
+            self.now += 100_000;
+        }
+    }
+
+    /// The server writes so many bytes.
+    fn write(&mut self, len: u32) {
+        self.push(1, Flags::ACK.with(Flags::PSH), self.next[1], len, Options::default());
+        self.next[1] += len;
+    }
+
+    /// Only what the host with this last number sent was captured.
+    fn keep_host(&mut self, host: u8) {
+        let kept = Ipv4Addr::new(10, 0, 0, host);
+        self.segments.retain(|segment| segment.source.ip() == kept);
+    }
+
+    /// The capture begins behind the handshake.
+    fn forget_handshake(&mut self) {
+        self.segments.drain(..3);
+    }
+
+    fn explained(&self) -> Connection {
+        self.account(1 << 20, false)
+    }
+}
+
+/// A transfer with a repair, a pause and the peer's data, of which one host's packets were captured.
+fn one_sided(host: u8) -> Connection {
+    let mut talk = Talk::asked_with(500);
+    talk.flights_into(5000, &[10, 20, 40]);
+    talk.act(1, 0, Act::Burst(10));
+    talk.act(1, 300 * MS, Act::Resend);
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    talk.act(1, 900 * MS, Act::Burst(10));
+    talk.act(0, 20 * MS, Act::Short);
+    talk.act(1, 50 * MS, Act::Short);
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    talk.keep_host(host);
+    talk.explained()
+}
+
+#[test]
+fn without_the_receivers_packets_no_wait_is_named() {
+    let account = one_sided(2);
+    let server = side(&account, 1);
+    assert_eq!(time(server, &[State::Unknown]), account.duration_ns, "{:?}", server.time_in);
+    assert!(server.limits.iter().all(|limit| limit.evidence.text.contains("no ACK tells")));
+    assert!(server.limits.iter().all(|limit| limit.confidence <= 30));
+    assert_eq!((server.rtt.min_ns, server.initial_window.is_none()), (None, true));
+    assert!(account.directions[0].is_none(), "none of its data was captured");
+    assert!(account.findings.is_empty(), "{:?}", account.findings);
+}
+
+#[test]
+fn a_client_alone_tells_of_its_handshake() {
+    let account = one_sided(1);
+    let client = side(&account, 0);
+    assert_eq!(time(client, &[State::Handshake]), 20_100_000, "from its SYN to its ACK");
+    let untold = account.duration_ns - 20_100_000;
+    assert_eq!(time(client, &[State::Unknown]), untold, "{:?}", client.time_in);
+    assert!(account.directions[1].is_none());
+}
+
+#[test]
+fn a_repeat_alone_names_the_repairs_that_it_may_be() {
+    let account = one_sided(2);
+    let named = |limit: &&crate::report::Limit| limit.alternative.contains(&State::RecoveryLoss);
+    let untold: Vec<_> = side(&account, 1).limits.iter().filter(named).collect();
+    assert!(untold.iter().all(|limit| limit.alternative.contains(&State::RtoWait)));
+    assert_eq!(side(&account, 1).retransmissions.len(), 1, "it is listed all the same");
+}
+
+#[test]
+fn a_repeated_syn_waits_for_its_timer_whoever_was_captured() {
+    let mut talk = Talk::default();
+    talk.open();
+    let again = talk.segments[1].clone();
+    talk.segments.insert(1, again);
+    talk.segments[1].time.0 -= 15 * MS;
+    talk.act(1, 5 * MS, Act::Burst(10));
+    talk.keep_host(2);
+    let account = talk.explained();
+    assert_eq!(time(side(&account, 1), &[State::SynRetry]), 15 * MS);
+    assert_eq!(time(side(&account, 1), &[State::Handshake]), 0, "it may have ended long before");
+}
+
+/// Time in states of a server whose flights the capture meets behind the handshake.
+fn midway(window: u16, flights: &[u32]) -> (i64, i64, Vec<State>) {
+    let mut talk = Talk::asked_with(window);
+    talk.flights_into(window, flights);
+    talk.forget_handshake();
+    let account = talk.explained();
+    let server = side(&account, 1);
+    let named = server.limits.iter().filter(|limit| limit.state == State::Unknown);
+    let others = named.flat_map(|limit| limit.alternative.clone()).collect();
+    (time(server, &RWND) / (20 * MS), time(server, &[State::Unknown]) / (20 * MS), others)
+}
+
+#[test]
+fn a_flight_that_fills_the_least_window_that_can_be_may_have_had_room() {
+    // 724 units are at least 46,336 bytes, for 32 segments were sent at once: these just fill them.
+    let (rwnd, unknown, others) = midway(724, &[12, 24, 32, 16, 8]);
+    assert_eq!((rwnd, unknown), (0, 1));
+    assert!(others.contains(&State::RwndCap) && others.contains(&State::CwndAvoidance));
+    let (rwnd, unknown, _) = midway(724, &[12, 24, 30, 16, 8]);
+    assert_eq!((rwnd, unknown), (0, 0), "room for two more: it was no window");
+}
+
+#[test]
+fn flights_that_end_where_the_window_does_again_and_again_are_held_by_it() {
+    let mut flights = vec![8, 16, 32];
+    flights.extend([32; 8]);
+    let (rwnd, unknown, _) = midway(724, &flights);
+    assert!(rwnd >= 6 && unknown <= 3, "{rwnd} {unknown}");
+    let small: Vec<u32> = flights.iter().map(|segments| segments / 2).collect();
+    assert_eq!(midway(362, &small).0, 0, "one of sixteen is met by chance");
+}
+
+#[test]
+fn what_fits_into_the_least_window_did_not_wait_for_it() {
+    // Nagle's algorithm, at a window of 12 units, which are at least 384 bytes.
+    let mut talk = Talk::asked_with(12);
+    for _ in 0..5 {
+        talk.write(200);
+        talk.act(0, 60 * MS, Act::Ack(12));
+        talk.now += 100_000;
+        talk.write(150);
+        talk.act(0, 20 * MS, Act::Ack(12));
+        talk.now += 100_000;
+    }
+    talk.forget_handshake();
+    let account = talk.explained();
+    assert_eq!(time(side(&account, 1), &RWND), 0, "{:?}", side(&account, 1).time_in);
+    assert!(
+        time(side(&account, 1), &[State::NagleDelack]) >= 5 * 60 * MS,
+        "{:?}",
+        side(&account, 1).limits
+    );
+}
+
+#[test]
+fn a_window_that_falls_by_what_arrived_tells_its_scale() {
+    // The reader stands still: each flight takes from the window what it holds, 128 bytes a unit.
+    let mut talk = Talk::asked_with(724);
+    talk.flights_into(724, &[8]);
+    for left in [634, 543, 453, 362, 272, 181] {
+        talk.flights_into(left, &[8]);
+    }
+    talk.flights_into(91, &[8]);
+    (0..8).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 200 * MS, Act::Ack(0));
+    talk.act(0, 500 * MS, Act::Repeat(724));
+    talk.act(1, 100_000, Act::Burst(8));
+    talk.forget_handshake();
+    let account = talk.explained();
+    assert!(time(side(&account, 1), &[State::ZeroWindow]) >= 499 * MS);
+    let told = side(&account, 1).limits.iter().map(|limit| limit.evidence.text.as_str());
+    assert!(told.clone().all(|text| !text.contains("at least")), "{:?}", told.collect::<Vec<_>>());
+}
+
+#[test]
+fn cut_options_are_no_refusal() {
+    let mut talk = Talk::asked_with(724);
+    talk.flights_into(724, &[10, 20, 40]);
+    let scaled = talk.explained().window_scaling;
+    for segment in &mut talk.segments {
+        segment.options = Options { incomplete: true, ..Options::default() };
+    }
+    let cut = talk.explained();
+    assert_eq!(scaled, WindowScaling::Used);
+    assert_eq!(cut.window_scaling, WindowScaling::HandshakeNotSeen);
+    assert_eq!(time(side(&cut, 1), &RWND), 0, "the window may be larger than its field says");
+    talk.segments[1].options.incomplete = false;
+    assert_eq!(
+        talk.explained().window_scaling,
+        WindowScaling::NotNegotiated,
+        "the answer lacks it"
+    );
+    assert!(talk.segments[1].flags.has(Flags::SYN));
+}

@@ -1,0 +1,90 @@
+//! What the capture does not show: all that the receiver sent, or by how much its windows are scaled.
+//!
+//! Without the receiver's packets nobody knows what was acknowledged or allowed when, so that no wait
+//! for it can be named. Without the handshake a window is the least that it can be
+//! ([`crate::analysis::terms::ShiftGuess`]): what has room in it had room, but what fills it may have
+//! had more. Only a sender that comes to its end again and again, where it could have stopped anywhere,
+//! is held by it.
+
+use super::piece::{Base, Piece};
+use super::walker::Walker;
+use crate::flow::event::Event;
+use crate::report::State;
+
+/// A flight that something else holds ends within a segment of a window of so many by a chance of one in
+/// sixteen, for the guess puts its end between half the window and all of it. Ours: not measured.
+const TELLING_SEGMENTS: i64 = 32;
+
+/// What may have held a sender whose flight fills the least that a window can be.
+pub(super) const MAY_BE_FULL: Base = Base::Fixed {
+    state: State::Unknown,
+    confidence: 30,
+    alternative: &[State::RwndCap, State::CwndAvoidance, State::Sndbuf],
+};
+
+impl Walker {
+    /// Whether a flight that leaves no room in the receiver's window fills it.
+    pub(super) fn is_edge_told(&self) -> bool {
+        let (window, mss) = (self.window.size, self.terms.mss);
+        !self.terms.shift_guessed
+            || window >= TELLING_SEGMENTS * mss && self.window.was_filled(window, mss)
+    }
+
+    /// Whether the receiver would have taken `event` with `room` left: all of it, if not even the least
+    /// window was too small.
+    pub(super) fn had_room(&self, event: &Event, room: i64) -> bool {
+        let least = if self.terms.shift_guessed { i64::from(event.len) } else { self.terms.mss };
+        room >= least.min(self.terms.mss)
+    }
+
+    /// Whether the receiver's window is shut: it takes no segment, and little is in flight.
+    fn is_shut(&self) -> bool {
+        let silly = self.terms.mss.min(self.window.largest / 2);
+        let is_small =
+            if self.terms.shift_guessed { self.window.size == 0 } else { self.window.size < silly };
+        self.window.is_known()
+            && self.window.end - self.flight.nxt < self.terms.mss
+            && is_small
+            && self.flight.outstanding() <= silly
+    }
+
+    /// What is known of the time from now on.
+    pub(super) fn base_now(&self) -> Base {
+        if !self.handshake.is_over {
+            Base::sure(State::Handshake, 99)
+        } else if self.is_shut() {
+            Base::Shut
+        } else if self.flight.outstanding() > 0 {
+            Base::Flying
+        } else {
+            Base::Quiet
+        }
+    }
+
+    /// Why a wait is not decided that may have been for one of `alternative`.
+    pub(crate) fn why_untold(&self, alternative: &[State]) -> &'static str {
+        if self.terms.unanswered {
+            "nothing that the receiver sent was captured: no ACK tells what the sender waited for"
+        } else if alternative.contains(&State::RwndCap) {
+            "the capture lacks the scale of the receiver's windows: the flight fills the least that it can be"
+        } else {
+            ""
+        }
+    }
+
+    /// What is told of a wait that seems to be `state`, if the capture lacks all that the receiver sent:
+    /// its SYNs' repeats, and that something was sent again.
+    pub(super) fn told_alone(&self, piece: &Piece, state: State) -> (State, u8, &'static [State]) {
+        use State::{Handshake, IdlePeerThink, RecoveryLoss, RtoWait, TlpWait, Unknown};
+        match state {
+            State::CaptureGap | State::SynRetry => (state, 95, &[]),
+            // The client's own ACK ends its handshake. What the server gets next may be late.
+            Handshake if self.terms.side == 0 => (state, 95, &[]),
+            Handshake => (Unknown, 30, &[Handshake, IdlePeerThink]),
+            _ if piece.episode != 0 || matches!(state, RtoWait | TlpWait) => {
+                (Unknown, 30, &[RecoveryLoss, RtoWait, TlpWait])
+            }
+            _ => (Unknown, 30, &[]),
+        }
+    }
+}
