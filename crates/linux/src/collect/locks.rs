@@ -89,6 +89,7 @@ mod tests {
             receive_queue: 0,
             send_queue: 0,
             inode: fs::metadata(format!("/proc/self/fd/{fd}")).expect("ours").st_ino(),
+            inode_unseen: false,
             uid: 0,
             owner: None,
             timer: None,

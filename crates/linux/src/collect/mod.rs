@@ -56,7 +56,13 @@ pub struct Options {
 /// The namespace that is asked for is not there or may not be entered. All else is told in the snapshot.
 pub fn take(options: &Options) -> Result<Snapshot, NetnsError> {
     let Some(netns) = &options.netns else { return Ok(here(options)) };
+    let hosts = namespace::settings_of_host();
     let mut snapshot = namespace::within(netns, || here(options))?;
+    let is_another = snapshot.initial_netns == Some(false);
+    if let Some(hosts) = hosts.filter(|_| is_another) {
+        snapshot.host_settings = Some(hosts);
+        snapshot.unseen.retain(|unseen| unseen.of.as_deref() != Some(namespace::OF_PROCESS_1));
+    }
     snapshot.netns = Some(blind::shown(netns.to_string().as_bytes()));
     Ok(snapshot)
 }

@@ -106,6 +106,15 @@ pub(super) fn is_initial(settings: Option<&Settings>) -> Option<bool> {
     has("net.core.somaxconn").then(|| has("net.core.netdev_max_backlog"))
 }
 
+/// The settings of this thread's namespace, if it is the first.
+pub(super) fn settings_of_host() -> Option<BTreeMap<String, String>> {
+    let settings = settings::settings(&mut Blind::default())?;
+    (is_initial(Some(&settings)) == Some(true)).then_some(settings.values)
+}
+
+/// How it is called among what was not seen.
+pub(super) const OF_PROCESS_1: &str = "the namespace of process 1";
+
 /// What the namespace of process 1 is set to, if this thread is in another.
 pub(super) fn of_process_1(
     snapshot: &Snapshot,
@@ -116,7 +125,7 @@ pub(super) fn of_process_1(
     }
     let number = |path: &str| fs::metadata(path).map(|file| file.st_ino());
     let refused = |blind: &mut Blind, error: &io::Error| {
-        blind.refused(Source::Settings, Some("the namespace of process 1"), error);
+        blind.refused(Source::Settings, Some(OF_PROCESS_1), error);
     };
     match number("/proc/1/ns/net")
         .and_then(|first| Ok(first == number("/proc/thread-self/ns/net")?))

@@ -220,8 +220,15 @@ mod tests {
         let inode =
             fs::metadata(format!("/proc/self/fd/{}", socket.as_raw_fd())).expect("ours").st_ino();
         let local = socket.local_addr().expect("bound");
-        let listener =
-            Listener { local, accept_queue: 0, accept_max: 0, drops: None, inode, owner: None };
+        let listener = Listener {
+            local,
+            accept_queue: 0,
+            accept_max: 0,
+            drops: None,
+            inode,
+            inode_unseen: false,
+            owner: None,
+        };
         let mut look = Look { listeners: Some(vec![listener]), ..Look::default() };
         let (mut owners, mut blind) = (Owners::default(), Blind::default());
         owners.join(&mut look, &mut blind);

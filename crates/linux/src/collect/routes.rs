@@ -36,7 +36,29 @@ pub(super) fn routes(
         let why = format!("there are more than {MOST_ROUTES}: those without metrics are left out");
         blind.say(Source::Routes, Some(&format!("{left_out} routes")), why);
     }
-    told(listed, Source::Routes, blind)
+    let mut routes = told(listed, Source::Routes, blind)?;
+    spare_twins(&mut routes);
+    Some(routes)
+}
+
+/// Of several routes with the same destination, table and metric `replace` takes the place of the first,
+/// whichever was meant (`fib6_add_rt2node`, `fib_table_insert`): they have no line.
+fn spare_twins(routes: &mut [Route]) {
+    let key = |route: &Route| (route.ipv6, route.to, route.table, route.metric, tos(&route.line));
+    let mut times = BTreeMap::new();
+    for route in routes.iter() {
+        *times.entry(key(route)).or_insert(0_u32) += 1;
+    }
+    for route in routes.iter_mut() {
+        if times.get(&key(route)).is_some_and(|&times| times > 1) {
+            route.line.clear();
+        }
+    }
+}
+
+fn tos(line: &str) -> Option<u8> {
+    let hex = line.split(' ').skip_while(|word| *word != "tos").nth(1)?.strip_prefix("0x")?;
+    u8::from_str_radix(hex, 16).ok()
 }
 
 fn told<T>(
@@ -244,6 +266,21 @@ mod tests {
 
     use super::*;
     use crate::netlink::put;
+
+    #[test]
+    fn routes_that_replace_would_mix_up_have_no_line() {
+        let route =
+            |line: &str, metric| Route { line: line.to_owned(), metric, ..Route::default() };
+        let mut routes = [
+            route("default dev a", 1),
+            route("default dev b", 1),
+            route("default tos 0x10 dev b", 1),
+            route("default dev b metric 2", 2),
+        ];
+        spare_twins(&mut routes);
+        let lines = routes.each_ref().map(|route| route.line.as_str());
+        assert_eq!(lines, ["", "", "default tos 0x10 dev b", "default dev b metric 2"]);
+    }
 
     #[test]
     fn a_rule_for_everything_selects_nothing() {

@@ -39,8 +39,8 @@ pub(super) fn read(qdisc: &mut Qdisc, value: &[u8]) {
     let options = Options { value, qdisc };
     match options.qdisc.kind.as_str() {
         "pfifo_fast" | "prio" => options.bands(),
-        "pfifo" | "pfifo_head_drop" => options.plain_limit("p"),
-        "bfifo" => options.plain_limit("b"),
+        "pfifo" | "pfifo_head_drop" => options.plain_limit(packets),
+        "bfifo" => options.plain_limit(bytes),
         "fq" => options.fq(),
         "fq_codel" => options.fq_codel(),
         "codel" => options.codel(),
@@ -118,9 +118,9 @@ impl Options<'_> {
     }
 
     /// `tc_fifo_qopt`.
-    fn plain_limit(mut self, unit: &str) {
+    fn plain_limit(mut self, told: Told) {
         if let Some(limit) = number(self.value, 0, 4) {
-            self.set("limit", format!("{limit}{unit}"));
+            self.set("limit", told(limit));
         }
     }
 

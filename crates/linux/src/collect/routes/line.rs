@@ -138,8 +138,13 @@ impl Words {
                 continue;
             }
             self.add(own);
-            if metric < 32 && locks >> metric & 1 != 0 {
-                self.add("lock");
+            let is_locked = metric < 32 && locks >> metric & 1 != 0;
+            // ip(8) locks this one by itself, and these two it cannot.
+            match own {
+                "rto_min" if !is_locked => return None,
+                "features" | "fastopen_no_cookie" if is_locked => return None,
+                _ if is_locked && own != "rto_min" => self.add("lock"),
+                _ => {}
             }
             // A time without unit is taken as the kernel keeps it.
             let in_ms = |unit: u32| match raw % unit {
