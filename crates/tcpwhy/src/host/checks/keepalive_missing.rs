@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! NAT, firewalls and load balancers forget a silent connection, many after 350 s or less. The next request over it
-//! then waits for timeouts until the program opens another.
+//! is then reset, or waits for timeouts until the program opens another.
 //!
 //! # How we know
 //! More than 100 open connections, not on loopback, have been silent for five minutes and have no timer running; or they have that of
@@ -85,8 +85,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
                 late.unwrap_or(0)
             )
         },
-        why: "a NAT or load balancer on the path forgets silent connections, many after 350 s; the next request on such a one waits \
-              for timeouts."
+        why: "a NAT or load balancer on the path forgets silent connections, many after 350 s; the next request on such a one is \
+              reset or waits for timeouts."
             .to_owned(),
         not: "not that anything on these paths forgets them, nor that the programs do not probe by themselves".to_owned(),
         evidence,

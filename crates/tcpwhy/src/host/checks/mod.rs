@@ -28,12 +28,15 @@ mod devices;
 mod ecn_marks;
 mod ephemeral_ports;
 mod fast_open;
+mod fin_timeout;
 mod flow_limit;
 mod flows;
+mod gro_ineffective;
 mod group_socket_memory;
 mod half_closed;
 mod host_stalls;
 mod hystart;
+mod inert_settings;
 mod initial_windows_of_routes;
 mod keepalive_missing;
 mod link_errors;
@@ -49,8 +52,10 @@ mod lro_forwarding;
 mod nagle;
 mod neighbour_table;
 mod netem;
+mod netns_settings;
 mod no_route;
 mod offloads_off;
+mod old_settings;
 mod one_cpu;
 mod orphans;
 mod oversized_frames;
@@ -85,6 +90,8 @@ mod segment_sizing;
 mod send_buffer_ceiling;
 mod send_buffer_locked;
 mod sent;
+mod setting_agents;
+mod shadowed_settings;
 mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
@@ -96,12 +103,14 @@ mod syn_cookies;
 mod syn_cookies_setting;
 mod syn_queue;
 mod syn_retransmits;
+mod syn_retries;
 mod tcp_memory;
 mod tcp_memory_limits;
 mod time_squeeze;
 mod time_wait_overflow;
 mod timer_settings;
 mod tx_timeout;
+mod txqueuelen;
 mod unacked_close;
 mod unclassified;
 mod unsent_backlog;
@@ -209,6 +218,7 @@ pub(super) const CHECKS: &[Check] = &[
     byte_queue_limits::CHECK,
     coalescing::CHECK,
     lro_forwarding::CHECK,
+    gro_ineffective::CHECK,
     xdp_generic::CHECK,
     pcie_width::CHECK,
     backlog_drops::CHECK,
@@ -229,6 +239,14 @@ pub(super) const CHECKS: &[Check] = &[
     reverse_path_filter::CHECK,
     same_subnet::CHECK,
     no_route::CHECK,
+    syn_retries::CHECK,
+    fin_timeout::CHECK,
+    txqueuelen::CHECK,
+    netns_settings::CHECK,
+    inert_settings::CHECK,
+    shadowed_settings::CHECK,
+    old_settings::CHECK,
+    setting_agents::CHECK,
 ];
 
 /// What was found, and what could not be looked at.
