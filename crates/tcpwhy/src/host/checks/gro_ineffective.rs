@@ -37,8 +37,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
     need_counters(&all, &["rx_packets"])?;
     seen.before.ok_or(Missing::all(Source::SecondLook))?;
-    let Some(segments) = seen.growth("Tcp", "InSegs")? else { return Ok(Vec::new()) };
-    let hardware: Vec<&Device<'_, '_>> =
+    let Some(segments) = seen.growth("Tcp", "InSegs")?.filter(|grown| !grown.since_start) else {
+        return Ok(Vec::new());
+    };
+    let hardware: Vec<&Device<'_>> =
         all.iter().filter(|device| device.now.kind.is_none()).collect();
     let sum = |name: &str| {
         hardware

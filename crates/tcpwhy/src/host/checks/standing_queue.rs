@@ -51,7 +51,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         all.iter().enumerate().filter(|(_, each)| qdisc_change::is_fifo(each) && each.backlog > 0);
     let mut hit: Vec<Standing<'_>> = fifos
         .filter_map(|(place, qdisc)| {
-            let sent = qdisc_growth(seen, place, qdisc, |q| q.bytes)?.per_second();
+            let sent =
+                qdisc_growth(seen, place, qdisc, |q| q.bytes).filter(|sent| !sent.since_start)?;
+            let sent = sent.per_second();
             let same = |then: &&Qdisc| {
                 then.dev == qdisc.dev && then.parent == qdisc.parent && then.handle == qdisc.handle
             };

@@ -30,12 +30,12 @@ const DEFAULT: u32 = 1000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let qdiscs = seen.qdiscs()?;
-    let is_fifo = |device: &Device<'_, '_>| {
+    let is_fifo = |device: &Device<'_>| {
         qdiscs.iter().any(|each| {
             each.parent == ROOT && each.dev == device.name() && qdisc_change::is_fifo(each)
         })
     };
-    let hit: Vec<(Device<'_, '_>, u32)> = devices(seen)?
+    let hit: Vec<(Device<'_>, u32)> = devices(seen)?
         .into_iter()
         .filter_map(|device| Some((device, device.now.txqlen.filter(|length| *length > LONG)?)))
         .filter(|(device, _)| is_fifo(device))
