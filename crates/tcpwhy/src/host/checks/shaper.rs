@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! Such a discipline is there; it is at work if its count of packets held back (`overlimits`) or dropped grew. How
-//! near its rate the traffic is, is told where both are seen. Rates of the classes of `htb` and `hfsc` are not looked at.
+//! near its rate the traffic is, is told where both are seen; of `htb` and `hfsc` the class is told that is nearest
+//! to what it may have (`ceil`).
 //!
 //! # What it is not
 //! Not a fault: a shaper below the rate of the next bottleneck keeps the queue here, where it can be kept short.
@@ -26,7 +27,7 @@ use super::devices::{self, ROOT, qdisc_growth, tc_words};
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
-use crate::host::snapshot::Qdisc;
+use crate::host::snapshot::{Look, Qdisc};
 
 pub(super) const CHECK: Check =
     Check { code: "SHAPER", file: include_str!("shaper.rs"), group: Group::Queues, judge };
@@ -34,9 +35,15 @@ pub(super) const CHECK: Check =
 #[derive(Clone, Copy, Debug)]
 struct Shaper<'a> {
     qdisc: &'a Qdisc,
+    /// Of several classes that nearest to its ceiling: what follows is its.
+    class: Option<&'a Qdisc>,
+    /// Bits a second that it lets pass.
+    rate: Option<u64>,
+    bits_per_second: Option<f64>,
     held_back: Option<Growth>,
     dropped: Option<Growth>,
-    bits_per_second: Option<f64>,
+    /// It counts no headers of the line beyond Ethernet's.
+    is_plain: bool,
 }
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -50,43 +57,55 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let concerned = if at_work > 0 { &shapers[..at_work] } else { &shapers[..] };
     let mut names: Vec<&str> = concerned.iter().map(|each| each.qdisc.dev.as_str()).collect();
     names.dedup();
-    let rate =
-        worst.qdisc.rate.map_or_else(String::new, |rate| format!(" at {}", mbit(rate as f64)));
-    let is_near = worst
-        .bits_per_second
-        .zip(worst.qdisc.rate)
-        .is_some_and(|(now, most)| now * 10.0 >= most as f64 * 9.0);
-    let plain: Vec<&str> = concerned
-        .iter()
-        .filter(|each| lacks_overhead(each.qdisc))
-        .map(|each| each.qdisc.dev.as_str())
-        .collect();
+    let plain = concerned.iter().filter(|each| each.is_plain);
+    let plain: Vec<&str> = plain.map(|each| each.qdisc.dev.as_str()).collect();
+    let advice = words::advise(
+        format!(
+            "if the line adds headers of its own (DSL, PPPoE, cable), tell the shaper of {}: overhead and linklayer",
+            words::named(&plain)
+        ),
+        "set too large it gives rate away",
+    );
     Ok(vec![Finding {
         severity: if at_work > 0 { Severity::Warning } else { Severity::Info },
-        confidence: if is_near { Confidence::High } else { Confidence::Medium },
+        confidence: if is_near(worst) { Confidence::High } else { Confidence::Medium },
         scope: devices::scope(&names),
-        title: if at_work > 0 {
-            format!("a shaper ({}) holds back what leaves through {}{rate}", worst.qdisc.kind, devices::told(&names))
-        } else {
-            format!("a shaper ({}) caps {}{rate}; it holds nothing back now", worst.qdisc.kind, devices::told(&names))
-        },
-        why: match worst.bits_per_second {
-            Some(now) if is_near => format!("{} leave now, so it is this rate that limits.", mbit(now)),
-            Some(now) => format!("{} leave now; bursts above the rate wait in it.", mbit(now)),
-            None => "nothing leaves faster than it lets, whatever the cable could carry.".to_owned(),
-        },
+        title: title(worst, &devices::told(&names)),
+        why: why(worst),
         not: "not a fault: a shaper just below the rate of the line keeps the queue where it can be kept short".to_owned(),
         evidence: concerned.iter().take(words::WORST).map(evidence).collect(),
-        fixes: if plain.is_empty() {
-            Vec::new()
-        } else {
-            vec![words::advise(
-                format!("if the line adds headers of its own (DSL, PPPoE, cable), tell the shaper of {}: overhead and linklayer", words::named(&plain)),
-                "set too large it gives rate away",
-            )]
-        },
+        fixes: if plain.is_empty() { Vec::new() } else { vec![advice] },
         ..Finding::default()
     }])
+}
+
+fn title(worst: &Shaper<'_>, names: &str) -> String {
+    let rate = worst.rate.map_or_else(String::new, |rate| format!(" at {}", mbit(rate as f64)));
+    let kind = &worst.qdisc.kind;
+    if is_at_work(worst) {
+        format!("a shaper ({kind}) holds back what leaves through {names}{rate}")
+    } else {
+        format!("a shaper ({kind}) caps {names}{rate}; it holds nothing back now")
+    }
+}
+
+fn why(worst: &Shaper<'_>) -> String {
+    let whose = worst
+        .class
+        .map_or_else(String::new, |class| format!(" by its class {}", tc_handle(class.handle)));
+    match worst.bits_per_second {
+        Some(now) if is_near(worst) => {
+            format!("{} leave{whose} now, so it is this rate that limits.", mbit(now))
+        }
+        Some(now) => format!("{} leave{whose} now; bursts above the rate wait in it.", mbit(now)),
+        None => "nothing leaves faster than it lets, whatever the cable could carry.".to_owned(),
+    }
+}
+
+/// Nine tenths of its rate.
+fn is_near(shaper: &Shaper<'_>) -> bool {
+    let both = shaper.bits_per_second.zip(shaper.rate);
+    both.is_some_and(|(now, most)| now * 10.0 >= most as f64 * 9.0)
 }
 
 /// `cake` shapes only with a bandwidth.
@@ -98,35 +117,94 @@ fn is_shaper(qdisc: &Qdisc) -> bool {
     }
 }
 
-fn shaper<'a>(seen: &Seen<'_>, place: usize, qdisc: &'a Qdisc) -> Shaper<'a> {
+fn shaper<'a>(seen: &Seen<'a>, place: usize, qdisc: &'a Qdisc) -> Shaper<'a> {
     let now = |of: fn(&Qdisc) -> u64| {
         qdisc_growth(seen, place, qdisc, of).filter(|grown| !grown.since_start)
     };
-    Shaper {
+    let alone = Shaper {
         qdisc,
+        class: None,
+        rate: qdisc.rate,
+        bits_per_second: now(|q| q.bytes).map(|grown| grown.per_second() * 8.0),
         held_back: now(|q| q.overlimits),
         dropped: now(|q| q.drops),
-        bits_per_second: now(|q| q.bytes).map(|grown| grown.per_second() * 8.0),
+        is_plain: is_plain(qdisc),
+    };
+    let classes = classes_of(seen.now, qdisc);
+    let Some((class, rate, bits_per_second)) = nearest(seen, &classes) else {
+        return alone;
+    };
+    Shaper {
+        class: Some(class),
+        rate: Some(rate),
+        bits_per_second: Some(bits_per_second),
+        is_plain: qdisc.kind == "htb" && classes.iter().all(|class| has_no_overhead(class)),
+        ..alone
     }
+}
+
+fn classes_of<'a>(look: &'a Look, qdisc: &Qdisc) -> Vec<&'a Qdisc> {
+    const MAJOR: u32 = 0xffff_0000;
+    let all = look.classes.iter().flatten();
+    all.filter(|class| class.dev == qdisc.dev && class.handle & MAJOR == qdisc.handle & MAJOR)
+        .collect()
+}
+
+/// The class that carries the largest part of what it may, with that and what it carries, in bits a second.
+fn nearest<'a>(seen: &Seen<'_>, classes: &[&'a Qdisc]) -> Option<(&'a Qdisc, u64, f64)> {
+    let earlier = seen.before?.classes.as_deref()?;
+    let seconds = seen.apart_ns().filter(|apart| *apart > 0)? as f64 / 1e9;
+    let carried = classes.iter().filter_map(|class| {
+        let then =
+            earlier.iter().find(|then| then.dev == class.dev && then.handle == class.handle)?;
+        let bits = class.bytes.checked_sub(then.bytes)? as f64 * 8.0;
+        let most = class.options.get("ceil").and_then(|ceil| tc_rate(ceil)).or(class.rate)?;
+        (most > 0).then_some((*class, most, bits / seconds))
+    });
+    carried.max_by(|one, other| (one.2 / one.1 as f64).total_cmp(&(other.2 / other.1 as f64)))
+}
+
+/// Bits a second of `10Mbit`, as tc(8) prints it.
+fn tc_rate(text: &str) -> Option<u64> {
+    let (number, factor) =
+        [("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("Kbit", 1e3), ("bit", 1.0)]
+            .into_iter()
+            .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let rate = number.parse::<f64>().ok()? * factor;
+    (rate.is_finite() && rate >= 0.0).then_some(rate as u64)
+}
+
+/// `1:10`.
+fn tc_handle(handle: u32) -> String {
+    format!("{:x}:{:x}", handle >> 16, handle & 0xffff)
 }
 
 fn is_at_work(shaper: &Shaper<'_>) -> bool {
     [shaper.held_back, shaper.dropped].into_iter().flatten().any(|grown| grown.by > 0)
 }
 
-/// Classes of `htb` and `hfsc` have it each for itself, and are not looked at.
-fn lacks_overhead(qdisc: &Qdisc) -> bool {
-    let has = |name: &str| qdisc.options.contains_key(name);
+/// Classes of `htb` have it each for itself. That of a size table (tc-stab(8)) is not seen.
+fn is_plain(qdisc: &Qdisc) -> bool {
     match qdisc.kind.as_str() {
-        "tbf" => !has("overhead") && !has("linklayer"),
-        "cake" => has("raw") || !["overhead", "atm", "ptm", "noatm"].into_iter().any(has),
+        "tbf" => has_no_overhead(qdisc),
+        "cake" => {
+            let has = |name: &&str| qdisc.options.contains_key(*name);
+            has(&"raw") || !["overhead", "atm", "ptm", "noatm"].iter().any(has)
+        }
         _ => false,
     }
 }
 
+fn has_no_overhead(qdisc: &Qdisc) -> bool {
+    !["overhead", "linklayer"].into_iter().any(|name| qdisc.options.contains_key(name))
+}
+
 fn evidence(shaper: &Shaper<'_>) -> Evidence {
-    let Shaper { qdisc, held_back, dropped, .. } = shaper;
+    let Shaper { qdisc, class, held_back, dropped, .. } = shaper;
     let mut said = tc_words(qdisc);
+    if let Some(class) = class {
+        said = format!("{said}; class {} {}", tc_handle(class.handle), tc_words(class));
+    }
     for (what, grown) in [("held back", held_back), ("dropped", dropped)] {
         if let Some(grown) = grown {
             said = format!("{said}, {what} {}", words::grown(*grown));
@@ -183,6 +261,36 @@ mod tests {
         let mut told = tbf();
         told.options.insert("overhead".to_owned(), "22".to_owned());
         assert!(judged(&CHECK, &shaped(&told, 1, 1000)).expect("seen")[0].fixes.is_empty());
+    }
+
+    fn htb(ceil: &str, overhead: bool) -> Snapshot {
+        let own = Qdisc { handle: 0x1_0000, ..root("htb") };
+        each_look(shaped(&own, 9, 0), |nth, look| {
+            let class = |handle, bytes| {
+                let mut options = vec![("ceil".to_owned(), ceil.to_owned())];
+                options.extend(overhead.then(|| ("overhead".to_owned(), "8".to_owned())));
+                let options = options.into_iter().collect();
+                Qdisc { handle, bytes, options, rate: Some(1_000_000), ..root("htb") }
+            };
+            look.classes = Some(vec![
+                class(0x1_0010, 6_000_000 * nth),
+                class(0x1_0020, 1000 * nth),
+                class(0x2_0010, 90_000_000 * nth),
+            ]);
+        })
+    }
+
+    #[test]
+    fn of_classes_the_one_at_its_ceiling_is_told() {
+        insta::assert_snapshot!(shown(&CHECK, &htb("5Mbit", false)));
+        let far = judged(&CHECK, &htb("6Mbit", true)).expect("seen");
+        assert_eq!((far[0].confidence, far[0].fixes.len()), (Confidence::Medium, 0));
+    }
+
+    #[test]
+    fn rates_are_read_as_tc_prints_them() {
+        let read = ["1.5Gbit", "500Kbit", "8bit", "fast", "-1bit"].map(tc_rate);
+        assert_eq!(read, [Some(1_500_000_000), Some(500_000), Some(8), None, None]);
     }
 
     #[test]
