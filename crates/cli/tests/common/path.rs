@@ -77,23 +77,39 @@ fn forward(mut from: File, mut to: File, delay: Duration) {
 
 /// Puts this thread into a network namespace of its own, with a TUN device of this address.
 fn enter_with_device(address: &str) -> io::Result<File> {
-    // SAFETY: only this thread changes its namespaces.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    enter()?;
     let device = tun()?;
     // The machine's own may pace (BBR), and a recording would rightly say so. Of all others Reno is
     // the only one that every namespace may choose.
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;
     for words in [
-        vec!["link", "set", "lo", "up"],
         vec!["addr", "add", &format!("{address}/24"), "dev", "path0"],
         vec!["link", "set", "path0", "up", "txqueuelen", "5000"],
     ] {
-        let done = Command::new("ip").args(&words).status()?;
-        assert!(done.success(), "ip {words:?}");
+        ip(&words)?;
     }
     Ok(device)
+}
+
+/// Runs `test` in a network namespace of its own, in which loopback is up. `Err` if this machine does not let us.
+pub(crate) fn alone(test: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let done = thread::spawn(move || enter().map(|()| test())).join();
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Puts this thread into a network namespace of its own.
+fn enter() -> io::Result<()> {
+    // SAFETY: only this thread changes its namespaces.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    ip(&["link", "set", "lo", "up"])
+}
+
+fn ip(words: &[&str]) -> io::Result<()> {
+    let done = Command::new("ip").args(words).status()?;
+    assert!(done.success(), "ip {words:?}");
+    Ok(())
 }
 
 fn tun() -> io::Result<File> {

@@ -151,7 +151,7 @@ fn head(snapshot: &Snapshot, what: &str) -> String {
 /// What the steps are made of: POSIX sh, and awk(1).
 const FUNCTIONS: &str = r#"set -u
 failed=0
-file=/etc/sysctl.d/90-tcpwhy.conf
+file=${KEPT_IN-/etc/sysctl.d/90-tcpwhy.conf}
 
 # step NAME IS_THERE IS_EXPECTED COMMAND
 step() {

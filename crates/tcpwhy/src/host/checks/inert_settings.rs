@@ -12,7 +12,7 @@
 //! Not harmful. A key of a module that is not loaded yet, or of a newer kernel that will be booted, is missing too.
 //!
 //! # What to do
-//! Take the lines out.
+//! Take the lines out of the files that set them.
 //!
 //! # Sources
 //! Linux v4.12 (`tcp_tw_recycle` is gone), v4.14 (prequeue is gone, which `tcp_low_latency` switched), v4.15 (FACK is gone); v6.12
