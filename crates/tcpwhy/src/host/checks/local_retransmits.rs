@@ -19,7 +19,7 @@
 
 use super::{Check, counters, words};
 use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};
-use crate::host::seen::{Asked, Seen};
+use crate::host::seen::{Asked, Growth, Seen};
 
 pub(super) const CHECK: Check = Check {
     code: "LOCAL_RETRANSMITS",
@@ -56,10 +56,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: counters::severity(most, Severity::Warning),
         confidence: words::sure(most),
         scope: Scope::Netns,
-        title: format!("repeats found their originals still on this host, or were refused: {}", words::grown(most)),
-        why: "TCP's timers ran out while the packets waited here: the queue before the wire is longer than \
-              the path's round trip lets expect, or the driver is stuck."
-            .to_owned(),
+        title: format!(
+            "repeats found their originals still on this host, or were refused: {}",
+            words::grown(most)
+        ),
+        why: why(&grown),
         not: "not a loss on the path; a few are a route or an interface that went away".to_owned(),
         evidence,
         fixes: vec![words::advise(
@@ -68,6 +69,17 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
+}
+
+fn why(grown: &[(&str, Growth)]) -> String {
+    let each = grown.iter().map(|(name, _)| match *name {
+        "TCPRetransFail" => "what TCP sent again was refused: the queueing discipline is full, or there is no route",
+        _ => {
+            "TCP's timers ran out while the packets waited here: the queue before the wire is longer than the \
+             path lets expect, or the driver is stuck"
+        }
+    });
+    each.collect::<Vec<_>>().join("; ") + "."
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! window / round trip is their rate, however fast the path.
 //!
 //! # How we know
-//! `rcvbuf` is the third number of `tcp_rmem`; less than half of it holds data that nobody reads; and what
-//! came between the looks, in the receiver's round trip, is at least 70 % of the window. With one look
+//! `rcvbuf` is the third number of `tcp_rmem`; what comes is read within 10 ms or two round trips (with one look:
+//! less than half of the buffer waits); and what came between the looks, in the receiver's round trip, is at least 70 % of the window. With one look
 //! `rcv_space` stands for it: the most that was read in a round trip at any time. The round trip is less
 //! than twice the least one: no queue stands in the path that a larger window would only lengthen.
 //!
@@ -22,7 +22,7 @@
 //!
 //! # Sources
 //! Linux `tcp_rcv_space_adjust`, `tcp_win_from_space`, `tcp_select_initial_window` (v6.12). 70 %, half of
-//! the buffer and twice the round trip: ours, not measured. At most 64 MiB are proposed: ours.
+//! the buffer, 10 ms and twice the round trip: ours, not measured. At most 64 MiB are proposed: ours.
 
 use super::flows::{self, bits, bytes_in, rate, time};
 use super::received::{amount, fills, is_queued, is_read, window};
@@ -48,7 +48,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some([least, first, most]) = seen.numbers::<3>(KEY)? else { return Ok(Vec::new()) };
     let ceiling = most.unsigned_abs();
     let capped = flows::measured(seen)?.into_iter().filter_map(|(flow, info, memory)| {
-        let is_there = u64::from(memory.rcvbuf) == ceiling && !is_locked(flow) && is_read(flow);
+        let is_there =
+            u64::from(memory.rcvbuf) == ceiling && !is_locked(flow) && is_read(seen, flow);
         (is_there && fills(seen, flow, info)? && !is_queued(info)).then_some(flow)
     });
     let capped = flows::worst(capped.collect(), amount);

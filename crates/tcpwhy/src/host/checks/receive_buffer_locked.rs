@@ -58,7 +58,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
                     && i64::from(memory.rcvbuf) < sizes[2]
             }
         };
-        let is_full = may_be && is_read(flow) && !is_queued(info) && fills(seen, flow, info)?;
+        let is_full = may_be && is_read(seen, flow) && !is_queued(info) && fills(seen, flow, info)?;
         is_full.then_some(flow)
     });
     let full = flows::worst(suspects.collect(), amount);

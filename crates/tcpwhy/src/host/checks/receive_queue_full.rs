@@ -5,8 +5,9 @@
 //! a window of 0, and the sender stands still until the program has read: the network is not the cause.
 //!
 //! # How we know
-//! More than three quarters of `rcvbuf` hold data that nobody has read, in every look; or windows of 0 were
-//! announced (`TCPToZeroWindowAdv`) at least once in ten seconds between the looks.
+//! More than three quarters of `rcvbuf` hold data that nobody has read, in every look, and at the pace of the program
+//! that waits for at least 10 ms and two round trips: a small buffer of a fast reader is full at moments, too. Or
+//! windows of 0 were announced (`TCPToZeroWindowAdv`) at least once in ten seconds between the looks.
 //!
 //! # What it is not
 //! Not that the buffer is too small: a larger one only fills later. A probe of a zero window is no keepalive:
@@ -18,9 +19,10 @@
 //!
 //! # Sources
 //! RFC 9293 section 3.8.6.1; Linux `tcp_select_window` (counts both), `tcp_probe_timer` (v6.12). Three
-//! quarters, once in ten seconds: ours, not measured.
+//! quarters, 10 ms, once in ten seconds: ours, not measured.
 
-use super::flows;
+use super::flows::{self, time};
+use super::received::{is_read, wait_ns};
 use super::{Check, counters, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
@@ -59,6 +61,7 @@ fn full<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<&'s Flow<'a>>> {
     let full = flows.iter().filter(|flow| {
         matches!(flow.now.state, State::Established | State::FinWait1 | State::FinWait2)
             && flow.always(is_full)
+            && (wait_ns(seen, flow).is_none() || !is_read(seen, flow))
     });
     Ok(flows::worst(full.collect(), |flow| flow.now.receive_queue))
 }
@@ -76,24 +79,36 @@ fn of_sockets(seen: &Seen<'_>, full: &[&Flow<'_>], zero: Option<Growth>) -> Find
         0 => "",
         _ => "; a thread of the program waits for a disk or another device (state D)",
     };
+    let pace = match wait_ns(seen, full[0]) {
+        None => String::new(),
+        Some(u64::MAX) => ", and nothing was read between the looks".to_owned(),
+        Some(wait) => format!(", {} at the pace of the program", time(wait)),
+    };
     let mut evidence = flows::evidence(seen, full, says);
     evidence.extend(zero.map(|zero| words::counter(counters::TCP_EXT, ZERO, zero)));
     let mut found = Finding {
         severity: if zero.is_some() { Severity::Error } else { Severity::Warning },
         confidence: match (seen.before, zero) {
             (Some(_), Some(_)) => Confidence::High,
-            (Some(_), None) => Confidence::Medium,
+            (Some(_), None) if wait_ns(seen, full[0]).is_some() => Confidence::Medium,
             _ => Confidence::Low,
         },
         scope: Scope::Netns,
-        title: format!(
-            "{} hold{} data that nobody reads",
-            flows::counted(seen, full),
-            flows::verb_s(full.len())
-        ),
+        title: match wait_ns(seen, full[0]) {
+            None | Some(u64::MAX) => {
+                format!(
+                    "{} hold{} data that nobody reads",
+                    flows::counted(seen, full),
+                    flows::verb_s(full.len())
+                )
+            }
+            Some(_) => {
+                format!("{} received data that waits long to be read", flows::counted(seen, full))
+            }
+        },
         why: format!(
-            "{} wait in the fullest; when a buffer is full its sender is told to stop, and stands still until \
-             the program has read{disk}.",
+            "{} wait in the fullest{pace}; when a buffer is full its sender is told to stop, and stands \
+             still until the program has read{disk}.",
             bytes(u64::from(full[0].now.receive_queue))
         ),
         not: "not that the buffer is too small: a larger one only fills later".to_owned(),
@@ -144,12 +159,18 @@ mod tests {
     use super::*;
     use crate::host::snapshot::{Info, Memory, Snapshot};
 
-    fn reading(before: u32, now: u32) -> Snapshot {
-        let at = |rmem| {
+    /// Memory that is in use in the first and the second look, half of it payload; and what came meanwhile.
+    fn receiving(before: u32, now: u32, came: u64) -> Snapshot {
+        let at = |rmem, received| {
             let memory = Memory { rmem, rcvbuf: 400_000, ..Memory::default() };
-            vec![Socket { receive_queue: rmem / 2, ..socket(0, &Info::default(), memory) }]
+            let info = Info { bytes_received: Some(received), ..Info::default() };
+            vec![Socket { receive_queue: rmem / 2, ..socket(0, &info, memory) }]
         };
-        connected(&[], at(before), at(now))
+        connected(&[], at(before, 1_000_000), at(now, 1_000_000 + came))
+    }
+
+    fn reading(before: u32, now: u32) -> Snapshot {
+        receiving(before, now, u64::from(now.saturating_sub(before)) / 2)
     }
 
     fn zeros(host: Snapshot, grown: i64) -> Snapshot {
@@ -168,6 +189,15 @@ mod tests {
         }
         let found = judged(&CHECK, &zeros(reading(300_001, 300_001), 0)).expect("seen");
         assert_eq!(found[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_program_that_reads_fast_fills_a_small_buffer_at_moments() {
+        // 160,000 bytes wait at both looks: ten milliseconds of 160 MB in ten seconds.
+        let number = |came| {
+            judged(&CHECK, &zeros(receiving(320_000, 320_000, came), 0)).expect("seen").len()
+        };
+        assert_eq!([number(160_000_000), number(160_000_001), number(900_000_000)], [1, 0, 0]);
     }
 
     #[test]

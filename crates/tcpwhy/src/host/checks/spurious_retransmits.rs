@@ -7,12 +7,12 @@
 //!
 //! # How we know
 //! Receivers reported at least 30 % of the repeats as seen before (`TCPDSACKRecvSegs`, before Linux 5.10
-//! `TCPDSACKRecv`), of at least a hundred. Undone reductions and timeouts, and sockets that saw reordering, are
+//! `TCPDSACKRecv`), of at least a hundred; as many reports as there were tail loss probes (`TCPLossProbes`) are left out,
+//! for those are repeats made on suspicion. Undone reductions and timeouts, and sockets that saw reordering, are
 //! shown beside it.
 //!
 //! # What it is not
-//! Not that nothing is lost: the rest of the repeats was needed. Tail loss probes are repeats made on suspicion, and
-//! are reported, too.
+//! Not that nothing is lost: the rest of the repeats was needed.
 //!
 //! # What to do
 //! Look for what lets packets overtake each other: a bond with `balance-rr`, routers that spread packets instead of
@@ -26,7 +26,7 @@
 use super::{Check, counters, flows, words};
 use crate::host::finding::{Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
-use crate::host::seen::{Asked, Seen};
+use crate::host::seen::{Asked, Growth, Seen};
 
 pub(super) const CHECK: Check = Check {
     code: "SPURIOUS_RETRANSMITS",
@@ -38,7 +38,8 @@ pub(super) const CHECK: Check = Check {
 const LEAST: u64 = 100;
 /// `TCP_FASTRETRANS_THRESH`, Linux `include/net/tcp.h`: where no reordering was seen.
 const IN_ORDER: u32 = 3;
-const BESIDE: [&str; 7] = [
+const BESIDE: [&str; 8] = [
+    "TCPLossProbes",
     "TCPSpuriousRTOs",
     "TCPFullUndo",
     "TCPPartialUndo",
@@ -54,16 +55,16 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let segments = ext("TCPDSACKRecvSegs")?.map(|growth| ("TCPDSACKRecvSegs", growth));
     let reports = ext("TCPDSACKRecv")?.map(|growth| ("TCPDSACKRecv", growth));
     let Some((name, needless)) = segments.or(reports) else { return Ok(Vec::new()) };
+    let probes = counters::by(seen, counters::TCP_EXT, "TCPLossProbes")?;
+    let reported = words::counter(counters::TCP_EXT, name, needless);
+    let needless = Growth { by: needless.by.saturating_sub(probes), ..needless };
     if again.by < LEAST || !counters::is_share(needless.by, again.by, 30) {
         return Ok(Vec::new());
     }
     let reordered = flows::known(seen).unwrap_or_default().into_iter();
     let reordered = reordered.filter(|(flow, _)| reordering(flow) > IN_ORDER);
     let reordered = flows::worst(reordered.map(|(flow, _)| flow).collect(), reordering);
-    let mut evidence = vec![
-        words::counter("Tcp", "RetransSegs", again),
-        words::counter(counters::TCP_EXT, name, needless),
-    ];
+    let mut evidence = vec![words::counter("Tcp", "RetransSegs", again), reported];
     evidence.extend(counters::evidence(&counters::grown(seen, &BESIDE)?));
     evidence.extend(flows::evidence(seen, &reordered, |flow| {
         format!("reordering over {} segments", reordering(flow))
@@ -124,6 +125,16 @@ mod tests {
     fn segments_count_where_the_kernel_counts_them() {
         let host = counted(repeating(host(&[]), 100, 10), "TcpExt", "TCPDSACKRecvSegs", [0, 50]);
         assert!(judged(&CHECK, &host).expect("seen")[0].title.starts_with("50 %"));
+    }
+
+    #[test]
+    fn probes_are_repeats_on_suspicion() {
+        let number = |probes| {
+            let host =
+                counted(repeating(host(&[]), 100, 60), "TcpExt", "TCPLossProbes", [0, probes]);
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(30), number(31)], [1, 0]);
     }
 
     #[test]
