@@ -8,8 +8,8 @@
 //! There are at least a hundred in one process, or ten that have been silent for a minute or grow between the looks.
 //! Why is told apart:
 //! - no descriptor holds them: the program never accepted them, and their clients gave up in the accept queue;
-//! - the process waits for a disk (state `D`), or the host stands still (pressure, stolen processor time): it may
-//!   close them when it can;
+//! - the process waits for a disk (state `D` in every look), or the host is held up (pressure, stolen processor time) and none
+//!   is older than a minute: it may close them when it can;
 //! - those of the first look are all still there and there are more: a `close` was forgotten;
 //! - a tenth or more went between the looks: handlers do close, but later than their peers gave up;
 //! - else it stays open: another look, later, would tell.
@@ -149,19 +149,27 @@ fn cause(seen: &Seen<'_>, holder: Holder, held: &Held, host_stands: bool) -> Cau
         Holder::Process(pid) => Some(pid),
         Holder::Unseen => None,
     };
-    let process = pid.and_then(|pid| seen.processes().ok()?.get(&pid));
-    if process.is_some_and(|process| process.state == Some('D')) {
+    // Pressure is that of ten seconds: it explains none that are older than a minute.
+    let are_old = held.silent_ns.is_some_and(|silent| silent > LONG_NS);
+    if pid.is_some_and(|pid| {
+        waits_for_disk(seen.now, pid) && seen.before.is_none_or(|look| waits_for_disk(look, pid))
+    }) {
         Cause::StalledProcess
     } else if held.went > 0 {
         // Few of many: one that goes by chance is no sign that the others will.
         if held.went * TURNOVER >= held.count { Cause::Slow } else { Cause::Unknown }
-    } else if host_stands {
+    } else if host_stands && !are_old {
         Cause::StalledHost
     } else if held.came > 0 && held.stayed > 0 {
         Cause::Forgotten
     } else {
         Cause::Unknown
     }
+}
+
+fn waits_for_disk(look: &Look, pid: u32) -> bool {
+    let process = look.processes.as_ref().and_then(|all| all.get(&pid));
+    process.is_some_and(|process| process.state == Some('D'))
 }
 
 fn finding(
@@ -260,7 +268,7 @@ fn why(cause: Cause, stalls: &[(String, Evidence)]) -> String {
         }
         Cause::StalledHost => {
             let all: Vec<&str> = stalls.iter().map(|(what, _)| what.as_str()).collect();
-            format!("the host itself stands still: {}. The program may close them when it can run.", words::named(&all))
+            format!("the host itself is held up: {}. The program may close them when it can run.", words::named(&all))
         }
         Cause::Forgotten => {
             "none of them went while others came: each holds a descriptor and its buffers until the process ends."
@@ -301,7 +309,7 @@ fn fix(cause: Cause, who: &str) -> Fix {
             )
         }
         Cause::StalledProcess | Cause::StalledHost => {
-            "free what the host waits for, then look again".to_owned()
+            "relieve the host first, then look again".to_owned()
         }
         Cause::Slow => {
             format!("make {who} faster, or its peers' timeout longer than its slowest answer")
@@ -375,16 +383,20 @@ mod tests {
     #[test]
     fn a_host_under_pressure_or_robbed_of_its_processors_may_explain_it() {
         let pressed = |share| {
-            each_look(closed([1000..1120, 1000..1130], 300), |_, look| {
+            each_look(closed([1000..1120, 1000..1130], 60), |_, look| {
                 let io = Pressure { some_avg10: share, ..Pressure::default() };
                 look.pressure = Some([("io".to_owned(), io)].into());
             })
         };
         insta::assert_snapshot!(shown(&CHECK, &pressed(PRESSED_JUST)));
         assert!(title(&pressed(PRESSED_JUST - 1)).contains("does not close"));
-        let mut robbed = processors(closed([1000..1120, 1000..1130], 300), &[(0, 0)]);
+        let mut robbed = processors(closed([1000..1120, 1000..1130], 60), &[(0, 0)]);
         robbed.looks[1].processors.as_mut().expect("seen")[0].steal = 500;
         assert_eq!(judged(&CHECK, &robbed).expect("seen")[0].confidence, Confidence::Low);
+        for socket in robbed.looks[1].sockets.iter_mut().flatten() {
+            *socket = silent(socket.clone(), 61);
+        }
+        assert!(title(&robbed).contains("does not close"), "pressure is younger than these");
     }
 
     const PRESSED_JUST: u32 = host_stalls::PRESSED + 1;

@@ -38,7 +38,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .filter(|(_, pressure)| pressure.some_avg10 > PRESSED)
         .map(|(name, pressure)| {
             let share = hundredths(pressure.some_avg10);
-            let all = pressure.full_avg10.map(|full| format!(", all of them {}", hundredths(full)));
+            // Of the whole host's processors the kernel reports none (psi.rst).
+            let all = pressure.full_avg10.filter(|_| name != "cpu");
+            let all = all.map(|full| format!(", all of them {}", hundredths(full)));
             let evidence = Evidence::new(
                 format!("/proc/pressure/{name} avg10"),
                 format!("some {share}{}", all.unwrap_or_default()),

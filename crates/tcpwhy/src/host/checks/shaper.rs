@@ -203,11 +203,12 @@ fn evidence(shaper: &Shaper<'_>) -> Evidence {
     let Shaper { qdisc, class, held_back, dropped, .. } = shaper;
     let mut said = tc_words(qdisc);
     if let Some(class) = class {
-        said = format!("{said}; class {} {}", tc_handle(class.handle), tc_words(class));
+        let ceil = class.options.get("ceil").map_or("", String::as_str);
+        said = format!("{said}; class {} ceil {ceil}", tc_handle(class.handle));
     }
     for (what, grown) in [("held back", held_back), ("dropped", dropped)] {
-        if let Some(grown) = grown {
-            said = format!("{said}, {what} {}", words::grown(*grown));
+        if let Some(grown) = grown.filter(|grown| grown.by > 0) {
+            said = format!("{said}, {what} {}", words::grown(grown));
         }
     }
     let place = if qdisc.parent == ROOT { "" } else { " (below the root)" };

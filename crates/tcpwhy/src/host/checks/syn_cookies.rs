@@ -6,7 +6,8 @@
 //! at most), no SACK and no ECN; the segment size is rounded down to one of four; Fast Open is not tried.
 //!
 //! # How we know
-//! `SyncookiesRecv` grew by more than a hundredth of the connections that were accepted (`PassiveOpens`).
+//! `SyncookiesRecv` grew by more than a hundredth of the connections that were accepted (`PassiveOpens`). With
+//! `tcp_syncookies=2` all of them are: that is told by `SYN_COOKIES_SETTING`.
 //!
 //! # What it is not
 //! Not an attack by itself: where `SyncookiesFailed` stays far below it, real clients came back with their
@@ -31,12 +32,15 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
+const KEY: &str = "net.ipv4.tcp_syncookies";
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let received = seen.growth("TcpExt", "SyncookiesRecv")?.filter(|growth| growth.by > 0);
     let (Some(received), Some(opened)) = (received, seen.growth("Tcp", "PassiveOpens")?) else {
         return Ok(Vec::new());
     };
-    if !words::above_percent(received.by, 1, opened.by) {
+    let always = seen.number(KEY).ok().flatten() == Some(2);
+    if always || !words::above_percent(received.by, 1, opened.by) {
         return Ok(Vec::new());
     }
     let failed = seen.growth("TcpExt", "SyncookiesFailed")?;
@@ -86,16 +90,6 @@ fn fixes(seen: &Seen<'_>, received: Growth, stamps: Option<i64>) -> Vec<Fix> {
             "12 bytes in every segment",
         ));
     }
-    if seen.number("net.ipv4.tcp_syncookies").ok().flatten() == Some(2) {
-        fixes.push(words::set(
-            seen,
-            "net.ipv4.tcp_syncookies",
-            &1,
-            "send cookies only when the queue is full",
-            words::AT_ONCE,
-            "",
-        ));
-    }
     fixes.push(words::advise(
         format!(
             "lengthen the backlog of the busiest listeners (listen(fd, N)) and net.core.somaxconn: {} found no room",
@@ -135,6 +129,13 @@ mod tests {
             judged(&CHECK, &cookies(11, 1000, 12)).expect("seen")[0].confidence,
             Confidence::Low
         );
+    }
+
+    #[test]
+    fn cookies_for_all_are_a_setting_and_not_a_full_queue() {
+        let mut always = cookies(30, 30, 0);
+        always.settings.as_mut().expect("settings").values.insert(KEY.to_owned(), "2".to_owned());
+        assert_eq!(judged(&CHECK, &always), Ok(Vec::new()));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 const KEY: &str = "net.ipv4.tcp_syncookies";
+const STAMPS: &str = "net.ipv4.tcp_timestamps";
 const BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -42,15 +43,27 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .zip(largest)
         .filter(|(most, listener)| most * 3 / 4 < i64::from(listener.accept_max));
     let mut evidence = vec![words::setting(KEY, &value)];
+    let stamps = seen.number(STAMPS).ok().flatten();
     if value == 0 {
         evidence.extend(backlog.map(|most| words::setting(BACKLOG, &most)));
         evidence.extend(tight.map(|(_, listener)| queue(listener)));
     }
+    if value == 2 {
+        let made = seen.growth("TcpExt", "SyncookiesRecv").ok().flatten();
+        evidence.extend(made.map(|made| words::counter("TcpExt", "SyncookiesRecv", made)));
+        evidence.extend(stamps.map(|on| words::setting(STAMPS, &on)));
+    }
     let (title, why) = if value == 2 {
         (
             "every connection is accepted by a SYN cookie".to_owned(),
-            "connections of clients without timestamps have no window scaling and no SACK: at most 64 KiB in a round trip."
-                .to_owned(),
+            format!(
+                "{} no window scaling and no SACK: at most 64 KiB in a round trip.",
+                if stamps == Some(0) {
+                    "timestamps are off, so none of them has"
+                } else {
+                    "those of clients without timestamps have"
+                }
+            ),
         )
     } else {
         let earlier = tight.map_or_else(String::new, |(most, _)| {

@@ -5,7 +5,8 @@
 //! queue may hold, the kernel drops the next SYN, or answers it with a cookie and remembers nothing.
 //!
 //! # How we know
-//! `TCPReqQFullDrop` (dropped) or `TCPReqQFullDoCookies` (cookie) grew; the half-open connections of each
+//! `TCPReqQFullDrop` (dropped) or `TCPReqQFullDoCookies` (cookie) grew; the latter counts every SYN with `tcp_syncookies=2`
+//! and is not looked at then. The half-open connections of each
 //! listener are counted beside it.
 //!
 //! # What it is not
@@ -34,10 +35,14 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let grown = |name| Ok(seen.growth("TcpExt", name)?.filter(|growth| growth.by > 0));
     let dropped: Option<Growth> = grown("TCPReqQFullDrop")?;
-    let cookies: Option<Growth> = grown("TCPReqQFullDoCookies")?;
+    // With 2 each SYN is counted there, whether or not the queue is full.
+    let always = seen.number(COOKIES).ok().flatten() == Some(2);
+    let cookies: Option<Growth> = grown("TCPReqQFullDoCookies")?.filter(|_| !always);
     let Some(growth) = dropped.or(cookies) else { return Ok(Vec::new()) };
     let mut evidence: Vec<Evidence> = Vec::new();
     evidence.extend(dropped.map(|grown| words::counter("TcpExt", "TCPReqQFullDrop", grown)));
@@ -91,10 +96,10 @@ fn fullest<'a>(seen: &Seen<'a>) -> Vec<(&'a Listener, u64)> {
 
 fn fixes(seen: &Seen<'_>, fullest: &[(&Listener, u64)], are_dropped: bool) -> Vec<Fix> {
     let mut fixes = Vec::new();
-    if are_dropped && seen.number("net.ipv4.tcp_syncookies").ok().flatten() == Some(0) {
+    if are_dropped && seen.number(COOKIES).ok().flatten() == Some(0) {
         fixes.push(words::set(
             seen,
-            "net.ipv4.tcp_syncookies",
+            COOKIES,
             &1,
             "answer with cookies instead of dropping",
             words::AT_ONCE,
@@ -155,6 +160,14 @@ mod tests {
         assert_eq!((found[0].severity, found[0].confidence), (Severity::Warning, Confidence::High));
         let found = judged(&CHECK, &once(counters([7, 60], [0, 0]))).expect("seen");
         assert_eq!((found[0].severity, found[0].confidence), (Severity::Warning, Confidence::Low));
+    }
+
+    #[test]
+    fn cookies_for_all_tell_nothing_of_a_queue() {
+        let mut always = counters([7, 7], [0, 9]);
+        let settings = always.settings.as_mut().expect("settings");
+        settings.values.insert(COOKIES.to_owned(), "2".to_owned());
+        assert_eq!(judged(&CHECK, &always), Ok(Vec::new()));
     }
 
     #[test]
