@@ -10,6 +10,7 @@ pub mod doc;
 mod finding;
 mod flow;
 pub mod paste;
+pub mod queues;
 pub mod script;
 mod seen;
 pub mod snapshot;

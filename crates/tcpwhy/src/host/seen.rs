@@ -57,21 +57,19 @@ impl Growth {
     }
 }
 
-/// The times in which counters grew.
+/// The time in which counters grew: between two looks, or since the host started.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// Between the looks.
-    apart_ns: u64,
-    /// Since the host started.
-    uptime_ns: u64,
+    over_ns: u64,
+    since_start: bool,
 }
 
 impl Time {
     /// As [`Seen::growth_of`].
     pub fn growth(self, now: u64, before: Option<u64>) -> Option<Growth> {
-        let (over_ns, since_start) =
-            before.map_or((self.uptime_ns, true), |_| (self.apart_ns, false));
-        Some(Growth { by: now.checked_sub(before.unwrap_or(0))?, over_ns, since_start })
+        let Self { over_ns, since_start } = self;
+        let then = if since_start { 0 } else { before? };
+        Some(Growth { by: now.checked_sub(then)?, over_ns, since_start })
     }
 }
 
@@ -148,24 +146,24 @@ impl<'a> Seen<'a> {
             let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
             Ok(all.get(name).and_then(|value| u64::try_from(*value).ok()))
         };
+        let now = of(self.now)?;
         // Counters may have been pasted twice where nothing else was.
-        let before = self.first.and_then(|look| of(look).ok()?);
-        let time = Time {
-            apart_ns: self.first.and_then(|first| apart_ns(first, self.now)).unwrap_or(0),
-            ..self.time()
+        let (time, then) = match self.first.map(|first| (first, of(first))) {
+            Some((first, Ok(then))) => (between(first, self.now), then),
+            _ => (since_start(self.now), None),
         };
-        Ok(of(self.now)?.and_then(|now| time.growth(now, before)))
+        Ok(now.and_then(|now| time.growth(now, then)))
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where
-    /// that was seen, at the first; `None` if it went back.
+    /// there are two, at the first; `None` if it went back, or was not there.
     pub fn growth_of(&self, now: u64, before: Option<u64>) -> Option<Growth> {
         self.time().growth(now, before)
     }
 
-    /// The times in which counters grew.
+    /// The time in which counters grew.
     pub fn time(&self) -> Time {
-        Time { apart_ns: self.apart_ns().unwrap_or(0), uptime_ns: self.now.uptime_ns.unwrap_or(0) }
+        self.before.map_or_else(|| since_start(self.now), |before| between(before, self.now))
     }
 
     /// Time between the looks.
@@ -226,6 +224,14 @@ impl<'a> Seen<'a> {
         }
         Ok(qdiscs)
     }
+}
+
+fn since_start(now: &Look) -> Time {
+    Time { over_ns: now.uptime_ns.unwrap_or(0), since_start: true }
+}
+
+fn between(first: &Look, last: &Look) -> Time {
+    Time { over_ns: apart_ns(first, last).unwrap_or(0), since_start: false }
 }
 
 fn apart_ns(first: &Look, last: &Look) -> Option<u64> {

@@ -25,7 +25,7 @@ mod features;
 mod ifconfig;
 mod links;
 mod machine;
-mod qdiscs;
+pub(crate) mod qdiscs;
 mod routes;
 mod sentences;
 mod settings;

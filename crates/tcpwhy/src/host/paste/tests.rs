@@ -535,3 +535,15 @@ proptest! {
         prop_assert!(!read(&text).snapshot.looks.is_empty());
     }
 }
+
+#[test]
+fn what_was_pasted_once_beside_counters_pasted_twice_is_of_one_look() {
+    let text = "TcpExtListenOverflows 5 0.0\nLISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n\tskmem:(r0,rb1,d3)\n\
+        TcpExtListenOverflows 9 0.0\n";
+    let snapshot = read(text).snapshot;
+    let seen = crate::host::Seen::new(&snapshot).expect("looks");
+    let growth = seen.growth("TcpExt", "ListenOverflows").expect("seen").expect("there");
+    assert_eq!((growth.by, growth.since_start), (4, false));
+    assert!(seen.before.is_none(), "the listener would seem new");
+    assert!(seen.growth_of(3, None).expect("a growth").since_start);
+}
