@@ -94,7 +94,7 @@ impl Analysis {
         self.causes.clear();
         self.which.iter_mut().for_each(Vec::clear);
         self.walkers_are_stale = true;
-        self.taken.iter_mut().for_each(timeline::Cursor::renew);
+        self.taken = Default::default();
         self.place = terms::Place::default();
         self.guessed_shift = [0; 2];
         self.guess = Default::default();

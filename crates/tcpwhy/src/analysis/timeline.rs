@@ -10,14 +10,12 @@ use super::Causes;
 use crate::flow::event::Event;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
-use crate::limits::burst::Placed;
+use crate::limits::burst::{Placed, Placement, Rule};
 use crate::limits::walker::Walker;
 use crate::measure::clock::{NearMap, SideClock};
 
 /// Events that may wait for the horizon. Ours: four chunks, a round of 20 Gbit/s over 10 ms.
 const MOST_WAITING: usize = 4 * super::CHUNK;
-/// Sends placed before they are walked. Ours: they fit the first-level cache.
-const MOST_TOGETHER: usize = 256;
 /// Arrivals kept for the next send of a silent side to be put at. Ours: ACKs that come together.
 const NEAR_KEPT: usize = 64;
 
@@ -120,16 +118,9 @@ pub(crate) struct Cursor {
     arrived: Place,
     near: Near,
     largest_lag: i64,
-    /// Room for sends that were placed.
-    placed: Vec<Placed>,
 }
 
 impl Cursor {
-    /// Goes back to the beginning, and keeps the room.
-    pub(crate) fn renew(&mut self) {
-        *self = Self { placed: core::mem::take(&mut self.placed), ..Self::default() };
-    }
-
     /// First event not yet taken in all senses.
     pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> Place {
         sends.among_all(self.out).min(arrivals.among_all(self.arrived.min(self.near.at)))
@@ -191,27 +182,20 @@ pub(crate) fn walk(
         if arrivals.tap <= until && !arrive(walker, &mut arrivals, until, horizon) {
             break;
         }
-        let (Some((run, causes)), Some(placed)) = (run, send.filter(|placed| placed.at <= horizon))
+        let (Some((run, causes)), Some(first)) = (run, send.filter(|placed| placed.at <= horizon))
         else {
             break;
         };
-        cursor.largest_lag = cursor.largest_lag.max(placed.lag);
-        if run.rest().is_empty() {
-            walker.on_sends(run, core::slice::from_ref(&placed));
-            sends.go_on(1);
-            continue;
-        }
-        placing.follow(run, causes.again, (placed, (arrivals.tap - 1).min(horizon)));
-        let lags = placing.placed.iter().map(|placed| placed.lag);
-        cursor.largest_lag = lags.fold(cursor.largest_lag, i64::max);
-        walker.on_sends(run, &placing.placed);
-        sends.go_on(placing.placed.len());
+        let until = (arrivals.tap - 1).min(horizon);
+        let placement = placing.follow(run, causes.again, (first, until));
+        cursor.largest_lag = cursor.largest_lag.max(placement.largest_lag(run));
+        walker.on_sends(run, placement);
+        sends.go_on(1 + placement.others);
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.take_stop();
     (cursor.out, cursor.arrived) = (sends.place, arrivals.place);
     cursor.near = Near { at: placing.near.place, before: placing.before };
-    cursor.placed = placing.placed;
     if cursor.out.run >= sent.which.len() {
         // No send is waiting: the next one will not reach further back than this.
         cursor.near.skip_to(arrived.before(cursor.arrived, NEAR_KEPT), arrived);
@@ -261,15 +245,13 @@ struct Placing<'a> {
     /// The constant way from the stack to the tap and back, and the noise of immediate answers.
     floor: i64,
     spread: i64,
-    /// What was placed and not yet walked.
-    placed: Vec<Placed>,
 }
 
 impl<'a> Placing<'a> {
-    fn new(clock: &'a SideClock, near: Reader<'a>, walker: &Walker, cursor: &mut Cursor) -> Self {
-        let (spread, placed) = (walker.terms.spread, core::mem::take(&mut cursor.placed));
+    fn new(clock: &'a SideClock, near: Reader<'a>, walker: &Walker, cursor: &Cursor) -> Self {
         let (before, floor) = (cursor.near.before, clock.floor().unwrap_or(0));
-        Self { clock, map: NearMap::default(), near, before, tick: None, floor, spread, placed }
+        let (map, spread) = (NearMap::default(), walker.terms.spread);
+        Self { clock, map, near, before, tick: None, floor, spread }
     }
 
     /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
@@ -302,26 +284,38 @@ impl<'a> Placing<'a> {
         Placed { at, lag: (latest - at.max(high)).max(0) }
     }
 
-    /// Keeps what was placed last, the first of `run`, and places the others, all drawn by what arrived
-    /// at `cause`, up to where an arrival or another map of the clock comes between, or time `until`.
-    fn follow(&mut self, run: Run<'_>, cause: i64, (last, until): (Placed, i64)) {
-        self.placed.clear();
-        self.placed.push(last);
+    /// Places the packets that follow `first`, which was placed last and `run` begins with, all drawn by
+    /// what arrived at `cause`: as many as one rule places, up to where an arrival or another map of the
+    /// clock comes between, or time `until`. It is as when each is placed by itself.
+    fn follow(&self, run: Run<'_>, cause: i64, (first, until): (Placed, i64)) -> Placement {
         let floor = self.floor;
+        let Some(next) = run.rest().first() else { return Placement::of(first) };
         let (start, end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
-        let low = cause.max(start);
-        let width = end.saturating_sub(start);
-        let (before, map_end, after) = (self.before, self.map.end(), self.near.tap);
-        for follower in run.rest().iter().take(MOST_TOGETHER) {
-            let latest = follower.tap - floor;
-            let high = latest.min(end).max(low);
-            let noise = self.spread + if end < latest { width } else { 0 };
-            let at = before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
-            let is_between = high >= after || before.is_some_and(|tap| tap > high);
-            if follower.tap >= map_end || is_between || at > until {
-                break;
-            }
-            self.placed.push(Placed { at, lag: (latest - at.max(high)).max(0) });
+        let (low, latest) = (cause.max(start), next.tap - floor);
+        let high = latest.min(end).max(low);
+        let noise = self.spread + if end < latest { end.saturating_sub(start) } else { 0 };
+        let near = self.before.filter(|tap| *tap >= low.max(high - noise));
+        // Up to which `latest` it is as here. Above the tick's end, or below what is known, time stands.
+        let moves = (low..=end).contains(&latest);
+        let holds = match near {
+            _ if end < latest => i64::MAX,
+            _ if latest < low => low.min(end),
+            Some(near) => end.min(near.saturating_add(self.spread)),
+            None => end.min(until),
+        };
+        let holds = if moves { holds.min(self.near.tap - 1) } else { holds };
+        let at = near.unwrap_or(high);
+        let is_between = high >= self.near.tap || self.before.is_some_and(|tap| tap > high);
+        if is_between || at > until {
+            return Placement::of(first);
         }
+        let last_tap = holds.saturating_add(floor).min(self.map.end() - 1);
+        let others = run.rest().partition_point(|follower| follower.tap <= last_tap);
+        let rule = Rule {
+            at: (!moves || near.is_some()).then_some(at),
+            floor,
+            high: if moves { i64::MAX } else { high },
+        };
+        Placement { first, others, rule }
     }
 }

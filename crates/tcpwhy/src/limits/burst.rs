@@ -19,6 +19,61 @@ pub(crate) struct Placed {
     pub(crate) lag: i64,
 }
 
+/// When the first packets of a run left their sender's stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    pub(crate) first: Placed,
+    /// How many others are placed, and by which rule.
+    pub(crate) others: usize,
+    pub(crate) rule: Rule,
+}
+
+/// When packets left that follow each other under one map of their sender's clock, and between which
+/// nothing arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule {
+    /// All at this time; `None`: each as long before it passed the tap as is constant.
+    pub(crate) at: Option<i64>,
+    /// The constant way between stack and tap, and up to when they may have left: later is a lag.
+    pub(crate) floor: i64,
+    pub(crate) high: i64,
+}
+
+impl Placement {
+    /// Of one packet alone.
+    pub(crate) fn of(first: Placed) -> Self {
+        Self { first, others: 0, rule: Rule { at: None, floor: 0, high: i64::MAX } }
+    }
+
+    /// Of what is left of it behind the first packets of the run, `left`; `None` if nothing is.
+    fn behind(self, packets: usize, left: Run<'_>) -> Option<Self> {
+        match packets {
+            0 => Some(self),
+            1.. if packets > self.others => None,
+            _ => Some(Self {
+                first: self.rule.place(left.tap(0)),
+                others: self.others - packets,
+                ..self
+            }),
+        }
+    }
+
+    /// The largest lag of those that `run` begins with: it grows from the second on.
+    pub(crate) fn largest_lag(&self, run: Run<'_>) -> i64 {
+        let last = self.others.checked_sub(1).map(|last| self.rule.place(run.rest()[last].tap));
+        last.map_or(self.first.lag, |last| last.lag.max(self.first.lag))
+    }
+}
+
+impl Rule {
+    /// When a packet left that passed the tap at `tap`.
+    #[inline]
+    pub(super) fn place(&self, tap: i64) -> Placed {
+        let latest = tap - self.floor;
+        Placed { at: self.at.unwrap_or(latest), lag: latest.saturating_sub(self.high).max(0) }
+    }
+}
+
 /// What a burst may go up to while nothing arrives.
 #[derive(Debug)]
 pub(super) struct Bounds {
@@ -38,19 +93,15 @@ pub(super) struct Bounds {
 
 impl Walker {
     /// Takes the first of `run` between which nothing arrives, and when each of them left.
-    pub(crate) fn on_sends(&mut self, mut run: Run<'_>, mut placed: &[Placed]) {
-        if let [placed] = placed
-            && run.head.len == 0
-        {
-            return self.on_out(run.head, placed.at, placed.lag);
+    pub(crate) fn on_sends(&mut self, mut run: Run<'_>, mut placement: Placement) {
+        if run.head.len == 0 {
+            return self.on_out(run.head, placement.first.at, placement.first.lag);
         }
         let mut bounds = self.burst_bounds();
         loop {
-            let taken = bounds.as_mut().map_or(0, |bounds| self.on_streak(run, placed, bounds));
-            placed = &placed[taken..];
-            let (Some(left), Some((one, rest))) = (run.behind(taken), placed.split_first()) else {
-                break;
-            };
+            let taken = bounds.as_mut().map_or(0, |bounds| self.on_streak(run, &placement, bounds));
+            let Some(left) = run.behind(taken) else { break };
+            let Some(rest) = placement.behind(taken, left) else { break };
             let first;
             let event = if let Some(event) = left.untouched() {
                 event
@@ -58,17 +109,16 @@ impl Walker {
                 first = left.first();
                 &first
             };
-            let goes_on = bounds.as_mut().is_some_and(|bounds| self.goes_on(event, *one, bounds));
+            let one = rest.first;
+            let goes_on = bounds.as_mut().is_some_and(|bounds| self.goes_on(event, one, bounds));
             if !goes_on {
                 self.fly_on(bounds.as_ref());
                 self.on_out(event, one.at, one.lag);
                 bounds = self.burst_bounds();
             }
-            placed = rest;
-            match left.behind(1) {
-                Some(later) => run = later,
-                None => break,
-            }
+            let Some(later) = left.behind(1) else { break };
+            let Some(rest) = rest.behind(1, later) else { break };
+            (run, placement) = (later, rest);
         }
         self.fly_on(bounds.as_ref());
     }

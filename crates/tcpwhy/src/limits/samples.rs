@@ -27,7 +27,8 @@ impl FlightSamples {
     /// flight after so many of them.
     pub(crate) fn push_each(&mut self, sent: u64, count: u64, flight: impl Fn(u64) -> i64) {
         let mut done = 0;
-        while let due = (sent + done) / self.every * self.every + self.every - sent
+        // The next multiple of a power of two.
+        while let due = ((sent + done) | (self.every - 1)) + 1 - sent
             && due <= count
         {
             self.push(sent + due, || flight(due));

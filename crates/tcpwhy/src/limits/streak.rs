@@ -1,6 +1,6 @@
 //! Full segments close behind each other: what they move, moved for all of them at once.
 
-use super::burst::{Bounds, Placed};
+use super::burst::{Bounds, Placement, Rule};
 use super::order::SendOrder;
 use super::pulse::{BURST_GAP_NS, Before};
 use super::sends::segments_of;
@@ -46,32 +46,32 @@ impl Streak {
         }
     }
 
-    /// Takes the first of `frames` as long as they go on within `bounds`.
+    /// Takes the first of `frames`, placed by `rule`, as long as they go on within `bounds`.
     #[inline]
-    fn extend(&mut self, frames: &[Follower], placed: &[Placed], bounds: &StreakBounds) {
-        let most = frames.len().min(placed.len()).min(bounds.frames - self.frames);
-        let Self {
-            mut at, mut tap, mut lag, mut gap, mut tap_gap, mut lag_min, mut lag_max, ..
-        } = *self;
+    fn extend(&mut self, frames: &[Follower], rule: Rule, bounds: &StreakBounds) {
+        let Self { mut at, mut tap, mut gap, mut tap_gap, .. } = *self;
+        let most = frames.len().min(bounds.frames - self.frames);
         let mut taken = 0;
-        for (frame, placed) in frames[..most].iter().zip(&placed[..most]) {
-            let since = placed.at - at;
-            let is_near = 0 <= since
-                && since <= bounds.gap
-                && bounds.from <= placed.at
-                && placed.at <= bounds.until;
+        for frame in &frames[..most] {
+            let left = rule.place(frame.tap).at;
+            let since = left - at;
+            let is_near = (0..=bounds.gap).contains(&since) && left <= bounds.until;
             if !is_near || bounds.has_ids && !self.order.goes_on(frame.id, bounds.segments) {
                 break;
             }
             gap = gap.max(since);
             tap_gap = tap_gap.max(frame.tap - tap);
-            (at, tap, lag) = (placed.at, frame.tap, placed.lag);
-            (lag_min, lag_max) = (lag_min.min(lag), lag_max.max(lag));
+            (at, tap) = (left, frame.tap);
             taken += 1;
         }
         self.frames += taken;
-        (self.at, self.tap, self.lag) = (at, tap, lag);
-        (self.gap, self.tap_gap, self.lag_min, self.lag_max) = (gap, tap_gap, lag_min, lag_max);
+        (self.at, self.tap, self.gap, self.tap_gap) = (at, tap, gap, tap_gap);
+    }
+
+    /// Takes down lags of which it begins and ends with these; they grow.
+    fn note_lags(&mut self, first: i64, last: i64) {
+        self.lag = last;
+        (self.lag_min, self.lag_max) = (self.lag_min.min(first), self.lag_max.max(last));
     }
 }
 
@@ -81,7 +81,6 @@ struct StreakBounds {
     /// Wire segments of each frame, and whether they have identifications.
     segments: u64,
     has_ids: bool,
-    from: i64,
     until: i64,
     gap: i64,
 }
@@ -92,29 +91,31 @@ impl Walker {
     pub(super) fn on_streak(
         &mut self,
         run: Run<'_>,
-        placed: &[Placed],
+        placement: &Placement,
         bounds: &mut Bounds,
     ) -> usize {
-        let Some(one) = placed.first() else { return 0 };
-        let (last, new) = (self.sends.last, self.sends.new.at);
+        let (last, new, at) = (self.sends.last, self.sends.new.at, placement.first.at);
         let is_behind = self.book.open.sends > 0 && self.now == last && new == last;
-        if !is_behind || self.window.moved_at > last {
+        if !is_behind || self.window.moved_at > last || at <= bounds.near {
             return 0;
         }
-        let first = run.first();
-        if !bounds.flies && one.at > self.now {
-            if self.streak_of(&first, &[], placed, bounds, bounds.end).frames == 0 {
-                return 0;
-            }
-            self.begin_piece(one.at, first.frame, bounds);
-        }
+        let begins = !bounds.flies && at > self.now;
         // Where time may not go on, all that left at once does.
-        let until = if bounds.flies { bounds.end } else { bounds.end.min(self.now) };
-        let streak = self.streak_of(&first, run.rest(), placed, bounds, until);
-        if streak.frames > 0 {
-            bounds.frames -= streak.frames;
-            self.take_streak(&streak, run, placed);
+        let at_once = bounds.end.min(at);
+        let until = if bounds.flies || begins { bounds.end } else { at_once };
+        let first = run.first();
+        let mut streak = self.streak_of(&first, run.rest(), placement, bounds, until);
+        if streak.frames == 0 {
+            return 0;
         }
+        if begins {
+            self.begin_piece(at, first.frame, bounds);
+            if !bounds.flies {
+                streak = self.streak_of(&first, run.rest(), placement, bounds, at_once);
+            }
+        }
+        bounds.frames -= streak.frames;
+        self.take_streak(&streak, run, placement);
         streak.frames
     }
 
@@ -124,7 +125,7 @@ impl Walker {
         &self,
         first: &Event,
         rest: &[Follower],
-        placed: &[Placed],
+        placement: &Placement,
         bounds: &Bounds,
         until: i64,
     ) -> Streak {
@@ -145,13 +146,18 @@ impl Walker {
             frames: bounds.frames.min(((bounds.seq - nxt) / len) as usize + 1),
             segments,
             has_ids: first.has(ID),
-            from: bounds.near + 1,
             until,
             gap: bounds.gap.min(BURST_GAP_NS),
         };
-        streak.extend(&[Follower::of(first)], placed, &bounds);
+        let Placement { first: one, others, rule } = *placement;
+        streak.extend(&[Follower::of(first)], Rule { at: Some(one.at), ..rule }, &bounds);
         if streak.frames > 0 {
-            streak.extend(rest, &placed[1..], &bounds);
+            streak.note_lags(one.lag, one.lag);
+            streak.extend(&rest[..others], rule, &bounds);
+        }
+        if let Some(last) = streak.frames.checked_sub(2) {
+            let lag_of = |at: usize| rule.place(rest[at].tap).lag;
+            streak.note_lags(lag_of(0), lag_of(last));
         }
         let frames = streak.frames as u64;
         (streak.bytes, streak.segments) = (frames as i64 * len, frames * segments);
@@ -159,7 +165,7 @@ impl Walker {
     }
 
     /// Moves what the frames of `streak`, the first of `run`, move together.
-    fn take_streak(&mut self, streak: &Streak, run: Run<'_>, placed: &[Placed]) {
+    fn take_streak(&mut self, streak: &Streak, run: Run<'_>, placement: &Placement) {
         self.order = streak.order.clone();
         let (first, last, count) = (run.first(), run.get(streak.frames - 1), streak.frames as u64);
         let (each, len) = (streak.segments / count, i64::from(first.len));
@@ -172,7 +178,9 @@ impl Walker {
         if self.may_replay() {
             self.batch.add_frames(&first, streak.frames, self.flight.segments_to_nxt, each);
         }
-        self.flight.push_each(run, placed.iter().take(streak.frames).map(|placed| placed.at), each);
+        let others = &run.rest()[..streak.frames - 1];
+        let left = others.iter().map(|own| placement.rule.place(own.tap).at);
+        self.flight.push_each(&first, placement.first.at, (others, left), each);
         (self.now, self.frame) = (at, last.frame);
         self.tally.bytes_sent += streak.bytes as u64;
         self.tally.frames += count;

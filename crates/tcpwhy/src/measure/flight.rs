@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::drop_first;
 use crate::flow::event::{Block, CORRUPT, Event};
-use crate::flow::run::Run;
+use crate::flow::run::Follower;
 
 /// Entry flags.
 pub(crate) const RETRANSMITTED: u8 = 1;
@@ -211,21 +211,20 @@ impl Flight {
         e.segments_to - u64::from(e.segments) + share as u64
     }
 
-    /// As [`Self::push`] for each of the first frames of `run`, of so many `segments`, which left the
-    /// stack `at`.
+    /// As [`Self::push`] for `first`, which left the stack at `at`, and for `others` that follow it and
+    /// `left` then, each of so many `segments`.
     pub(crate) fn push_each(
         &mut self,
-        run: Run<'_>,
-        mut at: impl Iterator<Item = i64>,
+        first: &Event,
+        at: i64,
+        (others, left): (&[Follower], impl Iterator<Item = i64>),
         segments: u64,
     ) {
-        let Some(first_at) = at.next() else { return };
-        self.push(Sent::of(&run.first(), first_at, segments));
-        let before = self.others.len();
-        let others = run.rest().iter().zip(at);
-        self.others.extend(others.map(|(own, at)| Own { at, frame: run.head.frame_of(*own) }));
+        self.push(Sent::of(first, at, segments));
+        let owns = others.iter().zip(left);
+        self.others.extend(owns.map(|(own, at)| Own { at, frame: first.frame_of(*own) }));
         if let Some(volley) = self.entries.back_mut() {
-            volley.more = self.others.len() - before;
+            volley.more = others.len();
             let last = volley.behind(volley.more);
             (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
         }
