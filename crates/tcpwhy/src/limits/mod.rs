@@ -21,6 +21,7 @@ pub(crate) mod order;
 pub(crate) mod piece;
 pub(crate) mod pulse;
 pub(crate) mod queue;
+pub(crate) mod receiving;
 pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod repeats;

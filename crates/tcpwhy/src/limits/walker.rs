@@ -23,8 +23,7 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
-use crate::flow::event::{ACK, AFTER_GAP, Block, ECE, Event, FIN, PROBE, SYN, Side};
-use crate::flow::run::Run;
+use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
@@ -390,63 +389,6 @@ impl Walker {
             && self.is_edge_told();
         let join = self.releases.acks.is_empty();
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
-    }
-
-    /// Takes the first of `runs`, up to `until`, that are data of the peer and do nothing but go on with
-    /// its flow; how many. The same comes out of the long way; this is quicker for the millions of
-    /// packets that a side takes while it sends nothing.
-    pub(crate) fn go_on_receiving<'a>(
-        &mut self,
-        mut runs: impl Iterator<Item = Run<'a>>,
-        until: i64,
-    ) -> usize {
-        const RECEIVING: Base = Base::sure(State::Receiving, 95);
-        #[cfg(test)]
-        if self.long_way {
-            return 0;
-        }
-        let (una, window) = (self.flight.una, self.window);
-        let may_go_on = self.peer.spoke
-            && self.repairs.current() == 0
-            && self.base_now() == Base::Quiet
-            && una + window.size <= window.end
-            && self.waits.flow_of(RECEIVING);
-        let Some(mut last) = self.peer.last_data.filter(|_| may_go_on) else { return 0 };
-        let (flowing, shift) = (self.flowing_gap(), self.terms.shift);
-        let (mut before, mut now, mut taken) = (self.event_before, self.now, 0);
-        let mut frame = self.frame;
-        // What comes at one time lays down none: the first that comes later ends the time before.
-        let mut ended_by = self.waits.open_until();
-        let mut take = |at: i64, number: u64| {
-            let flows = now <= at && at <= until && at - last <= flowing;
-            if flows {
-                ended_by = if at > now { number } else { ended_by };
-                (before, now, last, taken) = (now, at, at, taken + 1);
-                frame = number;
-            }
-            flows
-        };
-        let is_plain = |event: &Event| {
-            event.len > 0
-                && event.bits & (AFTER_GAP | SYN | ECE | PROBE | ACK) == ACK
-                && event.sack_count == 0
-                && event.ack == una
-                && i64::from(event.window) << shift == window.size
-        };
-        while let Some(run) = runs.next().filter(|run| is_plain(run.head))
-            && take(run.tap(0), run.first().frame)
-            && run.rest().iter().all(|own| take(own.tap, run.head.frame_of(*own)))
-        {}
-        if taken > 0 {
-            self.take_stop();
-            (self.event_before, self.now, self.peer.last_data) = (before, now, Some(last));
-            self.window.recent[0] = self.window.recent[0].max(window.size);
-            self.progress.done = self.progress.done.max(now);
-            let (first_frame, last_frame) = (self.frame, ended_by);
-            self.frame = frame;
-            self.waits.go_on(now, &Evidence { first_frame, last_frame, ..self.stop.evidence });
-        }
-        taken
     }
 
     /// Gives all open time since `from` a decided base; a piece that straddles it is split.
