@@ -13,7 +13,7 @@ use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report};
-use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker};
+use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker, WentOn};
 use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, Skip, Usual};
 use aside::Aside;
@@ -283,22 +283,26 @@ struct Reading<'a> {
 }
 
 impl Sink for Reading<'_> {
-    #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
+    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
     #[inline(always)]
-    fn frame(&mut self, mut frame: Frame<'_>) {
-        self.packets += 1;
-        frame.frame += self.frames_before;
-        if self.tracker.push_alike(&frame) {
-            self.meet(frame.time, frame.frame);
-        } else {
-            self.any_frame(&frame);
+    fn frames<'a>(&mut self, frames: &mut (impl Iterator<Item = Frame<'a>> + Clone)) {
+        let before = self.frames_before;
+        loop {
+            if let Some(WentOn { frames, last }) = self.tracker.gather(frames, before) {
+                self.packets += frames;
+                self.segments += frames;
+                self.steps_back.go_on(last);
+            }
+            let Some(frame) = frames.next() else { break };
+            self.packets += 1;
+            self.any_frame(&Frame { frame: before + frame.frame, ..frame });
         }
     }
 
     #[inline(never)]
     fn item(&mut self, item: Item<'_>) {
         match item {
-            Item::Frame(frame) => self.frame(frame),
+            Item::Frame(frame) => self.frames(&mut core::iter::once(frame)),
             Item::Segment(mut segment) => {
                 self.packets += 1;
                 segment.frame += self.frames_before;
@@ -377,6 +381,11 @@ impl StepsBack {
         if time < self.before {
             self.step(time, frame);
         }
+        self.before = time;
+    }
+
+    /// Segments came in order, from the one before up to `time`.
+    fn go_on(&mut self, time: Time) {
         self.before = time;
     }
 

@@ -48,16 +48,16 @@ pub enum Item<'a> {
 
 /// Who takes what a capture holds. Frames have a way of their own, for there are millions of them.
 pub trait Sink {
-    /// Takes a frame.
-    fn frame(&mut self, frame: Frame<'_>);
+    /// Takes frames that stand one behind the other, all of them.
+    fn frames<'a>(&mut self, frames: &mut (impl Iterator<Item = Frame<'a>> + Clone));
 
     /// Takes an item, which may be a frame.
     fn item(&mut self, item: Item<'_>);
 }
 
 impl<F: FnMut(Item<'_>) + ?Sized> Sink for F {
-    fn frame(&mut self, frame: Frame<'_>) {
-        self(Item::Frame(frame));
+    fn frames<'a>(&mut self, frames: &mut (impl Iterator<Item = Frame<'a>> + Clone)) {
+        frames.for_each(|frame| self(Item::Frame(frame)));
     }
 
     fn item(&mut self, item: Item<'_>) {

@@ -173,30 +173,14 @@ impl Header {
         packets: &mut u64,
         sink: &mut S,
     ) -> usize {
-        let Magic { endian, fraction_ns, record_header } = self.magic;
-        if record_header != RECORD_HEADER || self.lengths != Lengths::CapturedFirst {
+        let Self { magic, link_type, limit, lengths } = *self;
+        if magic.record_header != RECORD_HEADER || lengths != Lengths::CapturedFirst {
             return 0;
         }
-        let mut rest = bytes;
-        while let Some((head, behind)) = rest.split_first_chunk::<RECORD_HEADER>() {
-            let [seconds, fraction, captured, wire_len] = endian.u32s(head);
-            if captured == 0 || captured > self.limit {
-                break;
-            }
-            let Some((data, later)) = behind.split_at_checked(captured as usize) else { break };
-            rest = later;
-            *packets += 1;
-            sink.frame(Frame {
-                time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
-                frame: *packets,
-                link_type: self.link_type,
-                interface: 0,
-                direction: None,
-                wire_len: wire_len.max(captured),
-                data,
-            });
-        }
-        bytes.len() - rest.len()
+        let mut records = UsualRecords { magic, link_type, limit, rest: bytes, packets: *packets };
+        sink.frames(&mut records);
+        *packets = records.packets;
+        bytes.len() - records.rest.len()
     }
 
     /// Hands on the record that `bytes` begin with.
@@ -248,6 +232,42 @@ impl Header {
     #[cold]
     fn too_long(&self, packet: u64, offset: u64, claimed: u32) -> CaptureError {
         CaptureError::RecordTooLong { packet, offset, claimed, limit: self.limit }
+    }
+}
+
+/// The whole records that some bytes begin with, up to one that is no usual packet.
+#[derive(Clone)]
+struct UsualRecords<'a> {
+    magic: Magic,
+    link_type: u32,
+    limit: u32,
+    rest: &'a [u8],
+    packets: u64,
+}
+
+impl<'a> Iterator for UsualRecords<'a> {
+    type Item = Frame<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Frame<'a>> {
+        let Magic { endian, fraction_ns, .. } = self.magic;
+        let (head, behind) = self.rest.split_first_chunk::<RECORD_HEADER>()?;
+        let [seconds, fraction, captured, wire_len] = endian.u32s(head);
+        if captured == 0 || captured > self.limit {
+            return None;
+        }
+        let (data, later) = behind.split_at_checked(captured as usize)?;
+        self.rest = later;
+        self.packets += 1;
+        Some(Frame {
+            time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
+            frame: self.packets,
+            link_type: self.link_type,
+            interface: 0,
+            direction: None,
+            wire_len: wire_len.max(captured),
+            data,
+        })
     }
 }
 

@@ -9,8 +9,9 @@ use super::connection::{Flow, LONGEST_NS};
 use super::copies::{Spot, is_counted};
 use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
 use super::run::Follower;
+use crate::capture::Frame;
 use crate::units::{Seq, Time};
-use crate::wire::{Alike, Checksum, Direction, Flags, Head};
+use crate::wire::{Alike, Checksum, Direction, Flags, Head, Mould};
 
 /// Where the next segment of one side goes on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +50,38 @@ pub(crate) struct Streaming {
     followers: Vec<Follower>,
 }
 
+/// Frames that went on: how many, and when the last came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WentOn {
+    pub(crate) frames: u64,
+    pub(crate) last: Time,
+}
+
 impl Streaming {
+    /// Takes the segments in the first of `frames`, numbered behind so many `before`, that are like `mould`
+    /// and just go on.
+    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
+    #[inline(always)]
+    pub(crate) fn gather<'a>(
+        &mut self,
+        mould: &Mould,
+        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        before: u64,
+    ) -> WentOn {
+        // Kept apart, so that little of it is written to memory at each frame.
+        let (mould, room) = (*mould, core::mem::take(&mut self.followers));
+        let gathered = room.len();
+        let mut now = Self { followers: room, ..*self };
+        let mut ahead = frames.clone();
+        while let Some(alike) = ahead.next().and_then(|frame| mould.take(&frame))
+            && now.take(&Alike { frame: before + alike.frame, ..alike })
+        {
+            *frames = ahead.clone();
+        }
+        *self = now;
+        WentOn { frames: (self.followers.len() - gathered) as u64, last: self.last }
+    }
+
     /// Takes the segment in a frame like the last one if it just goes on; whether it did.
     #[expect(clippy::inline_always, reason = "what the frame says is then never written to memory")]
     #[inline(always)]

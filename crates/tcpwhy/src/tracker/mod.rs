@@ -28,6 +28,7 @@ use crate::flow::connection::Flow;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Follower;
 use crate::flow::usual::Streaming;
+pub(crate) use crate::flow::usual::WentOn;
 use crate::report::Connection;
 use crate::wire::{Mould, Segment, Usual};
 
@@ -120,13 +121,17 @@ impl Tracker {
         Self { shards, common, closed: 0, last: (0, 0), streaming: None, followers: Vec::new() }
     }
 
-    /// Gathers the segment in `frame`, next in capture order, if it just goes on and the frame is like
-    /// the one before it; whether it did.
-    #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
+    /// Gathers the segments in the first of `frames`, next in capture order and numbered behind so many
+    /// `before`, that just go on in frames like the one before them.
+    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
     #[inline(always)]
-    pub(crate) fn push_alike(&mut self, frame: &Frame<'_>) -> bool {
-        let Some((mould, streaming)) = &mut self.streaming else { return false };
-        mould.take(frame).is_some_and(|alike| streaming.take(&alike))
+    pub(crate) fn gather<'a>(
+        &mut self,
+        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        before: u64,
+    ) -> Option<WentOn> {
+        let (mould, streaming) = self.streaming.as_mut()?;
+        Some(streaming.gather(mould, frames, before))
     }
 
     /// Takes what was gathered, which comes before all else.

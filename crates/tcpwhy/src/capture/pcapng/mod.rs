@@ -316,7 +316,7 @@ impl Sections {
     ) -> Result<(), BlockProblem> {
         self.time = time;
         self.packets += 1;
-        sink.frame(Frame {
+        let frame = Frame {
             time,
             frame: self.packets,
             link_type: self.interface(number)?.link_type(),
@@ -325,7 +325,8 @@ impl Sections {
             // A frame was no shorter than what was kept of it.
             wire_len: wire_len.max(data.len() as u32),
             data,
-        });
+        };
+        sink.frames(&mut core::iter::once(frame));
         Ok(())
     }
 
