@@ -112,18 +112,21 @@ impl Gathered {
     /// Adds `event` behind those that passed the tap no later.
     pub(super) fn insert(&mut self, mut event: Event) {
         let at = self.events.partition_point(|head| head.tap <= event.tap);
-        (event.run_at, event.run) = (self.followers.next(), 0);
+        if let Some(before) = at.checked_sub(1) {
+            let run = self.run(&self.events[before]);
+            let earlier = run.within(event.tap);
+            // What followed across it begins a run of its own.
+            if let Some(later) = run.behind(earlier + 1) {
+                let later = later.as_head();
+                self.events[before].run = earlier as u32;
+                self.events.insert(at, later);
+            }
+        }
+        // Where the followers of what comes behind it start: what is taken from here on has them all.
+        let next = self.events.get(at).map_or(self.followers.next(), |next| next.run_at);
+        (event.run_at, event.run) = (next, 0);
         self.frames += 1;
         self.events.insert(at, event);
-        let Some(before) = at.checked_sub(1) else { return };
-        let run = self.run(&self.events[before]);
-        let earlier = run.rest().partition_point(|follower| follower.tap <= event.tap);
-        // What followed across it begins a run of its own.
-        if let Some(later) = run.behind(earlier + 1) {
-            let later = later.as_head();
-            self.events[before].run = earlier as u32;
-            self.events.insert(at + 1, later);
-        }
     }
 
     /// Keeps the SACK blocks of `event`, which is still to be stored.
@@ -185,7 +188,9 @@ impl Gathered {
     /// Takes all of `from` behind `done`.
     pub(crate) fn take_rest(&mut self, from: &Self, done: Place) {
         let Place { run: first, of_next } = done;
-        let sacks = from.events[first..].iter().find(|event| event.sack_count > 0);
+        // Of those that were inserted the blocks stand behind those of later ones.
+        let with_sacks = from.events[first..].iter().filter(|event| event.sack_count > 0);
+        let sacks = with_sacks.min_by_key(|event| event.sack_at.wrapping_sub(from.sacks.first));
         self.sacks.take_rest(&from.sacks, sacks.map_or(from.sacks.next(), |event| event.sack_at));
         let head = from.events.get(first).and_then(|head| from.run(head).behind(of_next));
         let head = head.map(Run::as_head);
@@ -194,5 +199,85 @@ impl Gathered {
         self.events.extend(head);
         self.events.extend(from.events.get(first + 1..).unwrap_or_default());
         self.frames = self.runs().map(Run::len).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::ACK;
+    use super::*;
+
+    /// Data of 100 bytes at 0 that passed at time 10 in frame 1, and what followed it at `taps`.
+    fn run(taps: &[i64]) -> Gathered {
+        let mut gathered = Gathered::default();
+        gathered.push(Event { tap: 10, frame: 1, len: 100, id: 7, bits: ACK, ..Event::default() });
+        let follower = |(at, tap): (usize, &i64)| {
+            let (frame, id) = (2 + at as u32, 8 + at as u16);
+            Follower { tap: *tap, frame, id, is_pushed: false }
+        };
+        gathered.go_on(&taps.iter().enumerate().map(follower).collect::<Vec<_>>());
+        gathered
+    }
+
+    /// An ACK that passed at `tap`, stored behind all of these.
+    fn late(tap: i64) -> Event {
+        Event { tap, frame: 99, seq: 55, bits: ACK, ..Event::default() }
+    }
+
+    /// Time, offset and identification of each event, run by run.
+    fn told(gathered: &Gathered) -> Vec<Vec<(i64, i64, u16)>> {
+        let event = |event: Event| (event.tap, event.seq, event.id);
+        gathered.runs().map(|run| run.events().map(event).collect()).collect()
+    }
+
+    #[test]
+    fn what_comes_late_parts_the_run_that_it_belongs_into() {
+        let mut gathered = run(&[20, 30, 40]);
+        gathered.insert(late(25));
+        let (first, rest) = (vec![(10, 0, 7), (20, 100, 8)], vec![(30, 200, 9), (40, 300, 10)]);
+        assert_eq!(told(&gathered), [first, vec![(25, 55, 0)], rest]);
+        assert_eq!((gathered.frames(), gathered.last_tap()), (5, Some(40)));
+        let frames = gathered.runs().flat_map(Run::events).map(|event| event.frame);
+        assert_eq!(frames.collect::<Vec<_>>(), [1, 2, 99, 3, 4]);
+    }
+
+    #[test]
+    fn what_comes_late_stands_behind_what_passed_at_the_same_time() {
+        let mut gathered = run(&[20, 30]);
+        gathered.insert(late(30));
+        assert_eq!(told(&gathered)[1..], [[(30, 55, 0)]], "behind all of the run");
+        let mut gathered = run(&[20]);
+        gathered.insert(late(10));
+        assert_eq!(told(&gathered), [[(10, 0, 7)], [(10, 55, 0)], [(20, 100, 8)]]);
+        let mut gathered = run(&[20]);
+        gathered.insert(late(9));
+        assert_eq!(told(&gathered)[0], [(9, 55, 0)], "before all of it");
+    }
+
+    #[test]
+    fn a_run_that_was_parted_is_taken_on_from_any_place() {
+        let mut gathered = run(&[20, 30, 40]);
+        gathered.insert(late(25));
+        for (run, of_next, frames) in [(0, 1, 4), (1, 0, 3), (2, 1, 1), (3, 0, 0)] {
+            let mut rest = Gathered::default();
+            rest.take_rest(&gathered, Place { run, of_next });
+            let whole = told(&gathered).concat();
+            assert_eq!(told(&rest).concat(), whole[5 - frames..], "from {run}, {of_next}");
+            assert_eq!(rest.frames(), frames);
+        }
+    }
+
+    #[test]
+    fn the_blocks_of_what_comes_late_are_no_border_for_those_of_later_ones() {
+        let mut gathered = Gathered::default();
+        for (tap, block) in [(10, (0, 1)), (30, (2, 3)), (20, (4, 5))] {
+            let mut event = late(tap);
+            gathered.keep_blocks(&mut event, &[block]);
+            gathered.insert(event);
+        }
+        let mut rest = Gathered::default();
+        rest.take_rest(&gathered, Place { run: 1, of_next: 0 });
+        let blocks: Vec<_> = rest.events.iter().map(|event| rest.blocks(event)).collect();
+        assert_eq!(blocks, [[(4, 5)], [(2, 3)]]);
     }
 }

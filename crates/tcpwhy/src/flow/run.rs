@@ -76,7 +76,7 @@ pub(crate) struct Place {
     pub(crate) of_next: usize,
 }
 
-/// An event and its followers, of which the first are done.
+/// An event and its followers, of which the first are done. None passed the tap before the one in front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) head: &'a Event,
@@ -137,6 +137,16 @@ impl<'a> Run<'a> {
     #[inline]
     pub(crate) fn rest(self) -> &'a [Follower] {
         &self.followers[self.done..]
+    }
+
+    /// How many of the others passed the tap by `time`: mostly all, for they follow each other closely.
+    #[inline]
+    pub(crate) fn within(self, time: i64) -> usize {
+        let rest = self.rest();
+        match rest.last() {
+            Some(last) if last.tap > time => rest.partition_point(|other| other.tap <= time),
+            _ => rest.len(),
+        }
     }
 
     /// All that are left.
