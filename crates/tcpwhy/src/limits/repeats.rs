@@ -54,6 +54,8 @@ pub(crate) struct Needless {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     kept: VecDeque<Repeat>,
+    /// So many of the first are needless to the last byte: nothing more can be told of them.
+    told: usize,
     /// The highest end of all there were.
     end: i64,
 }
@@ -63,6 +65,7 @@ impl Repeats {
     pub(crate) fn push(&mut self, repeat: Repeat) {
         if self.kept.len() == MOST {
             self.kept.pop_front();
+            self.told = self.told.saturating_sub(1);
         }
         self.end = self.end.max(repeat.end);
         self.kept.push_back(repeat);
@@ -75,7 +78,7 @@ impl Repeats {
         block: Block,
     ) -> impl Iterator<Item = Needless> + use<'_> {
         let mut from = block.0;
-        self.kept.iter_mut().filter_map(move |repeat| {
+        self.untold().filter_map(move |repeat| {
             let bytes = repeat.take(from, block.1);
             if bytes == 0 {
                 return None;
@@ -94,11 +97,20 @@ impl Repeats {
         let (to, echo) = (ack.ack, ack.tsecr);
         let echoes = ack.has(TS) && ack.has(ACK) && echo != 0;
         let at_hole = move |r: &&mut Repeat| echoes && (r.start..r.end).contains(&una);
-        self.kept.iter_mut().filter(at_hole).filter_map(move |repeat| {
+        self.untold().filter(at_hole).filter_map(move |repeat| {
             let older = repeat.stamp?.wrapping_sub(echo).cast_signed() > 0;
             let bytes = if older { repeat.take(una, to) } else { 0 };
             (bytes > 0).then_some(Needless { episode: repeat.episode, start: repeat.start, bytes })
         })
+    }
+
+    /// The repeats of which something may still be told.
+    fn untold(&mut self) -> impl Iterator<Item = &mut Repeat> {
+        let is_told = |repeat: &Repeat| repeat.needless == repeat.end - repeat.start;
+        while self.kept.get(self.told).is_some_and(is_told) {
+            self.told += 1;
+        }
+        self.kept.range_mut(self.told..)
     }
 
     /// Whether all ends at or before `una`, so that no hole there was filled by it.
