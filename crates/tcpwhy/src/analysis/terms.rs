@@ -181,12 +181,15 @@ fn by_marks(facts: &Facts) -> Option<(Vantage, String)> {
     let own = [0, 1].map(|side| facts.sides[side].outgoing + facts.sides[1 - side].incoming);
     let clear = own[0].min(own[1]) * 10 <= own[0].max(own[1]) && own[0] != own[1];
     let side = usize::from(own[1] > own[0]);
+    if !clear {
+        return None;
+    }
     let why = format!("the capture marks the {}'s packets as sent by this host", NAMES[side]);
-    if clear && is_routed(facts, side) {
+    if is_routed(facts, side) {
         let why = format!("{why}, but a router lowered their hop limit before: it forwards them");
         return Some((Vantage::Middle, why));
     }
-    clear.then(|| (HOSTS[side], why))
+    Some((HOSTS[side], why))
 }
 
 /// A host hands its packets to the network card with unfinished checksums, and the card finishes

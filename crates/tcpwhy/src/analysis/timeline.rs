@@ -186,6 +186,12 @@ pub(crate) fn walk(
         else {
             break;
         };
+        if run.rest().is_empty() {
+            cursor.largest_lag = cursor.largest_lag.max(first.lag);
+            walker.on_send(&run.first(), first);
+            sends.go_on(1);
+            continue;
+        }
         let until = (arrivals.tap - 1).min(horizon);
         let placement = placing.follow(run, causes.again, (first, until));
         cursor.largest_lag = cursor.largest_lag.max(placement.largest_lag(run));
@@ -258,7 +264,7 @@ impl<'a> Placing<'a> {
     #[inline]
     fn move_near(&mut self, time: i64) {
         while let Some(run) = self.near.run.filter(|_| self.near.tap <= time) {
-            let more = run.rest().partition_point(|follower| follower.tap <= time);
+            let more = run.within(time);
             self.before = Some(run.tap(more));
             self.near.go_on(more + 1);
         }
@@ -310,7 +316,7 @@ impl<'a> Placing<'a> {
             return Placement::of(first);
         }
         let last_tap = holds.saturating_add(floor).min(self.map.end() - 1);
-        let others = run.rest().partition_point(|follower| follower.tap <= last_tap);
+        let others = run.within(last_tap);
         let rule = Rule {
             at: (!moves || near.is_some()).then_some(at),
             floor,

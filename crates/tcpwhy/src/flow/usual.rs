@@ -255,8 +255,12 @@ impl Flow {
         let tells = self.gap_pending || self.facts.tls.is_open();
         #[cfg(test)]
         let tells = tells || self.long_way;
+        if tells {
+            // Neither was open before.
+            return;
+        }
         for side in [0, 1] {
-            let next = self.next_of(side).filter(|_| !tells);
+            let next = self.next_of(side);
             self.next[side] = Next { is_open: next.is_some(), ..next.unwrap_or_default() };
         }
         // A side that may not go on itself still says how far the other may.

@@ -92,11 +92,21 @@ pub(super) struct Bounds {
 }
 
 impl Walker {
+    /// Takes one packet that was sent, and when it left.
+    pub(crate) fn on_send(&mut self, event: &Event, placed: Placed) {
+        let bounds = if event.len > 0 { self.burst_bounds() } else { None };
+        let goes_on = bounds.is_some_and(|mut bounds| {
+            let goes_on = self.goes_on(event, placed, &mut bounds);
+            self.fly_on(Some(&bounds));
+            goes_on
+        });
+        if !goes_on {
+            self.on_out(event, placed.at, placed.lag);
+        }
+    }
+
     /// Takes the first of `run` between which nothing arrives, and when each of them left.
     pub(crate) fn on_sends(&mut self, mut run: Run<'_>, mut placement: Placement) {
-        if run.head.len == 0 {
-            return self.on_out(run.head, placement.first.at, placement.first.lag);
-        }
         let mut bounds = self.burst_bounds();
         loop {
             let taken = bounds.as_mut().map_or(0, |bounds| self.on_streak(run, &placement, bounds));
