@@ -304,6 +304,21 @@ fn what_a_path_needs_is_told_with_and_without_its_figures() {
 }
 
 #[test]
+fn the_path_inside_the_host_is_shown_with_the_delay_of_a_full_queue() {
+    apart(|_| {
+        let fifo = ["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "127"];
+        shell("tc", &fifo);
+        shell("ip", &["link", "set", "lo", "mtu", "1500"]);
+        let told = run(&["check", "--queues", "lo", "--rate", "5mbit", "--for", "0"]);
+        assert_eq!(told.status, Some(0), "{}", told.stderr);
+        // The last of 127 packets waits for 126 of 1500 bytes at 5 Mbit/s.
+        assert!(told.stdout.contains("pfifo") && told.stdout.contains("302 ms"), "{}", told.stdout);
+    });
+    let told = run(&["check", "--queues", "no-such-dev", "--for", "0"]);
+    assert!(told.status == Some(3) && told.stderr.contains("no-such-dev"), "{}", told.stderr);
+}
+
+#[test]
 fn all_checks_are_listed_and_documented() {
     let list = run(&["check", "--list"]).stdout;
     for page in tcpwhy::host::doc::pages() {

@@ -23,6 +23,7 @@ long over.
   sudo tcpwhy check --netns 4711           # the network namespace of a container's process
   ssh host 'sysctl -a; ss -tinm; nstat -az' 2>/dev/null | tcpwhy check -
   tcpwhy check --path 10.0.0.7 --rate 1gbit --rtt 20ms
+  sudo tcpwhy check --queues eth0 --rate 5mbit
   sudo tcpwhy check --script /tmp/tcp      # fix.sh and rollback.sh
 
 Exit status: 0 judged, 1 something as bad as --fail-on says, 2 wrong usage, 3 input that cannot be read.";
@@ -52,10 +53,15 @@ pub struct CheckFlags {
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 
+    /// Show the path inside this host through an interface: what waits where, its limits, drops, and the
+    /// longest delay, at --rate or the speed of its link
+    #[arg(long, value_name = "DEV", conflicts_with_all = ["path", "script", "fail_on"])]
+    pub queues: Option<String>,
     /// What a path to this address asks of this host, and what the model makes of today's settings
     #[arg(long, value_name = "ADDRESS", value_parser = number::host, conflicts_with_all = ["script", "fail_on"])]
     pub path: Option<IpAddr>,
-    /// Its rate: 1gbit, 100mbit [default: what open connections to it have reached]
+    /// The rate of the path or the interface: 1gbit, 100mbit [default: what open connections to that address have
+    /// reached, or the speed of the link]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<PathRate>,
     /// Its round trip: 20ms [default: the least of open connections to it]

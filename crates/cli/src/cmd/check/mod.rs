@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 use tcpwhy::host::snapshot::Snapshot;
-use tcpwhy::host::{Finding, Judgement, Severity, doc, judge, script};
+use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, queues, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::exit::Exit;
@@ -39,6 +39,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
             path.display()
         ));
     }
+    if let Some(dev) = &flags.queues {
+        output::print(&inside(flags, dev, &snapshot)?).context("cannot write the answer")?;
+        return Ok(Exit::Analysed);
+    }
     if let Some(peer) = flags.path {
         output::print(&path::answer(flags, peer, &snapshot)?).context("cannot write the answer")?;
         return Ok(Exit::Analysed);
@@ -57,6 +61,20 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let limit = flags.fail_on.map(Severity::from);
     let is_grave = |found: &Finding| limit.is_some_and(|limit| found.severity >= limit);
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
+}
+
+/// The path inside the host.
+fn inside(flags: &CheckFlags, dev: &str, snapshot: &Snapshot) -> anyhow::Result<String> {
+    let seen = Seen::new(snapshot).context("the snapshot holds no look at the host")?;
+    let queues = queues::queues(&seen, dev, flags.rate.as_ref().map(|rate| rate.bps)).map_err(
+        |missing| {
+            anyhow::anyhow!("nothing was seen of {dev} ({missing}); `ip link` names the interfaces")
+        },
+    )?;
+    if flags.json {
+        return serde_json::to_string_pretty(&queues).context("cannot write the answer as JSON");
+    }
+    Ok(queues::text(&queues))
 }
 
 /// All checks, by what may be in the way.
