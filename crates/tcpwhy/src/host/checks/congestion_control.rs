@@ -6,8 +6,8 @@
 //! may use another one than the setting names, because a program, a route or their namespace chose it.
 //!
 //! # How we know
-//! The setting is `reno`; or it names what `tcp_available_congestion_control` lacks; or at least a tenth of the
-//! connections use another one.
+//! The setting is `reno`; or it names what `tcp_available_congestion_control` lacks; or at least a tenth of ten or
+//! more connections use another one.
 //!
 //! # What it is not
 //! Another algorithm than the default is no fault: programs choose one (`TCP_CONGESTION`), routes do
@@ -35,6 +35,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 const KEY: &str = "net.ipv4.tcp_congestion_control";
+/// Of fewer connections a tenth is nothing to tell of. Ours.
+const LEAST: usize = 10;
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -92,7 +94,7 @@ fn others(seen: &Seen<'_>, set: &str) -> Option<Finding> {
     let all: usize = used.values().sum();
     let other: usize =
         used.iter().filter(|(name, _)| **name != set).map(|(_, number)| number).sum();
-    if other == 0 || other * 10 < all {
+    if other == 0 || all < LEAST || other * 10 < all {
         return None;
     }
     let by_name: Vec<String> =
@@ -146,6 +148,7 @@ mod tests {
     fn a_tenth_that_uses_another_one_is_the_border() {
         insta::assert_snapshot!(shown(&CHECK, &using(9, 1)));
         assert_eq!(judged(&CHECK, &using(10, 1)), Ok(Vec::new()));
+        assert_eq!(judged(&CHECK, &using(0, 9)), Ok(Vec::new()));
     }
 
     #[test]

@@ -37,11 +37,16 @@ const CONCERNED: [&str; 5] = ["cwnd", "ssthresh", "mtu", "window", "rto_min"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let locked = routes::all(seen)?.filter_map(|route| {
-        let locks = route.locked.iter().map(String::as_str);
-        let locks: Vec<&str> = locks.filter(|lock| CONCERNED.contains(lock)).collect();
+        let locks = locks(route);
         (!locks.is_empty()).then(|| of_route(seen, route, &locks))
     });
     Ok(locked.collect())
+}
+
+/// Metrics that bind what TCP would find out.
+pub(super) fn locks(route: &Route) -> Vec<&str> {
+    let locks = route.locked.iter().map(String::as_str);
+    locks.filter(|lock| CONCERNED.contains(lock)).collect()
 }
 
 fn of_route(seen: &Seen<'_>, route: &Route, locks: &[&str]) -> Finding {
@@ -65,7 +70,7 @@ fn of_route(seen: &Seen<'_>, route: &Route, locks: &[&str]) -> Finding {
         why: format!("all connections over it are bound by that, whatever they find out{now}."),
         not: "not that it is a mistake: someone set it on purpose".to_owned(),
         evidence: vec![routes::evidence(route)],
-        fixes: vec![routes::leave_out(route, locks)],
+        fixes: vec![routes::leave_out(route)],
         ..Finding::default()
     }
 }

@@ -81,7 +81,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         not: "not that the path carries more: the sender may be at a limit of its own, too"
             .to_owned(),
         evidence: flows::evidence(seen, &full, says),
-        fixes: fixes(seen, most),
+        fixes: fixes(seen, most.filter(|most| is_bound(worst, *most))),
         ..Finding::default()
     };
     found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
@@ -137,6 +137,11 @@ fn says(flow: &Flow<'_>) -> String {
     format!("rb{}, window {}, rcv_rtt {rtt}", memory.rcvbuf, bytes(window(info).unwrap_or(0)))
 }
 
+/// The kernel cut what the program asked for: raising the bound gives it more.
+fn is_bound(flow: &Flow<'_>, most: i64) -> bool {
+    flow.memory().is_some_and(|memory| i64::from(memory.rcvbuf) >= most.saturating_mul(2))
+}
+
 fn fixes(seen: &Seen<'_>, most: Option<i64>) -> Vec<Fix> {
     let mut fixes = vec![words::advise(
         "remove SO_RCVBUF from the program or its configuration: autotuning does better",
@@ -189,7 +194,9 @@ mod tests {
 
     #[test]
     fn a_lock_that_was_seen_is_certain() {
-        insta::assert_snapshot!(shown(&CHECK, &downloading(400_000, 150_000, Some(true))));
+        insta::assert_snapshot!(shown(&CHECK, &downloading(425_984, 150_000, Some(true))));
+        let found = judged(&CHECK, &downloading(425_983, 150_000, Some(true))).expect("seen");
+        assert_eq!(found[0].fixes.len(), 1, "the bound did not cut it");
     }
 
     #[test]

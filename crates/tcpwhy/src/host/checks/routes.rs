@@ -5,6 +5,8 @@ use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Route, Source};
 use crate::words;
 
+use super::{initial_windows_of_routes, locked_route_metrics, timer_settings};
+
 /// Routes that lead anywhere.
 ///
 /// # Errors
@@ -34,7 +36,7 @@ pub(super) fn scope(route: &Route) -> Scope {
 }
 
 /// The same route without some metrics: `mtu lock 1400` is three words, `initcwnd 4` two.
-pub(super) fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
+fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
     let mut kept = Vec::new();
     let mut words = route.line.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -52,20 +54,59 @@ pub(super) fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
     is_changed.then(|| Change::Route { from: route.line.clone(), to, ipv6: route.ipv6 })
 }
 
-/// A fix that leaves metrics out: one change, for each replaces the whole route.
-pub(super) fn leave_out(route: &Route, metrics: &[&str]) -> Fix {
+/// Metrics that one of the checks of routes finds odd.
+fn odd(route: &Route) -> Vec<&str> {
+    let mut odd = locked_route_metrics::locks(route);
+    for metric in initial_windows_of_routes::odd(route) {
+        odd.push(metric);
+    }
+    if timer_settings::short_timeout(route).is_some() {
+        odd.push("rto_min");
+    }
+    odd.sort_unstable();
+    odd.dedup();
+    odd
+}
+
+/// A fix that leaves all odd metrics out: a change replaces the whole route, so that two of them must agree.
+pub(super) fn leave_out(route: &Route) -> Fix {
+    let metrics = odd(route);
     let names: Vec<String> = metrics.iter().map(|metric| (*metric).to_owned()).collect();
     Fix {
         what: format!("leave {} out of the route", words::listed(&names)),
         risk: "the route belongs to whoever set it: change it there, too".to_owned(),
-        set: without(route, metrics),
+        set: without(route, &metrics),
         applies: "for new connections".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::{host, judged};
     use super::*;
+    use crate::host::snapshot::Snapshot;
+
+    #[test]
+    fn two_findings_of_one_route_ask_for_the_same_change() {
+        let route = Route {
+            line: "10.0.0.0/24 dev eth0 mtu lock 1400 initcwnd 4 rto_min 5ms".to_owned(),
+            metrics: [("mtu", 1400), ("initcwnd", 4), ("rto_min", 5_000_000)]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            locked: vec!["mtu".to_owned()],
+            ..Route::default()
+        };
+        let host = Snapshot { routes: Some(vec![route]), ..host(&[]) };
+        let checks =
+            [locked_route_metrics::CHECK, initial_windows_of_routes::CHECK, timer_settings::CHECK];
+        for check in &checks {
+            let found = judged(check, &host).expect("seen");
+            let Some(Change::Route { to, .. }) = &found[0].fixes[0].set else {
+                panic!("{} changes no route", check.code);
+            };
+            assert_eq!(to, "10.0.0.0/24 dev eth0", "{}", check.code);
+        }
+    }
 
     #[test]
     fn a_metric_is_left_out_with_its_lock_and_nothing_else() {

@@ -72,7 +72,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         why: why(worst, most),
         not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
         evidence: flows::evidence(seen, &held, |flow| says(flow, seen)),
-        fixes: fixes(seen, most),
+        fixes: fixes(seen, most.filter(|most| is_bound(worst, *most))),
         ..Finding::default()
     };
     found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
@@ -127,6 +127,11 @@ fn why(worst: &Flow<'_>, most: Option<i64>) -> String {
         "the worst has {}, about half of it for payload, and no more than that leaves in a round trip; {how}.",
         bytes(sndbuf)
     )
+}
+
+/// The kernel cut what the program asked for: raising the bound gives it more.
+fn is_bound(flow: &Flow<'_>, most: i64) -> bool {
+    flow.memory().is_some_and(|memory| i64::from(memory.sndbuf) >= most.saturating_mul(2))
 }
 
 fn fixes(seen: &Seen<'_>, most: Option<i64>) -> Vec<Fix> {

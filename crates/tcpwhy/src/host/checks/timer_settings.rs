@@ -22,6 +22,7 @@ use super::flows::time;
 use super::{Check, counters, routes, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Seen};
+use crate::host::snapshot::Route;
 
 pub(super) const CHECK: Check = Check {
     code: "TIMER_SETTINGS",
@@ -56,14 +57,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         });
     }
     for route in seen.snapshot.routes.iter().flatten() {
-        let Some(least) = route.metrics.get("rto_min").filter(|ns| **ns < SHORTEST_DELAY_NS) else {
-            continue;
-        };
+        let Some(least) = short_timeout(route) else { continue };
         found.push(Finding {
             scope: routes::scope(route),
-            title: format!("{} allows timeouts as short as {}", routes::named(route), time(*least)),
+            title: format!("{} allows timeouts as short as {}", routes::named(route), time(least)),
             evidence: vec![routes::evidence(route)],
-            fixes: vec![routes::leave_out(route, &["rto_min"])],
+            fixes: vec![routes::leave_out(route)],
             ..early(seen)
         });
     }
@@ -92,6 +91,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(found)
 }
 
+/// The least timeout of a route, where peers may delay their acknowledgments for longer.
+pub(super) fn short_timeout(route: &Route) -> Option<u64> {
+    route.metrics.get("rto_min").copied().filter(|ns| *ns < SHORTEST_DELAY_NS)
+}
+
 /// Worse where timeouts proved needless between the looks.
 fn early(seen: &Seen<'_>) -> Finding {
     let needless = counters::grew(seen, counters::TCP_EXT, "TCPSpuriousRTOs").ok().flatten();
@@ -112,7 +116,7 @@ fn early(seen: &Seen<'_>) -> Finding {
 mod tests {
     use super::super::sample::{counted, host, judged, missing, shown};
     use super::*;
-    use crate::host::snapshot::{Route, Snapshot, Source};
+    use crate::host::snapshot::{Snapshot, Source};
 
     #[test]
     fn timeouts_shorter_than_delayed_acknowledgments() {
