@@ -7,8 +7,8 @@
 //!
 //! # How we know
 //! The listener's own count of drops grew (`SK_MEMINFO_DROPS`), or its queue holds at least three quarters of
-//! what it may in every look. Each listener counts for itself; `ListenDrops` counts for all of them and other
-//! causes too, so it is shown and never judged alone.
+//! what it may in every look. Each listener counts for itself, whatever the cause: while `ListenOverflows` stands still
+//! no accept queue was full, and its drops had another one (memory, the route back, the queue of SYNs).
 //!
 //! # What it is not
 //! Not that the backlog is too small: a program that accepts slowly fills any queue. SYN cookies do not
@@ -23,10 +23,15 @@
 //! Linux `sk_acceptq_is_full` (full when the queue is longer than its limit), `tcp_conn_request`,
 //! `tcp_v4_syn_recv_sock`, `tcp_listendrop` (v6.1). Three quarters: ours, not measured.
 
+use core::cmp::Reverse;
+use core::fmt::Write as _;
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
-use crate::host::snapshot::{Listener, Look};
+use crate::host::snapshot::Listener;
 
 pub(super) const CHECK: Check = Check {
     code: "ACCEPT_QUEUE",
@@ -35,16 +40,39 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
+type Earlier<'a> = BTreeMap<(SocketAddr, u64), &'a Listener>;
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let found = seen.listeners()?.iter().filter_map(|listener| of_listener(seen, listener));
-    Ok(found.collect())
+    let first = seen.before.and_then(|look| look.listeners.as_ref());
+    let earlier: Option<Earlier<'_>> =
+        first.map(|all| all.iter().map(|listener| (key(listener), listener)).collect());
+    let mut found: Vec<(u64, Finding)> = seen
+        .listeners()?
+        .iter()
+        .filter_map(|listener| of_listener(seen, listener, earlier.as_ref()))
+        .collect();
+    found.sort_by_key(|(drops, _)| Reverse(*drops));
+    let more = found.len().saturating_sub(words::WORST);
+    found.truncate(words::WORST);
+    if let Some((_, worst)) = found.first_mut().filter(|_| more > 0) {
+        let _ = write!(worst.why, " {} more are so.", words::count(more as u64, "listener"));
+    }
+    Ok(found.into_iter().map(|(_, finding)| finding).collect())
 }
 
-fn of_listener(seen: &Seen<'_>, listener: &Listener) -> Option<Finding> {
-    let dropped = dropped(seen, listener).filter(|growth| growth.by > 0);
+fn of_listener(
+    seen: &Seen<'_>,
+    listener: &Listener,
+    earlier: Option<&Earlier<'_>>,
+) -> Option<(u64, Finding)> {
+    let then = earlier.and_then(|all| all.get(&key(listener)));
+    let dropped = dropped(seen, listener, earlier).filter(|growth| growth.by > 0);
     let is_full = is_filling(listener)
-        && seen.before.is_none_or(|look| same(look, listener).is_some_and(is_filling));
-    if dropped.is_none() && !is_full {
+        && (seen.before.is_none() || then.is_some_and(|then| is_filling(then)));
+    let total = seen.growth("TcpExt", "ListenOverflows").ok().flatten();
+    // Where no accept queue was full the listener dropped for another reason.
+    let is_other = !is_full && total.is_some_and(|total| total.by == 0);
+    if (dropped.is_none() && !is_full) || (is_other && of_syn_queue(seen)) {
         return None;
     }
     let who = words::program(seen, listener.owner);
@@ -54,7 +82,6 @@ fn of_listener(seen: &Seen<'_>, listener: &Listener) -> Option<Finding> {
         format!("Recv-Q {queue} Send-Q {most}"),
     )];
     evidence.extend(dropped.map(|drops| Evidence::new("ss -ltm, skmem d", words::grown(drops))));
-    let total = seen.growth("TcpExt", "ListenOverflows").ok().flatten();
     evidence.extend(total.map(|total| words::counter("TcpExt", "ListenOverflows", total)));
     let title = match dropped {
         Some(drops) => {
@@ -62,38 +89,62 @@ fn of_listener(seen: &Seen<'_>, listener: &Listener) -> Option<Finding> {
         }
         None => format!("{queue} connections wait for {who} to accept them on {}", listener.local),
     };
-    Some(Finding {
-        severity: if dropped.is_some_and(|drops| !drops.since_start) {
-            Severity::Error
-        } else {
-            Severity::Warning
-        },
+    let finding = Finding {
+        severity: dropped.map_or(Severity::Warning, words::of_drops),
         confidence: dropped.map_or(Confidence::Medium, words::sure),
         scope: Scope::Listener(listener.local.to_string()),
         title,
-        why: format!(
-            "its accept queue holds {queue} and may hold {}; a client whose SYN or last ACK is dropped tries \
-             again after a second, then two, then four.",
-            most.saturating_add(1)
-        ),
-        not: "not that the backlog is too small: a program that accepts slowly fills any queue"
-            .to_owned(),
+        why: why(listener, is_other),
+        not: if is_other {
+            "not that the program is slow to accept: its queue had room"
+        } else {
+            "not that the backlog is too small: a program that accepts slowly fills any queue"
+        }
+        .to_owned(),
         evidence,
-        fixes: fixes(seen, listener, &who),
+        fixes: if is_other { vec![other_reasons()] } else { fixes(seen, listener, &who) },
         ..Finding::default()
-    })
+    };
+    Some((dropped.map_or(0, |drops| drops.by), finding))
+}
+
+fn why(listener: &Listener, is_other: bool) -> String {
+    const LATER: &str = "a client whose SYN or last ACK is dropped tries again after a second, then two, then four.";
+    if is_other {
+        return format!(
+            "no accept queue was full meanwhile: SYNs or ACKs were dropped for want of memory, of a route back, or of \
+             room for new peers while SYN cookies are off; {LATER}"
+        );
+    }
+    format!(
+        "its accept queue holds {} and may hold {}; {LATER}",
+        listener.accept_queue,
+        listener.accept_max.saturating_add(1)
+    )
+}
+
+fn other_reasons() -> Fix {
+    words::advise(
+        "look at net.ipv4.tcp_syncookies and tcp_max_syn_backlog, at free memory, and at the route back to the clients",
+        "",
+    )
+}
+
+/// SYNs were dropped because their own queue was full: `SYN_QUEUE` tells it.
+fn of_syn_queue(seen: &Seen<'_>) -> bool {
+    let dropped = seen.growth("TcpExt", "TCPReqQFullDrop").ok().flatten();
+    dropped.is_some_and(|growth| growth.by > 0)
 }
 
 /// Drops of this listener; those of one that was not there before count from its start.
-fn dropped(seen: &Seen<'_>, listener: &Listener) -> Option<Growth> {
+fn dropped(seen: &Seen<'_>, listener: &Listener, earlier: Option<&Earlier<'_>>) -> Option<Growth> {
     let before =
-        seen.before.map(|look| same(look, listener).and_then(|then| then.drops).unwrap_or(0));
+        earlier.map(|all| all.get(&key(listener)).and_then(|then| then.drops).unwrap_or(0));
     seen.growth_of(u64::from(listener.drops?), before.map(u64::from))
 }
 
-fn same<'a>(look: &'a Look, listener: &Listener) -> Option<&'a Listener> {
-    let key = |each: &Listener| (each.local, each.inode);
-    look.listeners.as_ref()?.iter().find(|each| key(each) == key(listener))
+const fn key(listener: &Listener) -> (SocketAddr, u64) {
+    (listener.local, listener.inode)
 }
 
 /// Three quarters. A queue of less than four fills by one connection and tells nothing.
@@ -153,6 +204,28 @@ mod tests {
         let host = listening(listener(129, 128, 3), listener(129, 128, 40));
         let host = counted(host, "TcpExt", "ListenOverflows", [100, 150]);
         insta::assert_snapshot!(shown(&CHECK, &host));
+    }
+
+    #[test]
+    fn drops_while_no_accept_queue_was_full_had_another_reason() {
+        let dropping = || listening(listener(0, 128, 3), listener(0, 128, 40));
+        let host = counted(dropping(), "TcpExt", "ListenOverflows", [150, 150]);
+        let found = judged(&CHECK, &host).expect("seen");
+        assert!(found[0].why.contains("no accept queue was full"), "{}", found[0].why);
+        let syns = counted(host, "TcpExt", "TCPReqQFullDrop", [0, 37]);
+        assert_eq!(judged(&CHECK, &syns), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn of_many_listeners_five_are_told_and_the_others_counted() {
+        let mut host = listening(listener(9, 9, 0), listener(9, 9, 0));
+        for look in &mut host.looks {
+            look.listeners =
+                Some((1..=8).map(|inode| Listener { inode, ..listener(9, 9, 0) }).collect());
+        }
+        let found = judged(&CHECK, &host).expect("seen");
+        assert_eq!(found.len(), 5);
+        assert!(found[0].why.ends_with("3 listeners more are so."), "{}", found[0].why);
     }
 
     #[test]

@@ -22,6 +22,7 @@
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope};
 use crate::host::seen::{Asked, Seen};
+use crate::host::snapshot::Link;
 
 pub(super) const CHECK: Check = Check {
     code: "REVERSE_PATH_FILTER",
@@ -85,9 +86,14 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 /// Interfaces that can carry something and whose filter is `mode`, with that mode; loopback is never filtered.
 fn interfaces(seen: &Seen<'_>, mode: i64) -> Vec<(String, i64)> {
     let all = seen.number("net.ipv4.conf.all.rp_filter").ok().flatten().unwrap_or(0);
-    let links = seen.links().unwrap_or_default().iter();
+    let links = seen.links().unwrap_or_default();
+    let has_address = |link: &Link| link.addresses.iter().any(|(address, _)| address.is_ipv4());
+    let are_seen = links.iter().any(has_address);
     links
+        .iter()
         .filter(|link| link.up && !link.loopback && link.master.is_none())
+        // What has no address of IPv4 is rarely the way of a connection.
+        .filter(|link| !are_seen || has_address(link))
         .filter_map(|link| {
             let own = seen.number(&key(&link.name)).ok().flatten()?;
             (own.max(all) == mode).then(|| (link.name.clone(), mode))
