@@ -43,7 +43,6 @@ pub(super) fn look(kept: &mut Kept, blind: &mut Blind) -> Look {
         Ok(mut route) => {
             look.links = links::links(&mut route, blind);
             let names = links::names(look.links.as_deref().unwrap_or_default());
-            devices(&mut look, kept, blind);
             if let Some([qdiscs, classes]) = qdiscs::qdiscs(&mut route, &names, blind) {
                 (look.qdiscs, look.classes) = (Some(qdiscs), Some(classes));
             }
@@ -55,6 +54,7 @@ pub(super) fn look(kept: &mut Kept, blind: &mut Blind) -> Look {
         look.listeners = Some(found.listeners);
         look.time_wait = Some(found.time_wait);
     }
+    devices(&mut look, kept, blind);
     if let Some(owners) = &mut kept.owners {
         owners.join(&mut look, blind);
     } else {

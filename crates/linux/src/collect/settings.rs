@@ -19,7 +19,8 @@ pub(super) fn settings(blind: &mut Blind) -> Option<Settings> {
 }
 
 fn of(root: &Path, blind: &mut Blind) -> Option<Settings> {
-    let mut walk = Walk { settings: Settings { complete: true, ..Settings::default() }, blind };
+    let settings = Settings { complete: true, ..Settings::default() };
+    let mut walk = Walk { settings, refused: None, blind };
     if let Err(error) = walk.folder(&root.join("net"), "net", 0) {
         walk.blind.refused(Source::Settings, Some("/proc/sys/net"), &error);
         return None;
@@ -27,15 +28,24 @@ fn of(root: &Path, blind: &mut Blind) -> Option<Settings> {
     for name in ["file-max", "nr_open"] {
         walk.file(&root.join("fs").join(name), format!("fs.{name}"));
     }
+    walk.tell_refused();
     Some(walk.settings)
 }
 
 struct Walk<'a> {
     settings: Settings,
+    /// The first that was refused, why, and how many were.
+    refused: Option<(String, io::Error, u32)>,
     blind: &'a mut Blind,
 }
 
 impl Walk<'_> {
+    fn tell_refused(&mut self) {
+        let Some((name, error, count)) = self.refused.take() else { return };
+        let of = if count == 1 { name } else { format!("{name} and {} more", count - 1) };
+        self.blind.refused(Source::Settings, Some(&of), &error);
+    }
+
     fn folder(&mut self, path: &Path, name: &str, depth: usize) -> io::Result<()> {
         let is_of_interfaces = INTERFACES.contains(&name);
         let mut interfaces = 0;
@@ -78,7 +88,7 @@ impl Walk<'_> {
                 // What starts something when it is written has no value (`route.flush`).
                 let mode = fs::metadata(path).map_or(0, |meta| meta.permissions().mode());
                 if mode & 0o444 != 0 {
-                    self.blind.refused(Source::Settings, Some(&name), &error);
+                    self.refused.get_or_insert_with(|| (name.clone(), error, 0)).2 += 1;
                     self.settings.unread.insert(name);
                 }
             }

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy_linux::collect::{Netns, NetnsError, Options, take};
 
 use crate::space::{inside, look};
@@ -38,7 +39,7 @@ fn another_namespace_has_its_own_links_settings_and_sockets() {
             asked.unseen.iter().any(|one| one.of.as_deref() == Some("the namespace of process 1"));
         let hosts = asked.host_settings.as_ref().map(|hosts| hosts["net.core.somaxconn"] != "77");
         assert!(is_blind || hosts == Some(true), "{:?}", asked.unseen);
-        let names = |snapshot: &tcpwhy::host::snapshot::Snapshot| -> Vec<String> {
+        let names = |snapshot: &Snapshot| -> Vec<String> {
             snapshot.looks[0].links.iter().flatten().map(|link| link.name.clone()).collect()
         };
         assert_eq!(names(&asked), ["lo", "w1", "w0"]);
@@ -64,6 +65,17 @@ fn thread_id() -> String {
 fn one_that_is_not_there_is_an_error() {
     let options = Options { netns: Some(Netns::Name("no-such".to_owned())), ..Options::default() };
     assert!(matches!(take(&options), Err(NetnsError::Open { .. })));
+}
+
+#[test]
+fn what_was_seen_is_saved_and_read_again() {
+    inside(|| {
+        let _listener = TcpListener::bind("127.0.0.1:7004").expect("free");
+        let snapshot = look();
+        let text = serde_json::to_string(&snapshot).expect("plain data");
+        let again: Snapshot = serde_json::from_str(&text).expect("its own text");
+        assert_eq!(again, snapshot);
+    });
 }
 
 #[test]

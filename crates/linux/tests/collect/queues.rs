@@ -153,6 +153,23 @@ fn interfaces_are_those_of_ip() {
     });
 }
 
+#[test]
+fn a_hostile_name_is_escaped_and_hides_nobody_else() {
+    inside(|| {
+        run("ip link add name x\u{1b}[2J;reboot type veth peer name y");
+        run("ip link set x\u{1b}[2J;reboot up");
+        run("ip route add 10.9.0.0/16 dev x\u{1b}[2J;reboot");
+        let snapshot = look();
+        let links = snapshot.looks[0].links.as_ref().expect("seen");
+        assert!(links.iter().any(|link| link.name == r"x\u{1b}[2J;reboot"));
+        let w0 = links.iter().find(|link| link.name == "w0").expect("made");
+        assert!(w0.queues.as_ref().is_some_and(|queues| queues.rx.is_some()));
+        let routes = snapshot.routes.expect("seen");
+        let odd = routes.iter().find(|route| route.dev.as_deref() == Some(r"x\u{1b}[2J;reboot"));
+        assert_eq!(odd.expect("set").line, "", "nobody shall paste it into a shell");
+    });
+}
+
 /// Names as the kernel has them, for ethtool groups some under names of its own.
 fn kept_of_ethtool() -> Vec<(String, bool)> {
     let Ok(text) = try_to("ethtool -k w0") else { return Vec::new() };
