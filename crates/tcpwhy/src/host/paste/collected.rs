@@ -94,6 +94,8 @@ pub(super) type Counted = BTreeMap<String, u64>;
 /// All that was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Collected {
+    /// `*` as an address is all of IPv4.
+    pub(super) star_is_v4: bool,
     /// The time that stands above, since 1970.
     pub(super) now: Option<u64>,
     pub(super) settings: BTreeMap<String, String>,

@@ -79,6 +79,7 @@ pub struct Note {
 /// Reads a pasted text.
 pub fn read(text: &str) -> Pasted {
     let mut reader = Reader::default();
+    reader.collected.star_is_v4 = ss::star_is_v4(text);
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let whole = line.strip_suffix('\n');
         let number = at as u64 + 1;

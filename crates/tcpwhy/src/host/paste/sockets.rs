@@ -108,7 +108,7 @@ impl Table {
         }
         let now = collected.now;
         if row.state == "LISTEN" {
-            let Some(listener) = row.listener() else {
+            let Some(listener) = row.listener(collected.star_is_v4) else {
                 return Taken::Useless(format!("{:?} is no address with a port", row.local));
             };
             collected.listening.insert(listener.local.port());
@@ -139,7 +139,9 @@ impl Table {
         let now = collected.now;
         self.open = Open::Nothing;
         if state == "LISTEN" {
-            collected.listening.extend(ss::listening_at(local).map(|end| end.port()));
+            collected
+                .listening
+                .extend(ss::listening_at(local, collected.star_is_v4).map(|end| end.port()));
             return Some(Taken::Read);
         }
         let (Some(local), Some(remote)) = (address::read(local), address::read(remote)) else {

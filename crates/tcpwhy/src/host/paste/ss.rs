@@ -5,9 +5,9 @@
 //! (iproute2 6.1 `misc/ss.c`, `tcp_stats_print`): [`finish`] puts back those zeros that it has left out since
 //! `-i` prints the field at all.
 //!
-//! Rates are rounded by `ss` to a tenth of their unit. `*` as an address is taken for `::`.
+//! Rates are rounded by `ss` to a tenth of their unit.
 
-use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::evidence::{address, controller, stamp};
 use crate::host::snapshot::{Info, Listener, Memory, Owner, Process, Socket, State, Timer};
@@ -101,9 +101,9 @@ impl<'a> Row<'a> {
         Ok(socket)
     }
 
-    pub(super) fn listener(&self) -> Option<Listener> {
+    pub(super) fn listener(&self, star_is_v4: bool) -> Option<Listener> {
         let mut listener = Listener {
-            local: listening_at(self.local)?,
+            local: listening_at(self.local, star_is_v4)?,
             accept_queue: self.receive_queue,
             accept_max: self.send_queue,
             drops: None,
@@ -138,11 +138,20 @@ pub(super) fn bare(state: State, [local, remote]: [SocketAddr; 2], queues: [u32;
     }
 }
 
+/// Whether `*` is all of IPv4 in this text: old versions of `ss` print `:::80` for all of IPv6 beside it. Newer
+/// ones print `0.0.0.0:80`, `[::]:80`, and `*:80` for both at once.
+pub(super) fn star_is_v4(text: &str) -> bool {
+    text.contains(" :::")
+}
+
 /// `*:80`, `[::]:80`, `0.0.0.0:80`, `:::80`.
-pub(super) fn listening_at(text: &str) -> Option<SocketAddr> {
+pub(super) fn listening_at(text: &str, star_is_v4: bool) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     match host.split('%').next() {
-        Some("*") => Some(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port.parse().ok()?)),
+        Some("*") if star_is_v4 => {
+            Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port.parse().ok()?))
+        }
+        Some("*") => Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port.parse().ok()?)),
         _ => address::read(text),
     }
 }

@@ -135,7 +135,10 @@ fn old_forms_of_ss_are_read() {
     let listeners = look.listeners.clone().expect("listeners");
     assert_eq!((listeners[0].accept_queue, listeners[0].accept_max), (129, 128));
     assert_eq!((listeners[0].drops, listeners[0].inode_unseen), (None, true));
+    assert_eq!(listeners[0].local.to_string(), "0.0.0.0:80", "beside :::22");
     assert_eq!(listeners[1].local.to_string(), "[::]:22");
+    let new = last("LISTEN 0 128 *:80 *:*\n").listeners.expect("a listener");
+    assert_eq!(new[0].local.to_string(), "[::]:80");
     let socket = socket(&look, "10.20.0.5:80", "10.20.0.9:51000");
     assert_eq!(socket.state, State::CloseWait, "it was asked for alone");
     assert_eq!(socket.owner, Some(Owner { pid: 2211, fd: 18 }));
