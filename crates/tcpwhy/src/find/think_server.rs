@@ -78,13 +78,12 @@ pub(super) fn ends_with_a_timer(case: &Case<'_>, silence: &Limit) -> bool {
     if rounds.get(at).is_none_or(|round| round.start_ns != silence.end_ns) {
         return false;
     }
+    if rounds[at].segments != 1 || rounds[at].cwnd.high != Some(1) {
+        return false;
+    }
     let next = rounds.get(at + 1).map_or(i64::MAX, |round| round.start_ns);
-    let hole = case
-        .direction
-        .in_flight_at_loss
-        .iter()
-        .any(|loss| loss.frame.is_none() && (rounds[at].start_ns..=next).contains(&loss.at_ns));
-    hole && rounds[at].segments == 1 && rounds[at].cwnd.high == Some(1)
+    let mut holes = case.direction.in_flight_at_loss.iter().filter(|loss| loss.frame.is_none());
+    holes.any(|hole| (rounds[at].start_ns..=next).contains(&hole.at_ns))
 }
 
 /// Whether something nearer than the server answers in its name, as its handshake showed.

@@ -141,10 +141,25 @@ impl Flow {
     /// Whether one of the last packets was just like `event` with its SACK blocks.
     fn has_met(&self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
         let unwrapped = self.unwrapped(event.side(), blocks);
-        let last = [&self.gathered, &self.earlier].into_iter().flat_map(Gathered::backwards);
-        last.take(RECENT).any(|(old, theirs)| {
-            is_met_again(&old, event) && theirs.iter().copied().eq(unwrapped.clone())
-        })
+        let mut back = 0;
+        for gathered in [&self.gathered, &self.earlier] {
+            let has_met = |old: Event| {
+                let theirs = gathered.blocks(&old).iter().copied();
+                is_met_again(&old, event) && theirs.eq(unwrapped.clone())
+            };
+            for run in gathered.runs().rev() {
+                // A run of the other side, which most are, is passed over at once.
+                let is_own = run.head.side() == event.side();
+                if is_own && run.events().rev().take(RECENT - back).any(has_met) {
+                    return true;
+                }
+                back += run.len();
+                if back >= RECENT {
+                    return false;
+                }
+            }
+        }
+        false
     }
 
     /// SACK blocks of a segment of `side` as offsets of the other side's data.

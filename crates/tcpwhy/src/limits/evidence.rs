@@ -41,7 +41,8 @@ impl Evidence {
 
     /// The verdict's evidence in words; `at_least` if windows may be larger than they are taken for.
     pub(crate) fn words(&self, state: State, at_least: bool) -> String {
-        let flight = format!("{} bytes ({} segments) in flight", self.in_flight, self.segments);
+        let flight =
+            format_args!("{} bytes ({} segments) in flight", self.in_flight, self.segments);
         let least = if at_least { "at least " } else { "" };
         match state {
             State::RwndCap | State::RwndAutotune | State::RwndReader => format!(
