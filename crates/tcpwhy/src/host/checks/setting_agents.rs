@@ -5,7 +5,7 @@
 //! you set by hand they may undo, and what you see may have been theirs.
 //!
 //! # How we know
-//! It runs.
+//! Its process was there when the host was looked at.
 //!
 //! # What it is not
 //! Not that it is wrong, or that it changed any value here.
