@@ -12,6 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use boon::{Compiler, Schemas};
 use common::path::alone;
 use common::{finish, run, run_with_stdin, tcpwhy};
 use serde_json::Value;
@@ -33,6 +34,7 @@ fn checked(words: &[&str]) -> BTreeMap<String, Vec<Value>> {
     let run = finish(command.arg("check").arg("--json").args(words).output().expect("it starts"));
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     let told: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_is_as_promised(&told);
     let mut by_code: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for finding in told["findings"].as_array().expect("findings") {
         by_code
@@ -41,6 +43,18 @@ fn checked(words: &[&str]) -> BTreeMap<String, Vec<Value>> {
             .push(finding.clone());
     }
     by_code
+}
+
+/// Every answer keeps to docs/check.schema.json.
+fn assert_is_as_promised(told: &Value) {
+    let schema =
+        fs::read_to_string(common::in_repository("docs/check.schema.json")).expect("is there");
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    compiler.add_resource("check", serde_json::from_str(&schema).expect("JSON")).expect("a schema");
+    let index = compiler.compile("check", &mut schemas).expect("a schema");
+    if let Err(error) = schemas.validate(told, index) {
+        panic!("{error:#}");
+    }
 }
 
 const ONCE: [&str; 2] = ["--for", "0"];

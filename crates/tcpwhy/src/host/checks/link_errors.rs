@@ -68,12 +68,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         why: if flaps {
             "while the carrier is gone nothing passes, and what was queued is lost.".to_owned()
         } else {
-            let received = worst.counted(&["rx_packets"]).map_or(0, |packets| packets.by);
-            format!(
-                "a damaged frame is thrown away: {} of what came to {} was lost on the last hop.",
-                words::percent(growth.by, received.saturating_add(growth.by)),
-                worst.name()
-            )
+            lost(worst, name, *growth)
         },
         not: "not which part is bad: cable, optic, port, or the other end".to_owned(),
         evidence: evidence.collect(),
@@ -86,6 +81,23 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
+}
+
+/// What bad frames cost, with their share where that is known.
+fn lost(device: &Device<'_>, name: &str, growth: Growth) -> String {
+    let dev = device.name();
+    if name.starts_with("tx_") {
+        return format!("{dev} could not send these: each is a loss to TCP.");
+    }
+    let received = device.counted(&["rx_packets"]).map(|packets| packets.by);
+    let share = received.map_or_else(
+        || format!("each that came to {dev} so"),
+        |received| {
+            let share = words::percent(growth.by, received.saturating_add(growth.by));
+            format!("{share} of what came to {dev}")
+        },
+    );
+    format!("a damaged frame is thrown away: {share} was lost on the last hop.")
 }
 
 /// What went wrong most.

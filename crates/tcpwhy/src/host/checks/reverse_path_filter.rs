@@ -56,7 +56,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }));
     let is_split = ways.is_some_and(|ways| ways > 1);
     let devs: Vec<&str> = strict.iter().map(|(dev, _)| dev.as_str()).collect();
-    let why = if strict.is_empty() {
+    let why = if strict.is_empty() && loose.is_empty() {
+        "a filter looks whether the answer to a packet would leave by the interface that it came in by; how \
+         strict it is here was not seen."
+            .to_owned()
+    } else if strict.is_empty() {
         "the filter is loose: the kernel has no route at all to where these packets came from."
             .to_owned()
     } else {

@@ -58,10 +58,13 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     hit.sort_by_key(|(device, _, growth)| (Reverse(growth.by), device.name()));
     let Some((worst, _, growth)) = hit.first() else { return Ok(Vec::new()) };
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
-    let received = worst.counted(&["rx_packets"]).map_or(0, |packets| packets.by);
     // The packets that were missed are not among those received.
-    let all = received.saturating_add(growth.by);
-    let is_much = u128::from(growth.by) * 10_000 > u128::from(all);
+    let all = worst.counted(&["rx_packets"]).map(|packets| packets.by.saturating_add(growth.by));
+    let is_much = all.is_none_or(|all| u128::from(growth.by) * 10_000 > u128::from(all));
+    let share = all.map_or_else(
+        || "what was missed of what came".to_owned(),
+        |all| format!("{} of what came", words::percent(growth.by, all)),
+    );
     let mut evidence: Vec<Evidence> = Vec::new();
     for (device, name, growth) in hit.iter().take(words::WORST) {
         evidence.push(Evidence::new(source(device, name), words::grown(*growth)));
@@ -81,8 +84,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         scope: devices::scope(&names),
         title: format!("{} dropped packets, the receive ring was full: {}", devices::told(&names), words::grown(*growth)),
         why: format!(
-            "{} of what came to {} was lost inside this host: each such packet is a loss to TCP.",
-            words::percent(growth.by, all),
+            "{share} to {} was lost inside this host: each such packet is a loss to TCP.",
             worst.name()
         ),
         not: "not that the ring is too short: a processor that does not keep up fills any ring, only later".to_owned(),

@@ -1,0 +1,39 @@
+//! When a quiet wire is settled.
+
+use super::*;
+use crate::limits::walker::Terms;
+
+const MSS: i64 = 1448;
+
+/// A sender whose last data stood 3 ms in a queue after it was sent at 10 ms.
+fn queued(own_way: i64) -> Walker {
+    let terms = Terms { mss: MSS, tap_at_sender: true, own_way, ..Terms::default() };
+    let mut walker = Walker::new(terms, true, 0);
+    (walker.sends.last, walker.sends.lag) = (10_000_000, 3_000_000);
+    walker.stop.evidence.room = MSS;
+    walker
+}
+
+#[test]
+fn what_is_sent_before_the_last_has_left_its_host_waited_for_that_queue() {
+    let mut walker = queued(0);
+    assert!(walker.is_held_by_own_queue(13_000_000));
+    assert!(!walker.is_held_by_own_queue(13_000_001), "it had left");
+    walker.sends.lag = OWN_QUEUE_NS;
+    assert!(!walker.is_held_by_own_queue(10_500_000), "within a tick");
+    let full = &mut queued(0);
+    full.stop.evidence.room = MSS - 1;
+    assert!(!full.is_held_by_own_queue(12_000_000), "a full window holds it too");
+}
+
+#[test]
+fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
+    let mut walker = queued(OWN_QUEUE_NS + 1);
+    walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000]);
+    assert!(!walker.is_held_by_own_queue(12_800_000));
+    walker.releases.acks.push_back(12_500_000);
+    assert!(walker.is_held_by_own_queue(12_800_000));
+    assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
+    walker.repairs.on_duplicate(9);
+    assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
+}

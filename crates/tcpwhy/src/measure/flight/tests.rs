@@ -1,0 +1,57 @@
+//! Tape tests of what is in flight.
+
+use super::*;
+
+/// Frames of 100 bytes from 0 on, numbered from 1, which left together at 10, 20, 30, ...
+fn volley(frames: usize) -> Flight {
+    let mut flight = Flight::default();
+    let first = Event { frame: 1, len: 100, ..Event::default() };
+    let follower = |frame: u32| Follower { tap: 0, frame, id: 0, is_pushed: false };
+    let others: Vec<_> = (2..=frames as u32).map(follower).collect();
+    let left = (1..frames as i64).map(|number| 10 + 10 * number);
+    flight.push_each(&first, 10, (&others, left), 1);
+    flight
+}
+
+/// Start, when it left, frame and segments before its end of what is in flight, one by one.
+fn told(flight: &mut Flight) -> Vec<(i64, i64, u64, u64)> {
+    let all = flight.overlapping(i64::MIN, i64::MAX);
+    all.map(|sent| (sent.start, sent.at, sent.frame, sent.segments_to)).collect()
+}
+
+#[test]
+fn a_volley_that_is_spread_is_the_frames_that_it_was_made_of() {
+    let mut flight = volley(3);
+    assert_eq!(told(&mut flight), [(0, 10, 1, 1), (100, 20, 2, 2), (200, 30, 3, 3)]);
+    assert_eq!((flight.nxt, flight.segments_to_nxt, flight.frames()), (300, 3, 3));
+    let then: Vec<_> = flight.overlapping(0, 300).map(|sent| sent.flight_then).collect();
+    assert_eq!(then, [100, 200, 300]);
+}
+
+#[test]
+fn an_ack_takes_the_first_frames_of_a_volley() {
+    for (ack, newest_at, left) in [(99, None, 4), (100, Some(10), 3), (399, Some(30), 1)] {
+        let mut flight = volley(4);
+        let acked = flight.ack(ack);
+        assert_eq!((acked.newest_at, acked.oldest_at), (newest_at, newest_at.map(|_| 10)));
+        assert_eq!((flight.frames(), flight.outstanding()), (left, 400 - ack), "{ack}");
+        assert_eq!(flight.segments_to(ack), ack as u64 / 100);
+        let first = 4 - left as i64;
+        let frame = |at: i64| (100 * at, 10 + 10 * at, 1 + at as u64, 1 + at as u64);
+        assert_eq!(told(&mut flight), (first..4).map(frame).collect::<Vec<_>>(), "{ack}");
+    }
+    let mut flight = volley(4);
+    assert_eq!(flight.ack(400).newest_at, Some(40));
+    assert_eq!((flight.frames(), flight.segments_to(400)), (0, 4));
+}
+
+#[test]
+fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
+    let mut flight = volley(2);
+    let second = Event { frame: 9, seq: 200, len: 50, ..Event::default() };
+    let other = Follower { tap: 0, frame: 10, id: 0, is_pushed: false };
+    flight.push_each(&second, 70, (&[other], [80].into_iter()), 1);
+    let acked = flight.ack(250);
+    assert_eq!((acked.oldest_at, acked.newest_at, acked.largest), (Some(10), Some(70), 100));
+    assert_eq!(told(&mut flight), [(250, 80, 10, 4)]);
+}
