@@ -82,9 +82,7 @@ impl Socket {
         u64::from(end.wrapping_sub(self.rcv.nxt))
     }
 
-    /// A sample of the round trip by the echo of a timestamp, once for each: none by data that echoes what an
-    /// ACK without data has before it (`tcp_rcv_established` notes that in its fast path too; 5.10, 6.1 and
-    /// 6.12 in simulated time do so, older ones were not looked at).
+    /// A sample of the round trip by the echo of a timestamp: once for each.
     pub(super) fn measure_rcv_rtt_by_echo(&mut self, segment: &Segment) {
         let Some(stamps) = segment.options.stamps.filter(|_| self.stamps) else { return };
         if stamps.echo == self.rcv.last_echo {

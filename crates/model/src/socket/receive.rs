@@ -29,7 +29,9 @@ impl Socket {
         if self.on_acked_fin() || self.refuses_data(segment, out) {
             return;
         }
-        self.measure_rcv_rtt_by_echo(segment);
+        if segment.len > 0 {
+            self.measure_rcv_rtt_by_echo(segment);
+        }
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             self.take_data(segment, out);
         }
