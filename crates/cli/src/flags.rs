@@ -55,6 +55,15 @@ pub enum Command {
     Doc(doc::DocFlags),
 }
 
+/// Reads `server=snap.json`.
+fn host_snapshot(text: &str) -> Result<(&'static str, PathBuf), String> {
+    match text.split_once('=') {
+        Some(("client", file)) => Ok(("client", file.into())),
+        Some(("server", file)) => Ok(("server", file.into())),
+        _ => Err("say whose it is: client=FILE or server=FILE".to_owned()),
+    }
+}
+
 /// Flags of `tcpwhy explain`.
 #[derive(Args, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
@@ -73,6 +82,10 @@ pub struct ExplainFlags {
     /// estimated becomes measured, and contradictions are shown.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub with: Vec<PathBuf>,
+    /// Name settings of a host beside the remedies for it, from a snapshot that `tcpwhy check --save` took there, or
+    /// from what sysctl and `ip route` printed there
+    #[arg(long, value_name = "client|server=FILE", value_parser = host_snapshot)]
+    pub host_snapshot: Vec<(&'static str, PathBuf)>,
     /// The path's rate, if you know it: 2gbit, 100mbit; 10MB/s or, as tc writes bytes, 10mbps
     #[arg(long, value_name = "RATE")]
     pub rate: Option<PathRate>,

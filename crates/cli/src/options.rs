@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::thread;
 
 use tcpwhy::tracker::Config;
@@ -23,6 +24,8 @@ pub struct Options {
     pub inputs: Vec<Input>,
     /// Evidence to lay beside it.
     pub with: Vec<Input>,
+    /// Snapshots of the hosts, and which end each is.
+    pub host_snapshots: Vec<(&'static str, PathBuf)>,
     /// The path's rate, if the user knows it.
     pub rate: Option<PathRate>,
     /// In which form to answer.
@@ -162,6 +165,7 @@ impl Options {
         Ok(Self {
             inputs,
             with: flags.with.iter().map(|file| Input::named(file)).collect(),
+            host_snapshots: flags.host_snapshot.clone(),
             rate: flags.rate.clone(),
             form: if flags.json {
                 Form::Json { pretty: around.stdout_is_terminal }

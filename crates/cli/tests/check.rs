@@ -333,6 +333,28 @@ fn the_path_inside_the_host_is_shown_with_the_delay_of_a_full_queue() {
 }
 
 #[test]
+fn a_capture_s_remedies_name_what_a_snapshot_of_the_host_shows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pasted = folder.path().join("routes.txt");
+    fs::write(&pasted, "$ ip route\ndefault via 192.168.247.2 dev ens33\n").expect("a file");
+    let capture = common::in_repository("testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+    let capture = capture.to_str().expect("UTF-8");
+    let beside = |host: &str| {
+        let snapshot = format!("{host}={}", pasted.display());
+        run(&[capture, "--no-predict", "--host-snapshot", &snapshot])
+    };
+    let told = beside("server");
+    assert_eq!(told.status, Some(0), "{}", told.stderr);
+    let command = "do: ip route replace default via 192.168.247.2 dev ens33 initcwnd 44";
+    assert!(told.stdout.contains(command), "{}", told.stdout);
+    assert!(
+        beside("client").stderr.contains("no remedy for the client"),
+        "nothing there is about it"
+    );
+    assert_eq!(run(&[capture, "--host-snapshot", "middle=x"]).status, Some(2));
+}
+
+#[test]
 fn all_checks_are_listed_and_documented() {
     let list = run(&["check", "--list"]).stdout;
     for page in tcpwhy::host::doc::pages() {

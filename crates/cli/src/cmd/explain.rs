@@ -8,6 +8,7 @@ use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::{self, Evidence};
+use tcpwhy::host::lay_beside;
 use tcpwhy::report::{Capture, Report, With};
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
@@ -57,6 +58,15 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let rate = options.rate.as_ref();
     evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
     evidence::apply(&mut report, &evidence);
+    for (host, path) in &options.host_snapshots {
+        let snapshot = super::check::from_file(path)?;
+        if lay_beside(&mut report, host, &snapshot) == 0 {
+            complain(&format!(
+                "no remedy for the {host} is about a setting that {} shows",
+                path.display()
+            ));
+        }
+    }
     finish(report, &options)
 }
 

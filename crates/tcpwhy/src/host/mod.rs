@@ -4,6 +4,7 @@
 //! rule, words, sources and tests. A check asks [`Seen`] for what it needs, and `?` ends it where that was
 //! not seen: then it is told under [`Judgement::unseen`] and nothing is claimed.
 
+mod beside;
 pub(crate) mod change;
 mod checks;
 pub mod doc;
@@ -16,6 +17,7 @@ mod seen;
 pub mod snapshot;
 pub mod target;
 
+pub use beside::lay_beside;
 pub use change::Commands;
 pub use checks::{Judgement, judge};
 pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};

@@ -164,7 +164,7 @@ fn remembered(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<PeerMetrics>> {
 }
 
 /// By the longest prefix in the tables, in the order of the rules without conditions.
-fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
+pub(super) fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
     let routes = seen.snapshot.routes.as_ref().ok_or(Missing::all(Source::Routes))?;
     let rules = seen.snapshot.rules.as_deref().unwrap_or_default();
     let of_family = rules.iter().filter(|rule| rule.ipv6 == peer.is_ipv6());

@@ -21,6 +21,7 @@ use crate::options::Surroundings;
 use crate::{complain, output};
 
 pub use flags::{AFTER, CheckFlags};
+pub(crate) use read::from_file;
 
 /// Looks, judges, prints.
 ///

@@ -46,7 +46,8 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
     Ok(take(&options)?)
 }
 
-fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
+/// What a file that was saved or pasted shows.
+pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     let name = if path == Path::new("-") {
         "standard input".to_owned()
     } else {
