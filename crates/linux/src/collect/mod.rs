@@ -1,6 +1,8 @@
 //! A live host as a snapshot: what the kernel is set to, its counters, queues, devices and sockets.
 //!
-//!     /proc, /sys, netlink, ioctl -> look, look -> Snapshot, and in `unseen` what was not to be had
+//! ```text
+//! /proc, /sys, netlink, ioctl -> look, look -> Snapshot, and in `unseen` what was not to be had
+//! ```
 //!
 //! No program is called, nothing is changed and no packet is sent. What cannot be read never fails the
 //! whole. What changes is read twice, some seconds apart, for the checks judge how far it went; what stays
