@@ -297,6 +297,9 @@ fn pasted_output_is_judged_as_far_as_it_goes() {
     assert_eq!(told.status, Some(0), "{}", told.stderr);
     assert!(told.stdout.contains("[AUTOTUNING_OFF]"), "{}", told.stdout);
     assert!(told.stdout.contains("could not be made"), "{}", told.stdout);
+    let empty = run_with_stdin(&["check", "-"], br#"{"format":"tcpwhy-host/1","looks":[]}"#);
+    assert_eq!((empty.status, &*empty.stdout), (Some(3), ""), "nothing was seen, nothing is said");
+    assert_eq!(run(&["check", "--rate", "1gbit"]).status, Some(2), "the rate of nothing");
     let nothing = run_with_stdin(&["check", "-"], b"Dear all,\nit is slow again.\n");
     assert_eq!(nothing.status, Some(3));
 }

@@ -92,13 +92,7 @@ pub fn find(code: &str) -> Option<Page> {
 /// The whole manual as one Markdown document.
 pub fn manual() -> String {
     let mut out = String::from(HEAD);
-    for Page { code, title, .. } in pages() {
-        let anchor = code.to_ascii_lowercase();
-        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
-    }
-    for page in &pages() {
-        chapter(&mut out, page);
-    }
+    chapters(&mut out, &pages());
     out.push_str(STATES);
     for state in State::all() {
         let Page { code, title, .. } =
@@ -109,8 +103,18 @@ pub fn manual() -> String {
     out
 }
 
-/// A page as a chapter of a manual.
-pub(crate) fn chapter(out: &mut String, Page { code, title, text }: &Page) {
+/// The rows of a table of contents, and each page as a chapter.
+pub(crate) fn chapters(out: &mut String, pages: &[Page]) {
+    for Page { code, title, .. } in pages {
+        let anchor = code.to_ascii_lowercase();
+        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
+    }
+    for page in pages {
+        chapter(out, page);
+    }
+}
+
+fn chapter(out: &mut String, Page { code, title, text }: &Page) {
     let text = format!("\n{}", text.trim_end()).replace("\n# ", "\n### ");
     let _ = writeln!(out, "\n## {code}\n\n{title}\n{text}");
 }

@@ -1,11 +1,10 @@
 //! The pages of the checks, cut out of the heads of their files.
 
-use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use super::checks::CHECKS;
 use super::finding::Group;
-use crate::find::doc::{Page, chapter, page};
+use crate::find::doc::{Page, chapters, page};
 
 /// All pages, in the order of the manual.
 pub fn pages() -> Vec<Page> {
@@ -30,13 +29,7 @@ pub fn find(code: &str) -> Option<Page> {
 /// The whole manual as one Markdown document.
 pub fn manual() -> String {
     let mut out = String::from(HEAD);
-    for Page { code, title, .. } in pages() {
-        let anchor = code.to_ascii_lowercase();
-        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
-    }
-    for page in &pages() {
-        chapter(&mut out, page);
-    }
+    chapters(&mut out, &pages());
     out
 }
 

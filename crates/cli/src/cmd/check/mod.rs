@@ -32,6 +32,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         output::print(&list()).context("cannot write the list")?;
         return Ok(Exit::Analysed);
     }
+    if flags.rate.is_some() && flags.path.is_none() && flags.queues.is_none() {
+        complain("--rate is that of a --path or of the interface of --queues: name one");
+        return Ok(Exit::Usage);
+    }
     let snapshot = read::snapshot(flags, around)?;
     if let Some(path) = &flags.save {
         save(path, &snapshot)?;

@@ -89,6 +89,9 @@ fn saved(text: &str) -> anyhow::Result<Snapshot> {
     if snapshot.format != FORMAT {
         bail!("its format is `{}`, this version reads `{FORMAT}`", snapshot.format);
     }
+    if snapshot.looks.is_empty() {
+        bail!("it holds no look at a host");
+    }
     Ok(snapshot)
 }
 
