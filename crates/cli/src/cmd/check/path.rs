@@ -215,9 +215,7 @@ fn text(target: &Target, needs: &Needs, kernel: KernelProfile, foreseen: &[Fores
     for each in foreseen {
         let _ = writeln!(text, "  {:<16} {}", each.direction, predicted(each));
     }
-    let gained = foreseen.iter().filter(|each| each.gains());
-    let mut changes: Vec<&Change> = gained.flat_map(|each| &each.changes).collect();
-    changes.dedup();
+    let changes = gained(foreseen);
     if !changes.is_empty() {
         text += "\nWhat would help (for new connections; more memory for those that need it)\n";
     }
@@ -227,6 +225,18 @@ fn text(target: &Target, needs: &Needs, kernel: KernelProfile, foreseen: &[Fores
         let _ = writeln!(text, "  undo: {}", commands.undo.unwrap_or_default());
     }
     head + &text
+}
+
+/// The changes that bring something, each once.
+fn gained(foreseen: &[Foreseen]) -> Vec<&Change> {
+    let gained = foreseen.iter().filter(|each| each.gains());
+    let mut changes: Vec<&Change> = Vec::new();
+    for change in gained.flat_map(|each| &each.changes) {
+        if !changes.contains(&change) {
+            changes.push(change);
+        }
+    }
+    changes
 }
 
 fn predicted(each: &Foreseen) -> String {
@@ -344,7 +354,7 @@ fn json(target: &Target, needs: &Needs, predicted: &[Foreseen]) -> anyhow::Resul
         receive: room(&needs.receive),
         send: room(&needs.send),
         window_scale: needs.scale.as_ref().ok().map(|scale| scale.shift),
-        changes: needs.changes.iter().map(told).collect(),
+        changes: gained(predicted).into_iter().map(told).collect(),
         predicted,
     };
     serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")

@@ -13,6 +13,7 @@ mod backlog_small;
 mod bbr_without_fq;
 mod bond_slaves;
 mod bond_spread;
+mod buffer_lock;
 mod buffer_sizes;
 mod byte_queue_limits;
 mod cached_ssthresh;

@@ -25,8 +25,8 @@
 
 use super::flows::{self, bits, rate, time};
 use super::received::{amount, fills, is_queued, is_read, window};
-use super::{Check, words};
-use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
+use super::{Check, buffer_lock, words};
+use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Socket, Source};
@@ -81,7 +81,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         not: "not that the path carries more: the sender may be at a limit of its own, too"
             .to_owned(),
         evidence: flows::evidence(seen, &full, says),
-        fixes: fixes(seen, most.filter(|most| is_bound(worst, *most))),
+        fixes: buffer_lock::fixes(
+            seen,
+            "SO_RCVBUF",
+            MOST,
+            most.filter(|most| *most < ENOUGH && is_bound(worst, *most)).map(|_| ENOUGH),
+        ),
         ..Finding::default()
     };
     found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
@@ -140,24 +145,6 @@ fn says(flow: &Flow<'_>) -> String {
 /// The kernel cut what the program asked for: raising the bound gives it more.
 fn is_bound(flow: &Flow<'_>, most: i64) -> bool {
     flow.memory().is_some_and(|memory| i64::from(memory.rcvbuf) >= most.saturating_mul(2))
-}
-
-fn fixes(seen: &Seen<'_>, most: Option<i64>) -> Vec<Fix> {
-    let mut fixes = vec![words::advise(
-        "remove SO_RCVBUF from the program or its configuration: autotuning does better",
-        "",
-    )];
-    if most.is_some_and(|most| most < ENOUGH) {
-        fixes.push(words::set(
-            seen,
-            MOST,
-            &ENOUGH,
-            "if it cannot be removed, let the program have as much as it asks for",
-            "for sockets that ask for a size afterwards: restart the program",
-            "more memory for each such socket; it may ask for less than that anyway",
-        ));
-    }
-    fixes
 }
 
 #[cfg(test)]

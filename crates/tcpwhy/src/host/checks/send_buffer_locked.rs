@@ -26,8 +26,8 @@
 use super::flows;
 use super::send_buffer_ceiling::says;
 use super::sent::{Held, amount, by_buffer};
-use super::{Check, words};
-use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
+use super::{Check, buffer_lock, words};
+use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Socket, Source};
@@ -72,7 +72,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         why: why(worst, most),
         not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
         evidence: flows::evidence(seen, &held, |flow| says(flow, seen)),
-        fixes: fixes(seen, most.filter(|most| is_bound(worst, *most))),
+        fixes: buffer_lock::fixes(
+            seen,
+            "SO_SNDBUF",
+            MOST,
+            most.filter(|most| *most < ENOUGH && is_bound(worst, *most)).map(|_| ENOUGH),
+        ),
         ..Finding::default()
     };
     found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
@@ -132,24 +137,6 @@ fn why(worst: &Flow<'_>, most: Option<i64>) -> String {
 /// The kernel cut what the program asked for: raising the bound gives it more.
 fn is_bound(flow: &Flow<'_>, most: i64) -> bool {
     flow.memory().is_some_and(|memory| i64::from(memory.sndbuf) >= most.saturating_mul(2))
-}
-
-fn fixes(seen: &Seen<'_>, most: Option<i64>) -> Vec<Fix> {
-    let mut fixes = vec![words::advise(
-        "remove SO_SNDBUF from the program or its configuration: autotuning does better",
-        "",
-    )];
-    if most.is_some_and(|most| most < ENOUGH) {
-        fixes.push(words::set(
-            seen,
-            MOST,
-            &ENOUGH,
-            "if it cannot be removed, let the program have as much as it asks for",
-            "for sockets that ask for a size afterwards: restart the program",
-            "more memory for each such socket; it may ask for less than that anyway",
-        ));
-    }
-    fixes
 }
 
 #[cfg(test)]
