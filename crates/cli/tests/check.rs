@@ -6,27 +6,16 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use boon::{Compiler, Schemas};
-use common::path::alone;
+use common::path::apart;
+use common::schema::assert_is_as_promised;
 use common::{finish, run, run_with_stdin, tcpwhy};
 use serde_json::Value;
-
-/// Runs a test in a namespace of its own; where this machine has none to give, says so.
-#[expect(clippy::print_stderr, reason = "why a test was skipped")]
-fn apart(test: impl FnOnce(&Path) + Send + 'static) {
-    let done = alone(|| test(tempfile::tempdir().expect("a folder").path()));
-    if let Err(error) = done {
-        let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
-        assert!(!required, "no namespaces: {error}");
-        eprintln!("skipped: no namespaces: {error}; run as root");
-    }
-}
 
 /// What a check says, by code.
 fn checked(words: &[&str]) -> BTreeMap<String, Vec<Value>> {
@@ -43,18 +32,6 @@ fn checked(words: &[&str]) -> BTreeMap<String, Vec<Value>> {
             .push(finding.clone());
     }
     by_code
-}
-
-/// Every answer keeps to docs/check.schema.json.
-fn assert_is_as_promised(told: &Value) {
-    let schema =
-        fs::read_to_string(common::in_repository("docs/check.schema.json")).expect("is there");
-    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    compiler.add_resource("check", serde_json::from_str(&schema).expect("JSON")).expect("a schema");
-    let index = compiler.compile("check", &mut schemas).expect("a schema");
-    if let Err(error) = schemas.validate(told, index) {
-        panic!("{error:#}");
-    }
 }
 
 const ONCE: [&str; 2] = ["--for", "0"];
@@ -305,22 +282,6 @@ fn pasted_output_is_judged_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_a_path_needs_is_told_with_and_without_its_figures() {
-    let peer = Ipv4Addr::LOCALHOST.to_string();
-    let told = run(&["check", "--path", "203.0.113.9", "--rate", "100mbit", "--rtt", "20ms"]);
-    assert_eq!(told.status, Some(0), "{}", told.stderr);
-    for words in ["244 KiB fill it", "Predicted by a model", "receiving", "sending"] {
-        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
-    }
-    let lacking = run(&["check", "--path", &peer, "--rate", "100mbit"]);
-    assert!(
-        lacking.status == Some(3) && lacking.stderr.contains("--rtt 20ms"),
-        "{}",
-        lacking.stderr
-    );
-}
-
-#[test]
 fn the_path_inside_the_host_is_shown_with_the_delay_of_a_full_queue() {
     apart(|_| {
         let fifo = ["qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "127"];
@@ -330,6 +291,8 @@ fn the_path_inside_the_host_is_shown_with_the_delay_of_a_full_queue() {
         assert_eq!(told.status, Some(0), "{}", told.stderr);
         // The last of 127 packets waits for 126 of 1500 bytes at 5 Mbit/s.
         assert!(told.stdout.contains("pfifo") && told.stdout.contains("302 ms"), "{}", told.stdout);
+        let told = run(&["check", "--queues", "lo", "--rate", "5mbit", "--for", "0", "--json"]);
+        assert_is_as_promised(&serde_json::from_str(&told.stdout).expect("JSON"));
     });
     let told = run(&["check", "--queues", "no-such-dev", "--for", "0"]);
     assert!(told.status == Some(3) && told.stderr.contains("no-such-dev"), "{}", told.stderr);

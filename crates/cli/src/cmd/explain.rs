@@ -207,11 +207,13 @@ fn screen(options: &Options, around: &Surroundings) -> Screen {
 
 /// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the process.
 pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, again) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
-        // Order matters: on the first signal the flag is still unset when this looks at it.
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))?;
+        // Order matters: a signal that comes in between is not lost, and on the first one `again` is still unset
+        // when it is looked at.
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
+        signal_hook::flag::register(signal, Arc::clone(&again))?;
     }
     Ok(stop)
 }

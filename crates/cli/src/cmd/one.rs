@@ -18,16 +18,30 @@ pub(super) fn connection(
     reads_again: bool,
     stop: &AtomicBool,
 ) -> Result<Connection, Exit> {
-    if let Err(error) = input.check() {
-        complain(&error.to_string());
-        return Err(Exit::Unreadable);
-    }
     if reads_again && !input.can_be_reread() {
         complain("the capture is read twice: name a file, not a pipe");
         return Err(Exit::Usage);
     }
-    let config = Config { detail: true, ..Config::default() };
-    let mut report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});
+    let mut report = report(input, Config { detail: true, ..Config::default() }, stop)?;
+    if let Some(number) = number
+        && let Err(error) = choose::only(&mut report, number)
+    {
+        complain(&error.to_string());
+        return Err(Exit::Usage);
+    }
+    most_data(report).ok_or_else(|| {
+        complain(&format!("{} holds no connection", input.name()));
+        Exit::Unreadable
+    })
+}
+
+/// What a capture shows. What is wrong is told; then the exit that says so comes back.
+pub(super) fn report(input: &Input, config: Config, stop: &AtomicBool) -> Result<Report, Exit> {
+    if let Err(error) = input.check() {
+        complain(&error.to_string());
+        return Err(Exit::Unreadable);
+    }
+    let report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});
     let name = input.name();
     if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
         if report.connections.is_empty() {
@@ -36,16 +50,7 @@ pub(super) fn connection(
         }
         complain(&format!("{name} was read only in part: {error}"));
     }
-    if let Some(number) = number
-        && let Err(error) = choose::only(&mut report, number)
-    {
-        complain(&error.to_string());
-        return Err(Exit::Usage);
-    }
-    most_data(report).ok_or_else(|| {
-        complain(&format!("{name} holds no connection"));
-        Exit::Unreadable
-    })
+    Ok(report)
 }
 
 /// The connection with the most payload.

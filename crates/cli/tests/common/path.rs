@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
@@ -95,6 +96,17 @@ fn enter_with_device(address: &str) -> io::Result<File> {
 pub(crate) fn alone(test: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let done = thread::spawn(move || enter().map(|()| test())).join();
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Runs a test in a namespace of its own; where this machine has none to give, says so.
+#[expect(clippy::print_stderr, reason = "why a test was skipped")]
+pub(crate) fn apart(test: impl FnOnce(&Path) + Send + 'static) {
+    let done = alone(|| test(tempfile::tempdir().expect("a folder").path()));
+    if let Err(error) = done {
+        let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
+        assert!(!required, "no namespaces: {error}");
+        eprintln!("skipped: no namespaces: {error}; run as root");
+    }
 }
 
 /// Puts this thread into a network namespace of its own.

@@ -7,7 +7,7 @@ use core::net::IpAddr;
 
 use super::finding::Change;
 use super::seen::{Asked, Missing, Seen};
-use super::snapshot::{PeerMetrics, Route, Source};
+use super::snapshot::{Owner, PeerMetrics, Route, Socket, Source};
 
 /// A path to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,41 @@ pub struct Needs {
     pub send: Asked<Buffer>,
     /// The largest window that can be announced.
     pub scale: Asked<Scale>,
+    /// Connections to the peer that are open.
+    pub open: Asked<Vec<Open>>,
     /// What would let it be filled, worst first; nothing where it can be.
     pub changes: Vec<Change>,
+}
+
+/// Buffers of a connection to the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its port on this host.
+    pub port: u16,
+    /// Who holds it.
+    pub owner: Option<Owner>,
+    /// Its receive buffer.
+    pub receive: Granted,
+    /// Its send buffer.
+    pub send: Granted,
+}
+
+/// A buffer as the kernel granted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Bytes with overhead.
+    pub bytes: u32,
+    /// What its program asked for, where it did and that was seen.
+    pub asked: Option<AskedFor>,
+}
+
+/// What a program asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedFor {
+    /// So many bytes.
+    Bytes(u32),
+    /// So many or more: `rmem_max` or `wmem_max` cut it there.
+    AtLeast(u32),
 }
 
 /// A route that is taken.
@@ -84,6 +117,7 @@ pub fn needs(seen: &Seen<'_>, target: &Target) -> Needs {
         receive: receive(seen, target),
         send: send(seen, target),
         scale: scale(seen),
+        open: open(seen, target.peer),
         changes: Vec::new(),
     };
     needs.changes = changes(seen, target, &needs);
@@ -163,6 +197,32 @@ fn remembered(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<PeerMetrics>> {
     Ok(all.iter().find(|each| each.to == peer).cloned())
 }
 
+fn open(seen: &Seen<'_>, peer: IpAddr) -> Asked<Vec<Open>> {
+    let most = |key| seen.number(key).ok().flatten();
+    let (most_read, most_sent) = (most("net.core.rmem_max"), most("net.core.wmem_max"));
+    let each = |socket: &Socket| {
+        let (memory, locks) = (socket.memory?, socket.locks.unwrap_or_default());
+        let granted = |bytes, lock: Option<bool>, most| Granted {
+            bytes,
+            asked: lock.filter(|lock| *lock).map(|_| asked_for(bytes, most)),
+        };
+        Some(Open {
+            port: socket.local.port(),
+            owner: socket.owner,
+            receive: granted(memory.rcvbuf, locks.rcvbuf, most_read),
+            send: granted(memory.sndbuf, locks.sndbuf, most_sent),
+        })
+    };
+    Ok(seen.sockets()?.iter().filter(|it| it.remote.ip() == peer).filter_map(each).collect())
+}
+
+/// `sk_setsockopt` with `SO_RCVBUF` or `SO_SNDBUF` (Linux v6.1 `net/core/sock.c`): what is asked for is cut to the
+/// bound, and doubled.
+fn asked_for(granted: u32, most: Option<i64>) -> AskedFor {
+    let asked = granted / 2;
+    if most == Some(i64::from(asked)) { AskedFor::AtLeast(asked) } else { AskedFor::Bytes(asked) }
+}
+
 /// By the longest prefix in the tables, in the order of the rules without conditions.
 pub(super) fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
     let routes = seen.snapshot.routes.as_ref().ok_or(Missing::all(Source::Routes))?;
@@ -230,7 +290,8 @@ const LARGEST: u64 = i32::MAX as u64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::snapshot::{Look, Rule, Settings, Snapshot};
+    use crate::host::checks::parts;
+    use crate::host::snapshot::{Locks, Look, Memory, Rule, Settings, Snapshot, State};
 
     fn host(settings: &[(&str, &str)]) -> Snapshot {
         let values = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -293,6 +354,35 @@ mod tests {
         let off = host(&[("net.ipv4.tcp_window_scaling", "0"), ("net.ipv4.tcp_rmem", "1 2 3")]);
         assert_eq!(of(&off, &ACROSS).scale.expect("seen").window, 65_535);
         assert_eq!(of(&off, &ACROSS).changes.len(), 2);
+    }
+
+    #[test]
+    fn what_a_program_asked_for_is_half_of_what_it_has_unless_its_bound_cut_it() {
+        let socket_to = |to| parts::socket(State::Established, "10.0.0.1:5000", to);
+        let socket = |locks: Option<Locks>| Socket {
+            memory: Some(Memory { rcvbuf: 212_992, sndbuf: 32_768, ..Memory::default() }),
+            locks,
+            ..socket_to("10.0.0.7:443")
+        };
+        let both = Locks { rcvbuf: Some(true), sndbuf: Some(true), ..Locks::default() };
+        let mut host = host(&[("net.core.rmem_max", "106496"), ("net.core.wmem_max", "106496")]);
+        let unasked = Locks { sndbuf: Some(false), ..Locks::default() };
+        host.looks[0].sockets = Some(vec![
+            socket(Some(both)),
+            socket(None),
+            socket(Some(unasked)),
+            socket_to("10.0.0.8:443"),
+        ]);
+        let open = of(&host, &ACROSS).open.expect("seen");
+        let asked: Vec<_> = open.iter().map(|it| (it.receive.asked, it.send.asked)).collect();
+        assert_eq!(
+            asked,
+            [
+                (Some(AskedFor::AtLeast(106_496)), Some(AskedFor::Bytes(16_384))),
+                (None, None),
+                (None, None)
+            ]
+        );
     }
 
     #[test]

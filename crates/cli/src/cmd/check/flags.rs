@@ -23,6 +23,7 @@ long over.
   sudo tcpwhy check --netns 4711           # the network namespace of a container's process
   ssh host 'sysctl -a; ss -tinm; nstat -az' 2>/dev/null | tcpwhy check -
   tcpwhy check --path 10.0.0.7 --rate 1gbit --rtt 20ms
+  tcpwhy check --path 10.0.0.7 --capture slow.pcap
   sudo tcpwhy check --queues eth0 --rate 5mbit
   sudo tcpwhy check --script /tmp/tcp      # fix.sh and rollback.sh
 
@@ -60,11 +61,14 @@ pub struct CheckFlags {
     /// What a path to this address asks of this host, and what the model makes of today's settings
     #[arg(long, value_name = "ADDRESS", value_parser = number::host, conflicts_with_all = ["script", "fail_on"])]
     pub path: Option<IpAddr>,
-    /// The rate of the path or the interface: 1gbit, 100mbit [default: what open connections to that address have
-    /// reached, or the speed of the link]
+    /// A capture of connections to that address, for what --rate and --rtt do not say
+    #[arg(long, value_name = "FILE", requires = "path")]
+    pub capture: Option<PathBuf>,
+    /// The rate of the path or the interface: 1gbit, 100mbit [default: what the capture shows or open connections to
+    /// that address have reached, or the speed of the link]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<PathRate>,
-    /// Its round trip: 20ms [default: the least of open connections to it]
+    /// Its round trip: 20ms [default: the least of the capture, or of open connections to it]
     #[arg(long, value_name = "TIME", value_parser = rtt, requires = "path")]
     pub rtt: Option<u64>,
 

@@ -12,8 +12,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde::Serialize;
+use tcpwhy::host::queues::{self, Queues};
 use tcpwhy::host::snapshot::Snapshot;
-use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, queues, script};
+use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::exit::Exit;
@@ -49,8 +50,7 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         return Ok(Exit::Analysed);
     }
     if let Some(peer) = flags.path {
-        output::print(&path::answer(flags, peer, &snapshot)?).context("cannot write the answer")?;
-        return Ok(Exit::Analysed);
+        return path::run(flags, peer, &snapshot);
     }
     let judged = judge(&snapshot);
     let text = if flags.json {
@@ -77,9 +77,18 @@ fn inside(flags: &CheckFlags, dev: &str, snapshot: &Snapshot) -> anyhow::Result<
         },
     )?;
     if flags.json {
-        return serde_json::to_string_pretty(&queues).context("cannot write the answer as JSON");
+        let answer = Inside { format: "tcpwhy-check-queues/1", queues: &queues };
+        return serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON");
     }
     Ok(queues::text(&queues))
+}
+
+/// The path inside the host as programs read it.
+#[derive(Serialize)]
+struct Inside<'a> {
+    format: &'static str,
+    #[serde(flatten)]
+    queues: &'a Queues,
 }
 
 /// All checks, by what may be in the way.

@@ -121,7 +121,7 @@ mod words;
 mod xdp_generic;
 
 #[cfg(test)]
-mod parts;
+pub(super) mod parts;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]

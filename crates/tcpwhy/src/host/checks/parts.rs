@@ -6,7 +6,7 @@ use crate::host::snapshot::{
 };
 
 /// A socket that process 42 holds.
-pub(super) fn socket(state: State, local: &str, remote: &str) -> Socket {
+pub(in crate::host) fn socket(state: State, local: &str, remote: &str) -> Socket {
     Socket {
         state,
         local: local.parse().expect("an address"),
