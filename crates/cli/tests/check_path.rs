@@ -51,7 +51,11 @@ fn a_capture_says_what_the_path_is_like() {
     let said = ["--rate", "1gbit", "--rtt", "7ms"];
     let words =
         run(&[&["check", "--path", "192.168.247.130", "--capture", file][..], &said].concat());
-    assert!(words.stdout.contains("1.00 Gbit/s (as was said), round trip 7.00 ms"), "{}", words.stdout);
+    assert!(
+        words.stdout.contains("1.00 Gbit/s (as was said), round trip 7.00 ms"),
+        "{}",
+        words.stdout
+    );
 
     let stranger = run(&["check", "--path", "192.0.2.1", "--capture", file]);
     let is_told = stranger.stderr.contains("no connection with 192.0.2.1")

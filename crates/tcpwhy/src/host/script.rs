@@ -3,10 +3,9 @@
 //! Both look before they touch: a value that is there already is left, one that is neither what was seen nor
 //! what is proposed belongs to somebody else and is left and told. Each value is read again after it was set.
 //! Of each finding the first fix that a setting makes is taken; what is merely worth knowing is commented
-//! out, and nothing is changed twice.
+//! out. Nothing is changed twice: what several findings raise is raised for all of them.
 
 use core::fmt::Write as _;
-use std::collections::BTreeSet;
 
 use super::change::{Commands, quoted, within};
 use super::finding::{Change, Finding, Fix, Severity};
@@ -76,22 +75,58 @@ const fn keeps(snapshot: &Snapshot) -> bool {
 }
 
 fn steps(findings: &[Finding]) -> Vec<Step> {
-    let mut taken = BTreeSet::new();
-    let mut steps = Vec::new();
+    let mut chosen: Vec<Chosen<'_>> = Vec::new();
     for finding in findings {
         let Some((fix, change)) = first_change(finding) else { continue };
-        if !taken.insert(change.subject()) {
+        let subject = change.subject();
+        let is_on = finding.severity > Severity::Info;
+        let Some(earlier) = chosen.iter_mut().find(|it| it.change.subject() == subject) else {
+            chosen.push(Chosen { change: change.clone(), is_on, by: vec![(finding, fix)] });
             continue;
+        };
+        // The worst come first: what is merely worth knowing does not make more of what is done.
+        if is_on == earlier.is_on
+            && let Some(both) = room_for_both(&earlier.change, change)
+        {
+            earlier.change = both;
+            earlier.by.push((finding, fix));
         }
-        steps.push(Step {
-            about: about(finding, fix),
-            subject: one_line(&change.subject()),
-            commands: change.commands(),
-            is_on: finding.severity > Severity::Info,
-            is_sysctl: matches!(change, Change::Sysctl { .. }),
-        });
     }
-    steps
+    let step = |Chosen { change, is_on, by }: Chosen<'_>| Step {
+        about: by.iter().map(|(finding, fix)| about(finding, fix)).collect::<Vec<_>>().join("\n"),
+        subject: one_line(&change.subject()),
+        commands: change.commands(),
+        is_on,
+        is_sysctl: matches!(change, Change::Sysctl { .. }),
+    };
+    chosen.into_iter().map(step).collect()
+}
+
+/// A change, and the findings that ask for it.
+struct Chosen<'a> {
+    change: Change,
+    is_on: bool,
+    by: Vec<(&'a Finding, &'a Fix)>,
+}
+
+/// The setting with which two findings get what they ask for: where both raise its numbers, the larger of each.
+fn room_for_both(one: &Change, other: &Change) -> Option<Change> {
+    let (Change::Sysctl { key, from, to }, Change::Sysctl { to: too, .. }) = (one, other) else {
+        return None;
+    };
+    let numbers = |text: &str| -> Option<Vec<i64>> {
+        text.split_whitespace().map(|word| word.parse().ok()).collect()
+    };
+    let (from_numbers, to, too) = (numbers(from)?, numbers(to)?, numbers(too)?);
+    let raises = |to: &[i64]| {
+        to.len() == from_numbers.len() && to.iter().zip(&from_numbers).all(|(to, from)| to >= from)
+    };
+    if !raises(&to) || !raises(&too) {
+        return None;
+    }
+    let larger: Vec<String> =
+        to.iter().zip(&too).map(|(to, too)| to.max(too).to_string()).collect();
+    Some(Change::Sysctl { key: key.clone(), from: from.clone(), to: larger.join(" ") })
 }
 
 fn first_change(finding: &Finding) -> Option<(&Fix, &Change)> {
@@ -196,3 +231,53 @@ drop() {
   if [ "$rest" ]; then echo "$rest" > "$file"; else rm -f "$file"; fi
 }
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(code: &str, to: &str) -> Finding {
+        let set = Change::Sysctl {
+            key: "net.ipv4.tcp_rmem".to_owned(),
+            from: "4096 131072 6291456".to_owned(),
+            to: to.to_owned(),
+        };
+        let fix = Fix { what: "make room".to_owned(), set: Some(set), ..Fix::default() };
+        Finding {
+            code: code.to_owned(),
+            severity: Severity::Warning,
+            fixes: vec![fix],
+            ..Finding::default()
+        }
+    }
+
+    /// What fix.sh sets, and for whom.
+    fn set(findings: &[Finding]) -> Vec<(String, usize)> {
+        let steps = steps(findings).into_iter();
+        steps.map(|it| (it.commands.apply, it.about.matches("to make room").count())).collect()
+    }
+
+    #[test]
+    fn what_two_findings_raise_is_raised_for_both() {
+        let found = [asks("ONE", "4096 131072 16777216"), asks("TWO", "4096 262144 8388608")];
+        let once = "sysctl -w 'net.ipv4.tcp_rmem=4096 262144 16777216'".to_owned();
+        assert_eq!(set(&found), [(once, 2)]);
+    }
+
+    #[test]
+    fn what_is_merely_worth_knowing_makes_no_more_of_what_is_done() {
+        let raised = "4096 131072 16777216";
+        let known = Finding { severity: Severity::Info, ..asks("TWO", "4096 131072 33554432") };
+        let once = format!("sysctl -w 'net.ipv4.tcp_rmem={raised}'");
+        assert_eq!(set(&[asks("ONE", raised), known]), [(once, 1)]);
+    }
+
+    #[test]
+    fn of_findings_that_contradict_one_another_the_graver_is_followed() {
+        let raised = "4096 131072 16777216";
+        for other in ["4096 131072 4194304", "4096 131072", "many"] {
+            let once = format!("sysctl -w 'net.ipv4.tcp_rmem={raised}'");
+            assert_eq!(set(&[asks("ONE", raised), asks("TWO", other)]), [(once, 1)], "{other}");
+        }
+    }
+}

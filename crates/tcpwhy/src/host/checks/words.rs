@@ -37,8 +37,20 @@ pub(super) fn setting(key: &str, value: &dyn fmt::Display) -> Evidence {
     Evidence::new(key, value.to_string())
 }
 
-/// A setting changed from what was seen.
+/// Settings that a network namespace shows and may not write (`sysctl_core_net_init`, `net/core/sysctl_net_core.c`;
+/// seen on 6.18; 6.1 does not show them).
+const OF_THE_HOST: [&str; 4] =
+    ["net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default"];
+
+fn is_read_only(seen: &Seen<'_>, key: &str) -> bool {
+    seen.snapshot.initial_netns == Some(false) && OF_THE_HOST.contains(&key)
+}
+
+/// A setting changed from what was seen; none where it cannot be from there.
 pub(super) fn sysctl(seen: &Seen<'_>, key: &str, to: &dyn fmt::Display) -> Option<Change> {
+    if is_read_only(seen, key) {
+        return None;
+    }
     let from = seen.setting(key).ok()??.to_owned();
     Some(Change::Sysctl { key: key.to_owned(), from, to: to.to_string() })
 }
@@ -52,12 +64,11 @@ pub(super) fn set(
     applies: &str,
     risk: &str,
 ) -> Fix {
-    Fix {
-        what: what.into(),
-        risk: risk.to_owned(),
-        set: sysctl(seen, key, to),
-        applies: applies.to_owned(),
+    let mut what = what.into();
+    if is_read_only(seen, key) {
+        let _ = write!(what, ": {key} of the host to {to}, for it is read-only in a namespace");
     }
+    Fix { what, risk: risk.to_owned(), set: sysctl(seen, key, to), applies: applies.to_owned() }
 }
 
 /// A fix that no setting makes.
@@ -132,4 +143,30 @@ pub(super) fn above_percent(part: u64, share: u64, whole: u64) -> bool {
 /// Drops seen between two looks are an error; those of some time since the start a warning.
 pub(super) const fn of_drops(growth: Growth) -> Severity {
     if growth.since_start { Severity::Warning } else { Severity::Error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::host;
+    use super::*;
+    use crate::host::snapshot::Snapshot;
+
+    #[test]
+    fn what_a_namespace_may_not_write_is_advised_for_the_host() {
+        let fix = |initial_netns, key: &str| {
+            let host = Snapshot { initial_netns, ..host(&[(key, "212992")]) };
+            let seen = Seen::new(&host).expect("a look");
+            set(&seen, key, &4_194_304, "let it have more", AT_ONCE, "")
+        };
+        let key = "net.core.wmem_max";
+        for netns in [None, Some(true)] {
+            assert!(fix(netns, key).set.is_some(), "{netns:?}");
+        }
+        let inside = fix(Some(false), key);
+        assert_eq!(inside.set, None);
+        assert!(inside.what.ends_with(
+            "more: net.core.wmem_max of the host to 4194304, for it is read-only in a namespace"
+        ));
+        assert!(fix(Some(false), "net.ipv4.tcp_notsent_lowat").set.is_some());
+    }
 }
