@@ -3,6 +3,8 @@
 //! Structures and attributes are those of Linux `include/uapi/linux/pkt_sched.h`. Numbers are exact where
 //! tc rounds: `4999us` and not `5ms`. What tc prints as a word alone (`ecn`) has an empty value.
 
+mod netem;
+
 use std::fmt;
 
 use tcpwhy::host::snapshot::Qdisc;
@@ -288,40 +290,6 @@ impl Options<'_> {
                 _ => self.u32(attribute_of).is_some_and(|value| value != 0),
             };
             self.flag(name, is_on);
-        }
-    }
-
-    /// `tc_netem_qopt`, its attributes behind it.
-    fn netem(mut self) {
-        const HEAD: usize = 24;
-        let Some(head) = self.value.get(..HEAD) else { return };
-        self.value = &self.value[HEAD..];
-        let at = |at| number(head, at, 4).unwrap_or(0);
-        self.set("limit", at(4));
-        let delay =
-            [self.u64(10).unwrap_or(at(0) * TICK_NS), self.u64(11).unwrap_or(at(20) * TICK_NS)];
-        match delay {
-            [0, 0] => {}
-            [delay, 0] => self.set("delay", time_ns(delay)),
-            [delay, jitter] => self.set("delay", format!("{} {}", time_ns(delay), time_ns(jitter))),
-        }
-        let mut chances = vec![("loss", at(8)), ("duplicate", at(16))];
-        for (name, attribute_of) in [("reorder", 3), ("corrupt", 4)] {
-            chances.extend(self.u32(attribute_of).map(|chance| (name, chance)));
-        }
-        for (name, chance) in chances.into_iter().filter(|&(_, chance)| chance != 0) {
-            self.set(name, percent(chance));
-        }
-        if attribute(self.value, 5).is_some() {
-            self.set("loss", "by a model");
-        }
-        let rate = self.u64(8).or_else(|| self.u32(6)).filter(|&rate| rate != 0);
-        if let Some(rate) = rate {
-            self.set("rate", bits(rate.saturating_mul(8)));
-            self.qdisc.rate = Some(rate.saturating_mul(8));
-        }
-        if let Some(gap) = Some(at(12)).filter(|&gap| gap != 0) {
-            self.set("gap", gap);
         }
     }
 

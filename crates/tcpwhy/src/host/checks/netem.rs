@@ -99,6 +99,20 @@ mod tests {
     }
 
     #[test]
+    fn what_could_not_be_put_back_is_not_taken_away_by_a_script() {
+        let with = |change: fn(&mut Qdisc)| {
+            let mut host = emulated("netem", 0, Some(1));
+            for look in &mut host.looks {
+                look.qdiscs.as_mut().expect("seen").iter_mut().for_each(change);
+            }
+            judged(&CHECK, &host).expect("seen").remove(0).fixes.remove(0).set.is_some()
+        };
+        assert!(with(|_| ()));
+        assert!(!with(|it| it.partly_read = true));
+        assert!(!with(|it| it.options = [("delay".to_owned(), "100ms 10ms".to_owned())].into()));
+    }
+
+    #[test]
     fn another_kind_is_well_and_without_queueing_disciplines_nothing_is_said() {
         assert_eq!(judged(&CHECK, &emulated("fq", 50, None)), Ok(Vec::new()));
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Qdiscs);

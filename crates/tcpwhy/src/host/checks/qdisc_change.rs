@@ -22,8 +22,14 @@ pub(super) fn keep_flows_apart(seen: &Seen<'_>, root: &Qdisc) -> Option<Fix> {
     })
 }
 
+/// The kernel does not tell by which table netem spreads a jitter (`netem_dump`, Linux v6.1 `net/sched/sch_netem.c`).
+fn is_wholly_read(root: &Qdisc) -> bool {
+    let has_jitter = || root.options.get("delay").is_some_and(|delay| delay.contains(' '));
+    !(root.partly_read || root.kind == "netem" && has_jitter())
+}
+
 /// What an interface without any shaper has: `mq` where it has several send queues, else the default of this host.
-/// `None` where either was not seen, or where classes and filters would be lost with the old root.
+/// `None` where either was not seen, or the old root could not be put back.
 pub(super) fn plain(seen: &Seen<'_>, root: &Qdisc) -> Option<Change> {
     let link = seen.links().ok()?.iter().find(|link| link.name == root.dev)?;
     let queues = link.queues.as_ref().and_then(|queues| queues.tx)?;
@@ -31,8 +37,9 @@ pub(super) fn plain(seen: &Seen<'_>, root: &Qdisc) -> Option<Change> {
     replace(seen, root, if queues > 1 { "mq" } else { default })
 }
 
+/// `None` where classes and filters would be lost, or what was there could not be put back.
 fn replace(seen: &Seen<'_>, root: &Qdisc, to: &str) -> Option<Change> {
-    (!has_children(seen, root)).then(|| Change::Qdisc {
+    (!has_children(seen, root) && is_wholly_read(root)).then(|| Change::Qdisc {
         dev: root.dev.clone(),
         from: tc_words(root),
         handle: root.handle,

@@ -181,6 +181,9 @@ pub struct Qdisc {
     pub parent: u32,
     /// Parameters by the names of tc(8) (`limit`, `flows`, `rate`, `burst`, `default`), as it prints them.
     pub options: BTreeMap<String, String>,
+    /// It is set to more than `options` say: they do not put it back.
+    #[serde(skip_serializing_if = "is_false")]
+    pub partly_read: bool,
     /// Rate in bits per second, where it has one.
     pub rate: Option<u64>,
     /// Its statistics were not seen (`tc qdisc` without `-s`): what follows is 0 for that alone.
