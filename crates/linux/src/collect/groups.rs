@@ -54,7 +54,9 @@ fn group(folder: &Path) -> Option<Group> {
         sock_bytes: field("memory.stat", "sock"),
         memory_bytes: number("memory.current"),
         memory_max: number("memory.max"),
+        memory_high: number("memory.high"),
         memory_events_max: field("memory.events", "max"),
+        memory_events_high: field("memory.events", "high"),
         cpu_throttled: field("cpu.stat", "nr_throttled"),
         cpu_throttled_ns: field("cpu.stat", "throttled_usec").map(|us| us.saturating_mul(1000)),
         memory_some_avg10: avg10("memory.pressure"),
@@ -73,7 +75,7 @@ pub(super) fn path(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
-/// Ours: eight files each, 100 us.
+/// Ours: nine files each, 100 us.
 const MOST: usize = 500;
 
 #[cfg(test)]
@@ -99,11 +101,13 @@ mod tests {
         write("memory.current", "4096\n");
         write("memory.max", "max\n");
         write("memory.stat", "anon 1\nsock 77\nsocket 3\n");
-        write("memory.events", "low 0\nhigh 0\nmax 5\n");
+        write("memory.high", "8192\n");
+        write("memory.events", "low 0\nhigh 3\nmax 5\n");
         write("io.pressure", "some avg10=1.50 avg60=0.00 avg300=0.00 total=9\n");
         let found = group(folder.path()).expect("it is there");
         assert_eq!((found.memory_bytes, found.memory_max), (Some(4096), None));
         assert_eq!((found.sock_bytes, found.memory_events_max), (Some(77), Some(5)));
+        assert_eq!((found.memory_high, found.memory_events_high), (Some(8192), Some(3)));
         assert_eq!((found.cpu_throttled, found.io_some_avg10), (None, Some(150)));
         assert_eq!(group(&folder.path().join("gone")), None);
     }

@@ -22,6 +22,7 @@ pub(super) fn describe(snapshot: &mut Snapshot, blind: &mut Blind) {
     // A list: `0-3,8`.
     let online = blind.file(Source::Machine, "/sys/devices/system/cpu/online");
     snapshot.processors = online.and_then(|text| tables::count_of_list(&text));
+    snapshot.nodes = nodes();
     let clock = blind.file_if_there(Source::Machine, CLOCK_SOURCE);
     snapshot.clock_source = clock.map(|text| text.trim().to_owned());
 }
@@ -56,6 +57,16 @@ fn pressure(blind: &mut Blind) -> Option<BTreeMap<String, Pressure>> {
         }
     }
     Some(found)
+}
+
+/// Processors of the NUMA nodes; `None` where the kernel was built without them.
+fn nodes() -> Option<BTreeMap<u32, String>> {
+    let entries = fs::read_dir("/sys/devices/system/node").ok()?.flatten();
+    let each = entries.filter_map(|entry| {
+        let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+        Some((number, read(&entry.path().join("cpulist")).ok()?.trim().to_owned()))
+    });
+    Some(each.collect())
 }
 
 /// Parameters of modules that concern TCP; `None` where there is no `/sys`.

@@ -55,6 +55,7 @@ mod neighbour_table;
 mod netem;
 mod netns_settings;
 mod no_route;
+mod numa_far;
 mod offloads_off;
 mod old_settings;
 mod one_cpu;
@@ -224,6 +225,7 @@ pub(super) const CHECKS: &[Check] = &[
     pcie_width::CHECK,
     backlog_drops::CHECK,
     one_cpu::CHECK,
+    numa_far::CHECK,
     softirq::CHECK,
     time_squeeze::CHECK,
     flow_limit::CHECK,

@@ -107,8 +107,12 @@ pub struct Group {
     pub memory_bytes: Option<u64>,
     /// `memory.max`; `None` also where it is `max`.
     pub memory_max: Option<u64>,
+    /// `memory.high`, above which it is slowed; `None` also where it is `max`.
+    pub memory_high: Option<u64>,
     /// `memory.events` `max`: how often the limit was met.
     pub memory_events_max: Option<u64>,
+    /// `memory.events` `high`: how often it was slowed.
+    pub memory_events_high: Option<u64>,
     /// `cpu.stat` `nr_throttled`.
     pub cpu_throttled: Option<u64>,
     /// `cpu.stat` `throttled_usec`, in nanoseconds.

@@ -70,6 +70,8 @@ pub struct Snapshot {
     /// Programs known to change settings or interrupts by themselves (`bpftune`, `tuned`, `irqbalance`)
     /// that are running.
     pub agents: Option<Vec<String>>,
+    /// Processors of each NUMA node (`/sys/devices/system/node/nodeN/cpulist`), as a list of the kernel: `0-15,32-47`.
+    pub nodes: Option<BTreeMap<u32, String>>,
     /// Clock source (`/sys/devices/system/clocksource/clocksource0/current_clocksource`).
     pub clock_source: Option<String>,
     /// Looks at what changes, oldest first: at least one.
