@@ -1,12 +1,14 @@
 //! What the checks of a host found, as text: which is the worst, how do we know, what helps, and how to go back.
 
+mod counters;
+
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::host::snapshot::Snapshot;
-use crate::host::{Confidence, Evidence, Finding, Fix, Group, Judgement, Severity, change};
+use crate::host::{Confidence, Evidence, Finding, Fix, Group, Judgement, Seen, Severity, change};
 
 /// How it is to be shown.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +17,7 @@ pub struct HostOptions {
     pub width: usize,
     /// With colours.
     pub color: bool,
-    /// With hygiene, and with the names of the checks that found nothing.
+    /// With hygiene, counters, and the names of the checks that found nothing.
     pub all: bool,
 }
 
@@ -48,6 +50,9 @@ pub fn render(snapshot: &Snapshot, judged: &Judgement, options: HostOptions) -> 
         );
     }
     unseen(&mut page, snapshot, judged);
+    if let Some(seen) = Seen::new(snapshot).filter(|_| options.all) {
+        counters::counters(&mut page, &seen);
+    }
     if options.all && !judged.well.is_empty() {
         page.heading("Looked at and found well");
         page.wrapped(2, 2, &[plain(judged.well.join(", "))]);

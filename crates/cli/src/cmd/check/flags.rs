@@ -72,7 +72,7 @@ pub struct CheckFlags {
     #[arg(long, value_name = "TIME", value_parser = rtt, requires = "path")]
     pub rtt: Option<u64>,
 
-    /// Show also settings that do nothing or are old, and which checks found nothing
+    /// Show also settings that do nothing or are old, what TCP counted, and which checks found nothing
     #[arg(long)]
     pub all: bool,
     /// Print the answer as JSON, in the form of docs/check.schema.json
