@@ -10,6 +10,7 @@
 
 mod blind;
 mod devices;
+mod drops;
 mod groups;
 mod info;
 mod links;
@@ -33,6 +34,7 @@ use tcpwhy::host::snapshot::{FORMAT, Snapshot, Source};
 use crate::netlink::Netlink;
 use crate::record::{Clock, Stop};
 use blind::Blind;
+use drops::Watch;
 use look::Kept;
 pub use namespace::{Netns, NetnsError};
 use processes::Owners;
@@ -48,6 +50,8 @@ pub struct Options {
     pub processes: bool,
     /// One socket, by process and descriptor, whose options are asked for.
     pub locks: Option<(u32, u32)>,
+    /// Count packets that the kernel drops between the looks, by its reason.
+    pub drops: bool,
     /// Ends the time between the looks: the second is taken at once.
     pub stop: Option<Stop>,
 }
@@ -83,8 +87,10 @@ fn here(options: &Options) -> Snapshot {
     what_stays(&mut snapshot, &mut blind);
     match options.apart {
         Some(apart) => {
+            let watch = options.drops.then(|| Watch::begin(&mut blind)).flatten();
             let due = began.saturating_add(u64::try_from(apart.as_nanos()).unwrap_or(u64::MAX));
             wait_until(due, options.stop.as_ref());
+            snapshot.drops = watch.and_then(|watch| watch.end(&mut blind));
             snapshot.looks.push(look::look(&mut kept, &mut blind));
         }
         None => blind.say_with(Source::SecondLook, None, "one look was asked for", "look twice"),

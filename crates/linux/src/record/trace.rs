@@ -37,6 +37,8 @@ pub struct Options {
     pub ports: Vec<u16>,
     /// Events besides [`EVENTS`], as `tcp_truth` or `qdisc/qdisc_dequeue`; each must exist.
     pub events: Vec<String>,
+    /// None but [`Self::events`].
+    pub only: bool,
     /// How to get them.
     pub method: Method,
     /// Room in the kernel for each processor, in KiB; rounded up to a power of two.
@@ -121,7 +123,7 @@ pub enum TraceError {
     },
 }
 
-/// Records until `stop`; `ready` is called when no event can be missed any more.
+/// Records into a file until `stop`; `ready` is called when no event can be missed any more.
 ///
 /// # Errors
 /// The tracing system refuses, an event does not exist, the file cannot be written.
@@ -131,10 +133,24 @@ pub fn run(
     stop: &Stop,
     ready: impl FnOnce(),
 ) -> Result<Traced, TraceError> {
+    let mut file =
+        File::create(output).map_err(|source| TraceError::Write { records: 0, source })?;
+    run_into(&mut file, options, stop, ready)
+}
+
+/// The same, into anything.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_into(
+    out: &mut dyn io::Write,
+    options: &Options,
+    stop: &Stop,
+    ready: impl FnOnce(),
+) -> Result<Traced, TraceError> {
     let tracefs = Tracefs::open().map_err(TraceError::NoTracefs)?;
     let events = chosen(&tracefs, options)?;
-    let file = File::create(output).map_err(|source| TraceError::Write { records: 0, source })?;
-    let mut sink = Sink::new(BufWriter::with_capacity(BUFFER, file), events);
+    let mut sink = Sink::new(BufWriter::with_capacity(BUFFER, out), events);
     let mut source = Source::open(&tracefs, &sink.events, options)?;
     ready();
     let look_ns = if options.look_ns > 0 { options.look_ns } else { LOOK_NS };
@@ -166,10 +182,11 @@ pub fn run(
 /// The standard events that exist here, and those asked for.
 fn chosen(tracefs: &Tracefs, options: &Options) -> Result<BTreeMap<u16, Event>, TraceError> {
     let mut events = BTreeMap::new();
+    let standard = if options.only { &[][..] } else { &EVENTS[..] };
     let extra = options.events.iter().map(|name| (name.as_str(), true));
-    for (name, must) in EVENTS.iter().map(|&name| (name, name == EVENTS[0])).chain(extra) {
+    for (name, must) in standard.iter().map(|&name| (name, name == EVENTS[0])).chain(extra) {
         let path = if name.contains('/') { name.to_owned() } else { format!("tcp/{name}") };
-        match tracefs.read(&format!("events/{path}/format")) {
+        match format_of(tracefs, &path) {
             Ok(text) => {
                 let event = Event::parse(&path, &text).map_err(|why| TraceError::Format {
                     file: format!("events/{path}/format"),
@@ -178,18 +195,27 @@ fn chosen(tracefs: &Tracefs, options: &Options) -> Result<BTreeMap<u16, Event>, 
                 events.insert(event.id, event);
             }
             Err(_) if !must => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(TraceError::NoEvent(path));
-            }
-            Err(source) => {
-                return Err(TraceError::Call {
-                    what: format!("read the format of {path}"),
-                    source,
-                });
-            }
+            Err(error) => return Err(error),
         }
     }
     Ok(events)
+}
+
+fn format_of(tracefs: &Tracefs, path: &str) -> Result<String, TraceError> {
+    tracefs.read(&format!("events/{path}/format")).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => TraceError::NoEvent(path.to_owned()),
+        _ => TraceError::Call { what: format!("read the format of {path}"), source },
+    })
+}
+
+/// The names that an event prints for numbers (`__print_symbolic`); of an event that has several such fields,
+/// those of all.
+///
+/// # Errors
+/// The tracing system refuses, or has no such event.
+pub fn symbols(path: &str) -> Result<BTreeMap<u64, String>, TraceError> {
+    let tracefs = Tracefs::open().map_err(TraceError::NoTracefs)?;
+    Ok(event::symbols(&format_of(&tracefs, path)?))
 }
 
 /// Where events come from.
@@ -222,7 +248,7 @@ impl Source {
     }
 
     /// Hands on all records that are there.
-    fn read(&mut self, sink: &mut Sink) -> Result<(), TraceError> {
+    fn read(&mut self, sink: &mut Sink<'_>) -> Result<(), TraceError> {
         match self {
             Self::Perf(perf) => perf.read(sink),
             Self::Instance(instance) => instance.read(sink)?,
@@ -248,8 +274,8 @@ impl Source {
 }
 
 /// Decodes records and writes them in order.
-struct Sink {
-    out: BufWriter<File>,
+struct Sink<'a> {
+    out: BufWriter<&'a mut dyn io::Write>,
     events: BTreeMap<u16, Event>,
     /// Read and not yet written.
     waiting: Vec<(u64, String)>,
@@ -257,8 +283,8 @@ struct Sink {
     odd: u64,
 }
 
-impl Sink {
-    const fn new(out: BufWriter<File>, events: BTreeMap<u16, Event>) -> Self {
+impl<'a> Sink<'a> {
+    const fn new(out: BufWriter<&'a mut dyn io::Write>, events: BTreeMap<u16, Event>) -> Self {
         Self { out, events, waiting: Vec::new(), records: 0, odd: 0 }
     }
 

@@ -1,6 +1,7 @@
 //! What the checks of a host found, as text: which is the worst, how do we know, what helps, and how to go back.
 
 mod counters;
+mod drops;
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -50,6 +51,9 @@ pub fn render(snapshot: &Snapshot, judged: &Judgement, options: HostOptions) -> 
         );
     }
     unseen(&mut page, snapshot, judged);
+    if let Some(dropped) = &snapshot.drops {
+        drops::drops(&mut page, dropped);
+    }
     if let Some(seen) = Seen::new(snapshot).filter(|_| options.all) {
         counters::counters(&mut page, &seen);
     }

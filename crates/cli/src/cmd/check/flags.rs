@@ -31,10 +31,11 @@ Exit status: 0 judged, 1 something as bad as --fail-on says, 2 wrong usage, 3 in
 
 /// Flags of `tcpwhy check`.
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct CheckFlags {
     /// A snapshot that --save wrote, or what commands printed, as it was pasted: sysctl, ss, nstat, netstat -s,
     /// ethtool, ip, tc, `/proc/net/softnet_stat`; `-` for standard input [default: this host]
-    #[arg(value_name = "FILE", conflicts_with_all = ["apart", "netns", "save", "socket"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["apart", "netns", "save", "socket", "drops"])]
     pub file: Option<PathBuf>,
 
     /// Time between the two looks: 500ms, 10s, 5m; 0 looks once [default: 10s]
@@ -50,6 +51,9 @@ pub struct CheckFlags {
     /// is gone.
     #[arg(long, value_name = "PID:FD", value_parser = socket)]
     pub socket: Option<(u32, u32)>,
+    /// Count the packets that the kernel drops between the two looks, by its own reasons (root, Linux 5.17)
+    #[arg(long)]
+    pub drops: bool,
     /// Write what was seen to a file; `tcpwhy check FILE` judges it anywhere
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,

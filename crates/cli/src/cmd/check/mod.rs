@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 use tcpwhy::host::queues::{self, Queues};
-use tcpwhy::host::snapshot::Snapshot;
+use tcpwhy::host::snapshot::{Drops, Snapshot};
 use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
@@ -35,6 +35,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     }
     if flags.rate.is_some() && flags.path.is_none() && flags.queues.is_none() {
         complain("--rate is that of a --path or of the interface of --queues: name one");
+        return Ok(Exit::Usage);
+    }
+    if flags.drops && flags.apart.is_some_and(|apart| apart.is_zero()) {
+        complain("--drops counts between two looks: give --for more than 0");
         return Ok(Exit::Usage);
     }
     let snapshot = read::snapshot(flags, around)?;
@@ -123,6 +127,8 @@ struct Answer<'a> {
     netns: &'a Option<String>,
     looks: usize,
     findings: Vec<Told<'a>>,
+    /// `None` where they were not asked for.
+    drops: &'a Option<Drops>,
     /// Checks that could not be made.
     unseen: Vec<Unmade>,
     /// Checks that found nothing.
@@ -157,6 +163,7 @@ fn json(snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<String> {
         netns: &snapshot.netns,
         looks: snapshot.looks.len(),
         findings: judged.findings.iter().map(told).collect(),
+        drops: &snapshot.drops,
         unseen: judged
             .unseen
             .iter()

@@ -41,6 +41,7 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
         apart,
         processes: true,
         locks: flags.socket,
+        drops: flags.drops,
         stop: Some(stop),
     };
     Ok(take(&options)?)

@@ -243,7 +243,7 @@ impl Trace {
             method: self.method,
             room_kib: self.room,
             look_ns: self.look,
-            most: None,
+            ..trace::Options::default()
         };
         let output = self.output.display();
         let traced = trace::run(&self.output, &options, stop, ready)

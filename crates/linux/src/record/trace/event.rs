@@ -6,6 +6,7 @@
 //! addresses in the kernel's memory. A field named `now` is the record's own time (ns since 1970)
 //! and takes the place of the ring's stamp.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -133,6 +134,15 @@ impl Field {
     }
 }
 
+/// The pairs of `{ 10, "TCP_CSUM" }` in what a format file prints.
+pub(super) fn symbols(text: &str) -> BTreeMap<u64, String> {
+    let pair = |part: &str| {
+        let (number, name) = part.split_once('}')?.0.split_once(',')?;
+        Some((number.trim().parse().ok()?, name.trim().trim_matches('"').to_owned()))
+    };
+    text.split('{').skip(1).filter_map(pair).collect()
+}
+
 /// A line of a format file, as `field:__u8 saddr[28]; offset:8; size:28; signed:0;`.
 struct Declared<'a> {
     name: &'a str,
@@ -169,7 +179,8 @@ impl<'a> Declared<'a> {
     /// How it is shown, if it is.
     fn field(&self, offset_of: impl Fn(&str) -> Option<usize>) -> Option<Field> {
         let folded = ["saddr_v6", "daddr_v6"].contains(&self.name);
-        let pointer = self.kind.ends_with('*');
+        // Where data lies says nothing; where code does is what an event is about.
+        let pointer = self.kind.ends_with('*') && self.name != "location";
         if self.name.starts_with("common_") || pointer || folded {
             return None;
         }
@@ -318,6 +329,15 @@ format:
         // A text that claims to stand outside of its record.
         record[24..28].copy_from_slice(&((400_u32 << 16) + 48).to_ne_bytes());
         assert_eq!(event.line(7, &record), None);
+    }
+
+    #[test]
+    fn names_of_numbers_are_found_in_what_is_printed() {
+        let printed =
+            r#"reason: %s", __print_symbolic(REC->reason, { 2, "NO_SOCKET" }, { 10, "TCP_CSUM" })"#;
+        let names = [(2, "NO_SOCKET".to_owned()), (10, "TCP_CSUM".to_owned())];
+        assert_eq!(symbols(printed), names.into());
+        assert_eq!(symbols("{ x, { 3"), BTreeMap::new());
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Instance {
     }
 
     /// Hands on all records.
-    pub(super) fn read(&mut self, sink: &mut Sink) -> Result<(), TraceError> {
+    pub(super) fn read(&mut self, sink: &mut Sink<'_>) -> Result<(), TraceError> {
         let map = ClockMap::of(Clock::Monotonic);
         for pipe in &mut self.pipes {
             loop {

@@ -71,7 +71,7 @@ impl Perf {
     }
 
     /// Hands on all records.
-    pub(super) fn read(&mut self, sink: &mut Sink) {
+    pub(super) fn read(&mut self, sink: &mut Sink<'_>) {
         let map = ClockMap::of(Clock::Monotonic);
         for processor in &mut self.processors {
             let bytes = processor.ring.take();

@@ -122,3 +122,29 @@ pub struct Group {
     /// See above.
     pub io_some_avg10: Option<u32>,
 }
+
+/// Packets that the kernel dropped between the looks (`skb:kfree_skb`), of all namespaces and protocols.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Drops {
+    /// How long they were counted.
+    pub over_ns: u64,
+    /// By reason and function, most first.
+    pub by: Vec<Dropped>,
+    /// Dropped, and not told apart for lack of room.
+    pub missed: u64,
+    /// There were too many: later ones were not counted.
+    pub cut: bool,
+}
+
+/// Packets dropped for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dropped {
+    /// The kernel's word (`enum skb_drop_reason` without `SKB_DROP_REASON_`).
+    pub reason: String,
+    /// The function that dropped them; `None` where the kernel does not tell.
+    pub function: Option<String>,
+    /// How many.
+    pub packets: u64,
+}

@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use machine::{Group, Interrupt, Limits, Pressure, Process, Processor, Softnet};
+pub use machine::{
+    Dropped, Drops, Group, Interrupt, Limits, Pressure, Process, Processor, Softnet,
+};
 pub use net::{
     Bond, ByteQueue, Conntrack, Features, Link, LinkCounters, Neighbours, PeerMetrics, Qdisc,
     Queues, Ring, Route, Rule,
@@ -74,6 +76,8 @@ pub struct Snapshot {
     pub nodes: Option<BTreeMap<u32, String>>,
     /// Clock source (`/sys/devices/system/clocksource/clocksource0/current_clocksource`).
     pub clock_source: Option<String>,
+    /// Packets dropped between the looks, where that was asked for.
+    pub drops: Option<Drops>,
     /// Looks at what changes, oldest first: at least one.
     pub looks: Vec<Look>,
     /// What could not be seen.
@@ -228,6 +232,8 @@ pub enum Source {
     Locks,
     /// What the host is: kernel, memory, processors.
     Machine,
+    /// Packets dropped by the kernel's reasons.
+    Drops,
 }
 
 impl Source {
@@ -258,6 +264,7 @@ impl Source {
             Self::SecondLook => "a second look",
             Self::Locks => "socket options",
             Self::Machine => "machine",
+            Self::Drops => "drop reasons",
         }
     }
 }
