@@ -6,7 +6,8 @@
 //! and connections over one of the ways hang.
 //!
 //! # How we know
-//! `IPReversePathFilter` grew. What counts for an interface is the larger of `conf.all.rp_filter` and its own.
+//! `IPReversePathFilter` grew. What counts for an interface is the larger of `conf.all.rp_filter` and its own. One that
+//! received nothing between the looks is left out; those that no default route leaves by come first.
 //!
 //! # What it is not
 //! Not that the packets were honest: dropping forged ones is what the filter is for. The counter does not say which
@@ -19,6 +20,9 @@
 //! # Sources
 //! Linux `fib_validate_source`, `IN_DEV_RPFILTER` (the larger of both), `ip_rcv_finish_core` (v6.12); RFC 3704.
 
+use std::collections::BTreeSet;
+
+use super::devices::{self, Device};
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope};
 use crate::host::seen::{Asked, Seen};
@@ -39,7 +43,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     };
     let strict = interfaces(seen, 1);
     let loose = interfaces(seen, 2);
-    let ways = ways_out(seen);
+    let ways = default_ways(seen).map(|ways| ways.len());
     let mut evidence = vec![words::counter("TcpExt", NAME, grown)];
     let told = strict.iter().chain(&loose).take(words::WORST);
     evidence.extend(told.map(|(dev, value)| {
@@ -58,7 +62,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let devs: Vec<&str> = strict.iter().map(|(dev, _)| dev.as_str()).collect();
     let why = if strict.is_empty() && loose.is_empty() {
         "a filter looks whether the answer to a packet would leave by the interface that it came in by; how \
-         strict it is here was not seen."
+         strict it is where these came in was not seen."
             .to_owned()
     } else if strict.is_empty() {
         "the filter is loose: the kernel has no route at all to where these packets came from."
@@ -88,21 +92,32 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 /// Interfaces that can carry something and whose filter is `mode`, with that mode; loopback is never filtered.
+/// First those that no default route leaves by: few answers do.
 fn interfaces(seen: &Seen<'_>, mode: i64) -> Vec<(String, i64)> {
     let all = seen.number("net.ipv4.conf.all.rp_filter").ok().flatten().unwrap_or(0);
     let links = seen.links().unwrap_or_default();
     let has_address = |link: &Link| link.addresses.iter().any(|(address, _)| address.is_ipv4());
     let are_seen = links.iter().any(has_address);
-    links
+    let devices = devices::devices(seen).unwrap_or_default();
+    let silent: Vec<&str> = devices
+        .iter()
+        .filter(|device| device.counted(&["rx_packets"]).is_some_and(|came| came.by == 0))
+        .map(Device::name)
+        .collect();
+    let ways = default_ways(seen).unwrap_or_default();
+    let mut found: Vec<_> = links
         .iter()
         .filter(|link| link.up && !link.loopback && link.master.is_none())
         // What has no address of IPv4 is rarely the way of a connection.
         .filter(|link| !are_seen || has_address(link))
+        .filter(|link| !silent.contains(&link.name.as_str()))
         .filter_map(|link| {
             let own = seen.number(&key(&link.name)).ok().flatten()?;
             (own.max(all) == mode).then(|| (link.name.clone(), mode))
         })
-        .collect()
+        .collect();
+    found.sort_by_key(|(dev, _)| ways.contains(dev.as_str()));
+    found
 }
 
 /// sysctl(8) writes the dot of a VLAN's name as a slash.
@@ -111,15 +126,10 @@ fn key(dev: &str) -> String {
 }
 
 /// Interfaces with a default route of IPv4, in any table.
-fn ways_out(seen: &Seen<'_>) -> Option<u64> {
+fn default_ways<'a>(seen: &Seen<'a>) -> Option<BTreeSet<&'a str>> {
     let routes = seen.snapshot.routes.as_ref()?.iter();
-    let mut devs: Vec<_> = routes
-        .filter(|route| route.to.is_none() && !route.ipv6)
-        .filter_map(|route| route.dev.as_deref())
-        .collect();
-    devs.sort_unstable();
-    devs.dedup();
-    Some(devs.len() as u64)
+    let default = routes.filter(|route| route.to.is_none() && !route.ipv6);
+    Some(default.filter_map(|route| route.dev.as_deref()).collect())
 }
 
 fn fixes(seen: &Seen<'_>, strict: &[(String, i64)]) -> Vec<Fix> {
@@ -155,21 +165,40 @@ mod tests {
     use super::super::parts::{each_look, link};
     use super::super::sample::{counted, host, judged, missing, once, shown};
     use super::*;
-    use crate::host::finding::Severity;
-    use crate::host::snapshot::{Route, Snapshot, Source};
+    use crate::host::finding::{Change, Severity};
+    use crate::host::snapshot::{LinkCounters, Route, Snapshot, Source};
 
+    /// Packets come in by both interfaces.
     fn filtered(all: &str, own: &str, from_to: [i64; 2]) -> Snapshot {
         let settings = [
             ("net.ipv4.conf.all.rp_filter", all),
             ("net.ipv4.conf.eth0.rp_filter", own),
             ("net.ipv4.conf.eth1/7.rp_filter", own),
         ];
-        let mut host = each_look(host(&settings), |_, look| {
-            look.links = Some(vec![link("eth0"), link("eth1.7")]);
+        let mut host = each_look(host(&settings), |nth, look| {
+            look.links = Some(["eth0", "eth1.7"].map(|name| received(name, 100 * nth)).into());
         });
         let way = |dev: &str| Route { dev: Some(dev.to_owned()), ..Route::default() };
         host.routes = Some(vec![way("eth0"), way("eth1.7")]);
         counted(host, "TcpExt", NAME, from_to)
+    }
+
+    fn received(name: &str, rx_packets: u64) -> Link {
+        let counters = LinkCounters { rx_packets, ..LinkCounters::default() };
+        Link { counters: Some(counters), ..link(name) }
+    }
+
+    #[test]
+    fn the_interface_that_is_no_way_out_comes_first_and_one_that_received_nothing_is_left_out() {
+        let first = |host: &Snapshot| match &judged(&CHECK, host).expect("seen")[0].fixes[2].set {
+            Some(Change::Sysctl { key, .. }) => key.clone(),
+            other => panic!("{other:?}"),
+        };
+        let mut host = filtered("1", "0", [3, 50]);
+        host.routes.as_mut().expect("seen").truncate(1);
+        assert_eq!(first(&host), "net.ipv4.conf.eth1/7.rp_filter");
+        host.looks[1].links.as_mut().expect("seen")[1] = received("eth1.7", 0);
+        assert_eq!(first(&host), "net.ipv4.conf.eth0.rp_filter");
     }
 
     #[test]
