@@ -14,7 +14,8 @@
 //! (`congctl`), and a connection keeps what the setting was when it opened.
 //!
 //! # What to do
-//! Load the module (`tcp_cubic`, `tcp_bbr`) at the start of the host, and set the algorithm afterwards.
+//! Load the module (`tcp_cubic`, `tcp_bbr`) at the start of the host, and set the algorithm afterwards. A namespace
+//! that is not the first may set only what `tcp_allowed_congestion_control` has; a new one begins with what the first is set to.
 //!
 //! # Sources
 //! Linux `tcp_assign_congestion_control`, `tcp_set_default_congestion_control` (v6.12); RFC 9438 section 1 on Reno
@@ -37,6 +38,7 @@ pub(super) const CHECK: Check = Check {
 const KEY: &str = "net.ipv4.tcp_congestion_control";
 /// Of fewer connections a tenth is nothing to tell of. Ours.
 const LEAST: usize = 10;
+const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -51,7 +53,15 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 fn of_setting(seen: &Seen<'_>, set: &str, available: Option<&str>) -> Finding {
     let has_cubic = available.is_some_and(|all| all.split(' ').any(|each| each == "cubic"));
-    let fix = if has_cubic {
+    let fix = if has_cubic && !may_set(seen, "cubic") {
+        Fix {
+            applies: "for new connections".to_owned(),
+            ..words::advise(
+                format!("have the host allow cubic ({ALLOWED}), then set it in this namespace"),
+                "",
+            )
+        }
+    } else if has_cubic {
         words::set(seen, KEY, &"cubic", "use cubic", "for new connections", "")
     } else {
         Fix {
@@ -83,6 +93,13 @@ fn of_setting(seen: &Seen<'_>, set: &str, available: Option<&str>) -> Finding {
         fixes: vec![fix],
         ..Finding::default()
     }
+}
+
+/// `tcp_set_default_congestion_control`: only the first namespace may set what is not allowed to all.
+fn may_set(seen: &Seen<'_>, name: &str) -> bool {
+    let allowed = seen.setting(ALLOWED).ok().flatten();
+    seen.snapshot.initial_netns != Some(false)
+        || allowed.is_none_or(|all| all.split(' ').any(|each| each == name))
 }
 
 fn others(seen: &Seen<'_>, set: &str) -> Option<Finding> {
@@ -123,6 +140,17 @@ mod tests {
     #[test]
     fn reno_where_cubic_is_there() {
         insta::assert_snapshot!(shown(&CHECK, &host(&[(KEY, "reno"), (AVAILABLE, "reno cubic")])));
+    }
+
+    #[test]
+    fn a_namespace_sets_only_what_the_host_allows() {
+        let sets = |initial_netns, allowed| {
+            let host = host(&[(KEY, "reno"), (AVAILABLE, "reno cubic"), (ALLOWED, allowed)]);
+            let host = Snapshot { initial_netns, ..host };
+            judged(&CHECK, &host).expect("seen")[0].fixes[0].set.is_some()
+        };
+        assert!(sets(Some(true), "reno") && sets(Some(false), "reno cubic"));
+        assert!(!sets(Some(false), "reno bbr"));
     }
 
     #[test]
