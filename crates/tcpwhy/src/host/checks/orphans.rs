@@ -35,8 +35,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some(&orphans) = stat.get("TCP").and_then(|tcp| tcp.get("orphan")) else {
         return Err(Missing::part(Source::Sockstat, "TCP orphan"));
     };
-    let Some(most) = seen.number(KEY)? else { return Ok(Vec::new()) };
-    let most = u64::try_from(most).unwrap_or(0);
+    let most = limit(seen)?;
     let aborted = seen.growth("TcpExt", "TCPAbortOnMemory").ok().flatten();
     let aborted = aborted.filter(|grown| grown.by > 0);
     let is_near = words::above_percent(orphans, 25, most);
@@ -87,6 +86,15 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
+/// That of the whole host: other namespaces than the first do not have it, and `/proc/net/sockstat` counts the
+/// orphans of all of them there, too (`sockstat_seq_show`, `tcp_orphan_count_sum`).
+fn limit(seen: &Seen<'_>) -> Asked<u64> {
+    let theirs = || seen.snapshot.host_settings.as_ref()?.get(KEY)?.parse().ok();
+    let most = seen.number(KEY)?.or_else(theirs);
+    most.map(|most| u64::try_from(most).unwrap_or(0))
+        .ok_or_else(|| Missing::part(Source::Settings, KEY))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::parts::each_look;
@@ -123,7 +131,10 @@ mod tests {
     fn a_namespace_without_the_limit_and_a_host_without_the_count_say_nothing() {
         let mut host = orphans(600, 0);
         host.settings.as_mut().expect("settings").values.clear();
-        assert_eq!(judged(&CHECK, &host), Ok(Vec::new()));
+        assert_eq!(missing(&CHECK, &host).source, Source::Settings);
+        host.host_settings = Some([(KEY.to_owned(), "1000".to_owned())].into());
+        let found = judged(&CHECK, &host).expect("seen");
+        assert_eq!(found[0].fixes[0].set, None, "it is the host's to change");
         host.looks[1].sockstat = None;
         assert_eq!(missing(&CHECK, &host).source, Source::Sockstat);
     }
