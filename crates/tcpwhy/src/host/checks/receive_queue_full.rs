@@ -131,8 +131,8 @@ fn of_counter(full: &Asked<Vec<&Flow<'_>>>, often: Growth) -> Finding {
         confidence: Confidence::Medium,
         scope: Scope::Netns,
         title: format!("receivers on this host closed their windows: {}", words::grown(often)),
-        why: "each time a sender had to stand still until a program here had read; at the looks none of the \
-              sockets was full."
+        why: "each time a sender had to stand still until a program here had read; none of the sockets was \
+              full at both looks."
             .to_owned(),
         not: "which program it was: it reads again".to_owned(),
         evidence: vec![words::counter(counters::TCP_EXT, ZERO, often)],
