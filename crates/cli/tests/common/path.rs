@@ -5,6 +5,9 @@
 //! 10.9.0.1 -- TUN device -- waits half the round trip -- TUN device -- 10.9.0.2
 //! ```
 //!
+//! A [`Place`] is such a namespace that does what it is told, [`join`] lays the path to it from here, and what
+//! passes that path is the test's to say.
+//!
 //! Namespaces and devices go with the threads that hold them. Only threads of ours enter them; the
 //! machine's own network is not touched.
 
@@ -16,7 +19,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,9 +46,7 @@ pub(crate) fn with_path<T: Send + 'static>(
     let near = thread::spawn(move || -> io::Result<T> {
         let near = enter_with_device(CLIENT)?;
         let far = far_end.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
-        for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
-            thread::spawn(move || forward(from, to, round_trip / 2));
-        }
+        carry(&near, &far, round_trip, &Arc::new(|_: &[u8]| true))?;
         Ok(client())
     });
     match near.join() {
@@ -54,8 +55,76 @@ pub(crate) fn with_path<T: Send + 'static>(
     }
 }
 
-/// Moves packets, each so long after it came.
-fn forward(mut from: File, mut to: File, delay: Duration) {
+/// A network namespace of its own, for as long as this lives or a thread that was started in it.
+pub(crate) struct Place {
+    work: mpsc::Sender<Box<dyn FnOnce() + Send>>,
+    /// As ip(8) takes a namespace that has no name.
+    pub(crate) file: String,
+}
+
+impl Place {
+    /// A new one, in which loopback is up.
+    pub(crate) fn new() -> io::Result<Self> {
+        let (work, asked) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let (entered, file) = mpsc::channel();
+        thread::spawn(move || {
+            let file = enter().and_then(|()| std::fs::read_link("/proc/thread-self"));
+            let is_there = file.is_ok();
+            // Whoever made this place waits for it.
+            let _ = entered.send(file);
+            if is_there {
+                for work in asked {
+                    work();
+                }
+            }
+        });
+        let thread = file.recv().map_err(|_| io::ErrorKind::BrokenPipe)??;
+        Ok(Self { work, file: format!("/proc/{}/ns/net", thread.display()) })
+    }
+
+    /// Does something there, and hands back what came of it.
+    pub(crate) fn does<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, outcome) = mpsc::channel();
+        let work = move || {
+            let _ = done.send(work());
+        };
+        self.work.send(Box::new(work)).expect("the place is there");
+        outcome.recv().expect("it did not panic")
+    }
+}
+
+/// What passes a path, by a packet's bytes.
+pub(crate) type Passes = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+/// Lays a path from the namespace of this thread, which is [`CLIENT`] on it, to a place, which is [`SERVER`].
+/// What is written to the file comes in here as if by that path.
+pub(crate) fn join(far: &Place, round_trip: Duration, passes: &Arc<Passes>) -> io::Result<File> {
+    let near = device(CLIENT)?;
+    let far = far.does(|| device(SERVER))?;
+    carry(&near, &far, round_trip, passes)?;
+    Ok(near)
+}
+
+fn carry(
+    near: &File,
+    far: &File,
+    round_trip: Duration,
+    passes: &Arc<impl Fn(&[u8]) -> bool + Send + Sync + ?Sized + 'static>,
+) -> io::Result<()> {
+    for (from, to) in [(near, far), (far, near)] {
+        let (from, to, passes) = (from.try_clone()?, to.try_clone()?, Arc::clone(passes));
+        thread::spawn(move || forward(from, to, round_trip / 2, &*passes));
+    }
+    Ok(())
+}
+
+/// Moves packets that pass, each so long after it came.
+fn forward(
+    mut from: File,
+    mut to: File,
+    delay: Duration,
+    passes: &(impl Fn(&[u8]) -> bool + ?Sized),
+) {
     let (send, received) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         let mut waiting = VecDeque::new();
@@ -70,6 +139,9 @@ fn forward(mut from: File, mut to: File, delay: Duration) {
     });
     let mut packet = vec![0; 65_536];
     while let Ok(length) = from.read(&mut packet) {
+        if !passes(&packet[..length]) {
+            continue;
+        }
         if send.send((Instant::now() + delay, packet[..length].to_vec())).is_err() {
             break;
         }
@@ -79,6 +151,11 @@ fn forward(mut from: File, mut to: File, delay: Duration) {
 /// Puts this thread into a network namespace of its own, with a TUN device of this address.
 fn enter_with_device(address: &str) -> io::Result<File> {
     enter()?;
+    device(address)
+}
+
+/// A TUN device of this address in the namespace of this thread.
+fn device(address: &str) -> io::Result<File> {
     let device = tun()?;
     // The machine's own may pace (BBR), and a recording would rightly say so. Of all others Reno is
     // the only one that every namespace may choose.
@@ -99,14 +176,18 @@ pub(crate) fn alone(test: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// Runs a test in a namespace of its own; where this machine has none to give, says so.
-#[expect(clippy::print_stderr, reason = "why a test was skipped")]
 pub(crate) fn apart(test: impl FnOnce(&Path) + Send + 'static) {
     let done = alone(|| test(tempfile::tempdir().expect("a folder").path()));
     if let Err(error) = done {
-        let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
-        assert!(!required, "no namespaces: {error}");
-        eprintln!("skipped: no namespaces: {error}; run as root");
+        skipped(&format!("no namespaces: {error}"));
     }
+}
+
+#[expect(clippy::print_stderr, reason = "why a test was skipped")]
+pub(crate) fn skipped(why: &str) {
+    let required = std::env::var_os("TCPWHY_REQUIRE_ALL").is_some_and(|v| v == "1");
+    assert!(!required, "{why}");
+    eprintln!("skipped: {why}; run as root");
 }
 
 /// Puts this thread into a network namespace of its own.
