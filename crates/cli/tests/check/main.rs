@@ -7,6 +7,8 @@ mod common;
 mod answers;
 mod closing;
 mod connecting;
+mod drops;
+mod path;
 mod queues;
 mod receiving;
 mod routing;

@@ -5,7 +5,6 @@
 pub(crate) mod path;
 pub(crate) mod report;
 pub(crate) mod schema;
-pub(crate) mod socket;
 
 use std::ffi::OsStr;
 use std::io::Write;

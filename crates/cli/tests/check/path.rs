@@ -1,14 +1,12 @@
 //! `tcpwhy check --path`: what a path asks of this host.
 
-mod common;
-
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 
-use common::path::apart;
-use common::schema::assert_is_as_promised;
-use common::{in_repository, run, socket};
+use crate::common::path::apart;
+use crate::common::schema::assert_is_as_promised;
+use crate::common::{in_repository, run};
 use serde_json::{Value, json};
 
 /// A capture of 512 KiB from 192.168.10.60 at a round trip of 7 ms.
@@ -72,7 +70,7 @@ fn open_connections_show_what_they_asked_for_and_what_they_got() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
         let _accepted = listener.accept().expect("a connection");
-        socket::set(&stream, libc::SO_SNDBUF, 20_000);
+        socket2::SockRef::from(&stream).set_send_buffer_size(20_000).expect("set");
         let of = format!("{}:{}", std::process::id(), stream.as_raw_fd());
         let port = stream.local_addr().expect("bound").port();
         let path = ["check", "--path", "127.0.0.1", "--rate", "1gbit", "--rtt", "1ms"];

@@ -1,16 +1,14 @@
 //! `tcpwhy check --drops`: what the kernel drops while it is looked at, by its own reasons.
 
-mod common;
-
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::path::apart;
-use common::run;
-use common::schema::assert_is_as_promised;
+use crate::common::path::apart;
+use crate::common::run;
+use crate::common::schema::assert_is_as_promised;
 use serde_json::Value;
 
 fn dropped(told: &Value, reason: &str) -> u64 {
