@@ -1,0 +1,112 @@
+//! What is said of a scenario that is wrong: where, why, and what to write.
+
+use tcpwhy_model::scenario::Scenario;
+
+use super::{MINIMAL, said};
+
+#[test]
+fn errors_name_line_column_and_what_was_meant() {
+    for (lines, error) in [
+        ("path.rtt = 6", "line 1, column 12: `path.rtt`: 6 has no unit; write it as \"6ms\""),
+        (
+            "[path]\nqeue = \"1kB\"",
+            "line 2, column 1: `path` has no key `qeue`; did you mean `queue`?",
+        ),
+        (
+            "rtt = \"6ms\"",
+            "line 1, column 1: a scenario has no key `rtt`; known are name, about, ipv6, repeats, seed, limit, tail, client, server, path, application, applications, records, variants",
+        ),
+        (
+            "path.rtt = \"2min\"",
+            "line 1, column 12: `path.rtt`: 2min is out of range; it goes from 0 to 1min",
+        ),
+        (
+            "path = { rate = \"1mbit\", bucket = { rate = \"1mbit\", burst = \"3kB\" } }",
+            "line 1, column 26: a link has a `rate` or a `bucket`, not both: the bucket has its own rate",
+        ),
+        (
+            "server.route.initcwd = 10",
+            "line 1, column 14: unknown word of a route `initcwd`; did you mean `initcwnd`?",
+        ),
+        (
+            "client.sysctl.\"kernel.panic\" = 1",
+            "line 1, column 15: `client.sysctl.kernel.panic` cannot be set: only names below `net.` belong to one host alone; leave it out",
+        ),
+        (
+            "client.sysctl.net.ipv4.tcp_mem = 1",
+            "line 1, column 24: `client.sysctl.net.ipv4.tcp_mem` holds for the whole machine, which no experiment may touch; leave it out",
+        ),
+        (
+            "server.egress = \"fqcodel\"",
+            "line 1, column 17: unknown queueing discipline `fqcodel`; did you mean `fq_codel`?",
+        ),
+        (
+            "path.loss = \"often\"",
+            "line 1, column 13: `path.loss`: `often` is no share; write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"",
+        ),
+        ("repeats = 0", "line 1, column 11: `repeats`: 0 is out of range; it goes from 1 to 10000"),
+        (
+            "repeats = \"three\"",
+            "line 1, column 11: `repeats`: `three` is not a whole number; write one from 1 to 10000",
+        ),
+        (
+            "path.loss = \"120%\"",
+            "line 1, column 13: `path.loss`: `120%` is more than all; write it as \"1%\", \"burst 0.2% 25%\", \"exact 3 7 8\" or \"none\"",
+        ),
+        (
+            "[path]\nrtt = \"1ms\"\nrtt = \"2ms\"",
+            "line 3, column 1: `rtt` is written twice; keep one of them",
+        ),
+        ("ipv6 = \"yes\"", "line 1, column 8: `ipv6`: write true or false, without quotes"),
+    ] {
+        assert_eq!(said(lines), error, "{lines}");
+    }
+    let broken = said("path = [\"a\"");
+    assert!(broken.starts_with("line 2, column 1: "), "{broken}");
+}
+
+#[test]
+fn a_variant_that_changes_nothing_was_meant_otherwise() {
+    let said = |variant: &str, sets: &[&str]| {
+        let text =
+            format!("path.rtt = \"40ms\"\n{MINIMAL}[variants.same]\n{variant}\n[variants.b]\n");
+        let sets: Vec<_> = sets.iter().map(|&set| set.to_owned()).collect();
+        Scenario::read("x", &text, &sets).map(drop).map_err(|error| error.to_string())
+    };
+    let error = said("path.rtt = \"0.04s\"", &[]).expect_err("nothing changes");
+    assert!(error.starts_with("line 4, column 11: the variant `same` changes nothing"), "{error}");
+    assert_eq!(said("", &[]), Ok(()), "without keys it is the scenario as it is");
+    assert_eq!(said("path.rtt = \"41ms\"", &[]), Ok(()));
+    assert_eq!(said("path.rtt = \"41ms\"", &["path.rtt=7ms"]), Ok(()), "the user wants it so");
+}
+
+#[test]
+fn what_an_application_ignores_is_an_error() {
+    let said = |keys: &str| {
+        let text = format!("[application]\n{keys}\n");
+        Scenario::read("x", &text, &[]).expect_err(keys).to_string()
+    };
+    assert!(said("send = \"1MB\"\nrequest = \"78B\"").contains("means nothing to send"));
+    assert!(said("download = \"1MB\"\npost = \"1MB\"").contains("does more than one thing"));
+    assert!(said("download = \"1MB\"\nidle = \"1s\"").contains("needs `times`"));
+    assert!(said("client = [\"drain\"]").contains("both ends"));
+    assert!(
+        said("client = [\"jump\"]\nserver = []")
+            .starts_with("line 2, column 11: `jump` is no step")
+    );
+    assert!(said("").contains("does nothing"));
+}
+
+#[test]
+fn an_override_that_is_wrong_is_quoted() {
+    let error =
+        |text: &str| Scenario::read("x", MINIMAL, &[text.to_owned()]).expect_err(text).to_string();
+    assert_eq!(
+        error("path.rat=5"),
+        "in `--set path.rat=5`: `path` has no key `rat`; did you mean `rate`?"
+    );
+    assert_eq!(
+        error("path.rtt"),
+        "in `--set path.rtt`: there is no `=`; write it as `path.rtt=20ms`"
+    );
+}
