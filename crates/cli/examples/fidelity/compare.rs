@@ -127,14 +127,16 @@ fn acks_of(trace: &Trace, connection: u32, side: Side) -> Vec<AckState> {
 }
 
 /// Without those that came with data and acknowledged nothing: the kernel's fast path has no
-/// observation point there; nor where a SYN-ACK acknowledges data of the SYN, whose end is `opened`.
+/// observation point there, so that of what comes before its time behind such data nothing tells whether it
+/// was the first. Nor where a SYN-ACK acknowledges data of the SYN, whose end is `opened`.
 fn without_data(acks: &[AckState], opened: u32) -> Vec<AckState> {
     let mut kept: Vec<AckState> = Vec::new();
     let mut last = (1, 1);
     for ack in acks {
         let now = (ack.una, ack.rcv_nxt);
         let only_data = now.0 == last.0 && now.1 != last.1;
-        if !only_data && now.0 > opened {
+        let nothing_under_way = now.0 == last.0 && ack.out == 0;
+        if !only_data && !nothing_under_way && now.0 > opened {
             kept.push(*ack);
         }
         last = now;
