@@ -5,7 +5,7 @@ use tcpwhy::report::{Connection, Report};
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy_model::fit::{Fit, Unfit};
-use tcpwhy_model::profile::{KernelProfile, Version};
+use tcpwhy_model::profile::{KernelProfile, ReceiveCharge, Version};
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::whatif::Study;
 use tcpwhy_model::world::{Keep, Kernels, Side, Tap, World};
@@ -54,6 +54,21 @@ fn the_article_capture_is_repeated_by_the_kernel_that_it_was_taken_on() {
     let off = (replay.account.ns - study.fit.seen.ns).abs();
     assert!(off * 20 <= study.fit.seen.ns, "within 5 %: {off} ns");
     assert!(replay.gap(&study.fit).percent <= 5, "{:?}", replay.gap(&study.fit));
+}
+
+#[test]
+fn the_article_receiver_is_found_by_its_windows() {
+    let study = Study::of(&article()).expect("all is there");
+    let receiver = study.nearest().expect("one repeats it").kernels.client;
+    // 64,256 B fell to 55,808 with ten packets unread, to 46,080 with twenty: 1920 B each, 256 B a buffer. They
+    // grew by what 22,672 B make, 8 KiB into the third flight: no round trip was known before that.
+    let e1000 = ReceiveCharge::Pages { buffer: 256, packet: 1920 };
+    assert_eq!((receiver.version, receiver.memory.receive), (Version::new(5, 4), e1000));
+    assert!(
+        study.fit.scenario(1).contains("\"read 524583B by 8192B\""),
+        "{}",
+        study.fit.scenario(1)
+    );
 }
 
 #[test]

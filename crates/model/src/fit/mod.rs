@@ -31,6 +31,8 @@ pub struct Fit {
     path: path::Path,
     hosts: [hosts::Settings; 2],
     steps: [Vec<String>; 2],
+    /// How much the receiver of the data reads at once; as much as there is, if nothing is known.
+    reads: Option<u64>,
     /// What the capture recorded besides: windows and losses.
     pub recorded: Recorded,
     /// Whose data it is about: the side that sent more.
@@ -132,6 +134,7 @@ impl Fit {
             ipv6: connection.client.is_ipv6(),
             hosts: [Side::Client, Side::Server].map(|side| hosts::Settings::of(connection, side)),
             steps: steps::of(connection, path.rtt_ns)?,
+            reads: None,
             recorded: recorded(connection),
             sender,
             tap: tap(connection.vantage, sender),
@@ -146,13 +149,20 @@ impl Fit {
         })
     }
 
+    /// The same, with a receiver that reads so much at once.
+    pub(crate) fn reading(&self, reads: Option<u64>) -> Self {
+        Self { reads, ..self.clone() }
+    }
+
     /// The scenario, as a file of the language of `docs/scenarios.md`; with the conversation so many
     /// times on one connection.
     pub fn scenario(&self, times: u32) -> String {
         let [client, server] = &self.hosts;
         let mut text = "about = \"fitted to a capture\"\nlimit = \"1h\"\n".to_owned();
         let _ = write!(text, "ipv6 = {}\n{}", self.ipv6, self.path.text(self.sender));
-        text + &client.text("client") + &server.text("server") + &steps::text(&self.steps, times)
+        text + &client.text("client")
+            + &server.text("server")
+            + &steps::text(&self.steps, times, self.reads.map(|bytes| (self.sender.peer(), bytes)))
     }
 
     /// Events that a run may take: many times what its packets need.

@@ -15,19 +15,24 @@ const LEAST_PAUSE_NS: i64 = 50_000;
 /// default at the start, 85 KiB after the first flight of ten segments).
 const NEVER_BLOCKS: u64 = 64 << 10;
 
-/// `[application]` of the scenario, with these steps of both ends so many times.
-pub(super) fn text(steps: &[Vec<String>; 2], times: u32) -> String {
-    let list = |steps: &[String]| {
-        let quoted: Vec<_> = steps.iter().map(|step| format!("  \"{step}\",\n")).collect();
-        let lines = quoted.concat();
+/// `[application]` of the scenario, with these steps of both ends so many times; the side that reads so
+/// much at once is told.
+pub(super) fn text(steps: &[Vec<String>; 2], times: u32, reads: Option<(Side, u64)>) -> String {
+    let line = |side: Side, step: &String| match reads {
+        Some((reader, bytes)) if reader == side && step.starts_with("read ") => {
+            format!("  \"{step} by {bytes}B\",\n")
+        }
+        _ => format!("  \"{step}\",\n"),
+    };
+    let list = |side: Side| {
+        let lines: String = steps[side.index()].iter().map(|step| line(side, step)).collect();
         if times == 1 {
             format!("[\n{lines}]\n")
         } else {
             format!("[{{ repeat = {times}, steps = [\n{lines}] }}]\n")
         }
     };
-    let [client, server] = steps;
-    format!("\n[application]\nclient = {}server = {}", list(client), list(server))
+    format!("\n[application]\nclient = {}server = {}", list(Side::Client), list(Side::Server))
 }
 
 /// The steps of the client and the server.

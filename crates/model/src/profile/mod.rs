@@ -129,8 +129,8 @@ pub struct KernelProfile {
     pub departure_times: bool,
     /// How memory is charged.
     pub memory: Memory,
-    /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO);
-    /// `None`: each packet alone and at once.
+    /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO), and TCP
+    /// before readers do; `None`: each packet alone and at once.
     pub gather_ns: Option<u64>,
 }
 
@@ -232,8 +232,13 @@ pub struct Memory {
 pub enum ReceiveCharge {
     /// The sender's own memory crosses (veth): headers and payload as they were allocated.
     Virtual,
-    /// A driver that receives each packet into a fixed piece of a page.
-    Fixed(u32),
+    /// A driver that receives each packet into a piece of a page of its own.
+    Pages {
+        /// What a buffer takes besides; packets that are merged share one, as many as its pieces are.
+        buffer: u32,
+        /// The piece, however little of it is filled.
+        packet: u32,
+    },
     /// A TUN device copies what a program wrote (`tun_alloc_skb`); its heads cannot be joined.
     Copied,
 }
@@ -326,7 +331,12 @@ impl KernelProfile {
             closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
-            memory: Memory { small_heads: at(6, 3), ..Memory::DISTRIBUTION },
+            memory: Memory {
+                small_heads: at(6, 3),
+                // It was rounded up to lines of the cache in v5.7.
+                headers: if at(5, 7) { Memory::DISTRIBUTION.headers } else { 304 },
+                ..Memory::DISTRIBUTION
+            },
             gather_ns: None,
         }
     }

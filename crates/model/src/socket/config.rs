@@ -67,6 +67,23 @@ impl Offered {
         };
         edge.saturating_sub(acked)
     }
+
+    /// The most that had been acknowledged.
+    pub fn last_acked(&self) -> u64 {
+        self.0.last().map_or(0, |point| point.0)
+    }
+
+    /// How far these windows are from those seen, in millionths: the mean of its points up to so many
+    /// acknowledged bytes, none of which counts for more than the whole of it.
+    pub fn apart(&self, seen: &Self, upto: u64) -> u64 {
+        let points = seen.0.iter().filter(|point| point.0 <= upto);
+        let (apart, count) = points.fold((0, 0), |(apart, count), (acked, edge)| {
+            let window = edge.saturating_sub(*acked).max(1);
+            let off = self.window(*acked).abs_diff(window).min(window);
+            (apart + u128::from(off) * 1_000_000 / u128::from(window), count + 1)
+        });
+        u64::try_from(apart / count.max(1)).unwrap_or(u64::MAX)
+    }
 }
 
 /// Options of a socket, as given to setsockopt; what is absent stays as the kernel has it.

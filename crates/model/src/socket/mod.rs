@@ -17,6 +17,7 @@
 //! Processing takes no time. `docs/model.md` says what is left out.
 
 mod ack;
+mod charge;
 mod chrono;
 mod close;
 mod config;

@@ -29,9 +29,7 @@ impl Socket {
         if self.on_acked_fin() || self.refuses_data(segment, out) {
             return;
         }
-        if segment.len > 0 {
-            self.measure_rcv_rtt_by_echo(segment);
-        }
+        self.measure_rcv_rtt_by_echo(segment);
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             self.take_data(segment, out);
         }
@@ -196,7 +194,7 @@ impl Socket {
         let truesize = self.charge(segment);
         if bytes > 0 {
             let end_seq = self.rcv.nxt.wrapping_add(bytes);
-            let pieces = fragments(segment);
+            let pieces = self.fragments(segment);
             self.append(Received { end_seq, truesize, pieces }, self.payload_charge(segment));
             self.rcv.bytes += u64::from(bytes);
             self.rcv.nxt = end_seq;
@@ -216,9 +214,10 @@ impl Socket {
     /// Adds a run to the receive queue; it joins the last one if that has room for more pieces
     /// (`tcp_try_coalesce`).
     pub(super) fn append(&mut self, run: Received, payload: u32) {
+        let most = self.most_pieces();
         if let Some(tail) = self.rcv.queue.back_mut()
             && self.config.kernel.memory.receive != ReceiveCharge::Copied
-            && tail.pieces + run.pieces <= MOST_PIECES
+            && tail.pieces + run.pieces <= most
         {
             tail.end_seq = run.end_seq;
             tail.pieces += run.pieces;
@@ -228,30 +227,6 @@ impl Socket {
         }
         self.rcv.rmem_alloc += run.truesize;
         self.rcv.queue.push_back(run);
-    }
-
-    /// What a received packet is charged with.
-    pub(super) fn charge(&self, segment: &Segment) -> u32 {
-        let memory = self.config.kernel.memory;
-        let head = match memory.receive {
-            ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).0,
-            _ => memory.empty(),
-        };
-        head + self.payload_charge(segment)
-    }
-
-    /// The part of that for its payload, as far as it is not in the head.
-    pub(super) fn payload_charge(&self, segment: &Segment) -> u32 {
-        let memory = self.config.kernel.memory;
-        match memory.receive {
-            ReceiveCharge::Virtual => segment.len,
-            ReceiveCharge::Fixed(bytes) => bytes * segment.piece_count(),
-            ReceiveCharge::Copied => memory.copied(self.packet_bytes(segment)).1,
-        }
-    }
-
-    fn packet_bytes(&self, segment: &Segment) -> u32 {
-        self.config.link.ip_header() + segment.header_bytes() + segment.len
     }
 
     /// The buffer is over-full: it may grow, else what came early is given up
@@ -312,7 +287,7 @@ impl Socket {
         if self.config.kernel.measures_early_segments {
             self.measure_rcv_mss(segment, truesize);
         }
-        let new = Held { seq, end_seq, truesize, pieces: fragments(segment) };
+        let new = Held { seq, end_seq, truesize, pieces: self.fragments(segment) };
         let joined = self.join_held(&new, payload);
         let lean = joined && self.config.kernel.grows_by_payload;
         if joined && self.sack {
@@ -336,11 +311,12 @@ impl Socket {
         if self.config.kernel.memory.receive == ReceiveCharge::Copied {
             return false;
         }
+        let most = self.most_pieces();
         let held = &mut self.rcv.out_of_order;
         let place = held.partition_point(|other| before(other.seq, new.seq));
         let reaches_next = held.get(place).is_some_and(|next| after(new.end_seq, next.seq));
         let Some(last) = place.checked_sub(1).map(|last| &mut held[last]) else { return false };
-        if last.end_seq != new.seq || last.pieces + new.pieces > MOST_PIECES || reaches_next {
+        if last.end_seq != new.seq || last.pieces + new.pieces > most || reaches_next {
             return false;
         }
         last.end_seq = new.end_seq;
@@ -394,7 +370,7 @@ impl Socket {
     /// What was held and is now in order goes to the reader (`tcp_ofo_queue`).
     /// What of it the segment up to `covered` brought once more is told as duplicate.
     fn take_held(&mut self, covered: u32, out: &mut Vec<Segment>) {
-        let empty = self.config.kernel.memory.empty();
+        let empty = self.buffer_charge();
         let ready =
             self.rcv.out_of_order.iter().take_while(|held| !after(held.seq, self.rcv.nxt)).count();
         let mut taken: Vec<Held> = Vec::new();
@@ -481,15 +457,6 @@ impl Socket {
         }
     }
 }
-
-/// Pieces of memory that a received segment lies in.
-const fn fragments(segment: &Segment) -> u32 {
-    let more = segment.page_blocks().saturating_sub(1);
-    segment.piece_count() + more
-}
-
-/// `MAX_SKB_FRAGS` of include/linux/skbuff.h: pieces of pages in one buffer.
-const MOST_PIECES: u32 = 17;
 
 /// `TCP_SACK_BLOCKS_EXPECTED` of `net/ipv4/tcp_input.c`.
 const EXPECTED_RANGES: usize = 2;

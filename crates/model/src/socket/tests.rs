@@ -1,7 +1,7 @@
 //! Tapes: segments and calls in, segments out.
 
 use super::*;
-use crate::profile::{KernelProfile, Version};
+use crate::profile::{KernelProfile, ReceiveCharge, Version};
 use crate::segment::{Flags, Options, Stamps};
 
 const MS: u64 = 1_000_000;
@@ -343,6 +343,34 @@ fn many_duplicates_are_told_at_once_after_the_third() {
     assert!(due <= 30 * MS + 1_100_000, "{due}");
     socket.on_timer(due, &mut out);
     assert_eq!(out[3].options.sack.as_slice(), [(next + 1448, next + 9 * 1448)]);
+}
+
+#[test]
+fn data_that_echoes_what_an_ack_did_before_it_measures_no_round_trip() {
+    let measured = |acked_before: bool| {
+        let mut socket = server(config());
+        let mut out = Vec::new();
+        if acked_before {
+            socket.on_segment(20 * MS, &ack(1, 20), &mut out);
+        }
+        socket.on_segment(21 * MS, &Segment { len: 1448, ..ack(1, 20) }, &mut out);
+        socket.info().rcv_rtt_us
+    };
+    assert_eq!((measured(true), measured(false)), (0, 11_000));
+}
+
+#[test]
+fn a_packet_takes_the_piece_of_memory_that_its_driver_gave_it() {
+    let left = |packets: u32| {
+        let mut config = config();
+        config.kernel.memory.receive = ReceiveCharge::Pages { buffer: 256, packet: 1920 };
+        let (mut socket, mut out) = (server(config), Vec::new());
+        let merged = Segment { len: packets * 1448, piece: 1448, ..ack(1, 20) };
+        socket.on_segment(20 * MS, &merged, &mut out);
+        socket.info().rcv_wnd
+    };
+    // Half of 131,072 B, less the packets; a buffer holds 18 of them.
+    assert_eq!((left(10), left(20)), (55_808, 46_080));
 }
 
 #[test]

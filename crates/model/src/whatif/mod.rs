@@ -10,6 +10,7 @@
 //! has beyond what it has shown.
 
 mod advise;
+mod receiver;
 mod remedies;
 mod replay;
 
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 use tcpwhy::report::{Connection, State};
 
 use crate::fit::{Account, Fit, Guess, Unfit};
-use crate::profile::{KernelProfile, KnobError, Memory, ReceiveCharge, Version};
+use crate::profile::{KernelProfile, KnobError, Version};
 use crate::scenario::plan::Plan;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::world::{Kernels, Recorded, Side};
@@ -133,10 +134,19 @@ impl Study {
         if nearer_replay(&fit, usual).is_none() {
             return Self { fit, replays: Vec::new(), near: 0 };
         }
-        let receiver = receiver(&fit, is_large);
+        let receiver = if is_large { KernelProfile::of(USUAL) } else { receiver::by_replay(&fit) };
         let plain = Self::replayed(fit, receiver, is_large);
-        if plain.repeats() {
+        if plain.repeats() && (plain.rules_hold() || is_large) {
             return plain;
+        }
+        // No usual receiver's rules offer such windows: whose do?
+        let by_windows = receiver::by_windows(&plain.fit)
+            .filter(|_| !is_large)
+            .map(|(fit, receiver)| Self::replayed(fit, receiver, is_large));
+        match by_windows {
+            Some(study) if study.near >= plain.near.max(1) => return study,
+            _ if plain.repeats() => return plain,
+            _ => {}
         }
         let guessed = GENERATIONS.map(|version| {
             let kernels = joined(&plain.fit, KernelProfile::of(version), receiver);
@@ -361,46 +371,8 @@ const WORTH: i64 = 200;
 /// Where nothing tells which kernel it is.
 const USUAL: Version = Version::new(6, 1);
 
-/// The receiver whose own rules come nearest to the windows seen: its kernel offers that first
-/// window, and its driver charges so much for a packet.
-fn receiver(fit: &Fit, is_large: bool) -> KernelProfile {
-    let usual = KernelProfile::of(USUAL);
-    let Ok(plan) = plan(&fit.scenario(1), &[]) else { return usual };
-    if is_large {
-        return usual;
-    }
-    let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
-    let tried = RECEIVERS.into_iter().flat_map(|version| {
-        let drivers =
-            CHARGES.into_iter().flat_map(|receive| GATHERS.map(|gather| (receive, gather)));
-        drivers.map(move |(receive, gather_ns)| {
-            let kernel = KernelProfile::of(version);
-            KernelProfile { memory: Memory { receive, ..kernel.memory }, gather_ns, ..kernel }
-        })
-    });
-    let distance = |receiver: &KernelProfile| {
-        let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules);
-        replay.map_or(i64::MAX, |replay| replay.distance(fit))
-    };
-    tried.min_by_key(distance).unwrap_or(usual)
-}
-
 /// Senders before and after the change to the growth of windows (v6.1), with which guesses are tried.
 const GENERATIONS: [Version; 2] = [USUAL, Version::new(4, 18)];
-
-/// Kernels on both sides of the change to the first window (v4.20).
-const RECEIVERS: [Version; 2] = [Version::new(6, 1), Version::new(4, 18)];
-
-/// What drivers charge: memory that crosses, half a page each packet, a page each.
-const CHARGES: [ReceiveCharge; 3] =
-    [ReceiveCharge::Virtual, ReceiveCharge::Fixed(2048 + HEAD), ReceiveCharge::Fixed(4096 + HEAD)];
-
-/// How long drivers gather: not at all, or what arrives at one interrupt (`rx-usecs` of ethtool, 0 to
-/// some 100 us).
-const GATHERS: [Option<u64>; 3] = [None, Some(0), Some(50_000)];
-
-/// Of each packet's buffer besides: `sk_buff` and its head (`SKB_TRUESIZE` of include/linux/skbuff.h).
-const HEAD: u32 = 768;
 
 struct Range {
     low: i64,

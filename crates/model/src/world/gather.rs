@@ -48,6 +48,21 @@ impl World {
         }
     }
 
+    /// Whether a reader goes on later: it runs when its host is done with all that the driver gathered
+    /// (`net_rx_action` takes it in one go, before any process).
+    pub(super) fn is_put_off(&mut self, connection: u32, side: Side) -> bool {
+        let Some(wait) = self.configs[side.index()].kernel.gather_ns else { return false };
+        let at = self.now + wait;
+        let Some(end) = self.end(connection, side).filter(|end| end.app.waits_for_data()) else {
+            return false;
+        };
+        if end.pause == u64::MAX {
+            end.pause = at;
+            self.events.plan(at, Event::App(connection, side));
+        }
+        true
+    }
+
     fn gathered(&mut self, connection: u32, to: Side) -> Option<&mut Segment> {
         self.connections.get_mut(connection as usize)?.gathered[to.index()].as_mut()
     }

@@ -282,7 +282,7 @@ impl World {
         self.share_metrics(connection, side);
         self.send_all(connection, side, &mut out);
         self.out = out;
-        if woken {
+        if woken && !self.is_put_off(connection, side) {
             self.run_app(connection, side);
         }
         self.plan_timer(connection, side);
