@@ -27,7 +27,8 @@ const KINDS: [(&str, &[State], bool, Make); 14] = [
     ("avoidance", &[State::CwndAvoidance], false, avoidance),
     ("receive window", &[State::Rwnd], true, receive_window),
     ("slow reader", &[State::Rwnd, State::ZeroWindow], false, slow_reader),
-    ("stalled reader", &[State::ZeroWindow], false, stalled_reader),
+    // What is left of the window when the stall begins may be less than a segment, or nothing.
+    ("stalled reader", &[State::ZeroWindow, State::Rwnd], false, stalled_reader),
     ("send buffer", &[State::Sndbuf], true, send_buffer),
     ("slow writer", &[State::App, State::IdleAppThink], true, slow_writer),
     ("thinking server", &[State::IdleAppThink], false, thinking_server),
@@ -48,10 +49,12 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
                 continue;
             }
             let own = seed.wrapping_mul(1000) + 2 * number as u64 + u64::from(is_near);
-            let mut dice = Dice(Chance::new(own));
+            let mut dice = Dice { chance: Chance::new(own), mss: 1448 };
             let known = KernelProfile::KNOWN;
-            let kernel = known[dice.0.below(known.len() as u64) as usize].to_string();
-            let mut scenario = format!("ipv6 = {}\n", dice.0.below(5) == 0);
+            let kernel = known[dice.chance.below(known.len() as u64) as usize].to_string();
+            let ipv6 = dice.chance.below(5) == 0;
+            dice.mss -= if ipv6 { 20 } else { 0 };
+            let mut scenario = format!("ipv6 = {ipv6}\n");
             scenario += &make(&mut dice, is_near);
             let near = if is_near { ", near" } else { "" };
             let name = format!("{kind}{near}, seed {seed}");
@@ -61,18 +64,22 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     cases
 }
 
-pub(crate) struct Dice(Chance);
+pub(crate) struct Dice {
+    chance: Chance,
+    /// Payload of a full segment.
+    mss: u64,
+}
 
 impl Dice {
     /// Each doubling as likely as another, and even inside it.
     fn log(&mut self, low: u64, high: u64) -> u64 {
         let doublings = u64::from((high / low).ilog2()) + 1;
-        let from = low << self.0.below(doublings);
-        (from + self.0.below(from)).min(high)
+        let from = low << self.chance.below(doublings);
+        (from + self.chance.below(from)).min(high)
     }
 
     fn even(&mut self, low: u64, high: u64) -> u64 {
-        low + self.0.below(high - low + 1)
+        low + self.chance.below(high - low + 1)
     }
 
     /// `value`, more or less by up to a fifth.
@@ -194,7 +201,7 @@ fn losses(dice: &mut Dice, _: bool) -> String {
 fn lost_tail(dice: &mut Dice, _: bool) -> String {
     let path = path(dice.log(5_000, 80_000), FAST_KBIT);
     let segments = dice.even(4, 60);
-    let bytes = segments * 1448 - 300;
+    let bytes = segments * dice.mss - 300;
     // The head of 200 B goes alone or not: the last one or two segments, perhaps a probe too.
     let mut lost = format!("exact {segments} {}", segments + 1);
     if dice.even(0, 1) == 1 {
