@@ -1,0 +1,138 @@
+//! Tables of sockets.
+
+use super::*;
+
+/// `TCP_INFO` of the server's socket; taken some milliseconds later, only its times differed.
+const SERVER: Info = Info {
+    options: Some(7),
+    snd_wscale: Some(10),
+    rcv_wscale: Some(10),
+    backoff: Some(2),
+    rto_ns: Some(208_000_000),
+    snd_mss: Some(47_616),
+    rcv_mss: Some(536),
+    advmss: Some(65_483),
+    pmtu: Some(65_535),
+    unacked: Some(0),
+    lost: Some(0),
+    last_data_sent_ns: Some(1_288_000_000),
+    last_data_recv_ns: Some(1_596_000_000),
+    last_ack_recv_ns: Some(1_076_000_000),
+    rtt_ns: Some(4_498_000),
+    min_rtt_ns: Some(7_000),
+    rcv_rtt_ns: None,
+    snd_cwnd: Some(15),
+    snd_ssthresh: None,
+    rcv_ssthresh: Some(65_483),
+    rcv_space: Some(65_483),
+    reordering: Some(3),
+    total_retrans: Some(1),
+    pacing_rate: Some(133_780_111_893),
+    max_pacing_rate: None,
+    delivery_rate: Some(1_082_181_818),
+    delivery_rate_app_limited: Some(false),
+    bytes_acked: Some(128_512),
+    bytes_received: Some(0),
+    bytes_sent: Some(176_128),
+    bytes_retrans: Some(47_616),
+    notsent_bytes: Some(3_782_144),
+    busy_ns: Some(1_548_000_000),
+    rwnd_limited_ns: Some(1_548_000_000),
+    sndbuf_limited_ns: Some(0),
+    // A window that is shut is not printed, but those of others are.
+    snd_wnd: Some(0),
+    rcv_wnd: None,
+};
+
+#[test]
+fn what_ss_prints_reads_back_as_the_kernel_told_it() {
+    let look = last(NEW);
+    let server = socket(&look, "10.0.0.1:8080", "10.0.0.2:40001");
+    assert_eq!(server.info.as_deref(), Some(&SERVER));
+    let memory = Memory {
+        rcvbuf: 131_072,
+        sndbuf: 4_194_304,
+        forward: 2_368,
+        wqueued: 3_847_872,
+        ..Memory::default()
+    };
+    assert_eq!((server.memory, server.send_queue), (Some(memory), 3_782_144));
+    assert_eq!(server.timer, Some(Timer { kind: 4, retransmits: 1, expires_ms: 196 }));
+    assert_eq!((server.inode, server.is_orphan()), (4_630_654, Some(false)));
+    assert_eq!(server.owner, Some(Owner { pid: 10_267, fd: 8 }));
+    assert_eq!(look.processes.expect("processes")[&10_267].name, "python3");
+    assert_eq!(server.congestion.as_deref(), Some("bbr"));
+
+    let reader = socket(&last(NEW), "10.0.0.2:40000", "10.0.0.1:8080");
+    let info = reader.info.expect("figures");
+    assert_eq!(
+        (info.rcv_rtt_ns, info.rcv_space, info.rcv_ssthresh),
+        (Some(43_000), Some(198_656), Some(226_198))
+    );
+    assert_eq!((info.bytes_sent, info.notsent_bytes, info.busy_ns), (Some(100), Some(0), Some(0)));
+    assert_eq!(info.delivery_rate_app_limited, Some(true));
+    let waiting = socket(&last(NEW), "10.0.0.1:8080", "10.0.0.2:41000");
+    assert_eq!(waiting.is_orphan(), Some(true), "not accepted yet: no descriptor holds it");
+}
+
+#[test]
+fn tables_that_tell_different_things_are_one_look() {
+    let looks = read(NEW).snapshot.looks;
+    assert_eq!(looks.len(), 2, "ss -tan and ss -ltnme both show the listener");
+    let look = &looks[1];
+    let listeners = look.listeners.as_deref().expect("a listener");
+    assert_eq!(listeners.len(), 1);
+    assert_eq!((listeners[0].accept_queue, listeners[0].accept_max), (2, 3));
+    assert_eq!(listeners[0].drops, Some(0));
+    assert!(!listeners[0].inode_unseen);
+    let sockets = look.sockets.as_deref().expect("sockets");
+    assert_eq!(sockets.len(), 8);
+    let sockstat = look.sockstat.as_ref().expect("sockstat");
+    assert_eq!((sockstat["TCP"]["mem"], sockstat["TCP"]["tw"]), (992, 1));
+}
+
+#[test]
+fn old_forms_of_ss_are_read() {
+    let look = last(OLD);
+    let listeners = look.listeners.clone().expect("listeners");
+    assert_eq!((listeners[0].accept_queue, listeners[0].accept_max), (129, 128));
+    assert_eq!((listeners[0].drops, listeners[0].inode_unseen), (None, true));
+    assert_eq!(listeners[0].local.to_string(), "0.0.0.0:80", "beside :::22");
+    assert_eq!(listeners[1].local.to_string(), "[::]:22");
+    let new = last("LISTEN 0 128 *:80 *:*\n").listeners.expect("a listener");
+    assert_eq!(new[0].local.to_string(), "[::]:80");
+    let socket = socket(&look, "10.20.0.5:80", "10.20.0.9:51000");
+    assert_eq!(socket.state, State::CloseWait, "it was asked for alone");
+    assert_eq!(socket.owner, Some(Owner { pid: 2211, fd: 18 }));
+    assert_eq!(look.processes.expect("processes")[&2211].name, "Web Server");
+    assert_eq!(socket.is_orphan(), None, "without -e nothing tells");
+    let info = socket.info.expect("figures");
+    assert_eq!((info.pacing_rate, info.max_pacing_rate), (Some(987_500), Some(1_062_500)));
+    assert_eq!((info.rtt_ns, info.snd_ssthresh), (Some(29_171_000), Some(361)));
+    assert_eq!((info.notsent_bytes, info.snd_wnd), (None, None), "this ss may not know them");
+}
+
+#[test]
+fn netstat_tells_states_and_not_the_room_of_listeners() {
+    let (_, behind) = NEW.split_once("$ netstat -ant\n").expect("its output");
+    let (netstat, _) = behind.split_once("$ ss -s").expect("its end");
+    let look = last(netstat);
+    assert_eq!(look.listeners, None, "it shows no limit of the queue");
+    assert_eq!(socket(&look, "10.0.0.2:40002", "10.0.0.1:8080").state, State::FinWait2);
+    assert_eq!(look.sockets.expect("sockets").len(), 8);
+}
+
+#[test]
+fn connections_in_time_wait_are_counted_by_what_would_have_to_differ() {
+    let text = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n\
+        LISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n\
+        TIME-WAIT 0 0 10.0.0.1:80 10.0.0.2:4000\n\
+        TIME-WAIT 0 0 10.0.0.1:80 10.0.0.2:4001\n\
+        TIME-WAIT 0 0 10.0.0.1:5000 10.0.0.3:443\n";
+    let occupied = last(text).time_wait.expect("some");
+    assert_eq!((occupied[0].local_port, occupied[0].count), (None, 1));
+    assert_eq!(occupied[0].remote.port(), 443);
+    assert_eq!((occupied[1].local_port, occupied[1].count), (Some(80), 2));
+    let without = text.replace("LISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n", "");
+    assert_eq!(last(&without).time_wait, None, "which end connected is not seen");
+}
