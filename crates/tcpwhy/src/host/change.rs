@@ -19,6 +19,16 @@ pub struct Commands {
     pub(super) kept_by: Option<String>,
 }
 
+impl Commands {
+    /// The same for a shell outside of the network namespace `netns` that was looked at, if that was another.
+    #[must_use]
+    pub fn within(self, netns: Option<&str>) -> Self {
+        let Some(netns) = netns else { return self };
+        let inside = |command: String| within(netns) + &command;
+        Self { apply: inside(self.apply), undo: self.undo.map(inside), ..self }
+    }
+}
+
 impl Change {
     /// The change in the words of a shell.
     pub fn commands(&self) -> Commands {

@@ -139,12 +139,15 @@ impl<'a> Seen<'a> {
     /// How far a counter of `group` went; `None` if this kernel does not have it, or it went back.
     ///
     /// # Errors
-    /// The counters of that group were not seen.
+    /// The counters of that group were not seen, or only some and not this one.
     pub fn growth(&self, group: &str, name: &str) -> Asked<Option<Growth>> {
         let of = |look: &'a Look| {
             let all = look.counters.as_ref().ok_or(Missing::all(Source::Counters))?;
             let all = all.get(group).ok_or_else(|| Missing::part(Source::Counters, group))?;
-            Ok(all.get(name).and_then(|value| u64::try_from(*value).ok()))
+            match all.get(name) {
+                None if look.counters_cut => Err(Missing::part(Source::Counters, name)),
+                value => Ok(value.and_then(|value| u64::try_from(*value).ok())),
+            }
         };
         let now = of(self.now)?;
         // Counters may have been pasted twice where nothing else was.

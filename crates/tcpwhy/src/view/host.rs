@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::host::snapshot::Snapshot;
-use crate::host::{Confidence, Evidence, Finding, Fix, Group, Judgement, Seen, Severity, change};
+use crate::host::{Confidence, Evidence, Finding, Fix, Group, Judgement, Seen, Severity};
 
 /// How it is to be shown.
 #[derive(Clone, Copy, Debug)]
@@ -29,14 +29,14 @@ pub fn render(snapshot: &Snapshot, judged: &Judgement, options: HostOptions) -> 
     let shown: Vec<&Finding> = judged.findings.iter().filter(is_shown).collect();
     head(&mut page, snapshot);
     sum(&mut page, &shown, judged);
-    let within = snapshot.netns.as_deref().map(change::within).unwrap_or_default();
+    let netns = snapshot.netns.as_deref();
     let mut group = None;
     for found in by_group(&shown) {
         if group != Some(found.group) {
             group = Some(found.group);
             page.heading(title(found.group));
         }
-        finding(&mut page, found, &within);
+        finding(&mut page, found, netns);
     }
     let hidden = judged.findings.len() - shown.len();
     if hidden > 0 {
@@ -121,8 +121,8 @@ fn sum(page: &mut Page, shown: &[&Finding], judged: &Judgement) {
     page.wrapped(2, 4, &[plain(text)]);
 }
 
-/// Commands are run `within` the namespace that was looked at.
-fn finding(page: &mut Page, found: &Finding, within: &str) {
+/// Commands are for a shell outside of the namespace that was looked at.
+fn finding(page: &mut Page, found: &Finding, netns: Option<&str>) {
     let ink = if found.severity == Severity::Error { Ink::Alarm } else { Ink::Strong };
     let head = format!("{}: {}", name(found.severity), found.title);
     let doubt = match found.confidence {
@@ -141,7 +141,7 @@ fn finding(page: &mut Page, found: &Finding, within: &str) {
         page.wrapped(4, 6, &[plain(format!("not seen: {}", found.unseen.join("; ")))]);
     }
     for each in &found.fixes {
-        fix(page, each, within);
+        fix(page, each, netns);
     }
 }
 
@@ -160,7 +160,7 @@ fn evidence(page: &mut Page, evidence: &[Evidence]) {
     }
 }
 
-fn fix(page: &mut Page, fix: &Fix, within: &str) {
+fn fix(page: &mut Page, fix: &Fix, netns: Option<&str>) {
     let mut text = format!("what would help: {}", fix.what);
     if !fix.applies.is_empty() {
         let _ = write!(text, " ({})", fix.applies);
@@ -170,10 +170,10 @@ fn fix(page: &mut Page, fix: &Fix, within: &str) {
     }
     page.wrapped(4, 6, &[plain(text)]);
     let Some(change) = &fix.set else { return };
-    let commands = change.commands();
-    page.row(&[plain(format!("      do: {within}{}", commands.apply))]);
+    let commands = change.commands().within(netns);
+    page.row(&[plain(format!("      do: {}", commands.apply))]);
     if let Some(undo) = commands.undo {
-        page.row(&[plain(format!("      undo: {within}{undo}"))]);
+        page.row(&[plain(format!("      undo: {undo}"))]);
     }
 }
 

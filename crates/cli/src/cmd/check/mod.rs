@@ -156,7 +156,8 @@ struct Unmade {
 }
 
 fn json(snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<String> {
-    let told = |finding| Told { finding, commands: commands(finding) };
+    let netns = snapshot.netns.as_deref();
+    let told = |finding| Told { finding, commands: commands(finding, netns) };
     let answer = Answer {
         format: "tcpwhy-check/1",
         kernel: &snapshot.kernel,
@@ -174,9 +175,9 @@ fn json(snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<String> {
     serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")
 }
 
-fn commands(finding: &Finding) -> Vec<Option<Both>> {
+fn commands(finding: &Finding, netns: Option<&str>) -> Vec<Option<Both>> {
     let both = |change: &tcpwhy::host::Change| {
-        let commands = change.commands();
+        let commands = change.commands().within(netns);
         Both { apply: commands.apply, undo: commands.undo }
     };
     finding.fixes.iter().map(|fix| fix.set.as_ref().map(both)).collect()

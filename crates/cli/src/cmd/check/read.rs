@@ -66,6 +66,13 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
              nstat, netstat, ip, tc or ethtool print"
         );
     }
+    if notes.hosts.len() > 1 {
+        let hosts: Vec<&str> = notes.hosts.iter().map(String::as_str).collect();
+        bail!(
+            "{name} holds what was printed on several hosts ({}): give each a file of its own",
+            hosts.join(", ")
+        );
+    }
     tell(&name, &notes);
     Ok(snapshot)
 }

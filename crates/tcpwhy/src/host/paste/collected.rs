@@ -96,6 +96,8 @@ pub(super) type Counted = BTreeMap<String, u64>;
 pub(super) struct Collected {
     /// `*` as an address is all of IPv4.
     pub(super) star_is_v4: bool,
+    /// The command above shows only some lines.
+    pub(super) shows_some_lines: bool,
     /// The time that stands above, since 1970.
     pub(super) now: Option<u64>,
     pub(super) settings: BTreeMap<String, String>,
@@ -209,10 +211,11 @@ impl Collected {
 
     fn look(&self, look: usize, looks: usize) -> Look {
         let mut at = Vec::new();
-        let mut counters = Grouped::new();
+        let (mut counters, mut counters_cut) = (Grouped::new(), true);
         for counts in &self.counts {
             if let Some(reading) = counts.at(look, looks) {
                 at.push(reading.at);
+                counters_cut &= reading.what.is_cut();
                 for (group, names) in &reading.what.by_group {
                     let into = counters.entry(group.clone()).or_default();
                     into.extend(names.iter().map(|(name, value)| (name.clone(), *value)));
@@ -228,6 +231,7 @@ impl Collected {
         let links = self.links_at(look, looks, &mut at);
         Look {
             t_ns: at.into_iter().flatten().next(),
+            counters_cut: counters_cut && !counters.is_empty(),
             counters: Some(counters).filter(|all| !all.is_empty()),
             sockstat: self.sockstat_at(look, looks),
             sockets: sockets.map(|reading| reading.what.clone()),

@@ -19,6 +19,8 @@ const PROMPT: usize = 120;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Command {
     parts: Vec<Vec<String>>,
+    /// Whose prompt stood before it, without the domain.
+    pub(super) host: Option<String>,
 }
 
 impl Command {
@@ -31,7 +33,8 @@ impl Command {
             .filter(|(_, c)| matches!(c, '$' | '#' | '%'))
             .find_map(|(at, _)| {
                 let (prompt, rest) = (&bare[..at], &bare[at + 1..]);
-                is_prompt(prompt).then(|| Self::parse(rest)).flatten()
+                let command = is_prompt(prompt).then(|| Self::parse(rest)).flatten()?;
+                Some(Self { host: host(prompt), ..command })
             });
         after_prompt.or_else(|| {
             let mut words = bare.split_whitespace().skip_while(|word| *word == "sudo");
@@ -60,7 +63,7 @@ impl Command {
                 parts.push(owned.collect());
             }
         }
-        (!parts.is_empty()).then_some(Self { parts })
+        (!parts.is_empty()).then_some(Self { parts, host: None })
     }
 
     /// The arguments that a tool was given.
@@ -101,6 +104,11 @@ impl Command {
                 .is_some_and(|words| words.iter().any(|word| word == "--statistics"))
     }
 
+    /// It shows only some lines of what a tool prints.
+    pub(super) fn shows_some_lines(&self) -> bool {
+        ["grep", "egrep", "head", "tail"].iter().any(|tool| self.arguments(tool).is_some())
+    }
+
     /// Files that it shows.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         let tools = ["cat", "more", "less", "head", "tail", "grep", "egrep"];
@@ -125,6 +133,14 @@ fn is_prompt(text: &str) -> bool {
     let text = text.trim();
     let framed = text.starts_with('[') || text.starts_with('(') || text.contains('@');
     text.len() <= PROMPT && (framed || !text.contains(' ')) && !text.contains([',', ';', '='])
+}
+
+/// The host of `[root@web-1 ~]` or `ada@web-1.example:~/src`.
+fn host(prompt: &str) -> Option<String> {
+    let (_, behind) = prompt.rsplit_once('@')?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let name = behind.split(|c| !is_of_name(c)).next()?;
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// Words in front of a tool that run it.

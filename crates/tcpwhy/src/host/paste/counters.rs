@@ -27,6 +27,8 @@ impl Form {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) by_group: Grouped<i64>,
+    /// Some lines were chosen from it by a command.
+    is_chosen: bool,
 }
 
 impl Collected {
@@ -40,7 +42,9 @@ impl Collected {
         if is_there {
             readings.push(now, Counts::default());
         }
-        let into = readings.open(now).by_group.entry(group.to_owned()).or_default();
+        let open = readings.open(now);
+        open.is_chosen |= self.shows_some_lines;
+        let into = open.by_group.entry(group.to_owned()).or_default();
         into.insert(name.to_owned(), value);
     }
 }
@@ -132,6 +136,11 @@ const MANY: usize = 20;
 const FEW: usize = 5;
 
 impl Counts {
+    /// What it lacks may well have been counted.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_chosen || self.each().count() < MANY
+    }
+
     /// If this is what grew since `before`: turns it into counts.
     fn add_to(&mut self, before: &Self) {
         let old = |group: &str, name: &str| before.by_group.get(group)?.get(name).copied();

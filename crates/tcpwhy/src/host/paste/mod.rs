@@ -34,6 +34,8 @@ pub(crate) mod ss;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use super::snapshot::Snapshot;
 use crate::evidence::stamp::{self, Stamp};
 use collected::Collected;
@@ -61,6 +63,8 @@ pub struct Notes {
     pub read: u64,
     /// Lines that are not, without those that are blank, comments or commands.
     pub unknown: u64,
+    /// Hosts whose prompts it has: of more than one it is no picture of any.
+    pub hosts: BTreeSet<String>,
     /// The first of these, and of those that were known and could not be used.
     pub first: Vec<Note>,
 }
@@ -191,6 +195,8 @@ impl Reader {
     }
 
     fn on_command(&mut self, command: Command) {
+        self.collected.shows_some_lines = command.shows_some_lines();
+        self.notes.hosts.extend(command.host.clone());
         self.block = match settings::asked_by(&command) {
             settings::Asked::Values(keys) => Block::Values(keys),
             settings::Asked::File(file) => Block::SettingFile(file),

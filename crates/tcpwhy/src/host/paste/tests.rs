@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::host::snapshot::{Info, Link, Look, Memory, Owner, Socket, State, Timer};
+use crate::host::seen::{Missing, Seen};
+use crate::host::snapshot::{Info, Link, Look, Memory, Owner, Socket, Source, State, Timer};
 
 const NEW: &str = include_str!("../../../../../testdata/host/pasted/iproute2-6.1.txt");
 const OLD: &str = include_str!("../../../../../testdata/host/pasted/rhel6.txt");
@@ -119,6 +120,38 @@ fn what_a_whole_reading_left_out_was_zero_and_a_shortened_one_proves_nothing() {
     let shortened = "TcpExtCounter1 7 0.0\n";
     let looks = read(&format!("{shortened}{later}")).snapshot.looks;
     assert_eq!(looks.iter().map(of).collect::<Vec<_>>(), [None, Some(12)]);
+}
+
+#[test]
+fn counters_that_were_chosen_or_are_few_prove_nothing_of_others() {
+    let many: String = (0..MANY_LINES).map(|at| format!("TcpExtCounter{at} 7 0.0\n")).collect();
+    let growth = |text: &str| {
+        let snapshot = read(text).snapshot;
+        let seen = Seen::new(&snapshot).expect("a look");
+        seen.growth("TcpExt", "PruneCalled").map(|growth| growth.is_some())
+    };
+    let unseen = Err(Missing::part(Source::Counters, "PruneCalled"));
+    assert_eq!(
+        growth(&format!("$ nstat -az\n{many}")),
+        Ok(false),
+        "the kernel has no such counter"
+    );
+    assert_eq!(growth(&format!("$ nstat -az | grep -i tcpext\n{many}")), unseen);
+    assert_eq!(growth("TcpExtListenOverflows 0 0.0\n"), unseen);
+    let named = format!("$ nstat -az | grep -i tcpext\n{many}TcpExtPruneCalled 3 0.0\n");
+    assert_eq!(growth(&named), Ok(true));
+}
+
+const MANY_LINES: usize = 20;
+
+#[test]
+fn prompts_tell_whose_output_it_is() {
+    let hosts = |text: &str| Vec::from_iter(read(text).notes.hosts);
+    let two = "[root@web-1 ~]# nstat -az\nTcpInSegs 9 0.0\nada@db-2.example:~/x$ nstat\nTcpInSegs 8 0.0\n";
+    assert_eq!(hosts(two), ["db-2", "web-1"]);
+    let one =
+        "root@web-1:~# nstat\nTcpInSegs 9 0.0\n[ada@web-1.example src]$ sudo nstat\n$ nstat\n";
+    assert_eq!(hosts(one), ["web-1"]);
 }
 
 #[test]
@@ -411,7 +444,7 @@ fn what_was_pasted_once_beside_counters_pasted_twice_is_of_one_look() {
     let text = "TcpExtListenOverflows 5 0.0\nLISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n\tskmem:(r0,rb1,d3)\n\
         TcpExtListenOverflows 9 0.0\n";
     let snapshot = read(text).snapshot;
-    let seen = crate::host::Seen::new(&snapshot).expect("looks");
+    let seen = Seen::new(&snapshot).expect("looks");
     let growth = seen.growth("TcpExt", "ListenOverflows").expect("seen").expect("there");
     assert_eq!((growth.by, growth.since_start), (4, false));
     assert!(seen.before.is_none(), "the listener would seem new");

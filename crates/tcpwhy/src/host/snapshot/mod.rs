@@ -133,6 +133,9 @@ pub struct Look {
     pub uptime_ns: Option<u64>,
     /// `/proc/net/snmp`, `snmp6` and `netstat`: group (`Tcp`, `TcpExt`, `IpExt`, `Ip`, `Icmp`), name, value.
     pub counters: Option<BTreeMap<String, BTreeMap<String, i64>>>,
+    /// Only some were pasted: one that is not there may well be counted.
+    #[serde(skip_serializing_if = "is_false")]
+    pub counters_cut: bool,
     /// `/proc/net/sockstat`: group (`TCP`), name (`mem`, in pages), value.
     pub sockstat: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     /// TCP sockets but listeners and those in `TIME_WAIT`.

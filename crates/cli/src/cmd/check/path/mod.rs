@@ -46,9 +46,9 @@ pub(super) fn run(flags: &CheckFlags, peer: IpAddr, snapshot: &Snapshot) -> anyh
     let kernel = kernel(snapshot);
     let foreseen = foreseen(&facts.target, &needs, snapshot, kernel)?;
     let text = if flags.json {
-        json(&facts, &needs, &foreseen)?
+        json(&facts, &needs, &foreseen, snapshot.netns.as_deref())?
     } else {
-        words::text(&facts, &needs, kernel, &foreseen)
+        words::text(&facts, &needs, snapshot, &foreseen)
     };
     output::print(&text).context("cannot write the answer")?;
     Ok(Exit::Analysed)
@@ -129,13 +129,18 @@ fn socket(open: &Open) -> Socket {
     }
 }
 
-fn json(facts: &Facts, needs: &Needs, predicted: &[Foreseen]) -> anyhow::Result<String> {
+fn json(
+    facts: &Facts,
+    needs: &Needs,
+    predicted: &[Foreseen],
+    netns: Option<&str>,
+) -> anyhow::Result<String> {
     let room = |buffer: &Asked<Buffer>| {
         let Buffer { key, most, carries, needed } = *buffer.as_ref().ok()?;
         Some(Room { key, most, carries, needed })
     };
     let told = |change: &Change| {
-        let commands = change.commands();
+        let commands = change.commands().within(netns);
         Told { apply: commands.apply, undo: commands.undo }
     };
     let target = &facts.target;

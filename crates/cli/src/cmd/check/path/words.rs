@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use tcpwhy::host::Asked;
+use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy::host::target::{AskedFor, Buffer, Granted, Needs, Open, Taken, Target};
 use tcpwhy::units::{BitRate, Bytes, Duration};
-use tcpwhy_model::profile::KernelProfile;
 
 use super::facts::{Facts, From};
-use super::foresee::{Foreseen, gained};
+use super::foresee::{Foreseen, gained, kernel};
 
 pub(super) fn text(
     facts: &Facts,
     needs: &Needs,
-    kernel: KernelProfile,
+    snapshot: &Snapshot,
     foreseen: &[Foreseen],
 ) -> String {
     let target = &facts.target;
@@ -33,7 +33,7 @@ pub(super) fn text(
     let _ = writeln!(
         text,
         "\nPredicted by a model of Linux {}, with a peer whose buffers have room and a queue of as much again",
-        kernel.version
+        kernel(snapshot).version
     );
     for each in foreseen {
         let _ = writeln!(text, "  {:<16} {}", each.direction, predicted(each));
@@ -43,7 +43,7 @@ pub(super) fn text(
         text += "\nWhat would help (for new connections; more memory for those that need it)\n";
     }
     for change in changes {
-        let commands = change.commands();
+        let commands = change.commands().within(snapshot.netns.as_deref());
         let _ = writeln!(text, "  do: {}", commands.apply);
         let _ = writeln!(text, "  undo: {}", commands.undo.unwrap_or_default());
     }
