@@ -216,14 +216,22 @@ impl<'a> Seen<'a> {
         self.now.links.as_deref().ok_or(Missing::all(Source::Links))
     }
 
-    /// The queueing disciplines, all with their statistics.
+    /// The queueing disciplines.
     ///
     /// # Errors
-    /// They were not seen, or their statistics were not.
+    /// They were not seen.
     pub fn qdiscs(&self) -> Asked<&'a [Qdisc]> {
-        let qdiscs = self.now.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))?;
+        self.now.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))
+    }
+
+    /// The same where their numbers are asked for.
+    ///
+    /// # Errors
+    /// They were not seen, or the statistics of one were not.
+    pub fn counted_qdiscs(&self) -> Asked<&'a [Qdisc]> {
+        let qdiscs = self.qdiscs()?;
         if qdiscs.iter().any(|qdisc| qdisc.uncounted) {
-            return Err(Missing::part(Source::Qdiscs, "statistics"));
+            return Err(Missing::part(Source::Qdiscs, "statistics: tc -s"));
         }
         Ok(qdiscs)
     }

@@ -143,13 +143,9 @@ pub(super) fn roots<'a>(seen: &Seen<'a>) -> Asked<Vec<(usize, &'a Qdisc)>> {
     Ok(seen.qdiscs()?.iter().enumerate().filter(|(_, each)| each.parent == ROOT).collect())
 }
 
-/// The root queueing disciplines, where the statistics of any were seen.
+/// The root queueing disciplines, where the statistics of all were seen.
 pub(super) fn counted_roots<'a>(seen: &Seen<'a>) -> Asked<Vec<(usize, &'a Qdisc)>> {
-    let roots = roots(seen)?;
-    if !roots.is_empty() && roots.iter().all(|(_, root)| root.uncounted) {
-        return Err(Missing::part(Source::Qdiscs, "statistics: tc -s"));
-    }
-    Ok(roots)
+    seen.counted_qdiscs().and_then(|_| roots(seen))
 }
 
 /// A queueing discipline as tc(8) writes it: kind and parameters.

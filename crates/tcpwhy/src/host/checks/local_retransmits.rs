@@ -37,7 +37,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         return Ok(Vec::new());
     };
     let mut evidence = counters::evidence(&grown);
-    let queues = seen.qdiscs().unwrap_or_default();
+    let queues = seen.counted_qdiscs().unwrap_or_default();
     let mut full: Vec<_> = queues.iter().filter(|queue| queue.backlog > 0).collect();
     full.sort_by_key(|queue| (core::cmp::Reverse(queue.backlog), &queue.dev, queue.handle));
     evidence.extend(full.iter().take(NAMED).map(|queue| {

@@ -40,7 +40,16 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let evidence = there.iter().take(words::WORST).map(|(_, each)| {
         Evidence::new(
             format!("tc -s qdisc show dev {}", each.dev),
-            format!("{}; {} packets and {} drops so far", tc_words(each), each.packets, each.drops),
+            if each.uncounted {
+                tc_words(each)
+            } else {
+                format!(
+                    "{}; {} packets and {} drops so far",
+                    tc_words(each),
+                    each.packets,
+                    each.drops
+                )
+            },
         )
     });
     let fixes = there.iter().take(words::WORST).map(|(_, each)| Fix {

@@ -44,7 +44,7 @@ struct Standing<'a> {
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     devices::counted_roots(seen)?;
-    let all = seen.qdiscs()?;
+    let all = seen.counted_qdiscs()?;
     let before = seen.before.ok_or(Missing::all(Source::SecondLook))?;
     let earlier = before.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))?;
     let fifos =

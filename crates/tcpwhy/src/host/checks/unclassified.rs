@@ -66,7 +66,7 @@ fn passed(seen: &Seen<'_>, place: usize, root: &Qdisc) -> Option<Finding> {
 fn dropped(seen: &Seen<'_>, place: usize, root: &Qdisc) -> Option<Finding> {
     const MAJOR: u32 = 0xffff_0000;
     let own = qdisc_growth(seen, place, root, |qdisc| qdisc.drops)?;
-    let below = seen.qdiscs().ok()?.iter().enumerate().filter(|(_, each)| {
+    let below = seen.counted_qdiscs().ok()?.iter().enumerate().filter(|(_, each)| {
         each.dev == root.dev
             && each.handle != root.handle
             && each.parent & MAJOR == root.handle & MAJOR
