@@ -208,6 +208,26 @@ impl Stop {
         Ok((Self(reader.into()), Ender { _open: writer }))
     }
 
+    /// Ends [`Self::listen`]: signals have their usual effect again; those that were heard are done with.
+    pub fn release(self) {
+        let mut heard = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let mut file = std::fs::File::from(self.0);
+        let is_heard = |file: &std::fs::File| {
+            use std::os::fd::AsFd as _;
+            readable([file.as_fd()], Some(0)).is_ok_and(|ready| ready[0])
+        };
+        while is_heard(&file) && io::Read::read(&mut file, &mut heard).is_ok_and(|read| read > 0) {}
+        // SAFETY: all zeros is a valid signal set, which `sigemptyset` then prepares.
+        unsafe {
+            let mut signals: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut signals);
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+                libc::sigaddset(&raw mut signals, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const signals, null_mut());
+        }
+    }
+
     /// Waits until the process is asked to end.
     pub fn wait(&self) {
         while !self.within(None).unwrap_or(true) {}

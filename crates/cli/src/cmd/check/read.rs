@@ -44,7 +44,12 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
         drops: flags.drops,
         stop: Some(stop),
     };
-    Ok(take(&options)?)
+    let taken = take(&options);
+    // What comes now may take a while, too.
+    if let Some(stop) = options.stop {
+        stop.release();
+    }
+    Ok(taken?)
 }
 
 /// What a file that was saved or pasted shows.

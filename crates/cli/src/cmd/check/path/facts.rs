@@ -48,7 +48,9 @@ impl Facts {
         });
         let said = flags.rtt.map(|rtt| (rtt, From::Said));
         let rtt = said.or_else(|| rtt_of(captured)).or_else(|| {
-            let least = infos(seen, peer).filter_map(|info| info.min_rtt_ns.or(info.rtt_ns)).min();
+            let least = infos(seen, peer)
+                .filter_map(|info| info.min_rtt_ns.or(info.rtt_ns).or(info.rcv_rtt_ns))
+                .min();
             Some((least?, From::Sockets))
         });
         let ((rate, rate_from), (rtt_ns, rtt_from)) = (rate?, rtt?);
@@ -85,6 +87,9 @@ pub(super) fn with_peer(
     }
     others.sort_unstable();
     others.dedup();
+    if others.is_empty() {
+        return Err(format!("{} holds no TCP connection", name.display()));
+    }
     let told: Vec<String> = others.iter().take(8).map(IpAddr::to_string).collect();
     let more = if others.len() > told.len() { " and others" } else { "" };
     Err(format!(
@@ -94,12 +99,12 @@ pub(super) fn with_peer(
     ))
 }
 
-/// The rate that the path held a transfer to, else the most that was delivered.
+/// The rate that the path held a transfer to, else what was delivered in most round trips of the fastest.
 fn rate_of(captured: &[Connection]) -> Option<(u64, From)> {
     let directions =
         || captured.iter().flat_map(Connection::present).map(|(_, direction)| direction);
     let held = directions().filter_map(|direction| direction.bottleneck_rate_bps).max();
-    let reached = |direction: &Direction| Some(direction.delivery_rate_bps?.max);
+    let reached = |direction: &Direction| Some(direction.delivery_rate_bps?.median);
     held.map(|rate| (rate, From::Bottleneck))
         .or_else(|| Some((directions().filter_map(reached).max()?, From::Capture)))
 }

@@ -49,34 +49,47 @@ impl Foreseen {
     }
 }
 
-/// Both directions.
+/// Both directions; why not, where the model does not have such a path or such settings.
 pub(super) fn foreseen(
     target: &Target,
     needs: &Needs,
     snapshot: &Snapshot,
     kernel: KernelProfile,
-) -> anyhow::Result<Vec<Foreseen>> {
-    let bytes = size(target);
-    let mut all = Vec::new();
-    for (direction, host, other) in
-        [("receiving", "client", "net.ipv4.tcp_wmem"), ("sending", "server", "net.ipv4.tcp_rmem")]
-    {
+) -> Result<Vec<Foreseen>, String> {
+    let all =
+        [("receiving", "client", "net.ipv4.tcp_wmem"), ("sending", "server", "net.ipv4.tcp_rmem")];
+    let each = all.map(|(direction, host, other)| {
         let is_of_it = |change: &&Change| change.subject() != other;
         let changes: Vec<Change> = needs.changes.iter().filter(is_of_it).cloned().collect();
-        let took = |changes: &[Change]| took(target, bytes, host, snapshot, changes, kernel);
-        let proposed_ns = (!changes.is_empty()).then(|| took(&changes)).transpose()?;
-        all.push(Foreseen { direction, bytes, today_ns: took(&[])?, proposed_ns, changes });
-    }
-    Ok(all)
+        let took = |bytes, changes: &[Change]| took(target, bytes, host, snapshot, changes, kernel);
+        let mut bytes = size(target);
+        while bytes >= LEAST {
+            let today = took(bytes, &[])?;
+            let proposed =
+                if changes.is_empty() { Some(None) } else { took(bytes, &changes)?.map(Some) };
+            if let (Some(today_ns), Some(proposed_ns)) = (today, proposed) {
+                return Ok(Foreseen { direction, bytes, today_ns, proposed_ns, changes });
+            }
+            // It did not end within the time that a scenario is given: less does.
+            bytes /= 8;
+        }
+        anyhow::bail!("not even {LEAST} bytes come through in the time that a scenario is given")
+    });
+    each.into_iter().collect::<anyhow::Result<_>>().map_err(|why| format!("{why:#}"))
 }
 
-/// What fills the path for five seconds and at least fifty round trips: the start does not count for much then. Ours.
+/// What fills the path for two seconds and at least fifty round trips: the start does not count for much then. At
+/// most 500 MB, which the model takes a second or two for. Ours.
 fn size(target: &Target) -> u64 {
-    let time_ns = u128::from(target.rtt_ns.saturating_mul(50).max(5_000_000_000));
+    let time_ns = u128::from(target.rtt_ns.saturating_mul(50).max(2_000_000_000));
     let bytes = u128::from(target.rate) * time_ns / 8_000_000_000;
-    u64::try_from(bytes).unwrap_or(u64::MAX).clamp(1 << 16, 2_000_000_000)
+    u64::try_from(bytes).unwrap_or(u64::MAX).clamp(1 << 16, 500_000_000)
 }
 
+/// Less says nothing of buffers. Ours.
+const LEAST: u64 = 1 << 14;
+
+/// `None` where the transfer did not end in the time that a scenario is given.
 fn took(
     target: &Target,
     bytes: u64,
@@ -84,12 +97,21 @@ fn took(
     snapshot: &Snapshot,
     changes: &[Change],
     kernel: KernelProfile,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<Option<u64>> {
     let text = scenario(target, bytes, host, snapshot, changes);
-    let scenario = Scenario::read("path", &text, &[]).context("the path cannot be modelled")?;
-    let plan = scenario.plans(1).next().context("the path cannot be modelled")?;
+    // Where in a text that nobody wrote it is wrong helps nobody.
+    let scenario = Scenario::read("path", &text, &[]).map_err(|error| {
+        anyhow::anyhow!("the model has no such path: {}", reason(&error.to_string()))
+    })?;
+    let plan = scenario.plans(1).next().context("the model has no such path")?;
     let prediction = Prediction::of(&plan, Kernels::both(kernel));
-    Ok(prediction.context("the model cannot run these settings")?.time_ns)
+    let prediction = prediction.context("the model cannot run these settings")?;
+    Ok(prediction.unfinished.is_empty().then_some(prediction.time_ns))
+}
+
+/// A fault of a scenario without its place.
+fn reason(error: &str) -> &str {
+    error.find('`').and_then(|at| error.get(at..)).unwrap_or(error)
 }
 
 /// Settings that decide how fast a transfer of ours goes, as far as the model has them.
@@ -114,7 +136,7 @@ fn scenario(
     snapshot: &Snapshot,
     changes: &[Change],
 ) -> String {
-    let queue = target.bdp_bytes().max(64 * 1514);
+    let queue = target.bdp_bytes().clamp(64 * 1514, 4 << 30);
     let mut text = format!(
         "[path]\nrtt = \"{}ns\"\nrate = \"{}bit\"\nqueue = \"{queue}B\"\n[application]\ndownload = \"{bytes}B\"\n",
         target.rtt_ns, target.rate

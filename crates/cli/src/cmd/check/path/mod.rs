@@ -44,7 +44,7 @@ pub(super) fn run(flags: &CheckFlags, peer: IpAddr, snapshot: &Snapshot) -> anyh
     };
     let needs = needs(&seen, &facts.target);
     let kernel = kernel(snapshot);
-    let foreseen = foreseen(&facts.target, &needs, snapshot, kernel)?;
+    let foreseen = foreseen(&facts.target, &needs, snapshot, kernel);
     let text = if flags.json {
         json(&facts, &needs, &foreseen, snapshot.netns.as_deref())?
     } else {
@@ -85,6 +85,8 @@ struct Answer<'a> {
     open: Option<Vec<Socket>>,
     changes: Vec<Told>,
     predicted: &'a [Foreseen],
+    /// Why nothing is predicted.
+    not_predicted: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -132,7 +134,7 @@ fn socket(open: &Open) -> Socket {
 fn json(
     facts: &Facts,
     needs: &Needs,
-    predicted: &[Foreseen],
+    foreseen: &Result<Vec<Foreseen>, String>,
     netns: Option<&str>,
 ) -> anyhow::Result<String> {
     let room = |buffer: &Asked<Buffer>| {
@@ -144,6 +146,7 @@ fn json(
         Told { apply: commands.apply, undo: commands.undo }
     };
     let target = &facts.target;
+    let predicted = foreseen.as_deref().unwrap_or_default();
     let answer = Answer {
         format: "tcpwhy-check-path/1",
         peer: target.peer,
@@ -159,6 +162,7 @@ fn json(
         open: needs.open.as_ref().ok().map(|open| open.iter().map(socket).collect()),
         changes: gained(predicted).into_iter().map(told).collect(),
         predicted,
+        not_predicted: foreseen.as_ref().err().map(String::as_str),
     };
     serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")
 }

@@ -14,7 +14,7 @@ pub(super) fn text(
     facts: &Facts,
     needs: &Needs,
     snapshot: &Snapshot,
-    foreseen: &[Foreseen],
+    foreseen: &Result<Vec<Foreseen>, String>,
 ) -> String {
     let target = &facts.target;
     let mut text = head(facts);
@@ -27,9 +27,19 @@ pub(super) fn text(
     item("receiving", buffer(target, &needs.receive));
     item("sending", buffer(target, &needs.send));
     item("window scale", scale(target, needs));
-    for words in open(needs) {
+    for words in open(target, needs) {
         item("open", words);
     }
+    match foreseen {
+        Ok(foreseen) => predictions(&mut text, foreseen, snapshot),
+        Err(why) => {
+            let _ = writeln!(text, "\nNot predicted: {why}");
+        }
+    }
+    text
+}
+
+fn predictions(text: &mut String, foreseen: &[Foreseen], snapshot: &Snapshot) {
     let _ = writeln!(
         text,
         "\nPredicted by a model of Linux {}, with a peer whose buffers have room and a queue of as much again",
@@ -40,14 +50,13 @@ pub(super) fn text(
     }
     let changes = gained(foreseen);
     if !changes.is_empty() {
-        text += "\nWhat would help (for new connections; more memory for those that need it)\n";
+        *text += "\nWhat would help (for new connections; more memory for those that need it)\n";
     }
     for change in changes {
         let commands = change.commands().within(snapshot.netns.as_deref());
         let _ = writeln!(text, "  do: {}", commands.apply);
         let _ = writeln!(text, "  undo: {}", commands.undo.unwrap_or_default());
     }
-    text
 }
 
 /// What path, and how that is known.
@@ -57,8 +66,8 @@ fn head(facts: &Facts) -> String {
     let rate = match rate_from {
         From::Said => "as was said",
         From::Bottleneck => "to which it held a transfer of the capture",
-        From::Capture => "the most that the capture shows",
-        From::Sockets => "the most that its open connections reached",
+        From::Capture => "as the capture shows it",
+        From::Sockets => "as its open connections deliver now",
     };
     let trip = match rtt_from {
         From::Said => "as was said",
@@ -90,9 +99,9 @@ fn scale(target: &Target, needs: &Needs) -> String {
 }
 
 /// A line for each open connection, and what its program asked for where that was seen.
-fn open(needs: &Needs) -> Vec<String> {
+fn open(target: &Target, needs: &Needs) -> Vec<String> {
     let Ok(open) = &needs.open else { return Vec::new() };
-    let mut told: Vec<String> = open.iter().take(MOST).map(each).collect();
+    let mut told: Vec<String> = open.iter().take(MOST).map(|open| each(target, open)).collect();
     if open.len() > MOST {
         told.push(format!("and {} more", open.len() - MOST));
     }
@@ -102,7 +111,7 @@ fn open(needs: &Needs) -> Vec<String> {
 /// Connections told one by one.
 const MOST: usize = 8;
 
-fn each(open: &Open) -> String {
+fn each(target: &Target, open: &Open) -> String {
     let granted = |buffer: &Granted, option: &str| {
         let bytes = Bytes(u64::from(buffer.bytes));
         let said = |asked: u32| Bytes(u64::from(asked));
@@ -121,8 +130,17 @@ fn each(open: &Open) -> String {
     let by = open.owner.map_or_else(String::new, |owner| {
         format!(" of process {}, descriptor {}", owner.pid, owner.fd)
     });
+    // A buffer of a fixed size gives half of it as window.
+    let is_short = |buffer: &Granted| {
+        buffer.asked.is_some() && u64::from(buffer.bytes) / 2 < target.bdp_bytes()
+    };
+    let verdict = if is_short(&open.receive) || is_short(&open.send) {
+        ": too small for this path, and fixed"
+    } else {
+        ""
+    };
     format!(
-        "port {}{by}: receive buffer {}, send buffer {}",
+        "port {}{by}: receive buffer {}, send buffer {}{verdict}",
         open.port,
         granted(&open.receive, "SO_RCVBUF"),
         granted(&open.send, "SO_SNDBUF")
@@ -186,7 +204,7 @@ fn buffer(target: &Target, buffer: &Asked<Buffer>) -> String {
             };
             let Buffer { key, most, carries, .. } = buffer;
             format!(
-                "{key} up to {}, good for {} on the way: {enough}",
+                "{key} up to {}, sure to hold {} on the way: {enough}",
                 Bytes(*most),
                 Bytes(*carries)
             )
