@@ -6,9 +6,11 @@
 //! tries again after a second or more: slow requests without any packet lost on the path.
 //!
 //! # How we know
-//! The listener's own count of drops grew (`SK_MEMINFO_DROPS`), or its queue holds at least three quarters of
-//! what it may in every look. Each listener counts for itself, whatever the cause: while `ListenOverflows` stands still
-//! no accept queue was full, and its drops had another one (memory, the route back, the queue of SYNs).
+//! The listener's own count of drops grew (`SK_MEMINFO_DROPS`) and `ListenDrops` with it, or its queue holds at least three
+//! quarters of what it may in every look. Each listener counts for itself, whatever the cause: ACKs that
+//! `TCP_DEFER_ACCEPT` waits past (`TCPDeferAcceptDrop`) are taken off, and while `ListenOverflows` stands still no accept
+//! queue was full, and its drops had another one (memory, the route back, the queue of SYNs). Where `ListenOverflows` alone
+//! was seen, no listener is named.
 //!
 //! # What it is not
 //! Not that the backlog is too small: a program that accepts slowly fills any queue. SYN cookies do not
@@ -21,14 +23,14 @@
 //!
 //! # Sources
 //! Linux `sk_acceptq_is_full` (full when the queue is longer than its limit), `tcp_conn_request`,
-//! `tcp_v4_syn_recv_sock`, `tcp_listendrop` (v6.1). Three quarters: ours, not measured.
+//! `tcp_v4_syn_recv_sock`, `tcp_listendrop`, `tcp_check_req` (v6.1). Three quarters: ours, not measured.
 
 use core::cmp::Reverse;
 use core::fmt::Write as _;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use super::{Check, words};
+use super::{Check, counters, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
 use crate::host::snapshot::Listener;
@@ -46,11 +48,17 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let first = seen.before.and_then(|look| look.listeners.as_ref());
     let earlier: Option<Earlier<'_>> =
         first.map(|all| all.iter().map(|listener| (key(listener), listener)).collect());
-    let mut found: Vec<(u64, Finding)> = seen
-        .listeners()?
+    let listeners = match (seen.listeners(), of_counters(seen)) {
+        (Err(_), Some(found)) => return Ok(vec![found]),
+        (listeners, _) => listeners?,
+    };
+    let mut found: Vec<(u64, Finding)> = listeners
         .iter()
         .filter_map(|listener| of_listener(seen, listener, earlier.as_ref()))
         .collect();
+    if found.is_empty() {
+        return Ok(of_counters(seen).into_iter().collect());
+    }
     found.sort_by_key(|(drops, _)| Reverse(*drops));
     let more = found.len().saturating_sub(words::WORST);
     found.truncate(words::WORST);
@@ -58,6 +66,26 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         let _ = write!(worst.why, " {} more are so.", words::count(more as u64, "listener"));
     }
     Ok(found.into_iter().map(|(_, finding)| finding).collect())
+}
+
+/// A queue was full, and the listener is not known: sockets were not seen, or it is gone.
+fn of_counters(seen: &Seen<'_>) -> Option<Finding> {
+    let full = grew(seen, "ListenOverflows").filter(|full| full.by > 0)?;
+    Some(Finding {
+        severity: counters::severity(full, Severity::Warning),
+        confidence: words::sure(full).min(Confidence::Medium),
+        scope: Scope::Netns,
+        title: format!("an accept queue was full: {}", words::grown(full)),
+        why: format!("a program accepted slower than its clients came; {LATER}"),
+        not: "not which listener: the counter is that of all".to_owned(),
+        evidence: vec![words::counter(counters::TCP_EXT, "ListenOverflows", full)],
+        fixes: vec![words::advise(
+            "look with `ss -ltn` for the listener whose Recv-Q is near its Send-Q, and why its program does not accept",
+            "",
+        )],
+        unseen: seen.listeners().err().iter().map(ToString::to_string).collect(),
+        ..Finding::default()
+    })
 }
 
 fn of_listener(
@@ -69,7 +97,7 @@ fn of_listener(
     let dropped = dropped(seen, listener, earlier).filter(|growth| growth.by > 0);
     let is_full = is_filling(listener)
         && (seen.before.is_none() || then.is_some_and(|then| is_filling(then)));
-    let total = seen.growth("TcpExt", "ListenOverflows").ok().flatten();
+    let total = grew(seen, "ListenOverflows");
     // Where no accept queue was full the listener dropped for another reason.
     let is_other = !is_full && total.is_some_and(|total| total.by == 0);
     if (dropped.is_none() && !is_full) || (is_other && of_syn_queue(seen)) {
@@ -108,8 +136,10 @@ fn of_listener(
     Some((dropped.map_or(0, |drops| drops.by), finding))
 }
 
+const LATER: &str =
+    "a client whose SYN or last ACK is dropped tries again after a second, then two, then four.";
+
 fn why(listener: &Listener, is_other: bool) -> String {
-    const LATER: &str = "a client whose SYN or last ACK is dropped tries again after a second, then two, then four.";
     if is_other {
         return format!(
             "no accept queue was full meanwhile: SYNs or ACKs were dropped for want of memory, of a route back, or of \
@@ -132,15 +162,23 @@ fn other_reasons() -> Fix {
 
 /// SYNs were dropped because their own queue was full: `SYN_QUEUE` tells it.
 fn of_syn_queue(seen: &Seen<'_>) -> bool {
-    let dropped = seen.growth("TcpExt", "TCPReqQFullDrop").ok().flatten();
-    dropped.is_some_and(|growth| growth.by > 0)
+    grew(seen, "TCPReqQFullDrop").is_some_and(|growth| growth.by > 0)
 }
 
-/// Drops of this listener; those of one that was not there before count from its start.
+fn grew(seen: &Seen<'_>, name: &str) -> Option<Growth> {
+    seen.growth(counters::TCP_EXT, name).ok().flatten()
+}
+
+/// Drops of this listener that delayed or refused a connection, as far as that is sure; those of one that was not
+/// there before count from its start. Its own count has ACKs that it waits past, too; `tcp_listendrop` counts all
+/// others in `ListenDrops`.
 fn dropped(seen: &Seen<'_>, listener: &Listener, earlier: Option<&Earlier<'_>>) -> Option<Growth> {
     let before =
         earlier.map(|all| all.get(&key(listener)).and_then(|then| then.drops).unwrap_or(0));
-    seen.growth_of(u64::from(listener.drops?), before.map(u64::from))
+    let all = seen.growth_of(u64::from(listener.drops?), before.map(u64::from))?;
+    let deferred = grew(seen, "TCPDeferAcceptDrop").map_or(0, |deferred| deferred.by);
+    let most = grew(seen, "ListenDrops").map_or(u64::MAX, |drops| drops.by);
+    Some(Growth { by: all.by.saturating_sub(deferred).min(most), ..all })
 }
 
 const fn key(listener: &Listener) -> (SocketAddr, u64) {
@@ -214,6 +252,31 @@ mod tests {
         assert!(found[0].why.contains("no accept queue was full"), "{}", found[0].why);
         let syns = counted(host, "TcpExt", "TCPReqQFullDrop", [0, 37]);
         assert_eq!(judged(&CHECK, &syns), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn acks_that_a_deferring_listener_waits_past_are_no_drops() {
+        let number = |deferred: i64| {
+            let host = listening(listener(0, 128, 3), listener(0, 128, 40));
+            let host = counted(host, "TcpExt", "ListenOverflows", [5, 6]);
+            let host = counted(host, "TcpExt", "TCPDeferAcceptDrop", [1, 1 + deferred]);
+            let found = judged(&CHECK, &counted(host, "TcpExt", "ListenDrops", [5, 6]));
+            found.expect("seen")[0].scope.clone()
+        };
+        assert_eq!(number(36), Scope::Listener("0.0.0.0:80".to_owned()));
+        assert_eq!(number(37), Scope::Netns);
+        let still = listening(listener(0, 128, 3), listener(0, 128, 40));
+        let still = counted(still, "TcpExt", "ListenDrops", [5, 5]);
+        assert_eq!(judged(&CHECK, &still), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_counter_alone_names_no_listener_and_asks_for_them() {
+        let of = |to| counted(host(&[]), "TcpExt", "ListenOverflows", [5, to]);
+        insta::assert_snapshot!(shown(&CHECK, &of(9)));
+        let found = judged(&CHECK, &once(of(9))).expect("seen");
+        assert_eq!(found[0].confidence, Confidence::Low);
+        assert_eq!(missing(&CHECK, &of(5)).source, Source::Sockets);
     }
 
     #[test]
