@@ -5,7 +5,8 @@
 //! `netdev_max_backlog`. When it is full they are dropped. Interfaces with NAPI and without RPS do not use it.
 //!
 //! # How we know
-//! The second column of `/proc/net/softnet_stat` grew.
+//! The second column of `/proc/net/softnet_stat` grew, and more than the eleventh: it counts drops of the flow limit, too
+//! (`FLOW_LIMIT`).
 //!
 //! # What it is not
 //! Not the ring of an interface (`RING_OVERRUN`), and not that the queue is too short: a processor without time
@@ -34,7 +35,7 @@ pub(super) const CHECK: Check = Check {
 const KEY: &str = "net.core.netdev_max_backlog";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let mut dropped = dropped(seen, |row| Some(row.dropped))?;
+    let mut dropped = of_full_queues(seen)?;
     dropped.sort_by_key(|(cpu, growth)| (Reverse(growth.by), *cpu));
     let Some((_, first)) = dropped.first() else { return Ok(Vec::new()) };
     let all = Growth { by: dropped.iter().map(|(_, growth)| growth.by).sum(), ..*first };
@@ -44,7 +45,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .take(words::WORST)
         .map(|(cpu, growth)| {
             Evidence::new(
-                format!("/proc/net/softnet_stat, row of processor {cpu}, column 2"),
+                format!("/proc/net/softnet_stat, row of processor {cpu}, column 2 less column 11"),
                 words::grown(*growth),
             )
         })
@@ -79,6 +80,17 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         fixes,
         ..Finding::default()
     }])
+}
+
+/// Without what the flow limit dropped, of which the count begins anew when it is switched on again.
+fn of_full_queues(seen: &Seen<'_>) -> Asked<Vec<(u32, Growth)>> {
+    let limited = dropped(seen, |row| row.flow_limit)?;
+    let full = dropped(seen, |row| Some(row.dropped))?.into_iter().map(|(cpu, all)| {
+        let of_limit =
+            limited.iter().find(|(limited, _)| *limited == cpu).map_or(0, |(_, by)| by.by);
+        (cpu, Growth { by: all.by.checked_sub(of_limit).unwrap_or(all.by), ..all })
+    });
+    Ok(full.filter(|(_, growth)| growth.by > 0).collect())
 }
 
 /// Processors whose counter grew. It is of 32 bits and wraps.
@@ -129,6 +141,19 @@ mod tests {
         let found = judged(&CHECK, &backlog([u32::MAX, 2])).expect("seen");
         assert!(found[0].title.ends_with("+3 in 10.0 s"), "{}", found[0].title);
         assert_eq!(judged(&CHECK, &backlog([7, 7])), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn drops_of_the_flow_limit_are_not_those_of_a_full_queue() {
+        let limited = |count: u32| {
+            each_look(backlog([7, 70]), |nth, look| {
+                for row in look.softnet.iter_mut().flatten() {
+                    row.flow_limit = Some(5 + count * nth as u32);
+                }
+            })
+        };
+        assert_eq!(judged(&CHECK, &limited(63)), Ok(Vec::new()));
+        assert_eq!(judged(&CHECK, &limited(62)).expect("seen").len(), 1);
     }
 
     #[test]
