@@ -20,6 +20,17 @@ pub(super) fn by(seen: &Seen<'_>, group: &str, name: &str) -> Asked<u64> {
     Ok(seen.growth(group, name)?.map_or(0, |growth| growth.by))
 }
 
+/// Segments with data that were sent again: `RetransSegs` counts SYNs and their answers too
+/// (`__tcp_retransmit_skb`, `tcp_rtx_synack`, Linux v6.12), and `TCPSynRetrans` these alone.
+///
+/// # Errors
+/// As for [`grew`].
+pub(super) fn data_again(seen: &Seen<'_>) -> Asked<Option<Growth>> {
+    let Some(all) = grew(seen, "Tcp", "RetransSegs")? else { return Ok(None) };
+    let data = all.by.saturating_sub(by(seen, TCP_EXT, "TCPSynRetrans")?);
+    Ok((data > 0).then_some(Growth { by: data, ..all }))
+}
+
 /// Counters of `TcpExt` that grew, with their names, in the order of the names.
 pub(super) fn grown<'n>(seen: &Seen<'_>, names: &[&'n str]) -> Asked<Vec<(&'n str, Growth)>> {
     let each =

@@ -5,8 +5,8 @@
 //! the congestion window smaller: a rate over a long path suffers from one in a thousand already.
 //!
 //! # How we know
-//! `RetransSegs` beside all segments with data (`TCPOrigDataSent` and the repeats; `OutSegs` where that is not
-//! there): more than 1 % of at least a thousand. Peers are told apart by what their sockets sent again.
+//! `RetransSegs` without SYNs (`TCPSynRetrans`) beside all segments with data (`TCPOrigDataSent` and the repeats;
+//! `OutSegs` where that is not there): more than 1 % of at least a thousand. Peers are told apart by what their sockets sent again.
 //!
 //! # What it is not
 //! Not where it is lost: the path, the peer, or this host's own queues. Some repeats are needless; see
@@ -40,7 +40,7 @@ const LEAST_SENT: u64 = 1000;
 const NAMED: usize = 5;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let Some(again) = counters::grew(seen, "Tcp", "RetransSegs")? else { return Ok(Vec::new()) };
+    let Some(again) = counters::data_again(seen)? else { return Ok(Vec::new()) };
     let data = counters::grew(seen, counters::TCP_EXT, "TCPOrigDataSent").ok().flatten();
     let (name, sent) = match data {
         Some(data) => ("TcpExt.TCPOrigDataSent", data),
@@ -58,7 +58,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let share = again.by as f64 * 100.0 / all as f64;
     let (peers, where_to) = peers(seen);
     let mut evidence = vec![
-        words::counter("Tcp", "RetransSegs", again),
+        Evidence::new("/proc/net/snmp Tcp.RetransSegs without SYNs", words::grown(again)),
         Evidence::new(format!("/proc/net/snmp and netstat {name}"), words::grown(sent)),
     ];
     evidence.extend(peers);
@@ -158,6 +158,16 @@ mod tests {
         assert_eq!(severity(988, 11), None);
         assert_eq!(severity(950, 50), Some(Severity::Error));
         assert_eq!(severity(951, 49), Some(Severity::Warning));
+    }
+
+    #[test]
+    fn repeats_of_syns_are_no_repeats_of_data() {
+        let number = |syns: i64| {
+            let host =
+                counted(sending(host(&[]), 950, 50), "TcpExt", "TCPSynRetrans", [4, 4 + syns]);
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(0), number(50)], [1, 0]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! least for a while.
 //!
 //! # How we know
-//! Receivers reported at least 30 % of the repeats as seen before (`TCPDSACKRecvSegs`, before Linux 5.10
+//! Receivers reported at least 30 % of the repeats of data as seen before (`TCPDSACKRecvSegs`, before Linux 5.10
 //! `TCPDSACKRecv`), of at least a hundred; as many reports as there were tail loss probes (`TCPLossProbes`) are left out,
 //! for those are repeats made on suspicion. Undone reductions and timeouts, and sockets that saw reordering, are
 //! shown beside it.
@@ -24,7 +24,7 @@
 //! ours, not measured.
 
 use super::{Check, counters, flows, words};
-use crate::host::finding::{Finding, Group, Scope, Severity};
+use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Growth, Seen};
 
@@ -51,7 +51,7 @@ const BESIDE: [&str; 8] = [
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let ext = |name| counters::grew(seen, counters::TCP_EXT, name);
-    let Some(again) = counters::grew(seen, "Tcp", "RetransSegs")? else { return Ok(Vec::new()) };
+    let Some(again) = counters::data_again(seen)? else { return Ok(Vec::new()) };
     let segments = ext("TCPDSACKRecvSegs")?.map(|growth| ("TCPDSACKRecvSegs", growth));
     let reports = ext("TCPDSACKRecv")?.map(|growth| ("TCPDSACKRecv", growth));
     let Some((name, needless)) = segments.or(reports) else { return Ok(Vec::new()) };
@@ -64,7 +64,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let reordered = flows::known(seen).unwrap_or_default().into_iter();
     let reordered = reordered.filter(|(flow, _)| reordering(flow) > IN_ORDER);
     let reordered = flows::worst(reordered.map(|(flow, _)| flow).collect(), reordering);
-    let mut evidence = vec![words::counter("Tcp", "RetransSegs", again), reported];
+    let all = Evidence::new("/proc/net/snmp Tcp.RetransSegs without SYNs", words::grown(again));
+    let mut evidence = vec![all, reported];
     evidence.extend(counters::evidence(&counters::grown(seen, &BESIDE)?));
     evidence.extend(flows::evidence(seen, &reordered, |flow| {
         format!("reordering over {} segments", reordering(flow))
@@ -135,6 +136,15 @@ mod tests {
             judged(&CHECK, &host).expect("seen").len()
         };
         assert_eq!([number(30), number(31)], [1, 0]);
+    }
+
+    #[test]
+    fn repeats_of_syns_are_left_out() {
+        let number = |syns: i64| {
+            let host = counted(repeating(host(&[]), 300, 50), "TcpExt", "TCPSynRetrans", [0, syns]);
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(0), number(200), number(201)], [0, 1, 0]);
     }
 
     #[test]
