@@ -136,6 +136,14 @@ impl<'a> Seen<'a> {
         Ok(self.numbers::<1>(key)?.map(|[number]| number))
     }
 
+    /// Whether the kernel is at least this version by its name; `None` where that was not seen. Distributions bring changes into
+    /// older versions: that one is older says less.
+    pub fn is_kernel_from(&self, major: u32, minor: u32) -> Option<bool> {
+        let mut numbers = self.snapshot.kernel.as_deref()?.split(|c: char| !c.is_ascii_digit());
+        let (own_major, own_minor) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        Some((own_major, own_minor) >= (major, minor))
+    }
+
     /// How far a counter of `group` went; `None` if this kernel does not have it, or it went back.
     ///
     /// # Errors

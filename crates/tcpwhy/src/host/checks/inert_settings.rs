@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! A file of sysctl.d(5) sets a key of `net.core` or `net.ipv4.tcp_*` that this kernel does not have; `tcp_low_latency` or `tcp_fack` is set
-//! (no-ops since 4.14 and 4.15); `tcp_max_syn_backlog` is set in a file while SYN cookies are on, which make it irrelevant.
+//! (no-ops since 4.14 and 4.15); `tcp_recovery` lacks its first bit on 6.17 or later, where RACK is always on; `tcp_max_syn_backlog` is set in a file while SYN cookies are on, which make it irrelevant.
 //!
 //! # What it is not
 //! Not harmful. A key of a module that is not loaded yet, or of a newer kernel that will be booted, is missing too.
@@ -15,7 +15,8 @@
 //! Take the lines out of the files that set them.
 //!
 //! # Sources
-//! Linux v4.12 (`tcp_tw_recycle` is gone), v4.14 (prequeue is gone, which `tcp_low_latency` switched), v4.15 (FACK is gone); v6.12
+//! Linux v4.12 (`tcp_tw_recycle` is gone), v4.14 (prequeue is gone, which `tcp_low_latency` switched), v4.15 (FACK is gone), commit 1c120191dcec (6.17: no recovery
+//! without RACK); v6.12
 //! `net/ipv4/sysctl_net_ipv4.c`, `inet_csk_reqsk_queue_is_full`, `tcp_conn_request`; Documentation/networking/ip-sysctl.rst.
 
 use super::{Check, words};
@@ -34,6 +35,7 @@ const NO_OPS: [(&str, &str); 2] = [
     ("net.ipv4.tcp_low_latency", "read by nobody since Linux 4.14"),
     ("net.ipv4.tcp_fack", "read by nobody since Linux 4.15: RACK took its place"),
 ];
+const RECOVERY: &str = "net.ipv4.tcp_recovery";
 const BACKLOG: &str = "net.ipv4.tcp_max_syn_backlog";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -42,6 +44,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         if seen.number(key)?.is_some_and(|value| value != 0) {
             inert.push((key, why.to_owned(), last(seen, key)));
         }
+    }
+    if seen.is_kernel_from(6, 17) == Some(true)
+        && seen.number(RECOVERY)?.is_some_and(|bits| bits & 1 == 0)
+    {
+        let why = "its first bit does nothing since Linux 6.17: RACK is always on";
+        inert.push((RECOVERY, why.to_owned(), last(seen, RECOVERY)));
     }
     let cookies = seen.number("net.ipv4.tcp_syncookies")?;
     if let Some(line) = last(seen, BACKLOG).filter(|_| matches!(cookies, Some(1 | 2))) {
@@ -144,6 +152,19 @@ mod tests {
             (BACKLOG, "8192"),
         ];
         assert_eq!(judged(&CHECK, &set(&keys, &settings)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn rack_cannot_be_switched_off_since_6_17() {
+        let number = |kernel: &str, value| {
+            let host = set(&[], &[(RECOVERY, value)]);
+            let host = Snapshot { kernel: Some(kernel.to_owned()), ..host };
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!(
+            [number("6.17.1", "0"), number("6.17.1", "3"), number("6.16.1", "0")],
+            [1, 0, 0]
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! repaired in vain. All are on by default. Without them repairs take longer or are done for nothing.
 //!
 //! # How we know
-//! `tcp_sack`, `tcp_timestamps`, `tcp_dsack`, `tcp_frto` or `tcp_early_retrans` is 0, or `tcp_recovery` lacks its first
-//! bit.
+//! `tcp_sack`, `tcp_timestamps`, `tcp_dsack`, `tcp_frto` or `tcp_early_retrans` is 0, or on a kernel before 6.17 `tcp_recovery`
+//! lacks its first bit; from then on RACK is always on, and `INERT_SETTINGS` tells of it.
 //!
 //! # What it is not
 //! Guides for 10 Gbit/s of many years ago ask for `tcp_sack=0` and `tcp_timestamps=0` to save processor time: that
@@ -15,14 +15,17 @@
 //! uptime.
 //!
 //! # What to do
-//! Set the defaults. Both options are agreed on when a connection opens: those that are open stay without.
+//! Set the defaults. Selective acknowledgments and timestamps are agreed on when a connection opens: those that are open stay
+//! without. The others work at once.
 //!
 //! # Sources
-//! RFC 2018, 7323, 8985, 5682, 2883; Linux `tcp_sk_init` has the defaults (v6.12).
+//! RFC 2018, 7323, 8985, 5682, 2883; Linux `tcp_sk_init` has the defaults, `tcp_dsack_set`, `tcp_enter_loss`
+//! and `tcp_schedule_loss_probe` read theirs each time (v6.12); commit 1c120191dcec (6.17: no recovery without RACK).
 
 use super::{Check, counters, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
+use crate::host::snapshot::Source;
 use crate::words::listed;
 
 pub(super) const CHECK: Check = Check {
@@ -34,6 +37,8 @@ pub(super) const CHECK: Check = Check {
 
 /// A switch, its default, what is lost without it, and how bad that is.
 type Switch = (&'static str, i64, &'static str, Severity);
+
+const RECOVERY: &str = "net.ipv4.tcp_recovery";
 
 const SWITCHES: [Switch; 6] = [
     (
@@ -48,12 +53,7 @@ const SWITCHES: [Switch; 6] = [
         "without timestamps fewer needless repairs are undone, and SYN cookies lose window scale and SACK",
         Severity::Warning,
     ),
-    (
-        "net.ipv4.tcp_recovery",
-        1,
-        "without RACK a lost repair waits for a timeout",
-        Severity::Warning,
-    ),
+    (RECOVERY, 1, "without RACK a lost repair waits for a timeout", Severity::Warning),
     (
         "net.ipv4.tcp_early_retrans",
         3,
@@ -84,7 +84,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         off.iter().map(|((key, ..), value)| words::setting(key, value)).collect();
     evidence.extend(lost.map(|lost| words::counter("Tcp", "RetransSegs", lost)));
     let each = off.iter().map(|((key, default, ..), _)| {
-        words::set(seen, key, default, "set the kernel's default", "for new connections", "")
+        let is_agreed = key.ends_with("sack") && !key.ends_with("dsack") || key.ends_with("stamps");
+        let applies = if is_agreed { "for new connections" } else { words::AT_ONCE };
+        words::set(seen, key, default, "set the kernel's default", applies, "")
     });
     Ok(vec![Finding {
         severity,
@@ -109,11 +111,15 @@ fn off(seen: &Seen<'_>) -> (Vec<(Switch, i64)>, Vec<Missing>) {
     let (mut off, mut unseen) = (Vec::new(), Vec::new());
     for switch in SWITCHES {
         let key = switch.0;
+        // `TCP_RACK_LOSS_DETECTION` is bit 0; the others only tune it.
+        let is_rack = key == RECOVERY;
         match seen.number(key) {
-            // `TCP_RACK_LOSS_DETECTION` is bit 0; the others only tune it.
-            Ok(Some(value)) if value == 0 || (key.ends_with("recovery") && value & 1 == 0) => {
-                off.push((switch, value));
-            }
+            Ok(Some(value)) if is_rack && value & 1 == 0 => match seen.is_kernel_from(6, 17) {
+                Some(true) => {}
+                Some(false) => off.push((switch, value)),
+                None => unseen.push(Missing::part(Source::Machine, "kernel version")),
+            },
+            Ok(Some(0)) => off.push((switch, 0)),
             Ok(_) => {}
             Err(missing) => unseen.push(missing),
         }
@@ -125,7 +131,11 @@ fn off(seen: &Seen<'_>) -> (Vec<(Switch, i64)>, Vec<Missing>) {
 mod tests {
     use super::super::sample::{counted, host, judged, missing, shown};
     use super::*;
-    use crate::host::snapshot::{Snapshot, Source};
+    use crate::host::snapshot::Snapshot;
+
+    fn of_kernel(kernel: &str, key: &str, value: &str) -> Snapshot {
+        Snapshot { kernel: Some(kernel.to_owned()), ..host(&[(key, value)]) }
+    }
 
     #[test]
     fn what_old_guides_ask_for() {
@@ -139,9 +149,28 @@ mod tests {
             SWITCHES.iter().map(|(key, default, ..)| (*key, default.to_string())).collect();
         let on: Vec<_> = on.iter().map(|(key, value)| (*key, value.as_str())).collect();
         assert_eq!(judged(&CHECK, &host(&on)), Ok(Vec::new()));
-        let number =
-            |value| judged(&CHECK, &host(&[("net.ipv4.tcp_recovery", value)])).expect("seen").len();
+        let number = |value| {
+            judged(&CHECK, &of_kernel("6.16.9-200.fc42", RECOVERY, value)).expect("seen").len()
+        };
         assert_eq!([number("3"), number("2"), number("0")], [0, 1, 1]);
+    }
+
+    #[test]
+    fn from_6_17_on_rack_is_never_off_and_of_an_unknown_kernel_nothing_is_said() {
+        assert_eq!(judged(&CHECK, &of_kernel("6.17.0", RECOVERY, "0")), Ok(Vec::new()));
+        assert_eq!(missing(&CHECK, &host(&[(RECOVERY, "0")])).source, Source::Machine);
+    }
+
+    #[test]
+    fn what_is_agreed_on_at_the_start_counts_for_new_connections_alone() {
+        let applies = |key| {
+            let found = judged(&CHECK, &host(&[(key, "0")])).expect("seen");
+            found[0].fixes[0].applies.clone()
+        };
+        assert_eq!(applies("net.ipv4.tcp_timestamps"), "for new connections");
+        assert_eq!(applies("net.ipv4.tcp_sack"), "for new connections");
+        assert_eq!(applies("net.ipv4.tcp_dsack"), words::AT_ONCE);
+        assert_eq!(applies("net.ipv4.tcp_frto"), words::AT_ONCE);
     }
 
     #[test]
