@@ -2,7 +2,9 @@
 //!
 //! # What it says
 //! `tcp_syn_retries` is how often a SYN is sent again, `tcp_synack_retries` how often its answer is. Each waits twice as long as the one
-//! before (since Linux 6.5 the first four SYNs wait a second each): 6 make about two minutes. With 1 two lost packets end a connection.
+//! before: 6 make about two minutes. Since Linux 6.5 the first timeouts of a SYN, four of them, are a second each, and it is repeated as
+//! many times more often; it is given up at the first timeout after the time that it would have had without them, or when all repeats
+//! are spent. With 1 it is three seconds.
 //!
 //! # How we know
 //! `tcp_syn_retries` is below 2 or above 6, or `tcp_synack_retries` below 2.
@@ -14,7 +16,8 @@
 //! The kernel's defaults are 6 and 5. While its queue is more than half full, a listener lowers the second by itself.
 //!
 //! # Sources
-//! Linux `tcp_write_timeout`, `reqsk_timer_handler` (v6.12); tcp(7); RFC 6298 (a first timeout of one second).
+//! Linux `tcp_write_timeout`, `retransmits_timed_out`, `tcp_model_timeout`, `tcp_retransmit_timer`, `reqsk_timer_handler` (v6.12); tcp(7);
+//! RFC 6298 (a first timeout of one second). On 6.18 `connect` failed after 3.1 s with 1 and two repeats, after 7.1 s with 2 and five.
 
 use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
@@ -31,16 +34,26 @@ const SYN: &str = "net.ipv4.tcp_syn_retries";
 const SYN_ACK: &str = "net.ipv4.tcp_synack_retries";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let linear = seen.number("net.ipv4.tcp_syn_linear_timeouts")?.unwrap_or(0);
-    let syn = seen.number(SYN)?.filter(|retries| !(2..=6).contains(retries));
-    let syn_ack = seen.number(SYN_ACK)?.filter(|retries| *retries < 2);
-    let odd = [(SYN, syn, 6, linear), (SYN_ACK, syn_ack, 5, 0)];
-    Ok(odd
+    // With more than a few repeats it makes little of a difference.
+    let linear = seen.number("net.ipv4.tcp_syn_linear_timeouts").ok().flatten().unwrap_or(0);
+    let (syn, syn_ack) = (seen.number(SYN), seen.number(SYN_ACK));
+    let odd = [
+        (SYN, &syn, 2..=6, 6, linear),
+        // Nobody but its peer waits for an answer that comes often.
+        (SYN_ACK, &syn_ack, 2..=i64::MAX, 5, 0),
+    ];
+    let found: Vec<Finding> = odd
         .into_iter()
-        .filter_map(|(key, retries, default, linear)| {
-            retries.map(|retries| finding(seen, key, retries, default, linear))
+        .filter_map(|(key, retries, well, default, linear)| {
+            let retries =
+                retries.clone().ok().flatten().filter(|retries| !well.contains(retries))?;
+            Some(finding(seen, key, retries, default, linear))
         })
-        .collect())
+        .collect();
+    if found.is_empty() {
+        syn.and(syn_ack)?;
+    }
+    Ok(found)
 }
 
 fn finding(seen: &Seen<'_>, key: &str, retries: i64, default: i64, linear: i64) -> Finding {
@@ -76,10 +89,23 @@ fn finding(seen: &Seen<'_>, key: &str, retries: i64, default: i64, linear: i64) 
     }
 }
 
-/// One second, `linear` times, then twice as long each time; none longer than two minutes (`TCP_RTO_MAX`).
+/// When it is given up: at the first timeout after the time that `retries` would take if each timeout were twice the one before
+/// (`tcp_model_timeout`), or that with all repeats sent. A timeout is a second at first, `linear` times more, and two minutes at most
+/// (`TCP_RTO_MAX`).
 fn seconds(retries: i64, linear: i64) -> i64 {
-    let doubled = (0..=retries.clamp(0, 127)).map(|nth| if nth < 7 { 1 << nth } else { 120 });
-    linear.clamp(0, 127) + doubled.sum::<i64>()
+    let (retries, linear) = (retries.clamp(0, 127), linear.clamp(0, 127));
+    let model: i64 = (0..=retries).map(|nth| if nth < 7 { 1 << nth } else { 120 }).sum();
+    let (mut at, mut timeout) = (1, 1);
+    for fired in 1..=retries + linear {
+        if at >= model {
+            break;
+        }
+        if fired > linear {
+            timeout = (timeout * 2).min(120);
+        }
+        at += timeout;
+    }
+    at
 }
 
 #[cfg(test)]
@@ -100,11 +126,27 @@ mod tests {
     }
 
     #[test]
+    fn linear_timeouts_do_not_outlast_the_time_that_was_meant() {
+        assert_eq!([1, 2, 3, 7].map(|retries| seconds(retries, 4)), [3, 7, 19, 251]);
+        assert_eq!([1, 2, 3, 7].map(|retries| seconds(retries, 0)), [3, 7, 15, 247]);
+        assert_eq!([seconds(0, 0), seconds(0, 4), seconds(127, 0)], [1, 1, 127 + 121 * 120]);
+    }
+
+    #[test]
     fn two_to_six_are_well() {
         for well in ["2", "6"] {
             assert_eq!(judged(&CHECK, &host(&[(SYN, well), (SYN_ACK, "2")])), Ok(Vec::new()));
         }
         assert_eq!(judged(&CHECK, &host(&[(SYN, "7")])).expect("seen").len(), 1);
+    }
+
+    #[test]
+    fn each_setting_is_judged_without_the_other() {
+        let mut some = host(&[(SYN_ACK, "1")]);
+        some.settings.as_mut().expect("settings").complete = false;
+        assert_eq!(judged(&CHECK, &some).expect("seen").len(), 1);
+        some.settings.as_mut().expect("settings").values.insert(SYN_ACK.to_owned(), "2".to_owned());
+        assert_eq!(missing(&CHECK, &some).of.as_deref(), Some(SYN));
     }
 
     #[test]

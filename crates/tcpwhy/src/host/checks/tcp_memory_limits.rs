@@ -35,10 +35,13 @@ const KEY: &str = "net.ipv4.tcp_mem";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some(set) = seen.numbers::<3>(KEY)? else { return Ok(Vec::new()) };
-    let machine = seen.snapshot.memory_bytes.zip(seen.snapshot.page_bytes);
-    let (memory, page) =
-        machine.ok_or_else(|| Missing::part(Source::Machine, "memory, page size"))?;
     let [low, pressure, most] = set.map(|pages| u64::try_from(pages).unwrap_or(0));
+    let rises = low < pressure && pressure < most;
+    let machine = seen.snapshot.memory_bytes.zip(seen.snapshot.page_bytes);
+    let unseen = Missing::part(Source::Machine, "memory, page size");
+    let Some((memory, page)) = machine else {
+        return if rises { Err(unseen) } else { Ok(vec![falling(set, &unseen)]) };
+    };
     let in_bytes = most.saturating_mul(page);
     // `tcp_init_mem`
     let own = (memory / page.max(1) / 16).max(128);
@@ -50,9 +53,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             bytes(memory)
         );
         (Severity::Warning, why)
-    } else if !(low < pressure && pressure < most) {
-        let why = "the numbers do not rise: pressure begins when nothing is left, or does not end";
-        (Severity::Warning, why.to_owned())
+    } else if !rises {
+        (Severity::Warning, FALLS.to_owned())
     } else if pressure < own / 2 {
         let why = format!(
             "the kernel brakes TCP from {} on; by itself it would from about {}",
@@ -88,6 +90,28 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
+const FALLS: &str =
+    "the numbers do not rise: pressure begins when nothing is left, or does not end";
+
+/// What shows of the numbers alone.
+fn falling([low, pressure, most]: [i64; 3], unseen: &Missing) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::High,
+        scope: Scope::Host,
+        title: format!("{KEY} does not fit any host: {low} {pressure} {most} pages"),
+        why: format!("{FALLS}."),
+        not: "not that memory for TCP is short now".to_owned(),
+        evidence: vec![words::setting(KEY, &format_args!("{low} {pressure} {most}"))],
+        fixes: vec![words::advise(
+            "leave it out of sysctl.d: from its memory the kernel sets what fits",
+            "works when the host is started anew",
+        )],
+        unseen: vec![unseen.to_string()],
+        ..Finding::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{host, judged, missing, shown};
@@ -115,5 +139,11 @@ mod tests {
     #[test]
     fn without_the_memory_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[(KEY, "1 2 3")])).source, Source::Machine);
+    }
+
+    #[test]
+    fn that_the_numbers_fall_shows_without_the_memory() {
+        let found = judged(&CHECK, &host(&[(KEY, "3 3 4")])).expect("seen");
+        assert_eq!((found.len(), found[0].unseen.len()), (1, 1));
     }
 }

@@ -38,7 +38,8 @@ const SHORTEST_DELAY_NS: u64 = 40_000_000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut found = Vec::new();
-    if let Some(us) = seen.number(RTO_MIN)?.and_then(|us| u64::try_from(us).ok())
+    let (least, retries) = (seen.number(RTO_MIN), seen.number(RETRIES));
+    if let Some(us) = least.clone().ok().flatten().and_then(|us| u64::try_from(us).ok())
         && us.saturating_mul(1000) < SHORTEST_DELAY_NS
     {
         found.push(Finding {
@@ -66,7 +67,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ..early(seen)
         });
     }
-    if let Some(retries) = seen.number(RETRIES)?.filter(|retries| *retries < 8) {
+    if let Some(retries) = retries.clone().ok().flatten().filter(|retries| *retries < 8) {
         found.push(Finding {
             severity: Severity::Info,
             confidence: Confidence::High,
@@ -87,6 +88,13 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             )],
             ..Finding::default()
         });
+    }
+    if found.is_empty() {
+        // The key of the first came with Linux 6.11; where it was not seen routes and repeats may have been.
+        retries?;
+        if seen.is_kernel_from(6, 11) != Some(false) {
+            least?;
+        }
     }
     Ok(found)
 }
@@ -136,6 +144,18 @@ mod tests {
             &CHECK,
             &Snapshot { routes: Some(vec![route]), ..host(&[]) }
         ));
+    }
+
+    #[test]
+    fn each_setting_is_judged_without_the_other_and_none_is_missed_that_the_kernel_lacks() {
+        let pasted = |value: &str, kernel: &str| {
+            let mut some = host(&[(RETRIES, value)]);
+            some.settings.as_mut().expect("settings").complete = false;
+            Snapshot { kernel: Some(kernel.to_owned()), ..some }
+        };
+        assert_eq!(judged(&CHECK, &pasted("5", "6.12.1")).expect("seen").len(), 1);
+        assert_eq!(judged(&CHECK, &pasted("15", "5.10.0-30-amd64")), Ok(Vec::new()));
+        assert_eq!(missing(&CHECK, &pasted("15", "6.12.1")).of.as_deref(), Some(RTO_MIN));
     }
 
     #[test]
