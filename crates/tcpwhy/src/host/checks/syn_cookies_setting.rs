@@ -57,11 +57,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         (
             "every connection is accepted by a SYN cookie".to_owned(),
             format!(
-                "{} no window scaling and no SACK: at most 64 KiB in a round trip.",
+                "{} window scaling and SACK: at most 64 KiB come in a round trip.",
                 if stamps == Some(0) {
-                    "timestamps are off, so none of them has"
+                    "timestamps are off, so all connections are without"
                 } else {
-                    "those of clients without timestamps have"
+                    "connections of clients without timestamps are without"
                 }
             ),
         )
