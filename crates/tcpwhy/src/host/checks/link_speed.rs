@@ -48,7 +48,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         found.push(Finding {
             severity: Severity::Error,
             why:
-                "only one end may send at a time: ACKs collide with the data that they acknowledge."
+                "only one end may send at a time: ACKs collide with the data that they acknowledge. Mostly one end has its \
+                 speed set by hand, and the other, which negotiates alone, falls back to this."
                     .to_owned(),
             ..finding(&half, "runs at half duplex")
         });
@@ -90,7 +91,7 @@ fn finding(all: &[&Device<'_>], what: &str) -> Finding {
         not: "not that a transfer waits for it now: see how much passes".to_owned(),
         evidence: told.collect(),
         fixes: vec![words::advise(
-            "let both ends negotiate (ethtool -s DEV autoneg on), then change the cable",
+            "let both ends negotiate, the switch too (ethtool -s DEV autoneg on), then change the cable",
             "the link goes down for some seconds",
         )],
         ..Finding::default()

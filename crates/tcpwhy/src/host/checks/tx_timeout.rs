@@ -5,10 +5,11 @@
 //! reset the device: everything in its rings is lost and connections wait for their timeouts.
 //!
 //! # How we know
-//! `tx_timeout` of its send queues grew, or `tx_fifo_errors` or `tx_aborted_errors` did.
+//! `tx_timeout` of its send queues grew; or `tx_fifo_errors` or `tx_aborted_errors` did, which tell that single packets were not sent.
 //!
 //! # What it is not
-//! Not load: a queue that is full but moves is no timeout.
+//! Not load: a queue that is full but moves is no timeout. At half duplex packets that are given up (`tx_aborted_errors`) are collisions:
+//! `LINK_SPEED` tells of it.
 //!
 //! # What to do
 //! Look for the driver's message in `dmesg`; update driver and firmware. Pause frames from a switch that never
@@ -71,8 +72,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         } else {
             format!("{} could not send packets: {}", devices::told(&names), words::grown(*growth))
         },
-        why: "what was in its rings is lost, and connections go on only after their timeouts."
-            .to_owned(),
+        why: why(what, worst).to_owned(),
         not: "not load: a queue that is full but moves counts nothing here".to_owned(),
         evidence: evidence.collect(),
         fixes: vec![words::advise(
@@ -84,6 +84,16 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
+}
+
+fn why(what: &str, device: &Device<'_>) -> &'static str {
+    if what == "tx_timeout" {
+        "what was in its rings is lost, and connections go on only after their timeouts."
+    } else if device.now.full_duplex == Some(false) {
+        "it runs at half duplex: what collided too often was given up, and TCP takes it for lost."
+    } else {
+        "the device gave up single packets, and TCP takes them for lost; its queues went on."
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +133,19 @@ mod tests {
             judged(&CHECK, &once(stuck([1, 1], [9, 9]))).expect("seen")[0].severity,
             Severity::Warning
         );
+    }
+
+    #[test]
+    fn packets_that_were_given_up_are_no_reset_and_at_half_duplex_collisions() {
+        let why = |full_duplex| {
+            let host = each_look(stuck([1, 1], [0, 9]), |_, look| {
+                look.links.iter_mut().flatten().for_each(|link| link.full_duplex = full_duplex);
+            });
+            judged(&CHECK, &host).expect("seen")[0].why.clone()
+        };
+        assert!(why(Some(true)).contains("single packets"));
+        assert!(why(None).contains("single packets"));
+        assert!(why(Some(false)).contains("collided"));
     }
 
     #[test]

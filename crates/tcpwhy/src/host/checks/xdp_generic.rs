@@ -1,8 +1,8 @@
 //! An XDP program runs in generic mode: each packet is copied and taken apart before the kernel sees it.
 //!
 //! # What it says
-//! XDP is quick when the driver runs it. In generic mode the kernel runs it after it has made a packet of the frame, and merging
-//! (GRO) comes later: it costs time and saves none.
+//! XDP is quick when the driver runs it. In generic mode the kernel runs it after it has made a packet of the frame, and does not merge
+//! packets (GRO) on the interface while a program is there, whatever `ethtool -k` says: each segment passes the kernel alone.
 //!
 //! # How we know
 //! The interface says that its XDP program is attached in generic mode (`xdpgeneric`).
@@ -14,7 +14,7 @@
 //! Ask who loaded it; use a driver with native XDP, or leave it out.
 //!
 //! # Sources
-//! Linux `do_xdp_generic`, `generic_xdp_install` (v6.1, `net/core/dev.c`); `IFLA_XDP_ATTACHED` in `include/uapi/linux/if_link.h`.
+//! Linux `do_xdp_generic`, `generic_xdp_install`, `netif_elide_gro` (v6.1, `net/core/dev.c`); `IFLA_XDP_ATTACHED` in `include/uapi/linux/if_link.h`.
 
 use super::devices::{self, Device, devices};
 use super::{Check, words};
@@ -52,7 +52,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         confidence: Confidence::High,
         scope: devices::scope(&names),
         title: format!("an XDP program of {} runs in generic mode", devices::told(&names)),
-        why: "each packet passes it before GRO could merge it: that costs time for each, and saves none.".to_owned(),
+        why: "the kernel merges no packets (GRO) on an interface with such a program: each segment passes it alone.".to_owned(),
         not: "not that a processor is full for it".to_owned(),
         evidence: evidence.collect(),
         fixes: vec![words::advise("ask who loaded it; a driver with native XDP runs it without that cost", "")],
