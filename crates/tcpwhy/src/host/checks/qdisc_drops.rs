@@ -5,7 +5,7 @@
 //! slows down, forwarded connections see a loss.
 //!
 //! # How we know
-//! The `drops` of an interface's root grew. A root that shapes (`SHAPER`), that impairs on purpose (`NETEM`) or that
+//! The `drops` of an interface's root grew. A root that shapes (`SHAPER`; `cake` only with a bandwidth), that impairs on purpose (`NETEM`) or that
 //! drops what it cannot classify (`UNCLASSIFIED`) is left to these.
 //!
 //! # What it is not
@@ -21,7 +21,7 @@
 use core::cmp::Reverse;
 
 use super::devices::{self, counted_roots, qdisc_growth};
-use super::{Check, qdisc_change, words};
+use super::{Check, qdisc_change, shaper, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
 use crate::host::snapshot::Qdisc;
@@ -34,12 +34,16 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Kinds that hold back or drop by intent; other checks look at them.
-const OTHERS: [&str; 8] = ["netem", "tbf", "htb", "hfsc", "cake", "drr", "cbq", "noqueue"];
+const OTHERS: [&str; 7] = ["netem", "tbf", "htb", "hfsc", "drr", "cbq", "noqueue"];
+
+fn is_of_others(root: &Qdisc) -> bool {
+    OTHERS.contains(&root.kind.as_str()) || shaper::is_shaper(root)
+}
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut hit: Vec<(&Qdisc, Growth, Option<Growth>)> = counted_roots(seen)?
         .into_iter()
-        .filter(|(_, root)| !OTHERS.contains(&root.kind.as_str()))
+        .filter(|(_, root)| !is_of_others(root))
         .filter_map(|(place, root)| {
             let drops =
                 qdisc_growth(seen, place, root, |q| q.drops).filter(|drops| drops.by > 0)?;
@@ -80,9 +84,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             words::grown(*drops)
         ),
         why: format!(
-            "{} is the bottleneck while its queue ({}) is full.{share} TCP of this host slows down at once; a \
+            "{} is the bottleneck while its queue ({}) {}.{share} TCP of this host slows down at once; a \
              capture on the wire does not show what was dropped.",
-            worst.dev, worst.kind
+            worst.dev,
+            worst.kind,
+            if is_fifo { "is full" } else { "is long enough to drop from" }
         ),
         not: if is_fifo {
             "not that the queue is too short: a longer one delays all before it drops"
@@ -127,6 +133,17 @@ mod tests {
         assert_eq!(judged(&CHECK, &dropped("htb", [2, 1002])), Ok(Vec::new()));
         let found = judged(&CHECK, &once(dropped("pfifo_fast", [9, 9]))).expect("seen");
         assert_eq!(found[0].confidence, Confidence::Low);
+    }
+
+    #[test]
+    fn cake_is_a_shaper_only_with_a_bandwidth() {
+        let with = |rate| {
+            let host = each_look(dropped("cake", [2, 1002]), |_, look| {
+                look.qdiscs.iter_mut().flatten().for_each(|root| root.rate = rate);
+            });
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([with(None), with(Some(0)), with(Some(8_000_000))], [1, 1, 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! # How we know
 //! Such a discipline is there; it is at work if its count of packets held back (`overlimits`) or dropped grew. How
 //! near its rate the traffic is, is told where both are seen; of `htb` and `hfsc` the class is told that is nearest
-//! to what it may have (`ceil`).
+//! to what it may have: its `ceil`, or at the root of `htb`, where there is no class to borrow from, its rate.
 //!
 //! # What it is not
 //! Not a fault: a shaper below the rate of the next bottleneck keeps the queue here, where it can be kept short.
@@ -19,7 +19,8 @@
 //! `cake` also `docsis`, `ethernet`, `pppoe-vcmux`, ...).
 //!
 //! # Sources
-//! tc-tbf(8), tc-htb(8), tc-cake(8), tc-stab(8); Linux `qdisc_overlimit_increment`. Nine tenths of the rate: ours, not measured.
+//! tc-tbf(8), tc-htb(8), tc-cake(8), tc-stab(8); Linux `qdisc_overlimit_increment`, `htb_activate_prios`,
+//! `htb_class_mode` (v6.12). Nine tenths of the rate: ours, not measured.
 
 use core::cmp::Reverse;
 
@@ -109,7 +110,7 @@ fn is_near(shaper: &Shaper<'_>) -> bool {
 }
 
 /// `cake` shapes only with a bandwidth.
-fn is_shaper(qdisc: &Qdisc) -> bool {
+pub(super) fn is_shaper(qdisc: &Qdisc) -> bool {
     match qdisc.kind.as_str() {
         "tbf" | "htb" | "hfsc" | "cbq" => true,
         "cake" => qdisc.rate.is_some_and(|rate| rate > 0),
@@ -158,10 +159,17 @@ fn nearest<'a>(seen: &Seen<'_>, classes: &[&'a Qdisc]) -> Option<(&'a Qdisc, u64
         let then =
             earlier.iter().find(|then| then.dev == class.dev && then.handle == class.handle)?;
         let bits = class.bytes.checked_sub(then.bytes)? as f64 * 8.0;
-        let most = class.options.get("ceil").and_then(|ceil| tc_rate(ceil)).or(class.rate)?;
+        let most = ceiling(class)?;
         (most > 0).then_some((*class, most, bits / seconds))
     });
     carried.max_by(|one, other| (one.2 / one.1 as f64).total_cmp(&(other.2 / other.1 as f64)))
+}
+
+/// What a class may have: a class of `htb` above its rate waits for one above it that lends.
+fn ceiling(class: &Qdisc) -> Option<u64> {
+    let lends = !(class.kind == "htb" && class.parent == ROOT);
+    let ceil = class.options.get("ceil").filter(|_| lends).and_then(|ceil| tc_rate(ceil));
+    ceil.or(class.rate)
 }
 
 /// Bits a second of `10Mbit`, as tc(8) prints it.
@@ -203,8 +211,8 @@ fn evidence(shaper: &Shaper<'_>) -> Evidence {
     let Shaper { qdisc, class, held_back, dropped, .. } = shaper;
     let mut said = tc_words(qdisc);
     if let Some(class) = class {
-        let ceil = class.options.get("ceil").map_or("", String::as_str);
-        said = format!("{said}; class {} ceil {ceil}", tc_handle(class.handle));
+        let most = shaper.rate.map_or_else(String::new, |rate| mbit(rate as f64));
+        said = format!("{said}; class {} may have {most}", tc_handle(class.handle));
     }
     for (what, grown) in [("held back", held_back), ("dropped", dropped)] {
         if let Some(grown) = grown.filter(|grown| grown.by > 0) {
@@ -265,13 +273,17 @@ mod tests {
     }
 
     fn htb(ceil: &str, overhead: bool) -> Snapshot {
+        below(0x1_0001, ceil, overhead)
+    }
+
+    fn below(parent: u32, ceil: &str, overhead: bool) -> Snapshot {
         let own = Qdisc { handle: 0x1_0000, ..root("htb") };
         each_look(shaped(&own, 9, 0), |nth, look| {
             let class = |handle, bytes| {
                 let mut options = vec![("ceil".to_owned(), ceil.to_owned())];
                 options.extend(overhead.then(|| ("overhead".to_owned(), "8".to_owned())));
                 let options = options.into_iter().collect();
-                Qdisc { handle, bytes, options, rate: Some(1_000_000), ..root("htb") }
+                Qdisc { handle, bytes, options, parent, rate: Some(1_000_000), ..root("htb") }
             };
             look.classes = Some(vec![
                 class(0x1_0010, 6_000_000 * nth),
@@ -286,6 +298,13 @@ mod tests {
         insta::assert_snapshot!(shown(&CHECK, &htb("5Mbit", false)));
         let far = judged(&CHECK, &htb("6Mbit", true)).expect("seen");
         assert_eq!((far[0].confidence, far[0].fixes.len()), (Confidence::Medium, 0));
+    }
+
+    #[test]
+    fn a_class_with_none_above_it_has_its_rate_and_borrows_nothing() {
+        let found = judged(&CHECK, &below(ROOT, "9Mbit", false)).expect("seen");
+        assert!(found[0].title.ends_with("at 1.0 Mbit/s"), "{}", found[0].title);
+        assert_eq!(found[0].confidence, Confidence::High);
     }
 
     #[test]
