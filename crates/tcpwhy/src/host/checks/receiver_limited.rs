@@ -5,7 +5,9 @@
 //! program reads too slowly, or its receive buffer is too small for the path. Nothing on this host mends it.
 //!
 //! # How we know
-//! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`).
+//! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`), and the round trip is less
+//! than twice the least one: where a queue stands in the path a larger window would only lengthen it. A window of 0 at both looks, with
+//! nothing acknowledged between them, is a program that does not read.
 //!
 //! # What it is not
 //! Not which of the two it is: a window that goes to 0 is a program that does not read, one that stays at its
@@ -15,14 +17,16 @@
 //! Run `tcpwhy check` on the peer, too.
 //!
 //! # Sources
-//! Linux `tcp_chrono_start` (`TCP_CHRONO_RWND_LIMITED`), since 4.10. 20 % of at least a second: ours, not measured.
+//! Linux `tcp_chrono_start` (`TCP_CHRONO_RWND_LIMITED`), since 4.10. 20 % of at least a second, and twice the round trip: ours,
+//! not measured.
 
 use super::flows::{self, time};
 use super::sent::{amount, held};
 use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
+use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Info, Socket, Source};
 use crate::words::{bytes, percent};
 
 pub(super) const CHECK: Check = Check {
@@ -37,8 +41,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !known.is_empty() && known.iter().all(|(_, info)| info.busy_ns.is_none()) {
         return Err(Missing::part(Source::Sockets, "busy and rwnd_limited: ss -i, Linux 4.10"));
     }
-    let waits =
-        |flow: &&crate::host::Flow<'_>| held(flow, seen, |info| info.rwnd_limited_ns).is_some();
+    let waits = |flow: &&Flow<'_>| {
+        held(flow, seen, |info| info.rwnd_limited_ns).is_some()
+            && !flow.info().is_some_and(is_queued)
+    };
     let waiting =
         flows::worst(known.into_iter().map(|(flow, _)| flow).filter(waits).collect(), amount);
     if waiting.is_empty() {
@@ -54,6 +60,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         format!("rwnd_limited {share} of {} busy{window}", time(busy))
     });
     let is_now = seen.before.is_some();
+    let unread = waiting.iter().filter(|flow| is_unread(flow)).count();
     Ok(vec![Finding {
         severity: if is_now { Severity::Warning } else { Severity::Info },
         confidence: if is_now { Confidence::High } else { Confidence::Low },
@@ -63,14 +70,33 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             flows::counted(seen, &waiting),
             flows::verb_s(waiting.len())
         ),
-        why: "the data is written and the network would take it; the peers admit no more. Nothing on this \
-              host mends that."
+        why: "the data is written, and the peers admit no more of it. Nothing on this host \
+              mends that."
             .to_owned(),
-        not: "whether the peer's program reads too slowly or its buffer is too small".to_owned(),
+        not: if unread == 0 {
+            "whether the peer's program reads too slowly or its buffer is too small".to_owned()
+        } else {
+            format!(
+                "not that a buffer is too small where the window stayed at 0 ({}): there the peer's program does not read",
+                words::count(unread as u64, "connection")
+            )
+        },
         evidence,
         fixes: vec![words::advise("run `tcpwhy check` on the peers", "")],
         ..Finding::default()
     }])
+}
+
+/// A queue stands in the path.
+fn is_queued(info: &Info) -> bool {
+    info.rtt_ns.zip(info.min_rtt_ns).is_some_and(|(rtt, least)| rtt >= least.saturating_mul(2))
+}
+
+/// Its peer's window stayed shut.
+fn is_unread(flow: &Flow<'_>) -> bool {
+    let is_shut =
+        |socket: &Socket| socket.info.as_ref().is_some_and(|info| info.snd_wnd == Some(0));
+    flow.before.is_some() && flow.always(is_shut) && flow.grew(|info| info.bytes_acked) == Some(0)
 }
 
 #[cfg(test)]
@@ -78,7 +104,7 @@ mod tests {
     use super::super::sample::{host, judged, missing, once, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
-    use crate::host::snapshot::{Info, Memory, Snapshot};
+    use crate::host::snapshot::{Memory, Snapshot};
 
     /// So many milliseconds of limited and of busy time between the looks, after a second of both.
     fn uploading(limited_ms: u64, busy_ms: u64) -> Snapshot {
@@ -101,6 +127,35 @@ mod tests {
     fn a_fifth_of_a_second_at_least_is_the_border() {
         let number = |limited, busy| judged(&CHECK, &uploading(limited, busy)).expect("seen").len();
         assert_eq!([number(200, 1000), number(199, 1000), number(900, 999)], [1, 0, 0]);
+    }
+
+    fn changed(change: impl Fn(&mut Info)) -> Snapshot {
+        let mut host = uploading(9000, 9900);
+        for socket in host.looks.iter_mut().flat_map(|look| look.sockets.iter_mut().flatten()) {
+            change(socket.info.as_mut().expect("info"));
+        }
+        host
+    }
+
+    #[test]
+    fn behind_a_queue_of_a_round_trip_a_larger_window_would_only_lengthen_it() {
+        let number = |rtt| {
+            let host = changed(|info| (info.rtt_ns, info.min_rtt_ns) = (Some(rtt), Some(10_000)));
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(19_999), number(20_000)], [1, 0]);
+    }
+
+    #[test]
+    fn a_window_that_stayed_shut_is_a_program_that_does_not_read() {
+        let not = |window| {
+            let shut = changed(|info| {
+                (info.snd_wnd, info.bytes_acked) = (Some(window), Some(7));
+            });
+            judged(&CHECK, &shut).expect("seen")[0].not.clone()
+        };
+        assert!(not(0).contains("does not read"), "{}", not(0));
+        assert!(!not(1).contains("does not read"), "{}", not(1));
     }
 
     #[test]
