@@ -8,7 +8,7 @@
 //! # How we know
 //! The numbers do not rise; the first is above a page; the second is above 1 MiB; or the third is below what the kernel
 //! sets by itself: a 128th of the memory, at most 6 MiB for receiving and 4 MiB for sending (since 6.16 the first
-//! of these is 32 MiB).
+//! of these is 32 MiB). Where connections are at the third number now, `RECEIVE_BUFFER_CEILING` and `SEND_BUFFER_CEILING` tell of it.
 //!
 //! # What it is not
 //! `net.core.rmem_max` and `wmem_max` do not bound these numbers, nor do they have to be raised with them. A small third
@@ -22,7 +22,7 @@
 //! Linux `tcp_init`, `tcp_sk_init` (v6.12), commit a337531b942b (second number); kOps issues 10206 and 11868 on a second
 //! number of 12 MB. 1 MiB, and a quarter below the kernel's value: ours, not measured.
 
-use super::{Check, words};
+use super::{Check, receive_buffer_ceiling, send_buffer_ceiling, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::Source;
@@ -35,41 +35,46 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// A setting, what a socket begins with by default, and the most that the kernel sets.
-const BUFFERS: [(&str, i64, i64); 2] =
-    [("net.ipv4.tcp_rmem", 131_072, 6 << 20), ("net.ipv4.tcp_wmem", 16_384, 4 << 20)];
+const RECEIVE: &str = "net.ipv4.tcp_rmem";
+const SEND: &str = "net.ipv4.tcp_wmem";
+/// A setting, and what a socket begins with by default.
+const BUFFERS: [(&str, i64); 2] = [(RECEIVE, 131_072), (SEND, 16_384)];
 const LARGE: i64 = 1 << 20;
 /// Pages are larger on some machines; then the kernel's first number may be, too.
 const PAGE: i64 = 4096;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut found = Vec::new();
-    for (key, first, most) in BUFFERS {
-        let Some(set) = seen.numbers::<3>(key)? else { continue };
-        found.extend(of_setting(seen, key, set, first, most)?);
+    let mut unseen = None;
+    for (key, first) in BUFFERS {
+        let set = seen.numbers::<3>(key);
+        match set.and_then(|set| set.map_or(Ok(None), |set| of_setting(seen, key, set, first))) {
+            Ok(finding) => found.extend(finding),
+            Err(missing) => unseen = unseen.or(Some(missing)),
+        }
     }
-    Ok(found)
+    unseen.filter(|_| found.is_empty()).map_or(Ok(found), Err)
 }
 
 /// The numbers of a buffer's setting as they should be at least: what another change of it starts from.
 pub(super) fn mended(seen: &Seen<'_>, key: &str, set: [i64; 3]) -> [i64; 3] {
-    let of_key = BUFFERS.iter().find(|(each, ..)| *each == key);
-    of_key.map_or(set, |(_, first, most)| mend(seen, set, *first, *most).0)
+    let of_key = BUFFERS.iter().find(|(each, _)| *each == key);
+    of_key.map_or(set, |(_, first)| mend(seen, set, *first, most_of(seen, key)).0)
 }
 
-fn of_setting(
-    seen: &Seen<'_>,
-    key: &str,
-    set: [i64; 3],
-    first: i64,
-    most: i64,
-) -> Asked<Option<Finding>> {
+fn of_setting(seen: &Seen<'_>, key: &str, set: [i64; 3], first: i64) -> Asked<Option<Finding>> {
     let [kept, begun, grown] = set;
+    let most = most_of(seen, key);
     let (mended, why) = mend(seen, set, first, most);
     let is_blind = by_kernel(seen, most).is_none() && grown < most;
     let unseen = is_blind.then(|| Missing::part(Source::Machine, "memory"));
     if why.is_empty() {
         return unseen.map_or(Ok(None), Err);
+    }
+    let is_at_ceiling = is_at_ceiling(seen, key);
+    // The same change is proposed there.
+    if is_at_ceiling && [mended[0], mended[1]] == [kept, begun] {
+        return Ok(None);
     }
     let [kept_mended, begun_mended, grown_mended] = mended;
     Ok(Some(Finding {
@@ -78,7 +83,12 @@ fn of_setting(
         scope: Scope::Netns,
         title: format!("{key} is set to {kept} {begun} {grown}"),
         why: format!("{}.", why.join("; ")),
-        not: "not that a connection here suffers from it now".to_owned(),
+        not: if is_at_ceiling {
+            "not how much the connections that are at the third number lose by the others"
+        } else {
+            "not that a connection here suffers from it now"
+        }
+        .to_owned(),
         evidence: vec![words::setting(key, &format_args!("{kept} {begun} {grown}"))],
         fixes: vec![words::set(
             seen,
@@ -124,6 +134,21 @@ fn mend(seen: &Seen<'_>, set: [i64; 3], first: i64, most: i64) -> ([i64; 3], Vec
     (mended, why)
 }
 
+/// The most that the kernel sets by itself (`tcp_init`): for receiving 32 MiB since Linux 6.16.
+fn most_of(seen: &Seen<'_>, key: &str) -> i64 {
+    match (key, seen.is_kernel_from(6, 16)) {
+        (RECEIVE, Some(true)) => 32 << 20,
+        (RECEIVE, _) => 6 << 20,
+        _ => 4 << 20,
+    }
+}
+
+fn is_at_ceiling(seen: &Seen<'_>, key: &str) -> bool {
+    let check =
+        if key == RECEIVE { &receive_buffer_ceiling::CHECK } else { &send_buffer_ceiling::CHECK };
+    (check.judge)(seen).is_ok_and(|found| !found.is_empty())
+}
+
 /// `tcp_init`: a 128th of the memory, and at most so much. `None` where the memory was not seen.
 fn by_kernel(seen: &Seen<'_>, most: i64) -> Option<i64> {
     let memory = i64::try_from(seen.snapshot.memory_bytes? / 128).unwrap_or(i64::MAX);
@@ -137,8 +162,9 @@ fn size(number: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::sample::{host, judged, missing, shown};
+    use super::super::sample_flows::{connected, socket};
     use super::*;
-    use crate::host::snapshot::Snapshot;
+    use crate::host::snapshot::{Info, Memory, Snapshot};
 
     fn set(rmem: &str) -> Snapshot {
         let memory_bytes = Some(8 << 30);
@@ -169,6 +195,48 @@ mod tests {
         let number = |rmem| judged(&CHECK, &set(rmem)).expect("seen").len();
         assert_eq!([number("4096 131072 65536"), number("4097 131072 6291456")], [1, 1]);
         assert_eq!(number("4096 1048577 6291456"), 1);
+    }
+
+    #[test]
+    fn since_6_16_the_kernel_lets_a_receive_buffer_grow_to_32_mib() {
+        let number = |kernel: &str, rmem| {
+            let kernel = Some(kernel.to_owned());
+            judged(&CHECK, &Snapshot { kernel, ..set(rmem) }).expect("seen").len()
+        };
+        assert_eq!(number("6.15.4", "4096 131072 6291456"), 0);
+        assert_eq!(number("6.16.0-1-amd64", "4096 131072 6291456"), 1);
+        assert_eq!(number("6.16.0-1-amd64", "4096 131072 25165824"), 0);
+    }
+
+    #[test]
+    fn a_setting_is_judged_though_the_other_was_not_seen() {
+        let mut some = set("4096 12582912 16777216");
+        some.settings.as_mut().expect("settings").complete = false;
+        assert_eq!(judged(&CHECK, &some).expect("seen").len(), 1);
+    }
+
+    /// Downloads that fill the largest window there is.
+    fn at_its_ceiling(rmem: &str, ceiling: u32) -> Snapshot {
+        let info = |received| Info {
+            bytes_received: Some(received),
+            rcv_ssthresh: Some(ceiling / 2),
+            rcv_rtt_ns: Some(80_000_000),
+            min_rtt_ns: Some(79_000_000),
+            ..Info::default()
+        };
+        let memory = Memory { rcvbuf: ceiling, ..Memory::default() };
+        let at = |received| vec![socket(0, &info(received), memory)];
+        let host = connected(&[(RECEIVE, rmem)], at(1 << 20), at(200 << 20));
+        Snapshot { memory_bytes: Some(8 << 30), ..host }
+    }
+
+    #[test]
+    fn a_ceiling_that_connections_are_at_is_told_once() {
+        let low = at_its_ceiling("4096 131072 262144", 262_144);
+        assert_eq!(judged(&receive_buffer_ceiling::CHECK, &low).expect("seen").len(), 1);
+        assert_eq!(judged(&CHECK, &low), Ok(Vec::new()));
+        let large = judged(&CHECK, &at_its_ceiling("4096 2097152 4194304", 4 << 20)).expect("seen");
+        assert!(large[0].not.contains("at the third number"), "{}", large[0].not);
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         not: "not that the path carries more: the sender may be at a limit of its own, too"
             .to_owned(),
         evidence: flows::evidence(seen, &capped, says),
-        fixes: vec![raise(seen, &set, ceiling)],
+        fixes: vec![raise(seen, &set, ceiling, [low, begin] != [least, first])],
         ..Finding::default()
     };
     found.evidence.insert(0, words::setting(KEY, &format_args!("{least} {first} {most}")));
@@ -117,7 +117,7 @@ fn wanted(seen: &Seen<'_>, flow: &Flow<'_>, ceiling: u64) -> u64 {
     need().filter(|need| *need > ceiling).map_or(most, |need| need.min(most))
 }
 
-fn raise(seen: &Seen<'_>, set: &str, ceiling: u64) -> Fix {
+fn raise(seen: &Seen<'_>, set: &str, ceiling: u64, mends_all: bool) -> Fix {
     if ceiling >= LARGEST {
         return words::advise(
             "spread the transfer over several connections: the ceiling is as high as we would set it",
@@ -128,7 +128,11 @@ fn raise(seen: &Seen<'_>, set: &str, ceiling: u64) -> Fix {
         seen,
         KEY,
         &set,
-        "let receive buffers grow further",
+        if mends_all {
+            "let receive buffers grow further, with the first two numbers mended (BUFFER_SIZES)"
+        } else {
+            "let receive buffers grow further"
+        },
         "for open connections as far as their window scale reaches, for new ones in full",
         "more memory for each fast connection; longer pauses when a full queue is tidied up",
     )

@@ -73,13 +73,18 @@ fn of_setting(seen: &Seen<'_>, limit: i64) -> Finding {
         fixes: vec![words::set(
             seen,
             KEY,
-            &(1 << 20),
-            "set the default of Linux 5.0 to 6.15; since 6.16 it is 4194304",
+            &default(seen),
+            "set the kernel's default",
             words::AT_ONCE,
             "more data of one connection before that of others in a plain queue",
         )],
         ..Finding::default()
     }
+}
+
+/// 4 MiB since Linux 6.16; where the version was not seen that of before.
+fn default(seen: &Seen<'_>) -> i64 {
+    if seen.is_kernel_from(6, 16) == Some(true) { 4 << 20 } else { 1 << 20 }
 }
 
 fn of_link(link: &Link) -> Option<Finding> {
@@ -142,6 +147,16 @@ mod tests {
     #[test]
     fn a_small_limit_below_tcp() {
         insta::assert_snapshot!(shown(&CHECK, &with("131072", FAST, 65_536, 65_535)));
+    }
+
+    #[test]
+    fn since_6_16_the_default_is_four_times_as_large() {
+        let to = |kernel: &str| {
+            let host = with("131072", FAST, 65_536, 65_535);
+            let host = Snapshot { kernel: Some(kernel.to_owned()), ..host };
+            format!("{:?}", judged(&CHECK, &host).expect("seen")[0].fixes[0].set)
+        };
+        assert!(to("6.16.2").contains("4194304") && to("6.15.9").contains("1048576"));
     }
 
     #[test]

@@ -77,7 +77,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         ),
         not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
         evidence,
-        fixes: vec![raise(seen, &format!("{low} {begin} {to}"), ceiling)],
+        fixes: vec![raise(
+            seen,
+            &format!("{low} {begin} {to}"),
+            ceiling,
+            [low, begin] != [least, first],
+        )],
         unseen: second_look(seen),
         ..Finding::default()
     }])
@@ -91,7 +96,7 @@ fn second_look(seen: &Seen<'_>) -> Vec<String> {
     }
 }
 
-fn raise(seen: &Seen<'_>, set: &str, ceiling: u64) -> Fix {
+fn raise(seen: &Seen<'_>, set: &str, ceiling: u64, mends_all: bool) -> Fix {
     if ceiling >= LARGEST {
         return words::advise(
             "spread the transfer over several connections: the ceiling is as high as we would set it",
@@ -102,7 +107,11 @@ fn raise(seen: &Seen<'_>, set: &str, ceiling: u64) -> Fix {
         seen,
         KEY,
         &set,
-        "let send buffers grow further",
+        if mends_all {
+            "let send buffers grow further, with the first two numbers mended (BUFFER_SIZES)"
+        } else {
+            "let send buffers grow further"
+        },
         words::AT_ONCE,
         "more memory for each fast connection, and more data that waits in it",
     )
