@@ -2,7 +2,8 @@
 //!
 //! # What it says
 //! With Fast Open data travels in the SYN. Some firewalls drop such SYNs or their option; then the connection starts only after a
-//! timeout of a second, and after some of these the kernel stops trying for an hour. On a server a full queue for such
+//! timeout of a second. Until Linux 5.13, or with `tcp_fastopen_blackhole_timeout_sec`, the kernel stops trying for a while (an hour by
+//! default there) after some of these. On a server a full queue for such
 //! SYNs turns them into ordinary ones.
 //!
 //! # How we know
@@ -15,7 +16,8 @@
 //! Client: switch it off where the path does not carry it. Server: a larger queue in `setsockopt(TCP_FASTOPEN)`.
 //!
 //! # Sources
-//! RFC 7413; Linux `tcp_fastopen_active_disable`, `tcp_rcv_fastopen_synack`, `tcp_fastopen_queue_check` (v6.12). A tenth of at least
+//! RFC 7413; Linux `tcp_fastopen_active_disable`, `tcp_rcv_fastopen_synack`, `tcp_fastopen_queue_check` (v6.12; v5.14 set that time
+//! to 0). A tenth of at least
 //! ten tries: ours, not measured.
 
 use super::{Check, words};

@@ -1,7 +1,7 @@
 //! A control group's memory limit squeezes its sockets.
 //!
 //! # What it says
-//! Socket buffers count as memory of the control group (the container). When it meets its limit the kernel keeps the
+//! Socket buffers count as memory of the control group (the container). When it meets its limit the kernel may keep the
 //! buffers of its sockets small: windows shrink and send buffers stop growing, though the host has memory to spare.
 //!
 //! # How we know
@@ -98,7 +98,7 @@ fn of_group(path: &str, group: &snapshot::Group, limit: &Limit, held: u64) -> Fi
         confidence: Confidence::Medium,
         scope: Scope::Process(path.to_owned()),
         title: format!("{path} meets its memory limit, and its sockets hold {share} of it"),
-        why: "the kernel keeps the buffers of its sockets small then: their windows shrink and their send \
+        why: "the kernel may keep the buffers of its sockets small then: their windows shrink and their send \
               buffers do not grow."
             .to_owned(),
         not: "not that its sockets filled it, nor that they are slow for it".to_owned(),

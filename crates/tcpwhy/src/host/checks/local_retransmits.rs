@@ -15,7 +15,7 @@
 //! reports what it has sent.
 //!
 //! # Sources
-//! Linux `skb_still_in_host_queue`, `tcp_retransmit_skb` (v6.12). Ten between the looks: ours, not measured.
+//! Linux `skb_still_in_host_queue`, `tcp_retransmit_skb` (v6.12). Ten: ours, not measured.
 
 use super::{Check, counters, words};
 use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};

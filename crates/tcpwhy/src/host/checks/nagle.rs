@@ -56,7 +56,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         unseen: if sure {
             Vec::new()
         } else {
-            vec![Missing::part(Source::Locks, "TCP_NODELAY").to_string()]
+            vec![Missing::part(Source::Locks, "TCP_NODELAY: --socket PID:FD").to_string()]
         },
         ..Finding::default()
     }])

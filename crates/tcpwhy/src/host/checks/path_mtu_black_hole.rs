@@ -38,7 +38,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 const KEY: &str = "net.ipv4.tcp_mtu_probing";
-/// `MIN_PLPMTU` of RFC 4821 section 7.7 less headers of 40 bytes: smaller packets come through everywhere.
+/// The least MTU of IPv6, 1280 bytes (RFC 8200 section 5; `MIN_PLPMTU` of RFC 8899 section 5.1.2), less headers of 60: smaller
+/// packets come through everywhere.
 const SMALL_MSS: u32 = 1220;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {

@@ -12,7 +12,8 @@
 //! Not that the task which waited is the one with the slow connection.
 //!
 //! # What to do
-//! Find who waits (`iotop`, `pidstat -d`, `top`, processes in state `D`), then free the resource.
+//! Find who waits (for disks `iotop`, `pidstat -d` and processes in state `D`; for processors `top`; for memory `vmstat`), then free the
+//! resource.
 //!
 //! # Sources
 //! Documentation/accounting/psi.rst (since Linux 4.20). 20 %: ours, not measured.
@@ -47,7 +48,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             );
             let title =
                 format!("tasks waited for {} {share} of the last ten seconds", resource(name));
-            finding(seen, Scope::Host, title, vec![evidence])
+            finding(seen, title, vec![evidence], who_waits(name))
         })
         .collect();
     let pressed: Vec<Evidence> = groups
@@ -67,12 +68,21 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .collect();
     if !pressed.is_empty() && found.is_empty() {
         let title = "programs in control groups wait for memory or disks".to_owned();
-        found.push(finding(seen, Scope::Host, title, pressed));
+        found.push(finding(seen, title, pressed, "find who waits: pidstat -d -r 1"));
     }
     Ok(found)
 }
 
-fn finding(seen: &Seen<'_>, scope: Scope, title: String, mut evidence: Vec<Evidence>) -> Finding {
+fn who_waits(resource: &str) -> &'static str {
+    match resource {
+        "cpu" => "find who takes the processors: top, pidstat -u 1",
+        "memory" => "find who takes the memory: vmstat 1, pidstat -r 1",
+        "irq" => "find which interrupts take the time: mpstat -I ALL 1",
+        _ => "find who waits: iotop, pidstat -d 1",
+    }
+}
+
+fn finding(seen: &Seen<'_>, title: String, mut evidence: Vec<Evidence>, advice: &str) -> Finding {
     let stuck =
         seen.processes().into_iter().flatten().filter(|(_, process)| process.state == Some('D'));
     let stuck: Vec<String> =
@@ -83,14 +93,14 @@ fn finding(seen: &Seen<'_>, scope: Scope, title: String, mut evidence: Vec<Evide
     Finding {
         severity: Severity::Warning,
         confidence: Confidence::Medium,
-        scope,
+        scope: Scope::Host,
         title,
         why: "a program that waits reads and accepts late: its windows close and its queues fill, and the network \
               looks slow."
             .to_owned(),
         not: "not that the task which waited is the one with the slow connection".to_owned(),
         evidence,
-        fixes: vec![words::advise("find who waits: iotop, pidstat -d 1, top", "")],
+        fixes: vec![words::advise(advice, "")],
         ..Finding::default()
     }
 }
@@ -118,6 +128,15 @@ mod tests {
     fn a_fifth_is_not_enough_and_a_hair_more_is() {
         assert_eq!(judged(&CHECK, &io(2000)), Ok(Vec::new()));
         assert_eq!(judged(&CHECK, &io(2001)).expect("seen").len(), 1);
+    }
+
+    #[test]
+    fn for_processors_no_tools_for_disks_are_proposed() {
+        let cpu = each_look(io(0), |_, look| {
+            let busy = Pressure { some_avg10: 5000, ..Pressure::default() };
+            look.pressure = Some([("cpu".to_owned(), busy)].into());
+        });
+        assert!(judged(&CHECK, &cpu).expect("seen")[0].fixes[0].what.contains("pidstat -u"));
     }
 
     #[test]

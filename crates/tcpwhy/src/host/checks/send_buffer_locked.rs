@@ -82,7 +82,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     };
     found.evidence.extend(most.map(|most| words::setting(MOST, &most)));
     if locked(worst).is_none() {
-        found.unseen.push(Missing::part(Source::Locks, "SO_BUF_LOCK").to_string());
+        found.unseen.push(Missing::part(Source::Locks, "SO_BUF_LOCK: --socket PID:FD").to_string());
     }
     if seen.before.is_none() {
         found.unseen.push(Missing::all(Source::SecondLook).to_string());

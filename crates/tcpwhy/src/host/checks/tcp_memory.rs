@@ -23,6 +23,7 @@
 
 use std::collections::BTreeMap;
 
+use super::tcp_memory_limits::by_kernel;
 use super::{Check, counters, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Missing, Seen};
@@ -64,7 +65,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         why: "all TCP sockets of the host share it: windows shrink and buffers stop growing while it is \
               short, and at the end data is dropped."
             .to_owned(),
-        not: "not that the limit is too low: a program that does not read fills any".to_owned(),
+        not: if is_tiny(seen, limits) {
+            "not that the programs are at fault: the limit is far below what the kernel sets by itself"
+        } else {
+            "not that the limit is too low: a program that does not read fills any"
+        }
+        .to_owned(),
         evidence: counters::evidence(grown.as_deref().unwrap_or_default()),
         fixes: fixes(seen, limits, level.is_some()),
         ..Finding::default()
@@ -75,6 +81,13 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         [grown.err(), used.err(), limits.is_none().then(|| Missing::part(Source::Settings, KEY))];
     found.unseen.extend(missing.into_iter().flatten().map(|missing| missing.to_string()));
     Ok(vec![found])
+}
+
+/// `TCP_MEMORY_LIMITS` says so, too.
+fn is_tiny(seen: &Seen<'_>, limits: Option<[u64; 3]>) -> bool {
+    let machine = seen.snapshot.memory_bytes.zip(seen.snapshot.page_bytes);
+    let both = limits.zip(machine);
+    both.is_some_and(|([_, pressure, _], (memory, page))| pressure < by_kernel(memory, page) / 2)
 }
 
 /// Pages in use.
@@ -198,6 +211,17 @@ mod tests {
             use Severity::{Error, Warning};
             [None, Some(Warning), Some(Warning), Some(Error), Some(Error)]
         });
+    }
+
+    #[test]
+    fn a_limit_far_below_the_kernels_own_is_not_defended() {
+        let not = |memory| {
+            let host = Snapshot { memory_bytes: Some(memory), ..holding(1200) };
+            judged(&CHECK, &host).expect("seen")[0].not.clone()
+        };
+        // The kernel's own would be 2,000 pages, then 2,002.
+        assert!(not(2000 * 16 * 4096).contains("does not read"));
+        assert!(not(2002 * 16 * 4096).contains("far below"));
     }
 
     #[test]

@@ -43,8 +43,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         return if rises { Err(unseen) } else { Ok(vec![falling(set, &unseen)]) };
     };
     let in_bytes = most.saturating_mul(page);
-    // `tcp_init_mem`
-    let own = (memory / page.max(1) / 16).max(128);
+    let own = by_kernel(memory, page);
     let (severity, why) = if in_bytes > memory {
         let why = format!(
             "the numbers are pages: the third allows {} of the {} that this host has, so that nothing stops TCP \
@@ -88,6 +87,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
+}
+
+/// Pages from which on the kernel would brake TCP by itself (`tcp_init_mem`).
+pub(super) fn by_kernel(memory: u64, page: u64) -> u64 {
+    (memory / page.max(1) / 16).max(128)
 }
 
 const FALLS: &str =
