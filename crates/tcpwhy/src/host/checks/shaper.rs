@@ -183,7 +183,7 @@ fn tc_rate(text: &str) -> Option<u64> {
 }
 
 /// `1:10`.
-fn tc_handle(handle: u32) -> String {
+pub(super) fn tc_handle(handle: u32) -> String {
     format!("{:x}:{:x}", handle >> 16, handle & 0xffff)
 }
 

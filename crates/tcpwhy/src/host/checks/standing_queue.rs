@@ -5,24 +5,27 @@
 //! line takes to drain: its round trips grow by that (bufferbloat).
 //!
 //! # How we know
-//! The root of an interface is a FIFO (`pfifo_fast`, `pfifo`, `bfifo`), bytes waited in it at both looks, and at the rate at which it
-//! drained between them they take more than 20 ms.
+//! A queueing discipline is a FIFO (`pfifo_fast`, `pfifo`, `bfifo`), or a shaper has none of another kind below it: a `tbf`, or a class of
+//! `htb` without classes of its own. Bytes waited in it at both looks, and at the rate at which it drained between them they take more
+//! than 20 ms.
 //!
 //! # What it is not
 //! Not that the line stood all the time: it was looked at twice. Queues on the path beyond are not seen here.
 //!
 //! # What to do
 //! Put `fq_codel` or `fq` there: each connection gets a line of its own. Where several send queues hang below `mq`, each has its
-//! own discipline, and `net.core.default_qdisc` decides at the next start of the interface.
+//! own discipline, and `net.core.default_qdisc` decides at the next start of the interface. A shaper keeps its rate: put `fq_codel`
+//! below it.
 //!
 //! # Sources
-//! Linux `pfifo_fast_enqueue` (v6.1, `net/sched/sch_generic.c`); RFC 8290 (`fq_codel`). 20 ms: ours, not measured.
+//! Linux `pfifo_fast_enqueue` (v6.1, `net/sched/sch_generic.c`), `tbf_change`, `htb_change_class` (their own FIFOs, which tc does not show); RFC 8290 (`fq_codel`). 20 ms: ours, not measured.
 
 use core::cmp::Reverse;
 
-use super::devices::{self, ROOT, qdisc_growth};
+use super::devices::{self, ROOT};
+use super::shaper::tc_handle;
 use super::{Check, qdisc_change, words};
-use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
+use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Qdisc, Source};
 
@@ -36,61 +39,128 @@ pub(super) const CHECK: Check = Check {
 const LONG_MS: f64 = 20.0;
 
 struct Standing<'a> {
-    qdisc: &'a Qdisc,
+    /// A discipline, or a class of one.
+    line: &'a Qdisc,
+    is_class: bool,
     wait_ms: f64,
     before: u64,
     bits_per_second: f64,
 }
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    devices::counted_roots(seen)?;
-    let all = seen.counted_qdiscs()?;
-    let before = seen.before.ok_or(Missing::all(Source::SecondLook))?;
-    let earlier = before.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))?;
-    let fifos =
-        all.iter().enumerate().filter(|(_, each)| qdisc_change::is_fifo(each) && each.backlog > 0);
-    let mut hit: Vec<Standing<'_>> = fifos
-        .filter_map(|(place, qdisc)| {
-            let sent =
-                qdisc_growth(seen, place, qdisc, |q| q.bytes).filter(|sent| !sent.since_start)?;
-            let sent = sent.per_second();
-            let same = |then: &&Qdisc| {
-                then.dev == qdisc.dev && then.parent == qdisc.parent && then.handle == qdisc.handle
-            };
-            let before = earlier.iter().find(same)?.backlog;
-            let wait_ms = before.min(qdisc.backlog) as f64 * 1000.0 / sent;
-            let stands = wait_ms.is_finite() && wait_ms > LONG_MS;
-            stands.then_some(Standing { qdisc, wait_ms, before, bits_per_second: sent * 8.0 })
-        })
-        .collect();
-    hit.sort_by_key(|each| (Reverse(each.wait_ms as u64), &each.qdisc.dev));
+    let mut hit = standing(seen)?;
+    hit.sort_by_key(|each| (Reverse(each.wait_ms as u64), &each.line.dev));
     let Some(worst) = hit.first() else { return Ok(Vec::new()) };
-    let mut names: Vec<&str> = hit.iter().map(|each| each.qdisc.dev.as_str()).collect();
+    let mut names: Vec<&str> = hit.iter().map(|each| each.line.dev.as_str()).collect();
     names.dedup();
-    let evidence = hit.iter().take(words::WORST).map(|each| {
-        Evidence::new(
-            format!("tc -s qdisc show dev {}", each.qdisc.dev),
-            format!(
-                "{}: {} bytes waited, then {}; {:.1} Mbit/s left",
-                each.qdisc.kind,
-                each.before,
-                each.qdisc.backlog,
-                each.bits_per_second / 1e6
-            ),
-        )
-    });
-    let root = hit.iter().find(|each| each.qdisc.parent == ROOT);
+    let root = hit.iter().find(|each| !each.is_class && each.line.parent == ROOT);
+    let fixes = match root {
+        Some(each) if qdisc_change::is_fifo(each.line) => {
+            qdisc_change::keep_flows_apart(seen, each.line)
+        }
+        _ => hit.iter().find(|each| !qdisc_change::is_fifo(each.line)).map(below_shaper),
+    };
     Ok(vec![Finding {
         severity: Severity::Warning,
         confidence: Confidence::Medium,
         scope: devices::scope(&names),
-        title: format!("what leaves through {} waits {:.0} ms in a FIFO", worst.qdisc.dev, worst.wait_ms),
+        title: format!(
+            "what leaves through {} waits {:.0} ms in {}",
+            worst.line.dev,
+            worst.wait_ms,
+            place(worst)
+        ),
         why: "all connections stand in one line: a short answer waits for the bulk transfer before it.".to_owned(),
         not: "not that it stood there all the time: it was looked at twice".to_owned(),
-        evidence: evidence.collect(),
-        fixes: root.and_then(|each| qdisc_change::keep_flows_apart(seen, each.qdisc)).into_iter().collect(),
+        evidence: hit.iter().take(words::WORST).map(evidence).collect(),
+        fixes: fixes.into_iter().collect(),
         ..Finding::default()
     }])
+}
+
+/// Lines that stand at both looks.
+fn standing<'a>(seen: &Seen<'a>) -> Asked<Vec<Standing<'a>>> {
+    let all = seen.counted_qdiscs()?;
+    let before = seen.before.ok_or(Missing::all(Source::SecondLook))?;
+    let earlier = before.qdiscs.as_deref().ok_or(Missing::all(Source::Qdiscs))?;
+    let seconds = seen.apart_ns().unwrap_or(0) as f64 / 1e9;
+    let classes = seen.now.classes.as_deref().unwrap_or_default();
+    let lines = all.iter().filter(|each| is_line(seen, each)).map(|each| (each, false, earlier));
+    let leaves = classes.iter().filter(|each| is_leaf(each, classes, all));
+    let earlier_classes = before.classes.as_deref().unwrap_or_default();
+    let leaves = leaves.map(|each| (each, true, earlier_classes));
+    let standing = lines.chain(leaves).filter_map(|(line, is_class, earlier)| {
+        let is_same = |then: &&Qdisc| {
+            (&then.dev, &then.kind, then.parent, then.handle)
+                == (&line.dev, &line.kind, line.parent, line.handle)
+        };
+        let then = earlier.iter().find(is_same)?;
+        let sent = line.bytes.checked_sub(then.bytes)? as f64 / seconds;
+        let wait_ms = then.backlog.min(line.backlog) as f64 * 1000.0 / sent;
+        let stands = wait_ms.is_finite() && wait_ms > LONG_MS;
+        stands.then_some(Standing {
+            line,
+            is_class,
+            wait_ms,
+            before: then.backlog,
+            bits_per_second: sent * 8.0,
+        })
+    });
+    Ok(standing.collect())
+}
+
+/// A FIFO, or a `tbf` that has none but its own.
+fn is_line(seen: &Seen<'_>, qdisc: &Qdisc) -> bool {
+    let is_bare_tbf = || qdisc.kind == "tbf" && !devices::has_children(seen, qdisc);
+    qdisc.backlog > 0 && (qdisc_change::is_fifo(qdisc) || is_bare_tbf())
+}
+
+/// A class of `htb` below which nothing was put: the kernel gives it a FIFO.
+fn is_leaf(class: &Qdisc, classes: &[Qdisc], qdiscs: &[Qdisc]) -> bool {
+    let is_below = |each: &Qdisc| each.dev == class.dev && each.parent == class.handle;
+    class.kind == "htb"
+        && class.backlog > 0
+        && !class.uncounted
+        && !classes.iter().chain(qdiscs).any(is_below)
+}
+
+fn place(standing: &Standing<'_>) -> String {
+    let Standing { line, is_class, .. } = standing;
+    if *is_class {
+        format!("the FIFO of class {} of a shaper ({})", tc_handle(line.handle), line.kind)
+    } else if qdisc_change::is_fifo(line) {
+        "a FIFO".to_owned()
+    } else {
+        format!("the FIFO of a shaper ({})", line.kind)
+    }
+}
+
+fn evidence(standing: &Standing<'_>) -> Evidence {
+    let Standing { line, is_class, before, bits_per_second, .. } = standing;
+    let what = if *is_class { "class" } else { "qdisc" };
+    Evidence::new(
+        format!("tc -s {what} show dev {}", line.dev),
+        format!(
+            "{}: {before} bytes waited, then {}; {:.1} Mbit/s left",
+            line.kind,
+            line.backlog,
+            bits_per_second / 1e6
+        ),
+    )
+}
+
+fn below_shaper(standing: &Standing<'_>) -> Fix {
+    let Standing { line, is_class, .. } = standing;
+    // The only class of a `tbf` is its first (`tbf_dump_class`).
+    let parent = if *is_class { line.handle } else { line.handle | 1 };
+    words::advise(
+        format!(
+            "keep flows apart below the shaper: tc qdisc add dev {} parent {} fq_codel",
+            line.dev,
+            tc_handle(parent)
+        ),
+        "what waits in the old queue is lost",
+    )
 }
 
 #[cfg(test)]
@@ -123,6 +193,41 @@ mod tests {
         );
         assert_eq!(judged(&CHECK, &waiting("pfifo_fast", [0, 300_000])), Ok(Vec::new()));
         assert_eq!(judged(&CHECK, &waiting("fq_codel", [300_000, 300_000])), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_shaper_has_a_fifo_of_its_own_unless_another_is_below_it() {
+        let tbf = each_look(waiting("tbf", [300_000, 304_800]), |_, look| {
+            look.qdiscs.iter_mut().flatten().for_each(|shaper| shaper.handle = 0x8002_0000);
+        });
+        insta::assert_snapshot!(shown(&CHECK, &tbf));
+        let with_child = each_look(tbf, |_, look| {
+            let child = Qdisc { parent: 0x8002_0001, handle: 0x10_0000, ..root("fq_codel") };
+            look.qdiscs.iter_mut().for_each(|all| all.push(child.clone()));
+        });
+        assert_eq!(judged(&CHECK, &with_child), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_class_of_htb_is_a_line_where_nothing_is_below_it() {
+        let shaped = |child: &str, parent| {
+            each_look(host(&[]), |nth, look| {
+                let class = |handle, parent, backlog| {
+                    let bytes = 10_000_000 * nth;
+                    Qdisc { handle, parent, bytes, backlog, ..root("htb") }
+                };
+                look.classes =
+                    Some(vec![class(0x1_0001, ROOT, 300_000), class(0x1_0010, 0x1_0001, 300_000)]);
+                let own = Qdisc { handle: 0x1_0000, ..root("htb") };
+                let child = Qdisc { handle: 0x2_0000, parent, ..root(child) };
+                look.qdiscs = Some(vec![own, child]);
+            })
+        };
+        let found = judged(&CHECK, &shaped("fq_codel", 0x1_0020)).expect("seen");
+        assert!(found[0].title.contains("class 1:10 of a shaper (htb)"), "{}", found[0].title);
+        assert_eq!(found[0].evidence.len(), 1);
+        assert!(found[0].fixes[0].what.ends_with("parent 1:10 fq_codel"));
+        assert_eq!(judged(&CHECK, &shaped("fq_codel", 0x1_0010)), Ok(Vec::new()));
     }
 
     #[test]
