@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use super::{Check, flows, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Qdisc, Source};
 
 pub(super) const CHECK: Check = Check {
     code: "BBR_WITHOUT_FQ",
@@ -64,15 +64,6 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             Ok(Vec::new())
         };
     }
-    let evidence = without.iter().map(|dev| {
-        let mut kinds: Vec<_> = qdiscs
-            .iter()
-            .filter(|qdisc| qdisc.dev == *dev)
-            .map(|qdisc| qdisc.kind.as_str())
-            .collect();
-        kinds.dedup();
-        Evidence::new(format!("tc qdisc show dev {dev}"), kinds.join(" "))
-    });
     Ok(vec![Finding {
         severity: Severity::Info,
         confidence: Confidence::Medium,
@@ -87,7 +78,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             without.join(", ")
         ),
         not: "not that they are slower for it: BBR works without fq since Linux 4.13".to_owned(),
-        evidence: evidence.collect(),
+        evidence: without.iter().map(|dev| kinds(dev, qdiscs)).collect(),
         fixes: vec![words::advise(
             "replace the root discipline by fq, or where it is mq set net.core.default_qdisc=fq and replace mq",
             "packets that wait in the old discipline are dropped",
@@ -96,12 +87,19 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
+fn kinds(dev: &str, qdiscs: &[Qdisc]) -> Evidence {
+    let of_dev = qdiscs.iter().filter(|qdisc| qdisc.dev == dev);
+    let mut kinds: Vec<_> = of_dev.map(|qdisc| qdisc.kind.as_str()).collect();
+    kinds.dedup();
+    Evidence::new(format!("tc qdisc show dev {dev}"), kinds.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{host, judged, missing, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
-    use crate::host::snapshot::{Info, Link, Memory, Qdisc, Snapshot};
+    use crate::host::snapshot::{Info, Link, Memory, Snapshot};
 
     fn pacing(number: u16, kind: &str) -> Snapshot {
         let at = || {

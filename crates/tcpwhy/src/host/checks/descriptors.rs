@@ -22,7 +22,7 @@
 use core::cmp::Reverse;
 
 use super::{Check, words};
-use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
+use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Process, Source, State};
 
@@ -106,21 +106,23 @@ fn of_processes(
         not: "not that the limit is too low: descriptors that are never closed reach any limit"
             .to_owned(),
         evidence,
-        fixes: vec![words::advise(
-            if leaked.saturating_mul(2) > open {
-                format!(
-                    "have {} close what its peers have closed: {leaked} are such connections",
-                    process.name
-                )
-            } else {
-                format!(
-                    "see what they are (ls -l /proc/{pid}/fd); if all are needed, raise LimitNOFILE of its service"
-                )
-            },
-            "takes effect when the program is started anew",
-        )],
+        fixes: vec![mend(pid, process, open, leaked)],
         ..Finding::default()
     }
+}
+
+fn mend(pid: u32, process: &Process, open: u64, leaked: u64) -> Fix {
+    let what = if leaked.saturating_mul(2) > open {
+        format!(
+            "have {} close what its peers have closed: {leaked} are such connections",
+            process.name
+        )
+    } else {
+        format!(
+            "see what they are (ls -l /proc/{pid}/fd); if all are needed, raise LimitNOFILE of its service"
+        )
+    };
+    words::advise(what, "takes effect when the program is started anew")
 }
 
 fn of_host(seen: &Seen<'_>, [open, most]: [u64; 2]) -> Option<Finding> {
