@@ -37,12 +37,7 @@ impl Change {
             Self::Route { from, to, ipv6 } => route(from, to, *ipv6),
             Self::Ethtool { dev, option, from, to } => ethtool(dev, option, from, to),
             Self::Qdisc { dev, from, handle, to } => qdisc(dev, from, *handle, to),
-            Self::File { path, from, to } => {
-                let (file, write) =
-                    (quoted(path), |v: &str| format!("printf '%s\\n' {}", quoted(v)));
-                let holds = |value: &str| format!("[ \"$(cat {file})\" = {} ]", quoted(value));
-                both(|value| format!("{} > {file}", write(value)), holds, from, to)
-            }
+            Self::File { path, from, to } => file(path, from, to),
             Self::Link { dev, from, to } => link(dev, from, to),
             Self::Forget { peer, .. } => forget(peer),
         }
@@ -90,52 +85,70 @@ fn sysctl(key: &str, from: &str, to: &str) -> Commands {
 
 fn route(from: &str, to: &str, ipv6: bool) -> Commands {
     let ip = if ipv6 { "ip -6 route" } else { "ip route" };
-    let words = |line: &str| line.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    // ip(8) prints a lock of this one and does not take it: it always locks it (iproute2 6.1 `iproute_modify`).
+    let words = |line: &str| quoted_words(&line.replace(" rto_min lock ", " rto_min "));
     let is = |line: &str| format!("has_route {} {}", if ipv6 { "-6" } else { "-4" }, words(line));
     both(|line| format!("{ip} replace {}", words(line)), is, from, to)
 }
 
 fn ethtool(dev: &str, option: &str, from: &str, to: &str) -> Commands {
     let dev = quoted(dev);
-    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
     let (query, option) = (option.to_ascii_lowercase(), quoted(option));
     let is = |text: &str| {
-        let mut pairs = text.split_whitespace();
-        let (name, value) = (pairs.next().unwrap_or_default(), pairs.next().unwrap_or_default());
-        let label = printed(&query, name);
-        format!("[ \"$(ethtool {query} {dev} | now {})\" = {} ]", quoted(&label), quoted(value))
+        all_pairs(text, |name, value| {
+            let label = printed(&query, name);
+            format!("[ \"$(ethtool {query} {dev} | now {})\" = {} ]", quoted(label), quoted(value))
+        })
     };
-    both(|text| format!("ethtool {option} {dev} {}", words(text)), is, from, to)
+    both(|text| format!("ethtool {option} {dev} {}", quoted_words(text)), is, from, to)
+}
+
+/// What looks at each name and value of `rx on tx off`.
+fn all_pairs(text: &str, is: impl Fn(&str, &str) -> String) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let pairs = words.chunks(2).map(|pair| is(pair[0], pair.get(1).unwrap_or(&"")));
+    pairs.collect::<Vec<_>>().join(" && ")
 }
 
 /// Under which label ethtool(8) prints what it takes as `name` (ethtool 6.1 `dump_ring`, `dump_channels`,
-/// `dump_pause`, `dump_coalesce`): features and most times carry the same name.
-fn printed(query: &str, name: &str) -> String {
+/// `dump_pause`, `dump_coalesce`; `off_flag_def`, by whose names it prints a feature that stands for itself): most
+/// features and times carry the same name.
+fn printed<'a>(query: &str, name: &'a str) -> &'a str {
     match (query, name) {
-        ("-g" | "-l" | "-a", "rx") => "RX".to_owned(),
-        ("-g" | "-l" | "-a", "tx") => "TX".to_owned(),
-        ("-g", "rx-mini") => "RX Mini".to_owned(),
-        ("-g", "rx-jumbo") => "RX Jumbo".to_owned(),
-        ("-l", "other") => "Other".to_owned(),
-        ("-l", "combined") => "Combined".to_owned(),
-        ("-a", "autoneg") => "Autonegotiate".to_owned(),
-        ("-c", "adaptive-rx") => "Adaptive RX".to_owned(),
-        _ => name.to_owned(),
+        ("-g" | "-l" | "-a", "rx") => "RX",
+        ("-g" | "-l" | "-a", "tx") => "TX",
+        ("-g", "rx-mini") => "RX Mini",
+        ("-g", "rx-jumbo") => "RX Jumbo",
+        ("-l", "other") => "Other",
+        ("-l", "combined") => "Combined",
+        ("-a", "autoneg") => "Autonegotiate",
+        ("-c", "adaptive-rx") => "Adaptive RX",
+        ("-k", "rx-checksum") => "rx-checksumming",
+        ("-k", "tx-generic-segmentation") => "generic-segmentation-offload",
+        ("-k", "rx-gro") => "generic-receive-offload",
+        ("-k", "rx-lro") => "large-receive-offload",
+        _ => name,
     }
 }
 
+/// Without `to` the root goes, and the default one of the kernel comes back.
 fn qdisc(dev: &str, from: &str, handle: u32, to: &str) -> Commands {
-    let (name, root) = (quoted(dev), format!("tc qdisc replace dev {} root", quoted(dev)));
-    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
+    let name = quoted(dev);
+    let (root, delete) =
+        (format!("tc qdisc replace dev {name} root"), format!("tc qdisc del dev {name} root"));
     let kind = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
-    let is = |text: &str| format!("[ \"$(root_qdisc {name})\" = {} ]", quoted(&kind(text)));
+    let is = |text: &str| match text {
+        "" => format!("[ \"$(root_handle {name})\" = 0: ]"),
+        text => format!("[ \"$(root_qdisc {name})\" = {} ]", quoted(&kind(text))),
+    };
     // A default one has no handle and cannot be asked for: it comes back when the root is deleted.
     let undo = match handle >> 16 {
-        0 => format!("tc qdisc del dev {name} root"),
-        major => format!("{root} handle {major:x}: {}", words(from)),
+        0 if to.is_empty() => format!("{root} {}", quoted_words(from)),
+        0 => delete.clone(),
+        major => format!("{root} handle {major:x}: {}", quoted_words(from)),
     };
     Commands {
-        apply: format!("{root} {}", words(to)),
+        apply: if to.is_empty() { delete } else { format!("{root} {}", quoted_words(to)) },
         undo: Some(undo),
         is_done: is(to),
         is_as_seen: is(from),
@@ -143,15 +156,35 @@ fn qdisc(dev: &str, from: &str, handle: u32, to: &str) -> Commands {
     }
 }
 
+/// A mask of processors reads as `00000000,0000000f` what was written as `f` (`show_rps_map`), and a
+/// setting of a bond as `layer2 0` what was written as `layer2` (Linux v6.1 `bonding_show_xmit_hash`).
+fn file(path: &str, from: &str, to: &str) -> Commands {
+    let file = quoted(path);
+    let holds = |value: &str| {
+        let [reads, value] = if path.ends_with("_cpus") {
+            let digits = value.replace(',', "").to_ascii_lowercase();
+            [format!("mask {file}"), digits.trim_start_matches('0').to_owned()]
+        } else if path.contains("/bonding/") {
+            [format!("first_word {file}"), value.to_owned()]
+        } else {
+            [format!("cat {file}"), value.to_owned()]
+        };
+        format!("[ -r {file} ] && [ \"$({reads})\" = {} ]", quoted(&value))
+    };
+    both(|value| format!("printf '%s\\n' {} > {file}", quoted(value)), holds, from, to)
+}
+
+/// Not all of this is in files of `/sys`, and those are of another namespace where only that of the network was
+/// entered.
 fn link(dev: &str, from: &str, to: &str) -> Commands {
     let name = quoted(dev);
-    let words = |text: &str| text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ");
     let is = |text: &str| {
-        let (what, value) = text.split_once(' ').unwrap_or((text, ""));
-        let file = if what == "txqueuelen" { "tx_queue_len" } else { what };
-        format!("[ \"$(cat /sys/class/net/{name}/{file})\" = {} ]", quoted(value))
+        all_pairs(text, |what, value| {
+            let label = if what == "txqueuelen" { "qlen" } else { what };
+            format!("[ \"$(of_link {name} {})\" = {} ]", quoted(label), quoted(value))
+        })
     };
-    both(|text| format!("ip link set dev {name} {}", words(text)), is, from, to)
+    both(|text| format!("ip link set dev {name} {}", quoted_words(text)), is, from, to)
 }
 
 fn forget(peer: &str) -> Commands {
@@ -175,6 +208,10 @@ pub(crate) fn within(netns: &str) -> String {
     } else {
         format!("ip netns exec {} ", quoted(netns))
     }
+}
+
+fn quoted_words(text: &str) -> String {
+    text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// A word that the shell takes as it stands; plain ones are left plain.

@@ -135,7 +135,7 @@ pub enum Change {
         /// `rx 1024`.
         to: String,
     },
-    /// `tc qdisc replace dev DEV root WORDS`.
+    /// `tc qdisc replace dev DEV root WORDS`, or `tc qdisc del dev DEV root`.
     Qdisc {
         /// The interface.
         dev: String,
@@ -143,7 +143,7 @@ pub enum Change {
         from: String,
         /// Its handle.
         handle: u32,
-        /// The root proposed.
+        /// The root proposed; empty: none, so that the kernel's default comes back.
         to: String,
     },
     /// Writing a file below `/sys` or `/proc` that is no sysctl.
@@ -197,8 +197,36 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What would help, best first.
     pub fixes: Vec<Fix>,
+    /// Of the fixes that settings make, so many belong to the first one and follow it: none helps in full
+    /// without the others. Those after them are other ways to the same end.
+    pub with_first: usize,
     /// What would have made it surer, and was not seen.
     pub unseen: Vec<String>,
+}
+
+/// The fixes of a finding that settings make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ways<'a> {
+    /// The best way: all of these together.
+    pub(crate) first: Vec<&'a Fix>,
+    /// What would do instead.
+    pub(crate) others: Vec<&'a Fix>,
+}
+
+impl Finding {
+    /// What belongs together, and what would do instead.
+    pub(crate) fn ways(&self) -> Ways<'_> {
+        let mut first: Vec<&Fix> = self.fixes.iter().filter(|fix| fix.set.is_some()).collect();
+        let others = first.split_off(first.len().min(self.with_first.saturating_add(1)));
+        Ways { first, others }
+    }
+
+    /// All that settings make belongs together.
+    pub(super) fn all_together(mut self) -> Self {
+        let settings = self.fixes.iter().filter(|fix| fix.set.is_some()).count();
+        self.with_first = settings.saturating_sub(1);
+        self
+    }
 }
 
 impl Evidence {

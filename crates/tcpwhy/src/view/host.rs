@@ -140,8 +140,11 @@ fn finding(page: &mut Page, found: &Finding, netns: Option<&str>) {
     if !found.unseen.is_empty() {
         page.wrapped(4, 6, &[plain(format!("not seen: {}", found.unseen.join("; ")))]);
     }
+    let together = found.ways().first;
     for each in &found.fixes {
-        fix(page, each, netns);
+        let is_more = together.iter().skip(1).any(|more| core::ptr::eq(*more, each));
+        let label = if is_more { "together with that" } else { "what would help" };
+        fix(page, each, label, netns);
     }
 }
 
@@ -160,8 +163,8 @@ fn evidence(page: &mut Page, evidence: &[Evidence]) {
     }
 }
 
-fn fix(page: &mut Page, fix: &Fix, netns: Option<&str>) {
-    let mut text = format!("what would help: {}", fix.what);
+fn fix(page: &mut Page, fix: &Fix, label: &str, netns: Option<&str>) {
+    let mut text = format!("{label}: {}", fix.what);
     if !fix.applies.is_empty() {
         let _ = write!(text, " ({})", fix.applies);
     }

@@ -15,7 +15,7 @@ pub(super) fn fixes(seen: &Seen<'_>, option: &str, key: &str, enough: Option<i64
             seen,
             key,
             &enough,
-            "if it cannot be removed, let the program have as much as it asks for",
+            "let the program have as much as it asks for, where that cannot be removed",
             "for sockets that ask for a size afterwards: restart the program",
             "more memory for each such socket; it may ask for less than that anyway",
         )

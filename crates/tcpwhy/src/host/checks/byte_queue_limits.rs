@@ -11,7 +11,7 @@
 //! Not that the interface idles for it: at low rates it does not matter.
 //!
 //! # What to do
-//! Write `max` to it, the kernel's own value.
+//! Write 1879048192 to it, the kernel's own value, which `max` stands for.
 //!
 //! # Sources
 //! Linux `bql_set`, `DQL_MAX_LIMIT` (v6.1, `net/core/net-sysfs.c`, `include/linux/dynamic_queue_limits.h`). 64 KiB: the largest packet of IPv4.
@@ -30,6 +30,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 const PACKET: u64 = 65_536;
+/// `DQL_MAX_LIMIT`, (`UINT_MAX` / 2) - (`UINT_MAX` / 16): as it will be read.
+const MOST: &str = "1879048192";
 const FAST: u64 = 1_000_000_000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -66,11 +68,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         set: Some(Change::File {
             path: path(device, *nth),
             from: most.to_string(),
-            to: "max".to_owned(),
+            to: MOST.to_owned(),
         }),
         applies: words::AT_ONCE.to_owned(),
     });
-    Ok(vec![Finding {
+    let found = Finding {
         severity: Severity::Warning,
         confidence: Confidence::Medium,
         scope: devices::scope(&names),
@@ -85,7 +87,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         evidence: evidence.collect(),
         fixes: fixes.collect(),
         ..Finding::default()
-    }])
+    };
+    Ok(vec![found.all_together()])
 }
 
 #[cfg(test)]

@@ -81,7 +81,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             .collect(),
         fixes: fixes(seen, switch, &small),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 fn is_small(peer: &PeerMetrics) -> bool {

@@ -102,6 +102,7 @@ fn finding(hit: &[(Device<'_>, u32)], what: &str) -> Finding {
         fixes: fixes.collect(),
         ..Finding::default()
     }
+    .all_together()
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         let applies = if is_agreed { "for new connections" } else { words::AT_ONCE };
         words::set(seen, key, default, "set the kernel's default", applies, "")
     });
-    Ok(vec![Finding {
+    let found = Finding {
         severity,
         confidence: Confidence::High,
         scope: Scope::Netns,
@@ -103,7 +103,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         fixes: each.collect(),
         unseen: unseen.iter().map(ToString::to_string).collect(),
         ..Finding::default()
-    }])
+    };
+    Ok(vec![found.all_together()])
 }
 
 /// Those that are off with their values, and those that were not seen.

@@ -86,7 +86,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         evidence,
         fixes: fixes.collect(),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 fn lro(link: &Link) -> Option<&str> {

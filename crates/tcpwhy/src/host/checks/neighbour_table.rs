@@ -55,7 +55,7 @@ fn of_table(seen: &Seen<'_>, name: &str, family: &str, table: &Neighbours) -> Op
         Evidence::new(format!("/proc/net/stat/{name} table_fulls"), words::grown(growth))
     }));
     evidence.extend(most.map(|most| words::setting(&key, &most)));
-    Some(Finding {
+    let found = Finding {
         severity: full.map_or(Severity::Warning, words::of_drops),
         confidence: full.map_or(Confidence::High, words::sure),
         scope: Scope::Host,
@@ -69,7 +69,8 @@ fn of_table(seen: &Seen<'_>, name: &str, family: &str, table: &Neighbours) -> Op
         evidence,
         fixes: fixes(seen, family),
         ..Finding::default()
-    })
+    };
+    Some(found.all_together())
 }
 
 /// Four times each threshold that was seen (ours, not measured), the largest first: each must stay above the next.

@@ -11,7 +11,7 @@
 //! Not that it was forgotten: a test may be running.
 //!
 //! # What to do
-//! Ask who set it; then remove it (`tc qdisc del dev DEV root`).
+//! Ask who set it; then remove it (`tc qdisc del dev DEV root`): the kernel puts the default in its place.
 //!
 //! # Sources
 //! tc-netem(8); Linux `netem_enqueue` (v6.1, `net/sched/sch_netem.c`).
@@ -55,21 +55,27 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let fixes = there.iter().take(words::WORST).map(|(_, each)| Fix {
         what: format!("ask who set it, then remove it: tc qdisc del dev {} root", each.dev),
         risk: "a test that needs it ends; what waits in it is lost".to_owned(),
-        set: (each.parent == ROOT).then(|| qdisc_change::plain(seen, each)).flatten(),
+        set: (each.parent == ROOT).then(|| qdisc_change::remove(seen, each)).flatten(),
         applies: words::AT_ONCE.to_owned(),
     });
-    Ok(vec![Finding {
-        severity: if passed { Severity::Error } else { Severity::Warning },
-        confidence: Confidence::High,
-        scope: devices::scope(&names),
-        title: format!("an emulator of bad paths (netem) stands before {}", devices::told(&names)),
-        why: "it delays or drops on purpose what leaves through it, for every connection."
-            .to_owned(),
-        not: "not that it was forgotten: a test may be running".to_owned(),
-        evidence: evidence.collect(),
-        fixes: fixes.collect(),
-        ..Finding::default()
-    }])
+    Ok(vec![
+        Finding {
+            severity: if passed { Severity::Error } else { Severity::Warning },
+            confidence: Confidence::High,
+            scope: devices::scope(&names),
+            title: format!(
+                "an emulator of bad paths (netem) stands before {}",
+                devices::told(&names)
+            ),
+            why: "it delays or drops on purpose what leaves through it, for every connection."
+                .to_owned(),
+            not: "not that it was forgotten: a test may be running".to_owned(),
+            evidence: evidence.collect(),
+            fixes: fixes.collect(),
+            ..Finding::default()
+        }
+        .all_together(),
+    ])
 }
 
 #[cfg(test)]
@@ -77,40 +83,39 @@ mod tests {
     use super::super::parts::{each_look, link, root};
     use super::super::sample::{host, judged, missing, shown};
     use super::*;
-    use crate::host::snapshot::{Queues, Snapshot, Source};
+    use crate::host::snapshot::{Snapshot, Source};
 
-    fn emulated(kind: &str, packets: u64, queues: Option<u32>) -> Snapshot {
-        each_look(host(&[("net.core.default_qdisc", "fq_codel")]), |nth, look| {
+    fn emulated(kind: &str, packets: u64) -> Snapshot {
+        each_look(host(&[]), |nth, look| {
             let options =
                 [("limit".to_owned(), "1000".to_owned()), ("delay".to_owned(), "100ms".to_owned())];
             let handle = 0x8001_0000;
             let netem =
                 Qdisc { handle, options: options.into(), packets: packets * nth, ..root(kind) };
             look.qdiscs = Some(vec![netem]);
-            let mut eth0 = link("eth0");
-            eth0.queues = queues.map(|tx| Queues { tx: Some(tx), ..Queues::default() });
-            look.links = Some(vec![eth0]);
+            look.links = Some(vec![link("eth0")]);
         })
     }
 
     #[test]
     fn an_emulator_that_packets_pass_is_an_error() {
-        insta::assert_snapshot!(shown(&CHECK, &emulated("netem", 50, Some(1))));
+        insta::assert_snapshot!(shown(&CHECK, &emulated("netem", 50)));
     }
 
     #[test]
-    fn one_that_nothing_passes_is_a_warning_and_its_place_is_told_only_if_it_was_seen() {
-        let found = judged(&CHECK, &emulated("netem", 0, None)).expect("seen");
-        assert_eq!(found[0].severity, Severity::Warning);
-        assert!(found[0].fixes[0].set.is_none());
-        let several = judged(&CHECK, &emulated("netem", 0, Some(8))).expect("seen");
-        assert!(format!("{:?}", several[0].fixes[0].set).contains("to: \"mq\""));
+    fn one_that_nothing_passes_is_a_warning_and_is_deleted_and_put_back() {
+        let found = judged(&CHECK, &emulated("netem", 0)).expect("seen").remove(0);
+        assert_eq!(found.severity, Severity::Warning);
+        let commands = found.fixes[0].set.as_ref().expect("a change").commands();
+        assert_eq!(commands.apply, "tc qdisc del dev eth0 root");
+        let back = "tc qdisc replace dev eth0 root handle 8001: netem delay 100ms limit 1000";
+        assert_eq!(commands.undo.as_deref(), Some(back));
     }
 
     #[test]
     fn what_could_not_be_put_back_is_not_taken_away_by_a_script() {
         let with = |change: fn(&mut Qdisc)| {
-            let mut host = emulated("netem", 0, Some(1));
+            let mut host = emulated("netem", 0);
             for look in &mut host.looks {
                 look.qdiscs.as_mut().expect("seen").iter_mut().for_each(change);
             }
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn another_kind_is_well_and_without_queueing_disciplines_nothing_is_said() {
-        assert_eq!(judged(&CHECK, &emulated("fq", 50, None)), Ok(Vec::new()));
+        assert_eq!(judged(&CHECK, &emulated("fq", 50)), Ok(Vec::new()));
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Qdiscs);
     }
 }

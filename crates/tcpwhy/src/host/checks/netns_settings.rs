@@ -79,14 +79,15 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
                     seen,
                     key,
                     theirs,
-                    "as on the host, if that is meant for this namespace too",
+                    "set what the host has, if that is meant for this namespace too",
                     "until the container is made anew: set it where that is described",
                     "it may have been set on purpose",
                 )
             })
             .collect(),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 /// As many are told one by one. Ours: what a screen holds.

@@ -95,7 +95,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         evidence: evidence.collect(),
         fixes: fixes.collect(),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 fn off(features: &Features) -> Vec<&str> {

@@ -72,7 +72,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             .map(|(key, _, to)| words::set(seen, key, to, "set the newer default, and take the old line out", "for new connections and listeners", ""))
             .collect(),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 /// The kernel's own formula: 32 MiB, or a 128th of memory. Half of that is left to what the kernel keeps for itself.

@@ -132,7 +132,7 @@ fn rps(link: &Link, from: Option<&String>, processors: u32) -> Vec<Fix> {
     let mask = u32::MAX.checked_shr(32_u32.saturating_sub(processors)).unwrap_or(0);
     vec![Fix {
         what: format!(
-            "{} has one receive queue: let the kernel spread its packets (RPS)",
+            "let the kernel spread the packets of {} (RPS): it has one receive queue",
             link.name
         ),
         risk: "an interrupt of another processor for many packets".to_owned(),

@@ -119,6 +119,7 @@ fn spread_twice(link: &Link) -> Finding {
             .collect(),
         ..Finding::default()
     }
+    .all_together()
 }
 
 #[cfg(test)]

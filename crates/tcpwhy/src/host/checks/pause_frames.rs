@@ -103,6 +103,7 @@ fn finding(hit: &[Hit<'_>]) -> Finding {
         fixes: fixes.collect(),
         ..Finding::default()
     }
+    .all_together()
 }
 
 #[cfg(test)]

@@ -28,13 +28,9 @@ fn is_wholly_read(root: &Qdisc) -> bool {
     !(root.partly_read || root.kind == "netem" && has_jitter())
 }
 
-/// What an interface without any shaper has: `mq` where it has several send queues, else the default of this host.
-/// `None` where either was not seen, or the old root could not be put back.
-pub(super) fn plain(seen: &Seen<'_>, root: &Qdisc) -> Option<Change> {
-    let link = seen.links().ok()?.iter().find(|link| link.name == root.dev)?;
-    let queues = link.queues.as_ref().and_then(|queues| queues.tx)?;
-    let default = seen.setting("net.core.default_qdisc").ok().flatten()?;
-    replace(seen, root, if queues > 1 { "mq" } else { default })
+/// None at all, so that the kernel's default for this interface comes back.
+pub(super) fn remove(seen: &Seen<'_>, root: &Qdisc) -> Option<Change> {
+    replace(seen, root, "")
 }
 
 /// `None` where classes and filters would be lost, or what was there could not be put back.

@@ -88,7 +88,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         fixes: fixes(seen, &strict),
         unseen: seen.snapshot.routes.is_none().then(|| "routes".to_owned()).into_iter().collect(),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 /// Interfaces that can carry something and whose filter is `mode`, with that mode; loopback is never filtered.
@@ -150,9 +151,7 @@ fn fixes(seen: &Seen<'_>, strict: &[(String, i64)]) -> Vec<Fix> {
             seen,
             &key(dev),
             &2,
-            format!(
-                "or make the filter of {dev} loose: the 2 of an interface wins over the 1 of all"
-            ),
+            format!("make the filter of {dev} loose: the 2 of an interface wins over the 1 of all"),
             words::AT_ONCE,
             "forged source addresses that have some route pass; audits such as Lynis ask for 1",
         )

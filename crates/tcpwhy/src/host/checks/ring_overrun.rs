@@ -91,7 +91,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         evidence,
         fixes: fixes(&hit),
         ..Finding::default()
-    }])
+    }
+    .all_together()])
 }
 
 /// The kernel's own counters where they grew, else the driver's; both may count the same packets.

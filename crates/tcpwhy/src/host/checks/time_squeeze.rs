@@ -44,7 +44,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut evidence =
         vec![Evidence::new("/proc/net/softnet_stat column 3, all processors", words::grown(all))];
     evidence.extend(ring.and_then(|ring| ring.evidence.into_iter().next()));
-    Ok(vec![Finding {
+    let found = Finding {
         severity: Severity::Warning,
         confidence: Confidence::Low,
         scope: Scope::Host,
@@ -62,7 +62,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             .filter_map(|key| twice(seen, key))
             .collect(),
         ..Finding::default()
-    }])
+    };
+    Ok(vec![found.all_together()])
 }
 
 fn twice(seen: &Seen<'_>, key: &str) -> Option<Fix> {
