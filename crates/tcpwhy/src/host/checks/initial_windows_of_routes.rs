@@ -51,6 +51,7 @@ fn of_route(route: &Route) -> Option<Finding> {
     if odd.is_empty() {
         return None;
     }
+    let metrics: Vec<&str> = odd.iter().map(|(metric, ..)| *metric).collect();
     let does: Vec<String> = odd.iter().map(|(_, does, _)| does.clone()).collect();
     let why: Vec<&str> = odd.iter().map(|(_, _, why)| *why).collect();
     Some(Finding {
@@ -63,14 +64,9 @@ fn of_route(route: &Route) -> Option<Finding> {
             "not that a transfer here was slow for it: long ones hardly feel their first round trip"
                 .to_owned(),
         evidence: vec![routes::evidence(route)],
-        fixes: vec![routes::leave_out(route)],
+        fixes: vec![routes::leave_out(route, &metrics)],
         ..Finding::default()
     })
-}
-
-/// The metrics of it that are odd.
-pub(super) fn odd(route: &Route) -> Vec<&'static str> {
-    [sent(route), admitted(route)].into_iter().flatten().map(|(metric, _, _)| metric).collect()
 }
 
 fn sent(route: &Route) -> Option<(&'static str, String, &'static str)> {

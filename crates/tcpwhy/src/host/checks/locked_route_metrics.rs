@@ -10,7 +10,8 @@
 //! window stands at a locked `cwnd` are counted.
 //!
 //! # What it is not
-//! Someone set it on purpose, and may have had a reason that still holds.
+//! Someone set it on purpose, and may have had a reason that still holds: a locked `mtu` keeps packets small on a path
+//! that swallows the messages which would tell so.
 //!
 //! # What to do
 //! Ask who set it and why; leave it out if nobody knows.
@@ -21,10 +22,10 @@
 use core::net::IpAddr;
 
 use super::{Check, flows, routes};
-use crate::host::finding::{Confidence, Finding, Group, Severity};
+use crate::host::finding::{Confidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Seen};
 use crate::host::snapshot::Route;
-use crate::words::{count, listed};
+use crate::words::{count, listed, time};
 
 pub(super) const CHECK: Check = Check {
     code: "LOCKED_ROUTE_METRICS",
@@ -44,16 +45,19 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 /// Metrics that bind what TCP would find out.
-pub(super) fn locks(route: &Route) -> Vec<&str> {
+fn locks(route: &Route) -> Vec<&str> {
     let locks = route.locked.iter().map(String::as_str);
     locks.filter(|lock| CONCERNED.contains(lock)).collect()
 }
 
 fn of_route(seen: &Seen<'_>, route: &Route, locks: &[&str]) -> Finding {
     let held = held(seen, route);
-    let value = |lock: &&str| {
-        let value = route.metrics.get(*lock).map_or_else(String::new, |value| format!(" {value}"));
-        format!("{lock}{value}")
+    let value = |lock: &&str| match route.metrics.get(*lock) {
+        Some(&ns) if *lock == "rto_min" => {
+            format!("{lock} {}", time(i64::try_from(ns).unwrap_or(i64::MAX)))
+        }
+        Some(value) => format!("{lock} {value}"),
+        None => (*lock).to_owned(),
     };
     let locked: Vec<String> = locks.iter().map(value).collect();
     let now = match held {
@@ -70,9 +74,20 @@ fn of_route(seen: &Seen<'_>, route: &Route, locks: &[&str]) -> Finding {
         why: format!("all connections over it are bound by that, whatever they find out{now}."),
         not: "not that it is a mistake: someone set it on purpose".to_owned(),
         evidence: vec![routes::evidence(route)],
-        fixes: vec![routes::leave_out(route)],
+        fixes: vec![fix(route, locks)],
         ..Finding::default()
     }
+}
+
+fn fix(route: &Route, locks: &[&str]) -> Fix {
+    let mut fix = routes::leave_out(route, locks);
+    if locks.contains(&"mtu") {
+        fix.risk.push_str(
+            "; a locked mtu may be there because messages that packets are too big do not come back from the path: \
+             without it, full packets may be lost there for good",
+        );
+    }
+    fix
 }
 
 /// Connections to its destination with all of a locked window in flight. A more specific route may carry
@@ -140,6 +155,17 @@ mod tests {
         let found = judged(&CHECK, &with(&[("cwnd", 20)], &["cwnd"], 19)).expect("seen");
         assert_eq!(found[0].severity, Severity::Warning);
         assert_eq!(judged(&CHECK, &with(&[("mtu", 1400)], &[], 20)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_time_is_told_as_one_and_a_locked_mtu_as_perhaps_needed() {
+        let found = |name, value| {
+            judged(&CHECK, &with(&[(name, value)], &[name], 0)).expect("seen").remove(0)
+        };
+        let [timer, mtu] = [found("rto_min", 5_000_000), found("mtu", 1400)];
+        assert!(timer.title.ends_with("locks rto_min 5.00 ms"), "{}", timer.title);
+        let is_warned = |of: &Finding| of.fixes[0].risk.contains("lost there for good");
+        assert!(is_warned(&mtu) && !is_warned(&timer));
     }
 
     #[test]

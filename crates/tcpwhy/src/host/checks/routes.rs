@@ -5,8 +5,6 @@ use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Route, Source};
 use crate::words;
 
-use super::{initial_windows_of_routes, locked_route_metrics, timer_settings};
-
 /// Routes that lead anywhere.
 ///
 /// # Errors
@@ -54,28 +52,14 @@ fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
     is_changed.then(|| Change::Route { from: route.line.clone(), to, ipv6: route.ipv6 })
 }
 
-/// Metrics that one of the checks of routes finds odd.
-fn odd(route: &Route) -> Vec<&str> {
-    let mut odd = locked_route_metrics::locks(route);
-    for metric in initial_windows_of_routes::odd(route) {
-        odd.push(metric);
-    }
-    if timer_settings::short_timeout(route).is_some() {
-        odd.push("rto_min");
-    }
-    odd.sort_unstable();
-    odd.dedup();
-    odd
-}
-
-/// A fix that leaves all odd metrics out: a change replaces the whole route, so that two of them must agree.
-pub(super) fn leave_out(route: &Route) -> Fix {
-    let metrics = odd(route);
+/// A fix that leaves these metrics out. Other findings of the route may ask for more: the script makes one change
+/// of them.
+pub(super) fn leave_out(route: &Route, metrics: &[&str]) -> Fix {
     let names: Vec<String> = metrics.iter().map(|metric| (*metric).to_owned()).collect();
     Fix {
         what: format!("leave {} out of the route", words::listed(&names)),
         risk: "the route belongs to whoever set it: change it there, too".to_owned(),
-        set: without(route, &metrics),
+        set: without(route, metrics),
         applies: "for new connections".to_owned(),
     }
 }
@@ -83,11 +67,13 @@ pub(super) fn leave_out(route: &Route) -> Fix {
 #[cfg(test)]
 mod tests {
     use super::super::sample::{host, judged};
+    use super::super::{initial_windows_of_routes, locked_route_metrics, timer_settings};
     use super::*;
+    use crate::host::script::scripts;
     use crate::host::snapshot::Snapshot;
 
     #[test]
-    fn two_findings_of_one_route_ask_for_the_same_change() {
+    fn each_finding_of_a_route_leaves_out_what_it_is_about() {
         let route = Route {
             line: "10.0.0.0/24 dev eth0 mtu lock 1400 initcwnd 4 rto_min 5ms".to_owned(),
             metrics: [("mtu", 1400), ("initcwnd", 4), ("rto_min", 5_000_000)]
@@ -97,15 +83,23 @@ mod tests {
             ..Route::default()
         };
         let host = Snapshot { routes: Some(vec![route]), ..host(&[]) };
-        let checks =
-            [locked_route_metrics::CHECK, initial_windows_of_routes::CHECK, timer_settings::CHECK];
-        for check in &checks {
-            let found = judged(check, &host).expect("seen");
-            let Some(Change::Route { to, .. }) = &found[0].fixes[0].set else {
+        let asked = [
+            (locked_route_metrics::CHECK, "10.0.0.0/24 dev eth0 initcwnd 4 rto_min 5ms"),
+            (initial_windows_of_routes::CHECK, "10.0.0.0/24 dev eth0 mtu lock 1400 rto_min 5ms"),
+            (timer_settings::CHECK, "10.0.0.0/24 dev eth0 mtu lock 1400 initcwnd 4"),
+        ];
+        let mut all = Vec::new();
+        for (check, wanted) in &asked {
+            let found = judged(check, &host).expect("seen").remove(0);
+            let Some(Change::Route { to, .. }) = &found.fixes[0].set else {
                 panic!("{} changes no route", check.code);
             };
-            assert_eq!(to, "10.0.0.0/24 dev eth0", "{}", check.code);
+            assert_eq!(to, wanted, "{}", check.code);
+            all.push(found);
         }
+        // Of one severity they are left out in one step; what is merely worth knowing stays.
+        let fix = scripts(&host, &all).expect("something to set").fix;
+        assert!(fix.contains("'ip route replace 10.0.0.0/24 dev eth0 rto_min 5ms'"), "{fix}");
     }
 
     #[test]

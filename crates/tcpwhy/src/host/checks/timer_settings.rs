@@ -63,7 +63,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             scope: routes::scope(route),
             title: format!("{} allows timeouts as short as {}", routes::named(route), time(least)),
             evidence: vec![routes::evidence(route)],
-            fixes: vec![routes::leave_out(route)],
+            fixes: vec![routes::leave_out(route, &["rto_min"])],
             ..early(seen)
         });
     }
