@@ -60,6 +60,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         Some(Evidence::new(format!("{FILE} {name}"), words::grown(growth?)))
     }));
     let share = words::percent(table.count, table.max);
+    let (fixes, with_first) = if is_near { fixes(seen, table) } else { (Vec::new(), 0) };
     Ok(vec![Finding {
         severity: if drops_now.is_some() { Severity::Error } else { Severity::Warning },
         confidence: if is_near { Confidence::High } else { Confidence::Medium },
@@ -79,12 +80,14 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         }
         .to_owned(),
         evidence,
-        fixes: if is_near { fixes(seen, table) } else { Vec::new() },
+        fixes,
+        with_first,
         ..Finding::default()
     }])
 }
 
-fn fixes(seen: &Seen<'_>, table: &Conntrack) -> Vec<Fix> {
+/// The table and its hash belong together; the other ways follow.
+fn fixes(seen: &Seen<'_>, table: &Conntrack) -> (Vec<Fix>, usize) {
     const TIMEOUT: &str = "net.netfilter.nf_conntrack_tcp_timeout_established";
     let more = table.max.saturating_mul(2);
     let mut fixes = vec![words::set(
@@ -95,22 +98,8 @@ fn fixes(seen: &Seen<'_>, table: &Conntrack) -> Vec<Fix> {
         words::AT_ONCE,
         "some 300 bytes of kernel memory for each entry",
     )];
-    let hash = seen.snapshot.module_parameters.as_ref().and_then(|all| all.get(HASH));
-    fixes.extend(hash.and_then(|from| {
-        let buckets: u64 = from.parse().ok().filter(|buckets| more / 4 > *buckets)?;
-        Some(Fix {
-            what: "and its hash table, or each look-up walks a longer chain".to_owned(),
-            risk: format!(
-                "8 bytes for each bucket, {buckets} now; a short stall while it is built"
-            ),
-            set: Some(Change::File {
-                path: "/sys/module/nf_conntrack/parameters/hashsize".to_owned(),
-                from: from.clone(),
-                to: (more / 4).to_string(),
-            }),
-            applies: words::AT_ONCE.to_owned(),
-        })
-    }));
+    fixes.extend(hash(seen, more / 4));
+    let with_first = fixes.iter().filter(|fix| fix.set.is_some()).count().saturating_sub(1);
     if seen.number(TIMEOUT).ok().flatten().is_some_and(|seconds| seconds > 86_400) {
         fixes.push(words::set(
             seen,
@@ -125,8 +114,29 @@ fn fixes(seen: &Seen<'_>, table: &Conntrack) -> Vec<Fix> {
         "do not track what needs no tracking (notrack), such as a busy public port",
         "",
     ));
-    fixes
+    (fixes, with_first)
 }
+
+/// So many buckets, where there are fewer. A namespace may not set them (`nf_conntrack_set_hashsize`).
+fn hash(seen: &Seen<'_>, buckets: u64) -> Option<Fix> {
+    let from = seen.snapshot.module_parameters.as_ref()?.get(HASH)?;
+    let now: u64 = from.parse().ok().filter(|now| *now < buckets)?;
+    let (path, to) =
+        ("/sys/module/nf_conntrack/parameters/hashsize", buckets.next_multiple_of(PAGE_OF_BUCKETS));
+    let what = "enlarge its hash table with it, or each look-up walks a longer chain";
+    let risk = format!("8 bytes for each bucket, {now} now; a short stall while it is built");
+    if seen.snapshot.initial_netns == Some(false) {
+        let of_the_host = format!("{what}: {path} of the host to {to}, for a namespace may not");
+        return Some(words::advise(of_the_host, &risk));
+    }
+    let set = Change::File { path: path.to_owned(), from: from.clone(), to: to.to_string() };
+    let applies = words::AT_ONCE.to_owned();
+    Some(Fix { what: what.to_owned(), risk, set: Some(set), applies })
+}
+
+/// The kernel fills whole pages with buckets, of 8 bytes each (`nf_ct_alloc_hashtable`): these are all of one of
+/// 64 KiB, the largest page, so that what is written is what will be read.
+const PAGE_OF_BUCKETS: u64 = (64 << 10) / 8;
 
 #[cfg(test)]
 mod tests {
@@ -165,6 +175,19 @@ mod tests {
     fn drops_with_room_in_the_table_are_not_put_on_its_size() {
         let found = judged(&CHECK, &tracked(10, [5, 6])).expect("seen");
         assert_eq!((found[0].severity, found[0].fixes.len()), (Severity::Error, 0));
+    }
+
+    #[test]
+    fn the_table_and_its_hash_belong_together_and_are_of_the_host() {
+        let of = |initial_netns| {
+            let host = Snapshot { initial_netns, ..tracked(1000, [5, 90]) };
+            judged(&CHECK, &host).expect("seen").remove(0)
+        };
+        let found = of(None);
+        assert_eq!((found.ways().first.len(), found.ways().others.len()), (2, 1));
+        let inside = of(Some(false));
+        assert_eq!((inside.with_first, inside.fixes.len()), (0, found.fixes.len()));
+        assert!(inside.fixes[..2].iter().all(|fix| fix.set.is_none()));
     }
 
     #[test]

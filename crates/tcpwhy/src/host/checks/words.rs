@@ -37,10 +37,15 @@ pub(super) fn setting(key: &str, value: &dyn fmt::Display) -> Evidence {
     Evidence::new(key, value.to_string())
 }
 
-/// Settings that a network namespace shows and may not write (`sysctl_core_net_init`, `net/core/sysctl_net_core.c`;
-/// seen on 6.18; 6.1 does not show them).
-const OF_THE_HOST: [&str; 4] =
-    ["net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default"];
+/// Settings that a network namespace shows and may not write (`sysctl_core_net_init`, `net/core/sysctl_net_core.c`,
+/// and `nf_conntrack_standalone_init_sysctl`; seen on 6.18; 6.1 does not show the first four).
+const OF_THE_HOST: [&str; 5] = [
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.rmem_default",
+    "net.core.wmem_default",
+    "net.netfilter.nf_conntrack_max",
+];
 
 fn is_read_only(seen: &Seen<'_>, key: &str) -> bool {
     seen.snapshot.initial_netns == Some(false) && OF_THE_HOST.contains(&key)
