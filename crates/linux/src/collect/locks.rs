@@ -98,6 +98,7 @@ mod tests {
             info: None,
             shutdown: None,
             locks: None,
+            between: Vec::new(),
         };
         let mut look = Look { sockets: Some(vec![socket]), ..Look::default() };
         let mut blind = Blind::default();

@@ -11,6 +11,7 @@
 mod blind;
 mod devices;
 mod drops;
+mod glimpses;
 mod groups;
 mod info;
 mod links;
@@ -89,9 +90,10 @@ fn here(options: &Options) -> Snapshot {
         Some(apart) => {
             let watch = options.drops.then(|| Watch::begin(&mut blind)).flatten();
             let due = began.saturating_add(u64::try_from(apart.as_nanos()).unwrap_or(u64::MAX));
-            wait_until(due, options.stop.as_ref());
+            let glimpses = glimpses::until(due, &snapshot.looks[0], options.stop.as_ref());
             snapshot.drops = watch.and_then(|watch| watch.end(&mut blind));
             snapshot.looks.push(look::look(&mut kept, &mut blind));
+            glimpses::put(glimpses, &mut snapshot.looks[1]);
         }
         None => blind.say_with(Source::SecondLook, None, "one look was asked for", "look twice"),
     }
@@ -125,15 +127,5 @@ fn ways(snapshot: &mut Snapshot, blind: &mut Blind) {
             snapshot.rules = routes::rules(&mut route, blind);
         }
         Err(error) => blind.refused(Source::Routes, None, &error),
-    }
-}
-
-/// An answer to `stop` and an error of it end the wait alike: the second look tells when it was taken.
-fn wait_until(due: u64, stop: Option<&Stop>) {
-    match stop {
-        Some(stop) => {
-            let _ = stop.within(Some(due.saturating_sub(Clock::Monotonic.now())));
-        }
-        None => Clock::Monotonic.sleep_until(due),
     }
 }

@@ -148,6 +148,12 @@ fn listener(message: &[u8], local: SocketAddr) -> Option<Listener> {
     })
 }
 
+/// The connection that a message is about.
+pub(super) fn connection(message: &[u8]) -> Option<Socket> {
+    let [local, remote] = ends(message)?;
+    socket(message, state_of(*message.get(1)?)?, local, remote)
+}
+
 fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -> Option<Socket> {
     let field = |at| number(message, at, 4).map(|value| value as u32);
     let timer = Timer { kind: message[2], retransmits: message[3], expires_ms: field(52)? };
@@ -167,6 +173,7 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
         info: None,
         shutdown: None,
         locks: None,
+        between: Vec::new(),
     };
     for (kind, value) in attributes(&message[HEAD..]) {
         match kind {

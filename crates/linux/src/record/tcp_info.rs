@@ -141,6 +141,23 @@ impl Diag {
         self.0.list(SOCK_DIAG_BY_FAMILY, &request(family, states, &[0; IDENTITY_LENGTH]), with)
     }
 
+    /// The same for the connection with these ends; `None` if there is none.
+    pub(crate) fn of(&mut self, [local, remote]: [SocketAddr; 2]) -> io::Result<Option<Vec<u8>>> {
+        let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let mut identity = [local.port().to_be_bytes(), remote.port().to_be_bytes()].concat();
+        for end in [local, remote] {
+            let octets = match end.ip() {
+                IpAddr::V4(ip) => [&ip.octets()[..], &[0; 12]].concat(),
+                IpAddr::V6(ip) => ip.octets().to_vec(),
+            };
+            identity.extend(octets);
+        }
+        // By any interface, whatever its cookie (`INET_DIAG_NOCOOKIE`).
+        identity.extend([0; 4]);
+        identity.extend([0xff; 8]);
+        self.0.one(SOCK_DIAG_BY_FAMILY, &request(family as u8, u32::MAX, &identity))
+    }
+
     /// The same for the socket that an earlier message was about; `None` if it has gone. This is a
     /// look into a table, not a walk over it.
     pub(super) fn again(&mut self, message: &[u8]) -> io::Result<Option<Vec<u8>>> {

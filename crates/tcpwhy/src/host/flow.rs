@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-use super::snapshot::{Info, Memory, Socket};
+use super::snapshot::{Glimpse, Info, Memory, Socket};
 
 /// A connection as it is now and as it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +36,14 @@ impl<'a> Flow<'a> {
     /// `holds` of it in every look that it was in.
     pub fn always(&self, holds: impl Fn(&Socket) -> bool) -> bool {
         holds(self.now) && self.before.is_none_or(holds)
+    }
+
+    /// How it was as a sender at each moment at which it was seen.
+    pub fn glimpses(&self) -> impl Iterator<Item = Glimpse> {
+        // It was asked for by its ends: where it is younger, another connection had them.
+        let between = self.before.map_or(&[][..], |_| &self.now.between);
+        let before = self.before.and_then(Socket::glimpse);
+        before.into_iter().chain(between.iter().copied()).chain(self.now.glimpse())
     }
 
     /// The peer's address; one of IPv4 that an IPv6 socket talks to is written as such.
@@ -103,6 +111,7 @@ pub(super) const fn bare(remote: SocketAddr) -> Socket {
         info: None,
         shutdown: None,
         locks: None,
+        between: Vec::new(),
     }
 }
 

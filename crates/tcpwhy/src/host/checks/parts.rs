@@ -23,6 +23,7 @@ pub(in crate::host) fn socket(state: State, local: &str, remote: &str) -> Socket
         info: None,
         shutdown: None,
         locks: None,
+        between: Vec::new(),
     }
 }
 

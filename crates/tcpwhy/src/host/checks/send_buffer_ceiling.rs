@@ -7,8 +7,9 @@
 //!
 //! # How we know
 //! `sndbuf` has the third number of `tcp_wmem`, and at least 20 % of the busy time was limited by it
-//! (`sndbuf_limited`). Or, less sure, at every look the buffer was full of data in flight while congestion
-//! window and peer's window had room: the kernel books the wait only in part of the cases.
+//! (`sndbuf_limited`). Or, less sure, it was full of data in flight while congestion window and peer's window had
+//! room, at least three quarters of the times that it was seen (sixteen, with those between the looks), and took no write at
+//! one of them: the kernel books the wait only in part of the cases.
 //!
 //! # What it is not
 //! A large send buffer does not overload the network: what is in flight is bounded by the windows. It
@@ -71,8 +72,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             flows::verb_s(capped.len())
         ),
         why: format!(
-            "a buffer of {} holds data until it is acknowledged, about half of it payload; the programs \
-             cannot write more though both windows have room.",
+            "no write is taken while {} or more are queued, with overhead, until two thirds of that are left; the \
+             programs wait for ACKs though both windows have room.",
             bytes(ceiling)
         ),
         not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
@@ -136,12 +137,13 @@ pub(super) fn says(flow: &Flow<'_>, seen: &Seen<'_>) -> String {
             let share = percent(held.cast_signed(), busy.cast_signed());
             format!("sndbuf_limited {share} of {} busy", time(busy))
         }
-        _ => format!(
-            "w{} at both looks, unacked {} of cwnd {}",
+        Some(Held::Full(full, seen)) => format!(
+            "full {full} of {seen} times, at last w{}, unacked {} of cwnd {}",
             memory.wqueued,
             info.unacked.unwrap_or(0),
             info.snd_cwnd.unwrap_or(0)
         ),
+        None => String::new(),
     };
     format!("tb{}, rtt {rtt}, {held}", memory.sndbuf)
 }
@@ -151,7 +153,7 @@ mod tests {
     use super::super::sample::{host, judged, missing, once, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
-    use crate::host::snapshot::{Info, Memory, Snapshot};
+    use crate::host::snapshot::{Glimpse, Info, Memory, Snapshot};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -169,9 +171,17 @@ mod tests {
             rtt_ns: Some(30_000_000),
             ..Info::default()
         };
-        let memory = Memory { sndbuf, wqueued: 65_000, ..Memory::default() };
+        let memory = Memory { sndbuf, wqueued: 70_000, ..Memory::default() };
         let at = |seconds| vec![socket(0, &info(seconds), memory)];
         connected(&[(KEY, "4096 16384 65536")], at(5), at(15))
+    }
+
+    /// The same, seen with so much queued between the looks.
+    fn glimpsed(mut host: Snapshot, wqueued: &[u32]) -> Snapshot {
+        let socket = &mut host.looks[1].sockets.as_mut().expect("seen")[0];
+        let now = socket.glimpse().expect("a sender");
+        socket.between = wqueued.iter().map(|&wqueued| Glimpse { wqueued, ..now }).collect();
+        host
     }
 
     #[test]
@@ -189,10 +199,33 @@ mod tests {
 
     #[test]
     fn a_full_buffer_in_flight_while_windows_have_room_is_less_sure() {
-        let found = judged(&CHECK, &uploading(65_536, 0, 19)).expect("seen");
+        let swinging = [&[70_000; 7][..], &[44_000, 20_000, 0]].concat();
+        let held = glimpsed(uploading(65_536, 0, 19), &swinging);
+        insta::assert_snapshot!(shown(&CHECK, &held));
+        let found = judged(&CHECK, &held).expect("seen");
         assert_eq!((found[0].severity, found[0].confidence), {
             (Severity::Warning, Confidence::Medium)
         });
+        let full = glimpsed(uploading(65_536, 0, 20), &[70_000; 10]);
+        assert_eq!(judged(&CHECK, &full), Ok(Vec::new()), "the congestion window has no room");
+    }
+
+    #[test]
+    fn one_that_is_full_by_chance_or_that_always_takes_a_write_holds_nobody() {
+        let number = |wqueued: &[u32]| {
+            let host = glimpsed(uploading(65_536, 0, 19), wqueued);
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(&[70_000; 10]), number(&[70_000; 9])], [1, 0], "twelve times at least");
+        let full =
+            |times: usize, bytes| [&vec![70_000; times][..], &vec![bytes; 10 - times]].concat();
+        assert_eq!([number(&full(7, 0)), number(&full(6, 0))], [1, 0], "nine of twelve");
+        assert_eq!([number(&full(6, 43_691)), number(&full(6, 43_690))], [1, 0], "two thirds");
+        let mut below = glimpsed(uploading(65_536, 0, 19), &[65_535; 10]);
+        for socket in below.looks.iter_mut().flat_map(|look| look.sockets.iter_mut().flatten()) {
+            socket.memory.as_mut().expect("seen").wqueued = 65_535;
+        }
+        assert_eq!(judged(&CHECK, &below), Ok(Vec::new()));
         assert_eq!(judged(&CHECK, &once(uploading(65_536, 0, 19))), Ok(Vec::new()));
     }
 

@@ -2,18 +2,19 @@
 //!
 //! # What it says
 //! `SO_SNDBUF` fixes a socket's buffer: the kernel doubles what was asked for (at most `wmem_max`) and never lets
-//! it grow, whatever `tcp_wmem` says. No more than it holds, about half of it payload, leaves in a round
-//! trip: 16 KiB over 20 ms are less than a megabyte a second if the program writes in small pieces.
+//! it grow, whatever `tcp_wmem` says. A write waits while that much is queued, with overhead: 16 KiB over 20 ms
+//! are about a megabyte a second if the program writes in small pieces without Nagle's algorithm.
 //!
 //! # How we know
-//! The kernel booked at least 20 % of the busy time on the buffer (`sndbuf_limited`), or it was full of data in
-//! flight at every look while both windows had room; and it did not grow between the looks and is below the third number of
-//! `tcp_wmem`. It is
+//! The kernel booked at least 20 % of the busy time on the buffer (`sndbuf_limited`), or it was full of data in flight while
+//! both windows had room, at least three quarters of the times that it was seen (sixteen, with those between the looks), and
+//! took no write at one of them; and it did not grow and is below the third number of `tcp_wmem`. It is
 //! certain where the socket was asked (`SO_BUF_LOCK`); likely where the buffer is twice `net.core.wmem_max` or
 //! smaller than autotuning makes any; else one explanation.
 //!
 //! # What it is not
-//! One large write may pass the bound once: the buffer is looked at before a packet of up to 64 KiB is added.
+//! No bound to the byte: the buffer is looked at before a packet of up to 64 KiB is begun, and not when a small write
+//! is added to one that waits (Nagle's algorithm): 900 kB were seen queued at a bound of 32 KiB.
 //!
 //! # What to do
 //! Remove `SO_SNDBUF` (buffer sizes of database drivers, `sndbuf=` of nginx, `socket options` of Samba). If it
@@ -93,7 +94,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 /// It did not grow between the looks.
 fn stays(flow: &Flow<'_>) -> bool {
     let sndbuf = |socket: &Socket| socket.memory.map(|memory| memory.sndbuf);
-    flow.before.is_some_and(|before| sndbuf(before) == sndbuf(flow.now))
+    let now = sndbuf(flow.now);
+    flow.before.is_some_and(|before| sndbuf(before) == now)
+        && flow.glimpses().all(|glimpse| Some(glimpse.sndbuf) == now)
 }
 
 fn locked(flow: &Flow<'_>) -> Option<bool> {
@@ -129,7 +132,8 @@ fn why(worst: &Flow<'_>, most: Option<i64>) -> String {
     };
     let sndbuf = worst.memory().map_or(0, |memory| u64::from(memory.sndbuf));
     format!(
-        "the worst has {}, about half of it for payload, and no more than that leaves in a round trip; {how}.",
+        "the worst takes no write while {} or more are queued, with overhead, until two thirds of that are left; \
+         {how}.",
         bytes(sndbuf)
     )
 }

@@ -135,6 +135,7 @@ pub(super) fn bare(state: State, [local, remote]: [SocketAddr; 2], queues: [u32;
         info: None,
         shutdown: None,
         locks: None,
+        between: Vec::new(),
     }
 }
 

@@ -19,7 +19,7 @@ pub use net::{
     Bond, ByteQueue, Conntrack, Features, Link, LinkCounters, Neighbours, PeerMetrics, Qdisc,
     Queues, Ring, Route, Rule,
 };
-pub use sockets::{Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
+pub use sockets::{Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 const fn is_false(flag: &bool) -> bool {

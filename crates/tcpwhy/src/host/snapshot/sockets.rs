@@ -78,6 +78,9 @@ pub struct Socket {
     /// What only the socket itself tells, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
+    /// How it was between the looks, oldest first: in the last look, of some that were sending at the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<Glimpse>,
 }
 
 impl Socket {
@@ -85,6 +88,39 @@ impl Socket {
     pub const fn is_orphan(&self) -> Option<bool> {
         if self.inode_unseen { None } else { Some(self.inode == 0) }
     }
+
+    /// What of it tells whether its send buffer holds it; `None` where that was not seen.
+    pub fn glimpse(&self) -> Option<Glimpse> {
+        let (info, memory) = (self.info.as_ref()?, self.memory?);
+        Some(Glimpse {
+            sndbuf: memory.sndbuf,
+            wqueued: memory.wqueued,
+            snd_mss: info.snd_mss?,
+            unacked: info.unacked?,
+            notsent_bytes: info.notsent_bytes?,
+            snd_cwnd: info.snd_cwnd?,
+            snd_wnd: info.snd_wnd?,
+        })
+    }
+}
+
+/// A sender at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Glimpse {
+    /// [`Memory::sndbuf`].
+    pub sndbuf: u32,
+    /// [`Memory::wqueued`].
+    pub wqueued: u32,
+    /// [`Info::snd_mss`].
+    pub snd_mss: u32,
+    /// [`Info::unacked`].
+    pub unacked: u32,
+    /// [`Info::notsent_bytes`].
+    pub notsent_bytes: u64,
+    /// [`Info::snd_cwnd`].
+    pub snd_cwnd: u32,
+    /// [`Info::snd_wnd`].
+    pub snd_wnd: u32,
 }
 
 /// The process that holds a socket. Its name is in [`super::Look::processes`].
