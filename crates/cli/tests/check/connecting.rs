@@ -13,7 +13,8 @@ use socket2::{Domain, Socket, Type};
 
 use crate::common::path::{CLIENT, Place, apart};
 use crate::space::{
-    A_SECOND, ONCE, all, behind, checked, found, says, script, set, setting, shell, write_scripts,
+    A_SECOND, ONCE, all, behind, checked, found, says, script, set, setting, shell, snapshot,
+    write_scripts,
 };
 
 #[test]
@@ -71,11 +72,11 @@ fn a_queue_of_syns_that_is_full_is_its_listeners_and_gone_when_it_is_longer() {
         set("net.core.somaxconn", "5");
         let busy = Listens::with(4096);
         let idle = Listens::with(4096);
-        let few = Flood::of(4, path, busy.to);
+        let few = syns(4, path, busy.to);
         assert!(!checked(&A_SECOND).contains_key(SYN_QUEUE), "they have room");
         drop(few);
 
-        let _flood = Flood::of(200, path, busy.to);
+        let _flood = syns(200, path, busy.to);
         let told = found(SYN_QUEUE, &busy.name(), &A_SECOND);
         assert!(!says(&told, &idle.name()), "{told:#}");
         assert_eq!(told["severity"], "warning", "cookies help");
@@ -97,7 +98,7 @@ fn syns_that_are_dropped_for_want_of_cookies_are_told_cured_and_brought_back() {
         set(KEY, "0");
         let busy = Listens::with(5);
         assert!(reaches(far, busy.to, PATIENCE));
-        let _flood = Flood::of(200, path, busy.to);
+        let _flood = syns(200, path, busy.to);
         let told = found(SYN_QUEUE, &busy.name(), &A_SECOND);
         assert_eq!(told["severity"], "error");
         assert!(!checked(&A_SECOND).contains_key("ACCEPT_QUEUE"), "it is empty");
@@ -118,7 +119,7 @@ fn cookies_for_everybody_are_a_setting_and_no_full_queue() {
     behind(Duration::ZERO, all, |folder, far, path| {
         set(KEY, "2");
         let listens = Listens::with(4096);
-        let _few = Flood::of(4, path, listens.to);
+        let _few = syns(4, path, listens.to);
         assert!(reaches(far, listens.to, PATIENCE));
         let told = checked(&A_SECOND);
         assert!(!told.contains_key(SYN_QUEUE) && !told.contains_key("SYN_COOKIES"));
@@ -132,35 +133,58 @@ fn cookies_for_everybody_are_a_setting_and_no_full_queue() {
 }
 
 #[test]
+fn a_reserve_for_known_peers_drops_syns_while_no_queue_is_full() {
+    const KEY: &str = "net.ipv4.tcp_syncookies";
+    behind(Duration::ZERO, all, |folder, far, path| {
+        set(KEY, "0");
+        set("net.ipv4.tcp_max_syn_backlog", "8");
+        let busy = Listens::with(100);
+        assert!(reaches(far, busy.to, PATIENCE));
+        assert!(!checked(&A_SECOND).contains_key("ACCEPT_QUEUE"));
+        let _flood = syns(50, path, busy.to);
+        let told = found("ACCEPT_QUEUE", "no accept queue was full", &A_SECOND);
+        assert_eq!(told["scope"]["name"], busy.to.to_string());
+        assert!(says(&told, "room for new peers while SYN cookies are off"), "{told:#}");
+        write_scripts(folder, &A_SECOND);
+        script(folder, "fix.sh");
+        assert_eq!(setting(KEY), "1");
+        assert!(reaches(far, busy.to, PATIENCE), "the fix cures it");
+        script(folder, "rollback.sh");
+        assert_eq!(setting(KEY), "0");
+    });
+}
+
+#[test]
 fn connections_that_lost_their_options_to_cookies_are_told_and_keep_them_after_the_fix() {
     const STAMPS: &str = "net.ipv4.tcp_timestamps";
     behind(Duration::ZERO, all, |folder, far, path| {
         set("net.ipv4.tcp_syncookies", "1");
         set(STAMPS, "0");
-        let listens = Listens::with(5);
-        let comes = |path_is_full: bool| {
-            let flood = path_is_full.then(|| Flood::of(200, path, listens.to));
-            let to = listens.to;
-            let clients = far.does(move || {
-                thread::spawn(move || {
-                    for _ in 0..40 {
-                        drop(TcpStream::connect_timeout(&to.into(), PATIENCE));
-                        thread::sleep(Duration::from_millis(50));
-                    }
-                })
-            });
-            let taken = listens.socket.try_clone().expect("a descriptor");
-            let clerk = thread::spawn(move || (0..40).map_while(|_| taken.accept().ok()).count());
-            let told = checked(&["--for", "3s"]);
-            drop(flood);
-            (told.get("SYN_COOKIES").cloned(), clients, clerk)
+        let busy = Listens::with(5);
+        let to = busy.to;
+        // Whether a connection that comes in has its window scale.
+        let scaled = || {
+            let client = far.does(move || TcpStream::connect_timeout(&to.into(), PATIENCE));
+            let client = client.expect("it listens");
+            let remote = client.local_addr().expect("connected");
+            let taken = busy.socket.accept().expect("it came");
+            let seen = snapshot(folder);
+            let mut sockets = seen.looks[0].sockets.iter().flatten();
+            let socket = sockets.find(|socket| socket.remote == remote).expect("it is open");
+            drop((client, taken));
+            socket.info.as_ref().expect("seen").rcv_wscale.is_some()
         };
-        assert_eq!(comes(false).0, None);
-        let told = comes(true).0.expect("it is told");
-        assert!(says(&told[0], "timestamps are off"), "{told:#?}");
-        write_scripts(folder, &ONCE);
+        assert!(scaled(), "there is room for its SYN");
+        let crowded = Listens::with(5);
+        let _floods = [&busy, &crowded].map(|listens| syns(200, path, listens.to));
+        found(SYN_QUEUE, &busy.name(), &A_SECOND);
+        assert!(!scaled(), "its options went with the cookie");
+        let _clients = clients(far, crowded);
+        let told = found("SYN_COOKIES", "timestamps are off", &["--for", "2s"]);
+        assert_eq!(told["severity"], "warning");
+        write_scripts(folder, &["--for", "2s"]);
         script(folder, "fix.sh");
-        assert_eq!(setting(STAMPS), "1");
+        assert!(scaled(), "the fix cures it");
         script(folder, "rollback.sh");
         assert_eq!(setting(STAMPS), "0");
     });
@@ -196,31 +220,49 @@ fn reaches(far: &Place, to: SocketAddrV4, within: Duration) -> bool {
     far.does(move || TcpStream::connect_timeout(&to.into(), within).is_ok())
 }
 
-/// SYNs of so many clients that never answer, again and again until this is dropped.
-struct Flood(Arc<AtomicBool>);
+/// What goes on until this is dropped.
+struct Ongoing(Arc<AtomicBool>);
 
-impl Flood {
-    fn of(clients: u16, path: &File, to: SocketAddrV4) -> Self {
-        shell("ip", &["route", "replace", "198.51.100.0/24", "dev", "path0"]);
-        let (mut path, goes_on) = (path.try_clone().expect("a descriptor"), Arc::default());
-        let flood = Self(Arc::clone(&goes_on));
-        goes_on.store(true, Relaxed);
-        thread::spawn(move || {
-            while goes_on.load(Relaxed) {
-                for port in 1..=clients {
-                    path.write_all(&syn(port, to)).expect("the device takes it");
-                }
-                thread::sleep(Duration::from_millis(100));
-            }
-        });
-        flood
-    }
-}
-
-impl Drop for Flood {
+impl Drop for Ongoing {
     fn drop(&mut self) {
         self.0.store(false, Relaxed);
     }
+}
+
+impl Ongoing {
+    fn does(pause: Duration, step: impl Fn() + Send + 'static) -> Self {
+        let goes_on = Arc::new(AtomicBool::new(true));
+        let asked = Arc::clone(&goes_on);
+        thread::spawn(move || {
+            while asked.load(Relaxed) {
+                step();
+                thread::sleep(pause);
+            }
+        });
+        Self(goes_on)
+    }
+}
+
+/// SYNs of so many clients that never answer, again and again.
+fn syns(clients: u16, path: &File, to: SocketAddrV4) -> Ongoing {
+    shell("ip", &["route", "replace", "198.51.100.0/24", "dev", "path0"]);
+    let path = path.try_clone().expect("a descriptor");
+    Ongoing::does(Duration::from_millis(100), move || {
+        for port in 1..=clients {
+            (&path).write_all(&syn(port, to)).expect("the device takes it");
+        }
+    })
+}
+
+/// Clients that come and go, and are taken in.
+fn clients(far: &Place, listens: Listens) -> Ongoing {
+    let to = listens.to;
+    thread::spawn(move || while listens.socket.accept().is_ok() {});
+    far.does(move || {
+        Ongoing::does(Duration::from_millis(20), move || {
+            drop(TcpStream::connect_timeout(&to.into(), PATIENCE));
+        })
+    })
 }
 
 /// A SYN without options, from that port of a host that does not exist.

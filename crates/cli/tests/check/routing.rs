@@ -5,16 +5,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
-
-use tcpwhy::host::snapshot::Snapshot;
 
 use crate::common::path::{Place, SERVER, apart};
-use crate::common::run;
 use crate::space::{
     A_SECOND, ONCE, behind, cable, checked, connection, found, says, script, set, setting, shell,
-    write_scripts,
+    snapshot, write_scripts,
 };
 
 #[test]
@@ -123,13 +120,9 @@ const SWITCH: &str = "net.ipv4.tcp_no_ssthresh_metrics_save";
 
 /// As a snapshot has it; `None` while it is infinite.
 fn threshold_of(folder: &Path, here: &TcpStream) -> Option<u64> {
-    let saved = folder.join("snap.json");
-    let words = ["check", "--for", "0", "--save", saved.to_str().expect("UTF-8")];
-    assert_eq!(run(&words).status, Some(0));
-    let text = fs::read_to_string(&saved).expect("a snapshot");
-    let snapshot: Snapshot = serde_json::from_str(&text).expect("JSON");
     let local = here.local_addr().expect("connected");
-    let mut sockets = snapshot.looks[0].sockets.iter().flatten();
+    let seen = snapshot(folder);
+    let mut sockets = seen.looks[0].sockets.iter().flatten();
     let socket = sockets.find(|socket| socket.local == local).expect("it is open");
     socket.info.as_ref().expect("seen").snd_ssthresh.map(u64::from)
 }

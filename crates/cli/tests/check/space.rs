@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
+use tcpwhy::host::snapshot::Snapshot;
 
 use crate::common::path::{Passes, Place, SERVER, apart, join, skipped};
 use crate::common::schema::assert_is_as_promised;
@@ -107,6 +108,14 @@ pub(crate) fn found(code: &str, whose: &str, words: &[&str]) -> Value {
         }
     }
     panic!("{code} of {whose} is not in {:?}: {:#?}", last.keys(), last.get(code));
+}
+
+/// What is seen here now.
+pub(crate) fn snapshot(folder: &Path) -> Snapshot {
+    let saved = folder.join("snap.json");
+    let words = ["check", "--for", "0", "--save", saved.to_str().expect("UTF-8")];
+    assert_eq!(run(&words).status, Some(0));
+    serde_json::from_str(&fs::read_to_string(&saved).expect("a snapshot")).expect("JSON")
 }
 
 /// Whether a finding's title, evidence and reasons have these words.
