@@ -196,8 +196,8 @@ const MOST_WRONG: [(&str, Fault, u64); 10] = [
     ("sender", Fault::OneWay, 10),
     ("receiver", Fault::Whole, 50),
     ("receiver", Fault::Dropped, 50),
-    ("receiver", Fault::Midway, 100),
-    ("receiver", Fault::Cut, 100),
+    ("receiver", Fault::Midway, 50),
+    ("receiver", Fault::Cut, 60),
     ("receiver", Fault::OneWay, 10),
 ];
 

@@ -162,12 +162,20 @@ impl Walker {
             Some(before) if at - before <= flowing => State::Receiving,
             _ => State::IdlePeerThink,
         };
+        let is_first = self.peer.last_data.is_none() && self.transfers.first_at.is_none();
+        let has_no_syn = self.handshake.last_syn == [None; 2];
+        let silence = if is_first && has_no_syn && self.terms.side == 1 {
+            // A server's handshake may end with this: the capture lacks it.
+            Base::Fixed { state, confidence: 60, alternative: &[State::Handshake] }
+        } else {
+            Base::sure(state, 95)
+        };
         let quiet = self.waits.pieces.range(self.waits.from..).any(|p| p.base == Base::Quiet);
         if quiet {
             for piece in self.waits.pieces.range_mut(self.waits.from..) {
                 piece.base = match piece.base {
                     Base::Flying => Base::sure(State::LastFlight, 95),
-                    Base::Quiet | Base::Shut => Base::sure(state, 95),
+                    Base::Quiet | Base::Shut => silence,
                     decided => decided,
                 };
             }

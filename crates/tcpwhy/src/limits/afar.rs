@@ -70,9 +70,22 @@ impl Rounds {
     }
 }
 
-/// A path that is just full and has no queue looks the same from here.
-pub(super) fn paced_afar(queue: i64) -> Decision {
-    decision(State::Pacing, 60, &[State::BandwidthExternal, State::App, State::Sndbuf], queue)
+impl Round {
+    /// Seen away from its sender, without the time stamps that tell what stood in queues: its packets come as the
+    /// path let them through, and whether the sender had a clock does not show.
+    pub(super) const fn shows_no_clock(&self) -> bool {
+        !self.tap_at_sender && !self.sees_queues
+    }
+
+    /// A steady stream. A path that is just full and has no queue looks the same from here.
+    pub(super) fn paced_afar(&self, queue: i64) -> Decision {
+        use State::{App, BandwidthExternal, BandwidthSelfQueue, LocalQdisc, Pacing, Sndbuf};
+        if self.shows_no_clock() {
+            let either = &[Pacing, BandwidthSelfQueue, LocalQdisc, Sndbuf, App];
+            return decision(State::Unknown, 30, either, queue);
+        }
+        decision(Pacing, 60, &[BandwidthExternal, App, Sndbuf], queue)
+    }
 }
 
 #[cfg(test)]

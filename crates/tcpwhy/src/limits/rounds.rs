@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 
-use super::afar::paced_afar;
 use super::evidence::Evidence;
 use super::pulse::Pulses;
 use crate::report::{Cwnd, State};
@@ -275,7 +274,7 @@ impl Rounds {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if self.is_paced_afar(at, queue_is_one) {
-            return paced_afar(queue);
+            return round.paced_afar(queue);
         }
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
@@ -319,7 +318,7 @@ impl Rounds {
             return decision;
         }
         if self.is_paced_afar(at, is_queue(queue, rtt_min)) {
-            return paced_afar(0);
+            return round.paced_afar(0);
         }
         decision(State::App, 85, &[], 0)
     }
@@ -343,6 +342,8 @@ impl Rounds {
         }
         Some(if has_clock && pulses.end_short() {
             decision(State::App, 65, &[State::Pacing], queue)
+        } else if self.kept[at].shows_no_clock() {
+            self.kept[at].paced_afar(queue)
         } else if queue_is_one && self.is_rate_flat(at) {
             decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
         } else if has_clock && pulses.are_unfinished() {

@@ -67,6 +67,8 @@ impl Walker {
             "nothing that the receiver sent was captured: no ACK tells what the sender waited for"
         } else if alternative.contains(&State::RwndCap) {
             "the capture lacks the scale of the receiver's windows: the flight fills the least that it can be"
+        } else if alternative.contains(&State::Pacing) {
+            "packets come as the path let them through: without time stamps a clock of the sender does not show here"
         } else {
             ""
         }

@@ -87,6 +87,21 @@ fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
     assert_ne!(state_of(&closed((0..4).map(stopped)), 1), State::Pacing);
 }
 
+#[test]
+fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
+    let blind = |n: u64| Round { tap_at_sender: false, tap_gap: RTT, ..round(n, 36) };
+    let held = Held { near_edge: None, by_data: false, past_pulse: false };
+    let told = closed((0..4).map(blind)).clocked(1, held, RTT);
+    assert_eq!(told.state, State::Unknown);
+    assert!(told.alternative.contains(&State::Pacing), "it may be one: {:?}", told.alternative);
+    // Nor do pulses, which a queue of the path may have made.
+    let mut pulses = pulsing(false, false);
+    for round in &mut pulses.kept {
+        (round.tap_at_sender, round.tap_gap) = (false, RTT);
+    }
+    assert_eq!(pulses.free(1, RTT).state, State::Unknown);
+}
+
 /// Four rounds of three pulses each, which the sender set off itself, and which end so.
 fn pulsing(pushed: bool, short: bool) -> Rounds {
     let mut before = Before::NONE;

@@ -37,3 +37,23 @@ fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
     walker.repairs.on_duplicate(9);
     assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
 }
+
+/// How a side's silence is told before the peer's first data at 10 ms, if the SYN was seen or not.
+fn first_silence(side: usize, saw_syn: bool) -> (State, &'static [State]) {
+    let terms = Terms { mss: MSS, side, detail: true, ..Terms::default() };
+    let mut walker = Walker::new(terms, true, 0);
+    walker.handshake.last_syn[0] = saw_syn.then_some(0);
+    walker.advance(0, 1);
+    walker.advance(10_000_000, 2);
+    walker.on_peer_data(10_000_000);
+    walker.finish(20_000_000, false);
+    let first = &walker.ledger.intervals[0];
+    (first.state, first.alternative)
+}
+
+#[test]
+fn a_server_that_is_silent_as_a_capture_begins_may_be_at_the_end_of_its_handshake() {
+    assert_eq!(first_silence(1, false), (State::IdlePeerThink, &[State::Handshake] as &[_]));
+    assert_eq!(first_silence(1, true), (State::IdlePeerThink, &[] as &[_]));
+    assert_eq!(first_silence(0, false), (State::IdlePeerThink, &[] as &[_]), "a client's is over");
+}
