@@ -126,7 +126,7 @@ impl ShiftGuess {
 /// Whose host the tap stands on, and how far each stack is from it (limits-method section 2).
 pub(crate) fn place(facts: &Facts, clocks: &[SideClock; 2]) -> Place {
     let floors = [clocks[0].floor(), clocks[1].floor()];
-    let (vantage, _) = vantage(facts, floors, false);
+    let (vantage, _) = vantage(facts, floors);
     let mut way_in = floors.map(|f| f.unwrap_or(0) / 2);
     match vantage {
         Vantage::Client => way_in[0] = 0,
@@ -138,22 +138,57 @@ pub(crate) fn place(facts: &Facts, clocks: &[SideClock; 2]) -> Place {
 
 /// Why [`place`] says so.
 pub(crate) fn vantage_in_words(facts: &Facts, clocks: &[SideClock; 2]) -> String {
-    vantage(facts, [clocks[0].floor(), clocks[1].floor()], true).1
+    vantage(facts, [clocks[0].floor(), clocks[1].floor()]).1.words()
 }
 
 const HOSTS: [Vantage; 2] = [Vantage::Client, Vantage::Server];
 const NAMES: [&str; 2] = ["client", "server"];
 
-/// Where the tap stands, and why: `in_words`, or some of that.
-fn vantage(facts: &Facts, floors: [Option<i64>; 2], in_words: bool) -> (Vantage, String) {
+/// Why the tap is thought to stand somewhere. Put into words only for accounts that are written in full.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    Told(&'static str),
+    Marked { side: usize, is_routed: bool },
+    Summed { side: usize },
+    Offloaded { side: usize, longest: u32, peer: i64 },
+    Near { side: usize, floors: [i64; 2] },
+    Unproven { floors: [i64; 2] },
+}
+
+impl Why {
+    fn words(self) -> String {
+        match self {
+            Self::Told(words) => words.to_owned(),
+            Self::Marked { side, is_routed } => {
+                let but = if is_routed {
+                    ", but a router lowered their hop limit before: it forwards them"
+                } else {
+                    ""
+                };
+                format!("the capture marks the {}'s packets as sent by this host{but}", NAMES[side])
+            }
+            Self::Summed { side } => format!(
+                "the {}'s packets have checksums left for its network card to finish",
+                NAMES[side]
+            ),
+            Self::Offloaded { side, longest, peer } => format!(
+                "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {:.2} ms later: this host sent them",
+                NAMES[side],
+                peer as f64 / 1e6
+            ),
+            Self::Near { side, floors } => near_words(side, floors[side], floors[1 - side]),
+            Self::Unproven { floors } => unproven_words(floors),
+        }
+    }
+}
+
+/// Where the tap stands, and why.
+fn vantage(facts: &Facts, floors: [Option<i64>; 2]) -> (Vantage, Why) {
     if facts.endpoints[0].ip() == facts.endpoints[1].ip() || facts.endpoints[0].ip().is_loopback() {
-        return (Vantage::Unknown, "both ends are on this host".to_owned());
+        return (Vantage::Unknown, Why::Told("both ends are on this host"));
     }
-    if let Some(marked) = by_marks(facts) {
-        return marked;
-    }
-    if let Some(summed) = by_checksums(facts) {
-        return summed;
+    if let Some(found) = by_marks(facts).or_else(|| by_checksums(facts)) {
+        return found;
     }
     let [Some(client), Some(server)] = floors else {
         let why = if facts.is_one_way() {
@@ -161,22 +196,19 @@ fn vantage(facts: &Facts, floors: [Option<i64>; 2], in_words: bool) -> (Vantage,
         } else {
             "too few packets answer others to tell how far either side is"
         };
-        return (Vantage::Unknown, why.to_owned());
+        return (Vantage::Unknown, Why::Told(why));
     };
     let floors = [client, server];
-    let found = by_offload(facts, floors).or_else(|| by_nearness(facts, floors, in_words));
-    found.unwrap_or_else(|| {
-        let why = if in_words { unproven_words(floors) } else { String::new() };
-        (Vantage::Unknown, why)
-    })
+    let found = by_offload(facts, floors).or_else(|| by_nearness(facts, floors));
+    found.unwrap_or((Vantage::Unknown, Why::Unproven { floors }))
 }
 
 /// The capture says which packets this host sent and received.
-fn by_marks(facts: &Facts) -> Option<(Vantage, String)> {
+fn by_marks(facts: &Facts) -> Option<(Vantage, Why)> {
     let forwarded = |side: usize| facts.sides[side].incoming > 0 && facts.sides[side].outgoing == 0;
     if forwarded(0) && forwarded(1) {
         let why = "the capture marks both sides' packets as received by this host";
-        return Some((Vantage::Middle, why.to_owned()));
+        return Some((Vantage::Middle, Why::Told(why)));
     }
     let own = [0, 1].map(|side| facts.sides[side].outgoing + facts.sides[1 - side].incoming);
     let clear = own[0].min(own[1]) * 10 <= own[0].max(own[1]) && own[0] != own[1];
@@ -184,25 +216,20 @@ fn by_marks(facts: &Facts) -> Option<(Vantage, String)> {
     if !clear {
         return None;
     }
-    let why = format!("the capture marks the {}'s packets as sent by this host", NAMES[side]);
-    if is_routed(facts, side) {
-        let why = format!("{why}, but a router lowered their hop limit before: it forwards them");
-        return Some((Vantage::Middle, why));
-    }
-    Some((HOSTS[side], why))
+    let is_routed = is_routed(facts, side);
+    let vantage = if is_routed { Vantage::Middle } else { HOSTS[side] };
+    Some((vantage, Why::Marked { side, is_routed }))
 }
 
 /// A host hands its packets to the network card with unfinished checksums, and the card finishes
 /// them behind the tap; what comes from elsewhere has them finished. Between namespaces of one
 /// machine nobody finishes them, so they must be good the other way.
-fn by_checksums(facts: &Facts) -> Option<(Vantage, String)> {
+fn by_checksums(facts: &Facts) -> Option<(Vantage, Why)> {
     let side = (0..2).find(|side| {
         let (own, peer) = (&facts.sides[*side], &facts.sides[1 - *side]);
         own.open_sums > 0 && own.good_sums == 0 && peer.good_sums > 0 && peer.open_sums == 0
     })?;
-    let name = NAMES[side];
-    let why = format!("the {name}'s packets have checksums left for its network card to finish");
-    Some((HOSTS[side], why))
+    Some((HOSTS[side], Why::Summed { side }))
 }
 
 /// A hop limit that a router has lowered: this side is on another network.
@@ -212,40 +239,34 @@ fn is_routed(facts: &Facts, side: usize) -> bool {
 
 /// Frames longer than a segment exist only between a stack and its network card. Sent ones pass
 /// the tap a tenth of a round trip or more before their ACK, received ones (GRO) just before it.
-fn by_offload(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, String)> {
+fn by_offload(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, Why)> {
     let path = (floors[0] + floors[1]).max(1);
+    let mss = mss(facts);
     let side = (0..2).find(|side| {
-        let longer = facts.sides[*side].longest_frame > mss(facts);
+        let longer = facts.sides[*side].longest_frame > mss;
         let (own, peer) = (floors[*side], floors[1 - side]);
         longer && peer * 10 >= path && own <= peer * 4 && !is_routed(facts, *side)
     })?;
-    let (longest, peer) = (facts.sides[side].longest_frame, floors[1 - side] as f64 / 1e6);
-    let why = format!(
-        "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {peer:.2} ms later: this host sent them",
-        NAMES[side]
-    );
-    Some((HOSTS[side], why))
+    let (longest, peer) = (facts.sides[side].longest_frame, floors[1 - side]);
+    Some((HOSTS[side], Why::Offloaded { side, longest, peer }))
 }
 
 /// One side answers at once, the other does not.
-fn by_nearness(facts: &Facts, floors: [i64; 2], in_words: bool) -> Option<(Vantage, String)> {
+fn by_nearness(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, Why)> {
     let near = (0..2).find(|side| {
         let (own, peer) = (floors[*side], floors[1 - side]);
         own < HOST_NS && own * 5 < peer && !is_routed(facts, *side)
     });
     if let Some(side) = near {
-        let why = || near_words(side, floors[side], floors[1 - side]);
-        return Some((HOSTS[side], if in_words { why() } else { String::new() }));
+        return Some((HOSTS[side], Why::Near { side, floors }));
     }
     let far =
         floors.iter().all(|floor| *floor > HOST_NS) && is_routed(facts, 0) && is_routed(facts, 1);
-    far.then(|| {
-        let why = "both sides' hop limits were lowered before this tap, and both answer late";
-        (Vantage::Middle, why.to_owned())
-    })
+    let why = "both sides' hop limits were lowered before this tap, and both answer late";
+    far.then_some((Vantage::Middle, Why::Told(why)))
 }
 
-/// Why `side` seems near. Most of 100,000 connections are told so: no formatting machinery.
+/// Why `side` seems near.
 fn near_words(side: usize, own: i64, peer: i64) -> String {
     let mut why = String::with_capacity(80);
     why.push_str("the ");
