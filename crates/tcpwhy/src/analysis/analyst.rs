@@ -135,6 +135,8 @@ pub struct Begun(Box<Analysis>);
 pub struct Analyst {
     /// For connections that are short enough to come in one part.
     scratch: Analysis,
+    /// The outline of the last of them that was only counted.
+    counted: Option<Connection>,
     done: Kept,
     sums: Sums,
 }
@@ -142,7 +144,12 @@ pub struct Analyst {
 impl Analyst {
     /// An analyst that has seen nothing; `keep` says which accounts are kept.
     pub fn new(keep: Option<Keep>) -> Self {
-        Self { scratch: Analysis::default(), done: Kept::new(keep), sums: Sums::default() }
+        Self {
+            scratch: Analysis::default(),
+            counted: None,
+            done: Kept::new(keep),
+            sums: Sums::default(),
+        }
     }
 
     /// Takes a part of a connection, with what the part before it left. Its room is empty then.
@@ -151,8 +158,11 @@ impl Analyst {
         let mut analysis = match begun {
             None if *is_last => {
                 self.scratch.renew(*detail);
-                self.scratch.process(facts, gathered, true);
-                enter(facts, &mut self.scratch, &mut self.sums, &mut self.done);
+                self.scratch.study(facts, gathered);
+                if !self.counts(facts, gathered, *detail) {
+                    self.scratch.walk(facts, gathered, true);
+                    enter(facts, &mut self.scratch, &mut self.sums, &mut self.done);
+                }
                 gathered.clear();
                 return None;
             }
@@ -166,6 +176,22 @@ impl Analyst {
             return None;
         }
         Some(Begun(analysis))
+    }
+
+    /// Counts a connection, all of whose packets were studied, if that is all that is asked of it and needs
+    /// no walk; whether it did.
+    fn counts(&mut self, facts: &Facts, gathered: &Gathered, detail: Detail) -> bool {
+        if detail.rounds || detail.passed || self.done.are_all() {
+            return false;
+        }
+        let Some(turns) = self.scratch.turns(facts, gathered) else { return false };
+        let outline = self.counted.get_or_insert_with(|| summary::blank(facts));
+        summary::outline_turns(outline, facts, turns);
+        let counts = !self.done.may_keep(outline);
+        if counts {
+            self.sums.add(outline);
+        }
+        counts
     }
 
     /// What both know together.

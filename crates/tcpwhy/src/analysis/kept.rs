@@ -32,6 +32,11 @@ impl Kept {
         Self { keep, accounts: Vec::new(), least: i64::MIN, before: u64::MAX }
     }
 
+    /// Whether all of them are kept.
+    pub(super) fn are_all(&self) -> bool {
+        self.keep.is_none()
+    }
+
     /// Whether `account`, of which the outline is enough, may be one of those to keep.
     pub(super) fn may_keep(&self, account: &Connection) -> bool {
         self.keep.is_none_or(|keep| {

@@ -24,6 +24,8 @@ mod tapes;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod turns;
+#[cfg(test)]
 mod unseen;
 
 pub use analyst::{Analyst, Begun, Part, Sums};
@@ -33,7 +35,8 @@ use crate::flow::event::{Event, Side};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Run;
-use crate::limits::walker::Walker;
+use crate::limits::turns::{Turns, may_be_turns};
+use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{LastBound, SideClock};
 use crate::report::{Passed as PassedBytes, Vantage};
 use timeline::Passed;
@@ -63,6 +66,7 @@ pub(crate) struct Analysis {
     pub(crate) walkers: Option<[Walker; 2]>,
     /// The walkers are of another connection, kept for their room.
     walkers_are_stale: bool,
+    turns: [Turns; 2],
     /// Up to which event each walker has taken sends and arrivals.
     taken: [timeline::Cursor; 2],
     pub(crate) place: terms::Place,
@@ -103,11 +107,36 @@ impl Analysis {
     /// Takes the next events of a connection, all there are if `last`; `facts` are what was known of
     /// it behind them.
     pub(crate) fn process(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
+        self.study(facts, gathered);
+        self.walk(facts, gathered, last);
+    }
+
+    /// Learns all that the next events tell before any sender's timeline is walked.
+    pub(crate) fn study(&mut self, facts: &Facts, gathered: &mut Gathered) {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
         self.note_passed(gathered, known);
         self.learn(facts, gathered, known);
         self.place = terms::place(facts, &self.clocks);
+    }
+
+    /// What both sides sent, if these are all their packets and they talked in turns.
+    pub(crate) fn turns(&mut self, facts: &Facts, gathered: &Gathered) -> Option<&[Turns; 2]> {
+        if !may_be_turns(facts, gathered) {
+            return None;
+        }
+        for side in [0, 1] {
+            let terms = self.terms_of(facts, side);
+            let (turns, clock) = (&mut self.turns[side], &self.clocks[side]);
+            turns.renew(&terms, self.place.way_in[side]);
+            let known = (&self.causes[..], &self.which);
+            timeline::walk_turns(turns, (&terms, clock), gathered, known)?;
+        }
+        Some(&self.turns)
+    }
+
+    /// Walks both senders' timelines over the next events, that were studied.
+    pub(crate) fn walk(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
         let midway = facts.sides.iter().all(|s| s.syn.is_none());
         let new_terms = [0, 1].map(|side| self.terms_of(facts, side));
         let way_in = self.place.way_in;
@@ -204,11 +233,11 @@ impl Analysis {
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
     }
 
-    fn terms_of(&self, facts: &Facts, side: Side) -> crate::limits::walker::Terms {
+    fn terms_of(&self, facts: &Facts, side: Side) -> Terms {
         let shift = facts.window_shift(1 - side);
         let tap_at_sender =
             matches!((self.place.vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
-        crate::limits::walker::Terms {
+        Terms {
             side,
             mss: i64::from(terms::mss(facts)),
             shift: shift.unwrap_or(self.guessed_shift[1 - side]),

@@ -9,6 +9,7 @@ use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
 use crate::limits::jumps::Jump;
 use crate::limits::ledger::Interval;
+use crate::limits::turns::Turns;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
@@ -16,7 +17,7 @@ use crate::report::{
     CongestionControl, Connection, Direction, End, Events, FrameRange, InFlightAtLoss,
     InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt,
     RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, State, StuckSegment, Syn, TakenBack,
-    Vantage, WindowScaling,
+    Transfer, Vantage, WindowScaling,
 };
 use crate::units::{BitRate, Duration};
 
@@ -29,6 +30,44 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         let walker = walkers.map(|walkers| &walkers[side])?;
         (walker.tally.frames > 0).then(|| Box::new(direction_outline(facts, walker)))
     });
+    Connection {
+        vantage: analysis.place.vantage,
+        tap_to_client_rtt_ns: analysis.clocks[0].floor(),
+        tap_to_server_rtt_ns: analysis.clocks[1].floor(),
+        directions,
+        transfers: walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime)),
+        ..blank(facts)
+    }
+}
+
+/// Lays down in `outline` what [`outline`] counts of a connection whose sides talked in `turns`.
+pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Turns; 2]) {
+    outline.id = facts.ordinal;
+    outline.duration_ns = facts.last_tap;
+    outline.duplicates = facts.duplicates;
+    let count = turns.iter().map(|turns| turns.done.len()).sum();
+    outline.transfers.resize_with(count, Transfer::default);
+    let mut transfers = outline.transfers.iter_mut();
+    for (turns, direction) in turns.iter().zip(&mut outline.directions) {
+        if turns.done.is_empty() {
+            *direction = None;
+        } else {
+            let bytes = turns.done.iter().map(|turn| u64::from(turn.bytes)).sum();
+            direction.get_or_insert_default().bytes = bytes;
+        }
+        for (turn, transfer) in turns.done.iter().zip(&mut transfers) {
+            let [start, end] =
+                [turn.start, turn.end].map(|at| (at + turns.shift_in).clamp(0, facts.last_tap));
+            (transfer.start_ns, transfer.end_ns) = (start, end);
+            transfer.bytes = u64::from(turn.bytes);
+            transfer.time_in.clear();
+            transfer.time_in.add(State::LastFlight, Duration(end - start));
+        }
+    }
+}
+
+/// An account without data and words.
+pub(crate) fn blank(facts: &Facts) -> Connection {
     let no_stack = || SenderStack { name: "".into(), evidence: "".into(), timestamp_tick_ns: None };
     Connection {
         id: facts.ordinal,
@@ -38,14 +77,14 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         client_name: None,
         server_name: None,
         start: String::new(),
-        duration_ns: lifetime,
+        duration_ns: facts.last_tap,
         part: None,
         packets: facts.packets,
         frames: FrameRange { first: facts.first_frame, last: facts.last_frame },
-        vantage: analysis.place.vantage,
+        vantage: Vantage::Unknown,
         vantage_evidence: String::new(),
-        tap_to_client_rtt_ns: analysis.clocks[0].floor(),
-        tap_to_server_rtt_ns: analysis.clocks[1].floor(),
+        tap_to_client_rtt_ns: None,
+        tap_to_server_rtt_ns: None,
         egress_delay_ns: None,
         handshake_rtt_ns: facts.handshake_rtt(),
         mss: None,
@@ -55,8 +94,8 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         syns: [None; 2],
         sender_stack: [no_stack(), no_stack()],
         end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
-        directions,
-        transfers: walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime)),
+        directions: [None, None],
+        transfers: Vec::new(),
         exchanges: Vec::new(),
         tls: None,
         findings: Vec::new(),

@@ -118,6 +118,21 @@ impl Talk {
         summary::outline(&facts, &analysis)
     }
 
+    /// The same as it is counted without a walk, if both sides talk in turns.
+    pub(super) fn counted(&self) -> Option<Connection> {
+        let mut flow = Flow::new(0, &self.segments[0]);
+        (0..self.segments.len()).for_each(|at| {
+            self.take_alone(&mut flow, at);
+        });
+        let Flow { facts, gathered, .. } = &mut flow;
+        let mut analysis = Analysis::new(Detail::default());
+        analysis.study(facts, gathered);
+        let turns = analysis.turns(facts, gathered)?;
+        let mut outline = summary::blank(facts);
+        summary::outline_turns(&mut outline, facts, turns);
+        Some(outline)
+    }
+
     fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;

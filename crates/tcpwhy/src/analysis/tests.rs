@@ -31,7 +31,7 @@ fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
 
 /// Something about a segment that is not as of its neighbours.
 #[derive(Clone, Copy, Debug)]
-enum Odd {
+pub(super) enum Odd {
     Flags(Flags),
     Hops(u8),
     Interface(u32),
@@ -42,7 +42,7 @@ enum Odd {
     SwappedWithNext,
 }
 
-fn odd() -> impl Strategy<Value = Odd> {
+pub(super) fn odd() -> impl Strategy<Value = Odd> {
     let flags = [Flags::PSH, Flags::FIN, Flags::RST, Flags::ECE, Flags::SYN].map(Odd::Flags);
     let sums = [Checksum::Good, Checksum::Offloaded, Checksum::Bad].map(Odd::Checksum);
     let others = [
@@ -59,7 +59,7 @@ fn odd() -> impl Strategy<Value = Odd> {
 
 impl Talk {
     /// Makes the segment at `at`, which is not the last, odd.
-    fn spoil(&mut self, at: usize, odd: Odd) {
+    pub(super) fn spoil(&mut self, at: usize, odd: Odd) {
         let segment = &mut self.segments[at];
         match odd {
             Odd::Flags(flags) => segment.flags = segment.flags.with(flags),
@@ -122,18 +122,16 @@ proptest! {
         for (side, gap, act) in acts {
             talk.act(side, gap, act);
         }
-        let (outline, account) = (talk.outline(), talk.account(1 << 20, false));
-        for sort in [Sort::Worst, Sort::Duration, Sort::Bytes, Sort::Rate, Sort::Retransmissions] {
-            let worth = view::keep(sort, 1).worth;
-            prop_assert_eq!(worth(&outline), worth(&account));
-        }
-        let [of_outline, of_account] = [outline, account].map(|connection| {
-            let mut sums = Sums::default();
-            sums.add(&connection);
-            format!("{sums:?}")
-        });
-        prop_assert_eq!(of_outline, of_account);
+        prop_assert_eq!(counts_of(&talk.outline()), counts_of(&talk.account(1 << 20, false)));
     }
+}
+
+/// What `connection` counts, and what it is put in order by.
+pub(super) fn counts_of(connection: &Connection) -> (String, [i64; 5]) {
+    let mut sums = Sums::default();
+    sums.add(connection);
+    let all = [Sort::Worst, Sort::Duration, Sort::Bytes, Sort::Rate, Sort::Retransmissions];
+    (format!("{sums:?}"), all.map(|sort| (view::keep(sort, 1).worth)(connection)))
 }
 
 /// Time that the server waits for Nagle's algorithm if its response begins with `head` bytes, goes

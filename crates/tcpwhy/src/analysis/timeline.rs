@@ -11,7 +11,8 @@ use crate::flow::event::Event;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
 use crate::limits::burst::{Placed, Placement, Rule};
-use crate::limits::walker::Walker;
+use crate::limits::turns::Turns;
+use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{NearMap, SideClock};
 
 /// Events that may wait for the horizon. Ours: four chunks, a round of 20 Gbit/s over 10 ms.
@@ -171,7 +172,8 @@ pub(crate) fn walk(
     let horizon = horizon(gathered, clock, cursor, last);
     let mut sends = Reader::at(cursor.out, sent);
     let mut arrivals = Reader::at(cursor.arrived, arrived);
-    let mut placing = Placing::new(clock, Reader::at(cursor.near.at, arrived), walker, cursor);
+    let near = (Reader::at(cursor.near.at, arrived), cursor.near.before);
+    let mut placing = Placing::new(clock, near, walker.terms.spread);
     loop {
         let run = sends.run.map(|run| (run, causes[sent.which[sends.place.run] as usize]));
         let send = run.map(|(run, causes)| {
@@ -206,6 +208,31 @@ pub(crate) fn walk(
         // No send is waiting: the next one will not reach further back than this.
         cursor.near.skip_to(arrived.before(cursor.arrived, NEAR_KEPT), arrived);
     }
+}
+
+/// Walks all events of a connection, none of which has followers, on the timeline of the sender of `turns`;
+/// `None` where they are none. The order is that of [`walk`].
+pub(crate) fn walk_turns(
+    turns: &mut Turns,
+    (terms, clock): (&Terms, &SideClock),
+    gathered: &Gathered,
+    (causes, which): (&[Causes], &[Vec<u32>; 2]),
+) -> Option<()> {
+    let events = &gathered.events;
+    let arrived = Passed { gathered, which: &which[1 - terms.side] };
+    let near = Reader::at(Place::default(), arrived);
+    let mut placing = Placing::new(clock, (near, None), terms.spread);
+    let mut arrivals = arrived.which.iter().map(|at| &events[*at as usize]).peekable();
+    for at in &which[terms.side] {
+        let event = &events[*at as usize];
+        let Placed { at, .. } = placing.place(event, event.tap, causes[*at as usize].first);
+        while let Some(arrival) = arrivals.next_if(|arrival| arrival.tap <= at) {
+            turns.on_in(arrival)?;
+        }
+        turns.on_out(event, at)?;
+    }
+    arrivals.try_for_each(|arrival| turns.on_in(arrival))?;
+    turns.are_over().then_some(())
 }
 
 /// Up to which time nothing later can interfere. A clock that jumped may hold it back for good:
@@ -254,9 +281,9 @@ struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    fn new(clock: &'a SideClock, near: Reader<'a>, walker: &Walker, cursor: &Cursor) -> Self {
-        let (before, floor) = (cursor.near.before, clock.floor().unwrap_or(0));
-        let (map, spread) = (NearMap::default(), walker.terms.spread);
+    fn new(clock: &'a SideClock, near: (Reader<'a>, Option<i64>), spread: i64) -> Self {
+        let ((near, before), floor) = (near, clock.floor().unwrap_or(0));
+        let map = NearMap::default();
         Self { clock, map, near, before, tick: None, floor, spread }
     }
 

@@ -36,6 +36,7 @@ pub(crate) mod stuck;
 pub(crate) mod timers;
 pub(crate) mod transfers;
 pub(crate) mod trips;
+pub(crate) mod turns;
 pub(crate) mod unseen;
 pub(crate) mod waits;
 pub(crate) mod walker;
