@@ -184,6 +184,9 @@ impl Repairs {
 
     /// What the episode `id` was; `None` while it is open or long forgotten.
     pub(crate) fn verdict(&self, id: u32) -> Option<State> {
+        if id == 0 {
+            return None;
+        }
         // Asked soon after it: it is among the last.
         let found = self.open.iter().chain(self.past.iter().rev()).find(|e| e.id == id)?;
         match found.kind {
