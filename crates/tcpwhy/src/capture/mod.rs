@@ -48,7 +48,8 @@ pub enum Item<'a> {
 
 /// Who takes what a capture holds. Frames have a way of their own, for there are millions of them.
 pub trait Sink {
-    /// Takes frames that stand one behind the other, all of them.
+    /// Takes frames that stand one behind the other, all of them. They have one link type, and were met on
+    /// one interface in one direction, if it is known.
     fn frames<'a>(&mut self, frames: &mut (impl Iterator<Item = Frame<'a>> + Clone));
 
     /// Takes an item, which may be a frame.

@@ -42,7 +42,10 @@ impl PcapReader {
         let Self { records, header, packets, joined } = self;
         records.feed(bytes, |bytes, offset| {
             if let Some(known) = header {
-                let taken = known.usual_records(bytes, packets, sink);
+                let taken = match known.magic.endian {
+                    Endian::Little => known.usual_records::<false, S>(bytes, packets, sink),
+                    Endian::Big => known.usual_records::<true, S>(bytes, packets, sink),
+                };
                 if taken > 0 {
                     return Ok(Step::Took(taken));
                 }
@@ -165,19 +168,21 @@ impl Header {
     }
 
     /// Hands on the whole records that `bytes` begin with, up to one that is no usual packet; how
-    /// many bytes they take. The same comes out of [`Self::record`], one at a time.
+    /// many bytes they take. The same comes out of [`Self::record`], one at a time. Which bytes come first
+    /// in a number is settled before, for that is asked of each.
     #[inline]
-    fn usual_records<S: Sink + ?Sized>(
+    fn usual_records<const BIG: bool, S: Sink + ?Sized>(
         &self,
         bytes: &[u8],
         packets: &mut u64,
         sink: &mut S,
     ) -> usize {
-        let Self { magic, link_type, limit, lengths } = *self;
-        if magic.record_header != RECORD_HEADER || lengths != Lengths::CapturedFirst {
+        if self.magic.record_header != RECORD_HEADER || self.lengths != Lengths::CapturedFirst {
             return 0;
         }
-        let mut records = UsualRecords { magic, link_type, limit, rest: bytes, packets: *packets };
+        let Self { magic: Magic { fraction_ns, .. }, link_type, limit, .. } = *self;
+        let mut records =
+            UsualRecords::<BIG> { fraction_ns, link_type, limit, rest: bytes, packets: *packets };
         sink.frames(&mut records);
         *packets = records.packets;
         bytes.len() - records.rest.len()
@@ -237,20 +242,20 @@ impl Header {
 
 /// The whole records that some bytes begin with, up to one that is no usual packet.
 #[derive(Clone)]
-struct UsualRecords<'a> {
-    magic: Magic,
+struct UsualRecords<'a, const BIG: bool> {
+    fraction_ns: i64,
     link_type: u32,
     limit: u32,
     rest: &'a [u8],
     packets: u64,
 }
 
-impl<'a> Iterator for UsualRecords<'a> {
+impl<'a, const BIG: bool> Iterator for UsualRecords<'a, BIG> {
     type Item = Frame<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<Frame<'a>> {
-        let Magic { endian, fraction_ns, .. } = self.magic;
+        let endian = if BIG { Endian::Big } else { Endian::Little };
         let (head, behind) = self.rest.split_first_chunk::<RECORD_HEADER>()?;
         let [seconds, fraction, captured, wire_len] = endian.u32s(head);
         if captured == 0 || captured > self.limit {
@@ -260,7 +265,7 @@ impl<'a> Iterator for UsualRecords<'a> {
         self.rest = later;
         self.packets += 1;
         Some(Frame {
-            time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * fraction_ns),
+            time: Time(i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.fraction_ns),
             frame: self.packets,
             link_type: self.link_type,
             interface: 0,

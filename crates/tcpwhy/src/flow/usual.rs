@@ -44,9 +44,9 @@ pub(crate) struct Streaming {
     start: Time,
     last: Time,
     until: Time,
-    /// The first frame of the run, and how many more may be gathered.
+    /// The first frame of the run, and from which on none may be gathered.
     first_frame: u64,
-    room: usize,
+    end_frame: u64,
     followers: Vec<Follower>,
 }
 
@@ -73,7 +73,10 @@ impl Streaming {
         let gathered = room.len();
         let mut now = Self { followers: room, ..*self };
         let mut ahead = frames.clone();
-        while let Some(alike) = ahead.next().and_then(|frame| mould.take(&frame))
+        // As the first of them was met, all were.
+        let are_met_alike = ahead.clone().next().is_some_and(|frame| mould.is_met_alike(&frame));
+        while are_met_alike
+            && let Some(alike) = ahead.next().and_then(|frame| mould.take(&frame))
             && now.take(&Alike { frame: before + alike.frame, ..alike })
         {
             *frames = ahead.clone();
@@ -89,8 +92,7 @@ impl Streaming {
         let goes_on = alike.seq == self.seq
             && alike.time >= self.last
             && alike.time < self.until
-            && self.followers.len() < self.room
-            && u32::try_from(alike.frame.wrapping_sub(self.first_frame)).is_ok();
+            && alike.frame < self.end_frame;
         if goes_on {
             self.seq = Seq(alike.seq.0.wrapping_add(self.len));
             self.last = alike.time;
@@ -184,6 +186,10 @@ impl Flow {
     ) -> Option<Streaming> {
         let head = self.gathered.events.last().filter(|head| head.run > 0)?;
         let start = self.facts.start;
+        // A follower keeps the last 32 bits of its frame's number.
+        let room = (room as u64).saturating_add(1);
+        let end_frame =
+            self.facts.last_frame.saturating_add(room).min(head.frame + u64::from(u32::MAX));
         Some(Streaming {
             side,
             seq: self.next[side].seq,
@@ -192,7 +198,7 @@ impl Flow {
             last: Time(start.0 + self.facts.last_tap),
             until: until.min(Time(start.0.saturating_add(LONGEST_NS))),
             first_frame: head.frame,
-            room,
+            end_frame,
             followers: core::mem::take(followers),
         })
     }
@@ -223,7 +229,6 @@ impl Flow {
         let plain = followers.iter().filter(|follower| !follower.is_pushed).count();
         info.note_data(streaming.len, count, plain as u32);
         self.gathered.go_on(followers);
-        streaming.room = streaming.room.saturating_sub(followers.len());
         streaming.followers.clear();
     }
 

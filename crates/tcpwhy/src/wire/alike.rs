@@ -53,21 +53,27 @@ impl Mould {
         })
     }
 
-    /// What `frame` says if it fits.
+    /// Whether `frame` was met as all that fit were.
+    #[inline]
+    pub(crate) fn is_met_alike(&self, frame: &Frame<'_>) -> bool {
+        frame.link_type == self.link_type
+            && frame.interface == self.interface
+            && frame.direction == self.direction
+    }
+
+    /// What `frame` says if it fits, which was met alike.
     #[expect(clippy::inline_always, reason = "the frame is then never written to memory")]
     #[inline(always)]
     pub(crate) fn take(&self, frame: &Frame<'_>) -> Option<Alike> {
+        if frame.data.len() != self.captured {
+            return None;
+        }
         let head: &[u8; HEAD] = frame.data.first_chunk()?;
         let mut differs = 0;
         for ((word, mine), mask) in words(head).into_iter().zip(self.words).zip(self.mask) {
             differs |= (word ^ mine) & mask;
         }
-        let fits = differs == 0
-            && frame.link_type == self.link_type
-            && frame.interface == self.interface
-            && frame.direction == self.direction
-            && frame.data.len() == self.captured;
-        fits.then(|| Alike {
+        (differs == 0).then(|| Alike {
             time: frame.time,
             frame: frame.frame,
             seq: Seq(be32(head, TCP + 4)),
@@ -162,7 +168,8 @@ mod tests {
             pushed[47] |= 8;
             assert!(mould.take(&frame(&pushed)).is_some_and(|alike| alike.is_pushed));
             assert!(mould.take(&frame(&data[..data.len() - 1])).is_none(), "less was captured");
-            assert!(mould.take(&Frame { interface: 4, ..frame(&data) }).is_none());
+            assert!(mould.is_met_alike(&frame(&data)));
+            assert!(!mould.is_met_alike(&Frame { interface: 4, ..frame(&data) }));
         }
     }
 
