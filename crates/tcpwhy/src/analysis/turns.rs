@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::talk::{Act, MSS, Talk};
-use super::tests::{counts_of, odd};
+use super::tests::{Odd, counts_of, odd};
 use crate::wire::{Flags, Options};
 
 /// One side sends so many bytes some time after what was before. Its peer acknowledges them by
@@ -104,8 +104,9 @@ proptest! {
     }
 }
 
-/// Whether a request and its answer count without a walk if the answer's segments are these.
-fn counts_without_a_walk(answer: &[u32]) -> bool {
+/// Whether a request and its answer count without a walk if the answer's segments are these and `change` is
+/// made to the packets.
+fn counts_without_a_walk(answer: &[u32], change: impl Fn(&mut Talk)) -> bool {
     let mut talk = Talk::default();
     talk.open_wide();
     let request = Turn { side: 0, gap: 1_000_000, len: 100, ack: Some(20_000_000), missing: 0 };
@@ -115,11 +116,28 @@ fn counts_without_a_walk(answer: &[u32]) -> bool {
     }
     talk.act(0, 10_000, Act::Ack(500));
     talk.close(5_000_000);
+    change(&mut talk);
     talk.counted().is_some()
 }
 
 #[test]
 fn only_answers_of_one_segment_need_no_walk() {
-    assert!(counts_without_a_walk(&[259]));
-    assert!(!counts_without_a_walk(&[259, 1]));
+    assert!(counts_without_a_walk(&[259], |_| ()));
+    assert!(!counts_without_a_walk(&[259, 1], |_| ()));
+}
+
+#[test]
+fn what_is_not_acknowledged_missed_reset_or_repeated_needs_a_walk() {
+    let needs = |change: fn(&mut Talk)| !counts_without_a_walk(&[259], change);
+    assert!(needs(|talk| talk.segments.truncate(6)), "the answer's ACK never comes");
+    assert!(needs(|talk| talk.spoil(5, Odd::AfterGap)));
+    assert!(needs(|talk| talk.spoil(8, Odd::Flags(Flags::RST))));
+    assert!(needs(|talk| talk.spoil(6, Odd::Sacked)));
+    assert!(needs(|talk| talk.segments[1].window = 1000), "the request fills the first window");
+    let repeats = |talk: &mut Talk| {
+        let mut again = talk.segments[3].clone();
+        again.time.0 += 19_000_000;
+        talk.segments.insert(4, again);
+    };
+    assert!(needs(repeats));
 }
