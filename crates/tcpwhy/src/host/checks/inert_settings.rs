@@ -77,17 +77,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         title: format!("settings that do nothing here: {}", words::named(&names)),
         why: "they look as if they counted, and mislead who looks for a cause.".to_owned(),
         not: "not that they harm".to_owned(),
-        evidence: inert
-            .iter()
-            .take(MANY)
-            .map(|(key, why, line)| {
-                let place = line.map_or_else(
-                    || (*key).to_owned(),
-                    |line| format!("{key} in {}:{}", line.file, line.line),
-                );
-                Evidence::new(place, why.clone())
-            })
-            .collect(),
+        evidence: inert.iter().take(MANY).map(evidence).collect(),
         fixes: vec![words::advise("take the lines out of the files that set them", "")],
         unseen: seen
             .snapshot
@@ -98,6 +88,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             .collect(),
         ..Finding::default()
     }])
+}
+
+fn evidence((key, why, line): &(&str, String, Option<&SetIn>)) -> Evidence {
+    let in_file = |line: &SetIn| format!("{key} in {}:{}", line.file, line.line);
+    Evidence::new(line.map_or_else(|| (*key).to_owned(), in_file), why.clone())
 }
 
 /// As many are told one by one. Ours: what a screen holds.

@@ -64,12 +64,6 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ),
         )
     });
-    let share = sent.map_or_else(String::new, |sent| {
-        format!(
-            " {} of what was to leave was dropped.",
-            words::percent(drops.by, drops.by.saturating_add(sent.by))
-        )
-    });
     let is_fifo = qdisc_change::is_fifo(worst);
     Ok(vec![Finding {
         severity: Severity::Warning,
@@ -83,13 +77,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             devices::told(&names),
             words::grown(*drops)
         ),
-        why: format!(
-            "{} is the bottleneck while its queue ({}) {}.{share} TCP of this host slows down at once; a \
-             capture on the wire does not show what was dropped.",
-            worst.dev,
-            worst.kind,
-            if is_fifo { "is full" } else { "is long enough to drop from" }
-        ),
+        why: why(worst, *drops, *sent),
         not: if is_fifo {
             "not that the queue is too short: a longer one delays all before it drops"
         } else {
@@ -100,6 +88,20 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         fixes: qdisc_change::keep_flows_apart(seen, worst).into_iter().collect(),
         ..Finding::default()
     }])
+}
+
+fn why(worst: &Qdisc, drops: Growth, sent: Option<Growth>) -> String {
+    let share = sent.map_or_else(String::new, |sent| {
+        let all = drops.by.saturating_add(sent.by);
+        format!(" {} of what was to leave was dropped.", words::percent(drops.by, all))
+    });
+    let Qdisc { dev, kind, .. } = worst;
+    let state =
+        if qdisc_change::is_fifo(worst) { "is full" } else { "is long enough to drop from" };
+    format!(
+        "{dev} is the bottleneck while its queue ({kind}) {state}.{share} TCP of this host slows down at once; a \
+         capture on the wire does not show what was dropped."
+    )
 }
 
 #[cfg(test)]

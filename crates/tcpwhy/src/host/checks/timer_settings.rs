@@ -89,14 +89,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ..Finding::default()
         });
     }
-    if found.is_empty() {
-        // The key of the first came with Linux 6.11; where it was not seen routes and repeats may have been.
-        retries?;
-        if seen.is_kernel_from(6, 11) != Some(false) {
-            least?;
-        }
-    }
-    Ok(found)
+    // The key of the first came with Linux 6.11.
+    let needed =
+        if seen.is_kernel_from(6, 11) == Some(false) { retries } else { retries.and(least) };
+    if found.is_empty() { needed.map(|_| found) } else { Ok(found) }
 }
 
 /// The least timeout of a route, where peers may delay their acknowledgments for longer.
