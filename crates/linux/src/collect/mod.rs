@@ -110,7 +110,8 @@ fn what_stays(snapshot: &mut Snapshot, blind: &mut Blind) {
     snapshot.initial_netns = namespace::is_initial(snapshot.settings.as_ref());
     snapshot.host_settings = namespace::of_process_1(snapshot, blind);
     let keys = snapshot.settings.iter().flat_map(|settings| settings.values.keys());
-    snapshot.set_in = Some(setting_files::set_in(&keys.map(String::as_str).collect::<Vec<_>>()));
+    let keys: Vec<&str> = keys.map(String::as_str).collect();
+    snapshot.set_in = Some(setting_files::set_in(&keys, blind));
     snapshot.module_parameters = machine::module_parameters();
     snapshot.agents = processes::agents(blind);
     ways(snapshot, blind);

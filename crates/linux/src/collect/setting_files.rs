@@ -6,25 +6,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tcpwhy::host::snapshot::SetIn;
+use tcpwhy::host::snapshot::{SetIn, Source};
 
-use super::blind::{read, shown};
+use super::blind::{Blind, read, shown};
 
 /// Where keys are set, in the order in which that is applied; `keys` are those that exist.
-pub(super) fn set_in(keys: &[&str]) -> BTreeMap<String, Vec<SetIn>> {
-    of(Path::new("/"), keys)
+pub(super) fn set_in(keys: &[&str], blind: &mut Blind) -> BTreeMap<String, Vec<SetIn>> {
+    of(Path::new("/"), keys, blind)
 }
 
-fn of(root: &Path, keys: &[&str]) -> BTreeMap<String, Vec<SetIn>> {
+fn of(root: &Path, keys: &[&str], blind: &mut Blind) -> BTreeMap<String, Vec<SetIn>> {
     let mut sets = tuned(root);
-    for path in files(root) {
-        if let Ok(text) = read(&path) {
-            let name = shown(
-                format!("/{}", path.strip_prefix(root).unwrap_or(&path).display()).as_bytes(),
-            );
-            sets.extend(lines(&text).map(|line| (name.clone(), line)));
+    for path in files(root, blind) {
+        let name =
+            shown(format!("/{}", path.strip_prefix(root).unwrap_or(&path).display()).as_bytes());
+        match read(&path) {
+            Ok(text) => sets.extend(lines(&text).map(|line| (name.clone(), line))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => blind.refused(Source::SettingFiles, Some(&name), &error),
         }
     }
     let (exact, patterns): (Vec<_>, Vec<_>) =
@@ -56,10 +58,16 @@ fn of(root: &Path, keys: &[&str]) -> BTreeMap<String, Vec<SetIn>> {
 }
 
 /// The files in their order.
-fn files(root: &Path) -> Vec<PathBuf> {
+fn files(root: &Path, blind: &mut Blind) -> Vec<PathBuf> {
     let mut by_name = BTreeMap::new();
     for folder in FOLDERS {
-        for entry in fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
+        let entries = fs::read_dir(root.join(folder));
+        if let Err(error) = &entries
+            && error.kind() == ErrorKind::PermissionDenied
+        {
+            blind.refused(Source::SettingFiles, Some(&format!("/{folder}")), error);
+        }
+        for entry in entries.into_iter().flatten().flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|end| end == "conf") {
                 by_name.entry(entry.file_name()).or_insert(path);
@@ -218,7 +226,7 @@ mod tests {
     }
 
     fn told(root: &Path, keys: &[&str], key: &str) -> Vec<String> {
-        let found = of(root, keys);
+        let found = of(root, keys, &mut Blind::default());
         let sets = found.get(key).into_iter().flatten();
         sets.map(|set| format!("{}:{} {}", set.file, set.line, set.value)).collect()
     }

@@ -98,6 +98,12 @@ impl<'a> Seen<'a> {
         Some(Self { snapshot, now, before, first, flows: OnceCell::new() })
     }
 
+    /// The first part of a source that was refused or could not be read: what was seen of it is not all.
+    pub fn refused(&self, source: Source) -> Option<Missing> {
+        let unseen = self.snapshot.unseen.iter().find(|unseen| unseen.source == source.name())?;
+        Some(Missing::part(source, unseen.of.as_ref().unwrap_or(&unseen.why)))
+    }
+
     /// A setting; `None` if this kernel does not have it.
     ///
     /// # Errors

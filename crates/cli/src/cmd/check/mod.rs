@@ -8,7 +8,7 @@ mod path;
 mod read;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -39,6 +39,17 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     }
     if flags.drops && flags.apart.is_some_and(|apart| apart.is_zero()) {
         complain("--drops counts between two looks: give --for more than 0");
+        return Ok(Exit::Usage);
+    }
+    if let Some(path) = &flags.save {
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.with_context(|| format!("cannot write the snapshot to {}", path.display()))?;
+    }
+    if let Some(there) = flags.script.as_deref().and_then(script_there) {
+        complain(&format!(
+            "{} is there already, perhaps with the only way back: name another folder",
+            there.display()
+        ));
         return Ok(Exit::Usage);
     }
     let snapshot = read::snapshot(flags, around)?;
@@ -183,15 +194,27 @@ fn commands(finding: &Finding, netns: Option<&str>) -> Vec<Option<Both>> {
     finding.fixes.iter().map(|fix| fix.set.as_ref().map(both)).collect()
 }
 
+const SCRIPTS: [&str; 2] = ["fix.sh", "rollback.sh"];
+
+/// A script of an earlier run.
+fn script_there(folder: &Path) -> Option<PathBuf> {
+    SCRIPTS.iter().map(|name| folder.join(name)).find(|path| path.symlink_metadata().is_ok())
+}
+
 fn write_scripts(folder: &Path, snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<()> {
     let Some(scripts) = script::scripts(snapshot, &judged.findings) else {
         complain("no setting would help: no scripts were written");
         return Ok(());
     };
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for (name, text) in [("fix.sh", scripts.fix), ("rollback.sh", scripts.rollback)] {
+    for (name, text) in SCRIPTS.into_iter().zip([scripts.fix, scripts.rollback]) {
         let path = folder.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        // Nothing that somebody put there meanwhile is written through.
+        let write = || {
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
     }
     complain(&format!(
         "read {0}/fix.sh, then run it; {0}/rollback.sh takes it back",

@@ -55,7 +55,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         (Reverse(open.saturating_sub(*most)), Reverse(*open), *pid)
     });
     found.extend(near.first().map(|worst| of_processes(seen, *worst, &near)));
-    Ok(found)
+    match seen.refused(Source::Processes) {
+        Some(missing) if found.is_empty() => Err(missing),
+        _ => Ok(found),
+    }
 }
 
 type Near<'a> = (u32, &'a Process, u64, u64);

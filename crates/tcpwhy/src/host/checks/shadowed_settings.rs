@@ -81,7 +81,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ..finding()
         });
     }
-    Ok(found)
+    match seen.refused(Source::SettingFiles) {
+        Some(missing) if found.is_empty() => Err(missing),
+        _ => Ok(found),
+    }
 }
 
 /// As many are told one by one. Ours: what a screen holds.
