@@ -150,10 +150,10 @@ impl<'a> Seen<'a> {
         Some((own_major, own_minor) >= (major, minor))
     }
 
-    /// How far a counter of `group` went; `None` if this kernel does not have it, or it went back.
+    /// How far a counter of `group` went; `None` if this kernel does not have it.
     ///
     /// # Errors
-    /// The counters of that group were not seen, or only some and not this one.
+    /// The counters of that group were not seen, or only some and not this one, or it went back.
     pub fn growth(&self, group: &str, name: &str) -> Asked<Option<Growth>> {
         let of = |look: &'a Look| {
             let all = look.counters.as_ref().ok_or(Missing::all(Source::Counters))?;
@@ -169,6 +169,10 @@ impl<'a> Seen<'a> {
             Some((first, Ok(then))) => (between(first, self.now), then),
             _ => (since_start(self.now), None),
         };
+        if now.zip(then).is_some_and(|(now, then)| now < then) {
+            let why = "which went back: another start of the host, or nstat without -a";
+            return Err(Missing::part(Source::Counters, format!("{name}, {why}")));
+        }
         Ok(now.and_then(|now| time.growth(now, then)))
     }
 
@@ -277,4 +281,30 @@ fn shows_all_of(first: &Look, last: &Look) -> bool {
         && is_there(first.softnet.as_ref(), last.softnet.as_ref())
         && is_there(first.interrupts.as_ref(), last.interrupts.as_ref())
         && links(first) == links(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(value: Option<i64>) -> Look {
+        let all = value.map(|value| ("RetransSegs".to_owned(), value)).into_iter().collect();
+        Look { counters: Some([("Tcp".to_owned(), all)].into()), ..Look::default() }
+    }
+
+    #[test]
+    fn a_counter_that_went_back_tells_nothing() {
+        let growth = |looks: [Option<i64>; 2]| {
+            let looks = looks.map(counted).to_vec();
+            let snapshot = Snapshot { looks, ..Snapshot::default() };
+            let seen = Seen::new(&snapshot).expect("looks");
+            seen.growth("Tcp", "RetransSegs").map(|growth| growth.map(|growth| growth.by))
+        };
+        assert_eq!(growth([Some(7), Some(9)]), Ok(Some(2)));
+        assert_eq!(growth([Some(7), Some(7)]), Ok(Some(0)));
+        assert_eq!(growth([None, None]), Ok(None), "this kernel has none");
+        let missing = growth([Some(7), Some(6)]).expect_err("it went back");
+        assert_eq!(missing.source, Source::Counters);
+        assert!(missing.of.is_some_and(|of| of.contains("RetransSegs, which went back")));
+    }
 }

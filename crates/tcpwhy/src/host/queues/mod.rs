@@ -120,7 +120,9 @@ pub fn queues(seen: &Seen<'_>, dev: &str, rate: Option<u64>) -> Asked<Queues> {
     }
     let unseen = Link { name: dev.to_owned(), ..Link::default() };
     let link = link.unwrap_or(&unseen);
-    let (rate, rate_of) = match (rate, link.speed) {
+    let speed =
+        link.speed.filter(|_| !sending::is_made_up(link) && !qdisc::is_shared_out(seen, dev));
+    let (rate, rate_of) = match (rate, speed) {
         (Some(rate), _) => (Some(rate), RateOf::Given),
         (None, Some(speed)) => (Some(speed), RateOf::Link),
         (None, None) => (None, RateOf::Unseen),

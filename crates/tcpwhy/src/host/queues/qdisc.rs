@@ -6,6 +6,7 @@
 use super::{Amount, Drain, Inside, Stage, Way};
 use crate::evidence::stamp;
 use crate::host::paste::qdiscs::{rate, size};
+use crate::host::seen::Seen;
 use crate::host::snapshot::{Link, Qdisc};
 
 /// The stages of an interface's queueing disciplines, in order.
@@ -48,6 +49,13 @@ fn above<'q>(qdisc: &Qdisc, all: &[&'q Qdisc]) -> Option<&'q Qdisc> {
     all.iter()
         .copied()
         .find(|other| qdisc.parent != ROOT && other.handle == major && *other != qdisc)
+}
+
+/// Classes share the rate out: what waits in one of them waits for its rate, not for that of the link.
+pub(super) fn is_shared_out(seen: &Seen<'_>, dev: &str) -> bool {
+    let shares = |qdisc: &Qdisc| qdisc.parent == ROOT && matches!(&*qdisc.kind, "htb" | "hfsc");
+    let all = seen.now.qdiscs.as_deref().unwrap_or_default();
+    all.iter().any(|qdisc| qdisc.dev == dev && shares(qdisc))
 }
 
 /// The rate of a shaper that all packets of the interface pass.

@@ -67,10 +67,20 @@ fn send_buffer(inside: &Inside<'_, '_>) -> Stage {
     stage.note("holds data until it is acknowledged; memory counts with its overhead, so less payload fits")
 }
 
-/// v6.1 and v6.18 `net/ipv4/tcp_output.c`, `tcp_small_queue_check`.
+/// v6.1 and v6.18 `net/ipv4/tcp_output.c`, `tcp_small_queue_check`: twice the packet that is sent or a millisecond
+/// (2^-10 s) at the socket's pace, whichever is more, and no more than the setting. In slow start the pace is twice
+/// the rate (`tcp_pacing_ss_ratio`); packets are as large as the device takes where the round trip is short
+/// (`tcp_tso_autosize`).
 fn small_queue(inside: &Inside<'_, '_>) -> Stage {
+    const USUAL: u64 = 65_536;
     let most = inside.seen.number("net.ipv4.tcp_limit_output_bytes");
-    let limit = most.as_ref().ok().copied().flatten().and_then(|bytes| u64::try_from(bytes).ok());
+    let set = most.as_ref().ok().copied().flatten().and_then(|bytes| u64::try_from(bytes).ok());
+    let packet = inside.link.gso_max_size.map_or(USUAL, u64::from).min(USUAL);
+    let by_pace = inside.drain.rate.map(|rate| (rate / 4 / 1024).max(2 * packet));
+    let limit = match (set, by_pace) {
+        (Some(set), Some(pace)) => Some(set.min(pace)),
+        (set, pace) => set.or(pace),
+    };
     let mut stage =
         Stage::new(Way::Sending, "small queue").limited(limit.map(Amount::Bytes), inside.drain);
     stage.parameter = Some("net.ipv4.tcp_limit_output_bytes".to_owned());
@@ -83,10 +93,21 @@ fn small_queue(inside: &Inside<'_, '_>) -> Stage {
     if below.is_none() {
         stage.unseen.push("what of each socket is below (ss -tm, skmem t)".to_owned());
     }
+    let stage = match set {
+        Some(set) if limit != Some(set) => {
+            stage.note(format!("the setting, {}, is only the most of it", crate::words::bytes(set)))
+        }
+        _ => stage,
+    };
     stage.note(
-        "what one socket may have in the qdisc and the ring together; before Linux 6.16 a paced socket has \
-         about a millisecond of its rate instead",
+        "what one socket may have in the qdisc and the ring together: two packets or a millisecond at its pace, and one \
+         packet more",
     )
+}
+
+/// Its speed is a number without meaning (`veth_get_link_ksettings`, 10 Gbit/s; `tun_default_link_ksettings`, 10 Mbit/s).
+pub(super) fn is_made_up(link: &Link) -> bool {
+    is_tun(link) || link.kind.as_deref() == Some("veth")
 }
 
 /// The driver's queue: descriptors, and byte queue limits over them.
