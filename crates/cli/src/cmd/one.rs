@@ -18,6 +18,7 @@ pub(super) fn connection(
     reads_again: bool,
     stop: &AtomicBool,
 ) -> Result<Connection, Exit> {
+    check(input)?;
     if reads_again && !input.can_be_reread() {
         complain("the capture is read twice: name a file, not a pipe");
         return Err(Exit::Usage);
@@ -35,12 +36,17 @@ pub(super) fn connection(
     })
 }
 
+/// Whether it can be read at all.
+fn check(input: &Input) -> Result<(), Exit> {
+    input.check().map_err(|error| {
+        complain(&error.to_string());
+        Exit::Unreadable
+    })
+}
+
 /// What a capture shows. What is wrong is told; then the exit that says so comes back.
 pub(super) fn report(input: &Input, config: Config, stop: &AtomicBool) -> Result<Report, Exit> {
-    if let Err(error) = input.check() {
-        complain(&error.to_string());
-        return Err(Exit::Unreadable);
-    }
+    check(input)?;
     let report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});
     let name = input.name();
     if let Some(error) = report.captures.iter().find_map(|capture| capture.error.as_ref()) {
