@@ -146,6 +146,20 @@ pub(crate) fn checked(words: &[&str]) -> BTreeMap<String, Vec<Value>> {
     by_code
 }
 
+/// None of these is said.
+pub(crate) fn nothing_of(told: &BTreeMap<String, Vec<Value>>, codes: &[&str]) {
+    for code in codes {
+        assert!(!told.contains_key(*code), "{:#?}", told[*code]);
+    }
+}
+
+/// Of the path behind which buffers are filled.
+pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(20);
+/// 64 KiB each 5 ms: a quarter of a megabyte in a round trip, which needs a buffer of twice that.
+pub(crate) const PIECE: usize = 1 << 16;
+/// See [`PIECE`].
+pub(crate) const APART: Duration = Duration::from_millis(5);
+
 pub(crate) const ONCE: [&str; 2] = ["--for", "0"];
 pub(crate) const A_SECOND: [&str; 2] = ["--for", "1s"];
 
@@ -168,7 +182,7 @@ pub(crate) fn shell(program: &str, words: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("UTF-8")
 }
 
-/// Writes the scripts and runs one; what it keeps goes into a file beside it.
+/// Runs one of the scripts; what it keeps goes into a file beside it.
 pub(crate) fn script(folder: &Path, name: &str) -> String {
     let path = folder.join(name);
     let mut command = Command::new("sh");
