@@ -185,6 +185,12 @@ pub(super) fn agents(blind: &mut Blind) -> Option<Vec<String>> {
         blind.say(Source::Processes, None, "no process can be seen in /proc");
         return None;
     }
+    if !Path::new("/proc/1").exists() {
+        // `hidepid` of proc(5).
+        let (of, why) = (Some("those of others"), "/proc hides them");
+        blind.say_with(Source::Processes, of, why, "run as root");
+        return None;
+    }
     Some(found.into_iter().map(str::to_owned).collect())
 }
 

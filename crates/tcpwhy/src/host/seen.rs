@@ -98,10 +98,19 @@ impl<'a> Seen<'a> {
         Some(Self { snapshot, now, before, first, flows: OnceCell::new() })
     }
 
-    /// The first part of a source that was refused or could not be read: what was seen of it is not all.
-    pub fn refused(&self, source: Source) -> Option<Missing> {
-        let unseen = self.snapshot.unseen.iter().find(|unseen| unseen.source == source.name())?;
-        Some(Missing::part(source, unseen.of.as_ref().unwrap_or(&unseen.why)))
+    /// What was found; where that is nothing, and a part of the source was refused or could not be read, it was not
+    /// seen whether all is well.
+    ///
+    /// # Errors
+    /// That part.
+    pub fn unless_refused<T>(&self, source: Source, found: Vec<T>) -> Asked<Vec<T>> {
+        let mut unseen = self.snapshot.unseen.iter();
+        match unseen.find(|unseen| unseen.source == source.name()) {
+            Some(part) if found.is_empty() => {
+                Err(Missing::part(source, part.of.as_ref().unwrap_or(&part.why)))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// A setting; `None` if this kernel does not have it.
@@ -286,10 +295,31 @@ fn shows_all_of(first: &Look, last: &Look) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::snapshot::Unseen;
 
     fn counted(value: Option<i64>) -> Look {
         let all = value.map(|value| ("RetransSegs".to_owned(), value)).into_iter().collect();
         Look { counters: Some([("Tcp".to_owned(), all)].into()), ..Look::default() }
+    }
+
+    #[test]
+    fn nothing_found_in_what_was_refused_is_not_all_well() {
+        let refused = Unseen {
+            source: Source::Processes.name().to_owned(),
+            of: Some("3 processes".to_owned()),
+            ..Unseen::default()
+        };
+        let host =
+            |unseen| Snapshot { looks: vec![Look::default()], unseen, ..Snapshot::default() };
+        let (whole, part) = (host(Vec::new()), host(vec![refused]));
+        let of = |snapshot, source, found| {
+            Seen::new(snapshot).expect("a look").unless_refused::<u8>(source, found)
+        };
+        assert_eq!(of(&whole, Source::Processes, vec![]), Ok(vec![]));
+        assert_eq!(of(&part, Source::Processes, vec![7]), Ok(vec![7]));
+        assert_eq!(of(&part, Source::Links, vec![]), Ok(vec![]));
+        let missing = Missing::part(Source::Processes, "3 processes");
+        assert_eq!(of(&part, Source::Processes, vec![]), Err(missing));
     }
 
     #[test]

@@ -226,6 +226,9 @@ fn asked_for(granted: u32, most: Option<i64>) -> AskedFor {
 /// By the longest prefix in the tables, in the order of the rules without conditions.
 pub(super) fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
     let routes = seen.snapshot.routes.as_ref().ok_or(Missing::all(Source::Routes))?;
+    if is_own(seen, peer) {
+        return Err(Missing::part(Source::Routes, "that to an address of this host itself"));
+    }
     let rules = seen.snapshot.rules.as_deref().unwrap_or_default();
     let of_family = rules.iter().filter(|rule| rule.ipv6 == peer.is_ipv6());
     let may_differ = of_family.clone().any(|rule| rule.selects);
@@ -243,6 +246,13 @@ pub(super) fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
     };
     let found = tables.iter().find_map(best).cloned();
     Ok(found.map(|route| Taken { route, may_differ }))
+}
+
+/// The table `local` leads to it, which comes before all others and is not kept.
+fn is_own(seen: &Seen<'_>, peer: IpAddr) -> bool {
+    let links = seen.links().unwrap_or_default();
+    peer.is_loopback()
+        || links.iter().flat_map(|link| &link.addresses).any(|(address, _)| *address == peer)
 }
 
 /// `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT` (Linux `include/uapi/linux/rtnetlink.h`).
@@ -291,7 +301,7 @@ const LARGEST: u64 = i32::MAX as u64;
 mod tests {
     use super::*;
     use crate::host::checks::parts;
-    use crate::host::snapshot::{Locks, Look, Memory, Rule, Settings, Snapshot, State};
+    use crate::host::snapshot::{Link, Locks, Look, Memory, Rule, Settings, Snapshot, State};
 
     fn host(settings: &[(&str, &str)]) -> Snapshot {
         let values = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -431,6 +441,14 @@ mod tests {
         assert_eq!(line(&host, "10.0.0.7"), taken("10.0.0.0/29 table 254 metric 0", false));
         assert_eq!(line(&host, "192.0.2.1"), taken("0.0.0.0/0 table 254 metric 50", false));
         assert_eq!(line(&host, "2001:db8::1"), None);
+        host.looks[0].links = Some(vec![Link {
+            addresses: vec![("192.0.2.9".parse().expect("an address"), 24)],
+            ..Link::default()
+        }]);
+        for own in ["192.0.2.9", "127.0.0.1"] {
+            let target = Target { peer: own.parse().expect("an address"), ..ACROSS };
+            assert_eq!(of(&host, &target).route.expect_err("its own").source, Source::Routes);
+        }
         let rule = |table, selects| Rule { table, selects, ..Rule::default() };
         host.rules = Some(vec![rule(77, false), rule(88, true), rule(254, false)]);
         assert_eq!(line(&host, "10.0.0.7"), taken("10.0.0.7/32 table 77 metric 0", true));

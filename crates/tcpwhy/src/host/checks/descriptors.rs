@@ -55,10 +55,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         (Reverse(open.saturating_sub(*most)), Reverse(*open), *pid)
     });
     found.extend(near.first().map(|worst| of_processes(seen, *worst, &near)));
-    match seen.refused(Source::Processes) {
-        Some(missing) if found.is_empty() => Err(missing),
-        _ => Ok(found),
-    }
+    seen.unless_refused(Source::Processes, found)
 }
 
 type Near<'a> = (u32, &'a Process, u64, u64);

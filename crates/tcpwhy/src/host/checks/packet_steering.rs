@@ -47,11 +47,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     };
     let half = links.iter().find(flows).filter(|_| entries == Some(0));
     let twice = links.iter().find(|link| is_spread_twice(link, seen.snapshot.processors));
-    Ok(half
-        .map(|link| half_set(link))
-        .into_iter()
-        .chain(twice.map(|link| spread_twice(link)))
-        .collect())
+    let found = half.map(|link| half_set(link)).into_iter();
+    let found = found.chain(twice.map(|link| spread_twice(link))).collect();
+    seen.unless_refused(Source::ByteQueues, found)
 }
 
 fn is_spread_twice(link: &Link, processors: Option<u32>) -> bool {

@@ -23,6 +23,7 @@ use super::devices::{self, Device, devices};
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Severity};
 use crate::host::seen::{Asked, Seen};
+use crate::host::snapshot::Source;
 
 pub(super) const CHECK: Check =
     Check { code: "PCIE_WIDTH", file: include_str!("pcie_width.rs"), group: Group::Queues, judge };
@@ -44,7 +45,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         }
     }
     found.truncate(words::WORST);
-    Ok(found)
+    seen.unless_refused(Source::ByteQueues, found)
 }
 
 fn finding(

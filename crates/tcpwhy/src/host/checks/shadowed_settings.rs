@@ -81,10 +81,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ..finding()
         });
     }
-    match seen.refused(Source::SettingFiles) {
-        Some(missing) if found.is_empty() => Err(missing),
-        _ => Ok(found),
-    }
+    seen.unless_refused(Source::SettingFiles, found)
 }
 
 /// As many are told one by one. Ours: what a screen holds.

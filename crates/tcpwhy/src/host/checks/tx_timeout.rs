@@ -24,6 +24,7 @@ use super::devices::{self, Device, devices, need_counters};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::snapshot::Source;
 
 pub(super) const CHECK: Check =
     Check { code: "TX_TIMEOUT", file: include_str!("tx_timeout.rs"), group: Group::Queues, judge };
@@ -50,7 +51,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         })
         .collect();
     hit.sort_by_key(|(device, _, growth)| (Reverse(growth.by), device.name()));
-    let Some((worst, what, growth)) = hit.first() else { return Ok(Vec::new()) };
+    let Some((worst, what, growth)) = hit.first() else {
+        return seen.unless_refused(Source::ByteQueues, Vec::new());
+    };
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     let evidence = hit.iter().take(words::WORST).map(|(device, what, growth)| {
         let source = match *what {

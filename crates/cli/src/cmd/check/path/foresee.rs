@@ -7,6 +7,7 @@ use serde::Serialize;
 use tcpwhy::host::Change;
 use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy::host::target::{Needs, Target};
+use tcpwhy::units::Bytes;
 use tcpwhy_model::predict::Prediction;
 use tcpwhy_model::profile::{KernelProfile, Version};
 use tcpwhy_model::scenario::Scenario;
@@ -73,7 +74,10 @@ pub(super) fn foreseen(
             // It did not end within the time that a scenario is given: less does.
             bytes /= 8;
         }
-        anyhow::bail!("not even {LEAST} bytes come through in the time that a scenario is given")
+        anyhow::bail!(
+            "not even {} come through in the two minutes that the model waits",
+            Bytes(LEAST)
+        )
     });
     each.into_iter().collect::<anyhow::Result<_>>().map_err(|why| format!("{why:#}"))
 }
