@@ -3,14 +3,16 @@
 //! The plan's path without its losses and changes carries twenty requests of a few bytes, one after
 //! the other, and then one long transfer in the direction that matters. The round trip is the least
 //! time from a request's write to the end of its answer's read; the rate is that of the second half
-//! of the long transfer as its receiver reads it, counted on layer 2. Queues and buckets count.
+//! of the long transfer as its receiver reads it, counted on layer 2. Queues and buckets count; the
+//! hosts' settings and routes do not, for they may hold a transfer well below its path.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tcpwhy_linux::lab::folder;
-use tcpwhy_model::scenario::plan::{Flow, Loss, Path as PlanPath, Plan, Records, Step, Way};
+use tcpwhy_model::scenario::plan::{Flow, Host, Loss, Path as PlanPath, Plan, Records, Step, Way};
 
 /// A path as asked for and as measured.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -81,6 +83,8 @@ pub(super) fn probe(plan: &Plan, side: usize) -> Plan {
     Plan {
         scenario: plan.scenario.clone(),
         variant: "path".to_owned(),
+        client: unhindered(&plan.client),
+        server: unhindered(&plan.server),
         flows: vec![
             flow(PORT, 0, turn(vec![asks.clone(), hears.clone()]), turn(vec![hears, asks])),
             flow(PORT + 1, u64::from(TURNS + 8) * asked.asked_rtt_ns + 20_000_000, client, server),
@@ -94,6 +98,17 @@ pub(super) fn probe(plan: &Plan, side: usize) -> Plan {
         limit_ns: 120_000_000_000,
         ..plan.clone()
     }
+}
+
+/// A host whose settings hold no transfer back, and whose controller leaves slow start for losses only.
+fn unhindered(host: &Host) -> Host {
+    let sysctl = [
+        ("net.ipv4.tcp_congestion_control", "reno"),
+        ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+        ("net.ipv4.tcp_wmem", "4096 131072 67108864"),
+    ];
+    let sysctl = sysctl.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Host { sysctl: sysctl.into(), route: BTreeMap::new(), ..host.clone() }
 }
 
 #[derive(Deserialize)]
@@ -163,7 +178,12 @@ mod tests {
         plan.path.down =
             Way { rate: 100_000_000, delay_ns: 5, loss: Loss::Random(9), ..Way::default() };
         plan.client.stack_to_tap_ns = 2;
+        plan.server.sysctl.insert("net.ipv4.tcp_wmem".to_owned(), "4096 4096 4096".to_owned());
+        plan.server.route.insert("cwnd".to_owned(), "lock 1".to_owned());
         let probe = probe(&plan, 1);
+        assert_ne!(probe.server.sysctl["net.ipv4.tcp_wmem"], "4096 4096 4096", "not the host's");
+        assert_eq!(probe.server.route, BTreeMap::new());
+        assert_eq!(probe.client.stack_to_tap_ns, 2);
         assert_eq!(probe.path.down, Way { rate: 100_000_000, delay_ns: 5, ..Way::default() });
         assert_eq!(Measured::asked(&plan, 1).asked_rtt_ns, 9);
         let sends = Step::Write { bytes: 2_500_000, chunk: 65_536, pause_ns: 0 };
