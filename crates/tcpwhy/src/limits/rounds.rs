@@ -189,6 +189,7 @@ pub(crate) struct Held {
 }
 
 /// What the packets of a round allow to say.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Decision {
     pub(crate) state: State,
     pub(crate) confidence: u8,

@@ -3,7 +3,7 @@
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
-use super::rounds::{Held, Phase};
+use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
@@ -313,6 +313,8 @@ impl Walker {
 
     /// Books what can be decided; everything if `all`.
     pub(crate) fn flush(&mut self, all: bool) {
+        // Rounds stay as they are meanwhile, and what they tell of pieces alike.
+        let mut told = [None, None];
         while let Some(piece) = self.waits.pieces.front() {
             let forced = all || self.waits.pieces.len() > MAX_PIECES;
             if !forced && (self.waits.from == 0 || !self.is_ripe(piece)) {
@@ -320,7 +322,7 @@ impl Walker {
             }
             let Some(piece) = self.waits.pieces.pop_front() else { break };
             self.waits.from = self.waits.from.saturating_sub(1);
-            self.book(&piece);
+            self.book(&piece, &mut told);
         }
     }
 
@@ -336,14 +338,18 @@ impl Walker {
         }
     }
 
-    fn book(&mut self, piece: &Piece) {
+    /// Books `piece`; `told` keeps what rounds told of the last one an ACK ended and the last one that
+    /// ended by itself.
+    fn book(&mut self, piece: &Piece, told: &mut [Option<(Base, Decision)>; 2]) {
         let mut evidence = piece.evidence;
         let least = self.least_rtt();
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
             Base::Clocked { round, near_edge, by_data, past_pulse } => {
                 let held = Held { near_edge, by_data, past_pulse };
-                let decision = self.book.closed.clocked(round, held, least);
+                let decision = known(&mut told[0], piece.base, || {
+                    self.book.closed.clocked(round, held, least)
+                });
                 evidence.queue_ns = decision.queue;
                 let by_window =
                     matches!(decision.state, State::CwndPostLoss | State::CwndAvoidance);
@@ -354,7 +360,8 @@ impl Walker {
                 }
             }
             Base::Free { round } => {
-                let decision = self.book.closed.free(round, least);
+                let decision =
+                    known(&mut told[1], piece.base, || self.book.closed.free(round, least));
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
@@ -457,6 +464,18 @@ impl Walker {
             state
         };
         self.ledger.close(end, state);
+    }
+}
+
+/// What was told of `base`, if that was asked for last.
+fn known(
+    told: &mut Option<(Base, Decision)>,
+    base: Base,
+    ask: impl FnOnce() -> Decision,
+) -> Decision {
+    match told {
+        Some((last, decision)) if *last == base => *decision,
+        _ => told.insert((base, ask())).1,
     }
 }
 
