@@ -9,6 +9,7 @@ use super::sends::{Release, segments_of};
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN};
 use crate::flow::run::Run;
+use crate::measure::flight::Left;
 use crate::measure::ipid::Step;
 
 /// When a packet left its sender's stack, and how far behind that it passed the tap, beyond the constant
@@ -70,7 +71,13 @@ impl Rule {
     #[inline]
     pub(super) fn place(&self, tap: i64) -> Placed {
         let latest = tap - self.floor;
-        Placed { at: self.at.unwrap_or(latest), lag: latest.saturating_sub(self.high).max(0) }
+        Placed { at: self.left().when(tap), lag: latest.saturating_sub(self.high).max(0) }
+    }
+
+    /// When they left.
+    #[inline]
+    pub(super) fn left(&self) -> Left {
+        self.at.map_or(Left::Ahead(self.floor), Left::At)
     }
 }
 
