@@ -409,12 +409,11 @@ impl Walker {
 
     /// Rounds whose last send lies before the end of `piece` were limited by its state.
     fn name_rounds(&mut self, piece: &Piece, state: State) {
-        while let Some(booked) = self.book.listed.get_mut(self.book.next_unnamed) {
-            if booked.round.stopped_at >= piece.end {
+        while let Some(listed) = self.book.listed.get_mut(self.book.next_unnamed) {
+            if listed.stopped_at >= piece.end {
                 break;
             }
-            booked.limited_by = state;
-            booked.round.fill_window(state);
+            listed.name(state);
             self.book.next_unnamed += 1;
         }
     }
