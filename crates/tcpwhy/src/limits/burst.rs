@@ -141,11 +141,15 @@ impl Walker {
     }
 
     /// Takes a send that does nothing but go on with the burst; whether it did.
+    #[inline]
     fn goes_on(&mut self, event: &Event, placed: Placed, bounds: &mut Bounds) -> bool {
+        self.is_in_burst(event, placed.at, bounds) && self.go_on(event, placed, bounds)
+    }
+
+    /// Takes a send of the burst, unless others of it are missing before it.
+    #[inline(never)]
+    fn go_on(&mut self, event: &Event, placed: Placed, bounds: &mut Bounds) -> bool {
         let Placed { at, lag } = placed;
-        if !self.is_in_burst(event, at, bounds) {
-            return false;
-        }
         let segments = segments_of(event.len, self.terms.mss);
         let mut order = self.order.clone();
         if matches!(order.push(event, segments), Step::After(1..)) {

@@ -81,16 +81,16 @@ impl Streak {
             return;
         }
         // Behind the first they leave together, or as far from each other as they pass the tap.
-        let (gap, until) = match left {
-            Left::At(_) => (i64::MAX, i64::MAX),
-            Left::Ahead(way) => (bounds.gap, bounds.until.saturating_add(way)),
+        let (gap, frames) = match left {
+            Left::At(_) => (i64::MAX, frames),
+            Left::Ahead(way) => (bounds.gap, passed_by(bounds.until.saturating_add(way), frames)),
         };
         let (mut tap, mut longest, mut taken) = (first.tap, 0, 0);
         let step = ipid::step(bounds.segments);
         for frame in frames {
             let since = frame.tap - tap;
-            let is_near = (0..=gap).contains(&since) && frame.tap <= until;
-            if !is_near || (frame.id ^ id) & any != 0 {
+            // They pass the tap in order: no time between two is less than none.
+            if since > gap || (frame.id ^ id) & any != 0 {
                 break;
             }
             longest = longest.max(since);
@@ -126,6 +126,16 @@ struct StreakBounds {
     gap: i64,
 }
 
+/// Those that passed the tap by `time`, which mostly all did.
+fn passed_by(time: i64, frames: &[Follower]) -> &[Follower] {
+    match frames.last() {
+        Some(last) if last.tap > time => {
+            &frames[..frames.partition_point(|frame| frame.tap <= time)]
+        }
+        _ => frames,
+    }
+}
+
 impl Walker {
     /// Takes the first of `run` as long as they are full segments close behind each other and do nothing
     /// but go on with the burst; how many.
@@ -156,7 +166,7 @@ impl Walker {
             }
         }
         bounds.frames -= streak.frames;
-        self.take_streak(&streak, run, placement);
+        self.take_streak(&streak, &first, run, placement);
         streak.frames
     }
 
@@ -205,9 +215,11 @@ impl Walker {
     }
 
     /// Moves what the frames of `streak`, the first of `run`, move together.
-    fn take_streak(&mut self, streak: &Streak, run: Run<'_>, placement: &Placement) {
+    fn take_streak(&mut self, streak: &Streak, first: &Event, run: Run<'_>, placement: &Placement) {
         self.order = streak.order.clone();
-        let (first, last, count) = (run.first(), run.get(streak.frames - 1), streak.frames as u64);
+        let (others, count) = (&run.rest()[..streak.frames - 1], streak.frames as u64);
+        let last = others.last().map(|own| (run.head.frame_of(*own), own.is_pushed));
+        let (last_frame, pushed) = last.unwrap_or((first.frame, first.has(PSH)));
         let (each, len) = (streak.segments / count, i64::from(first.len));
         let Streak { at, tap, lag, .. } = *streak;
         if !self.repairs.is_repairing() {
@@ -216,26 +228,25 @@ impl Walker {
             self.samples.push_each(self.tally.frames, count, flight_after);
         }
         if self.may_replay() {
-            self.batch.add_frames(&first, streak.frames, self.flight.segments_to_nxt, each);
+            self.batch.add_frames(first, streak.frames, self.flight.segments_to_nxt, each);
         }
-        let others = &run.rest()[..streak.frames - 1];
         let left = placement.rule.left();
-        self.flight.push_each(&first, placement.first.at, (others, left), each);
-        (self.now, self.frame) = (at, last.frame);
+        self.flight.push_each(first, placement.first.at, (others, left), each);
+        (self.now, self.frame) = (at, last_frame);
         self.tally.bytes_sent += streak.bytes as u64;
         self.tally.frames += count;
         self.tally.segments += streak.segments;
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
         round.sees_queues = self.terms.sees_queues;
-        round.add_streak(streak, last.frame);
-        self.stop.on_send(last.frame);
+        round.add_streak(streak, last_frame);
+        self.stop.on_send(last_frame);
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;
             run.last_round = self.book.open.number;
         }
-        let new = Before { at, pushed: last.has(PSH), short: false, ..self.sends.new };
+        let new = Before { at, pushed, short: false, ..self.sends.new };
         self.sends = Sends { last: at, tap, lag, new, ..self.sends };
         self.trips.jumps.note_lag(streak.lag_max);
     }

@@ -98,6 +98,9 @@ impl Arrivals {
     /// Takes the first so many out of the oldest run, which has as many; when the last of them passed.
     fn pop(&mut self, packets: usize) -> Option<i64> {
         let run = self.runs.front_mut()?;
+        if run.more == 0 {
+            return self.runs.pop_front().map(|alone| alone.tap);
+        }
         let last = packets.checked_sub(2).and_then(|at| self.others.get(at));
         let last = last.map_or(run.tap, |own| own.tap);
         if packets > run.more {
