@@ -221,8 +221,18 @@ impl Flight {
     }
 
     /// Segments sent up to offset `at`.
+    #[inline]
     pub(crate) fn segments_to(&self, at: i64) -> u64 {
-        // Asked for `una` above all, which lies in the first entry.
+        match self.entries.front() {
+            // Asked for `una` above all, which is where the first entry begins.
+            Some(Volley { first, .. }) if at <= first.start => {
+                first.segments_to - u64::from(first.segments)
+            }
+            _ => self.segments_within(at),
+        }
+    }
+
+    fn segments_within(&self, at: i64) -> u64 {
         let index = match self.entries.front() {
             Some(first) if first.end() > at => 0,
             _ => self.entries.partition_point(|e| e.end() <= at),
@@ -282,6 +292,9 @@ impl Flight {
     /// Takes the first `frames` of the oldest entry out, which has as many; when the last of them left.
     fn pop(&mut self, frames: usize) -> Option<i64> {
         let volley = self.entries.front_mut()?;
+        if volley.more == 0 {
+            return self.entries.pop_front().map(|alone| alone.first.at);
+        }
         let last = frames.checked_sub(2).and_then(|at| self.others.get(at));
         let last = last.map_or(volley.first.at, |own| volley.left.when(own.tap));
         if frames > volley.more {
