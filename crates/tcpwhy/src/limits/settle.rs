@@ -29,7 +29,8 @@ impl Walker {
         let by_ack = matches!(release, Release::Ack { .. });
         let from = if by_ack { self.cluster_start(at) } else { at };
         let upto = self.split_at(from);
-        let quiet = self.waits.pieces.range(self.waits.from..upto).any(|p| p.base == Base::Quiet);
+        let is_quiet = |at: usize| matches!(self.waits.pieces[at].base, Base::Quiet);
+        let quiet = (self.waits.from..upto).any(is_quiet);
         let flying = match release {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
@@ -57,7 +58,8 @@ impl Walker {
         // The replay has caught up with the stop since that was taken down.
         let cwnd = self.replay.cwnd(self.stop.evidence.segments).best;
         self.stop.evidence.cwnd = cwnd.unwrap_or(0);
-        for piece in self.waits.pieces.range_mut(self.waits.from..upto) {
+        for at in self.waits.from..upto {
+            let piece = &mut self.waits.pieces[at];
             if piece.base.is_open() {
                 let stop = match piece.base {
                     Base::Flying => self.stop.evidence,
@@ -75,15 +77,10 @@ impl Walker {
             };
         }
         // What follows the ACK that released the send belongs to the wait after the send.
-        for piece in self.waits.pieces.range_mut(upto..) {
-            if piece.base.is_open() {
-                piece.base = Base::Flying;
-            }
-        }
-        self.waits.from = upto;
+        self.waits.begin_next_at(upto);
         self.releases.acks.clear();
         self.waits.probed = false;
-        self.merge_settled();
+        self.waits.merge_settled();
         self.flush(false);
     }
 
@@ -287,27 +284,6 @@ impl Walker {
                 let una = self.pauses.start;
                 self.replay.start(una, una + restarted.segments, full);
             }
-        }
-    }
-
-    /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
-    pub(crate) fn merge_settled(&mut self) {
-        while self.waits.from >= 2 {
-            let (left, right) =
-                (&self.waits.pieces[self.waits.from - 2], &self.waits.pieces[self.waits.from - 1]);
-            if left.base != right.base
-                || left.episode != right.episode
-                || left.at_edge != right.at_edge
-                || left.end != right.start
-            {
-                break;
-            }
-            let (end, evidence) = (right.end, right.evidence);
-            let joined = &mut self.waits.pieces[self.waits.from - 2];
-            joined.end = end;
-            joined.evidence.join(&evidence);
-            self.waits.pieces.remove(self.waits.from - 1);
-            self.waits.from -= 1;
         }
     }
 
