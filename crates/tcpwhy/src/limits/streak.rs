@@ -81,16 +81,16 @@ impl Streak {
             return;
         }
         // Behind the first they leave together, or as far from each other as they pass the tap.
-        let (gap, frames) = match left {
-            Left::At(_) => (i64::MAX, frames),
-            Left::Ahead(way) => (bounds.gap, passed_by(bounds.until.saturating_add(way), frames)),
+        let (gap, until) = match left {
+            Left::At(_) => (i64::MAX, i64::MAX),
+            Left::Ahead(way) => (bounds.gap, bounds.until.saturating_add(way)),
         };
         let (mut tap, mut longest, mut taken) = (first.tap, 0, 0);
         let step = ipid::step(bounds.segments);
         for frame in frames {
             let since = frame.tap - tap;
             // They pass the tap in order: no time between two is less than none.
-            if since > gap || (frame.id ^ id) & any != 0 {
+            if since > gap || frame.tap > until || (frame.id ^ id) & any != 0 {
                 break;
             }
             longest = longest.max(since);
@@ -124,16 +124,6 @@ struct StreakBounds {
     has_ids: bool,
     until: i64,
     gap: i64,
-}
-
-/// Those that passed the tap by `time`, which mostly all did.
-fn passed_by(time: i64, frames: &[Follower]) -> &[Follower] {
-    match frames.last() {
-        Some(last) if last.tap > time => {
-            &frames[..frames.partition_point(|frame| frame.tap <= time)]
-        }
-        _ => frames,
-    }
 }
 
 impl Walker {
