@@ -256,22 +256,25 @@ impl Flight {
         (others, left): (&[Follower], Left),
         segments: u64,
     ) {
-        self.push(Sent::of(first, at, segments));
+        let first = self.behind_nxt(Sent::of(first, at, segments));
+        let volley = Volley { first, more: others.len(), left };
+        let last = volley.behind(volley.more);
+        (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
+        self.entries.push_back(volley);
         self.others.extend(others);
-        if let Some(volley) = self.entries.back_mut() {
-            (volley.more, volley.left) = (others.len(), left);
-            let last = volley.behind(volley.more);
-            (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
-        }
     }
 
     /// Adds data right behind `nxt`, where there is room.
-    fn push(&mut self, mut sent: Sent) {
-        self.segments_to_nxt += u64::from(sent.segments);
-        sent.segments_to = self.segments_to_nxt;
-        sent.flight_then = sent.end - self.una;
-        self.nxt = sent.end;
+    fn push(&mut self, sent: Sent) {
+        let sent = self.behind_nxt(sent);
+        (self.nxt, self.segments_to_nxt) = (sent.end, sent.segments_to);
         self.entries.push_back(Volley::of(sent));
+    }
+
+    /// `sent` as the next to enter the flight.
+    fn behind_nxt(&self, sent: Sent) -> Sent {
+        let segments_to = self.segments_to_nxt + u64::from(sent.segments);
+        Sent { segments_to, flight_then: sent.end - self.una, ..sent }
     }
 
     /// Makes each frame an entry of its own.
