@@ -5,10 +5,10 @@ use super::exchanges;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::flow::side::SideInfo;
-use crate::limits::book::BookedRound;
 use crate::limits::growth::ExitCause;
 use crate::limits::jumps::Jump;
 use crate::limits::ledger::Interval;
+use crate::limits::listed::ListedRound;
 use crate::limits::turns::Turns;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
@@ -432,19 +432,18 @@ fn rates(walker: &Walker) -> Option<Rate> {
     Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
 }
 
-fn round(booked: &BookedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Round {
-    let r = &booked.round;
-    let rate = r.rate().map(|bytes| BitRate(bytes * 8));
+fn round(r: &ListedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Round {
+    let rate = r.rate.map(|bytes| BitRate(bytes * 8));
     Round {
         start_ns: at(r.start),
         bytes: r.bytes.max(0) as u64,
         segments: r.segments,
         rtt_ns: r.rtt_min,
-        window_room_bytes: (r.stop.room < i64::MAX).then_some(r.stop.room),
+        window_room_bytes: (r.room < i64::MAX).then_some(r.room),
         cwnd: r.cwnd,
         cwnd_measured_by: None,
-        limited_by: booked.limited_by,
-        in_flight_bytes: r.stop.in_flight.max(0) as u64,
+        limited_by: r.limited_by,
+        in_flight_bytes: r.in_flight.max(0) as u64,
         delivery_rate_bps: rate.map(|rate| rate.0),
         bdp_bytes: rate.filter(|_| least_rtt > 0).map(|rate| rate.bytes_in(Duration(least_rtt)).0),
         frames: FrameRange { first: r.first_frame, last: r.last_frame },

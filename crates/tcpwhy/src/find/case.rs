@@ -195,7 +195,7 @@ impl Held<'_> {
     /// Whether they are worth a finding, by their share of the time in which TCP had something to do
     /// and by how sure they are.
     pub(super) fn is_worth_naming(&self) -> bool {
-        self.is_share_of(working_ns(self.connection))
+        !self.limits.is_empty() && self.is_share_of(working_ns(self.connection))
     }
 
     /// The same by their share of another time.

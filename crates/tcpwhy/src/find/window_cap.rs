@@ -39,12 +39,13 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
+        let shrank = shrank(case);
         let held = case.held(|state| match state {
-            State::RwndReader => !shrank(case),
+            State::RwndReader => !shrank,
             other => other == State::RwndCap,
         });
         let by_reader = case.held(|state| state == State::RwndReader).time_ns();
-        let reader_lags = shrank(case) && by_reader > held.time_ns();
+        let reader_lags = shrank && by_reader > held.time_ns();
         if !held.is_worth_naming()
             || window_scale::explains(case)
             || reader_lags

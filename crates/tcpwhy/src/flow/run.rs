@@ -24,6 +24,12 @@ impl Follower {
         let (tap, frame, id) = (event.tap, event.frame as u32, event.id);
         Self { tap, frame, id, is_pushed: event.has(PSH) }
     }
+
+    /// Its frame number; it comes behind frame `first`, by less than 2^32.
+    #[inline]
+    pub(crate) fn frame_behind(self, first: u64) -> u64 {
+        first + u64::from(self.frame.wrapping_sub(first as u32))
+    }
 }
 
 impl Event {
@@ -46,7 +52,7 @@ impl Event {
     /// The frame number of its follower.
     #[inline]
     pub(crate) fn frame_of(&self, own: Follower) -> u64 {
-        self.frame + u64::from(own.frame.wrapping_sub(self.frame as u32))
+        own.frame_behind(self.frame)
     }
 
     /// Offset after the payload of its last follower, or its own without one.
@@ -88,7 +94,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     /// `head` and all its followers.
     #[inline]
-    pub(super) fn new(head: &'a Event, followers: &'a [Follower]) -> Self {
+    pub(crate) fn new(head: &'a Event, followers: &'a [Follower]) -> Self {
         Self { head, followers, done: 0 }
     }
 

@@ -190,7 +190,7 @@ impl Walker {
             self.releases.acks.clear();
             // A side that only receives never settles a wait of its own: without this its pieces
             // would grow with the transfer.
-            self.merge_settled();
+            self.waits.merge_settled();
             self.flush(false);
         }
         self.peer.last_data = Some(at);

@@ -3,12 +3,12 @@
 //! [`super::rounds`] says what a round is and what a run of them tells.
 
 use super::evidence::Evidence;
+use super::listed::ListedRound;
 use super::pulse::BURST_GAP_NS;
 use super::rounds::{Round, Rounds};
 use super::streak::Streak;
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;
-use crate::report::State;
 
 /// Most rounds kept for the report.
 const MOST_LISTED: usize = 10_000;
@@ -96,13 +96,6 @@ impl Still {
     }
 }
 
-/// A closed round with the state of the wait after its last send, once known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BookedRound {
-    pub(crate) round: Round,
-    pub(crate) limited_by: State,
-}
-
 /// One sender's rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundBook {
@@ -113,7 +106,7 @@ pub(crate) struct RoundBook {
     pub(crate) closed: Rounds,
     still: Still,
     /// All of them, where they are asked for, and the first whose state is not known yet.
-    pub(crate) listed: Vec<BookedRound>,
+    pub(crate) listed: Vec<ListedRound>,
     pub(crate) next_unnamed: usize,
     /// Bytes per second of all rounds, and of those that the path's rate held.
     pub(crate) rates: Sketch,
@@ -157,7 +150,7 @@ impl RoundBook {
             self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
         }
         if list && !self.is_full() {
-            self.listed.push(BookedRound { round: *round, limited_by: State::Unknown });
+            self.listed.push(ListedRound::of(round));
         }
     }
 

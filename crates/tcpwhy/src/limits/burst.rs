@@ -9,6 +9,7 @@ use super::sends::{Release, segments_of};
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN};
 use crate::flow::run::Run;
+use crate::measure::flight::Left;
 use crate::measure::ipid::Step;
 
 /// When a packet left its sender's stack, and how far behind that it passed the tap, beyond the constant
@@ -70,7 +71,13 @@ impl Rule {
     #[inline]
     pub(super) fn place(&self, tap: i64) -> Placed {
         let latest = tap - self.floor;
-        Placed { at: self.at.unwrap_or(latest), lag: latest.saturating_sub(self.high).max(0) }
+        Placed { at: self.left().when(tap), lag: latest.saturating_sub(self.high).max(0) }
+    }
+
+    /// When they left.
+    #[inline]
+    pub(super) fn left(&self) -> Left {
+        self.at.map_or(Left::Ahead(self.floor), Left::At)
     }
 }
 
@@ -134,11 +141,15 @@ impl Walker {
     }
 
     /// Takes a send that does nothing but go on with the burst; whether it did.
+    #[inline]
     fn goes_on(&mut self, event: &Event, placed: Placed, bounds: &mut Bounds) -> bool {
+        self.is_in_burst(event, placed.at, bounds) && self.go_on(event, placed, bounds)
+    }
+
+    /// Takes a send of the burst, unless others of it are missing before it.
+    #[inline(never)]
+    fn go_on(&mut self, event: &Event, placed: Placed, bounds: &mut Bounds) -> bool {
         let Placed { at, lag } = placed;
-        if !self.is_in_burst(event, at, bounds) {
-            return false;
-        }
         let segments = segments_of(event.len, self.terms.mss);
         let mut order = self.order.clone();
         if matches!(order.push(event, segments), Step::After(1..)) {

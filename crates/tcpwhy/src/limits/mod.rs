@@ -17,6 +17,7 @@ pub(crate) mod gaps;
 pub(crate) mod growth;
 pub(crate) mod jumps;
 pub(crate) mod ledger;
+pub(crate) mod listed;
 pub(crate) mod order;
 pub(crate) mod piece;
 pub(crate) mod pulse;

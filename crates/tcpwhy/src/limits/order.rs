@@ -21,11 +21,15 @@ impl SendOrder {
         !event.has(TS) || self.newest_stamp == Some(event.tsval)
     }
 
-    /// Takes a packet of the newest tick with identification `id`, of so many wire segments, if that is
-    /// the next; whether it is.
-    #[inline]
-    pub(super) fn goes_on(&mut self, id: u16, segments: u64) -> bool {
-        self.ids.goes_on(id, segments)
+    /// The identification of the next packet, once one was seen.
+    pub(super) fn next_id(&self) -> Option<u16> {
+        self.ids.next()
+    }
+
+    /// Takes so many packets of the newest tick that came in order, up to the one before identification
+    /// `next`.
+    pub(super) fn go_on(&mut self, next: u16, packets: u32) {
+        self.ids.go_on(next, packets);
     }
 
     /// Whether `event`, of so many wire segments, was sent after all others seen.

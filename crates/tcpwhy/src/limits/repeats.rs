@@ -79,7 +79,8 @@ impl Repeats {
     ) -> impl Iterator<Item = Needless> + use<'_> {
         let mut from = block.0;
         self.untold().filter_map(move |repeat| {
-            let bytes = repeat.take(from, block.1);
+            let overlaps = repeat.start < block.1 && repeat.end > from;
+            let bytes = if overlaps { repeat.take(from, block.1) } else { 0 };
             if bytes == 0 {
                 return None;
             }

@@ -122,24 +122,6 @@ impl Round {
         (self.tap_at_sender && is_queue(self.lag_min, rtt_min)).then_some(self.lag_min)
     }
 
-    /// Where the congestion window stopped the round's sends, its last flight is the window, better
-    /// than any replay but that of slow start, which is exact while it lives. With a loss the flight
-    /// holds what was lost too.
-    pub(crate) fn fill_window(&mut self, limited_by: State) {
-        let by_window = match limited_by {
-            State::CwndSlowStart => self.cwnd.best.is_none(),
-            State::CwndAvoidance
-            | State::CwndPostLoss
-            | State::CwndAfterIdle
-            | State::CwndCachedSsthresh => true,
-            _ => false,
-        };
-        if by_window && !self.loss && self.flight_segments > 0 {
-            let window = Some(self.flight_segments);
-            self.cwnd = Cwnd { low: window, high: window, best: window };
-        }
-    }
-
     /// In slow start, a flight well below the replayed window.
     fn is_below_window(&self) -> bool {
         self.phase == Phase::SlowStart
@@ -189,6 +171,7 @@ pub(crate) struct Held {
 }
 
 /// What the packets of a round allow to say.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Decision {
     pub(crate) state: State,
     pub(crate) confidence: u8,

@@ -3,7 +3,7 @@
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Piece};
-use super::rounds::{Held, Phase};
+use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
@@ -29,7 +29,8 @@ impl Walker {
         let by_ack = matches!(release, Release::Ack { .. });
         let from = if by_ack { self.cluster_start(at) } else { at };
         let upto = self.split_at(from);
-        let quiet = self.waits.pieces.range(self.waits.from..upto).any(|p| p.base == Base::Quiet);
+        let is_quiet = |at: usize| matches!(self.waits.pieces[at].base, Base::Quiet);
+        let quiet = (self.waits.from..upto).any(is_quiet);
         let flying = match release {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
@@ -57,7 +58,8 @@ impl Walker {
         // The replay has caught up with the stop since that was taken down.
         let cwnd = self.replay.cwnd(self.stop.evidence.segments).best;
         self.stop.evidence.cwnd = cwnd.unwrap_or(0);
-        for piece in self.waits.pieces.range_mut(self.waits.from..upto) {
+        for at in self.waits.from..upto {
+            let piece = &mut self.waits.pieces[at];
             if piece.base.is_open() {
                 let stop = match piece.base {
                     Base::Flying => self.stop.evidence,
@@ -75,15 +77,10 @@ impl Walker {
             };
         }
         // What follows the ACK that released the send belongs to the wait after the send.
-        for piece in self.waits.pieces.range_mut(upto..) {
-            if piece.base.is_open() {
-                piece.base = Base::Flying;
-            }
-        }
-        self.waits.from = upto;
+        self.waits.begin_next_at(upto);
         self.releases.acks.clear();
         self.waits.probed = false;
-        self.merge_settled();
+        self.waits.merge_settled();
         self.flush(false);
     }
 
@@ -290,29 +287,10 @@ impl Walker {
         }
     }
 
-    /// Merges neighbours of one base, so a wait per ACK costs one piece a round.
-    pub(crate) fn merge_settled(&mut self) {
-        while self.waits.from >= 2 {
-            let (left, right) =
-                (&self.waits.pieces[self.waits.from - 2], &self.waits.pieces[self.waits.from - 1]);
-            if left.base != right.base
-                || left.episode != right.episode
-                || left.at_edge != right.at_edge
-                || left.end != right.start
-            {
-                break;
-            }
-            let (end, evidence) = (right.end, right.evidence);
-            let joined = &mut self.waits.pieces[self.waits.from - 2];
-            joined.end = end;
-            joined.evidence.join(&evidence);
-            self.waits.pieces.remove(self.waits.from - 1);
-            self.waits.from -= 1;
-        }
-    }
-
     /// Books what can be decided; everything if `all`.
     pub(crate) fn flush(&mut self, all: bool) {
+        // Rounds stay as they are meanwhile, and what they tell of pieces alike.
+        let mut told = [None, None];
         while let Some(piece) = self.waits.pieces.front() {
             let forced = all || self.waits.pieces.len() > MAX_PIECES;
             if !forced && (self.waits.from == 0 || !self.is_ripe(piece)) {
@@ -320,7 +298,7 @@ impl Walker {
             }
             let Some(piece) = self.waits.pieces.pop_front() else { break };
             self.waits.from = self.waits.from.saturating_sub(1);
-            self.book(&piece);
+            self.book(&piece, &mut told);
         }
     }
 
@@ -336,14 +314,18 @@ impl Walker {
         }
     }
 
-    fn book(&mut self, piece: &Piece) {
+    /// Books `piece`; `told` keeps what rounds told of the last one an ACK ended and the last one that
+    /// ended by itself.
+    fn book(&mut self, piece: &Piece, told: &mut [Option<(Base, Decision)>; 2]) {
         let mut evidence = piece.evidence;
         let least = self.least_rtt();
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
             Base::Clocked { round, near_edge, by_data, past_pulse } => {
                 let held = Held { near_edge, by_data, past_pulse };
-                let decision = self.book.closed.clocked(round, held, least);
+                let decision = known(&mut told[0], piece.base, || {
+                    self.book.closed.clocked(round, held, least)
+                });
                 evidence.queue_ns = decision.queue;
                 let by_window =
                     matches!(decision.state, State::CwndPostLoss | State::CwndAvoidance);
@@ -354,7 +336,8 @@ impl Walker {
                 }
             }
             Base::Free { round } => {
-                let decision = self.book.closed.free(round, least);
+                let decision =
+                    known(&mut told[1], piece.base, || self.book.closed.free(round, least));
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
@@ -402,12 +385,11 @@ impl Walker {
 
     /// Rounds whose last send lies before the end of `piece` were limited by its state.
     fn name_rounds(&mut self, piece: &Piece, state: State) {
-        while let Some(booked) = self.book.listed.get_mut(self.book.next_unnamed) {
-            if booked.round.stopped_at >= piece.end {
+        while let Some(listed) = self.book.listed.get_mut(self.book.next_unnamed) {
+            if listed.stopped_at >= piece.end {
                 break;
             }
-            booked.limited_by = state;
-            booked.round.fill_window(state);
+            listed.name(state);
             self.book.next_unnamed += 1;
         }
     }
@@ -457,6 +439,18 @@ impl Walker {
             state
         };
         self.ledger.close(end, state);
+    }
+}
+
+/// What was told of `base`, if that was asked for last.
+fn known(
+    told: &mut Option<(Base, Decision)>,
+    base: Base,
+    ask: impl FnOnce() -> Decision,
+) -> Decision {
+    match told {
+        Some((last, decision)) if *last == base => *decision,
+        _ => told.insert((base, ask())).1,
     }
 }
 

@@ -30,12 +30,14 @@ impl Stop {
 impl Walker {
     /// Takes down where the sender stands, if it has sent since that was last done. Within a burst
     /// flights only grow and rooms only shrink, so the last send has the extremes of all.
+    #[inline]
     pub(crate) fn take_stop(&mut self) {
         if let Some(frame) = self.stop.due.take() {
             self.take_stop_after(frame);
         }
     }
 
+    #[inline(never)]
     fn take_stop_after(&mut self, frame: u64) {
         let flight = self.flight.in_flight();
         let outstanding = self.flight.outstanding_segments();

@@ -7,6 +7,8 @@ use super::sends::segments_of;
 use super::walker::{Sends, Walker};
 use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN};
 use crate::flow::run::{Follower, Run};
+use crate::measure::flight::Left;
+use crate::measure::ipid;
 
 /// Frames of one size that follow the last send of a burst.
 #[derive(Debug)]
@@ -46,26 +48,65 @@ impl Streak {
         }
     }
 
+    /// Takes its first frame, which left at `at`, if that goes on within `bounds`; whether it does.
+    #[inline]
+    fn begin(&mut self, first: &Event, at: i64, bounds: &StreakBounds) -> bool {
+        let since = at - self.at;
+        let is_near = bounds.frames > 0 && (0..=bounds.gap).contains(&since) && at <= bounds.until;
+        let is_next = !bounds.has_ids || self.order.next_id() == Some(first.id);
+        if !is_near || !is_next {
+            return false;
+        }
+        if bounds.has_ids {
+            self.order.go_on(first.id.wrapping_add(ipid::step(bounds.segments)), 1);
+        }
+        (self.gap, self.tap_gap) = (since, (first.tap - self.tap).max(0));
+        (self.at, self.tap, self.frames) = (at, first.tap, 1);
+        true
+    }
+
     /// Takes the first of `frames`, placed by `rule`, as long as they go on within `bounds`.
     #[inline]
     fn extend(&mut self, frames: &[Follower], rule: Rule, bounds: &StreakBounds) {
-        let Self { mut at, mut tap, mut gap, mut tap_gap, .. } = *self;
-        let most = frames.len().min(bounds.frames - self.frames);
-        let mut taken = 0;
-        for frame in &frames[..most] {
-            let left = rule.place(frame.tap).at;
-            let since = left - at;
-            let is_near = (0..=bounds.gap).contains(&since) && left <= bounds.until;
-            if !is_near || bounds.has_ids && !self.order.goes_on(frame.id, bounds.segments) {
+        let frames = &frames[..frames.len().min(bounds.frames - self.frames)];
+        let Some(first) = frames.first() else { return };
+        let (mut id, any) = match self.order.next_id() {
+            _ if !bounds.has_ids => (0, 0),
+            Some(id) => (id, u16::MAX),
+            None => return,
+        };
+        let (left, at) = (rule.left(), rule.place(first.tap).at);
+        let since = at - self.at;
+        if !(0..=bounds.gap).contains(&since) || at > bounds.until {
+            return;
+        }
+        // Behind the first they leave together, or as far from each other as they pass the tap.
+        let (gap, until) = match left {
+            Left::At(_) => (i64::MAX, i64::MAX),
+            Left::Ahead(way) => (bounds.gap, bounds.until.saturating_add(way)),
+        };
+        let (mut tap, mut longest, mut taken) = (first.tap, 0, 0);
+        let step = ipid::step(bounds.segments);
+        for frame in frames {
+            let since = frame.tap - tap;
+            // They pass the tap in order: no time between two is less than none.
+            if since > gap || frame.tap > until || (frame.id ^ id) & any != 0 {
                 break;
             }
-            gap = gap.max(since);
-            tap_gap = tap_gap.max(frame.tap - tap);
-            (at, tap) = (left, frame.tap);
-            taken += 1;
+            longest = longest.max(since);
+            (id, tap, taken) = (id.wrapping_add(step), frame.tap, taken + 1);
         }
+        if taken == 0 {
+            return;
+        }
+        if bounds.has_ids {
+            self.order.go_on(id, taken as u32);
+        }
+        let between = if matches!(left, Left::At(_)) { 0 } else { longest };
         self.frames += taken;
-        (self.at, self.tap, self.gap, self.tap_gap) = (at, tap, gap, tap_gap);
+        self.gap = self.gap.max(since).max(between);
+        self.tap_gap = self.tap_gap.max(first.tap - self.tap).max(longest);
+        (self.at, self.tap) = (left.when(tap), tap);
     }
 
     /// Takes down lags of which it begins and ends with these; they grow.
@@ -115,7 +156,7 @@ impl Walker {
             }
         }
         bounds.frames -= streak.frames;
-        self.take_streak(&streak, run, placement);
+        self.take_streak(&streak, &first, run, placement);
         streak.frames
     }
 
@@ -150,8 +191,7 @@ impl Walker {
             gap: bounds.gap.min(BURST_GAP_NS),
         };
         let Placement { first: one, others, rule } = *placement;
-        streak.extend(&[Follower::of(first)], Rule { at: Some(one.at), ..rule }, &bounds);
-        if streak.frames > 0 {
+        if streak.begin(first, one.at, &bounds) {
             streak.note_lags(one.lag, one.lag);
             streak.extend(&rest[..others], rule, &bounds);
         }
@@ -165,9 +205,11 @@ impl Walker {
     }
 
     /// Moves what the frames of `streak`, the first of `run`, move together.
-    fn take_streak(&mut self, streak: &Streak, run: Run<'_>, placement: &Placement) {
+    fn take_streak(&mut self, streak: &Streak, first: &Event, run: Run<'_>, placement: &Placement) {
         self.order = streak.order.clone();
-        let (first, last, count) = (run.first(), run.get(streak.frames - 1), streak.frames as u64);
+        let (others, count) = (&run.rest()[..streak.frames - 1], streak.frames as u64);
+        let last = others.last().map(|own| (run.head.frame_of(*own), own.is_pushed));
+        let (last_frame, pushed) = last.unwrap_or((first.frame, first.has(PSH)));
         let (each, len) = (streak.segments / count, i64::from(first.len));
         let Streak { at, tap, lag, .. } = *streak;
         if !self.repairs.is_repairing() {
@@ -176,26 +218,25 @@ impl Walker {
             self.samples.push_each(self.tally.frames, count, flight_after);
         }
         if self.may_replay() {
-            self.batch.add_frames(&first, streak.frames, self.flight.segments_to_nxt, each);
+            self.batch.add_frames(first, streak.frames, self.flight.segments_to_nxt, each);
         }
-        let others = &run.rest()[..streak.frames - 1];
-        let left = others.iter().map(|own| placement.rule.place(own.tap).at);
-        self.flight.push_each(&first, placement.first.at, (others, left), each);
-        (self.now, self.frame) = (at, last.frame);
+        let left = placement.rule.left();
+        self.flight.push_each(first, placement.first.at, (others, left), each);
+        (self.now, self.frame) = (at, last_frame);
         self.tally.bytes_sent += streak.bytes as u64;
         self.tally.frames += count;
         self.tally.segments += streak.segments;
         let round = &mut self.book.open;
         round.tap_at_sender = self.terms.tap_at_sender;
         round.sees_queues = self.terms.sees_queues;
-        round.add_streak(streak, last.frame);
-        self.stop.on_send(last.frame);
+        round.add_streak(streak, last_frame);
+        self.stop.on_send(last_frame);
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;
             run.last_round = self.book.open.number;
         }
-        let new = Before { at, pushed: last.has(PSH), short: false, ..self.sends.new };
+        let new = Before { at, pushed, short: false, ..self.sends.new };
         self.sends = Sends { last: at, tap, lag, new, ..self.sends };
         self.trips.jumps.note_lag(streak.lag_max);
     }

@@ -38,14 +38,21 @@ impl Walker {
     }
 
     /// Whether the receiver's window is shut: it takes no segment, and little is in flight.
+    #[inline]
     fn is_shut(&self) -> bool {
+        // Mostly it takes more, which is asked first.
+        self.window.end - self.flight.nxt < self.terms.mss
+            && self.window.is_known()
+            && self.is_silly()
+    }
+
+    /// Whether the window is too small for its receiver to announce it (RFC 9293 section 3.8.6.2.2), and
+    /// little is in flight.
+    fn is_silly(&self) -> bool {
         let silly = self.terms.mss.min(self.window.largest / 2);
         let is_small =
             if self.terms.shift_guessed { self.window.size == 0 } else { self.window.size < silly };
-        self.window.is_known()
-            && self.window.end - self.flight.nxt < self.terms.mss
-            && is_small
-            && self.flight.outstanding() <= silly
+        is_small && self.flight.outstanding() <= silly
     }
 
     /// What is known of the time from now on.

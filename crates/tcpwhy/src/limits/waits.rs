@@ -100,6 +100,41 @@ impl Waits {
         self.from = self.pieces.len();
     }
 
+    /// The pieces before `piece` are decided; with it the next wait begins, in which data flies.
+    pub(crate) fn begin_next_at(&mut self, piece: usize) {
+        self.from = piece;
+        for at in piece..self.pieces.len() {
+            let piece = &mut self.pieces[at];
+            if piece.base.is_open() {
+                piece.base = Base::Flying;
+            }
+        }
+    }
+
+    /// Merges neighbours of one base among the decided, so a wait per ACK costs one piece a round.
+    pub(crate) fn merge_settled(&mut self) {
+        while self.from >= 2 {
+            let (left, right) = (&self.pieces[self.from - 2], &self.pieces[self.from - 1]);
+            if left.base != right.base
+                || left.episode != right.episode
+                || left.at_edge != right.at_edge
+                || left.end != right.start
+            {
+                break;
+            }
+            let (end, evidence) = (right.end, right.evidence);
+            let joined = &mut self.pieces[self.from - 2];
+            joined.end = end;
+            joined.evidence.join(&evidence);
+            self.from -= 1;
+            if self.from + 1 == self.pieces.len() {
+                self.pieces.pop_back();
+            } else {
+                self.pieces.remove(self.from);
+            }
+        }
+    }
+
     /// The last decided piece, if it is of `base` and outside of repairs, and the open wait is at
     /// most a quiet piece.
     pub(crate) fn flow_of(&self, base: Base) -> bool {

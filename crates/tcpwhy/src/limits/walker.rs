@@ -370,19 +370,24 @@ impl Walker {
     }
 
     /// Lays down time up to `at`, the time of `frame`; the timeline never runs backwards.
+    #[inline]
     pub(crate) fn advance(&mut self, at: i64, frame: u64) {
         let before = core::mem::replace(&mut self.frame, frame);
-        let first_frame = if before == 0 { frame } else { before };
-        if at <= self.now {
-            return;
+        if at > self.now {
+            self.lay_down(at, (if before == 0 { frame } else { before }, frame));
         }
+    }
+
+    /// Lays down the time up to `at`, between two frames.
+    #[inline(never)]
+    fn lay_down(&mut self, at: i64, (first_frame, last_frame): (u64, u64)) {
         let base = self.base_now();
         let episode = self.repairs.current();
         let (start, end) = (self.now, at);
         self.now = at;
         let evidence = match base {
             Base::Flying => self.stop.evidence,
-            _ => Evidence { first_frame, last_frame: frame, ..self.stop.evidence },
+            _ => Evidence { first_frame, last_frame, ..self.stop.evidence },
         };
         let at_edge = base == Base::Flying
             && self.window.room(self.flight.nxt) < self.terms.mss

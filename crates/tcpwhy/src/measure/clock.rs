@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use super::drop_first;
+use super::arrivals::{self, Arrivals};
 use super::sketch::Sketch;
 use crate::flow::event::{ACK, Event, FIN, RST, SYN, TS};
 use crate::flow::run::Run;
@@ -32,19 +32,13 @@ const BUCKET_NS: i64 = 4_000_000_000;
 /// Ticks that stacks use: 1 us (Linux >= 6.7 by route option), 1 ms (Linux, Windows, Apple),
 /// 4 and 10 ms (older Linux with HZ 250 and 100, BSD), 100 and 500 ms (old BSD).
 const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000];
-/// Peer's packets whose arrival is remembered per side: more than a second of distinct ticks.
-const ARRIVALS: usize = 2048;
-
-/// Packets that are looked through one by one; of more, bisection is quicker. Ours.
-const FEW: usize = 8;
-
 /// What is known of one side's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideClock {
     /// Arrival of the peer's timestamps at the tap, oldest first: `(tsval, tap)`.
     echoes: VecDeque<(u32, i64)>,
-    /// Arrival of the peer's bytes at the tap: `(end offset, tap)`.
-    bytes: VecDeque<(i64, i64)>,
+    /// Arrival of the peer's bytes at the tap.
+    bytes: Arrivals,
     last_echoed: Option<u32>,
     last_acked: i64,
     first_stamp: Option<(u32, i64)>,
@@ -116,30 +110,21 @@ impl SideClock {
     #[inline]
     pub(crate) fn peer_passed(&mut self, event: &Event) {
         if event.has(TS) && self.echoes.back().is_none_or(|(v, _)| newer(event.tsval, *v)) {
-            if self.echoes.len() == ARRIVALS {
+            if self.echoes.len() == arrivals::MOST {
                 self.echoes.pop_front();
             }
             self.echoes.push_back((event.tsval, event.tap));
         }
         let end = event.end() + i64::from(event.has(FIN));
         let takes_room = event.len > 0 || event.bits & (FIN | SYN) != 0;
-        if takes_room && self.bytes.back().is_none_or(|(e, _)| *e < end) {
-            if self.bytes.len() == ARRIVALS {
-                self.bytes.pop_front();
-            }
-            self.bytes.push_back((end, event.tap));
+        if takes_room {
+            self.bytes.push(end, event.tap);
         }
     }
 
     /// As [`Self::peer_passed`] for each of the followers of what just passed.
     pub(crate) fn peer_went_on(&mut self, run: Run<'_>) {
-        let (len, left_out) = (i64::from(run.head.len), run.rest().len().saturating_sub(ARRIVALS));
-        let kept = &run.rest()[left_out..];
-        let gone = (self.bytes.len() + kept.len()).saturating_sub(ARRIVALS);
-        self.bytes.drain(..gone);
-        let first = run.head.end() + (left_out as i64 + 1) * len;
-        let ends = kept.iter().enumerate().map(|(at, own)| (first + at as i64 * len, own.tap));
-        self.bytes.extend(ends);
+        self.bytes.push_followers(run);
     }
 
     /// What the followers of `event` are an answer to, asked when nothing came since.
@@ -169,22 +154,13 @@ impl SideClock {
             }
         }
         if event.has(ACK) {
-            let came = self.came_by(event.ack);
-            let newest = came.checked_sub(1).and_then(|newest| self.bytes.get(newest));
-            if let Some((_, at)) = newest.copied() {
-                drop_first(&mut self.bytes, came);
+            if let Some(at) = self.bytes.take_upto(event.ack) {
                 cause.fresh |= event.ack > self.last_acked || event.has(SYN);
                 cause.at = cause.at.max(at);
             }
             self.last_acked = self.last_acked.max(event.ack);
         }
         cause
-    }
-
-    /// How many of the peer's packets end at `ack` or before. They stand in order, and mostly it is few.
-    fn came_by(&self, ack: i64) -> usize {
-        let few = self.bytes.iter().take(FEW).take_while(|(end, _)| *end <= ack).count();
-        if few < FEW { few } else { self.bytes.partition_point(|(end, _)| *end <= ack) }
     }
 
     /// Learns the distance to the stack from a packet of this side and its cause.

@@ -61,22 +61,48 @@ impl Sent {
     }
 }
 
+/// When frames behind each other left the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Left {
+    /// All at this time.
+    At(i64),
+    /// Each so long before it passed the tap.
+    Ahead(i64),
+}
+
+impl Left {
+    /// When the one that passed at `tap` did.
+    #[inline]
+    pub(crate) fn when(self, tap: i64) -> i64 {
+        match self {
+            Self::At(at) => at,
+            Self::Ahead(way) => tap - way,
+        }
+    }
+}
+
 /// Frames of one size behind each other: the first, and how many more. What is these others' own stands
 /// in [`Flight::others`], in order.
 #[derive(Clone, Copy, Debug)]
 struct Volley {
     first: Sent,
     more: usize,
-}
-
-/// What frames of a volley do not have in common: when it left, and its number.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    at: i64,
-    frame: u64,
+    /// When the others left.
+    left: Left,
 }
 
 impl Volley {
+    /// One frame alone.
+    fn of(first: Sent) -> Self {
+        Self { first, more: 0, left: Left::At(first.at) }
+    }
+
+    /// The frame that is `own`'s, so many behind the first.
+    fn other(&self, frames: usize, own: Follower) -> Sent {
+        let (at, frame) = (self.left.when(own.tap), own.frame_behind(self.first.frame));
+        Sent { at, frame, ..self.behind(frames) }
+    }
+
     fn bytes_each(&self) -> i64 {
         self.first.end - self.first.start
     }
@@ -127,7 +153,7 @@ pub(crate) struct Acked {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     entries: VecDeque<Volley>,
-    others: VecDeque<Own>,
+    others: VecDeque<Follower>,
     pub(crate) una: i64,
     pub(crate) nxt: i64,
     /// Segments sent up to `nxt`.
@@ -195,8 +221,18 @@ impl Flight {
     }
 
     /// Segments sent up to offset `at`.
+    #[inline]
     pub(crate) fn segments_to(&self, at: i64) -> u64 {
-        // Asked for `una` above all, which lies in the first entry.
+        match self.entries.front() {
+            // Asked for `una` above all, which is where the first entry begins.
+            Some(Volley { first, .. }) if at <= first.start => {
+                first.segments_to - u64::from(first.segments)
+            }
+            _ => self.segments_within(at),
+        }
+    }
+
+    fn segments_within(&self, at: i64) -> u64 {
         let index = match self.entries.front() {
             Some(first) if first.end() > at => 0,
             _ => self.entries.partition_point(|e| e.end() <= at),
@@ -217,26 +253,28 @@ impl Flight {
         &mut self,
         first: &Event,
         at: i64,
-        (others, left): (&[Follower], impl Iterator<Item = i64>),
+        (others, left): (&[Follower], Left),
         segments: u64,
     ) {
-        self.push(Sent::of(first, at, segments));
-        let owns = others.iter().zip(left);
-        self.others.extend(owns.map(|(own, at)| Own { at, frame: first.frame_of(*own) }));
-        if let Some(volley) = self.entries.back_mut() {
-            volley.more = others.len();
-            let last = volley.behind(volley.more);
-            (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
-        }
+        let first = self.behind_nxt(Sent::of(first, at, segments));
+        let volley = Volley { first, more: others.len(), left };
+        let last = volley.behind(volley.more);
+        (self.nxt, self.segments_to_nxt) = (last.end, last.segments_to);
+        self.entries.push_back(volley);
+        self.others.extend(others);
     }
 
     /// Adds data right behind `nxt`, where there is room.
-    fn push(&mut self, mut sent: Sent) {
-        self.segments_to_nxt += u64::from(sent.segments);
-        sent.segments_to = self.segments_to_nxt;
-        sent.flight_then = sent.end - self.una;
-        self.nxt = sent.end;
-        self.entries.push_back(Volley { first: sent, more: 0 });
+    fn push(&mut self, sent: Sent) {
+        let sent = self.behind_nxt(sent);
+        (self.nxt, self.segments_to_nxt) = (sent.end, sent.segments_to);
+        self.entries.push_back(Volley::of(sent));
+    }
+
+    /// `sent` as the next to enter the flight.
+    fn behind_nxt(&self, sent: Sent) -> Sent {
+        let segments_to = self.segments_to_nxt + u64::from(sent.segments);
+        Sent { segments_to, flight_then: sent.end - self.una, ..sent }
     }
 
     /// Makes each frame an entry of its own.
@@ -247,11 +285,9 @@ impl Flight {
         let mut others = core::mem::take(&mut self.others).into_iter();
         let mut singles = VecDeque::with_capacity(self.frames() + others.len());
         for volley in &self.entries {
-            singles.push_back(Volley { more: 0, ..*volley });
-            singles.extend((1..=volley.more).zip(&mut others).map(|(number, own)| Volley {
-                first: Sent { at: own.at, frame: own.frame, ..volley.behind(number) },
-                more: 0,
-            }));
+            singles.push_back(Volley::of(volley.first));
+            let more = (1..=volley.more).zip(&mut others);
+            singles.extend(more.map(|(number, own)| Volley::of(volley.other(number, own))));
         }
         self.entries = singles;
     }
@@ -259,13 +295,16 @@ impl Flight {
     /// Takes the first `frames` of the oldest entry out, which has as many; when the last of them left.
     fn pop(&mut self, frames: usize) -> Option<i64> {
         let volley = self.entries.front_mut()?;
+        if volley.more == 0 {
+            return self.entries.pop_front().map(|alone| alone.first.at);
+        }
         let last = frames.checked_sub(2).and_then(|at| self.others.get(at));
-        let last = last.map_or(volley.first.at, |own| own.at);
+        let last = last.map_or(volley.first.at, |own| volley.left.when(own.tap));
         if frames > volley.more {
             drop_first(&mut self.others, volley.more);
             self.entries.pop_front();
         } else if let Some(own) = self.others.get(frames - 1).copied() {
-            volley.first = Sent { at: own.at, frame: own.frame, ..volley.behind(frames) };
+            volley.first = volley.other(frames, own);
             volley.more -= frames;
             drop_first(&mut self.others, frames);
         }
@@ -303,7 +342,7 @@ impl Flight {
             segments: missing as u32,
             flags: UNSEEN,
         };
-        self.entries.push_back(Volley { first, more: 0 });
+        self.entries.push_back(Volley::of(first));
         self.nxt = end;
     }
 
@@ -364,7 +403,7 @@ impl Flight {
                 if seen {
                     (p.at, p.frame) = (at, frame);
                 }
-                pieces.push(Volley { first: p, more: 0 });
+                pieces.push(Volley::of(p));
             }
         }
         self.entries.remove(index);

@@ -34,15 +34,15 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes a packet of `segments` wire segments if `id` is the next number; whether it is.
-    #[inline]
-    pub(crate) fn goes_on(&mut self, id: u16, segments: u64) -> bool {
-        let is_next = self.next == Some(id);
-        if is_next {
-            self.next = Some(following(id, segments));
-            self.steps += 1;
-        }
-        is_next
+    /// The number of the next packet, once one was seen.
+    pub(crate) fn next(&self) -> Option<u16> {
+        self.next
+    }
+
+    /// Takes so many packets, each of which had the next number, up to the one before `next`.
+    pub(crate) fn go_on(&mut self, next: u16, packets: u32) {
+        self.next = Some(next);
+        self.steps += packets;
     }
 
     /// Takes a packet of `segments` wire segments.
@@ -50,7 +50,7 @@ impl Ledger {
         if !event.has(ID) {
             return Step::Unknown;
         }
-        let following = following(event.id, segments);
+        let following = event.id.wrapping_add(step(segments));
         let Some(expected) = self.next else {
             self.next = Some(following);
             return Step::Unknown;
@@ -72,9 +72,9 @@ impl Ledger {
     }
 }
 
-/// The number behind those that a packet of `segments` wire segments takes from `id` on.
-fn following(id: u16, segments: u64) -> u16 {
-    id.wrapping_add(segments.clamp(1, 1 << 15) as u16)
+/// How many numbers a packet of `segments` wire segments takes.
+pub(crate) fn step(segments: u64) -> u16 {
+    segments.clamp(1, 1 << 15) as u16
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+mod arrivals;
 pub(crate) mod clock;
 pub(crate) mod flight;
 pub(crate) mod idle;

@@ -41,6 +41,10 @@ const SPARE_EVENTS: usize = 64;
 /// Longer ones kept for parts of long connections. Ours: 4 MB.
 const SPARE_LARGE: usize = 16;
 
+/// Connections that are found without looking for them. Ours: not measured; more than talk at once where
+/// a few carry most packets.
+const PLACES: usize = 64;
+
 /// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
 /// a few is shown in full.
 const ALWAYS_DETAILED: u64 = 6;
@@ -87,6 +91,9 @@ enum Desk {
     Elsewhere(VecDeque<Part>),
 }
 
+/// Shard and slot of a connection.
+type Place = (usize, u32);
+
 /// Follows all connections of a capture.
 #[derive(Debug)]
 pub struct Tracker {
@@ -94,11 +101,11 @@ pub struct Tracker {
     common: Common,
     /// Shards whose connections were all handed on, at the end.
     closed: usize,
-    /// Shard and slot of the last packet's connection: the next one is often of the same.
-    last: (usize, u32),
+    /// Where connections of the last packets are, by what mixes their ends: the next one is often of these.
+    places: [Place; PLACES],
     /// What the last packet's frame has in common with those like it, and what went on in them, if it
-    /// just went on with its data.
-    streaming: Option<(Mould, Streaming)>,
+    /// just went on with its data; and where its connection is.
+    streaming: Option<(Place, Mould, Streaming)>,
     /// Room for what goes on.
     followers: Vec<Follower>,
 }
@@ -118,7 +125,14 @@ impl Tracker {
     fn with(config: Config, desk: Desk) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let common = Common::new(config, desk);
-        Self { shards, common, closed: 0, last: (0, 0), streaming: None, followers: Vec::new() }
+        Self {
+            shards,
+            common,
+            closed: 0,
+            places: [(0, 0); PLACES],
+            streaming: None,
+            followers: Vec::new(),
+        }
     }
 
     /// Gathers the segments in the first of `frames`, next in capture order and numbered behind so many
@@ -130,14 +144,14 @@ impl Tracker {
         frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
         before: u64,
     ) -> Option<WentOn> {
-        let (mould, streaming) = self.streaming.as_mut()?;
+        let (_, mould, streaming) = self.streaming.as_mut()?;
         Some(streaming.gather(mould, frames, before))
     }
 
     /// Takes what was gathered, which comes before all else.
     pub(crate) fn catch_up(&mut self) {
-        let Self { shards, common, last: (at, slot), streaming, .. } = self;
-        if let Some((mould, streaming)) = streaming {
+        let Self { shards, common, streaming, .. } = self;
+        if let Some(((at, slot), mould, streaming)) = streaming {
             shards[*at].go_on(*slot, streaming, mould.direction(), common);
         }
     }
@@ -147,7 +161,7 @@ impl Tracker {
     fn end_stream(&mut self) {
         if self.streaming.is_some() {
             self.catch_up();
-            self.followers = self.streaming.take().map_or_else(Vec::new, |s| s.1.into_room());
+            self.followers = self.streaming.take().map_or_else(Vec::new, |s| s.2.into_room());
         }
     }
 
@@ -155,30 +169,35 @@ impl Tracker {
     #[inline]
     pub(crate) fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>) {
         self.end_stream();
-        let (at, slot) = self.last;
+        let place = (usual.ends.mixed() >> (u32::BITS - PLACES.ilog2())) as usize;
+        let (at, slot) = self.places[place];
         let shard = &mut self.shards[at];
         match shard.goes_on(slot, usual, &mut self.common) {
             Some((_, false)) => {}
             Some((side, true)) => {
                 let streaming = shard.streaming(slot, side, &mut self.followers);
-                self.streaming =
-                    streaming.and_then(|streaming| Some((usual.mould(frame)?, streaming)));
+                self.streaming = streaming.and_then(|s| Some(((at, slot), usual.mould(frame)?, s)));
             }
-            None => self.push(&usual.segment()),
+            None => self.places[place] = self.look_for(&usual.segment()),
         }
     }
 
     /// Takes the next segment in capture order.
-    #[inline(never)]
     pub fn push(&mut self, segment: &Segment<'_>) {
         self.end_stream();
-        self.last = self.find(segment);
-        let (at, slot) = self.last;
-        self.shards[at].take(slot, segment, &mut self.common);
+        self.look_for(segment);
     }
 
-    /// Shard and slot of the connection of `segment`, which may be new.
-    fn find(&mut self, segment: &Segment<'_>) -> (usize, u32) {
+    /// Takes a segment of a connection that has to be looked for; where it is.
+    #[inline(never)]
+    fn look_for(&mut self, segment: &Segment<'_>) -> Place {
+        let (at, slot) = self.find(segment);
+        self.shards[at].take(slot, segment, &mut self.common);
+        (at, slot)
+    }
+
+    /// Where the connection of `segment` is, which may be new.
+    fn find(&mut self, segment: &Segment<'_>) -> Place {
         let key = Key::of(segment);
         let hash = key.hash();
         let at = (hash >> 40) as usize % SHARDS;

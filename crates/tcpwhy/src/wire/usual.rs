@@ -73,6 +73,15 @@ impl Ends {
         Some(Self { addresses, ports })
     }
 
+    /// A number that is the same for both directions, and mostly begins otherwise for other ends.
+    #[inline]
+    pub(crate) fn mixed(self) -> u32 {
+        let both = (self.addresses >> 32) as u32 ^ self.addresses as u32;
+        let ports = self.ports >> 16 ^ self.ports & 0xffff;
+        // The last bits of ports and addresses differ most; 2^32 over the golden ratio spreads them.
+        (both ^ ports).wrapping_mul(0x9e37_79b9)
+    }
+
     fn source(self) -> SocketAddr {
         let address = Ipv4Addr::from_bits((self.addresses >> 32) as u32);
         SocketAddr::V4(SocketAddrV4::new(address, (self.ports >> 16) as u16))
@@ -176,6 +185,8 @@ impl<'a> Usual<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -205,6 +216,20 @@ mod tests {
         assert_eq!(usual.head.timestamps, Some((17, 34)));
         let segment = usual.segment();
         assert_eq!(Ends::of(&segment.source, &segment.destination), Some(usual.ends));
+    }
+
+    #[test]
+    fn ends_are_mixed_alike_for_both_directions_and_otherwise_for_others() {
+        let ends = |from: u64, to: u64, ports: [u32; 2]| Ends {
+            addresses: from << 32 | to,
+            ports: ports[0] << 16 | ports[1],
+        };
+        let client = ends(0xc000_0201, 0xc633_6402, [40_000, 443]).mixed();
+        assert_eq!(client, ends(0xc633_6402, 0xc000_0201, [443, 40_000]).mixed());
+        let ports = 40_000..40_064;
+        let places: BTreeSet<u32> =
+            ports.map(|port| ends(1, 2, [port, 443]).mixed() >> 26).collect();
+        assert!(places.len() > 32, "{places:?}");
     }
 
     proptest! {

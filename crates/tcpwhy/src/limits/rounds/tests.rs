@@ -61,22 +61,6 @@ fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {
 }
 
 #[test]
-fn a_flight_is_the_window_where_that_stopped_it_and_nothing_was_lost() {
-    let best = |round: &Round, state| {
-        let mut round = *round;
-        round.fill_window(state);
-        round.cwnd.best
-    };
-    assert_eq!(best(&round(0, 36), State::CwndAvoidance), Some(36));
-    assert_eq!(best(&round(0, 36), State::RwndCap), None);
-    let replayed = Cwnd { best: Some(38), ..Cwnd::default() };
-    let replayed = Round { cwnd: replayed, ..round(0, 36) };
-    assert_eq!(best(&replayed, State::CwndAvoidance), Some(36));
-    assert_eq!(best(&replayed, State::CwndSlowStart), Some(38));
-    assert_eq!(best(&Round { loss: true, ..round(0, 36) }, State::CwndAvoidance), None);
-}
-
-#[test]
 fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
     let afar = |n: u64| Round { tap_at_sender: false, sees_queues: true, ..round(n, 36) };
     assert_eq!(state_of(&closed((0..4).map(afar)), 1), State::Pacing);

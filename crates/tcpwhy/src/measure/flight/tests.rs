@@ -2,14 +2,16 @@
 
 use super::*;
 
-/// Frames of 100 bytes from 0 on, numbered from 1, which left together at 10, 20, 30, ...
+/// Frames of 100 bytes from 0 on, numbered from 1, which left at 10, 20, 30, ..., each 5 before it passed.
 fn volley(frames: usize) -> Flight {
     let mut flight = Flight::default();
     let first = Event { frame: 1, len: 100, ..Event::default() };
-    let follower = |frame: u32| Follower { tap: 0, frame, id: 0, is_pushed: false };
+    let follower = |frame: u32| {
+        let tap = 10 * i64::from(frame) + 5;
+        Follower { tap, frame, id: 0, is_pushed: false }
+    };
     let others: Vec<_> = (2..=frames as u32).map(follower).collect();
-    let left = (1..frames as i64).map(|number| 10 + 10 * number);
-    flight.push_each(&first, 10, (&others, left), 1);
+    flight.push_each(&first, 10, (&others, Left::Ahead(5)), 1);
     flight
 }
 
@@ -50,7 +52,7 @@ fn an_ack_of_two_volleys_takes_the_times_of_the_right_ones() {
     let mut flight = volley(2);
     let second = Event { frame: 9, seq: 200, len: 50, ..Event::default() };
     let other = Follower { tap: 0, frame: 10, id: 0, is_pushed: false };
-    flight.push_each(&second, 70, (&[other], [80].into_iter()), 1);
+    flight.push_each(&second, 70, (&[other], Left::At(80)), 1);
     let acked = flight.ack(250);
     assert_eq!((acked.oldest_at, acked.newest_at, acked.largest), (Some(10), Some(70), 100));
     assert_eq!(told(&mut flight), [(250, 80, 10, 4)]);
