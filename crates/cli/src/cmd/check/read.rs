@@ -91,9 +91,13 @@ fn tell(name: &str, notes: &Notes) {
             notes.unknown + notes.read
         ));
     }
-    for note in &notes.first {
+    for note in notes.first.iter().chain(&notes.differing) {
         let why = note.why.as_deref().unwrap_or("not understood");
         complain(&format!("{name}, line {}: {why}: {}", note.line, note.text.escape_debug()));
+    }
+    let more = notes.differ.saturating_sub(notes.differing.len() as u64);
+    if more > 0 {
+        complain(&format!("{name}: {more} more lines give a setting another value"));
     }
 }
 

@@ -9,9 +9,10 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::{Counts, Form};
+use super::settings::Told;
 use crate::host::snapshot::{
     FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process, Qdisc,
-    Route, SetIn, Settings, Snapshot, Socket, Softnet, Unseen,
+    Route, SetIn, Settings, Snapshot, Socket, Softnet, Source, Unseen,
 };
 
 /// The most readings of one source that are kept: of more, the last ones replace one another, for growth
@@ -98,9 +99,13 @@ pub(super) struct Collected {
     pub(super) star_is_v4: bool,
     /// The command above shows only some lines.
     pub(super) shows_some_lines: bool,
+    /// The command above sets what it prints.
+    pub(super) sets: bool,
+    /// The line that is read, from 1.
+    pub(super) line: u64,
     /// The time that stands above, since 1970.
     pub(super) now: Option<u64>,
-    pub(super) settings: BTreeMap<String, String>,
+    pub(super) settings: BTreeMap<String, Told>,
     pub(super) set_in: BTreeMap<String, Vec<SetIn>>,
     pub(super) kernel: Option<String>,
     pub(super) routes: Option<Vec<Route>>,
@@ -171,6 +176,7 @@ impl Collected {
             });
         }
         super::counters::complete(&mut self.counts);
+        let settings = self.settings();
         let count = self.most_readings().max(1);
         let mut looks: Vec<Look> = (0..count).map(|look| self.look(look, count)).collect();
         if let Some(last) = looks.last_mut() {
@@ -182,8 +188,7 @@ impl Collected {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             pasted: true,
             kernel: self.kernel,
-            settings: (!self.settings.is_empty())
-                .then_some(Settings { values: self.settings, ..Settings::default() }),
+            settings,
             set_in: Some(self.set_in).filter(|all| !all.is_empty()),
             routes: self.routes,
             tcp_metrics: self.tcp_metrics,
@@ -191,6 +196,20 @@ impl Collected {
             looks,
             ..Snapshot::default()
         }
+    }
+
+    /// Those that were told with one value.
+    fn settings(&mut self) -> Option<Settings> {
+        let told = core::mem::take(&mut self.settings);
+        let is_any = !told.is_empty();
+        let mut values = BTreeMap::new();
+        for (key, told) in told {
+            match told.doubt() {
+                Some(why) => self.could_not(Source::Settings.name(), Some(&key), &why),
+                None => drop(values.insert(key, told.value)),
+            }
+        }
+        is_any.then_some(Settings { values, ..Settings::default() })
     }
 
     fn most_readings(&self) -> usize {

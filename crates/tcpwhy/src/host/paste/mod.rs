@@ -67,6 +67,10 @@ pub struct Notes {
     pub hosts: BTreeSet<String>,
     /// The first of these, and of those that were known and could not be used.
     pub first: Vec<Note>,
+    /// Settings told again with another value.
+    pub differ: u64,
+    /// The first of these lines.
+    pub differing: Vec<Note>,
 }
 
 /// A line that was not read.
@@ -159,6 +163,8 @@ struct Reader {
 enum Taken {
     /// It was read, or is known to say nothing that is wanted.
     Read,
+    /// It was read, and contradicts a line above.
+    ReadBut(String),
     /// It belongs to a known output, but cannot be used.
     Useless(String),
     No,
@@ -168,6 +174,7 @@ impl Reader {
     fn read_line(&mut self, number: u64, raw: &str) {
         let raw = unquoted(raw).trim_end();
         let line = Line { number, raw, text: raw.trim() };
+        self.collected.line = number;
         if line.text.is_empty() {
             return;
         }
@@ -188,6 +195,7 @@ impl Reader {
         }
         match taken {
             Taken::Read => self.notes.read += 1,
+            Taken::ReadBut(why) => self.notes.differs(number, line.text, why),
             Taken::Useless(why) => self.notes.remark(number, line.text, Some(why)),
             Taken::No if is_remark(line.text) => {}
             Taken::No => self.notes.unknown(number, line.text),
@@ -196,6 +204,7 @@ impl Reader {
 
     fn on_command(&mut self, command: Command) {
         self.collected.shows_some_lines = command.shows_some_lines();
+        self.collected.sets = settings::sets(&command);
         self.notes.hosts.extend(command.host.clone());
         self.block = match settings::asked_by(&command) {
             settings::Asked::Values(keys) => Block::Values(keys),
@@ -256,12 +265,14 @@ impl Reader {
             return taken;
         }
         if let Block::Values(keys) = &mut self.block
-            && settings::value(line.text, keys, collected)
+            && let Some(taken) = settings::value(line.text, keys, collected)
         {
-            return Taken::Read;
+            return taken;
         }
-        if settings::line(line.text, collected)
-            || machine::sockstat(line.text, collected)
+        if let Some(taken) = settings::line(line.text, collected) {
+            return taken;
+        }
+        if machine::sockstat(line.text, collected)
             || machine::kernel(line.text, &self.command, collected)
             || routes::metrics(line.text, collected)
             || counters::nstat(line.text, collected)
@@ -328,8 +339,22 @@ impl Notes {
 
     fn remark(&mut self, line: u64, text: &str, why: Option<String>) {
         if self.first.len() < KEPT {
-            self.first.push(Note { line, text: text.trim().chars().take(80).collect(), why });
+            self.first.push(Note::new(line, text, why));
         }
+    }
+
+    fn differs(&mut self, line: u64, text: &str, why: String) {
+        self.read += 1;
+        self.differ += 1;
+        if self.differing.len() < KEPT {
+            self.differing.push(Note::new(line, text, Some(why)));
+        }
+    }
+}
+
+impl Note {
+    fn new(line: u64, text: &str, why: Option<String>) -> Self {
+        Self { line, text: text.trim().chars().take(80).collect(), why }
     }
 }
 

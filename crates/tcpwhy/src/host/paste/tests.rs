@@ -1,3 +1,6 @@
+mod json;
+mod lines;
+mod settings;
 mod sockets;
 
 use std::collections::BTreeMap;
