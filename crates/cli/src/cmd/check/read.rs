@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tcpwhy::host::paste::{self, Notes, Pasted};
-use tcpwhy::host::snapshot::{FORMAT, Snapshot};
+use tcpwhy::host::saved::{self, Saved};
+use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy_linux::collect::{Netns, Options, take};
 use tcpwhy_linux::record::Stop;
 
@@ -62,7 +63,13 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     let bytes = bytes(path).with_context(|| format!("cannot read {name}"))?;
     let text = String::from_utf8_lossy(&bytes);
     if text.trim_start().starts_with('{') {
-        return saved(&text).with_context(|| format!("{name} is no snapshot of tcpwhy"));
+        let read = saved::read(&text);
+        let Saved { snapshot, remark } =
+            read.with_context(|| format!("{name} is no snapshot of tcpwhy"))?;
+        if let Some(remark) = remark {
+            complain(&format!("{name}: {remark}"));
+        }
+        return Ok(snapshot);
     }
     let Pasted { snapshot, notes } = paste::read(&text);
     if notes.read == 0 {
@@ -99,17 +106,6 @@ fn tell(name: &str, notes: &Notes) {
     if more > 0 {
         complain(&format!("{name}: {more} more lines give a setting another value"));
     }
-}
-
-fn saved(text: &str) -> anyhow::Result<Snapshot> {
-    let snapshot: Snapshot = serde_json::from_str(text)?;
-    if snapshot.format != FORMAT {
-        bail!("its format is `{}`, this version reads `{FORMAT}`", snapshot.format);
-    }
-    if snapshot.looks.is_empty() {
-        bail!("it holds no look at a host");
-    }
-    Ok(snapshot)
 }
 
 fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
