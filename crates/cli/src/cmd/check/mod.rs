@@ -6,6 +6,7 @@
 mod flags;
 mod path;
 mod read;
+mod text;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

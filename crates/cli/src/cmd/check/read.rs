@@ -1,6 +1,5 @@
 //! Where a snapshot comes from: this host, a file that was saved, or pasted text.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tcpwhy_linux::collect::{Netns, Options, take};
 use tcpwhy_linux::record::Stop;
 
 use super::CheckFlags;
+use super::text::text;
 use crate::complain;
 use crate::options::Surroundings;
 
@@ -60,8 +60,7 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     } else {
         path.display().to_string()
     };
-    let bytes = bytes(path).with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text(path).with_context(|| format!("cannot read {name}"))?;
     if text.trim_start().starts_with('{') {
         let read = saved::read(&text);
         let Saved { snapshot, remark } =
@@ -107,22 +106,3 @@ fn tell(name: &str, notes: &Notes) {
         complain(&format!("{name}: {more} more lines give a setting another value"));
     }
 }
-
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limited = |reader: &mut dyn std::io::Read, bytes: &mut Vec<u8>| {
-        reader.take(MOST + 1).read_to_end(bytes)
-    };
-    if path == Path::new("-") {
-        limited(&mut std::io::stdin().lock(), &mut bytes)?;
-    } else {
-        limited(&mut std::fs::File::open(path)?, &mut bytes)?;
-    }
-    if bytes.len() as u64 > MOST {
-        return Err(std::io::Error::other("it is larger than 1 GiB"));
-    }
-    Ok(bytes)
-}
-
-/// A million sockets take some 600 MB as JSON. Ours: not measured.
-const MOST: u64 = 1 << 30;
