@@ -84,6 +84,12 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
             hosts.join(", ")
         );
     }
+    if notes.backwards {
+        bail!(
+            "{name} has readings whose dates go back, and what grew is told from the first to the last: put the \
+             earlier one first, or leave one out"
+        );
+    }
     tell(&name, &notes);
     Ok(snapshot)
 }

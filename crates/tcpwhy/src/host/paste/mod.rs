@@ -34,9 +34,11 @@ pub(crate) mod ss;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::snapshot::Snapshot;
+use super::shown::{prints, shown};
+use super::snapshot::{Look, Snapshot};
 use crate::evidence::stamp::{self, Stamp};
 use collected::Collected;
 use command::Command;
@@ -46,6 +48,9 @@ const KEPT: usize = 10;
 /// The longest line that is read. Ours: a socket with all its details takes under 2 KiB, a line of
 /// `/proc/interrupts` on 512 processors 6 KiB.
 const LONGEST_LINE: usize = 64 * 1024;
+
+/// So many lines without one that is known are no paste. Ours: more than anybody writes above what tools printed.
+const LONGEST_LETTER: u64 = 100_000;
 
 /// What was pasted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,6 +68,8 @@ pub struct Notes {
     pub read: u64,
     /// Lines that are not, without those that are blank, comments or commands.
     pub unknown: u64,
+    /// A date in it is earlier than one above: its looks are not in the order of their times.
+    pub backwards: bool,
     /// Hosts whose prompts it has: of more than one it is no picture of any.
     pub hosts: BTreeSet<String>,
     /// The first of these, and of those that were known and could not be used.
@@ -91,6 +98,9 @@ pub fn read(text: &str) -> Pasted {
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let whole = line.strip_suffix('\n');
         let number = at as u64 + 1;
+        if number > LONGEST_LETTER && reader.notes.read == 0 {
+            break;
+        }
         match whole.unwrap_or(line) {
             cut if whole.is_none() && may_go_on(cut) => {
                 reader.notes.remark(number, cut, Some(CUT.to_owned()));
@@ -99,7 +109,24 @@ pub fn read(text: &str) -> Pasted {
             raw => reader.read_line(number, raw),
         }
     }
-    Pasted { snapshot: reader.collected.into_snapshot(), notes: reader.notes }
+    let mut snapshot = reader.collected.into_snapshot();
+    let backwards = !tell_times_once(&mut snapshot.looks);
+    Pasted { snapshot, notes: Notes { backwards, ..reader.notes } }
+}
+
+/// A date that stands above several readings is the time of the first only; false where dates go back.
+fn tell_times_once(looks: &mut [Look]) -> bool {
+    let mut latest = None;
+    for look in looks {
+        if look.t_ns.is_some() && look.t_ns < latest {
+            return false;
+        }
+        if look.t_ns == latest {
+            look.t_ns = None;
+        }
+        latest = look.t_ns.or(latest);
+    }
+    true
 }
 
 const CUT: &str =
@@ -172,7 +199,8 @@ enum Taken {
 
 impl Reader {
     fn read_line(&mut self, number: u64, raw: &str) {
-        let raw = unquoted(raw).trim_end();
+        let raw = harmless(raw);
+        let raw = unquoted(&raw).trim_end();
         let line = Line { number, raw, text: raw.trim() };
         self.collected.line = number;
         if line.text.is_empty() {
@@ -358,9 +386,36 @@ impl Note {
     }
 }
 
+/// A line without colours (the control sequences of ECMA-48 section 5.4), in which what else does not print is
+/// escaped.
+fn harmless(raw: &str) -> Cow<'_, str> {
+    if raw.bytes().all(|byte| byte == b'\t' || (0x20..0x7f).contains(&byte)) {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut letters = raw.trim_end().trim_start_matches('\u{feff}').chars();
+    while let Some(letter) = letters.next() {
+        let rest = letters.as_str();
+        if letter == '\u{1b}'
+            && let Some(rest) = rest.strip_prefix('[')
+            && let Some(end) = rest.find(|c: char| !matches!(c, '\u{20}'..='\u{3f}'))
+            && matches!(rest.as_bytes()[end], 0x40..=0x7e)
+        {
+            letters = rest[end + 1..].chars();
+        } else if letter == '\t' || prints(letter) {
+            text.push(letter);
+        } else if letter.is_whitespace() {
+            text.push(' ');
+        } else {
+            text.push_str(&shown(letter.encode_utf8(&mut [0; 4]).as_bytes()));
+        }
+    }
+    Cow::Owned(text)
+}
+
 /// A line without the marks of a quotation in front of it, which mail and tickets add.
 fn unquoted(raw: &str) -> &str {
-    let mut text = raw.trim_start_matches('\u{feff}');
+    let mut text = raw;
     while let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix('|')) {
         text = rest.strip_prefix(' ').unwrap_or(rest);
     }

@@ -1,5 +1,6 @@
 mod json;
 mod lines;
+mod lines;
 mod settings;
 mod sockets;
 
