@@ -121,6 +121,8 @@ pub(super) struct Collected {
     pub(super) listeners: Readings<Vec<Listener>>,
     /// Ends of connections in `TIME_WAIT`.
     pub(super) time_wait: Readings<Vec<(SocketAddr, SocketAddr)>>,
+    /// The ports from which the kernel chooses.
+    range: Option<[u16; 2]>,
     /// Ports that something listens on.
     pub(super) listening: BTreeSet<u16>,
     pub(super) links: BTreeMap<String, Link>,
@@ -177,6 +179,7 @@ impl Collected {
         }
         super::counters::complete(&mut self.counts);
         let settings = self.settings();
+        self.range = settings.as_ref().and_then(port_range);
         let count = self.most_readings().max(1);
         let mut looks: Vec<Look> = (0..count).map(|look| self.look(look, count)).collect();
         if let Some(last) = looks.last_mut() {
@@ -283,11 +286,7 @@ impl Collected {
         let mut all: BTreeMap<_, u32> = BTreeMap::new();
         for (local, remote) in &ends.what {
             let is_server = self.listening.contains(&local.port());
-            let key = if is_server {
-                (local.ip(), Some(local.port()), SocketAddr::new(remote.ip(), 0))
-            } else {
-                (local.ip(), None, *remote)
-            };
+            let key = Occupied::by(*local, *remote, is_server, self.range);
             *all.entry(key).or_default() += 1;
         }
         let occupied = all.into_iter().map(|((local, local_port, remote), count)| Occupied {
@@ -323,6 +322,12 @@ impl Collected {
         }
         links
     }
+}
+
+fn port_range(settings: &Settings) -> Option<[u16; 2]> {
+    let text = settings.values.get("net.ipv4.ip_local_port_range")?;
+    let (low, high) = text.split_once(' ')?;
+    Some([low.parse().ok()?, high.parse().ok()?])
 }
 
 /// All counters of an interface, if none is missing that every kernel has.

@@ -133,6 +133,9 @@ fn connections_in_time_wait_are_counted_by_what_would_have_to_differ() {
     assert_eq!((occupied[0].local_port, occupied[0].count), (None, 1));
     assert_eq!(occupied[0].remote.port(), 443);
     assert_eq!((occupied[1].local_port, occupied[1].count), (Some(80), 2));
+    let range = format!("net.ipv4.ip_local_port_range = 5001\t6000\n{text}");
+    let occupied = last(&range).time_wait.expect("some");
+    assert_eq!(occupied[1].local_port, Some(5000), "the kernel would not choose it");
     let without = text.replace("LISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n", "");
     assert_eq!(last(&without).time_wait, None, "which end connected is not seen");
 }
