@@ -61,7 +61,7 @@ impl Blind {
     pub(super) fn file(&mut self, source: Source, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
         match read(path) {
-            Ok(text) => Some(text),
+            Ok(text) => self.unless_empty(source, path, text),
             Err(error) => {
                 self.refused(source, Some(&path.to_string_lossy()), &error);
                 None
@@ -77,13 +77,24 @@ impl Blind {
     ) -> Option<String> {
         let path = path.as_ref();
         match read(path) {
-            Ok(text) => Some(text),
+            Ok(text) => self.unless_empty(source, path, text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 self.refused(source, Some(&path.to_string_lossy()), &error);
                 None
             }
         }
+    }
+
+    /// Every file of the kernel's that is asked for says something: one without a word was put over it, as container
+    /// engines mask files with `/dev/null`.
+    fn unless_empty(&mut self, source: Source, path: &Path, text: String) -> Option<String> {
+        if !text.trim().is_empty() {
+            return Some(text);
+        }
+        let why = "it is empty, which the kernel's is not: something hides it";
+        self.say_with(source, Some(&path.to_string_lossy()), why, "look outside of the container");
+        None
     }
 
     fn add(&mut self, source: Source, of: Option<&str>, why: String, grant: Option<&str>) {
@@ -145,6 +156,22 @@ mod tests {
     #[test]
     fn a_name_ends_at_its_zero() {
         assert_eq!(name(b"lo\0rest"), "lo");
+    }
+
+    #[test]
+    fn a_file_without_a_word_was_not_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("snmp");
+        let seen = |text: &str| {
+            std::fs::write(&path, text).expect("room");
+            let mut blind = Blind::default();
+            let read =
+                [blind.file(Source::Counters, &path), blind.file_if_there(Source::Counters, &path)];
+            (read.map(|text| text.is_some()), blind.into_unseen().len())
+        };
+        assert_eq!(seen(""), ([false, false], 1));
+        assert_eq!(seen("\n"), ([false, false], 1));
+        assert_eq!(seen("0\n"), ([true, true], 0));
     }
 
     #[test]
