@@ -125,11 +125,13 @@ pub struct Glimpse {
 
 /// The process that holds a socket. Its name is in [`super::Look::processes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Owner {
     /// Number of the process.
     pub pid: u32,
-    /// The descriptor.
-    pub fd: u32,
+    /// The descriptor; `None` where a tool told the process only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fd: Option<u32>,
 }
 
 /// The timer that runs for a socket (`idiag_timer`).
