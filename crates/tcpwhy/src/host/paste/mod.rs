@@ -238,7 +238,9 @@ impl Reader {
             settings::Asked::Values(keys) => Block::Values(keys),
             settings::Asked::File(file) => Block::SettingFile(file),
             settings::Asked::Nothing if command.is_netstat_s() => Block::Sentences(None),
-            settings::Asked::Nothing => Block::None,
+            settings::Asked::Nothing => {
+                ethtool::asked_by(&command).map_or(Block::None, Block::Ethtool)
+            }
         };
         self.command = command;
     }

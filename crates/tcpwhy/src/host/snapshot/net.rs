@@ -63,6 +63,9 @@ pub struct Link {
     pub some_counters: Option<BTreeMap<String, u64>>,
     /// The driver's own counters (`ethtool -S`).
     pub driver_counters: Option<BTreeMap<String, u64>>,
+    /// Only some of these were pasted: one that is not there may well be counted.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub driver_counters_cut: bool,
     /// Rings (`ethtool -g`).
     pub ring: Option<Ring>,
     /// Queues of each kind (`ethtool -l`, `/sys/class/net/NAME/queues`).
