@@ -12,7 +12,7 @@ use super::counters::{Counts, Form};
 use super::settings::Told;
 use crate::host::snapshot::{
     FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process, Qdisc,
-    Route, SetIn, Settings, Snapshot, Socket, Softnet, Source, Unseen,
+    Route, Said, SetIn, Settings, Snapshot, Socket, Softnet, Source, Unseen,
 };
 
 /// The most readings of one source that are kept: of more, the last ones replace one another, for growth
@@ -111,6 +111,7 @@ pub(super) struct Collected {
     pub(super) routes: Option<Vec<Route>>,
     pub(super) tcp_metrics: Option<Vec<PeerMetrics>>,
     pub(super) unseen: Vec<Unseen>,
+    pub(super) said: Vec<Said>,
     pub(super) processes: BTreeMap<u32, Process>,
     /// A form's readings: [`Form`] as index.
     pub(super) counts: [Readings<Counts>; Form::ALL.len()],
@@ -196,6 +197,7 @@ impl Collected {
             routes: self.routes,
             tcp_metrics: self.tcp_metrics,
             unseen: self.unseen,
+            said: self.said,
             looks,
             ..Snapshot::default()
         }

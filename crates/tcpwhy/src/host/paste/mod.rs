@@ -24,6 +24,7 @@ mod ethtool;
 mod features;
 mod ifconfig;
 mod links;
+mod log;
 mod machine;
 pub(crate) mod qdiscs;
 mod routes;
@@ -225,7 +226,7 @@ impl Reader {
             Taken::Read => self.notes.read += 1,
             Taken::ReadBut(why) => self.notes.differs(number, line.text, why),
             Taken::Useless(why) => self.notes.remark(number, line.text, Some(why)),
-            Taken::No if is_remark(line.text) => {}
+            Taken::No if is_remark(line.text) || log::is_of_log(line.text) => {}
             Taken::No => self.notes.unknown(number, line.text),
         }
     }
@@ -289,6 +290,9 @@ impl Reader {
     /// Lines that stand for themselves, or in pairs.
     fn begin_line(&mut self, line: Line<'_>) -> Taken {
         let collected = &mut self.collected;
+        if log::line(line.text, collected) {
+            return Taken::Read;
+        }
         if let Block::SettingFile(file) = &mut self.block
             && let Some(taken) = file.line(line, collected)
         {

@@ -1,6 +1,7 @@
-//! What stands around lines: dates and colours.
+//! What stands around lines: dates, colours, the kernel's log.
 
 use super::*;
+use crate::host::snapshot::Event;
 
 /// The times of the looks in seconds, and whether dates go back.
 fn times(text: &str) -> (Vec<Option<u64>>, bool) {
@@ -32,6 +33,25 @@ fn colours_are_passed_over_and_what_a_terminal_obeys_is_escaped() {
     assert_eq!(values, [("net.ipv4.tcp_sack", "1"), ("net.ipv4.tcp_timestamps", "0")]);
     let names = snapshot.looks[0].links.iter().flatten().map(|link| link.name.clone());
     assert!(names.into_iter().all(|name| !name.contains(char::is_control)));
+}
+
+#[test]
+fn lines_of_the_kernel_s_log_are_read_and_the_others_passed_over() {
+    let full = "nf_conntrack: nf_conntrack: table full, dropping packet";
+    let text = format!(
+        "[12345.678901] {full}\n[Mon Nov 23 08:42:01 2026] {full}\nNov 23 08:42:01 web-1 kernel: {full}\n\
+         Nov 23 08:42:01 web-1 kernel: [    1.234567] {full}\n2026-11-23T08:42:01+0000 web-1 kernel: {full}\n\
+         [12345.678902] igb 0000:01:00.0 eth1: NIC Link is Up 1000 Mbps\n\
+         We do not see \"{full}\" on the other host.\n"
+    );
+    let Pasted { snapshot, notes } = read(&text);
+    let said: Vec<_> = snapshot.said.iter().map(|said| (said.event, said.lines)).collect();
+    assert_eq!(said, [(Event::ConntrackFull, 5)]);
+    assert_eq!(
+        (notes.read, notes.unknown),
+        (5, 1),
+        "a letter is not understood, other lines of the log are"
+    );
 }
 
 #[test]
