@@ -15,7 +15,7 @@
 //! may be cut is not read, and a device that is nowhere named gets no numbers. What is not understood is
 //! counted, and the first such lines are kept.
 //!
-//! Left out: JSON output (`ip -j`, `ethtool --json`), classes and filters of tc, UDP and Unix sockets.
+//! Left out: JSON but for that of `ip -j link` and `ip -j addr`, classes and filters of tc, UDP and Unix sockets.
 
 mod collected;
 mod command;
@@ -23,6 +23,7 @@ mod counters;
 mod ethtool;
 mod features;
 mod ifconfig;
+mod json;
 mod links;
 mod log;
 mod machine;
@@ -49,6 +50,8 @@ const KEPT: usize = 10;
 /// The longest line that is read. Ours: a socket with all its details takes under 2 KiB, a line of
 /// `/proc/interrupts` on 512 processors 6 KiB.
 const LONGEST_LINE: usize = 64 * 1024;
+/// The longest of JSON, which has all interfaces on a line. Ours: one with all its counters takes 1.2 KiB.
+const LONGEST_JSON: usize = 16 << 20;
 
 /// So many lines without one that is known are no paste. Ours: more than anybody writes above what tools printed.
 const LONGEST_LETTER: u64 = 100_000;
@@ -106,7 +109,7 @@ pub fn read(text: &str) -> Pasted {
             cut if whole.is_none() && may_go_on(cut) => {
                 reader.notes.remark(number, cut, Some(CUT.to_owned()));
             }
-            long if long.len() > LONGEST_LINE => reader.notes.unknown(number, long),
+            long if long.len() > longest(long) => reader.notes.unknown(number, long),
             raw => reader.read_line(number, raw),
         }
     }
@@ -128,6 +131,11 @@ fn tell_times_once(looks: &mut [Look]) -> bool {
         latest = look.t_ns.or(latest);
     }
     true
+}
+
+/// The longest line that is read.
+fn longest(line: &str) -> usize {
+    if json::is_json(line) { LONGEST_JSON } else { LONGEST_LINE }
 }
 
 const CUT: &str =
@@ -292,6 +300,9 @@ impl Reader {
         let collected = &mut self.collected;
         if log::line(line.text, collected) {
             return Taken::Read;
+        }
+        if let Some(taken) = json::line(line.text, collected) {
+            return taken;
         }
         if let Block::SettingFile(file) = &mut self.block
             && let Some(taken) = file.line(line, collected)

@@ -1,3 +1,4 @@
+mod json;
 mod lines;
 mod settings;
 mod sockets;
