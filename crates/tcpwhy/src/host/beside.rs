@@ -62,8 +62,9 @@ fn name_route(remedy: &mut Remedy, seen: &Seen<'_>, peer: IpAddr) -> bool {
         return false;
     }
     let line = &taken.route.line;
+    let Some(without) = taken.route.line_without(&[metric]) else { return false };
     let change =
-        Change::Route { from: line.clone(), to: format!("{} {set}", without(line, metric)), ipv6: peer.is_ipv6() };
+        Change::Route { from: line.clone(), to: format!("{without} {set}"), ipv6: peer.is_ipv6() };
     if !change.is_sayable(None) {
         return false;
     }
@@ -71,21 +72,6 @@ fn name_route(remedy: &mut Remedy, seen: &Seen<'_>, peer: IpAddr) -> bool {
     remedy.what = format!("{}; there that is `{line}` now", remedy.what);
     (remedy.command, remedy.rollback) = (Some(commands.apply), commands.undo);
     true
-}
-
-/// A route's line without one metric and its value.
-fn without(line: &str, metric: &str) -> String {
-    let mut kept = Vec::new();
-    let mut words = line.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        if word != metric {
-            kept.push(word);
-            continue;
-        }
-        words.next_if_eq(&"lock");
-        words.next();
-    }
-    kept.join(" ")
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     evidence.extend(counters.into_iter().filter_map(|(name, growth)| {
         Some(Evidence::new(format!("{FILE} {name}"), words::grown(growth?)))
     }));
-    let share = words::percent(table.count, table.max);
+    let share = words::share(table.count, table.max);
     let (fixes, with_first) = if is_near { fixes(seen, table) } else { (Vec::new(), 0) };
     Ok(vec![Finding {
         severity: if drops_now.is_some() { Severity::Error } else { Severity::Warning },

@@ -93,7 +93,7 @@ fn lost(device: &Device<'_>, name: &str, growth: Growth) -> String {
     let share = received.map_or_else(
         || format!("each that came to {dev} so"),
         |received| {
-            let share = words::percent(growth.by, received.saturating_add(growth.by));
+            let share = words::share(growth.by, received.saturating_add(growth.by));
             format!("{share} of what came to {dev}")
         },
     );

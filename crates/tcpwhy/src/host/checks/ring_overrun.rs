@@ -63,7 +63,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let is_much = all.is_none_or(|all| u128::from(growth.by) * 10_000 > u128::from(all));
     let share = all.map_or_else(
         || "what was missed of what came".to_owned(),
-        |all| format!("{} of what came", words::percent(growth.by, all)),
+        |all| format!("{} of what came", words::share(growth.by, all)),
     );
     let mut evidence: Vec<Evidence> = Vec::new();
     for (device, name, growth) in hit.iter().take(words::WORST) {
