@@ -75,6 +75,13 @@ impl<T> Readings<T> {
     }
 }
 
+impl<T> Readings<Vec<T>> {
+    /// Takes back the last reading if there is nothing in it.
+    pub(super) fn take_back_empty(&mut self) -> bool {
+        self.0.pop_if(|reading| reading.what.is_empty()).is_some()
+    }
+}
+
 impl<T: Default> Readings<T> {
     /// The last reading; an empty one if there is none yet.
     pub(super) fn open(&mut self, at: Option<u64>) -> &mut T {

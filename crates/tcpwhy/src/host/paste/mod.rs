@@ -230,6 +230,11 @@ impl Reader {
         if taken == Taken::No {
             taken = self.go_on(line);
         }
+        if matches!(taken, Taken::No | Taken::Useless(_))
+            && let Block::Sockets(table) = &mut self.block
+        {
+            table.doubt(&mut self.collected);
+        }
         match taken {
             Taken::Read => self.notes.read += 1,
             Taken::ReadBut(why) => self.notes.differs(number, line.text, why),

@@ -135,6 +135,14 @@ impl Table {
         }
     }
 
+    /// Below its head there is a line that was not understood: what was found empty may not be so.
+    pub(super) fn doubt(&mut self, collected: &mut Collected) {
+        let [connections, listeners, time_wait] = &mut self.begun;
+        *connections = *connections && !collected.sockets.take_back_empty();
+        *listeners = *listeners && !collected.listeners.take_back_empty();
+        *time_wait = *time_wait && !collected.time_wait.take_back_empty();
+    }
+
     fn row(&mut self, row: Result<Row<'_>, String>, collected: &mut Collected) -> Taken {
         self.open = Open::Nothing;
         let row = match row {
