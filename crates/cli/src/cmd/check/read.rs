@@ -74,7 +74,7 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     if notes.read == 0 {
         bail!(
             "{name} holds nothing that is known: neither a snapshot that --save wrote nor what sysctl, ss, \
-             nstat, netstat, ip, tc or ethtool print"
+             nstat, netstat, ip, tc, ethtool or dmesg print"
         );
     }
     if notes.hosts.len() > 1 {
