@@ -19,6 +19,7 @@ pub mod output;
 pub mod rate;
 pub mod read;
 pub mod screen;
+mod whole;
 pub mod window;
 
 use std::io::{self, Write};

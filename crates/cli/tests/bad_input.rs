@@ -125,7 +125,10 @@ fn a_directory_on_standard_input() {
 
 #[test]
 fn packed_in_a_way_that_is_not_read() {
-    assert_unreadable(&run_on(b"\xfd7zXZ\0 and so on"), "`xz -dc FILE | tcpwhy -`");
+    assert_unreadable(
+        &run_on(b"\xfd7zXZ\0 and so on"),
+        "`xz -dc FILE`, and let tcpwhy read that as `-`",
+    );
 }
 
 #[test]

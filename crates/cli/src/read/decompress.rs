@@ -22,7 +22,7 @@ use super::source::Source;
 ///
 /// # Errors
 /// The source cannot be read, or is packed in a way this version does not read.
-pub(super) fn unpack<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+pub(crate) fn unpack<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut source = Source::new(source);
     skip_skippable(&mut source)?;
     Ok(match Packing::of(source.look(MAGIC_LEN)?) {
@@ -35,7 +35,7 @@ pub(super) fn unpack<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Re
                 ErrorKind::Unsupported,
                 format!(
                     "it is packed with {name}, which tcpwhy does not read; \
-                     try `{command} FILE | tcpwhy -`"
+                     unpack it with `{command} FILE`, and let tcpwhy read that as `-`"
                 ),
             ));
         }
@@ -486,6 +486,6 @@ mod tests {
     #[test]
     fn packings_we_cannot_read_name_the_command_that_can() {
         let error = unpacked(b"\xfd7zXZ\0...").1.expect("unsupported").to_string();
-        assert!(error.contains("`xz -dc FILE | tcpwhy -`"), "{error}");
+        assert!(error.contains("`xz -dc FILE`, and let tcpwhy read that as `-`"), "{error}");
     }
 }

@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
+pub(crate) use decompress::unpack;
 pub use evidence::read_evidence;
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};

@@ -40,6 +40,44 @@ fn pasted_output_is_judged_as_far_as_it_goes() {
 }
 
 #[test]
+fn what_cannot_be_judged_is_named_for_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, b"\xd4\xc3\xb2\xa1\x02\0\x04\0").expect("room");
+    let file = file.to_str().expect("UTF-8");
+    for (arguments, says) in [
+        (vec!["check", "/dev/zero"], "it is no text: byte 0 is zero"),
+        (vec!["check", file], "it is a capture of packets"),
+        (vec!["check", "."], "it is a directory"),
+        (vec!["check", "--for", "0", "--netns", file], "is no network namespace: give"),
+        (vec!["check", "--for", "0", "--netns", "/no/such"], "there is no file `/no/such`"),
+    ] {
+        let told = run(&arguments);
+        assert_eq!((told.status, told.stdout.as_str()), (Some(3), ""), "{arguments:?}");
+        assert!(told.stderr.contains(says), "{}", told.stderr);
+        assert!(told.stderr.matches("os error").count() <= 1, "{}", told.stderr);
+    }
+}
+
+#[test]
+fn a_snapshot_is_saved_whole_or_not_at_all() {
+    apart(|folder| {
+        let saved = folder.join("snap.json");
+        fs::write(&saved, "kept").expect("room");
+        let path = saved.to_str().expect("UTF-8");
+        let refused = run(&["check", "--for", "0", "--netns", "/no/such", "--save", path]);
+        assert_eq!(refused.status, Some(3));
+        assert_eq!(fs::read_to_string(&saved).expect("a file"), "kept");
+        let full = run(&["check", "--for", "0", "--save", "/dev/full"]);
+        assert_eq!(full.status, Some(3), "{}", full.stderr);
+        assert!(full.stderr.contains("cannot write the snapshot to /dev/full"), "{}", full.stderr);
+        assert_eq!(run(&["check", "--for", "0", "--save", path]).status, Some(0));
+        assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is left beside it");
+        assert_eq!(run(&["check", path]).status, Some(0));
+    });
+}
+
+#[test]
 fn a_capture_s_remedies_name_what_a_snapshot_of_the_host_shows() {
     let folder = tempfile::tempdir().expect("a folder");
     let pasted = folder.path().join("routes.txt");

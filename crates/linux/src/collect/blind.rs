@@ -1,9 +1,10 @@
-//! What could not be seen, and bytes of strangers as text that shows on one line.
+//! What could not be seen, and why.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
+pub(super) use tcpwhy::host::shown;
 use tcpwhy::host::snapshot::{Source, Unseen};
 
 use crate::netlink::Answer;
@@ -60,7 +61,7 @@ impl Blind {
     pub(super) fn file(&mut self, source: Source, path: impl AsRef<Path>) -> Option<String> {
         let path = path.as_ref();
         match read(path) {
-            Ok(text) => Some(text),
+            Ok(text) => self.unless_empty(source, path, text),
             Err(error) => {
                 self.refused(source, Some(&path.to_string_lossy()), &error);
                 None
@@ -76,13 +77,24 @@ impl Blind {
     ) -> Option<String> {
         let path = path.as_ref();
         match read(path) {
-            Ok(text) => Some(text),
+            Ok(text) => self.unless_empty(source, path, text),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 self.refused(source, Some(&path.to_string_lossy()), &error);
                 None
             }
         }
+    }
+
+    /// Every file of the kernel's that is asked for says something: one without a word was put over it, as container
+    /// engines mask files with `/dev/null`.
+    fn unless_empty(&mut self, source: Source, path: &Path, text: String) -> Option<String> {
+        if !text.trim().is_empty() {
+            return Some(text);
+        }
+        let why = "it is empty, which the kernel's is not: something hides it";
+        self.say_with(source, Some(&path.to_string_lossy()), why, "look outside of the container");
+        None
     }
 
     fn add(&mut self, source: Source, of: Option<&str>, why: String, grant: Option<&str>) {
@@ -105,30 +117,7 @@ pub(super) fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8(bytes).unwrap_or_else(|odd| shown_lines(odd.as_bytes())))
 }
 
-/// Bytes of strangers as text: what is no UTF-8, does not print or turns the writing round is escaped.
-pub(super) fn shown(bytes: &[u8]) -> String {
-    let plain = |byte: &u8| (0x20..0x7f).contains(byte);
-    if bytes.iter().all(plain) {
-        return String::from_utf8_lossy(bytes).into_owned();
-    }
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            // Those that `escape_debug` escapes only for the sake of quotes.
-            if matches!(letter, '\\' | '"' | '\'') {
-                text.push(letter);
-            } else {
-                text.extend(letter.escape_debug());
-            }
-        }
-        for byte in chunk.invalid() {
-            text.extend(byte.escape_ascii().map(char::from));
-        }
-    }
-    text
-}
-
-/// The same for a whole file, which keeps its lines and tabs.
+/// A whole file of strangers as text, which keeps its lines and tabs.
 fn shown_lines(bytes: &[u8]) -> String {
     let line = |line: &[u8]| {
         let words = line.split(|&byte| byte == b'\t').map(shown).collect::<Vec<_>>();
@@ -165,14 +154,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_names_show_on_one_line() {
-        assert_eq!(shown(b"eth0"), "eth0");
-        assert_eq!(shown("größer".as_bytes()), "größer");
-        assert_eq!(shown(b"a\x1b[2J\nb"), r"a\u{1b}[2J\nb");
-        assert_eq!(shown(b"\xff\xfeth"), r"\xff\xfeth");
-        assert_eq!(shown("\u{202e}0hte".as_bytes()), r"\u{202e}0hte");
-        assert_eq!(shown(br"dev-x\x2dy"), r"dev-x\x2dy", "as systemd names its groups");
+    fn a_name_ends_at_its_zero() {
         assert_eq!(name(b"lo\0rest"), "lo");
+    }
+
+    #[test]
+    fn a_file_without_a_word_was_not_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("snmp");
+        let seen = |text: &str| {
+            std::fs::write(&path, text).expect("room");
+            let mut blind = Blind::default();
+            let read =
+                [blind.file(Source::Counters, &path), blind.file_if_there(Source::Counters, &path)];
+            (read.map(|text| text.is_some()), blind.into_unseen().len())
+        };
+        assert_eq!(seen(""), ([false, false], 1));
+        assert_eq!(seen("\n"), ([false, false], 1));
+        assert_eq!(seen("0\n"), ([true, true], 0));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn ask(look: &mut Look, (pid, fd): (u32, u32), blind: &mut Blind) {
     match found {
         Some(socket) => {
             socket.locks = Some(locks);
-            socket.owner = Some(Owner { pid, fd });
+            socket.owner = Some(Owner { pid, fd: Some(fd) });
         }
         None => blind.say(Source::Locks, Some(&of), "it is no TCP connection of this namespace"),
     }

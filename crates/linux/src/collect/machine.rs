@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use tcpwhy::host::snapshot::{Conntrack, Look, Neighbours, Pressure, Snapshot, Source};
@@ -43,9 +44,11 @@ pub(super) fn look(look: &mut Look, blind: &mut Blind) {
 }
 
 fn pressure(blind: &mut Blind) -> Option<BTreeMap<String, Pressure>> {
-    if !Path::new("/proc/pressure").exists() {
-        let why = "this kernel keeps none (CONFIG_PSI), or was started without it";
-        blind.say_with(Source::Pressure, None, why, "start the kernel with psi=1");
+    if let Err(error) = fs::metadata("/proc/pressure") {
+        match no_pressure(error.kind(), Path::new("/proc/stat").exists()) {
+            Some([why, grant]) => blind.say_with(Source::Pressure, None, why, grant),
+            None => blind.refused(Source::Pressure, Some("/proc/pressure"), &error),
+        }
         return None;
     }
     let mut found = BTreeMap::new();
@@ -57,6 +60,22 @@ fn pressure(blind: &mut Blind) -> Option<BTreeMap<String, Pressure>> {
         }
     }
     Some(found)
+}
+
+/// Why there is no `/proc/pressure`, and what would help; `None` where that is not what it says.
+fn no_pressure(error: ErrorKind, shows_the_host: bool) -> Option<[&'static str; 2]> {
+    match (error, shows_the_host) {
+        (ErrorKind::NotFound, true) => Some([
+            "this kernel keeps none (CONFIG_PSI), or was started without it",
+            "start the kernel with psi=1",
+        ]),
+        // proc(5): with `subset=pid` only processes are there.
+        (ErrorKind::NotFound, false) => Some([
+            "/proc does not show the host here: it is mounted with subset=pid, or not at all",
+            "look where /proc is mounted whole",
+        ]),
+        _ => None,
+    }
 }
 
 /// Processors of the NUMA nodes; `None` where the kernel was built without them.
@@ -95,7 +114,13 @@ pub(super) fn conntrack(blind: &mut Blind) -> Option<Option<Conntrack>> {
         let path = format!("/proc/sys/net/netfilter/nf_conntrack_{name}");
         blind.file_if_there(Source::Conntrack, path).map(|text| text.trim().parse::<u64>())
     };
-    let (Some(count), Some(max)) = (number("count"), number("max")) else { return Some(None) };
+    let (Some(count), Some(max)) = (number("count"), number("max")) else {
+        // One that is there and was not read may well be in use.
+        let is_told = |path: &str| fs::exists(path).unwrap_or(true);
+        let is_absent =
+            is_told("/proc/sys/net") && !is_told("/proc/sys/net/netfilter/nf_conntrack_count");
+        return is_absent.then_some(None);
+    };
     let text = blind.file(Source::Conntrack, "/proc/thread-self/net/stat/nf_conntrack")?;
     Some(Some(tables::conntrack(&text, count.ok()?, max.ok()?)?))
 }
@@ -118,6 +143,14 @@ const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn that_the_kernel_keeps_no_pressure_is_said_only_where_proc_shows_the_host() {
+        let why = |error, shows| no_pressure(error, shows).map(|[why, _]| why);
+        assert!(why(ErrorKind::NotFound, true).is_some_and(|why| why.contains("CONFIG_PSI")));
+        assert!(why(ErrorKind::NotFound, false).is_some_and(|why| why.contains("subset=pid")));
+        assert_eq!(why(ErrorKind::PermissionDenied, true), None);
+    }
 
     #[test]
     fn this_machine_has_a_kernel_memory_and_processors() {

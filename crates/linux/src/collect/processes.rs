@@ -95,7 +95,7 @@ impl Owners {
             let Some(inode) = socket_of(link) else { continue };
             let Some(fd) = entry.to_str().and_then(|fd| fd.parse().ok()) else { continue };
             if wanted.remove(&inode) {
-                self.known.insert(inode, Owner { pid, fd });
+                self.known.insert(inode, Owner { pid, fd: Some(fd) });
             }
             let is_time_to_look = count % 1024 == 1023;
             if wanted.is_empty() || is_time_to_look && taken_by_this_thread() - began > BUDGET_NS {
@@ -238,7 +238,7 @@ mod tests {
         let mut look = Look { listeners: Some(vec![listener]), ..Look::default() };
         let (mut owners, mut blind) = (Owners::default(), Blind::default());
         owners.join(&mut look, &mut blind);
-        let owner = Owner { pid: std::process::id(), fd: socket.as_raw_fd() as u32 };
+        let owner = Owner { pid: std::process::id(), fd: Some(socket.as_raw_fd() as u32) };
         assert_eq!(look.listeners.expect("there")[0].owner, Some(owner));
         let process = &look.processes.expect("there")[&owner.pid];
         assert!(process.files.is_some_and(|files| files > 3) && process.limits.is_some());

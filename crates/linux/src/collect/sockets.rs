@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 
 use tcpwhy::host::snapshot::{Listener, Memory, Occupied, Socket, Source, State, Timer};
 
-use super::blind::{Blind, name};
+use super::blind::{Blind, name, read};
 use super::info::info;
 use crate::netlink::{Answer, attributes, number};
 use crate::record::tcp_info::{Diag, HEAD, ends};
@@ -25,7 +26,7 @@ pub(super) struct Sockets {
 
 /// Those of the namespace of this thread.
 pub(super) fn sockets(blind: &mut Blind) -> Option<Sockets> {
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered { range: port_range(), ..Gathered::default() };
     match gathered.all() {
         Ok(answer) => blind.unless_whole(Source::Sockets, answer),
         Err(error) => {
@@ -53,11 +54,19 @@ pub(super) fn sockets(blind: &mut Blind) -> Option<Sockets> {
     Some(gathered.done())
 }
 
+fn port_range() -> Option<[u16; 2]> {
+    let text = read(Path::new("/proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+    let mut ports = text.split_whitespace().map(str::parse);
+    Some([ports.next()?.ok()?, ports.next()?.ok()?])
+}
+
 #[derive(Debug, Default)]
 struct Gathered {
     sockets: Vec<Socket>,
     listeners: Vec<Listener>,
     listening: HashSet<SocketAddr>,
+    /// The ports from which the kernel chooses.
+    range: Option<[u16; 2]>,
     time_wait: BTreeMap<(IpAddr, Option<u16>, SocketAddr), u32>,
     left_out: u64,
     odd: u64,
@@ -98,11 +107,7 @@ impl Gathered {
                 self.listeners.push(listener(message, local)?);
             }
             TIME_WAIT => {
-                let key = if self.is_accepted(local) {
-                    (local.ip(), Some(local.port()), SocketAddr::new(remote.ip(), 0))
-                } else {
-                    (local.ip(), None, remote)
-                };
+                let key = Occupied::by(local, remote, self.is_accepted(local), self.range);
                 *self.time_wait.entry(key).or_default() += 1;
             }
             state => {
@@ -264,6 +269,17 @@ mod tests {
         let found = gathered.done().time_wait;
         let told: Vec<_> = found.iter().map(|o| (o.local_port, o.remote.port(), o.count)).collect();
         assert_eq!(told, [(None, 443, 2), (Some(80), 0, 2)]);
+    }
+
+    #[test]
+    fn a_port_that_the_kernel_does_not_choose_was_asked_for() {
+        let mut gathered = Gathered { range: Some([32_768, 60_999]), ..Gathered::default() };
+        for port in [32_767, 32_768, 60_999, 61_000] {
+            gathered.take(&message(TIME_WAIT, [port, 443])).expect("well-formed");
+        }
+        let found = gathered.done().time_wait;
+        let told: Vec<_> = found.iter().map(|o| (o.local_port, o.remote.port(), o.count)).collect();
+        assert_eq!(told, [(None, 443, 2), (Some(32_767), 443, 1), (Some(61_000), 443, 1)]);
     }
 
     #[test]

@@ -13,6 +13,12 @@ pub(super) fn page_bytes() -> Option<u64> {
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()
 }
 
+/// Whether this process acts as user 0.
+pub(super) fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing, touches no memory of ours and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// readlinkat(2): as much of a link as `place` holds.
 pub(super) fn read_link<'a>(
     folder: BorrowedFd<'_>,

@@ -31,6 +31,11 @@ fn name_setting(remedy: &mut Remedy, seen: &Seen<'_>) -> bool {
         return false;
     };
     let Ok(Some(value)) = seen.setting(key) else { return false };
+    let [from, to] = [value, value].map(str::to_owned);
+    let back = Change::Sysctl { key: key.to_owned(), from, to };
+    if !back.is_sayable(None) {
+        return false;
+    }
     let files = seen.snapshot.set_in.as_ref().and_then(|files| files.get(key));
     let file = files.and_then(|files| files.last());
     let set_in = file.map_or_else(String::new, |SetIn { file, line, .. }| {
@@ -41,7 +46,7 @@ fn name_setting(remedy: &mut Remedy, seen: &Seen<'_>) -> bool {
     let whole =
         |command: String| command.strip_prefix(&*show_first).map_or(command.clone(), str::to_owned);
     remedy.command = remedy.command.take().map(whole);
-    remedy.rollback = Some(format!("sysctl -w {key}='{value}'"));
+    remedy.rollback = back.commands().undo;
     true
 }
 
@@ -57,30 +62,16 @@ fn name_route(remedy: &mut Remedy, seen: &Seen<'_>, peer: IpAddr) -> bool {
         return false;
     }
     let line = &taken.route.line;
-    let change = Change::Route {
-        from: line.clone(),
-        to: format!("{} {set}", without(line, metric)),
-        ipv6: peer.is_ipv6(),
-    };
+    let Some(without) = taken.route.line_without(&[metric]) else { return false };
+    let change =
+        Change::Route { from: line.clone(), to: format!("{without} {set}"), ipv6: peer.is_ipv6() };
+    if !change.is_sayable(None) {
+        return false;
+    }
     let commands = change.commands();
     remedy.what = format!("{}; there that is `{line}` now", remedy.what);
     (remedy.command, remedy.rollback) = (Some(commands.apply), commands.undo);
     true
-}
-
-/// A route's line without one metric and its value.
-fn without(line: &str, metric: &str) -> String {
-    let mut kept = Vec::new();
-    let mut words = line.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        if word != metric {
-            kept.push(word);
-            continue;
-        }
-        words.next_if_eq(&"lock");
-        words.next();
-    }
-    kept.join(" ")
 }
 
 #[cfg(test)]

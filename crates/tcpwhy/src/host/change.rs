@@ -1,8 +1,10 @@
 //! Changes as commands of a shell: how each is carried out, taken back, and looked at.
 //!
-//! Interfaces and files are named by whoever may create them, so every word that stems from a host is quoted.
+//! Interfaces and files are named by whoever may create them, so every word that stems from a host is quoted; and
+//! what shows otherwise than it is, or is no name that the kernel takes, comes into no command ([`Change::is_sayable`]).
 
 use super::finding::Change;
+use super::shown::prints;
 
 /// A change in the words of a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,24 @@ impl Change {
         }
     }
 
+    /// Whether its words may stand in a command for the namespace `netns`: all show as they are, and interfaces and
+    /// files are such as the kernel has.
+    pub fn is_sayable(&self, netns: Option<&str>) -> bool {
+        let here = match self {
+            Self::Sysctl { key, from, to } => are_plain(&[key, from, to]),
+            Self::Route { from, to, .. } => are_plain(&[from, to]),
+            Self::Ethtool { dev, option, from, to } => {
+                is_interface(dev) && are_plain(&[option, from, to])
+            }
+            Self::Qdisc { dev, from, to, .. } | Self::Link { dev, from, to } => {
+                is_interface(dev) && are_plain(&[from, to])
+            }
+            Self::File { path, from, to } => is_file(path) && are_plain(&[from, to]),
+            Self::Forget { peer, from } => are_plain(&[peer, from]),
+        };
+        here && netns.is_none_or(|netns| are_plain(&[netns]))
+    }
+
     /// What it changes, so that nothing is changed twice.
     pub fn subject(&self) -> String {
         match self {
@@ -59,6 +79,28 @@ impl Change {
             Self::Forget { peer, .. } => format!("what is remembered of {peer}"),
         }
     }
+}
+
+/// A backslash is how [`super::shown`] writes what does not show: the true name is not known then.
+fn are_plain(words: &[&str]) -> bool {
+    words.iter().all(|word| word.chars().all(|letter| prints(letter) && letter != '\\'))
+}
+
+/// A name that the kernel takes for an interface, and that shows: `dev_valid_name`, v6.18 `net/core/dev.c`, with
+/// `IFNAMSIZ` of 16 and its zero.
+fn is_interface(name: &str) -> bool {
+    let is_of_name = |letter: char| {
+        prints(letter) && !letter.is_whitespace() && !matches!(letter, '/' | ':' | '\\')
+    };
+    (1..16).contains(&name.len()) && !matches!(name, "." | "..") && name.chars().all(is_of_name)
+}
+
+/// A file named without detours: checks put names of interfaces and groups into the paths that they know. Groups of
+/// systemd have a backslash in their names (systemd-escape(1)).
+fn is_file(path: &str) -> bool {
+    path.starts_with('/')
+        && path.split('/').all(|part| !matches!(part, "." | ".."))
+        && path.chars().all(prints)
 }
 
 /// Commands of something that is written and read the same way back and forth.
@@ -294,5 +336,60 @@ mod tests {
             to: "mtu 2".to_owned(),
         };
         assert_eq!(undone(&hostile)[0], "ip link set dev '$(reboot)' mtu 2");
+        assert!(hostile.is_sayable(None));
+    }
+
+    fn mtu(dev: &str) -> Change {
+        let [dev, from, to] = [dev, "mtu 9000", "mtu 1500"].map(str::to_owned);
+        Change::Link { dev, from, to }
+    }
+
+    #[test]
+    fn no_command_names_what_no_interface_is_called() {
+        for name in
+            ["eth0", "eth0.100", "br-1a2b3c4d5e6f", "größer", "...", "-x", "a'b", "123456789012345"]
+        {
+            assert!(mtu(name).is_sayable(None), "{name}");
+        }
+        let odd = [
+            "",
+            ".",
+            "..",
+            "a/b",
+            "a b",
+            "a\nb",
+            "a\u{1b}[2J",
+            r"a\nb",
+            "a:1",
+            "a\u{202e}b",
+            "a\0",
+        ];
+        for name in odd.into_iter().chain(["1234567890123456", "123456789012345ü"]) {
+            assert!(!mtu(name).is_sayable(None), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn no_command_holds_what_a_terminal_obeys() {
+        let sysctl = |value: &str| Change::Sysctl {
+            key: "net.ipv4.tcp_rmem".to_owned(),
+            from: value.to_owned(),
+            to: "4096 131072 33554432".to_owned(),
+        };
+        assert!(sysctl("4096 131072 6291456").is_sayable(None));
+        assert!(
+            !sysctl("4096\u{1b}[2J").is_sayable(None)
+                && !sysctl("1\nkernel.x = 1").is_sayable(None)
+        );
+        assert!(mtu("eth0").is_sayable(Some("blue")) && !mtu("eth0").is_sayable(Some("a\nb")));
+        let file = |path: &str| {
+            let [path, from, to] = [path, "0", "f"].map(str::to_owned);
+            Change::File { path, from, to }
+        };
+        let group = r"/sys/fs/cgroup/system.slice/dev-x\x2dy.service/memory.max";
+        assert!(file(group).is_sayable(None));
+        for odd in ["mtu", "/sys/class/net/../../../etc/x", "/sys/class/net/a\u{7}b/mtu"] {
+            assert!(!file(odd).is_sayable(None), "{odd:?}");
+        }
     }
 }

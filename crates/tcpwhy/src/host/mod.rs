@@ -12,8 +12,10 @@ mod finding;
 mod flow;
 pub mod paste;
 pub mod queues;
+pub mod saved;
 pub mod script;
 mod seen;
+mod shown;
 pub mod snapshot;
 pub mod target;
 
@@ -23,3 +25,4 @@ pub use checks::{Judgement, judge};
 pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 pub use flow::Flow;
 pub use seen::{Asked, Growth, Missing, Seen};
+pub use shown::shown;

@@ -10,6 +10,7 @@ use core::fmt::Write as _;
 
 use super::change::{Commands, quoted, within};
 use super::finding::{Change, Finding, Fix, Severity, Ways};
+use super::shown::shown;
 use super::snapshot::Snapshot;
 
 /// The two scripts, for sh(1).
@@ -32,7 +33,7 @@ struct Step {
 
 /// The scripts for what was found on a host; `None` where no setting would help.
 pub fn scripts(snapshot: &Snapshot, findings: &[Finding]) -> Option<Scripts> {
-    let steps = steps(findings);
+    let steps = steps(findings, snapshot.netns.as_deref());
     if steps.is_empty() {
         return None;
     }
@@ -75,14 +76,14 @@ fn keeps(snapshot: &Snapshot) -> bool {
     snapshot.netns.is_none() && snapshot.initial_netns != Some(false)
 }
 
-fn steps(findings: &[Finding]) -> Vec<Step> {
+fn steps(findings: &[Finding], netns: Option<&str>) -> Vec<Step> {
     let mut chosen: Vec<Chosen<'_>> = Vec::new();
     for finding in findings {
         let Ways { first, others } = finding.ways();
         for (nth, fix) in first.into_iter().enumerate() {
             // Told once.
             let others = if nth == 0 { others.clone() } else { Vec::new() };
-            choose(&mut chosen, By { finding, fix, others });
+            choose(&mut chosen, By { finding, fix, others }, netns);
         }
     }
     let step = |Chosen { change, is_on, by }: Chosen<'_>| Step {
@@ -95,8 +96,10 @@ fn steps(findings: &[Finding]) -> Vec<Step> {
     chosen.into_iter().map(step).collect()
 }
 
-fn choose<'a>(chosen: &mut Vec<Chosen<'a>>, by: By<'a>) {
-    let Some(change) = &by.fix.set else { return };
+fn choose<'a>(chosen: &mut Vec<Chosen<'a>>, by: By<'a>, netns: Option<&str>) {
+    let Some(change) = by.fix.set.as_ref().filter(|change| change.is_sayable(netns)) else {
+        return;
+    };
     let (subject, is_on) = (change.subject(), by.finding.severity > Severity::Info);
     let Some(earlier) = chosen.iter_mut().find(|it| it.change.subject() == subject) else {
         chosen.push(Chosen { change: change.clone(), is_on, by: vec![by] });
@@ -190,7 +193,7 @@ fn about(By { finding, fix, others }: &By<'_>) -> String {
 
 /// Names of a host must not end a comment.
 fn one_line(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), "?")
+    shown(text.as_bytes())
 }
 
 fn write_step(
@@ -315,7 +318,7 @@ mod tests {
 
     /// What fix.sh sets, and for whom.
     fn set(findings: &[Finding]) -> Vec<(String, usize)> {
-        let steps = steps(findings).into_iter();
+        let steps = steps(findings, None).into_iter();
         steps.map(|it| (it.commands.apply, it.about.matches("to make room").count())).collect()
     }
 
@@ -360,7 +363,7 @@ mod tests {
     #[test]
     fn what_belongs_together_is_carried_out_together_and_the_rest_is_a_remark() {
         let subjects = |found: Finding| -> Vec<String> {
-            steps(&[found]).into_iter().map(|step| step.subject).collect()
+            steps(&[found], None).into_iter().map(|step| step.subject).collect()
         };
         assert_eq!(subjects(three()), ["a"]);
         assert_eq!(subjects(Finding { with_first: 1, ..three() }), ["a", "b"]);

@@ -238,7 +238,7 @@ pub(super) fn route(seen: &Seen<'_>, peer: IpAddr) -> Asked<Option<Taken>> {
         tables = vec![MAIN, DEFAULT];
     }
     let best = |table: &u32| -> Option<&Route> {
-        let fits = routes.iter().filter(|route| route.table == *table && leads_to(route, peer));
+        let fits = routes.iter().filter(|route| route.table == *table && route.leads_to(peer));
         fits.min_by_key(|route| {
             let length = route.to.map_or(0, |(_, length)| length);
             (core::cmp::Reverse(length), route.metric)
@@ -258,21 +258,6 @@ fn is_own(seen: &Seen<'_>, peer: IpAddr) -> bool {
 /// `RT_TABLE_MAIN` and `RT_TABLE_DEFAULT` (Linux `include/uapi/linux/rtnetlink.h`).
 const MAIN: u32 = 254;
 const DEFAULT: u32 = 253;
-
-fn leads_to(route: &Route, peer: IpAddr) -> bool {
-    let Some((network, length)) = route.to else { return route.ipv6 == peer.is_ipv6() };
-    match (network, peer) {
-        (IpAddr::V4(network), IpAddr::V4(peer)) => {
-            let shift = 32_u32.saturating_sub(u32::from(length));
-            (u32::from(network) ^ u32::from(peer)).checked_shr(shift).unwrap_or(0) == 0
-        }
-        (IpAddr::V6(network), IpAddr::V6(peer)) => {
-            let shift = 128_u32.saturating_sub(u32::from(length));
-            (u128::from(network) ^ u128::from(peer)).checked_shr(shift).unwrap_or(0) == 0
-        }
-        _ => false,
-    }
-}
 
 fn changes(seen: &Seen<'_>, target: &Target, needs: &Needs) -> Vec<Change> {
     let small = [&needs.receive, &needs.send].into_iter().filter_map(|buffer| buffer.as_ref().ok());

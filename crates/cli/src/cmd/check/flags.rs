@@ -34,7 +34,7 @@ Exit status: 0 judged, 1 something as bad as --fail-on says, 2 wrong usage, 3 in
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct CheckFlags {
     /// A snapshot that --save wrote, or what commands printed, as it was pasted: sysctl, ss, nstat, netstat -s,
-    /// ethtool, ip, tc, `/proc/net/softnet_stat`; `-` for standard input [default: this host]
+    /// ethtool, ip, tc, dmesg, `/proc/net/softnet_stat`; `-` for standard input [default: this host]
     #[arg(value_name = "FILE", conflicts_with_all = ["apart", "netns", "save", "socket", "drops"])]
     pub file: Option<PathBuf>,
 

@@ -6,6 +6,7 @@
 mod flags;
 mod path;
 mod read;
+mod text;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::exit::Exit;
 use crate::options::Surroundings;
-use crate::{complain, output};
+use crate::{complain, output, whole};
 
 pub use flags::{AFTER, CheckFlags};
 pub(crate) use read::from_file;
@@ -42,8 +43,8 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     if let Some(path) = &flags.save {
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        opened.with_context(|| format!("cannot write the snapshot to {}", path.display()))?;
+        whole::may_write(path)
+            .with_context(|| format!("cannot write the snapshot to {}", path.display()))?;
     }
     if let Some(there) = flags.script.as_deref().and_then(script_there) {
         complain(&format!(
@@ -121,13 +122,10 @@ fn list() -> String {
 }
 
 fn save(path: &Path, snapshot: &Snapshot) -> anyhow::Result<()> {
-    let write = || -> anyhow::Result<()> {
-        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-        serde_json::to_writer(&mut file, snapshot)?;
-        std::io::Write::flush(&mut file)?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write the snapshot to {}", path.display()))
+    let written = whole::write(path, |file| {
+        serde_json::to_writer(file, snapshot).map_err(std::io::Error::from)
+    });
+    written.with_context(|| format!("cannot write the snapshot to {}", path.display()))
 }
 
 /// The answer as programs read it.
@@ -209,12 +207,9 @@ fn write_scripts(folder: &Path, snapshot: &Snapshot, judged: &Judgement) -> anyh
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for (name, text) in SCRIPTS.into_iter().zip([scripts.fix, scripts.rollback]) {
         let path = folder.join(name);
-        // Nothing that somebody put there meanwhile is written through.
-        let write = || {
-            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())
-        };
-        write().with_context(|| format!("cannot write {}", path.display()))?;
+        // Nothing that somebody put there meanwhile is written over.
+        whole::write_new(&path, text.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     complain(&format!(
         "read {0}/fix.sh, then run it; {0}/rollback.sh takes it back",

@@ -1,16 +1,17 @@
 //! Where a snapshot comes from: this host, a file that was saved, or pasted text.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tcpwhy::host::paste::{self, Notes, Pasted};
-use tcpwhy::host::snapshot::{FORMAT, Snapshot};
+use tcpwhy::host::saved::{self, Saved};
+use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy_linux::collect::{Netns, Options, take};
 use tcpwhy_linux::record::Stop;
 
 use super::CheckFlags;
+use super::text::text;
 use crate::complain;
 use crate::options::Surroundings;
 
@@ -59,16 +60,21 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
     } else {
         path.display().to_string()
     };
-    let bytes = bytes(path).with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text(path).with_context(|| format!("cannot read {name}"))?;
     if text.trim_start().starts_with('{') {
-        return saved(&text).with_context(|| format!("{name} is no snapshot of tcpwhy"));
+        let read = saved::read(&text);
+        let Saved { snapshot, remark } =
+            read.with_context(|| format!("{name} is no snapshot of tcpwhy"))?;
+        if let Some(remark) = remark {
+            complain(&format!("{name}: {remark}"));
+        }
+        return Ok(snapshot);
     }
     let Pasted { snapshot, notes } = paste::read(&text);
     if notes.read == 0 {
         bail!(
             "{name} holds nothing that is known: neither a snapshot that --save wrote nor what sysctl, ss, \
-             nstat, netstat, ip, tc or ethtool print"
+             nstat, netstat, ip, tc, ethtool or dmesg print"
         );
     }
     if notes.hosts.len() > 1 {
@@ -76,6 +82,12 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
         bail!(
             "{name} holds what was printed on several hosts ({}): give each a file of its own",
             hosts.join(", ")
+        );
+    }
+    if notes.backwards {
+        bail!(
+            "{name} has readings whose dates go back, and what grew is told from the first to the last: put the \
+             earlier one first, or leave one out"
         );
     }
     tell(&name, &notes);
@@ -91,38 +103,12 @@ fn tell(name: &str, notes: &Notes) {
             notes.unknown + notes.read
         ));
     }
-    for note in &notes.first {
+    for note in notes.first.iter().chain(&notes.differing) {
         let why = note.why.as_deref().unwrap_or("not understood");
         complain(&format!("{name}, line {}: {why}: {}", note.line, note.text.escape_debug()));
     }
+    let more = notes.differ.saturating_sub(notes.differing.len() as u64);
+    if more > 0 {
+        complain(&format!("{name}: {more} more lines give a setting another value"));
+    }
 }
-
-fn saved(text: &str) -> anyhow::Result<Snapshot> {
-    let snapshot: Snapshot = serde_json::from_str(text)?;
-    if snapshot.format != FORMAT {
-        bail!("its format is `{}`, this version reads `{FORMAT}`", snapshot.format);
-    }
-    if snapshot.looks.is_empty() {
-        bail!("it holds no look at a host");
-    }
-    Ok(snapshot)
-}
-
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limited = |reader: &mut dyn std::io::Read, bytes: &mut Vec<u8>| {
-        reader.take(MOST + 1).read_to_end(bytes)
-    };
-    if path == Path::new("-") {
-        limited(&mut std::io::stdin().lock(), &mut bytes)?;
-    } else {
-        limited(&mut std::fs::File::open(path)?, &mut bytes)?;
-    }
-    if bytes.len() as u64 > MOST {
-        return Err(std::io::Error::other("it is larger than 1 GiB"));
-    }
-    Ok(bytes)
-}
-
-/// A million sockets take some 600 MB as JSON. Ours: not measured.
-const MOST: u64 = 1 << 30;

@@ -17,7 +17,7 @@ use tcpwhy_model::world::{Keep, Kernels, World};
 
 use super::lab::scenarios;
 use crate::exit::Exit;
-use crate::{complain, output};
+use crate::{complain, output, whole};
 use grid::Axis;
 
 /// What is shown below the flags.
@@ -157,7 +157,8 @@ fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
     let keep = Keep { segments: true, ..Keep::default() };
     let (_, trace) = World::new(&run.plan, run.kernels, keep)?.run();
     let file = trace.pcapng(run.prediction.sender.into(), run.plan.ipv6);
-    std::fs::write(path, file).with_context(|| format!("cannot write {}", path.display()))
+    let written = whole::write(path, |out| std::io::Write::write_all(out, &file));
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// What was asked for, in the order of the columns.

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, IsTerminal as _, Seek as _};
-use std::os::unix::fs::{PermissionsExt as _, fchown};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use tempfile::NamedTempFile;
 
 use super::spool::Spool;
+use crate::whole::{folder_of, give_to_caller};
 
 /// The file of a recording; removed unless it was kept.
 pub(super) struct Output {
@@ -72,11 +73,7 @@ impl Output {
                 copied => copied.map(drop).context("cannot write to standard output"),
             };
         };
-        let id = |name| env::var(name).ok()?.parse().ok();
-        if let (Some(user), Some(group)) = (id("SUDO_UID"), id("SUDO_GID")) {
-            // Without the right to do so it stays whose it is.
-            let _ = fchown(file.as_file(), Some(user), Some(group));
-        }
+        give_to_caller(file.as_file());
         // Something else may have taken the name since.
         refuse_what_is_there(&path, force)?;
         let named = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
@@ -100,12 +97,6 @@ fn no_room(folder: &Path, error: &io::Error) -> anyhow::Error {
 /// Whether the recording is to be printed.
 pub(super) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// The folder in which `path` is.
-fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or_else(|| Path::new("."))
 }
 
 fn refuse_what_is_there(path: &Path, force: bool) -> anyhow::Result<()> {

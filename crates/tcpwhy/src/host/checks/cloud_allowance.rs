@@ -19,7 +19,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, unless_cut};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Missing, Seen};
@@ -48,7 +48,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         }));
     }
     hit.sort_by_key(|(device, name, growth)| (Reverse(growth.by), device.name(), *name));
-    let Some((worst, name, growth)) = hit.first() else { return Ok(Vec::new()) };
+    let Some((worst, name, growth)) = hit.first() else { return unless_cut(seen, Vec::new()) };
     let mut names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     names.sort_unstable();
     names.dedup();

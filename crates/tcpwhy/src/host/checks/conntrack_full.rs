@@ -5,7 +5,8 @@
 //! be thrown out early, the first packet of a new connection is dropped.
 //!
 //! # How we know
-//! `drop` in `/proc/net/stat/nf_conntrack` grew, or `nf_conntrack_count` is above 85 % of `nf_conntrack_max`.
+//! `drop` in `/proc/net/stat/nf_conntrack` grew, or `nf_conntrack_count` is above 85 % of `nf_conntrack_max`; or the
+//! kernel's log says `table full, dropping packet`.
 //!
 //! # What it is not
 //! Not what fills it: long timeouts of dead connections do (five days for an established one), and so does a scan.
@@ -19,10 +20,10 @@
 //! Linux `__nf_conntrack_alloc`, `nf_conntrack_in` (v6.1, `net/netfilter/nf_conntrack_core.c`);
 //! Documentation/networking/nf_conntrack-sysctl.rst. 85 %: ours, not measured.
 
-use super::{Check, words};
+use super::{Check, kernel_log, words};
 use crate::host::finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::{Conntrack, Source};
+use crate::host::snapshot::{Conntrack, Event, Source};
 
 pub(super) const CHECK: Check = Check {
     code: "CONNTRACK_FULL",
@@ -34,8 +35,27 @@ pub(super) const CHECK: Check = Check {
 const MAX: &str = "net.netfilter.nf_conntrack_max";
 const HASH: &str = "nf_conntrack.hashsize";
 const FILE: &str = "/proc/net/stat/nf_conntrack";
+const FULL: &str = "when it is full the first packet of a new connection is dropped, and the client tries again after \
+                    a second.";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::ConntrackFull, counted(seen), |_| Finding {
+        scope: Scope::Netns,
+        title:
+            "the kernel says that it dropped packets, for the table of tracked connections was full"
+                .to_owned(),
+        why: FULL.to_owned(),
+        fixes: vec![words::advise(
+            format!(
+                "look at net.netfilter.nf_conntrack_count beside {MAX}; track less, or enlarge the table"
+            ),
+            "",
+        )],
+        ..Finding::default()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some(table) = seen.now.conntrack.as_ref().ok_or(Missing::all(Source::Conntrack))? else {
         return Ok(Vec::new());
     };
@@ -59,7 +79,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     evidence.extend(counters.into_iter().filter_map(|(name, growth)| {
         Some(Evidence::new(format!("{FILE} {name}"), words::grown(growth?)))
     }));
-    let share = words::percent(table.count, table.max);
+    let share = words::share(table.count, table.max);
     let (fixes, with_first) = if is_near { fixes(seen, table) } else { (Vec::new(), 0) };
     Ok(vec![Finding {
         severity: if drops_now.is_some() { Severity::Error } else { Severity::Warning },
@@ -71,8 +91,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             }
             None => format!("the table of tracked connections is {share} full"),
         },
-        why: "when it is full the first packet of a new connection is dropped, and the client tries again after a second."
-            .to_owned(),
+        why: FULL.to_owned(),
         not: if is_near {
             "not what fills it: dead connections with long timeouts, a scan, or honest load"
         } else {

@@ -160,7 +160,7 @@ mod tests {
                 look.processes.as_mut().and_then(|all| all.get_mut(&42)).expect("it runs");
             (process.files, process.limits) = (Some(files), Some(Limits { files: 1024 }));
             let mut here = listener(waiting, 128, 0);
-            here.owner = Some(Owner { pid: 42, fd: 4 });
+            here.owner = Some(Owner { pid: 42, fd: Some(4) });
             look.listeners = Some(vec![here]);
             look.sockets = Some(peers(600, |peer| socket(State::CloseWait, "10.0.0.1:80", &peer)));
         })

@@ -76,6 +76,19 @@ pub(super) fn need_counters(all: &[Device<'_>], names: &[&str]) -> Asked<()> {
     if is_blind { Err(Missing::part(Source::Links, names.join(", "))) } else { Ok(()) }
 }
 
+/// What was found in the counters of drivers; where that is nothing, and only some of these were pasted, it was not
+/// seen whether all is well.
+pub(super) fn unless_cut<T>(seen: &Seen<'_>, found: Vec<T>) -> Asked<Vec<T>> {
+    let is_cut = seen.links()?.iter().any(|link| link.driver_counters_cut);
+    if found.is_empty() && is_cut {
+        return Err(Missing::part(
+            Source::Ethtool,
+            "driver counters, of which only some were pasted",
+        ));
+    }
+    Ok(found)
+}
+
 /// The sum of these counters. Where a tool added some up (`rx_dropped+rx_missed_errors`), that sum counts if all
 /// of its parts are asked for.
 fn count(link: &Link, names: &[&str]) -> Option<u64> {

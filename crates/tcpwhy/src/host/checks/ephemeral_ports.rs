@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! More than four fifths of the usable ports are taken towards one peer's port: open connections, and those in
-//! `TIME_WAIT` that may not be used again.
+//! `TIME_WAIT` that may not be used again. Ports that a program asked for outside of the range, or of those reserved,
+//! do not count.
 //!
 //! # What it is not
 //! Not a limit of the host: towards another peer the same ports are free. Programs that `bind` before they
@@ -54,11 +55,12 @@ impl Taken {
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some([low, high]) = seen.numbers::<2>(RANGE)? else { return Ok(Vec::new()) };
-    let usable = usable(seen, low, high);
+    let ports = Usable::of(seen, low, high);
+    let usable = ports.count();
     if usable == 0 {
         return Ok(Vec::new());
     }
-    let mut full: Vec<_> = towards(seen, low, high)?
+    let mut full: Vec<_> = towards(seen, &ports)?
         .into_iter()
         .filter(|(_, taken)| words::above_percent(taken.all(), 80, usable))
         .collect();
@@ -104,28 +106,44 @@ fn others(full: usize) -> String {
     }
 }
 
-/// Ports of the range that are not reserved.
-fn usable(seen: &Seen<'_>, low: i64, high: i64) -> u64 {
-    let reserved = seen.setting("net.ipv4.ip_local_reserved_ports").ok().flatten().unwrap_or("");
-    let taken: i64 = reserved
-        .split(',')
-        .filter_map(|part| {
+/// The ports that the kernel chooses from: those of the range that are not reserved.
+struct Usable {
+    low: i64,
+    high: i64,
+    reserved: Vec<[i64; 2]>,
+}
+
+impl Usable {
+    fn of(seen: &Seen<'_>, low: i64, high: i64) -> Self {
+        let text = seen.setting("net.ipv4.ip_local_reserved_ports").ok().flatten().unwrap_or("");
+        let part = |part: &str| {
             let (from, to) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-            let (from, to): (i64, i64) = (from.parse().ok()?, to.parse().ok()?);
-            Some((to.min(high) - from.max(low) + 1).max(0))
-        })
-        .sum();
-    (high - low + 1 - taken).max(0).unsigned_abs()
+            Some([from.parse().ok()?, to.parse().ok()?])
+        };
+        Self { low, high, reserved: text.split(',').filter_map(part).collect() }
+    }
+
+    fn count(&self) -> u64 {
+        let Self { low, high, reserved } = self;
+        let taken = reserved.iter().map(|[from, to]| (to.min(high) - from.max(low) + 1).max(0));
+        (high - low + 1 - taken.sum::<i64>()).max(0).unsigned_abs()
+    }
+
+    fn has(&self, port: u16) -> bool {
+        let port = i64::from(port);
+        (self.low..=self.high).contains(&port)
+            && !self.reserved.iter().any(|[from, to]| (from..=to).contains(&&port))
+    }
 }
 
 /// What is taken, by this host's address and the peer's port.
-fn towards(seen: &Seen<'_>, low: i64, high: i64) -> Asked<BTreeMap<(IpAddr, SocketAddr), Taken>> {
+fn towards(seen: &Seen<'_>, ports: &Usable) -> Asked<BTreeMap<(IpAddr, SocketAddr), Taken>> {
     let listening: BTreeSet<u16> =
         seen.listeners()?.iter().map(|listener| listener.local.port()).collect();
     let mut taken: BTreeMap<(IpAddr, SocketAddr), Taken> = BTreeMap::new();
     for socket in seen.sockets()? {
         let port = socket.local.port();
-        let connects = (low..=high).contains(&i64::from(port)) && !listening.contains(&port);
+        let connects = ports.has(port) && !listening.contains(&port);
         if connects && !matches!(socket.state, State::SynRecv | State::Close) {
             taken.entry((socket.local.ip(), socket.remote)).or_default().open += 1;
         }
@@ -233,6 +251,29 @@ mod tests {
         assert_eq!(found[0].severity, Severity::Warning);
         let found = judged(&CHECK, &connected(22, 70, &SETTINGS)).expect("seen");
         assert_eq!(found[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn ports_that_the_kernel_does_not_choose_take_none_of_the_range() {
+        let mut host = connected(4, 70, &SETTINGS);
+        assert_eq!(judged(&CHECK, &host).map(|found| found.len()), Ok(1), "more than four fifths");
+        let mut waiting = host.looks[1].time_wait.take().expect("some");
+        waiting[0].count = 69;
+        let asked_for = |port| Occupied { local_port: Some(port), count: 1, ..waiting[0].clone() };
+        let beyond = [32767, 32868].map(asked_for);
+        waiting.extend(beyond);
+        host.looks[1].time_wait = Some(waiting);
+        let to_db = |port| socket(State::Established, &format!("10.0.0.1:{port}"), "10.0.0.5:5432");
+        for port in [32767, 32860, 32867, 32868] {
+            host.looks[1].sockets.as_mut().expect("some").push(to_db(port));
+        }
+        assert_eq!(judged(&CHECK, &host), Ok(Vec::new()), "73 of 92, and six beside them");
+        host.looks[1].sockets.as_mut().expect("some").push(to_db(32859));
+        assert_eq!(
+            judged(&CHECK, &host).map(|found| found.len()),
+            Ok(1),
+            "the last that is usable"
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Link, Source};
+use crate::words::grouped;
 
 pub(super) const CHECK: Check = Check {
     code: "GRO_INEFFECTIVE",
@@ -69,8 +70,9 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             packets as f64 / seconds
         ),
         why: format!(
-            "TCP handled {} for {packets} that came: each takes its own way through the stack.",
-            words::count(segments.by, "packet")
+            "TCP handled {} for {} that came: each takes its own way through the stack.",
+            words::count(segments.by, "packet"),
+            grouped(packets)
         ),
         not: "not a fault by itself: connections that take turns leave nothing to merge".to_owned(),
         evidence: vec![

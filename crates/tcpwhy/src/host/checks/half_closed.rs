@@ -42,7 +42,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         held += u64::from(socket.owner.is_some() || socket.is_orphan() == Some(false));
         blind += u64::from(socket.owner.is_none() && socket.is_orphan().is_none());
         if let Some(owner) = socket.owner {
-            *of.entry(Owner { fd: 0, ..owner }).or_default() += 1;
+            *of.entry(Owner { fd: None, ..owner }).or_default() += 1;
         }
     }
     if held <= MANY && held + blind > MANY {

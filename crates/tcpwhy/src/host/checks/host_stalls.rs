@@ -29,7 +29,7 @@ pub(super) fn stalls(seen: &Seen<'_>) -> Vec<(String, Evidence)> {
     if let Some((stolen, all)) = stolen(seen).filter(|_| seen.before.is_some())
         && words::above_percent(stolen, STOLEN_PERCENT, all)
     {
-        let share = words::percent(stolen, all);
+        let share = words::share(stolen, all);
         let evidence = Evidence::new("/proc/stat steal", share.clone());
         found.push((format!("other guests take {share} of the processors"), evidence));
     }

@@ -19,7 +19,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices, need_counters};
+use super::devices::{self, Device, devices, need_counters, unless_cut};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -50,7 +50,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .filter_map(|device| errors(device).map(|(name, growth)| (device, name, growth)))
         .collect();
     hit.sort_by_key(|(device, _, growth)| (growth.since_start, Reverse(growth.by), device.name()));
-    let Some((worst, name, growth)) = hit.first() else { return Ok(Vec::new()) };
+    let Some((worst, name, growth)) = hit.first() else { return unless_cut(seen, Vec::new()) };
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     let evidence = hit.iter().take(words::WORST).map(|(device, name, growth)| {
         Evidence::new(format!("{name} of {}", device.name()), words::grown(*growth))
@@ -93,7 +93,7 @@ fn lost(device: &Device<'_>, name: &str, growth: Growth) -> String {
     let share = received.map_or_else(
         || format!("each that came to {dev} so"),
         |received| {
-            let share = words::percent(growth.by, received.saturating_add(growth.by));
+            let share = words::share(growth.by, received.saturating_add(growth.by));
             format!("{share} of what came to {dev}")
         },
     );

@@ -19,8 +19,6 @@
 //! # Sources
 //! ip-route(8); Linux `tcp_init_metrics` (a locked `cwnd` becomes `snd_cwnd_clamp`), `ip_rt_update_pmtu` (v6.12).
 
-use core::net::IpAddr;
-
 use super::{Check, flows, routes};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Seen};
@@ -102,23 +100,7 @@ fn held(seen: &Seen<'_>, route: &Route) -> usize {
         })
     };
     let flows = seen.flows().unwrap_or_default();
-    flows.iter().filter(|flow| contains(route, flow.peer()) && stands(flow)).count()
-}
-
-fn contains(route: &Route, peer: IpAddr) -> bool {
-    let shifted = |bits: u128, width: u32, length: u8| {
-        bits.checked_shr(width.saturating_sub(length.into())).unwrap_or(0)
-    };
-    match (route.to, peer) {
-        (None, peer) => peer.is_ipv6() == route.ipv6,
-        (Some((IpAddr::V4(to), length)), IpAddr::V4(peer)) => {
-            shifted(to.to_bits().into(), 32, length) == shifted(peer.to_bits().into(), 32, length)
-        }
-        (Some((IpAddr::V6(to), length)), IpAddr::V6(peer)) => {
-            shifted(to.to_bits(), 128, length) == shifted(peer.to_bits(), 128, length)
-        }
-        _ => false,
-    }
+    flows.iter().filter(|flow| route.leads_to(flow.peer()) && stands(flow)).count()
 }
 
 #[cfg(test)]
@@ -173,10 +155,10 @@ mod tests {
         let route =
             |to: [u8; 4], length| Route { to: Some((to.into(), length)), ..Route::default() };
         let peer = [10, 0, 0, 7].into();
-        assert!(contains(&route([10, 0, 0, 0], 29), peer));
-        assert!(!contains(&route([10, 0, 0, 8], 29), peer));
-        assert!(contains(&Route::default(), peer));
-        assert!(contains(&route([0, 0, 0, 0], 0), peer));
+        assert!(route([10, 0, 0, 0], 29).leads_to(peer));
+        assert!(!route([10, 0, 0, 8], 29).leads_to(peer));
+        assert!(Route::default().leads_to(peer));
+        assert!(route([0, 0, 0, 0], 0).leads_to(peer));
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod hystart;
 mod inert_settings;
 mod initial_windows_of_routes;
 mod keepalive_missing;
+mod kernel_log;
 mod link_errors;
 mod link_speed;
 mod listener_imbalance;
@@ -278,8 +279,25 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
             })),
         }
     }
+    for found in &mut judged.findings {
+        leave_unsaid(found, snapshot.netns.as_deref());
+    }
     judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
     judged
+}
+
+/// Without commands where one of them would hold a name that must not stand in it.
+fn leave_unsaid(found: &mut Finding, netns: Option<&str>) {
+    let sets = || found.fixes.iter().filter_map(|fix| fix.set.as_ref());
+    if sets().all(|set| set.is_sayable(netns)) {
+        return;
+    }
+    found.with_first = 0;
+    for fix in &mut found.fixes {
+        if fix.set.take().is_some() {
+            fix.what.push_str("; no command is shown, for a name in it is none that the kernel has, or does not print");
+        }
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +306,8 @@ mod tests {
 
     use super::*;
     use crate::find::doc::SECTIONS;
-    use crate::host::snapshot::Look;
+    use crate::host::script::scripts;
+    use crate::host::snapshot::{Link, LinkCounters, Look, Ring};
 
     #[test]
     fn of_a_host_of_which_nothing_was_seen_no_check_says_anything() {
@@ -297,6 +316,39 @@ mod tests {
         let judged = judge(&blind);
         assert_eq!((judged.findings, judged.well), (Vec::new(), Vec::new()));
         assert_eq!(judged.unseen.len(), CHECKS.len());
+    }
+
+    #[test]
+    fn a_hostile_name_is_told_and_comes_into_no_command() {
+        let judged = |name: &str| {
+            let ring = Ring { rx: Some(256), rx_max: Some(4096), ..Ring::default() };
+            let missed = |count| Link {
+                name: name.to_owned(),
+                up: true,
+                carrier: true,
+                ring: Some(ring),
+                counters: Some(LinkCounters {
+                    rx_packets: 1_000_000 * (1 + count),
+                    rx_missed_errors: count,
+                    ..LinkCounters::default()
+                }),
+                ..Link::default()
+            };
+            let look = |count: u64| Look {
+                t_ns: Some((1 + count) * 1_000_000_000),
+                links: Some(vec![missed(count)]),
+                ..Look::default()
+            };
+            let host = Snapshot { looks: vec![look(0), look(9)], ..Snapshot::default() };
+            let found =
+                judge(&host).findings.into_iter().find(|found| found.code == "RING_OVERRUN");
+            let found = found.expect("missed packets");
+            let scripts = scripts(&host, core::slice::from_ref(&found)).is_some();
+            (found.fixes.iter().any(|fix| fix.set.is_some()), scripts)
+        };
+        assert_eq!(judged("eth0"), (true, true));
+        assert_eq!(judged("eth0; reboot"), (false, false));
+        assert_eq!(judged("eth0\n\u{1b}[2J"), (false, false));
     }
 
     #[test]

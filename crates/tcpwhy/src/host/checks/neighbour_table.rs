@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! `table_fulls` of `/proc/net/stat/arp_cache` or `ndisc_cache` grew, or the entries are above four fifths of
-//! `gc_thresh3`.
+//! `gc_thresh3`; or the kernel's log says `table overflow`.
 //!
 //! # What it is not
 //! Not which network is so full: a large flat network, thousands of containers, and a scan all do it.
@@ -18,10 +18,10 @@
 //! # Sources
 //! Linux `neigh_alloc`, `neigh_forced_gc` (v6.1, `net/core/neighbour.c`); arp(7). Four fifths: ours, not measured.
 
-use super::{Check, words};
+use super::{Check, kernel_log, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::{Neighbours, Source};
+use crate::host::snapshot::{Event, Neighbours, Source};
 
 pub(super) const CHECK: Check = Check {
     code: "NEIGHBOUR_TABLE",
@@ -30,9 +30,30 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
+const FULL: &str = "packets to a neighbour that finds no room are lost until another entry goes; a connection to it stalls.";
 const TABLES: [(&str, &str); 2] = [("arp_cache", "IPv4"), ("ndisc_cache", "IPv6")];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::NeighboursFull, counted(seen), |said| {
+        Finding {
+            scope: Scope::Host,
+            title: format!(
+                "the kernel says that a table of neighbours was full: {}",
+                kernel_log::whose(said)
+            ),
+            why: FULL.to_owned(),
+            fixes: TABLES
+                .iter()
+                .filter(|(name, _)| said.iter().any(|said| said.of.as_deref() == Some(name)))
+                .flat_map(|(_, family)| fixes(seen, family))
+                .collect(),
+            ..Finding::default()
+        }
+        .all_together()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let tables = seen.now.neighbours.as_ref().ok_or(Missing::all(Source::Neighbours))?;
     let found =
         TABLES.iter().filter_map(|(name, family)| of_table(seen, name, family, tables.get(*name)?));
@@ -60,11 +81,15 @@ fn of_table(seen: &Seen<'_>, name: &str, family: &str, table: &Neighbours) -> Op
         confidence: full.map_or(Confidence::High, words::sure),
         scope: Scope::Host,
         title: match full {
-            Some(growth) => format!("the {family} neighbour table was full: {}", words::grown(growth)),
-            None => format!("the {family} neighbour table holds {} entries, near its limit", table.entries),
+            Some(growth) => {
+                format!("the {family} neighbour table was full: {}", words::grown(growth))
+            }
+            None => format!(
+                "the {family} neighbour table holds {} entries, near its limit",
+                table.entries
+            ),
         },
-        why: "packets to a neighbour that finds no room are lost until another entry goes; a connection to it stalls."
-            .to_owned(),
+        why: FULL.to_owned(),
         not: "not which network or container fills it: all namespaces share the limit".to_owned(),
         evidence,
         fixes: fixes(seen, family),

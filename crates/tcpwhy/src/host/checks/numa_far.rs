@@ -94,7 +94,7 @@ fn finding(
     lines: &[String],
 ) -> Finding {
     let name = device.name();
-    let share = words::percent(far, all);
+    let share = words::share(far, all);
     Finding {
         severity: Severity::Info,
         confidence: Confidence::High,

@@ -42,13 +42,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let per_second = packets as f64 * 1e9 / apart_ns as f64;
     let mut evidence = vec![Evidence::new(
         format!("/proc/net/softnet_stat, row of processor {cpu}, column 1"),
-        format!("{} of all packets, {per_second:.0} a second", words::percent(packets, all)),
+        format!("{} of all packets, {per_second:.0} a second", words::share(packets, all)),
     )];
     evidence.extend(softirq_of.map(|(softirq, ticks)| {
-        Evidence::new(
-            format!("/proc/stat cpu{cpu} softirq and irq"),
-            words::percent(softirq, ticks),
-        )
+        Evidence::new(format!("/proc/stat cpu{cpu} softirq and irq"), words::share(softirq, ticks))
     }));
     evidence.extend(dev.iter().map(|(link, irq)| {
         Evidence::new(
@@ -60,12 +57,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: if is_busy { Severity::Warning } else { Severity::Info },
         confidence: if is_busy { Confidence::High } else { Confidence::Low },
         scope: Scope::Host,
-        title: format!("processor {cpu} takes {} of the packets", words::percent(packets, all)),
+        title: format!("processor {cpu} takes {} of the packets", words::share(packets, all)),
         why: format!(
             "it handles {per_second:.0} packets a second{}; {} others could help.",
             softirq_of.map_or_else(String::new, |(softirq, ticks)| format!(
                 " and spends {} of its time on that",
-                words::percent(softirq, ticks)
+                words::share(softirq, ticks)
             )),
             loads.len() - 1
         ),

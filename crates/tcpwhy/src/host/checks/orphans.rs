@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! More than a quarter of `tcp_max_orphans` are orphans: for one that has been silent, or that met an ICMP error,
-//! the kernel counts all of them twice or four times. Or `TCPAbortOnMemory` grew.
+//! the kernel counts all of them twice or four times. Or `TCPAbortOnMemory` grew, or the kernel's log says `too many
+//! orphaned sockets`.
 //!
 //! # What it is not
 //! Not who left them: an orphan has no process. `TCPAbortOnMemory` counts what memory did, too.
@@ -20,17 +21,32 @@
 //! Linux `tcp_out_of_resources`, `tcp_check_oom`, `tcp_orphan_count_sum` (v6.12). A quarter and a half follow from
 //! the shifts there.
 
-use super::{Check, words};
+use super::{Check, kernel_log, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Event, Source};
 
 pub(super) const CHECK: Check =
     Check { code: "ORPHANS", file: include_str!("orphans.rs"), group: Group::Closing, judge };
 
 const KEY: &str = "net.ipv4.tcp_max_orphans";
+const WHY: &str = "the kernel resets orphans above the limit; one that has been silent for long counts twice, and after \
+                   an ICMP error four times, so that resets begin at a quarter.";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::TooManyOrphans, counted(seen), |_| Finding {
+        scope: Scope::Host,
+        title: "the kernel says that there were too many orphans".to_owned(),
+        why: WHY.to_owned(),
+        fixes: vec![words::advise(
+            "see to which peers they go: ss -tnoe state fin-wait-1 state last-ack",
+            "",
+        )],
+        ..Finding::default()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let stat = seen.now.sockstat.as_ref().ok_or(Missing::all(Source::Sockstat))?;
     let Some(&orphans) = stat.get("TCP").and_then(|tcp| tcp.get("orphan")) else {
         return Err(Missing::part(Source::Sockstat, "TCP orphan"));
@@ -71,9 +87,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         confidence: if is_near { Confidence::High } else { Confidence::Medium },
         scope: Scope::Host,
         title,
-        why: "the kernel resets orphans above the limit; one that has been silent for long counts twice, and after an \
-              ICMP error four times, so that resets begin at a quarter."
-            .to_owned(),
+        why: WHY.to_owned(),
         not: if is_near {
             "not who left them: an orphan has no process"
         } else {

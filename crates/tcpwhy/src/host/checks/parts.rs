@@ -16,7 +16,7 @@ pub(in crate::host) fn socket(state: State, local: &str, remote: &str) -> Socket
         inode: 9,
         inode_unseen: false,
         uid: 0,
-        owner: Some(Owner { pid: 42, fd: 3 }),
+        owner: Some(Owner { pid: 42, fd: Some(3) }),
         timer: None,
         memory: None,
         congestion: None,

@@ -17,7 +17,7 @@
 //! # Sources
 //! IEEE 802.3 annex 31B; ethtool(8) `-a`, `-S`.
 
-use super::devices::{self, Device, devices};
+use super::devices::{self, Device, devices, unless_cut};
 use super::{Check, words};
 use crate::host::finding::{Change, Confidence, Evidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Growth, Missing, Seen};
@@ -55,7 +55,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             ..finding(&sent)
         });
     }
-    Ok(found)
+    unless_cut(seen, found)
 }
 
 type Hit<'a> = (Device<'a>, &'a str, Growth);

@@ -93,7 +93,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 fn why(worst: &Qdisc, drops: Growth, sent: Option<Growth>) -> String {
     let share = sent.map_or_else(String::new, |sent| {
         let all = drops.by.saturating_add(sent.by);
-        format!(" {} of what was to leave was dropped.", words::percent(drops.by, all))
+        format!(" {} of what was to leave was dropped.", words::share(drops.by, all))
     });
     let Qdisc { dev, kind, .. } = worst;
     let state =

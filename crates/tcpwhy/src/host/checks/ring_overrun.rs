@@ -21,7 +21,7 @@
 
 use core::cmp::Reverse;
 
-use super::devices::{self, Device, devices, need_counters};
+use super::devices::{self, Device, devices, need_counters, unless_cut};
 use super::{Check, words};
 use crate::host::finding::{Change, Evidence, Finding, Fix, Group, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
@@ -56,14 +56,14 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         .filter_map(|device| lost(device).map(|(name, growth)| (device, name, growth)))
         .collect();
     hit.sort_by_key(|(device, _, growth)| (Reverse(growth.by), device.name()));
-    let Some((worst, _, growth)) = hit.first() else { return Ok(Vec::new()) };
+    let Some((worst, _, growth)) = hit.first() else { return unless_cut(seen, Vec::new()) };
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     // The packets that were missed are not among those received.
     let all = worst.counted(&["rx_packets"]).map(|packets| packets.by.saturating_add(growth.by));
     let is_much = all.is_none_or(|all| u128::from(growth.by) * 10_000 > u128::from(all));
     let share = all.map_or_else(
         || "what was missed of what came".to_owned(),
-        |all| format!("{} of what came", words::percent(growth.by, all)),
+        |all| format!("{} of what came", words::share(growth.by, all)),
     );
     let mut evidence: Vec<Evidence> = Vec::new();
     for (device, name, growth) in hit.iter().take(words::WORST) {

@@ -33,21 +33,9 @@ pub(super) fn scope(route: &Route) -> Scope {
     Scope::Peer(route.to.map_or_else(|| "default".to_owned(), to))
 }
 
-/// The same route without some metrics: `mtu lock 1400` is three words, `initcwnd 4` two.
+/// The same route without some metrics.
 fn without(route: &Route, metrics: &[&str]) -> Option<Change> {
-    let mut kept = Vec::new();
-    let mut words = route.line.split_whitespace().peekable();
-    while let Some(word) = words.next() {
-        if !metrics.contains(&word) {
-            kept.push(word);
-            continue;
-        }
-        if words.peek() == Some(&"lock") {
-            words.next();
-        }
-        words.next()?;
-    }
-    let to = kept.join(" ");
+    let to = route.line_without(metrics)?;
     let is_changed = to != route.line;
     is_changed.then(|| Change::Route { from: route.line.clone(), to, ipv6: route.ipv6 })
 }

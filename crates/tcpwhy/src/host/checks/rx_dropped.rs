@@ -58,7 +58,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         title: format!("{} received packets that nobody wanted: {}", devices::told(&names), words::grown(*dropped)),
         why: format!(
             "{} of what {} received was thrown away after it had come well.",
-            words::percent(dropped.by, *received),
+            words::share(dropped.by, *received),
             worst.name()
         ),
         not: "not a full ring, and mostly not TCP: packets of switches among themselves are counted here, too".to_owned(),

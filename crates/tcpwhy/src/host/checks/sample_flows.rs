@@ -10,7 +10,7 @@ pub(super) fn socket(number: u16, info: &Info, memory: Memory) -> Socket {
     let remote = core::net::SocketAddr::new([10, 0, 0, 7].into(), 50_000 + number);
     Socket {
         inode: u64::from(number) + 1,
-        owner: Some(Owner { pid: 42, fd: u32::from(number) }),
+        owner: Some(Owner { pid: 42, fd: Some(u32::from(number)) }),
         memory: Some(memory),
         info: Some(Box::new(*info)),
         ..bare(remote)

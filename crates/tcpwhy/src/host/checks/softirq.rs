@@ -48,7 +48,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         let (softirq, all) = load.softirq_of?;
         Some(Evidence::new(
             format!("/proc/stat cpu{} softirq and irq", load.cpu),
-            format!("{}, {:.0} packets a second", words::percent(softirq, all), per_second(load)),
+            format!("{}, {:.0} packets a second", words::share(softirq, all), per_second(load)),
         ))
     });
     Ok(vec![Finding {

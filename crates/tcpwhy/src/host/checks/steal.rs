@@ -33,7 +33,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !words::above_percent(taken, STOLEN_PERCENT, all) {
         return Ok(Vec::new());
     }
-    let share = words::percent(taken, all);
+    let share = words::share(taken, all);
     let when = if seen.before.is_some() { "between the looks" } else { "since the host started" };
     Ok(vec![Finding {
         severity: Severity::Warning,

@@ -63,7 +63,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         scope: Scope::Netns,
         title: format!(
             "{} of the accepted connections were opened by SYN cookies",
-            words::percent(received.by.min(opened.by), opened.by)
+            words::share(received.by.min(opened.by), opened.by)
         ),
         why: format!("the queue for SYNs was full when they came; {lost}"),
         not: if is_flood {

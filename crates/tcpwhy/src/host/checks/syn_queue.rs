@@ -7,7 +7,7 @@
 //! # How we know
 //! `TCPReqQFullDrop` (dropped) or `TCPReqQFullDoCookies` (cookie) grew; the latter counts every SYN with `tcp_syncookies=2`
 //! and is not looked at then. The half-open connections of each
-//! listener are counted beside it.
+//! listener are counted beside it. The kernel's log says so once for each listener.
 //!
 //! # What it is not
 //! Not an attack for certain: clients whose last ACK is lost, or a backlog that is too small for a distant crowd,
@@ -23,10 +23,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, words};
+use super::{Check, kernel_log, words};
 use crate::host::finding::{Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
-use crate::host::snapshot::{Listener, State};
+use crate::host::snapshot::{Event, Listener, State};
 
 pub(super) const CHECK: Check = Check {
     code: "SYN_QUEUE",
@@ -38,6 +38,20 @@ pub(super) const CHECK: Check = Check {
 const COOKIES: &str = "net.ipv4.tcp_syncookies";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::SynQueueFull, counted(seen), |said| {
+        Finding {
+        scope: Scope::Netns,
+        title: format!("the kernel says that the queue of SYNs was full on {}", kernel_log::whose(said)),
+        why: "it says so once for each listener: a client whose SYN was dropped tries again after a second; one that \
+              got a cookie may lose window scaling and SACK."
+            .to_owned(),
+        fixes: fixes(seen, &[], false),
+        ..Finding::default()
+    }
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let grown = |name| Ok(seen.growth("TcpExt", name)?.filter(|growth| growth.by > 0));
     let dropped: Option<Growth> = grown("TCPReqQFullDrop")?;
     // With 2 each SYN is counted there, whether or not the queue is full.

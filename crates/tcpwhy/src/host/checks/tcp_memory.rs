@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! `mem` of `/proc/net/sockstat` beside `tcp_mem`; `TCPMemoryPressures` and `TCPAbortOnMemory` grew. From 80 % of
-//! the second number on it is a warning.
+//! the second number on it is a warning. Or the kernel's log says `out of memory -- consider tuning tcp_mem`.
 //!
 //! # What it is not
 //! Not that the limit is too low: a program that does not read, or a leak of connections, fills any. A
@@ -24,10 +24,10 @@
 use std::collections::BTreeMap;
 
 use super::tcp_memory_limits::by_kernel;
-use super::{Check, counters, words};
+use super::{Check, counters, kernel_log, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Missing, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Event, Source};
 use crate::words::{bytes, percent};
 
 pub(super) const CHECK: Check = Check {
@@ -40,6 +40,17 @@ pub(super) const CHECK: Check = Check {
 const KEY: &str = "net.ipv4.tcp_mem";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::TcpOutOfMemory, counted(seen), |_| Finding {
+        scope: Scope::Host,
+        title: "the kernel says that TCP had no memory left".to_owned(),
+        why: "nothing more could be had of tcp_mem: data was dropped, and orphans were reset."
+            .to_owned(),
+        fixes: fixes(seen, None, false),
+        ..Finding::default()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let grown = counters::grown(seen, &["TCPMemoryPressures", "TCPAbortOnMemory"]);
     let limits = seen.numbers::<3>(KEY).ok().flatten().map(|limits| limits.map(i64::unsigned_abs));
     let used = used(seen);

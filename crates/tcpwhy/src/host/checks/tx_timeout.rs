@@ -5,7 +5,8 @@
 //! reset the device: everything in its rings is lost and connections wait for their timeouts.
 //!
 //! # How we know
-//! `tx_timeout` of its send queues grew; or `tx_fifo_errors` or `tx_aborted_errors` did, which tell that single packets were not sent.
+//! `tx_timeout` of its send queues grew; or `tx_fifo_errors` or `tx_aborted_errors` did, which tell that single packets were not sent. Or
+//! the kernel's log says `NETDEV WATCHDOG`.
 //!
 //! # What it is not
 //! Not load: a queue that is full but moves is no timeout. At half duplex packets that are given up (`tx_aborted_errors`) are collisions:
@@ -21,17 +22,35 @@
 use core::cmp::Reverse;
 
 use super::devices::{self, Device, devices, need_counters};
-use super::{Check, words};
-use crate::host::finding::{Evidence, Finding, Group};
+use super::{Check, kernel_log, words};
+use crate::host::finding::{Evidence, Finding, Group, Scope};
 use crate::host::seen::{Asked, Growth, Seen};
-use crate::host::snapshot::Source;
+use crate::host::snapshot::{Event, Source};
 
 pub(super) const CHECK: Check =
     Check { code: "TX_TIMEOUT", file: include_str!("tx_timeout.rs"), group: Group::Queues, judge };
 
+const RESET: &str =
+    "what was in its rings is lost, and connections go on only after their timeouts.";
 const ERRORS: [&str; 2] = ["tx_fifo_errors", "tx_aborted_errors"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    kernel_log::beside(seen, Event::QueueTimeout, counted(seen), |said| Finding {
+        scope: Scope::Host,
+        title: format!(
+            "the kernel says that a send queue of {} stood still and was reset",
+            kernel_log::whose(said)
+        ),
+        why: RESET.to_owned(),
+        fixes: vec![words::advise(
+            "look for the driver's other messages in dmesg; update driver and firmware, and look at pause frames",
+            "",
+        )],
+        ..Finding::default()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
     if all
         .iter()
@@ -91,7 +110,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 fn why(what: &str, device: &Device<'_>) -> &'static str {
     if what == "tx_timeout" {
-        "what was in its rings is lost, and connections go on only after their timeouts."
+        RESET
     } else if device.now.full_duplex == Some(false) {
         "it runs at half duplex: what collided too often was given up, and TCP takes it for lost."
     } else {

@@ -53,7 +53,7 @@ fn passed(seen: &Seen<'_>, place: usize, root: &Qdisc) -> Option<Finding> {
         why: format!(
             "{} of what left belongs to no class: htb sends it at once, before all classes, and the rate that they share \
              is exceeded.{}",
-            words::percent(grown.by, all.max(grown.by)),
+            words::share(grown.by, all.max(grown.by)),
             default.map_or_else(String::new, |default| format!(
                 " Its default is {default}: unless filters send them past the classes, there is no such leaf."
             ))

@@ -5,6 +5,8 @@ use core::fmt::{self, Write as _};
 use crate::host::finding::{Change, Confidence, Evidence, Fix, Severity};
 use crate::host::seen::{Growth, Seen};
 use crate::host::snapshot::Owner;
+pub(super) use crate::words::count;
+use crate::words::listed;
 
 /// How sure a counter makes: one look tells only that it happened at some time since the host started.
 pub(super) const fn sure(growth: Growth) -> Confidence {
@@ -103,33 +105,13 @@ pub(super) const WORST: usize = 5;
 
 /// `a`, `a and b`, `a, b, c, d, e and 7 more`.
 pub(super) fn named<T: AsRef<str>>(names: &[T]) -> String {
-    let told = &names[..names.len().min(WORST)];
-    let mut out = String::new();
-    for (place, name) in told.iter().enumerate() {
-        let is_last = place + 1 == names.len();
-        let before = if place == 0 {
-            ""
-        } else if is_last {
-            " and "
-        } else {
-            ", "
-        };
-        out.push_str(before);
-        out.push_str(name.as_ref());
-    }
-    if names.len() > told.len() {
-        let _ = write!(out, " and {} more", names.len() - told.len());
-    }
-    out
+    let told = names.iter().take(WORST).map(|name| name.as_ref().to_owned());
+    let more = names.len().saturating_sub(WORST);
+    listed(&told.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>())
 }
 
-/// `1 connection`, `2 connections`.
-pub(super) fn count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-/// `12 %`, `0.4 %`, `0.0031 %`.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+/// `12 %`, `0.4 %`, `0.0031 %`: of packets a few in a million may be what matters.
+pub(super) fn share(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     if share >= 10.0 || share == 0.0 {
         format!("{share:.0} %")

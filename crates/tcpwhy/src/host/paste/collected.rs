@@ -9,9 +9,10 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::{Counts, Form};
+use super::settings::Told;
 use crate::host::snapshot::{
     FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process, Qdisc,
-    Route, SetIn, Settings, Snapshot, Socket, Softnet, Unseen,
+    Route, Said, SetIn, Settings, Snapshot, Socket, Softnet, Source, Unseen,
 };
 
 /// The most readings of one source that are kept: of more, the last ones replace one another, for growth
@@ -74,6 +75,13 @@ impl<T> Readings<T> {
     }
 }
 
+impl<T> Readings<Vec<T>> {
+    /// Takes back the last reading if there is nothing in it.
+    pub(super) fn take_back_empty(&mut self) -> bool {
+        self.0.pop_if(|reading| reading.what.is_empty()).is_some()
+    }
+}
+
 impl<T: Default> Readings<T> {
     /// The last reading; an empty one if there is none yet.
     pub(super) fn open(&mut self, at: Option<u64>) -> &mut T {
@@ -98,14 +106,19 @@ pub(super) struct Collected {
     pub(super) star_is_v4: bool,
     /// The command above shows only some lines.
     pub(super) shows_some_lines: bool,
+    /// The command above sets what it prints.
+    pub(super) sets: bool,
+    /// The line that is read, from 1.
+    pub(super) line: u64,
     /// The time that stands above, since 1970.
     pub(super) now: Option<u64>,
-    pub(super) settings: BTreeMap<String, String>,
+    pub(super) settings: BTreeMap<String, Told>,
     pub(super) set_in: BTreeMap<String, Vec<SetIn>>,
     pub(super) kernel: Option<String>,
     pub(super) routes: Option<Vec<Route>>,
     pub(super) tcp_metrics: Option<Vec<PeerMetrics>>,
     pub(super) unseen: Vec<Unseen>,
+    pub(super) said: Vec<Said>,
     pub(super) processes: BTreeMap<u32, Process>,
     /// A form's readings: [`Form`] as index.
     pub(super) counts: [Readings<Counts>; Form::ALL.len()],
@@ -116,6 +129,8 @@ pub(super) struct Collected {
     pub(super) listeners: Readings<Vec<Listener>>,
     /// Ends of connections in `TIME_WAIT`.
     pub(super) time_wait: Readings<Vec<(SocketAddr, SocketAddr)>>,
+    /// The ports from which the kernel chooses.
+    range: Option<[u16; 2]>,
     /// Ports that something listens on.
     pub(super) listening: BTreeSet<u16>,
     pub(super) links: BTreeMap<String, Link>,
@@ -171,6 +186,8 @@ impl Collected {
             });
         }
         super::counters::complete(&mut self.counts);
+        let settings = self.settings();
+        self.range = settings.as_ref().and_then(port_range);
         let count = self.most_readings().max(1);
         let mut looks: Vec<Look> = (0..count).map(|look| self.look(look, count)).collect();
         if let Some(last) = looks.last_mut() {
@@ -182,15 +199,29 @@ impl Collected {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             pasted: true,
             kernel: self.kernel,
-            settings: (!self.settings.is_empty())
-                .then_some(Settings { values: self.settings, ..Settings::default() }),
+            settings,
             set_in: Some(self.set_in).filter(|all| !all.is_empty()),
             routes: self.routes,
             tcp_metrics: self.tcp_metrics,
             unseen: self.unseen,
+            said: self.said,
             looks,
             ..Snapshot::default()
         }
+    }
+
+    /// Those that were told with one value.
+    fn settings(&mut self) -> Option<Settings> {
+        let told = core::mem::take(&mut self.settings);
+        let is_any = !told.is_empty();
+        let mut values = BTreeMap::new();
+        for (key, told) in told {
+            match told.doubt() {
+                Some(why) => self.could_not(Source::Settings.name(), Some(&key), &why),
+                None => drop(values.insert(key, told.value)),
+            }
+        }
+        is_any.then_some(Settings { values, ..Settings::default() })
     }
 
     fn most_readings(&self) -> usize {
@@ -264,11 +295,7 @@ impl Collected {
         let mut all: BTreeMap<_, u32> = BTreeMap::new();
         for (local, remote) in &ends.what {
             let is_server = self.listening.contains(&local.port());
-            let key = if is_server {
-                (local.ip(), Some(local.port()), SocketAddr::new(remote.ip(), 0))
-            } else {
-                (local.ip(), None, *remote)
-            };
+            let key = Occupied::by(*local, *remote, is_server, self.range);
             *all.entry(key).or_default() += 1;
         }
         let occupied = all.into_iter().map(|((local, local_port, remote), count)| Occupied {
@@ -304,6 +331,12 @@ impl Collected {
         }
         links
     }
+}
+
+fn port_range(settings: &Settings) -> Option<[u16; 2]> {
+    let text = settings.values.get("net.ipv4.ip_local_port_range")?;
+    let (low, high) = text.split_once(' ')?;
+    Some([low.parse().ok()?, high.parse().ok()?])
 }
 
 /// All counters of an interface, if none is missing that every kernel has.

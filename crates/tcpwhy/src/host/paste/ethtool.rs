@@ -18,6 +18,8 @@ pub(super) struct Block {
     part: Part,
     /// Under `Pre-set maximums:`.
     maximums: bool,
+    /// A reading of statistics is begun.
+    counts: bool,
 }
 
 #[derive(Debug)]
@@ -50,21 +52,28 @@ enum List {
     Theirs,
 }
 
+/// What follows a command of which only some lines are shown: of statistics the first may be missing.
+pub(super) fn asked_by(command: &Command) -> Option<Block> {
+    let statistics = command.has("ethtool", 'S')
+        || command
+            .arguments("ethtool")
+            .is_some_and(|words| words.iter().any(|word| word == "--statistics"));
+    let dev = command.ethtool_device().filter(|_| statistics && command.shows_some_lines())?;
+    let dev = Some(dev.to_owned());
+    Some(Block { dev, part: Part::Statistics, maximums: false, counts: false })
+}
+
 /// The line that an output begins with.
 pub(super) fn begin(line: Line<'_>, command: &Command, collected: &mut Collected) -> Option<Block> {
     let asked = || command.ethtool_device().map(str::to_owned);
-    let block = |dev, part| Some(Block { dev, part, maximums: false });
+    let block = |dev, part| Some(Block { dev, part, maximums: false, counts: false });
     if line.text == "NIC statistics:" {
-        let dev = asked();
-        if let Some(dev) = &dev {
-            collected.link(dev);
-            let now = collected.now;
-            collected.driver_counts.entry(dev.clone()).or_default().push(now, Counted::new());
-        }
-        return block(dev, Part::Statistics);
+        let mut block = block(asked(), Part::Statistics)?;
+        block.begin_counts(collected);
+        return Some(block);
     }
     if line.text.starts_with("driver: ") && command.arguments("ethtool").is_some() {
-        let begun = Block { dev: asked(), part: Part::Driver, maximums: false };
+        let begun = Block { dev: asked(), part: Part::Driver, maximums: false, counts: false };
         begun.driver(line.text, collected);
         return Some(begun);
     }
@@ -92,6 +101,14 @@ pub(super) fn begin(line: Line<'_>, command: &Command, collected: &mut Collected
 }
 
 impl Block {
+    fn begin_counts(&mut self, collected: &mut Collected) {
+        let Some(dev) = self.dev.as_deref().filter(|_| !self.counts) else { return };
+        self.counts = true;
+        let (now, some) = (collected.now, collected.shows_some_lines);
+        collected.link(dev).driver_counters_cut |= some;
+        collected.driver_counts.entry(dev.to_owned()).or_default().push(now, Counted::new());
+    }
+
     /// A line below the first.
     pub(super) fn line(&mut self, line: Line<'_>, collected: &mut Collected) -> Option<Taken> {
         let text = line.text;
@@ -106,6 +123,11 @@ impl Block {
 
     fn field(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
         let maximums = self.maximums;
+        if matches!(self.part, Part::Statistics) {
+            let (_, value) = text.split_once(':')?;
+            value.trim().parse::<u64>().ok()?;
+            self.begin_counts(collected);
+        }
         if let Part::Settings(modes) = &mut self.part {
             let link = collected.link(self.dev.as_deref()?);
             return modes.line(text, link).then_some(Taken::Read);

@@ -15,7 +15,7 @@
 //! may be cut is not read, and a device that is nowhere named gets no numbers. What is not understood is
 //! counted, and the first such lines are kept.
 //!
-//! Left out: JSON output (`ip -j`, `ethtool --json`), classes and filters of tc, UDP and Unix sockets.
+//! Left out: JSON but for that of `ip -j link` and `ip -j addr`, classes and filters of tc, UDP and Unix sockets.
 
 mod collected;
 mod command;
@@ -23,7 +23,9 @@ mod counters;
 mod ethtool;
 mod features;
 mod ifconfig;
+mod json;
 mod links;
+mod log;
 mod machine;
 pub(crate) mod qdiscs;
 mod routes;
@@ -34,9 +36,11 @@ pub(crate) mod ss;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::snapshot::Snapshot;
+use super::shown::{prints, shown};
+use super::snapshot::{Look, Snapshot};
 use crate::evidence::stamp::{self, Stamp};
 use collected::Collected;
 use command::Command;
@@ -46,6 +50,11 @@ const KEPT: usize = 10;
 /// The longest line that is read. Ours: a socket with all its details takes under 2 KiB, a line of
 /// `/proc/interrupts` on 512 processors 6 KiB.
 const LONGEST_LINE: usize = 64 * 1024;
+/// The longest of JSON, which has all interfaces on a line. Ours: one with all its counters takes 1.2 KiB.
+const LONGEST_JSON: usize = 16 << 20;
+
+/// So many lines without one that is known are no paste. Ours: more than anybody writes above what tools printed.
+const LONGEST_LETTER: u64 = 100_000;
 
 /// What was pasted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,10 +72,16 @@ pub struct Notes {
     pub read: u64,
     /// Lines that are not, without those that are blank, comments or commands.
     pub unknown: u64,
+    /// A date in it is earlier than one above: its looks are not in the order of their times.
+    pub backwards: bool,
     /// Hosts whose prompts it has: of more than one it is no picture of any.
     pub hosts: BTreeSet<String>,
     /// The first of these, and of those that were known and could not be used.
     pub first: Vec<Note>,
+    /// Settings told again with another value.
+    pub differ: u64,
+    /// The first of these lines.
+    pub differing: Vec<Note>,
 }
 
 /// A line that was not read.
@@ -87,15 +102,40 @@ pub fn read(text: &str) -> Pasted {
     for (at, line) in text.split_inclusive('\n').enumerate() {
         let whole = line.strip_suffix('\n');
         let number = at as u64 + 1;
+        if number > LONGEST_LETTER && reader.notes.read == 0 {
+            break;
+        }
         match whole.unwrap_or(line) {
             cut if whole.is_none() && may_go_on(cut) => {
                 reader.notes.remark(number, cut, Some(CUT.to_owned()));
             }
-            long if long.len() > LONGEST_LINE => reader.notes.unknown(number, long),
+            long if long.len() > longest(long) => reader.notes.unknown(number, long),
             raw => reader.read_line(number, raw),
         }
     }
-    Pasted { snapshot: reader.collected.into_snapshot(), notes: reader.notes }
+    let mut snapshot = reader.collected.into_snapshot();
+    let backwards = !tell_times_once(&mut snapshot.looks);
+    Pasted { snapshot, notes: Notes { backwards, ..reader.notes } }
+}
+
+/// A date that stands above several readings is the time of the first only; false where dates go back.
+fn tell_times_once(looks: &mut [Look]) -> bool {
+    let mut latest = None;
+    for look in looks {
+        if look.t_ns.is_some() && look.t_ns < latest {
+            return false;
+        }
+        if look.t_ns == latest {
+            look.t_ns = None;
+        }
+        latest = look.t_ns.or(latest);
+    }
+    true
+}
+
+/// The longest line that is read.
+fn longest(line: &str) -> usize {
+    if json::is_json(line) { LONGEST_JSON } else { LONGEST_LINE }
 }
 
 const CUT: &str =
@@ -159,6 +199,8 @@ struct Reader {
 enum Taken {
     /// It was read, or is known to say nothing that is wanted.
     Read,
+    /// It was read, and contradicts a line above.
+    ReadBut(String),
     /// It belongs to a known output, but cannot be used.
     Useless(String),
     No,
@@ -166,8 +208,10 @@ enum Taken {
 
 impl Reader {
     fn read_line(&mut self, number: u64, raw: &str) {
-        let raw = unquoted(raw).trim_end();
+        let raw = harmless(raw);
+        let raw = unquoted(&raw).trim_end();
         let line = Line { number, raw, text: raw.trim() };
+        self.collected.line = number;
         if line.text.is_empty() {
             return;
         }
@@ -186,22 +230,31 @@ impl Reader {
         if taken == Taken::No {
             taken = self.go_on(line);
         }
+        if matches!(taken, Taken::No | Taken::Useless(_))
+            && let Block::Sockets(table) = &mut self.block
+        {
+            table.doubt(&mut self.collected);
+        }
         match taken {
             Taken::Read => self.notes.read += 1,
+            Taken::ReadBut(why) => self.notes.differs(number, line.text, why),
             Taken::Useless(why) => self.notes.remark(number, line.text, Some(why)),
-            Taken::No if is_remark(line.text) => {}
+            Taken::No if is_remark(line.text) || log::is_of_log(line.text) => {}
             Taken::No => self.notes.unknown(number, line.text),
         }
     }
 
     fn on_command(&mut self, command: Command) {
         self.collected.shows_some_lines = command.shows_some_lines();
+        self.collected.sets = settings::sets(&command);
         self.notes.hosts.extend(command.host.clone());
         self.block = match settings::asked_by(&command) {
             settings::Asked::Values(keys) => Block::Values(keys),
             settings::Asked::File(file) => Block::SettingFile(file),
             settings::Asked::Nothing if command.is_netstat_s() => Block::Sentences(None),
-            settings::Asked::Nothing => Block::None,
+            settings::Asked::Nothing => {
+                ethtool::asked_by(&command).map_or(Block::None, Block::Ethtool)
+            }
         };
         self.command = command;
     }
@@ -250,18 +303,26 @@ impl Reader {
     /// Lines that stand for themselves, or in pairs.
     fn begin_line(&mut self, line: Line<'_>) -> Taken {
         let collected = &mut self.collected;
+        if log::line(line.text, collected) {
+            return Taken::Read;
+        }
+        if let Some(taken) = json::line(line.text, collected) {
+            return taken;
+        }
         if let Block::SettingFile(file) = &mut self.block
             && let Some(taken) = file.line(line, collected)
         {
             return taken;
         }
         if let Block::Values(keys) = &mut self.block
-            && settings::value(line.text, keys, collected)
+            && let Some(taken) = settings::value(line.text, keys, collected)
         {
-            return Taken::Read;
+            return taken;
         }
-        if settings::line(line.text, collected)
-            || machine::sockstat(line.text, collected)
+        if let Some(taken) = settings::line(line.text, collected) {
+            return taken;
+        }
+        if machine::sockstat(line.text, collected)
             || machine::kernel(line.text, &self.command, collected)
             || routes::metrics(line.text, collected)
             || counters::nstat(line.text, collected)
@@ -328,14 +389,55 @@ impl Notes {
 
     fn remark(&mut self, line: u64, text: &str, why: Option<String>) {
         if self.first.len() < KEPT {
-            self.first.push(Note { line, text: text.trim().chars().take(80).collect(), why });
+            self.first.push(Note::new(line, text, why));
+        }
+    }
+
+    fn differs(&mut self, line: u64, text: &str, why: String) {
+        self.read += 1;
+        self.differ += 1;
+        if self.differing.len() < KEPT {
+            self.differing.push(Note::new(line, text, Some(why)));
         }
     }
 }
 
+impl Note {
+    fn new(line: u64, text: &str, why: Option<String>) -> Self {
+        Self { line, text: text.trim().chars().take(80).collect(), why }
+    }
+}
+
+/// A line without colours (the control sequences of ECMA-48 section 5.4), in which what else does not print is
+/// escaped.
+fn harmless(raw: &str) -> Cow<'_, str> {
+    if raw.bytes().all(|byte| byte == b'\t' || (0x20..0x7f).contains(&byte)) {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut letters = raw.trim_end().trim_start_matches('\u{feff}').chars();
+    while let Some(letter) = letters.next() {
+        let rest = letters.as_str();
+        if letter == '\u{1b}'
+            && let Some(rest) = rest.strip_prefix('[')
+            && let Some(end) = rest.find(|c: char| !matches!(c, '\u{20}'..='\u{3f}'))
+            && matches!(rest.as_bytes()[end], 0x40..=0x7e)
+        {
+            letters = rest[end + 1..].chars();
+        } else if letter == '\t' || prints(letter) {
+            text.push(letter);
+        } else if letter.is_whitespace() {
+            text.push(' ');
+        } else {
+            text.push_str(&shown(letter.encode_utf8(&mut [0; 4]).as_bytes()));
+        }
+    }
+    Cow::Owned(text)
+}
+
 /// A line without the marks of a quotation in front of it, which mail and tickets add.
 fn unquoted(raw: &str) -> &str {
-    let mut text = raw.trim_start_matches('\u{feff}');
+    let mut text = raw;
     while let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix('|')) {
         text = rest.strip_prefix(' ').unwrap_or(rest);
     }

@@ -3,12 +3,55 @@
 //! What `sysctl` prints (`KEY = VALUE`) is what the kernel runs with, and so are such lines without a file
 //! above them. Below the name of a file (`cat /etc/sysctl.conf`, `==> FILE <==`, `FILE:KEY=VALUE` as grep
 //! prints it) lines tell only what that file sets.
+//!
+//! Of two values of one key the later is taken only where the text tells that it is later: the command above sets
+//! what it prints, or each has its time. Else neither is, and both are named.
 
 use super::Line;
 use super::Taken;
 use super::collected::Collected;
 use super::command::Command;
 use crate::host::snapshot::SetIn;
+
+/// A setting as it was pasted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) value: String,
+    /// The line that told it.
+    line: u64,
+    /// When, in nanoseconds since 1970.
+    at: Option<u64>,
+    /// Another value and its line, where nothing tells which of them is the later.
+    against: Option<(String, u64)>,
+}
+
+impl Told {
+    /// Why neither of two values is taken.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let (other, line) = self.against.as_ref()?;
+        Some(format!(
+            "two values were pasted: `{}` (line {}) and `{other}` (line {line})",
+            self.value, self.line
+        ))
+    }
+
+    /// What becomes of a line that tells another value.
+    fn meet(&mut self, next: Self, sets: bool) -> Taken {
+        let is_later = sets || self.at.zip(next.at).is_some_and(|(then, now)| then < now);
+        if is_later {
+            let earlier = format!("line {} says `{}`", self.line, self.value);
+            *self = next;
+            return Taken::ReadBut(format!("{earlier}; this value came later and is taken"));
+        }
+        if self.against.is_none() {
+            self.against = Some((next.value, next.line));
+        }
+        Taken::ReadBut(format!(
+            "line {} says `{}`; nothing tells which came later, so neither is taken",
+            self.line, self.value
+        ))
+    }
+}
 
 /// What a command asks for, of settings.
 pub(super) enum Asked {
@@ -48,37 +91,57 @@ pub(super) fn asked_by(command: &Command) -> Asked {
 }
 
 /// A value on a line of its own, of the key that is asked for next.
-pub(super) fn value(text: &str, keys: &mut Vec<String>, collected: &mut Collected) -> bool {
+pub(super) fn value(
+    text: &str,
+    keys: &mut Vec<String>,
+    collected: &mut Collected,
+) -> Option<Taken> {
     if let Some(error) = text.strip_prefix("cat: ").or_else(|| text.strip_prefix("sysctl: ")) {
         keys.pop();
         collected.could_not("settings", None, error);
-        return true;
+        return Some(Taken::Read);
     }
     if text.contains(['=', ':', '<', '/']) {
-        return false;
+        return None;
     }
-    let Some(key) = keys.pop() else { return false };
-    keep(&key, text, collected);
-    true
+    let key = keys.pop()?;
+    Some(keep(&key, text, collected))
 }
 
 /// `net.ipv4.tcp_rmem = 4096 131072 6291456`, or `/proc/sys/net/ipv4/tcp_rmem:4096 131072 6291456`.
-pub(super) fn line(text: &str, collected: &mut Collected) -> bool {
+pub(super) fn line(text: &str, collected: &mut Collected) -> Option<Taken> {
     if let Some(rest) = text.strip_prefix("/proc/sys/") {
-        let Some((path, value)) = rest.split_once(':') else { return false };
-        keep(&dotted(path), value, collected);
-        return true;
+        let (path, value) = rest.split_once(':')?;
+        return Some(keep(&dotted(path), value, collected));
+    }
+    if text.starts_with(APPLYING) {
+        collected.sets = true;
+        return Some(Taken::Read);
     }
     if let Some((file, line, rest)) = grep_line(text) {
-        return set(file, line, rest, collected);
+        return set(file, line, rest, collected).then_some(Taken::Read);
     }
-    let Some((key, value)) = pair(text) else { return false };
-    keep(&key, value, collected);
-    true
+    let (key, value) = pair(text)?;
+    Some(keep(&key, value, collected))
+}
+
+/// What `sysctl --system` prints above what each file makes it set.
+const APPLYING: &str = "* Applying /";
+
+/// It sets what it prints: `sysctl -w KEY=VALUE`, `-p FILE`, `--system`.
+pub(super) fn sets(command: &Command) -> bool {
+    let sets = |word: &String| {
+        matches!(word.as_str(), "--write" | "--system")
+            || word.starts_with("--load")
+            || (word.contains('=') && !word.starts_with('-'))
+    };
+    command.has("sysctl", 'w')
+        || command.has("sysctl", 'p')
+        || command.arguments("sysctl").is_some_and(|words| words.iter().any(sets))
 }
 
 impl File {
-    /// `==> /etc/sysctl.conf <==`, `* Applying /etc/sysctl.d/99-x.conf ...`; the last shows what is then set.
+    /// `==> /etc/sysctl.conf <==`.
     pub(super) fn of_header(text: &str) -> Option<Self> {
         let name = text.strip_prefix("==> ")?.strip_suffix(" <==")?;
         is_setting_file(name).then(|| Self { name: name.to_owned(), above: None })
@@ -148,13 +211,33 @@ fn dotted(key: &str) -> String {
         .collect()
 }
 
-fn keep(key: &str, value: &str, collected: &mut Collected) {
+fn keep(key: &str, value: &str, collected: &mut Collected) -> Taken {
     // People add remarks behind values.
     let end = [" //", " #", "\t#", "\t//"].into_iter().filter_map(|mark| value.find(mark)).min();
     let value = blanks_single(value.get(..end.unwrap_or(value.len())).unwrap_or_default());
-    if is_kept(key) {
-        collected.settings.insert(key.to_owned(), value);
+    if !is_kept(key) {
+        return Taken::Read;
     }
+    let (line, at) = (collected.line, collected.now);
+    let told = Told { value, line, at, against: None };
+    match collected.settings.get_mut(key) {
+        Some(earlier) if earlier.value == told.value => Taken::Read,
+        Some(earlier) if !changes_by_itself(key) => earlier.meet(told, collected.sets),
+        _ => {
+            collected.settings.insert(key.to_owned(), told);
+            Taken::Read
+        }
+    }
+}
+
+/// What the kernel counts or adds to below `/proc/sys/net`: nobody sets it.
+fn changes_by_itself(key: &str) -> bool {
+    matches!(
+        key,
+        "net.netfilter.nf_conntrack_count"
+            | "net.ipv4.tcp_available_congestion_control"
+            | "net.ipv4.tcp_available_ulp"
+    )
 }
 
 /// What a snapshot holds: everything of the network but secrets, and the limits of descriptors.

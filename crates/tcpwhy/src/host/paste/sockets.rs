@@ -11,7 +11,7 @@ use super::command::Command;
 use super::ss::{self, Row};
 use super::{Line, Taken};
 use crate::evidence::address;
-use crate::host::snapshot::{Listener, Socket, State};
+use crate::host::snapshot::{Listener, Owner, Process, Socket, State};
 
 /// A table that is being read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,8 @@ pub(super) fn begin(
 ) -> Option<(Table, Taken)> {
     let text = line.text;
     if let Some(states) = head(text, command) {
-        let table = Table { states, ..Table::default() };
+        let mut table = Table { states, ..Table::default() };
+        table.begin_all(listed(command), collected);
         return Some((table, Taken::Read));
     }
     let mut table = table.cloned().unwrap_or_default();
@@ -93,7 +94,55 @@ fn only_state(command: &Command) -> Option<String> {
     command.has("ss", 'l').then(|| "LISTEN".to_owned())
 }
 
+/// Which kinds of TCP sockets a command lists all of: connections, listeners, those in `TIME_WAIT` (ss(8)). A filter
+/// of any kind, and what shows only some lines, lists all of none.
+fn listed(command: &Command) -> [bool; 3] {
+    let plain = |word: &String| match word.strip_prefix("--") {
+        Some(long) => {
+            ["tcp", "info", "numeric", "memory", "processes", "extended", "options"].contains(&long)
+        }
+        None => word
+            .strip_prefix('-')
+            .is_some_and(|short| short.chars().all(|c| "tinmpeoalr".contains(c))),
+    };
+    let Some(words) = command.arguments("ss").filter(|words| words.iter().all(plain)) else {
+        return [false; 3];
+    };
+    if command.shows_some_lines() || words.is_empty() {
+        return [false; 3];
+    }
+    match (command.has("ss", 'a'), command.has("ss", 'l')) {
+        (true, true) => [false; 3],
+        (true, false) => [true; 3],
+        (false, true) => [false, true, false],
+        (false, false) => [true, false, false],
+    }
+}
+
 impl Table {
+    /// Begins the readings of what is listed in full, so that nothing in it is nothing there.
+    fn begin_all(&mut self, listed: [bool; 3], collected: &mut Collected) {
+        let now = collected.now;
+        let [connections, listeners, time_wait] = listed;
+        if connections {
+            open(&mut self.begun[0], &mut collected.sockets, now);
+        }
+        if listeners {
+            open(&mut self.begun[1], &mut collected.listeners, now);
+        }
+        if time_wait {
+            open(&mut self.begun[2], &mut collected.time_wait, now);
+        }
+    }
+
+    /// Below its head there is a line that was not understood: what was found empty may not be so.
+    pub(super) fn doubt(&mut self, collected: &mut Collected) {
+        let [connections, listeners, time_wait] = &mut self.begun;
+        *connections = *connections && !collected.sockets.take_back_empty();
+        *listeners = *listeners && !collected.listeners.take_back_empty();
+        *time_wait = *time_wait && !collected.time_wait.take_back_empty();
+    }
+
     fn row(&mut self, row: Result<Row<'_>, String>, collected: &mut Collected) -> Taken {
         self.open = Open::Nothing;
         let row = match row {
@@ -155,10 +204,22 @@ impl Table {
         let Some((_, state)) = NETSTAT_STATES.iter().find(|(name, _)| *name == state) else {
             return Some(Taken::Useless(format!("{state:?} is no state of a connection")));
         };
-        let socket = ss::bare(*state, [local, remote], [receive, send]);
+        let mut socket = ss::bare(*state, [local, remote], [receive, send]);
+        if let Some((pid, name)) = words.find_map(program) {
+            socket.owner = Some(Owner { pid, fd: None });
+            let process = || Process { name: name.to_owned(), ..Process::default() };
+            collected.processes.entry(pid).or_insert_with(process);
+        }
         open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
         Some(Taken::Read)
     }
+}
+
+/// `4711/nginx:` of `netstat -p`, which cuts what follows short.
+fn program(word: &str) -> Option<(u32, &str)> {
+    let (pid, name) = word.split_once('/')?;
+    let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
+    Some((pid, name.trim_end_matches(':'))).filter(|(_, name)| !name.is_empty())
 }
 
 /// The reading that a table's sockets go to: a new one at the first.
@@ -232,7 +293,8 @@ pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected
 /// leaves out because it is zero.
 pub(super) fn complete(collected: &mut Collected) {
     collected.sockets.merge(|before, next| {
-        if tells_as_much(before, &next, &SOCKET_DETAILS) {
+        // Where all are listed and there are none, they are gone.
+        if next.is_empty() || tells_as_much(before, &next, &SOCKET_DETAILS) {
             return Some(next);
         }
         take_in(before, next, |socket| (socket.local, socket.remote), fill_socket);
@@ -240,7 +302,7 @@ pub(super) fn complete(collected: &mut Collected) {
     });
     collected.sockets.iter_mut().for_each(|all| ss::finish(all));
     collected.listeners.merge(|before, next| {
-        if tells_as_much(before, &next, &LISTENER_DETAILS) {
+        if next.is_empty() || tells_as_much(before, &next, &LISTENER_DETAILS) {
             return Some(next);
         }
         take_in(before, next, |listener| listener.local, fill_listener);

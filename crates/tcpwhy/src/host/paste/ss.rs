@@ -214,7 +214,7 @@ fn owner(inside: &str) -> Option<(Owner, &str)> {
     let mut numbers = rest
         .split([',', ')'])
         .map(|word| word.trim_start_matches("pid=").trim_start_matches("fd=").parse::<u32>().ok());
-    let owner = Owner { pid: numbers.next()??, fd: numbers.next()?? };
+    let owner = Owner { pid: numbers.next()??, fd: Some(numbers.next()??) };
     Some((owner, name))
 }
 

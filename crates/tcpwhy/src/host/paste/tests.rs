@@ -1,3 +1,6 @@
+mod json;
+mod lines;
+mod settings;
 mod sockets;
 
 use std::collections::BTreeMap;
@@ -5,6 +8,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::host::judge;
 use crate::host::seen::{Missing, Seen};
 use crate::host::snapshot::{Info, Link, Look, Memory, Owner, Socket, Source, State, Timer};
 
@@ -240,6 +244,37 @@ fn statistics_without_their_device_are_not_used_and_this_is_said() {
     );
     assert_eq!(pasted.snapshot.looks[0].qdiscs, None);
     assert_eq!(pasted.notes.first.len(), 1);
+}
+
+#[test]
+fn some_statistics_of_an_interface_are_its_own_and_not_all() {
+    let text = "[root@web-1 ~]# ethtool -S eth0 | grep -E 'missed|no_buffer'\n     rx_missed_errors: 17\n     \
+        rx_no_buffer_count: 0\n[root@web-1 ~]# sleep 10; ethtool -S eth0 | grep -E 'missed|no_buffer'\n     \
+        rx_missed_errors: 19\n     rx_no_buffer_count: 0\n";
+    assert_eq!(unread(text), Vec::<String>::new());
+    let missed = |look: &Look| {
+        let link = link(look, "eth0");
+        (link.driver_counters.expect("counters")["rx_missed_errors"], link.driver_counters_cut)
+    };
+    let snapshot = read(text).snapshot;
+    assert_eq!(snapshot.looks.iter().map(missed).collect::<Vec<_>>(), [(17, true), (19, true)]);
+    let judged = judge(&snapshot);
+    let codes = judged.findings.iter().map(|found| &*found.code);
+    assert!(codes.into_iter().any(|code| code == "RING_OVERRUN"), "what is shown grew");
+    for check in ["PAUSE_FRAMES", "CLOUD_ALLOWANCE", "LINK_ERRORS"] {
+        let missing = judged.unseen.iter().find(|(code, _)| *code == check);
+        let missing = missing.map(|(_, missing)| missing.to_string());
+        let told = "ethtool (driver counters, of which only some were pasted)";
+        assert_eq!(missing.as_deref(), Some(told), "{check} is not well");
+    }
+
+    let nothing = "$ ethtool -S eth0 | grep drop\n$ ethtool -g eth0 | grep RX\nRX: 4096\n";
+    assert!(
+        read(nothing).snapshot.looks[0].links.is_none(),
+        "no statistics, and rings are not counted"
+    );
+    let whole = link(&last(TICKET), "ens192");
+    assert!(whole.driver_counters.is_some() && !whole.driver_counters_cut);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod machine;
 mod net;
+mod said;
 mod sockets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ pub use net::{
     Bond, ByteQueue, Conntrack, Features, Link, LinkCounters, Neighbours, PeerMetrics, Qdisc,
     Queues, Ring, Route, Rule,
 };
+pub use said::{Event, Said};
 pub use sockets::{Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -76,6 +78,9 @@ pub struct Snapshot {
     pub nodes: Option<BTreeMap<u32, String>>,
     /// Clock source (`/sys/devices/system/clocksource/clocksource0/current_clocksource`).
     pub clock_source: Option<String>,
+    /// What the kernel said in its log; only pasted text has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Said>,
     /// Packets dropped between the looks, where that was asked for.
     pub drops: Option<Drops>,
     /// Looks at what changes, oldest first: at least one.

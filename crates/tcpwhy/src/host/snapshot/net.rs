@@ -63,6 +63,9 @@ pub struct Link {
     pub some_counters: Option<BTreeMap<String, u64>>,
     /// The driver's own counters (`ethtool -S`).
     pub driver_counters: Option<BTreeMap<String, u64>>,
+    /// Only some of these were pasted: one that is not there may well be counted.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub driver_counters_cut: bool,
     /// Rings (`ethtool -g`).
     pub ring: Option<Ring>,
     /// Queues of each kind (`ethtool -l`, `/sys/class/net/NAME/queues`).
@@ -235,6 +238,40 @@ pub struct Route {
     pub locked: Vec<String>,
     /// Congestion control.
     pub congestion: Option<String>,
+}
+
+impl Route {
+    /// Whether it is a way to `peer`: a longer one may be taken instead.
+    pub fn leads_to(&self, peer: IpAddr) -> bool {
+        let Some((network, length)) = self.to else { return self.ipv6 == peer.is_ipv6() };
+        match (network, peer) {
+            (IpAddr::V4(network), IpAddr::V4(peer)) => {
+                let shift = 32_u32.saturating_sub(u32::from(length));
+                (network.to_bits() ^ peer.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(network), IpAddr::V6(peer)) => {
+                let shift = 128_u32.saturating_sub(u32::from(length));
+                (network.to_bits() ^ peer.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Its line without some metrics: `mtu lock 1400` is three words, `initcwnd 4` two. `None` where the value of one
+    /// is missing.
+    pub fn line_without(&self, metrics: &[&str]) -> Option<String> {
+        let mut kept = Vec::new();
+        let mut words = self.line.split_whitespace().peekable();
+        while let Some(word) = words.next() {
+            if metrics.contains(&word) {
+                words.next_if_eq(&"lock");
+                words.next()?;
+            } else {
+                kept.push(word);
+            }
+        }
+        Some(kept.join(" "))
+    }
 }
 
 /// A rule that chooses a table, as ip-rule(8) prints it.

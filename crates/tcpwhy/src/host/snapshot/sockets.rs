@@ -125,11 +125,13 @@ pub struct Glimpse {
 
 /// The process that holds a socket. Its name is in [`super::Look::processes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Owner {
     /// Number of the process.
     pub pid: u32,
-    /// The descriptor.
-    pub fd: u32,
+    /// The descriptor; `None` where a tool told the process only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fd: Option<u32>,
 }
 
 /// The timer that runs for a socket (`idiag_timer`).
@@ -294,12 +296,28 @@ pub struct Listener {
 pub struct Occupied {
     /// This host's address.
     pub local: IpAddr,
-    /// This host's port where it is the one that was connected to (a listener has it); `None` where
-    /// the ports of this host differ.
+    /// This host's port where the kernel did not choose it: a listener has it, or it is none of
+    /// `ip_local_port_range`; `None` where the ports of this host differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_port: Option<u16>,
     /// The peer; port 0 where this host is the one that was connected to.
     pub remote: SocketAddr,
     /// How many.
     pub count: u32,
+}
+
+impl Occupied {
+    /// By what a connection from `local` to `remote` is counted: whether it was accepted by a listener, and the ports
+    /// from which the kernel chooses where that was seen.
+    pub fn by(
+        local: SocketAddr,
+        remote: SocketAddr,
+        is_accepted: bool,
+        range: Option<[u16; 2]>,
+    ) -> (IpAddr, Option<u16>, SocketAddr) {
+        let is_asked_for = range.is_some_and(|[low, high]| !(low..=high).contains(&local.port()));
+        let port = (is_accepted || is_asked_for).then_some(local.port());
+        let to = if is_accepted { SocketAddr::new(remote.ip(), 0) } else { remote };
+        (local.ip(), port, to)
+    }
 }

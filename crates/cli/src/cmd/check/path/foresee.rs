@@ -168,7 +168,7 @@ pub(super) fn gained(foreseen: &[Foreseen]) -> Vec<&Change> {
     let gained = foreseen.iter().filter(|each| each.gains());
     let mut changes: Vec<&Change> = Vec::new();
     for change in gained.flat_map(|each| &each.changes) {
-        if !changes.contains(&change) {
+        if !changes.contains(&change) && change.is_sayable(None) {
             changes.push(change);
         }
     }

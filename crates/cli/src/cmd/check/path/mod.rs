@@ -123,7 +123,7 @@ fn socket(open: &Open) -> Socket {
     Socket {
         port: open.port,
         pid: open.owner.map(|owner| owner.pid),
-        fd: open.owner.map(|owner| owner.fd),
+        fd: open.owner.and_then(|owner| owner.fd),
         rcvbuf: open.receive.bytes,
         rcvbuf_asked: asked(&open.receive),
         sndbuf: open.send.bytes,

@@ -128,7 +128,8 @@ fn each(target: &Target, open: &Open) -> String {
         }
     };
     let by = open.owner.map_or_else(String::new, |owner| {
-        format!(" of process {}, descriptor {}", owner.pid, owner.fd)
+        let fd = owner.fd.map_or_else(String::new, |fd| format!(", descriptor {fd}"));
+        format!(" of process {}{fd}", owner.pid)
     });
     // A buffer of a fixed size gives half of it as window.
     let is_short = |buffer: &Granted| {

@@ -59,7 +59,7 @@ fn what_ss_prints_reads_back_as_the_kernel_told_it() {
     assert_eq!((server.memory, server.send_queue), (Some(memory), 3_782_144));
     assert_eq!(server.timer, Some(Timer { kind: 4, retransmits: 1, expires_ms: 196 }));
     assert_eq!((server.inode, server.is_orphan()), (4_630_654, Some(false)));
-    assert_eq!(server.owner, Some(Owner { pid: 10_267, fd: 8 }));
+    assert_eq!(server.owner, Some(Owner { pid: 10_267, fd: Some(8) }));
     assert_eq!(look.processes.expect("processes")[&10_267].name, "python3");
     assert_eq!(server.congestion.as_deref(), Some("bbr"));
 
@@ -103,7 +103,7 @@ fn old_forms_of_ss_are_read() {
     assert_eq!(new[0].local.to_string(), "[::]:80");
     let socket = socket(&look, "10.20.0.5:80", "10.20.0.9:51000");
     assert_eq!(socket.state, State::CloseWait, "it was asked for alone");
-    assert_eq!(socket.owner, Some(Owner { pid: 2211, fd: 18 }));
+    assert_eq!(socket.owner, Some(Owner { pid: 2211, fd: Some(18) }));
     assert_eq!(look.processes.expect("processes")[&2211].name, "Web Server");
     assert_eq!(socket.is_orphan(), None, "without -e nothing tells");
     let info = socket.info.expect("figures");
@@ -133,6 +133,88 @@ fn connections_in_time_wait_are_counted_by_what_would_have_to_differ() {
     assert_eq!((occupied[0].local_port, occupied[0].count), (None, 1));
     assert_eq!(occupied[0].remote.port(), 443);
     assert_eq!((occupied[1].local_port, occupied[1].count), (Some(80), 2));
+    let range = format!("net.ipv4.ip_local_port_range = 5001\t6000\n{text}");
+    let occupied = last(&range).time_wait.expect("some");
+    assert_eq!(occupied[1].local_port, Some(5000), "the kernel would not choose it");
     let without = text.replace("LISTEN 0 128 0.0.0.0:80 0.0.0.0:*\n", "");
     assert_eq!(last(&without).time_wait, None, "which end connected is not seen");
+}
+
+#[test]
+fn netstat_names_the_programs_where_it_was_asked_to() {
+    let text = "Proto Recv-Q Send-Q Local Address Foreign Address State PID/Program name Timer\n\
+        tcp 0 0 10.0.0.1:22 10.0.0.2:4000 ESTABLISHED 4711/sshd: ada [priv] keepalive (7190.47/0/0)\n\
+        tcp 0 0 10.0.0.1:80 10.0.0.2:4001 CLOSE_WAIT 33 1204 99/nginx: worker\n\
+        tcp 0 0 10.0.0.1:80 10.0.0.2:4002 ESTABLISHED - off (0.00/0/0)\n";
+    let look = last(text);
+    let owner = |local: &str, remote: &str| socket(&look, local, remote).owner;
+    assert_eq!(owner("10.0.0.1:22", "10.0.0.2:4000"), Some(Owner { pid: 4711, fd: None }));
+    assert_eq!(
+        owner("10.0.0.1:80", "10.0.0.2:4001"),
+        Some(Owner { pid: 99, fd: None }),
+        "behind user and inode"
+    );
+    assert_eq!(owner("10.0.0.1:80", "10.0.0.2:4002"), None, "not allowed to see");
+    let names =
+        look.processes.expect("programs").into_iter().map(|(pid, process)| (pid, process.name));
+    assert_eq!(names.collect::<Vec<_>>(), [(99, "nginx".to_owned()), (4711, "sshd".to_owned())]);
+}
+
+/// How many sockets and listeners the last look has.
+fn numbers(text: &str) -> [Option<usize>; 2] {
+    let look = last(text);
+    [look.sockets.map(|all| all.len()), look.listeners.map(|all| all.len())]
+}
+
+#[test]
+fn a_head_without_a_line_below_is_nothing_there_where_all_was_asked_for() {
+    let head = "State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n";
+    let of = |command: &str| numbers(&format!("{command}\n{head}$ date\n"));
+    assert_eq!(of("$ ss -tin"), [Some(0), None]);
+    assert_eq!(of("$ sudo ss -ltnp"), [None, Some(0)]);
+    assert_eq!(of("$ ss -tan"), [Some(0), Some(0)]);
+    assert_eq!(of("$ ss --tcp --info"), [Some(0), None]);
+    let some = [
+        "$ ss -tn dst 10.0.0.1",
+        "$ ss -4tin",
+        "$ ss -un",
+        "$ ss -tan | grep -v LISTEN",
+        "$ ss",
+        "$ date",
+    ];
+    for command in some {
+        assert_eq!(of(command), [None, None], "{command}: what is not listed is not gone");
+    }
+}
+
+#[test]
+fn a_listing_that_is_not_understood_is_not_an_empty_one() {
+    let head = "$ ss -ta\nState Recv-Q Send-Q Local Address:Port Peer Address:Port\n";
+    let of = |rows: &str| numbers(&format!("{head}{rows}"));
+    assert_eq!(of("ESTAB 0 0 web-1:ssh ada.example:4000\n"), [None, None]);
+    assert_eq!(of("Cannot open netlink socket: Permission denied\n"), [None, None]);
+    let known = "ESTAB 0 0 10.0.0.1:22 10.0.0.2:4000\n";
+    assert_eq!(of(known), [Some(1), Some(0)]);
+    assert_eq!(of(&format!("ESTAB 0 0 web-1:ssh ada.example:4000\n{known}")), [Some(1), None]);
+    assert_eq!(
+        of(&format!("{known}$ ss -ta\nESTAB 0 0 web-1:ssh ada.example:4000\n")),
+        [Some(1), Some(0)]
+    );
+}
+
+#[test]
+fn connections_that_are_gone_at_the_second_look_are_gone() {
+    let head = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n";
+    let row = "ESTAB 0 0 10.0.0.1:80 10.0.0.2:4000\n\t cubic cwnd:10 rtt:1/1\n";
+    let looks = |text: &str| -> Vec<Option<usize>> {
+        let looks = read(text).snapshot.looks.into_iter();
+        looks.map(|look| look.sockets.map(|all| all.len())).collect()
+    };
+    let each = format!("$ ss -tin\n{head}{row}");
+    assert_eq!(looks(&format!("{each}$ ss -tin\n{head}")), [Some(1), Some(0)]);
+    assert_eq!(looks(&format!("{each}$ ss -6tin\n{head}")), [Some(1)], "of another family");
+    assert_eq!(
+        looks(&format!("{each}$ ss -tn\n{head}ESTAB 0 0 10.0.0.1:80 10.0.0.2:4000\n")),
+        [Some(1)]
+    );
 }
