@@ -175,7 +175,7 @@ fn words(sent: Option<&Sent>) -> String {
         || "none".to_owned(),
         |s| {
             let ms = s.at_ns as f64 / 1e6;
-            format!("{}+{} ack {} flags {} at {ms:.3} ms", s.seq, s.len, s.ack, s.flags)
+            format!("{}+{} ack {} flags {} at {ms:.6} ms", s.seq, s.len, s.ack, s.flags)
         },
     )
 }

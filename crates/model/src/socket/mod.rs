@@ -40,6 +40,7 @@ mod retransmit;
 mod rtt;
 mod sack;
 mod set;
+mod shift;
 mod state;
 #[cfg(test)]
 mod tests;

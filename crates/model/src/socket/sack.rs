@@ -1,12 +1,13 @@
 //! Selective acknowledgments: marks on the queue, D-SACKs, and what they say of reordering.
 //!
 //! Follows `tcp_sacktag_write_queue`, `tcp_sacktag_one`, `tcp_match_skb_to_sack`,
-//! `tcp_is_sackblock_valid`, `tcp_check_dsack`, `tcp_check_sack_reordering`. Left out: merging of
-//! marked neighbours (`tcp_shift_skb_data`), which changes no count.
+//! `tcp_is_sackblock_valid`, `tcp_check_dsack`, `tcp_check_sack_reordering`; the merging of marked
+//! neighbours is in [`super::shift`].
 
 use super::Socket;
 use super::ack::Ack;
-use super::queue::Skb;
+use super::queue::{Marks, Skb};
+use super::shift::Shifted;
 use crate::segment::{SackBlocks, Segment, after, before, later};
 
 impl Socket {
@@ -70,10 +71,14 @@ impl Socket {
             if !before(skb.seq, to) {
                 break;
             }
-            match self.cut_to_block(place, &skb, from, to) {
-                Some(true) => self.mark_one(place, is_dup, ack),
-                Some(false) => {}
-                None => break,
+            match self.shift_into_previous(place, from, to, is_dup, ack) {
+                Shifted::Into(previous) => place = previous,
+                Shifted::Untouched => {}
+                Shifted::No => match self.cut_to_block(place, &skb, from, to) {
+                    Some(true) => self.mark_one(place, is_dup, ack),
+                    Some(false) => {}
+                    None => break,
+                },
             }
             place += 1;
         }
@@ -111,32 +116,44 @@ impl Socket {
 
     fn mark_one(&mut self, place: usize, is_dup: bool, ack: &mut Ack) {
         let skb = *self.q.at(place);
-        let was_resent = skb.marks.resent || skb.marks.ever_resent;
+        if !skb.ends_by(self.snd.una) {
+            self.note_delivery(&skb, &mut ack.rate);
+        }
+        let marks = self.count_sacked(&skb, is_dup, ack);
+        self.q.at_mut(place).marks = marks;
+        if marks.sacked && !skb.marks.sacked {
+            self.q.forget_time(place);
+        }
+    }
+
+    /// Counts what was selectively acknowledged; its marks from now on (`tcp_sacktag_one`).
+    pub(super) fn count_sacked(&mut self, skb: &Skb, is_dup: bool, ack: &mut Ack) -> Marks {
+        let mut marks = skb.marks;
+        let was_resent = marks.resent || marks.ever_resent;
         if is_dup && was_resent {
             if self.rec.undo_marker.is_some_and(|marker| after(skb.end_seq, marker))
                 && self.rec.undo_retrans > 0
             {
                 self.rec.undo_retrans = (self.rec.undo_retrans - skb.pcount as i32).max(0);
             }
-            if skb.marks.sacked {
+            if marks.sacked {
                 self.note_low(ack, skb.seq);
             }
         }
         if skb.ends_by(self.snd.una) {
-            return;
+            return marks;
         }
-        if !skb.marks.sacked {
-            self.note_delivery(&skb, &mut ack.rate);
-            self.mark_new(place, &skb, was_resent, ack);
+        if !marks.sacked {
+            marks = self.count_new(skb, was_resent, ack);
         }
-        let marks = &mut self.q.at_mut(place).marks;
         if is_dup && marks.resent {
             marks.resent = false;
             self.rec.retrans_out = self.rec.retrans_out.saturating_sub(skb.pcount);
         }
+        marks
     }
 
-    fn mark_new(&mut self, place: usize, skb: &Skb, was_resent: bool, ack: &mut Ack) {
+    fn count_new(&mut self, skb: &Skb, was_resent: bool, ack: &mut Ack) -> Marks {
         self.advance_rack(skb);
         let mut marks = skb.marks;
         if marks.resent {
@@ -162,12 +179,11 @@ impl Socket {
             }
         }
         marks.sacked = true;
-        self.q.at_mut(place).marks = marks;
-        self.q.forget_time(place);
         self.rec.fack = later(self.rec.fack, skb.end_seq);
         self.rec.sacked_out += skb.pcount;
         ack.data_sacked = true;
         ack.sack_delivered += skb.pcount;
+        marks
     }
 
     fn note_low(&self, ack: &mut Ack, seq: u32) {

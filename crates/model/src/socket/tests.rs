@@ -229,6 +229,41 @@ fn the_first_two_duplicates_let_new_segments_out() {
     assert_eq!(socket.info().ca_state, CaState::Disorder);
 }
 
+/// How many segments fewer are charged to the send buffer after each of these, before anything is sent.
+fn merged_by(tape: &[&[(u32, u32)]]) -> Vec<u32> {
+    let mut socket = ten_out(config());
+    let before = socket.info().wmem_queued;
+    let mut merged = |blocks: &&[(u32, u32)]| {
+        let blocks: Vec<_> = blocks.iter().map(|(from, to)| (packet(*from), packet(*to))).collect();
+        let mut ack = ack::Ack { number: 1, prior_una: 1, ..ack::Ack::default() };
+        socket.mark_sacked(&sacking(1, 20, &blocks), &mut ack);
+        (before - socket.info().wmem_queued) / config().kernel.memory.empty()
+    };
+    tape.iter().map(&mut merged).collect()
+}
+
+#[test]
+fn marked_neighbours_become_one_segment() {
+    // Segments of two packets each: the second, then the third with it, then the fourth by halves.
+    assert_eq!(merged_by(&[&[(3, 5)], &[(3, 7)], &[(3, 8)], &[(3, 9)]]), [0, 1, 1, 2]);
+}
+
+#[test]
+fn a_hole_that_is_filled_joins_both_sides() {
+    assert_eq!(merged_by(&[&[(7, 9), (3, 5)], &[(3, 9)]]), [0, 2]);
+}
+
+#[test]
+fn what_was_acknowledged_of_merged_segments_is_no_more_under_way() {
+    let mut out = Vec::new();
+    let mut socket = ten_out(config());
+    socket.on_segment(20 * MS, &sacking(1, 20, &[(packet(3), packet(9))]), &mut out);
+    socket.on_segment(21 * MS, &ack(packet(6), 21), &mut out);
+    assert_eq!((socket.info().snd_una, socket.info().sacked), (packet(6), 3));
+    socket.on_segment(22 * MS, &ack(packet(11), 22), &mut out);
+    assert_eq!((socket.info().sacked, socket.info().lost), (0, 0));
+}
+
 #[test]
 fn a_duplicate_told_later_undoes_the_reduction() {
     let mut socket = ten_out(config());

@@ -1,4 +1,6 @@
-//! What happens next: in order of time, and of planning where times are equal.
+//! What happens next: in order of time, and of planning where times are equal; but a program goes on
+//! when its host's kernel has done all that is due at that instant (`irq_exit` runs softirqs before the
+//! interrupted processor looks which process is next).
 //!
 //! Nearly all events are the ways', and each way has but one that counts: those two stand beside the
 //! queue, not in it.
@@ -32,6 +34,15 @@ pub(super) enum Event {
     TooLong(u32, Side, u32, u32),
 }
 
+impl Event {
+    const fn is_of_program(self) -> bool {
+        matches!(self, Self::App(..) | Self::Open(_))
+    }
+}
+
+/// What the numbers of plans of programs begin with: they come after all others of their instant.
+const PROGRAMS: u64 = 1 << 63;
+
 /// An instant, and the number of the plan for it.
 type Due = (u64, u64);
 
@@ -53,7 +64,8 @@ impl Events {
 
     pub(super) fn plan(&mut self, at: u64, event: Event) {
         self.planned += 1;
-        self.queue.push(Reverse((at, self.planned, event)));
+        let order = if event.is_of_program() { PROGRAMS | self.planned } else { self.planned };
+        self.queue.push(Reverse((at, order, event)));
     }
 
     /// A way has something to do at `at`, if not before.
@@ -108,13 +120,25 @@ mod tests {
     #[test]
     fn equal_times_come_as_they_were_planned() {
         let mut events = Events::new();
-        events.plan(7, Event::Open(0));
+        events.plan(7, Event::Change(0));
         events.plan_way(Side::Client, 7);
-        events.plan(7, Event::Open(1));
+        events.plan(7, Event::Change(1));
         events.plan_way(Side::Server, 5);
         let told = all(&mut events);
         let (up, down) = (Event::Way(Side::Client), Event::Way(Side::Server));
-        assert_eq!(told, [(5, down), (7, Event::Open(0)), (7, up), (7, Event::Open(1))]);
+        assert_eq!(told, [(5, down), (7, Event::Change(0)), (7, up), (7, Event::Change(1))]);
+    }
+
+    #[test]
+    fn programs_go_on_when_their_kernels_have_done_what_is_due() {
+        let mut events = Events::new();
+        let (reader, writer) = (Event::App(0, Side::Client), Event::App(0, Side::Server));
+        let (up, timer) = (Event::Way(Side::Client), Event::Timer(0, Side::Server));
+        events.plan(7, reader);
+        events.plan(7, timer);
+        events.plan(6, writer);
+        events.plan_way(Side::Client, 7);
+        assert_eq!(all(&mut events), [(6, writer), (7, timer), (7, up), (7, reader)]);
     }
 
     #[test]
@@ -122,11 +146,11 @@ mod tests {
         let mut events = Events::new();
         let way = Event::Way(Side::Client);
         events.plan_way(Side::Client, 7);
-        events.plan(7, Event::Open(0));
+        events.plan(7, Event::Change(0));
         events.plan_way(Side::Client, 3);
         assert_eq!(events.next(), Some((3, way)));
         events.plan_way(Side::Client, 7);
-        assert_eq!(all(&mut events), [(7, way), (7, Event::Open(0))]);
+        assert_eq!(all(&mut events), [(7, way), (7, Event::Change(0))]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A run of a plan: two hosts, a path, conversations; until all is done or time is over.
 //!
-//! Events are processed in order of time, and in order of their planning where times are equal, so
-//! that a run is the same everywhere. Hosts compute in no time: an application that is woken acts
-//! at the same instant, after the kernel has done its part.
+//! Events are processed in order of time, and where times are equal in order of their planning,
+//! programs last ([`events`]), so that a run is the same everywhere. Hosts compute in no time: an
+//! application that is woken acts at the same instant, after the kernel has done its part.
 
 mod app;
 mod build;
