@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity loop
+.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif loop
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -15,6 +15,7 @@ help:
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
+	@echo 'make whatif    answers of what-ifs, held against kernels in simulated time (EACH=4 SEED=1 BACKEND=uml:6.1)'
 	@echo 'make loop      what is known to limit, carried out by the model and explained (SEEDS=3,4,5,6,7,8)'
 	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
@@ -70,6 +71,15 @@ fidelity:
 	@scripts/setup demo
 	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS)
 	cargo run --release --locked --quiet -p tcpwhy-cli --example fidelity -- --runs $(RUNS) --seed $(SEED) --kernel $(KERNELS) --lossy
+
+# Scenarios of each kind, run on a kernel as they are and with changes; what-ifs see the former alone.
+EACH ?= 4
+BACKEND ?= uml:6.1
+
+whatif:
+	@scripts/setup demo
+	cargo build --release --locked --quiet -p tcpwhy-cli
+	bench/whatif.py --program target/release/tcpwhy --backend $(BACKEND) --seed $(SEED) --each $(EACH)
 
 # Of other seeds than the test has; every fault of a capture, at both ends.
 SEEDS ?= 3,4,5,6,7,8
