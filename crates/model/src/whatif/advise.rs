@@ -12,7 +12,10 @@ const MOST_CONNECTIONS: usize = 20;
 /// Segments that are simulated in all. Ours: about a second.
 const MOST_WORK: u64 = 3_000_000;
 
-/// Runs for one connection: some thirty to repeat it, some five for each remedy.
+/// Segments that guesses about one connection may take of that. Ours: a tenth.
+const MOST_GUESSES: u64 = MOST_WORK / 10;
+
+/// Runs for one connection besides guesses: some thirty to repeat it, some five for each remedy.
 const RUNS: u64 = 60;
 
 /// Gives the remedies of the costliest connections what the model predicts of them, where it repeats the
@@ -24,10 +27,10 @@ pub fn advise(report: &mut Report) {
     let mut left = MOST_WORK;
     for connection in costly.into_iter().take(MOST_CONNECTIONS) {
         let segments = connection.directions.iter().flatten().map(|each| each.segments);
-        let work = segments.sum::<u64>().saturating_mul(RUNS);
-        if let Some(rest) = left.checked_sub(work) {
-            left = rest;
-            fill(connection);
+        let segments = segments.sum::<u64>();
+        if let Some(rest) = left.checked_sub(segments.saturating_mul(RUNS)) {
+            left = rest
+                .saturating_sub(fill(connection, rest.min(MOST_GUESSES)).saturating_mul(segments));
         }
     }
 }
@@ -40,10 +43,11 @@ fn cost_ns(connection: &Connection) -> i64 {
     connection.findings.iter().map(|finding| finding.cost_ns).max().unwrap_or(0)
 }
 
-fn fill(connection: &mut Connection) {
-    let Ok(study) = Study::of(connection) else { return };
+/// Predicts for one, with so much work for guesses at most; how many runs these took.
+fn fill(connection: &mut Connection, work: u64) -> u64 {
+    let Ok(study) = Study::within(connection, work) else { return 0 };
     if !study.repeats() {
-        return;
+        return study.guesses;
     }
     for remedy in connection.findings.iter_mut().flat_map(|finding| &mut finding.remedies) {
         let answer = match remedy.set.as_deref() {
@@ -63,4 +67,5 @@ fn fill(connection: &mut Connection) {
             });
         }
     }
+    study.guesses
 }

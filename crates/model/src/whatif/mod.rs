@@ -13,13 +13,14 @@ mod advise;
 mod receiver;
 mod remedies;
 mod replay;
+mod search;
 
 use std::collections::BTreeSet;
 
 use tcpwhy::report::{Connection, State};
 
-use crate::fit::{Account, Fit, Guess, Unfit};
-use crate::profile::{KernelProfile, KnobError, Version};
+use crate::fit::{Account, Fit, Unfit};
+use crate::profile::{KernelProfile, KnobError};
 use crate::scenario::plan::Plan;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::world::{Kernels, Recorded, Side};
@@ -36,8 +37,8 @@ const NEAR_PERCENT: i64 = 5;
 /// Kernels that repeat a capture and answer: the nearest. Ours: more say the same.
 const ANSWERING: usize = 4;
 
-/// A larger transfer is tried on fewer kernels. Ours: a second of work.
-const LARGE: u64 = 16 << 20;
+/// Segments that are run for guesses about one connection. Ours: some seconds of work.
+const MOST_WORK: u64 = 5_000_000;
 
 /// A connection, and the replays of it.
 #[derive(Clone, Debug)]
@@ -48,6 +49,34 @@ pub struct Study {
     pub replays: Vec<Replay>,
     /// How many of them repeat it.
     pub near: usize,
+    /// Runs that guesses took.
+    pub guesses: u64,
+    /// Other causes by which the model repeats it nearly as well, with the kernels that do.
+    others: Vec<(Fit, Kernels)>,
+}
+
+/// Why a replay that comes near proves nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Doubt {
+    /// The receiver's program reads slowly or stopped, and the fit does not have how.
+    Reader,
+    /// A full queue or a policer dropped packets, and the losses were taken from the capture.
+    Losses,
+}
+
+impl core::fmt::Display for Doubt {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Reader => {
+                "the receiver's program reads slowly or stopped reading, and how it reads could not be found out; \
+                 with a change that may hold the sender otherwise"
+            }
+            Self::Losses => {
+                "only with the losses of the capture, which a full queue or a policer made; \
+                 no such queue or policer was found that makes the same, and with a change others would be lost"
+            }
+        })
+    }
 }
 
 /// What comes of a change.
@@ -78,6 +107,10 @@ pub enum Branch {
     Losses,
     /// The receiver offers windows as it did, byte by byte.
     Windows,
+    /// Another cause repeats the capture nearly as well.
+    Cause,
+    /// The unchanged replay is off by as much.
+    Replay,
 }
 
 /// Why there is no answer.
@@ -124,53 +157,17 @@ impl Study {
     /// # Errors
     /// It cannot be fitted.
     pub fn of(connection: &Connection) -> Result<Self, Unfit> {
-        Ok(Self::repeat(Fit::of(connection)?))
+        Self::within(connection, MOST_WORK)
     }
 
-    /// Guesses come last: a kernel that repeats the capture without any is the better account.
-    fn repeat(fit: Fit) -> Self {
-        let is_large = fit.seen.bytes > LARGE;
-        let usual = joined(&fit, KernelProfile::of(USUAL), KernelProfile::of(USUAL));
-        if nearer_replay(&fit, usual).is_none() {
-            return Self { fit, replays: Vec::new(), near: 0 };
-        }
-        let receiver = if is_large { KernelProfile::of(USUAL) } else { receiver::by_replay(&fit) };
-        let plain = Self::replayed(fit, receiver, is_large);
-        if plain.repeats() && (plain.rules_hold() || is_large) {
-            return plain;
-        }
-        // No usual receiver's rules offer such windows: whose do?
-        let by_windows = receiver::by_windows(&plain.fit)
-            .filter(|_| !is_large)
-            .map(|(fit, receiver)| Self::replayed(fit, receiver, is_large));
-        match by_windows {
-            Some(study) if study.near >= plain.near.max(1) => return study,
-            _ if plain.repeats() => return plain,
-            _ => {}
-        }
-        let guessed = GENERATIONS.map(|version| {
-            let kernels = joined(&plain.fit, KernelProfile::of(version), receiver);
-            let groups = plain.fit.guesses();
-            let fit = groups
-                .iter()
-                .fold(plain.fit.clone(), |fit, group| with_the_best(fit, group, kernels));
-            Self::replayed(fit, receiver, is_large)
-        });
-        let distance =
-            |study: &Self| study.nearest().map_or(i64::MAX, |replay| replay.distance(&study.fit));
-        guessed.into_iter().chain([plain.clone()]).min_by_key(distance).unwrap_or(plain)
-    }
-
-    /// The replays of a fit on each kernel.
-    fn replayed(fit: Fit, receiver: KernelProfile, is_large: bool) -> Self {
-        let senders = KernelProfile::KNOWN.into_iter();
-        let senders = senders
-            .filter(|version| !is_large || KernelProfile::HELD_AGAINST_KERNELS.contains(version));
-        let run = |version| nearer_replay(&fit, joined(&fit, KernelProfile::of(version), receiver));
-        let mut replays: Vec<Replay> = senders.filter_map(run).collect();
-        replays.sort_by_key(|replay| replay.distance(&fit));
-        let near = replays.iter().take_while(|replay| replay.is_near(&fit)).count();
-        Self { fit, replays, near }
+    /// The same with so much work for guesses, in segments that are run.
+    ///
+    /// # Errors
+    /// It cannot be fitted.
+    pub fn within(connection: &Connection, segments: u64) -> Result<Self, Unfit> {
+        let fit = Fit::of(connection)?;
+        let runs = segments / fit.packets().max(1);
+        Ok(search::repeat(fit, runs))
     }
 
     /// Whether the nearest replay needs no windows of the capture: its receiver's rules make them.
@@ -178,9 +175,23 @@ impl Study {
         self.nearest().is_some_and(|replay| replay.by_rules)
     }
 
-    /// Whether a replay repeats what was seen.
-    pub const fn repeats(&self) -> bool {
-        self.near > 0
+    /// Whether a replay repeats what was seen, and for reasons that hold with a change, too.
+    pub fn repeats(&self) -> bool {
+        self.near > 0 && self.has_no_doubt()
+    }
+
+    fn has_no_doubt(&self) -> bool {
+        self.doubt().is_none()
+    }
+
+    /// Why a replay proves nothing though it repeats what was seen: what was taken from the capture would be
+    /// otherwise with a change.
+    pub fn doubt(&self) -> Option<Doubt> {
+        let fit = &self.fit;
+        if fit.lacks_reader() {
+            return Some(Doubt::Reader);
+        }
+        (fit.losses_follow_load && fit.repeats_losses()).then_some(Doubt::Losses)
     }
 
     /// The nearest replay.
@@ -201,9 +212,9 @@ impl Study {
     /// # Errors
     /// The change makes no sense.
     pub fn ask(&self, changes: &[String]) -> Result<Answer, Refusal> {
-        self.answer(changes, &|changes, kernels, recorded| {
-            let plan = plan(&self.fit.scenario(1), changes)?;
-            Replay::of(&self.fit, &plan, kernels, recorded)
+        self.answer(changes, &|fit, changes, kernels, recorded| {
+            let plan = plan(&fit.scenario(1), changes)?;
+            Replay::of(fit, &plan, kernels, recorded)
         })
     }
 
@@ -212,17 +223,20 @@ impl Study {
     /// # Errors
     /// The model cannot run it.
     pub fn ask_again(&self) -> Result<Answer, Refusal> {
-        self.answer(&[], &|changes, kernels, recorded| {
-            let once = plan(&self.fit.scenario(1), changes)?;
-            let once = Replay::of(&self.fit, &once, kernels, recorded)?;
-            let twice = plan(&self.fit.scenario(2), changes)?;
-            let twice = Replay::of(&self.fit, &twice, kernels, recorded)?;
+        self.answer(&[], &|fit, changes, kernels, recorded| {
+            let once = plan(&fit.scenario(1), changes)?;
+            let once = Replay::of(fit, &once, kernels, recorded)?;
+            let twice = plan(&fit.scenario(2), changes)?;
+            let twice = Replay::of(fit, &twice, kernels, recorded)?;
             Ok(Replay { account: twice.account.less(&once.account), ..twice })
         })
     }
 
     /// Runs it as it may go, and takes the range.
     fn answer(&self, changes: &[String], run: &Run<'_>) -> Result<Answer, Refusal> {
+        if !self.repeats() {
+            return Err(Refusal::Nothing);
+        }
         let fit = &self.fit;
         let lost =
             if keeps_losses(changes) { fit.recorded.lost.clone() } else { <[_; 2]>::default() };
@@ -230,25 +244,37 @@ impl Study {
         let answering: Vec<Kernels> =
             self.replays[..self.near].iter().take(ANSWERING).map(|replay| replay.kernels).collect();
         let first = *answering.first().ok_or(Refusal::Nothing)?;
-        let best = run(changes, first, &by_rules)?;
+        let best = run(fit, changes, first, &by_rules)?;
         let mut range = Range::around(&best.account);
         for kernels in &answering[1..] {
-            range.add(Branch::Kernel, &run(changes, *kernels, &by_rules)?);
+            range.add(Branch::Kernel, &run(fit, changes, *kernels, &by_rules)?);
         }
         if !self.rules_hold() && !is_about_windows(changes, fit.sender.peer()) {
             let as_seen = Recorded { offered: fit.recorded.offered.clone(), ..by_rules.clone() };
-            range.add(Branch::Windows, &run(changes, first, &as_seen)?);
+            range.add(Branch::Windows, &run(fit, changes, first, &as_seen)?);
         }
         if let Some(changes) = self.no_more_room(&best.account, changes) {
-            range.add(Branch::NoMoreRoom, &run(&changes, first, &by_rules)?);
+            range.add(Branch::NoMoreRoom, &run(fit, &changes, first, &by_rules)?);
         }
         if fit.rate_is_guessed && !is_about_path(changes, "rate") {
             let unlimited = [&[format!("path.{}.rate=unlimited", self.way())], changes].concat();
-            range.add(Branch::Rate, &run(&unlimited, first, &by_rules)?);
+            range.add(Branch::Rate, &run(fit, &unlimited, first, &by_rules)?);
         }
         for (changes, recorded) in self.other_losses(changes, &by_rules) {
-            range.add(Branch::Losses, &run(&changes, first, &recorded)?);
+            range.add(Branch::Losses, &run(fit, &changes, first, &recorded)?);
         }
+        for (other, kernels) in &self.others {
+            let lost = if keeps_losses(changes) {
+                other.recorded.lost.clone()
+            } else {
+                Default::default()
+            };
+            let by_rules = Recorded { lost, ..Recorded::default() };
+            if let Ok(replay) = run(other, changes, *kernels, &by_rules) {
+                range.add(Branch::Cause, &replay);
+            }
+        }
+        range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)));
         Ok(Answer {
             low_ns: range.low,
             high_ns: range.high,
@@ -262,6 +288,9 @@ impl Study {
     fn no_more_room(&self, best: &Account, changes: &[String]) -> Option<Vec<String>> {
         let (rate, queue) = self.fit.proven?;
         let way = self.way();
+        if self.fit.has_bucket() {
+            return None;
+        }
         let is_told = ["rate", "queue", "bucket"].iter().any(|part| is_about_path(changes, part));
         let asks_more = best.ns < self.fit.seen.ns;
         (asks_more && !is_told).then(|| {
@@ -322,7 +351,7 @@ fn is_about_windows(changes: &[String], receiver: Side) -> bool {
 }
 
 /// Runs the conversation with changes, on these kernels, with what is taken from the capture.
-type Run<'a> = dyn Fn(&[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
+type Run<'a> = dyn Fn(&Fit, &[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
 
 /// The plan of a fitted scenario with changes.
 fn plan(scenario: &str, changes: &[String]) -> Result<Plan, ScenarioError> {
@@ -338,42 +367,6 @@ fn joined(fit: &Fit, sender: KernelProfile, receiver: KernelProfile) -> Kernels 
     Kernels { client, server, ..Kernels::both(receiver) }
 }
 
-/// A run by the receiver's rules, or with the windows of the capture if only that repeats it.
-fn nearer_replay(fit: &Fit, kernels: Kernels) -> Option<Replay> {
-    let plan = &plan(&fit.scenario(1), &[]).ok()?;
-    let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
-    let by_rules = Replay::of(fit, plan, kernels, &by_rules).ok();
-    if by_rules.as_ref().is_some_and(|replay| replay.is_near(fit)) {
-        return by_rules;
-    }
-    let as_seen = Replay::of(fit, plan, kernels, &fit.recorded).ok();
-    by_rules.into_iter().chain(as_seen).min_by_key(|replay| replay.distance(fit))
-}
-
-/// The fit with the guess of a group by which its replay comes nearest to what was seen, if it comes
-/// nearer than without any.
-fn with_the_best(fit: Fit, group: &[Guess], kernels: Kernels) -> Fit {
-    let distance =
-        |fit: &Fit| nearer_replay(fit, kernels).map_or(i64::MAX, |replay| replay.distance(fit));
-    let without = distance(&fit);
-    let tried = group.iter().map(|guess| fit.with(*guess));
-    let best = tried.map(|fit| (distance(&fit), fit)).min_by_key(|(distance, _)| *distance);
-    match best {
-        Some((with, better)) if with < without - fit.seen.ns / WORTH => better,
-        _ => fit,
-    }
-}
-
-/// A guess has to bring the replay nearer by more than this part of the time seen. Ours: less is
-/// noise of the clocks.
-const WORTH: i64 = 200;
-
-/// Where nothing tells which kernel it is.
-const USUAL: Version = Version::new(6, 1);
-
-/// Senders before and after the change to the growth of windows (v6.1), with which guesses are tried.
-const GENERATIONS: [Version; 2] = [USUAL, Version::new(4, 18)];
-
 struct Range {
     low: i64,
     high: i64,
@@ -383,6 +376,15 @@ struct Range {
 impl Range {
     fn around(best: &Account) -> Self {
         Self { low: best.ns, high: best.ns, because: BTreeSet::new() }
+    }
+
+    /// By so many thousandths at either end.
+    fn widen(&mut self, permille: i64) {
+        if permille > 0 {
+            self.because.insert(Branch::Replay);
+        }
+        self.low -= self.low / 1000 * permille;
+        self.high += self.high / 1000 * permille;
     }
 
     fn add(&mut self, branch: Branch, replay: &Replay) {

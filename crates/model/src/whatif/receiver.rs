@@ -5,7 +5,8 @@
 //! much was read before the buffer grew. Which mixture it was is found by trying: the model's receiver gets the
 //! data, and its windows are compared with those seen where as many bytes had been acknowledged.
 
-use super::{GENERATIONS, Replay, USUAL, joined, nearer_replay, plan};
+use super::search::{GENERATIONS, USUAL, distance, nearer_replay};
+use super::{Replay, joined, plan};
 use crate::fit::Fit;
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Version};
 use crate::scenario::plan::Plan;
@@ -18,11 +19,11 @@ pub(super) fn by_replay(fit: &Fit) -> KernelProfile {
     let usual = KernelProfile::of(USUAL);
     let Ok(plan) = plan(&fit.scenario(1), &[]) else { return usual };
     let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
-    let distance = |receiver: &KernelProfile| {
+    let of = |receiver: &KernelProfile| {
         let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules);
-        replay.map_or(i64::MAX, |replay| replay.distance(fit))
+        replay.map_or(i64::MAX, |replay| distance(fit, &replay))
     };
-    kernels(&BEFORE_AND_AFTER).min_by_key(distance).unwrap_or(usual)
+    kernels(&BEFORE_AND_AFTER).min_by_key(of).unwrap_or(usual)
 }
 
 /// The receiver whose windows come nearest, and the fit with how much it reads at once.

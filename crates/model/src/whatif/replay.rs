@@ -5,7 +5,7 @@ use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 
 use super::{Gap, Refusal, is_near, percent};
-use crate::fit::{Account, Fit};
+use crate::fit::{Account, Fit, Progress};
 use crate::scenario::plan::Plan;
 use crate::world::{Keep, Kernels, Recorded, Tap, Trace, World};
 
@@ -16,6 +16,8 @@ pub struct Replay {
     pub kernels: Kernels,
     /// What its packets say of the fitted direction, at the place of the capture.
     pub account: Account,
+    /// When its bytes were acknowledged.
+    pub progress: Progress,
     /// First windows that its SYN and the answer offered.
     pub first_windows: [u16; 2],
     /// The windows were its receiver's own, not those of the capture.
@@ -44,6 +46,7 @@ impl Replay {
         Ok(Self {
             kernels,
             account: Account::of(direction),
+            progress: Progress::of(direction),
             first_windows: connection.syns.map(|syn| syn.map_or(0, |syn| syn.window)),
             by_rules: recorded.offered.iter().all(Option::is_none),
             unfinished: outcome.waiting,
@@ -53,6 +56,12 @@ impl Replay {
     /// How much longer or shorter than what was seen, in nanoseconds.
     pub const fn difference(&self, fit: &Fit) -> i64 {
         self.account.ns - fit.seen.ns
+    }
+
+    /// How far it is off, in its time or on the way, in thousandths of the busy time.
+    pub(super) fn off_permille(&self, fit: &Fit) -> i64 {
+        let off = self.difference(fit).abs().max(fit.progress.apart(&self.progress));
+        off.saturating_mul(1000) / fit.seen.busy_ns().max(1)
     }
 
     /// The state whose time is furthest from what was seen.
@@ -75,13 +84,18 @@ impl Replay {
         let gap = fit.seen.widest_gap(&self.account).1;
         let rounds = self.account.rounds.abs_diff(fit.seen.rounds) as i64;
         let unfinished = if self.unfinished.is_empty() { 0 } else { fit.seen.ns };
-        (other + rounds) * (fit.seen.ns / 100) + self.difference(fit).abs() + gap + unfinished
+        let apart = fit.progress.apart(&self.progress);
+        (other + rounds) * (fit.seen.ns / 100)
+            + self.difference(fit).abs()
+            + gap
+            + apart
+            + unfinished
     }
 }
 
 /// What `explain` says of a run's packets at a tap.
 fn explain(trace: &Trace, tap: Tap, ipv6: bool) -> Report {
-    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    let mut session = Session::new(Config { detail: true, passed: true, ..Config::default() });
     session.begin("model");
     let damage = session.push(&trace.pcapng(tap, ipv6)).err().or(session.end().err());
     debug_assert!(damage.is_none(), "{damage:?}");

@@ -54,7 +54,8 @@ const STANDING: usize = 16;
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
-    /// Keep when each byte passed, so that system calls can be laid beside the packets.
+    /// Keep when each byte passed and what was answered, so that system calls can be laid beside the packets
+    /// and a scenario fitted to them.
     pub passed: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,

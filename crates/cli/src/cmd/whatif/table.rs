@@ -20,8 +20,13 @@ pub(super) fn text(connection: &Connection, study: &Study, rows: &[Tried]) -> St
     let Some(nearest) = study.nearest() else {
         return text + "the model cannot run the scenario that was fitted to it\n";
     };
-    if !study.repeats() {
+    if study.near == 0 {
         return text + &parted(study, nearest);
+    }
+    if let Some(doubt) = study.doubt() {
+        return text
+            + &repeated(study, nearest)
+            + &format!("but {doubt}. So it says nothing of changes.\n");
     }
     text += &repeated(study, nearest);
     if rows.is_empty() {
@@ -160,6 +165,8 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
             Branch::Rate => {
                 "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
             }
+            Branch::Cause => "\nranges: over other causes that repeat the capture nearly as well",
+            Branch::Replay => "\nranges: and by as much as the unchanged replay is off",
             Branch::Losses => {
                 "\nranges: over losses as they were, others as many by chance, and none"
             }
@@ -220,6 +227,7 @@ pub(super) fn json(
         "sender": study.fit.sender.name(),
         "seen": account(&study.fit.seen),
         "repeats": study.repeats(),
+        "doubt": study.doubt().filter(|_| study.near > 0).map(|doubt| doubt.to_string()),
         "replay": nearest,
         "changes": changes,
     }))
