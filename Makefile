@@ -79,7 +79,7 @@ BACKEND ?= uml:6.1
 whatif:
 	@scripts/setup demo
 	cargo build --release --locked --quiet -p tcpwhy-cli
-	bench/whatif.py --program target/release/tcpwhy --backend $(BACKEND) --seed $(SEED) --each $(EACH)
+	bench/whatif.py --program $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy --backend $(BACKEND) --seed $(SEED) --each $(EACH)
 
 # Of other seeds than the test has; every fault of a capture, at both ends.
 SEEDS ?= 3,4,5,6,7,8
