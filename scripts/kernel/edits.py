@@ -1,8 +1,8 @@
 """What is inserted into an unpacked kernel source, and where.
 
 Two sorts, applied one after the other. BASE lets the kernel run as a simulation at all: a tick rate,
-no processor state wider than SSE, no randomness from the host. OBSERVE adds tracepoints that only
-look: why tcp_write_xmit stopped, what arrived, which timer fired, when an application blocked, what
+a clock that it costs nothing to read, no processor state wider than SSE, no randomness from the host.
+OBSERVE adds tracepoints that only look: why tcp_write_xmit stopped, what arrived, which timer fired, when an application blocked, what
 waits in a queue. Both kernels are kept, so that anybody can hold their packets against each other.
 
 No kernel text is kept here but the anchors: single lines of the source, compared without their
@@ -36,6 +36,10 @@ class Edit:
     optional: bool = False
 
 
+def instead(path, function, anchor, *lines):
+    return Edit([At(path, function, anchor)], list(lines), replaces=True)
+
+
 def before(path, function, anchor, *lines):
     return Edit([At(path, function, anchor)], list(lines))
 
@@ -57,6 +61,47 @@ def base(hz):
         # Then the same run is the same on every boot; the guest's init stirs in the run's seed. Absent in 5.10.
         Edit([At("arch/um/os-Linux/util.c", "ssize_t os_getrandom(", "return getrandom(buf, len, flags);")],
              ["memset(buf, 0x5a, len);", "return len;"], replaces=True, optional=True),
+    ] + clock()
+
+
+CLOCK = "arch/um/kernel/time.c"
+READ = "static u64 timer_read("
+SETUP = "static void __init um_timer_setup("
+
+# How often the clock is read within a step (256 ns) before each read costs a step, and how many calls fail within a
+# microsecond before each costs one; as each of those looks at the clock twice, that begins with half as many.
+# Ours: estimated, not measured, that an experiment reads it some thousand times at an instant (a write of 4 MB
+# that leaves at once), and that a program which does nothing else has done so within a second of the host's.
+FREE_READS = 100_000
+
+
+def clock():
+    """As packets and programs take no time, reading the clock takes none; it tells every nanosecond, and timers
+    fire at the one that they are set for.
+
+    As it is, each read outside of interrupts moves the clock by a step, so that a program which polls it gets on:
+    a program's calls then take time, the more the more they send and the more is observed. Here only those pay
+    that read it very often in a row. Nor does the clock tell less than a step, or a timer fire within 500 ns.
+    """
+    return [
+        # Declared where no statement is before: the block begins with a comment.
+        Edit([At(CLOCK, READ, "if (!irqs_disabled() && !in_interrupt() && !in_softirq() &&"),
+              At(CLOCK, READ, "if (!irqs_disabled() && !in_interrupt() && !in_softirq())")],   # 5.10
+             ["static unsigned long long tcpwhy_last;", "static unsigned int tcpwhy_reads;", "",
+              "if (time_travel_time - tcpwhy_last > TIMER_MULTIPLIER)", "\ttcpwhy_reads = 0;",
+              "tcpwhy_last = time_travel_time;", f"if (++tcpwhy_reads > {FREE_READS})"]),
+        instead(CLOCK, READ, "return time_travel_time / TIMER_MULTIPLIER;", "return time_travel_time;"),
+        instead(CLOCK, READ, "return os_nsecs() / TIMER_MULTIPLIER;", "return os_nsecs();"),
+        instead(CLOCK, SETUP, "err = clocksource_register_hz(&timer_clocksource, NSEC_PER_SEC/TIMER_MULTIPLIER);",
+                "err = clocksource_register_hz(&timer_clocksource, NSEC_PER_SEC);"),
+        instead(CLOCK, "static int itimer_next_event(", "delta += 1;", "delta += !delta;"),
+        instead(CLOCK, "", ".min_delta_ns\t\t= TIMER_MIN_DELTA,", ".min_delta_ns\t\t= 1,"),
+        # A call that fails takes a microsecond, lest a program calls again and again. Absent in 5.10.
+        Edit([At("arch/um/kernel/skas/syscall.c", "void handle_syscall(", "um_udelay(1);")],
+             ["static u64 tcpwhy_last;", "static unsigned int tcpwhy_failed;", "",
+              "if (ktime_get_ns() - tcpwhy_last > 1000)", "\ttcpwhy_failed = 0;",
+              "tcpwhy_last = ktime_get_ns();", f"if (++tcpwhy_failed > {FREE_READS})", "\tum_udelay(1);"],
+             replaces=True, optional=True),
     ]
 
 
