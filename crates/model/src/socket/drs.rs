@@ -123,7 +123,7 @@ impl Socket {
         } else if by_window {
             return;
         } else {
-            old - (old >> 3) + sample_us
+            (old - (old >> 3)).saturating_add(sample_us)
         };
     }
 }

@@ -19,8 +19,9 @@ impl Socket {
             let least = if newest == 0 { self.us_from_jiffies(1) as u32 } else { newest };
             self.update_min_rtt(least);
         }
-        self.rtt.last_us = sample as u32;
-        self.estimate_rtt(sample as u32);
+        let sample = u32::try_from(sample).unwrap_or(u32::MAX);
+        self.rtt.last_us = sample;
+        self.estimate_rtt(sample);
         self.set_rto();
         self.rec.backoff = 0;
         true
@@ -30,6 +31,7 @@ impl Socket {
     /// falls once a round trip.
     fn estimate_rtt(&mut self, sample_us: u32) {
         let least = self.rto_min_us();
+        let sample_us = sample_us.min(MOST_SAMPLE_US);
         let rtt = &mut self.rtt;
         if rtt.srtt_us == 0 {
             rtt.srtt_us = (sample_us << 3).max(1);
@@ -89,6 +91,10 @@ impl Socket {
         self.rtt.min.take(now, sample, window, |a, b| a <= b);
     }
 }
+
+/// The longest round trip that is told apart. The kernel's `srtt_us` has eight times a round trip in 32 bits, and
+/// wraps at 537 s. Ours: half of that, so that no sum of it and its variance does.
+const MOST_SAMPLE_US: u32 = 1 << 28;
 
 /// `TCP_RTO_MIN` of include/net/tcp.h: HZ/5.
 const RTO_MIN_US: u32 = 200_000;
