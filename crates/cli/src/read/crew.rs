@@ -27,10 +27,10 @@ use tcpwhy::tracker::{Analyst, Begun, Config, Part};
 const MOST: usize = 64;
 /// Jobs that wait before the reading thread lends a hand. Ours: 1.8 MB of events that wait.
 const WAITING: usize = 8;
-/// Short connections of one job, and packets after which it is enough. Ours: about half a
-/// millisecond of work, for which taking the board's lock does not show.
-const BATCH: usize = 32;
-const BATCH_PACKETS: usize = 1024;
+/// Short connections of one job, and packets after which it is enough. Ours: for 100,000 of ten packets on two
+/// cores, 256 at a time wake threads a quarter as often as 32, and take 0.23 s instead of 0.24 s.
+const BATCH: usize = 256;
+const BATCH_PACKETS: usize = 4096;
 
 /// The analysts, the reading thread among them.
 pub(super) struct Crew {
@@ -164,16 +164,21 @@ impl Crew {
 
     /// Takes what `session` has gathered, and gives back room.
     pub(super) fn take_from(&mut self, session: &mut Session) {
+        let mut is_posted = false;
         while let Some(part) = session.next_part() {
             if part.is_first() && part.is_last() {
                 self.batch_packets += part.packets();
                 self.batch.push(part);
                 if self.batch.len() >= BATCH || self.batch_packets >= BATCH_PACKETS {
                     self.post_batch();
+                    is_posted = true;
                 }
             } else {
                 self.post(|board| board.put(part));
+                is_posted = true;
             }
+        }
+        if is_posted {
             let spent = mem::take(&mut lock(&self.shared.board).spent);
             for part in spent {
                 session.take_back(part);
@@ -238,11 +243,12 @@ impl Crew {
             });
             self.threads = Some(begun.collect());
         }
-        self.shared.job.notify_one();
         while board.waiting > WAITING && board.mistake.is_none() {
             board = self.shared.lend_a_hand(board);
         }
         give_up_if_mistaken(board);
+        // Whoever wakes finds the board free.
+        self.shared.job.notify_one();
     }
 
     /// Ends the threads.
