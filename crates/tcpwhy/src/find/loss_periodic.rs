@@ -13,7 +13,8 @@
 //! # What it is not
 //! Not random errors. A window that grows and overflows a queue has a beat of its own: where a queue
 //! stood and losses depend on the flight, that is `LOSS_CONGESTION`, and where they do without a queue it
-//! is said here.
+//! is said here. Nor a policer, where `POLICER` is said: a window that is cut each time comes to its rate at
+//! even distances, too.
 //!
 //! # What to do
 //! Look for what happens at that beat on the path: a radio that scans, a device that writes its
@@ -25,6 +26,7 @@
 
 use super::case::{Told, in_each};
 use super::loss_congestion::{held_by_loss, is_congestion, lost};
+use super::policer::is_policed;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, LossPattern};
 use crate::words;
@@ -34,7 +36,7 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let is_other = |pattern| has_period(pattern) && !is_congestion(case);
+        let is_other = |pattern| has_period(pattern) && !is_congestion(case) && !is_policed(case);
         let (held, pattern) = held_by_loss(case).filter(|(_, pattern)| is_other(*pattern))?;
         let beat = match (pattern.period_ns, pattern.period_segments) {
             (Some(ns), _) => format!("every {}", words::time(ns)),
@@ -95,5 +97,10 @@ mod tests {
         let pattern = LossPattern { kind: "congestion".to_owned(), ..beat() };
         let why = &find(&lossy(pattern, 5_000))[0].why;
         assert!(why.contains("overflows a queue"), "{why}");
+    }
+
+    #[test]
+    fn what_a_policer_drops_is_not() {
+        assert!(find(&sample::policed(lossy(beat(), 5_000))).is_empty());
     }
 }

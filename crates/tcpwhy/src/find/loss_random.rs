@@ -8,7 +8,7 @@
 //! Intervals in the states `recovery.loss`, `cwnd.post_loss` and, after the first
 //! loss, `cwnd.avoidance` hold at least a tenth of the working
 //! time; at least eight losses, whose flights are no larger than those of all sends by a rank-sum
-//! test; and the flight did vary, without which the test would say nothing.
+//! test; the flight did vary, without which the test would say nothing; and the losses are no policer's.
 //!
 //! # What it is not
 //! Not a queue that this transfer fills. It may be a bad cable, a radio, an emulated loss, or a
@@ -31,6 +31,7 @@ use super::{Rule, remedies};
 use crate::report::{Connection, Finding};
 
 use super::loss_congestion::{held_by_loss, lost};
+use super::policer::is_policed;
 
 pub(super) const RULE: Rule =
     Rule { code: "LOSS_RANDOM", file: include_str!("loss_random.rs"), find };
@@ -64,6 +65,7 @@ pub(super) fn is_random(case: &Case<'_>) -> bool {
             && case.direction.events.lost >= FEWEST
             && !super::loss_periodic::has_period(pattern)
             && flight_varied(case)
+            && !is_policed(case)
             && case.path_full_percent() < super::loss_congestion::FULL_PERCENT
     })
 }
@@ -109,5 +111,11 @@ mod tests {
             round.in_flight_bytes = 65_000;
         }
         assert!(find(&connection).is_empty());
+    }
+
+    #[test]
+    fn what_a_policer_drops_is_not() {
+        let lossy = lossy(sample::pattern("random", 20), 5_000);
+        assert!(find(&sample::policed(lossy)).is_empty());
     }
 }

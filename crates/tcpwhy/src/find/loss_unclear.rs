@@ -22,19 +22,19 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding};
 
 use super::loss_congestion::{FULL_PERCENT, held_by_loss, is_congestion, lost};
 use super::loss_periodic::has_period;
 use super::loss_random::is_random;
+use super::policer::is_policed;
 
 pub(super) const RULE: Rule = Rule { code: "LOSS", file: include_str!("loss_unclear.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let (held, pattern) = held_by_loss(case)?;
-        let policed = !case.held(|state| state == State::BandwidthPolicer).limits.is_empty();
-        if is_congestion(case) || is_random(case) || has_period(pattern) || policed {
+        if is_congestion(case) || is_random(case) || has_period(pattern) || is_policed(case) {
             return None;
         }
         let full = case.path_full_percent() >= FULL_PERCENT;

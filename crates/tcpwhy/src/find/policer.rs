@@ -24,7 +24,7 @@
 //! Flach et al., An Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016;
 //! `docs/reference/limits-method.md` section 6.
 
-use super::case::{Told, in_each};
+use super::case::{Case, Told, in_each};
 use super::loss_congestion::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
@@ -35,7 +35,7 @@ pub(super) const RULE: Rule = Rule { code: "POLICER", file: include_str!("police
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        if case.held(|state| state == State::BandwidthPolicer).limits.is_empty() {
+        if !is_policed(case) {
             return None;
         }
         // What the policer drops is repaired, and the window cut for it grows slowly.
@@ -66,6 +66,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// Whether the losses were seen to begin each time when a credit was spent. Then neither chance nor a
+/// period explains them.
+pub(super) fn is_policed(case: &Case<'_>) -> bool {
+    !case.held(|state| state == State::BandwidthPolicer).limits.is_empty()
 }
 
 #[cfg(test)]

@@ -104,6 +104,14 @@ pub(crate) fn lossy(pattern: LossPattern, share: i64) -> Connection {
     connection
 }
 
+/// The same where a policer is seen at last.
+pub(super) fn policed(mut connection: Connection) -> Connection {
+    let direction = connection.directions[1].as_mut().expect("data");
+    let last = direction.limits.iter_mut().rfind(|limit| limit.state == State::RecoveryLoss);
+    last.expect("repairs").state = State::BandwidthPolicer;
+    connection
+}
+
 /// The longest transfer's duration.
 pub(super) fn transfer_ns(connection: &Connection) -> i64 {
     connection.transfers.iter().map(|each| each.end_ns - each.start_ns).max().expect("one")

@@ -15,6 +15,7 @@ pub(crate) mod burst;
 pub(crate) mod evidence;
 pub(crate) mod gaps;
 pub(crate) mod growth;
+mod holes;
 pub(crate) mod jumps;
 pub(crate) mod ledger;
 pub(crate) mod listed;

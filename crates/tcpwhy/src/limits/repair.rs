@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use super::growth::ExitCause;
+use super::holes::Holes;
 use super::piece::Base;
 use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
@@ -78,6 +79,8 @@ pub(crate) struct Repairs {
     pub(crate) episodes: u64,
     pub(crate) heads: Heads,
     policer: Policer,
+    /// What was lost before the tap.
+    pub(super) holes: Holes,
     repeats: Repeats,
     /// The probe that sent the tail again, until it shows whether that was lost.
     probe: Option<Probe>,
@@ -292,14 +295,17 @@ impl Walker {
             let seen = original.flags & UNSEEN == 0;
             self.repairs.flights_at_loss.push(InFlightAtLoss {
                 at_ns: original.at,
-                bytes: original.flight_then.max(0) as u64,
+                bytes: self.repairs.holes.flight_with(&original).max(0) as u64,
                 frame: seen.then_some(original.frame),
             });
         }
         if let Some(original) = original {
             let least = self.least_rtt();
             let queued = self.book.closed.is_queue_standing(least);
-            self.repairs.policer.on_loss(original.at, event.seq, queued, least);
+            // A policer's credit was spent when the last before it had passed.
+            let since =
+                self.repairs.holes.at(original.start).map_or(original.at, |hole| hole.since);
+            self.repairs.policer.on_loss(since, event.seq, queued, least);
             if let Some(episode) = &mut self.repairs.open {
                 episode.damaged = original.flags & DAMAGED != 0;
             }
@@ -346,7 +352,8 @@ impl Walker {
                 originals.push(entry.frame);
             }
             if listing && entry.flags & RETRANSMITTED == 0 {
-                let (at, position, flight) = (entry.at, entry.segments_to, entry.flight_then);
+                let flight = self.repairs.holes.flight_with(entry);
+                let (at, position) = (entry.at, entry.segments_to);
                 self.repairs.lost.push(Lost { at, position, flight, episode });
             }
             entry.flags = (entry.flags | RETRANSMITTED) & !UNSEEN;

@@ -2,6 +2,7 @@
 
 use super::book::NewSend;
 use super::growth::{ExitCause, InitialFlight};
+use super::holes::Hole;
 use super::pulse::{Before, Cause};
 use super::replay::{Ack, FrameEnd};
 use super::rounds::{Phase, Round};
@@ -86,6 +87,14 @@ impl Walker {
     ) {
         let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
         let nxt = self.flight.nxt;
+        if event.seq > nxt {
+            let flight = self.stop.evidence.in_flight + event.seq - nxt;
+            self.repairs.holes.push(Hole {
+                range: (nxt, event.seq),
+                since: self.sends.last,
+                flight,
+            });
+        }
         self.flight.send_new(Sent::of(event, at, segments), self.terms.mss);
         if self.may_replay() {
             let segments = self.flight.segments_to_nxt;
