@@ -84,6 +84,9 @@ def take(row, told):
         gap = told["replay"]["widest_gap"]
         row["refused"] = told.get("doubt") or f"not repeated: {gap['state']} by {gap['percent']} %"
         return
+    if told["refused"]:
+        row["refused"] = told["refused"][0]["why"]
+        return
     answer = told["changes"][0]
     row["answer"], row["low"], row["high"] = answer["account"]["time_ns"], answer["low_ns"], answer["high_ns"]
     row["off"] = row["answer"] / row["truth"] - 1
@@ -105,8 +108,9 @@ def summary(rows):
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     for kind in [*kinds, "all"]:
         of = [row for row in rows if kind in (row["kind"], "all")]
-        captures = {row["folder"]: row for row in of}
-        repeated = [row for row in captures.values() if "refused" not in row]
+        # Of a capture that is repeated a single question may still be refused.
+        captures = {row["folder"]: row for row in sorted(of, key=lambda row: "answer" in row)}
+        repeated = [row for row in captures.values() if "answer" in row]
         replay = [abs(row["replay"] / row["seen"] - 1) for row in repeated]
         answers = [row for row in of if "refused" not in row]
         off = sorted(abs(row["off"]) for row in answers)

@@ -1,17 +1,17 @@
 //! What-ifs: a capture is repeated before anything is said of it, and what is said then is what
 //! comes of the change.
 
-use tcpwhy::report::{Connection, Report};
+use tcpwhy::report::{Answers, Connection, Passed, Report, State};
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy_model::fit::{Fit, Unfit};
 use tcpwhy_model::profile::{KernelProfile, ReceiveCharge, Version};
 use tcpwhy_model::scenario::Scenario;
-use tcpwhy_model::whatif::Study;
+use tcpwhy_model::whatif::{MOST_WORK, Study};
 use tcpwhy_model::world::{Keep, Kernels, Side, Tap, World};
 
 fn explained(bytes: &[u8]) -> Report {
-    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    let mut session = Session::new(Config { detail: true, passed: true, ..Config::default() });
     session.begin("test");
     session.push(bytes).expect("a capture");
     session.end().expect("its end");
@@ -85,7 +85,7 @@ fn a_larger_first_flight_fills_the_first_window_with_whole_segments() {
 #[test]
 fn remedies_are_ranked_and_none_asks_for_more_than_the_first_window() {
     let study = Study::of(&article()).expect("all is there");
-    let remedies = study.remedies();
+    let remedies = study.remedies().tried;
     assert!(remedies.windows(2).all(|pair| pair[0].answer.best.ns <= pair[1].answer.best.ns));
     let named: Vec<_> = remedies.iter().map(|each| each.what.as_str()).collect();
     let flight = named.iter().find_map(|what| what.strip_prefix("server: initcwnd "));
@@ -122,6 +122,91 @@ fn what_is_answered_is_what_comes_of_the_change() {
     }
 }
 
+/// What is asked of a capture, its answer, and what the change does to the model that was captured.
+fn answered(text: &str, change: &str) -> (Study, i64, i64) {
+    let study = Study::of(&captured(text, &[])).expect("all is there");
+    assert!(
+        study.repeats(),
+        "{:?} {:?}\n{}",
+        study.nearest().map(|replay| replay.gap(&study.fit)),
+        study.doubt(),
+        study.fit.scenario(1)
+    );
+    let answer = study.ask(&changed(change)).expect("an answer").best.ns;
+    let truth = Fit::of(&captured(text, &[change])).expect("all is there").seen.ns;
+    (study, answer, truth)
+}
+
+#[test]
+fn requests_in_two_pieces_wait_for_delayed_acknowledgments_until_nagle_is_off() {
+    let text = "
+[path]
+rtt = \"28ms\"
+rate = \"11mbit\"
+[application]
+client = [{ repeat = 6, steps = [\"write 39B\", \"write 541B\", \"read 170B\"] }]
+server = [{ repeat = 6, steps = [\"read 580B\", \"sleep 6ms\", \"write 170B\"] }]
+";
+    for change in ["client.socket.nodelay=true", "path.rtt=60ms"] {
+        let (study, answer, truth) = answered(text, change);
+        assert!(
+            study.fit.seen.time_in.get(State::NagleDelack).0 > 0,
+            "{:?}",
+            study.fit.seen.time_in
+        );
+        assert!((answer - truth).abs() * 50 <= truth, "{change}: {answer} for {truth}");
+    }
+}
+
+#[test]
+fn a_bucket_at_the_senders_way_out_is_found_by_what_came_beyond_its_rate() {
+    let text = "
+[server]
+egress = { rate = \"9mbit\", burst = \"20kB\", queue = \"300kB\" }
+[path]
+rtt = \"20ms\"
+[application]
+download = \"900KiB\"
+";
+    let (study, answer, truth) = answered(text, "path.rtt=60ms");
+    assert!(
+        study.fit.scenario(1).contains("bucket =") || study.fit.scenario(1).contains("egress =")
+    );
+    assert!((answer - truth).abs() * 50 <= truth, "{answer} for {truth}");
+}
+
+#[test]
+fn answers_one_after_another_keep_the_time_that_the_programs_took() {
+    let text = "
+[path]
+rtt = \"20ms\"
+rate = \"40mbit\"
+[application]
+download = \"120KiB\"
+times = 5
+think = \"14ms\"
+idle = \"30ms\"
+";
+    for change in ["path.rtt=55ms", "server.route.initcwnd=30"] {
+        let (_, answer, truth) = answered(text, change);
+        assert!((answer - truth).abs() * 50 <= truth, "{change}: {answer} for {truth}");
+    }
+}
+
+#[test]
+fn windows_of_a_slow_reader_prove_nothing_without_the_reader() {
+    let mut connection =
+        captured(DOWNLOAD, &["application.read=8KiB", "application.read_pause=21ms"]);
+    // Without the packets one by one nothing tells how it read.
+    for direction in connection.directions.iter_mut().flatten() {
+        direction.passed = Passed::default();
+        direction.answers = Answers::default();
+    }
+    let study = Study::of(&connection).expect("all is there");
+    assert!(!study.repeats(), "{:?}", study.fit.scenario(1));
+    assert!(study.ask(&changed("path.rtt=9ms")).is_err() || study.near == 0);
+}
+
 #[test]
 fn losses_are_repeated_segment_by_segment() {
     let losses = "path.down.loss=exact 100 300";
@@ -144,11 +229,11 @@ fn what_the_model_does_not_repeat_is_not_answered() {
     // The application holds back so that no rule of TCP could: the wait is cut out of the fit.
     let mut connection = captured(DOWNLOAD, &[]);
     let sent = connection.directions[1].as_deref_mut().expect("a download");
-    sent.time_in.add(tcpwhy::report::State::RtoWait, tcpwhy::units::Duration(400_000_000));
+    sent.time_in.add(State::RtoWait, tcpwhy::units::Duration(400_000_000));
     let study = Study::of(&connection).expect("all is there");
     assert!(!study.repeats());
     assert!(study.ask(&changed("path.rtt=9ms")).is_err());
-    assert!(study.remedies().is_empty());
+    assert!(study.remedies().tried.is_empty());
 }
 
 #[test]
@@ -158,6 +243,18 @@ fn a_run_of_too_many_events_is_given_up() {
     let world = World::new(&scenario.variants[0], kernels, Keep::default()).expect("a world");
     let (outcome, _) = world.at_most(50).run();
     assert_eq!((outcome.events, outcome.done), (50, false));
+}
+
+#[test]
+fn work_ends_at_its_limit_and_that_is_told() {
+    let connection = article();
+    let whole = Study::of(&connection).expect("all is there");
+    assert!(whole.repeats() && !whole.was_cut_short && whole.work <= MOST_WORK);
+    for part in [2, 4, 16] {
+        let most = whole.work / part;
+        let study = Study::within(&connection, most).expect("all is there");
+        assert!(study.was_cut_short && study.work <= most, "{} of {most}", study.work);
+    }
 }
 
 #[test]

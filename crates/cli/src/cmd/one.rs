@@ -23,7 +23,8 @@ pub(super) fn connection(
         complain("the capture is read twice: name a file, not a pipe");
         return Err(Exit::Usage);
     }
-    let mut report = report(input, Config { detail: true, ..Config::default() }, stop)?;
+    let mut report =
+        report(input, Config { detail: true, passed: true, ..Config::default() }, stop)?;
     if let Some(number) = number
         && let Err(error) = choose::only(&mut report, number)
     {

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use tcpwhy::report::{
-    Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction, End, Events,
-    Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow,
-    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
-    Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round, RoundRange,
-    Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
+    Answers, Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction,
+    End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss,
+    InitialWindow, Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed,
+    PredictedBy, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
+    RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
     StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
     With,
 };
@@ -268,6 +268,7 @@ fn direction() -> Direction {
         burst_proven_bytes: Some(104_256),
         // Not part of the contract.
         passed: Passed::default(),
+        answers: Answers::default(),
         stuck_segment: Some(Box::new(StuckSegment {
             bytes: 1_448,
             sent: 4,

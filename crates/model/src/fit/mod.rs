@@ -13,7 +13,9 @@ mod account;
 mod guess;
 mod hosts;
 mod path;
+mod progress;
 mod steps;
+mod trace;
 
 use core::fmt::{self, Write};
 
@@ -21,6 +23,9 @@ use tcpwhy::report::{Connection, Direction, Vantage};
 
 pub use account::Account;
 pub use guess::Guess;
+pub(crate) use guess::{STORIES, Story};
+pub use path::Bucket;
+pub use progress::Progress;
 
 use crate::world::{Recorded, Side, Tap};
 
@@ -29,10 +34,19 @@ use crate::world::{Recorded, Side, Tap};
 pub struct Fit {
     ipv6: bool,
     path: path::Path,
+    /// The path without what the spacing of packets tells.
+    of_rounds: path::Path,
     hosts: [hosts::Settings; 2],
-    steps: [Vec<String>; 2],
-    /// How much the receiver of the data reads at once; as much as there is, if nothing is known.
-    reads: Option<u64>,
+    steps: [Vec<steps::Step>; 2],
+    /// The same without what packets tell one by one.
+    steps_of_rounds: [Vec<steps::Step>; 2],
+    manner: steps::Manner,
+    /// The sender's buffer, where one was guessed.
+    sndbuf: Option<u64>,
+    /// The receiver's, likewise.
+    rcvbuf: Option<u64>,
+    /// What may be tried for what the capture shows by its effects only.
+    hints: guess::Hints,
     /// What the capture recorded besides: windows and losses.
     pub recorded: Recorded,
     /// Whose data it is about: the side that sent more.
@@ -41,6 +55,8 @@ pub struct Fit {
     pub tap: Tap,
     /// What the capture says of that direction.
     pub seen: Account,
+    /// When its bytes were acknowledged.
+    pub progress: Progress,
     /// What each side's SYN offered as its first window.
     pub first_windows: [u16; 2],
     /// Payload of a full segment.
@@ -52,6 +68,8 @@ pub struct Fit {
     /// Room that the path has shown: the fastest rate (bits per second on layer 2), and what may wait
     /// for it.
     pub proven: Option<(u64, u64)>,
+    /// Losses came of a full queue or a policer.
+    pub(crate) losses_follow_load: bool,
     /// Nothing filled the link: its rate is a guess by which the replay comes nearer.
     pub rate_is_guessed: bool,
 }
@@ -129,40 +147,64 @@ impl Fit {
         if connection.bytes() > MOST_BYTES {
             return Err(Unfit::TooLarge);
         }
-        let path = path::Path::of(connection, direction);
+        let path = path::Path::of(connection, direction, sender);
+        let of_rounds = path.of_rounds(connection, direction);
         Ok(Self {
             ipv6: connection.client.is_ipv6(),
             hosts: [Side::Client, Side::Server].map(|side| hosts::Settings::of(connection, side)),
-            steps: steps::of(connection, path.rtt_ns)?,
-            reads: None,
+            steps: steps::of(connection, path.rtt_ns, true)?,
+            steps_of_rounds: steps::of(connection, of_rounds.rtt_ns, false)?,
+            manner: steps::Manner::default(),
+            sndbuf: None,
+            rcvbuf: None,
+            hints: guess::Hints::of(&path, direction, connection),
             recorded: recorded(connection),
             sender,
             tap: tap(connection.vantage, sender),
             seen: Account::of(direction),
+            progress: Progress::of(direction),
             first_windows: [syn.window, answer.window],
             mss: u64::from(connection.mss.unwrap_or(path::DEFAULT_MSS)).max(1),
             packets: connection.directions.iter().flatten().map(|each| each.segments).sum(),
             loss: path::loss(direction),
             proven: path.proven(direction),
+            losses_follow_load: path::losses_follow_load(direction),
             rate_is_guessed: false,
+            of_rounds,
             path,
         })
     }
 
     /// The same, with a receiver that reads so much at once.
     pub(crate) fn reading(&self, reads: Option<u64>) -> Self {
-        Self { reads, ..self.clone() }
+        let mut fit = self.clone();
+        fit.manner.reads = reads.map(|bytes| steps::Pieces { bytes, pause_ns: 0 });
+        fit
     }
 
     /// The scenario, as a file of the language of `docs/scenarios.md`; with the conversation so many
     /// times on one connection.
     pub fn scenario(&self, times: u32) -> String {
         let [client, server] = &self.hosts;
+        let own = self.path.bucket.filter(|_| self.path.is_own);
+        let own =
+            own.map(|bucket| format!("\n[{}]\negress = {}\n", self.sender.name(), bucket.text()));
         let mut text = "about = \"fitted to a capture\"\nlimit = \"1h\"\n".to_owned();
         let _ = write!(text, "ipv6 = {}\n{}", self.ipv6, self.path.text(self.sender));
-        text + &client.text("client")
+        text + &own.unwrap_or_default()
+            + &client.text("client")
             + &server.text("server")
-            + &steps::text(&self.steps, times, self.reads.map(|bytes| (self.sender.peer(), bytes)))
+            + &steps::text(&self.steps, times, self.sender, self.manner)
+    }
+
+    /// The same over the path that the rounds show, without what the spacing of packets tells.
+    pub(crate) fn over_rounds(&self) -> Self {
+        Self { path: self.of_rounds.clone(), steps: self.steps_of_rounds.clone(), ..self.clone() }
+    }
+
+    /// Losses are those of the capture, byte by byte.
+    pub(crate) fn repeats_losses(&self) -> bool {
+        !self.recorded.lost[self.sender.index()].is_empty()
     }
 
     /// Events that a run may take: many times what its packets need.

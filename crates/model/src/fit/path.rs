@@ -2,6 +2,7 @@
 
 use tcpwhy::report::{Connection, Direction, Round, State};
 
+use super::trace;
 use crate::socket::Offered;
 use crate::world::Side;
 
@@ -10,32 +11,86 @@ use crate::world::Side;
 pub(super) struct Path {
     /// Round trip without queues.
     pub(super) rtt_ns: i64,
-    /// Rate of the narrowest link on layer 2, in bits per second, if it was full.
+    /// Rate of the narrowest link on layer 2, in bits per second, if its packets show it.
     pub(super) rate: Option<u64>,
+    /// The same the other way.
+    pub(super) back: Option<u64>,
     /// What may wait for it, in bytes, if it overflowed.
-    queue: Option<u64>,
+    pub(super) queue: Option<u64>,
+    /// A token bucket in place of the link.
+    pub(super) bucket: Option<Bucket>,
+    /// The bucket stands at the sender's way out.
+    pub(super) is_own: bool,
     /// Bytes on layer 2 for so many of payload.
     wire: (u64, u64),
 }
 
+/// A token bucket: its rate in bits per second, its credit and what may wait for it in bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Bucket {
+    /// Refill.
+    pub rate: u64,
+    /// Credit.
+    pub burst: u64,
+    /// What may wait; 0 drops what finds no credit.
+    pub queue: u64,
+}
+
+impl Bucket {
+    /// As the language of scenarios has it.
+    pub(super) fn text(&self) -> String {
+        let Self { rate, burst, queue } = self;
+        format!("{{ rate = \"{rate}bit\", burst = \"{burst}B\", queue = \"{queue}B\" }}")
+    }
+}
+
 impl Path {
-    pub(super) fn of(connection: &Connection, direction: &Direction) -> Self {
+    pub(super) fn of(connection: &Connection, direction: &Direction, sender: Side) -> Self {
         let mss = u64::from(connection.mss.unwrap_or(DEFAULT_MSS)).max(1);
         let headers = if connection.client.is_ipv6() { 40 } else { 20 } + TCP_AND_ETHERNET;
         let wire = (mss + headers, mss);
-        let rate = direction.bottleneck_rate_bps.map(|rate| on_wire(rate, wire));
+        let spaced = |side: Side| {
+            let sent = super::direction(connection, side)?;
+            let rate = trace::spacing(sent, side, connection.vantage, mss)?;
+            (rate < FASTEST).then(|| on_wire(rate, wire))
+        };
+        let spacing = spaced(sender);
+        let rate = spacing.or(direction.bottleneck_rate_bps.map(|rate| on_wire(rate, wire)));
         let rtt_ns = round_trip(connection, direction, rate.is_some());
-        Self { rtt_ns, rate, queue: rate.and_then(|rate| queue(direction, rate, rtt_ns)), wire }
+        Self {
+            rtt_ns,
+            rate,
+            back: spaced(sender.peer()),
+            queue: rate.and_then(|rate| queue(direction, rate, rtt_ns)),
+            bucket: None,
+            is_own: false,
+            wire,
+        }
+    }
+
+    /// The same as the rounds show it, without the spacing of packets.
+    pub(super) fn of_rounds(&self, connection: &Connection, direction: &Direction) -> Self {
+        let rate = direction.bottleneck_rate_bps.map(|rate| on_wire(rate, self.wire));
+        let rtt_ns = round_trip(connection, direction, rate.is_some());
+        let queue = rate.and_then(|rate| queue(direction, rate, rtt_ns));
+        Self { rtt_ns, rate, back: None, queue, ..self.clone() }
     }
 
     /// The `[path]` of the scenario.
     pub(super) fn text(&self, sender: Side) -> String {
-        let way = if sender == Side::Server { "down" } else { "up" };
-        let rate = self.rate.map_or("unlimited".to_owned(), |rate| format!("{rate}bit"));
+        let (way, back) = if sender == Side::Server { ("down", "up") } else { ("up", "down") };
+        let rate =
+            |rate: Option<u64>| rate.map_or("unlimited".to_owned(), |rate| format!("{rate}bit"));
         let queue = self.queue.map_or("endless".to_owned(), |queue| format!("{queue}B"));
+        let link = match self.bucket.filter(|_| !self.is_own) {
+            Some(bucket) => format!("{way}.bucket = {}\n", bucket.text()),
+            None => format!("{way}.rate = \"{}\"\n{way}.queue = \"{queue}\"\n", rate(self.rate)),
+        };
+        let back = self.back.map(|found| format!("{back}.rate = \"{}\"\n", rate(Some(found))));
         format!(
-            "\n[path]\nrtt = \"{}ns\"\nrate = \"unlimited\"\n{way}.rate = \"{rate}\"\n{way}.queue = \"{queue}\"\n",
-            self.rtt_ns
+            "\n[path]\nrtt = \"{}ns\"\nrate = \"unlimited\"\n{link}{}",
+            self.rtt_ns,
+            back.unwrap_or_default()
         )
     }
 
@@ -45,6 +100,53 @@ impl Path {
         let held = direction.max_in_flight_bytes.saturating_sub(in_pipe(rate, self.rtt_ns));
         let burst = direction.burst_proven_bytes.unwrap_or(0);
         Some((rate.max(LEAST_RATE), on_wire(held.max(burst), self.wire).max(LEAST_QUEUE)))
+    }
+
+    /// Buckets that would let the data through as it came, of each rate that shows: those whose credit is
+    /// the most that came beyond the rate, with what may wait in them.
+    pub(super) fn buckets(&self, direction: &Direction) -> Vec<Bucket> {
+        let curve = trace::acked(direction);
+        if curve.is_empty() {
+            return Vec::new();
+        }
+        let sustained = trace::sustained(&curve).map(|rate| on_wire(rate, self.wire));
+        let full = direction.bottleneck_rate_bps.map(|rate| on_wire(rate, self.wire));
+        let mut rates: Vec<u64> = [full, sustained, self.rate].into_iter().flatten().collect();
+        rates.sort_unstable();
+        rates.dedup_by(|a, b| a.abs_diff(*b) * 200 < *b);
+        let of = |rate: u64| {
+            let burst = trace::excess(
+                &curve,
+                u128::from(rate) * u128::from(self.wire.1) / u128::from(self.wire.0),
+            );
+            let burst = on_wire(burst, self.wire) + LEAST_QUEUE;
+            let waits = self.waits(direction, rate);
+            BURSTS.into_iter().flat_map(move |eighths| {
+                waits.clone().into_iter().map(move |queue| Bucket {
+                    rate,
+                    burst: burst * eighths / 8,
+                    queue,
+                })
+            })
+        };
+        rates.into_iter().filter(|rate| *rate >= LEAST_RATE).flat_map(of).collect()
+    }
+
+    /// What may wait for a link of this rate: all, where nothing was lost; else what was in flight at losses
+    /// beyond what the pipe holds, about; or nothing.
+    pub(super) fn waits(&self, direction: &Direction, rate: u64) -> Vec<u64> {
+        if lost(direction).is_empty() {
+            return vec![ENDLESS];
+        }
+        let mut at_loss: Vec<u64> =
+            direction.in_flight_at_loss.iter().map(|loss| loss.bytes).collect();
+        at_loss.sort_unstable();
+        let Some(middle) = at_loss.get(at_loss.len() / 2) else { return vec![0] };
+        let flight = on_wire(*middle, self.wire);
+        let held = flight.saturating_sub(in_pipe(rate, self.rtt_ns)).max(2 * LEAST_QUEUE);
+        let mut waits = vec![0];
+        waits.extend(WAITS.map(|sixteenths| held * sixteenths / 16));
+        waits
     }
 }
 
@@ -114,6 +216,16 @@ pub(super) fn lost(direction: &Direction) -> Vec<u64> {
     needed.filter_map(|each| u64::try_from(each.seq).ok()).collect()
 }
 
+/// Whether losses show a full queue or a policer, which drop what is too much: they follow the flight, or most
+/// of them lie in long rows, which chance does not make.
+pub(super) fn losses_follow_load(direction: &Direction) -> bool {
+    let Some(pattern) = direction.loss_pattern.as_deref() else { return false };
+    let [.., long, longer] = pattern.bursts;
+    pattern.kind == "congestion"
+        || direction.time_in.get(State::BandwidthPolicer).0 > 0
+        || (long + longer) * 2 > direction.events.lost
+}
+
 /// Causes of retransmissions that repair losses.
 const REPAIRS: [&str; 3] = ["fast", "rto", "tlp"];
 
@@ -131,6 +243,18 @@ pub(super) const DEFAULT_MSS: u32 = 1448;
 
 /// Slower links are none. Ours.
 const LEAST_RATE: u64 = 1000;
+
+/// What comes faster was not spaced by a link. Ours: packets of 1500 bytes within half a microsecond.
+const FASTEST: u64 = 20_000_000_000;
+
+/// Credits that are tried, in eighths of what came beyond the rate.
+const BURSTS: [u64; 3] = [8, 7, 9];
+
+/// Queues that are tried, in sixteenths of what waited at losses.
+const WAITS: [u64; 5] = [16, 14, 18, 12, 22];
+
+/// The largest that the language of scenarios takes.
+const ENDLESS: u64 = 1 << 30;
 
 /// A queue holds a packet at least.
 const LEAST_QUEUE: u64 = 1514;

@@ -13,31 +13,34 @@ mod advise;
 mod receiver;
 mod remedies;
 mod replay;
+mod search;
+mod ways;
+mod work;
 
 use std::collections::BTreeSet;
 
 use tcpwhy::report::{Connection, State};
 
-use crate::fit::{Account, Fit, Guess, Unfit};
-use crate::profile::{KernelProfile, KnobError, Version};
+use crate::fit::{Account, Fit, Progress, Unfit};
+use crate::profile::{KernelProfile, KnobError};
 use crate::scenario::plan::Plan;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::world::{Kernels, Recorded, Side};
 
 pub use advise::advise;
-pub use remedies::Tried;
+pub use remedies::{Remedies, Tried};
 pub use replay::Replay;
+use work::Work;
 
 /// A replay is believed if its time and each state's time come so near, in percent of the busy time
 /// seen (`docs/reference/limits-method.md` section 9, which takes the whole lifetime: then a long
 /// silence would excuse anything).
 const NEAR_PERCENT: i64 = 5;
 
-/// Kernels that repeat a capture and answer: the nearest. Ours: more say the same.
-const ANSWERING: usize = 4;
-
-/// A larger transfer is tried on fewer kernels. Ours: a second of work.
-const LARGE: u64 = 16 << 20;
+/// Events that are run at most to repeat one connection, and as many for one answer, or for all remedies together.
+/// Ours: of `make whatif EACH=2 SEED=39` no capture took more than 9.8 million, in 1.2 to 5.1 seconds where it was
+/// more than 3 million; a download of 190 MiB ends at it.
+pub const MOST_WORK: u64 = 15_000_000;
 
 /// A connection, and the replays of it.
 #[derive(Clone, Debug)]
@@ -48,6 +51,36 @@ pub struct Study {
     pub replays: Vec<Replay>,
     /// How many of them repeat it.
     pub near: usize,
+    /// Events that were run for it.
+    pub work: u64,
+    /// There was more to try than [`MOST_WORK`] allows.
+    pub was_cut_short: bool,
+    /// Other causes by which the model repeats it nearly as well, with the kernels that do.
+    others: Vec<(Fit, Kernels)>,
+}
+
+/// Why a replay that comes near proves nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Doubt {
+    /// The receiver's program reads slowly or stopped, and the fit does not have how.
+    Reader,
+    /// A full queue or a policer dropped packets, and the losses were taken from the capture.
+    Losses,
+}
+
+impl core::fmt::Display for Doubt {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Reader => {
+                "the receiver's program reads slowly or stopped reading, and how it reads could not be found out; \
+                 with a change that may hold the sender otherwise"
+            }
+            Self::Losses => {
+                "only with the losses of the capture, which a full queue or a policer made; \
+                 no such queue or policer was found that makes the same, and with a change others would be lost"
+            }
+        })
+    }
 }
 
 /// What comes of a change.
@@ -78,6 +111,14 @@ pub enum Branch {
     Losses,
     /// The receiver offers windows as it did, byte by byte.
     Windows,
+    /// The receiver's driver charges otherwise for what waits to be read.
+    Receiver,
+    /// The bucket or the queue that drops is a little larger, smaller or faster.
+    Drops,
+    /// Another cause repeats the capture nearly as well.
+    Cause,
+    /// The unchanged replay is off by as much.
+    Replay,
 }
 
 /// Why there is no answer.
@@ -91,6 +132,10 @@ pub enum Refusal {
     Nothing,
     /// The run takes many times the work that the capture lets expect.
     TooLong,
+    /// The runs take more than [`MOST_WORK`].
+    NoWorkLeft,
+    /// Windows would be smaller, and the capture does not show when the receiver's program read.
+    ReaderUnseen,
 }
 
 impl core::fmt::Display for Refusal {
@@ -100,6 +145,17 @@ impl core::fmt::Display for Refusal {
             Self::Build(error) => error.fmt(f),
             Self::Nothing => f.write_str("the run left nothing to explain"),
             Self::TooLong => f.write_str("the run takes many times the packets of the capture"),
+            Self::ReaderUnseen => f.write_str(
+                "the windows would be smaller, and when the receiver's program read the last of the data does not \
+                 show: the larger ones hid it",
+            ),
+            Self::NoWorkLeft => {
+                write!(
+                    f,
+                    "that takes more than {} million events of the model",
+                    MOST_WORK / 1_000_000
+                )
+            }
         }
     }
 }
@@ -124,53 +180,21 @@ impl Study {
     /// # Errors
     /// It cannot be fitted.
     pub fn of(connection: &Connection) -> Result<Self, Unfit> {
-        Ok(Self::repeat(Fit::of(connection)?))
+        Self::within(connection, MOST_WORK)
     }
 
-    /// Guesses come last: a kernel that repeats the capture without any is the better account.
-    fn repeat(fit: Fit) -> Self {
-        let is_large = fit.seen.bytes > LARGE;
-        let usual = joined(&fit, KernelProfile::of(USUAL), KernelProfile::of(USUAL));
-        if nearer_replay(&fit, usual).is_none() {
-            return Self { fit, replays: Vec::new(), near: 0 };
-        }
-        let receiver = if is_large { KernelProfile::of(USUAL) } else { receiver::by_replay(&fit) };
-        let plain = Self::replayed(fit, receiver, is_large);
-        if plain.repeats() && (plain.rules_hold() || is_large) {
-            return plain;
-        }
-        // No usual receiver's rules offer such windows: whose do?
-        let by_windows = receiver::by_windows(&plain.fit)
-            .filter(|_| !is_large)
-            .map(|(fit, receiver)| Self::replayed(fit, receiver, is_large));
-        match by_windows {
-            Some(study) if study.near >= plain.near.max(1) => return study,
-            _ if plain.repeats() => return plain,
-            _ => {}
-        }
-        let guessed = GENERATIONS.map(|version| {
-            let kernels = joined(&plain.fit, KernelProfile::of(version), receiver);
-            let groups = plain.fit.guesses();
-            let fit = groups
-                .iter()
-                .fold(plain.fit.clone(), |fit, group| with_the_best(fit, group, kernels));
-            Self::replayed(fit, receiver, is_large)
-        });
-        let distance =
-            |study: &Self| study.nearest().map_or(i64::MAX, |replay| replay.distance(&study.fit));
-        guessed.into_iter().chain([plain.clone()]).min_by_key(distance).unwrap_or(plain)
+    /// The same with so many events of the model at most.
+    ///
+    /// # Errors
+    /// It cannot be fitted.
+    pub fn within(connection: &Connection, events: u64) -> Result<Self, Unfit> {
+        Self::by(connection, &Work::of(events))
     }
 
-    /// The replays of a fit on each kernel.
-    fn replayed(fit: Fit, receiver: KernelProfile, is_large: bool) -> Self {
-        let senders = KernelProfile::KNOWN.into_iter();
-        let senders = senders
-            .filter(|version| !is_large || KernelProfile::HELD_AGAINST_KERNELS.contains(version));
-        let run = |version| nearer_replay(&fit, joined(&fit, KernelProfile::of(version), receiver));
-        let mut replays: Vec<Replay> = senders.filter_map(run).collect();
-        replays.sort_by_key(|replay| replay.distance(&fit));
-        let near = replays.iter().take_while(|replay| replay.is_near(&fit)).count();
-        Self { fit, replays, near }
+    fn by(connection: &Connection, work: &Work) -> Result<Self, Unfit> {
+        let mut study = search::repeat(Fit::of(connection)?, work);
+        (study.work, study.was_cut_short) = (work.spent(), work.was_short());
+        Ok(study)
     }
 
     /// Whether the nearest replay needs no windows of the capture: its receiver's rules make them.
@@ -178,9 +202,23 @@ impl Study {
         self.nearest().is_some_and(|replay| replay.by_rules)
     }
 
-    /// Whether a replay repeats what was seen.
-    pub const fn repeats(&self) -> bool {
-        self.near > 0
+    /// Whether a replay repeats what was seen, and for reasons that hold with a change, too.
+    pub fn repeats(&self) -> bool {
+        self.near > 0 && self.has_no_doubt()
+    }
+
+    fn has_no_doubt(&self) -> bool {
+        self.doubt().is_none()
+    }
+
+    /// Why a replay proves nothing though it repeats what was seen: what was taken from the capture would be
+    /// otherwise with a change.
+    pub fn doubt(&self) -> Option<Doubt> {
+        let fit = &self.fit;
+        if fit.lacks_reader() {
+            return Some(Doubt::Reader);
+        }
+        (fit.losses_follow_load && fit.repeats_losses()).then_some(Doubt::Losses)
     }
 
     /// The nearest replay.
@@ -201,9 +239,13 @@ impl Study {
     /// # Errors
     /// The change makes no sense.
     pub fn ask(&self, changes: &[String]) -> Result<Answer, Refusal> {
-        self.answer(changes, &|changes, kernels, recorded| {
-            let plan = plan(&self.fit.scenario(1), changes)?;
-            Replay::of(&self.fit, &plan, kernels, recorded)
+        self.ask_within(changes, &Work::of(MOST_WORK))
+    }
+
+    fn ask_within(&self, changes: &[String], work: &Work) -> Result<Answer, Refusal> {
+        self.answer(changes, &|fit, changes, kernels, recorded| {
+            let plan = plan(&fit.scenario(1), changes)?;
+            Replay::of(fit, &plan, kernels, recorded, work)
         })
     }
 
@@ -212,80 +254,53 @@ impl Study {
     /// # Errors
     /// The model cannot run it.
     pub fn ask_again(&self) -> Result<Answer, Refusal> {
-        self.answer(&[], &|changes, kernels, recorded| {
-            let once = plan(&self.fit.scenario(1), changes)?;
-            let once = Replay::of(&self.fit, &once, kernels, recorded)?;
-            let twice = plan(&self.fit.scenario(2), changes)?;
-            let twice = Replay::of(&self.fit, &twice, kernels, recorded)?;
+        self.ask_again_within(&Work::of(MOST_WORK))
+    }
+
+    fn ask_again_within(&self, work: &Work) -> Result<Answer, Refusal> {
+        self.answer(&[], &|fit, changes, kernels, recorded| {
+            let once = plan(&fit.scenario(1), changes)?;
+            let once = Replay::of(fit, &once, kernels, recorded, work)?;
+            let twice = plan(&fit.scenario(2), changes)?;
+            let twice = Replay::of(fit, &twice, kernels, recorded, work)?;
             Ok(Replay { account: twice.account.less(&once.account), ..twice })
         })
     }
 
     /// Runs it as it may go, and takes the range.
     fn answer(&self, changes: &[String], run: &Run<'_>) -> Result<Answer, Refusal> {
+        if !self.repeats() {
+            return Err(Refusal::Nothing);
+        }
         let fit = &self.fit;
-        let lost =
-            if keeps_losses(changes) { fit.recorded.lost.clone() } else { <[_; 2]>::default() };
-        let by_rules = Recorded { lost, ..Recorded::default() };
-        let answering: Vec<Kernels> =
-            self.replays[..self.near].iter().take(ANSWERING).map(|replay| replay.kernels).collect();
-        let first = *answering.first().ok_or(Refusal::Nothing)?;
-        let best = run(changes, first, &by_rules)?;
-        let mut range = Range::around(&best.account);
-        for kernels in &answering[1..] {
-            range.add(Branch::Kernel, &run(changes, *kernels, &by_rules)?);
+        let by_rules = ways::by_rules(fit, changes);
+        let first = self.replays[0].kernels;
+        let best = run(fit, changes, first, &by_rules)?;
+        let windows = [&best.progress, &fit.progress].map(Progress::largest_window);
+        if ways::is_about_windows(changes, fit.sender.peer())
+            && windows[0] < windows[1]
+            && fit.hides_reader()
+        {
+            return Err(Refusal::ReaderUnseen);
         }
-        if !self.rules_hold() && !is_about_windows(changes, fit.sender.peer()) {
-            let as_seen = Recorded { offered: fit.recorded.offered.clone(), ..by_rules.clone() };
-            range.add(Branch::Windows, &run(changes, first, &as_seen)?);
+        let mut range = Range::around(&best);
+        for way in self.ways(&best.account, changes, run)? {
+            match run(&way.fit, &way.changes, way.kernels, &way.recorded) {
+                Ok(replay) => range.add(way.branch, &replay),
+                // Another cause may not have what is changed; without what takes too long the range would be
+                // too narrow.
+                Err(Refusal::Scenario(_) | Refusal::Build(_)) if way.branch == Branch::Cause => {}
+                Err(why) => return Err(why),
+            }
         }
-        if let Some(changes) = self.no_more_room(&best.account, changes) {
-            range.add(Branch::NoMoreRoom, &run(&changes, first, &by_rules)?);
-        }
-        if fit.rate_is_guessed && !is_about_path(changes, "rate") {
-            let unlimited = [&[format!("path.{}.rate=unlimited", self.way())], changes].concat();
-            range.add(Branch::Rate, &run(&unlimited, first, &by_rules)?);
-        }
-        for (changes, recorded) in self.other_losses(changes, &by_rules) {
-            range.add(Branch::Losses, &run(&changes, first, &recorded)?);
-        }
+        range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)));
         Ok(Answer {
             low_ns: range.low,
             high_ns: range.high,
             because: range.because.into_iter().collect(),
-            unfinished: best.unfinished,
+            unfinished: range.unfinished.into_iter().collect(),
             best: best.account,
         })
-    }
-
-    /// The changes on a path that has just the room it has shown, where more than that is asked of it.
-    fn no_more_room(&self, best: &Account, changes: &[String]) -> Option<Vec<String>> {
-        let (rate, queue) = self.fit.proven?;
-        let way = self.way();
-        let is_told = ["rate", "queue", "bucket"].iter().any(|part| is_about_path(changes, part));
-        let asks_more = best.ns < self.fit.seen.ns;
-        (asks_more && !is_told).then(|| {
-            let path = [format!("path.{way}.rate={rate}bit"), format!("path.{way}.queue={queue}B")];
-            [&path[..], changes].concat()
-        })
-    }
-
-    /// The same with other losses: none, and as many by chance.
-    fn other_losses(
-        &self,
-        changes: &[String],
-        recorded: &Recorded,
-    ) -> Vec<(Vec<String>, Recorded)> {
-        if recorded.lost.iter().all(Vec::is_empty) {
-            return Vec::new();
-        }
-        let chance = format!("path.{}.loss={}ppm", self.way(), self.fit.loss);
-        let by_chance = (1..=CHANCES).map(|seed| {
-            let dice = [chance.clone(), format!("seed={seed}")];
-            [&dice[..], changes].concat()
-        });
-        let all = [changes.to_vec()].into_iter().chain(by_chance);
-        all.map(|changes| (changes, Recorded::default())).collect()
     }
 
     const fn way(&self) -> &'static str {
@@ -296,33 +311,8 @@ impl Study {
     }
 }
 
-/// Throws of the dice for losses. Ours: three say whether chance matters.
-const CHANCES: u32 = 3;
-
-/// Whether the losses seen are lost again: not where a change is about losses.
-fn keeps_losses(changes: &[String]) -> bool {
-    !is_about_path(changes, "loss")
-}
-
-/// Whether a change is to this part of the path, both ways or one.
-fn is_about_path(changes: &[String], part: &str) -> bool {
-    changes.iter().any(|change| {
-        let mut key = change.split('=').next().unwrap_or_default().split('.');
-        key.next() == Some("path") && key.any(|word| word.trim() == part)
-    })
-}
-
-/// Whether a change is to the receiver's side of windows.
-fn is_about_windows(changes: &[String], receiver: Side) -> bool {
-    let of_host = format!("{}.", receiver.name());
-    changes.iter().any(|change| {
-        let key = change.split('=').next().unwrap_or_default();
-        key.starts_with(&of_host) || key.starts_with("application.")
-    })
-}
-
 /// Runs the conversation with changes, on these kernels, with what is taken from the capture.
-type Run<'a> = dyn Fn(&[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
+type Run<'a> = dyn Fn(&Fit, &[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
 
 /// The plan of a fitted scenario with changes.
 fn plan(scenario: &str, changes: &[String]) -> Result<Plan, ScenarioError> {
@@ -338,51 +328,27 @@ fn joined(fit: &Fit, sender: KernelProfile, receiver: KernelProfile) -> Kernels 
     Kernels { client, server, ..Kernels::both(receiver) }
 }
 
-/// A run by the receiver's rules, or with the windows of the capture if only that repeats it.
-fn nearer_replay(fit: &Fit, kernels: Kernels) -> Option<Replay> {
-    let plan = &plan(&fit.scenario(1), &[]).ok()?;
-    let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
-    let by_rules = Replay::of(fit, plan, kernels, &by_rules).ok();
-    if by_rules.as_ref().is_some_and(|replay| replay.is_near(fit)) {
-        return by_rules;
-    }
-    let as_seen = Replay::of(fit, plan, kernels, &fit.recorded).ok();
-    by_rules.into_iter().chain(as_seen).min_by_key(|replay| replay.distance(fit))
-}
-
-/// The fit with the guess of a group by which its replay comes nearest to what was seen, if it comes
-/// nearer than without any.
-fn with_the_best(fit: Fit, group: &[Guess], kernels: Kernels) -> Fit {
-    let distance =
-        |fit: &Fit| nearer_replay(fit, kernels).map_or(i64::MAX, |replay| replay.distance(fit));
-    let without = distance(&fit);
-    let tried = group.iter().map(|guess| fit.with(*guess));
-    let best = tried.map(|fit| (distance(&fit), fit)).min_by_key(|(distance, _)| *distance);
-    match best {
-        Some((with, better)) if with < without - fit.seen.ns / WORTH => better,
-        _ => fit,
-    }
-}
-
-/// A guess has to bring the replay nearer by more than this part of the time seen. Ours: less is
-/// noise of the clocks.
-const WORTH: i64 = 200;
-
-/// Where nothing tells which kernel it is.
-const USUAL: Version = Version::new(6, 1);
-
-/// Senders before and after the change to the growth of windows (v6.1), with which guesses are tried.
-const GENERATIONS: [Version; 2] = [USUAL, Version::new(4, 18)];
-
 struct Range {
     low: i64,
     high: i64,
     because: BTreeSet<Branch>,
+    unfinished: BTreeSet<String>,
 }
 
 impl Range {
-    fn around(best: &Account) -> Self {
-        Self { low: best.ns, high: best.ns, because: BTreeSet::new() }
+    fn around(best: &Replay) -> Self {
+        let ns = best.account.ns;
+        let unfinished = best.unfinished.iter().cloned().collect();
+        Self { low: ns, high: ns, because: BTreeSet::new(), unfinished }
+    }
+
+    /// By so many thousandths at either end.
+    fn widen(&mut self, permille: i64) {
+        if permille > 0 {
+            self.because.insert(Branch::Replay);
+        }
+        self.low -= self.low / 1000 * permille.min(1000);
+        self.high = self.high.saturating_add((self.high / 1000).saturating_mul(permille));
     }
 
     fn add(&mut self, branch: Branch, replay: &Replay) {
@@ -392,6 +358,7 @@ impl Range {
         }
         self.low = self.low.min(ns);
         self.high = self.high.max(ns);
+        self.unfinished.extend(replay.unfinished.iter().cloned());
     }
 }
 

@@ -5,45 +5,66 @@
 //! much was read before the buffer grew. Which mixture it was is found by trying: the model's receiver gets the
 //! data, and its windows are compared with those seen where as many bytes had been acknowledged.
 
-use super::{GENERATIONS, Replay, USUAL, joined, nearer_replay, plan};
+use super::search::{GENERATIONS, USUAL, distance, nearer_replay};
+use super::work::Work;
+use super::{Replay, joined, plan};
 use crate::fit::Fit;
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Version};
 use crate::scenario::plan::Plan;
 use crate::segment::{Flags, Segment};
 use crate::socket::Offered;
-use crate::world::{Keep, Recorded, Tap, Trace, World};
+use crate::world::{Keep, Kernels, Recorded, Side, Tap, Trace, World};
 
 /// The kernel and the driver by which the replay comes nearest, of a reader that takes all there is.
-pub(super) fn by_replay(fit: &Fit) -> KernelProfile {
+pub(super) fn by_replay(fit: &Fit, work: &Work) -> KernelProfile {
     let usual = KernelProfile::of(USUAL);
     let Ok(plan) = plan(&fit.scenario(1), &[]) else { return usual };
     let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
-    let distance = |receiver: &KernelProfile| {
-        let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules);
-        replay.map_or(i64::MAX, |replay| replay.distance(fit))
+    let of = |receiver: &KernelProfile| {
+        let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules, work);
+        replay.map_or(i64::MAX, |replay| distance(fit, &replay))
     };
-    kernels(&BEFORE_AND_AFTER).min_by_key(distance).unwrap_or(usual)
+    kernels(&BEFORE_AND_AFTER).min_by_key(of).unwrap_or(usual)
 }
 
 /// The receiver whose windows come nearest, and the fit with how much it reads at once.
-pub(super) fn by_windows(fit: &Fit) -> Option<(Fit, KernelProfile)> {
+pub(super) fn by_windows(fit: &Fit, work: &Work) -> Option<(Fit, KernelProfile)> {
     let seen = fit.recorded.offered[fit.sender.peer().index()].as_ref()?;
     let readers = READS.map(|reads| fit.reading(reads));
     let tried = readers.into_iter().filter_map(|fit| {
         let plan = plan(&fit.scenario(1), &[]).ok()?;
-        let nearest = kernels(&RECEIVERS).map(|kernel| (misfit(&fit, &plan, kernel, seen), kernel));
+        let misfit = |kernel| misfit(&fit, &plan, kernel, seen, work);
+        let nearest = kernels(&RECEIVERS).map(|kernel| (misfit(kernel), kernel));
         nearest.min_by_key(|(misfit, _)| *misfit).map(|(misfit, kernel)| (misfit, fit, kernel))
     });
     let (_, fit, kernel) = tried.min_by_key(|(misfit, ..)| *misfit)?;
     // How long a driver gathers shows in the windows of a few segments only.
     let distance = |kernel: &KernelProfile| {
-        let of = |sender| nearer_replay(&fit, joined(&fit, KernelProfile::of(sender), *kernel));
+        let kernels = |sender| joined(&fit, KernelProfile::of(sender), *kernel);
+        let of = |sender| nearer_replay(&fit, kernels(sender), work);
         let replays = GENERATIONS.into_iter().filter_map(of);
         replays.map(|replay| replay.distance(&fit)).min().unwrap_or(i64::MAX)
     };
     let tried = GATHERS.map(|gather_ns| KernelProfile { gather_ns, ..kernel });
     let nearest = tried.into_iter().min_by_key(distance).unwrap_or(kernel);
     Some((fit, nearest))
+}
+
+/// The same hosts, with a receiver whose driver charges otherwise for packets.
+pub(super) fn other_drivers(fit: &Fit, kernels: Kernels) -> Vec<Kernels> {
+    let own = match fit.sender {
+        Side::Client => kernels.server,
+        Side::Server => kernels.client,
+    };
+    let others = CHARGES.into_iter().filter(|receive| *receive != own.memory.receive);
+    let drivers =
+        others.map(|receive| KernelProfile { memory: Memory { receive, ..own.memory }, ..own });
+    drivers
+        .map(|receiver| match fit.sender {
+            Side::Client => Kernels { server: receiver, ..kernels },
+            Side::Server => Kernels { client: receiver, ..kernels },
+        })
+        .collect()
 }
 
 /// Kernels with each driver.
@@ -61,13 +82,18 @@ fn kernels(versions: &[Version]) -> impl Iterator<Item = KernelProfile> {
 }
 
 /// How far its windows are from those seen, with the sender that suits it better.
-fn misfit(fit: &Fit, plan: &Plan, receiver: KernelProfile, seen: &Offered) -> u64 {
+fn misfit(fit: &Fit, plan: &Plan, receiver: KernelProfile, seen: &Offered, work: &Work) -> u64 {
     let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
     let keep = Keep { segments: true, ..Keep::default() };
     let of = |sender: Version| {
         let kernels = joined(fit, KernelProfile::of(sender), receiver);
+        if work.left() < EVENTS {
+            work.ran_short();
+            return None;
+        }
         let world = World::new(plan, kernels, keep).ok()?.with(&by_rules).at_most(EVENTS);
         let (outcome, trace) = world.run();
+        work.spend(outcome.events);
         let (first, own) = windows(fit, &trace)?;
         let upto = if outcome.events < EVENTS { u64::MAX } else { own.last_acked() };
         let other_first = u64::from(first != fit.first_windows[fit.sender.peer().index()]);

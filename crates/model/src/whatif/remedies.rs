@@ -2,7 +2,8 @@
 
 use tcpwhy::report::State;
 
-use super::{Answer, Study};
+use super::work::Work;
+use super::{Answer, MOST_WORK, Recorded, Refusal, Replay, Study, plan};
 
 /// A change that was tried.
 #[derive(Clone, Debug)]
@@ -15,6 +16,15 @@ pub struct Tried {
     pub answer: Answer,
 }
 
+/// What was tried, the best first.
+#[derive(Clone, Debug, Default)]
+pub struct Remedies {
+    /// Each that makes it shorter.
+    pub tried: Vec<Tried>,
+    /// There was more to try than [`MOST_WORK`] allows.
+    pub was_cut_short: bool,
+}
+
 /// A larger first flight has to gain at least so much over the next smaller, in percent of the time.
 const WORTH_PERCENT: i64 = 5;
 
@@ -23,11 +33,15 @@ const LARGEST_FLIGHT: u64 = 100;
 
 impl Study {
     /// Everything that may help, the best first; what gains nothing is left out.
-    pub fn remedies(&self) -> Vec<Tried> {
+    pub fn remedies(&self) -> Remedies {
+        let work = Work::of(MOST_WORK);
+        if !self.repeats() {
+            return Remedies { tried: Vec::new(), was_cut_short: false };
+        }
         let (sender, receiver) = (self.fit.sender.name(), self.fit.sender.peer().name());
         let mut tried: Vec<Tried> = Vec::new();
         let mut ask = |what: String, changes: &[String]| {
-            if let Ok(answer) = self.ask(changes) {
+            if let Ok(answer) = self.ask_within(changes, &work) {
                 tried.push(Tried { what, changes: changes.to_vec(), answer });
             }
         };
@@ -46,10 +60,10 @@ impl Study {
         if self.fit.loss > 0 {
             ask("path: no losses".to_owned(), &["path.loss=none".to_owned()]);
         }
-        if let Some(flight) = self.first_flight() {
+        if let Some(flight) = self.first_flight(&work) {
             tried.push(flight);
         }
-        if let Ok(answer) = self.ask_again() {
+        if let Ok(answer) = self.ask_again_within(&work) {
             let what = "application: on a connection that is open already".to_owned();
             tried.push(Tried { what, changes: Vec::new(), answer });
         }
@@ -57,7 +71,7 @@ impl Study {
             each.answer.unfinished.is_empty() && each.answer.best.ns < self.now_ns()
         });
         tried.sort_by_key(|each| each.answer.best.ns);
-        tried
+        Remedies { tried, was_cut_short: work.was_short() }
     }
 
     /// How long it takes unchanged, as the model has it.
@@ -67,25 +81,32 @@ impl Study {
 
     /// The smallest first flight that comes within [`WORTH_PERCENT`] of the best, no larger than the
     /// receiver's first window.
-    fn first_flight(&self) -> Option<Tried> {
+    fn first_flight(&self, work: &Work) -> Option<Tried> {
         if !self.fit.is_held(&[State::CwndSlowStart, State::CwndAfterIdle]) {
             return None;
         }
         let sender = self.fit.sender.name();
         let most = self.fit.first_flight_at_most().min(LARGEST_FLIGHT);
+        let change = |size: u64| [format!("{sender}.route.initcwnd={size}")];
         let sizes = core::iter::successors(Some(most), |size| Some(size * 2 / 3))
             .take_while(|size| *size > 10);
-        let mut tried: Vec<(u64, Tried)> = sizes
-            .filter_map(|size| {
-                let changes = vec![format!("{sender}.route.initcwnd={size}")];
-                let answer = self.ask(&changes).ok()?;
-                let what = format!("{sender}: initcwnd {size}");
-                Some((size, Tried { what, changes, answer }))
-            })
+        let mut tried: Vec<(u64, i64)> = sizes
+            .filter_map(|size| Some((size, self.at_best(&change(size), work).ok()?.account.ns)))
             .collect();
-        let best = tried.iter().map(|(_, each)| each.answer.best.ns).min()?;
-        tried.retain(|(_, each)| each.answer.best.ns <= best + best / 100 * WORTH_PERCENT);
-        tried.into_iter().min_by_key(|(size, _)| *size).map(|(_, each)| each)
+        let best = tried.iter().map(|(_, ns)| *ns).min()?;
+        tried.retain(|(_, ns)| *ns <= best + best / 100 * WORTH_PERCENT);
+        let (size, _) = tried.into_iter().min_by_key(|(size, _)| *size)?;
+        let answer = self.ask_within(&change(size), work).ok()?;
+        let what = format!("{sender}: initcwnd {size}");
+        Some(Tried { what, changes: change(size).to_vec(), answer })
+    }
+
+    /// One run with changes, by the kernels of the nearest replay.
+    fn at_best(&self, changes: &[String], work: &Work) -> Result<Replay, Refusal> {
+        let kernels = self.nearest().ok_or(Refusal::Nothing)?.kernels;
+        let plan = plan(&self.fit.scenario(1), changes)?;
+        let recorded = Recorded { lost: self.fit.recorded.lost.clone(), ..Recorded::default() };
+        Replay::of(&self.fit, &plan, kernels, &recorded, work)
     }
 }
 

@@ -4,8 +4,9 @@ use tcpwhy::report::Report;
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 
+use super::work::Work;
 use super::{Gap, Refusal, is_near, percent};
-use crate::fit::{Account, Fit};
+use crate::fit::{Account, Fit, Progress};
 use crate::scenario::plan::Plan;
 use crate::world::{Keep, Kernels, Recorded, Tap, Trace, World};
 
@@ -16,6 +17,8 @@ pub struct Replay {
     pub kernels: Kernels,
     /// What its packets say of the fitted direction, at the place of the capture.
     pub account: Account,
+    /// When its bytes were acknowledged.
+    pub progress: Progress,
     /// First windows that its SYN and the answer offered.
     pub first_windows: [u16; 2],
     /// The windows were its receiver's own, not those of the capture.
@@ -30,11 +33,18 @@ impl Replay {
         plan: &Plan,
         kernels: Kernels,
         recorded: &Recorded,
+        work: &Work,
     ) -> Result<Self, Refusal> {
         let keep = Keep { segments: true, ..Keep::default() };
-        let world = World::new(plan, kernels, keep)?.with(recorded).at_most(fit.most_events());
+        let most = fit.most_events().min(work.left());
+        let world = World::new(plan, kernels, keep)?.with(recorded).at_most(most);
         let (outcome, trace) = world.run();
-        if outcome.events >= fit.most_events() {
+        work.spend(outcome.events);
+        if work.left() == 0 {
+            work.ran_short();
+            return Err(Refusal::NoWorkLeft);
+        }
+        if outcome.events >= most {
             return Err(Refusal::TooLong);
         }
         let report = explain(&trace, fit.tap, plan.ipv6);
@@ -44,6 +54,7 @@ impl Replay {
         Ok(Self {
             kernels,
             account: Account::of(direction),
+            progress: Progress::of(direction),
             first_windows: connection.syns.map(|syn| syn.map_or(0, |syn| syn.window)),
             by_rules: recorded.offered.iter().all(Option::is_none),
             unfinished: outcome.waiting,
@@ -53,6 +64,15 @@ impl Replay {
     /// How much longer or shorter than what was seen, in nanoseconds.
     pub const fn difference(&self, fit: &Fit) -> i64 {
         self.account.ns - fit.seen.ns
+    }
+
+    /// How far it is off, in its time or on the way, in thousandths of the busy time.
+    pub(super) fn off_permille(&self, fit: &Fit) -> i64 {
+        let off = self.difference(fit).abs().max(fit.progress.apart(&self.progress));
+        let permille = i128::from(off) * 1000;
+        let busy = i128::from(fit.seen.busy_ns().max(1));
+        // Rounded up, so that a range is never narrower than that.
+        i64::try_from(permille.unsigned_abs().div_ceil(busy.unsigned_abs())).unwrap_or(i64::MAX)
     }
 
     /// The state whose time is furthest from what was seen.
@@ -75,13 +95,18 @@ impl Replay {
         let gap = fit.seen.widest_gap(&self.account).1;
         let rounds = self.account.rounds.abs_diff(fit.seen.rounds) as i64;
         let unfinished = if self.unfinished.is_empty() { 0 } else { fit.seen.ns };
-        (other + rounds) * (fit.seen.ns / 100) + self.difference(fit).abs() + gap + unfinished
+        let apart = fit.progress.apart(&self.progress);
+        (other + rounds) * (fit.seen.ns / 100)
+            + self.difference(fit).abs()
+            + gap
+            + apart
+            + unfinished
     }
 }
 
 /// What `explain` says of a run's packets at a tap.
 fn explain(trace: &Trace, tap: Tap, ipv6: bool) -> Report {
-    let mut session = Session::new(Config { detail: true, ..Config::default() });
+    let mut session = Session::new(Config { detail: true, passed: true, ..Config::default() });
     session.begin("model");
     let damage = session.push(&trace.pcapng(tap, ipv6)).err().or(session.end().err());
     debug_assert!(damage.is_none(), "{damage:?}");

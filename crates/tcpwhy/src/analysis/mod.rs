@@ -31,14 +31,14 @@ mod unseen;
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 
-use crate::flow::event::{Event, Side};
+use crate::flow::event::{self, Side};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Run;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{LastBound, SideClock};
-use crate::report::{Passed as PassedBytes, Vantage};
+use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use timeline::Passed;
 
 /// Events taken at a time. Ours: 4,096 of 64 bytes fit the second-level cache; a chunk of one
@@ -73,8 +73,8 @@ pub(crate) struct Analysis {
     pub(crate) guessed_shift: [u8; 2],
     guess: [terms::ShiftGuess; 2],
     detail: bool,
-    /// When the bytes of each side passed, where that is asked for.
-    pub(crate) passed: Option<[PassedBytes; 2]>,
+    /// When the bytes of each side passed, and what was answered to them, where that is asked for.
+    pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
     #[cfg(test)]
     long_way: bool,
 }
@@ -115,7 +115,7 @@ impl Analysis {
     pub(crate) fn study(&mut self, facts: &Facts, gathered: &mut Gathered) {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
-        self.note_passed(gathered, known);
+        self.note_passed(facts, gathered, known);
         self.learn(facts, gathered, known);
         self.place = terms::place(facts, &self.clocks);
     }
@@ -178,13 +178,23 @@ impl Analysis {
         }
     }
 
-    /// Takes down when the new data passed the tap: that of all but the first events, which were
-    /// `known` before.
-    fn note_passed(&mut self, gathered: &Gathered, known: usize) {
+    /// Takes down when the new data passed the tap, and what was answered to it: that of all but the first
+    /// events, which were `known` before.
+    fn note_passed(&mut self, facts: &Facts, gathered: &Gathered, known: usize) {
         let Some(passed) = &mut self.passed else { return };
-        let events = gathered.runs().skip(known).flat_map(Run::events);
-        for event in events.filter(Event::is_data) {
-            passed[event.side()].push(event.tap, u64::try_from(event.end()).unwrap_or(0));
+        let shifts = [0, 1].map(|side| facts.window_shift(side).unwrap_or(0));
+        let bytes = |offset: i64| u64::try_from(offset).unwrap_or(0);
+        for event in gathered.runs().skip(known).flat_map(Run::events) {
+            let side = event.side();
+            if event.is_data() {
+                passed[side].0.push(event.tap, bytes(event.end()));
+            }
+            if event.has(event::ACK) && !event.has(event::SYN) {
+                let edge = event.ack + (i64::from(event.window) << shifts[side]);
+                let answer =
+                    Answer { at_ns: event.tap, acked: bytes(event.ack), edge: bytes(edge) };
+                passed[1 - side].1.push(answer);
+            }
         }
     }
 

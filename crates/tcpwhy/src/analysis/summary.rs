@@ -122,7 +122,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             (walker, &analysis.clocks[1 - side]),
             facts,
         );
-        direction.passed = core::mem::take(&mut passed[side]);
+        (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)
     });
     let (window_scaling, refused) = scaling(facts, floors);

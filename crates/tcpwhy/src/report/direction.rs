@@ -67,6 +67,10 @@ pub struct Direction {
     /// be laid beside the packets.
     #[serde(skip)]
     pub passed: Passed,
+    /// What the receiver answered, and when that passed the tap. Not in the JSON: only a fit of a scenario
+    /// needs it.
+    #[serde(skip)]
+    pub answers: Answers,
 }
 
 /// A segment at the head of the flight that did not get through, while nothing of its size ever did.
@@ -136,15 +140,60 @@ impl Passed {
             return;
         }
         if self.points.len() >= Self::MOST {
-            let mut kept = false;
-            self.points.retain(|_| {
-                kept = !kept;
-                !kept
-            });
+            keep_every_second(&mut self.points);
             self.is_thinned = true;
         }
         self.points.push((at_ns, bytes));
     }
+}
+
+/// What the receiver of a direction's data answered; empty unless it was asked for.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Answers {
+    /// In the order in which they passed the tap.
+    pub points: Vec<Answer>,
+    /// There were too many: of several neighbours only the last is kept.
+    pub is_thinned: bool,
+}
+
+/// One acknowledgment, or new window.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Answer {
+    /// When it passed the tap, since the connection's first packet.
+    pub at_ns: i64,
+    /// Bytes that were acknowledged by then.
+    pub acked: u64,
+    /// The byte up to which the window reached.
+    pub edge: u64,
+}
+
+impl Answers {
+    /// Answers kept. Ours: 1.5 MB a direction, as many as of [`Passed`].
+    const MOST: usize = Passed::MOST;
+
+    /// An answer passed; what tells nothing new is not kept.
+    pub(crate) fn push(&mut self, answer: Answer) {
+        let is_known = |last: &Answer| {
+            last.acked > answer.acked || (last.acked, last.edge) == (answer.acked, answer.edge)
+        };
+        if self.points.last().is_some_and(is_known) {
+            return;
+        }
+        if self.points.len() >= Self::MOST {
+            keep_every_second(&mut self.points);
+            self.is_thinned = true;
+        }
+        self.points.push(answer);
+    }
+}
+
+/// Of two neighbours the last is kept.
+fn keep_every_second<T>(points: &mut Vec<T>) {
+    let mut kept = false;
+    points.retain(|_| {
+        kept = !kept;
+        !kept
+    });
 }
 
 /// Retransmitted segments by cause.

@@ -30,8 +30,8 @@ pub use connection::{
     WindowScaling,
 };
 pub use direction::{
-    CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed, Rate, Retransmitted,
-    Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
+    Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed,
+    Rate, Retransmitted, Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
 };
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};

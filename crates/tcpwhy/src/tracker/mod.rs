@@ -35,8 +35,9 @@ use crate::wire::{Mould, Segment, Usual};
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
 
-/// Buffers kept for new connections, and the longest of them (in events).
-const SPARE: usize = 64;
+/// Buffers kept for new connections, and the longest of them (in events). Ours: 4 MB at most; where threads share
+/// the analysis, some thousand connections are under way.
+const SPARE: usize = 1024;
 const SPARE_EVENTS: usize = 64;
 /// Longer ones kept for parts of long connections. Ours: 4 MB.
 const SPARE_LARGE: usize = 16;
@@ -58,7 +59,8 @@ const STANDING: usize = 16;
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
-    /// Keep when each byte passed, so that system calls can be laid beside the packets.
+    /// Keep when each byte passed and what was answered, so that system calls can be laid beside the packets
+    /// and a scenario fitted to them.
     pub passed: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use tcpwhy::report::Connection;
-use tcpwhy_model::whatif::{Study, Tried};
+use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 
 use super::explain::stop_on_signals;
 use super::one;
@@ -85,11 +85,19 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Analysed)
 }
 
+/// What is told of changes.
+#[derive(Default)]
+struct Rows {
+    remedies: Remedies,
+    /// Changes without an answer.
+    refused: Vec<(String, Refusal)>,
+}
+
 fn answer(
     flags: &WhatifFlags,
     connection: &Connection,
     study: &Study,
-    rows: &[Tried],
+    rows: &Rows,
 ) -> anyhow::Result<String> {
     if flags.json {
         return Ok(table::json(connection, study, rows)? + "\n");
@@ -98,12 +106,15 @@ fn answer(
 }
 
 /// What was asked for; nothing where the model does not repeat the capture.
-fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Tried>> {
+///
+/// # Errors
+/// A change that makes no sense.
+fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Rows> {
     let axes = axes(flags, study)?;
     if axes.is_empty() {
-        return Ok(if study.repeats() { study.remedies() } else { Vec::new() });
+        return Ok(Rows { remedies: study.remedies(), refused: Vec::new() });
     }
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     for values in grid::combinations(&axes)? {
         let changes: Vec<String> =
             axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
@@ -111,8 +122,13 @@ fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Vec<Tried>> {
         let what = named.collect::<Vec<_>>().join(", ");
         study.check(&changes).with_context(|| format!("cannot answer `{what}`"))?;
         if study.repeats() {
-            let answer = study.ask(&changes).with_context(|| format!("cannot answer `{what}`"))?;
-            rows.push(Tried { what, changes, answer });
+            match study.ask(&changes) {
+                Ok(answer) => rows.remedies.tried.push(Tried { what, changes, answer }),
+                Err(error @ (Refusal::Scenario(_) | Refusal::Build(_))) => {
+                    return Err(error).with_context(|| format!("cannot answer `{what}`"));
+                }
+                Err(why) => rows.refused.push((what, why)),
+            }
         }
     }
     Ok(rows)

@@ -7,25 +7,41 @@ use tcpwhy::report::{Connection, State, TimeIn};
 use tcpwhy::units::{Bytes, Duration};
 use tcpwhy_model::fit::Account;
 use tcpwhy_model::profile::KernelProfile;
-use tcpwhy_model::whatif::{Branch, Replay, Study, Tried};
+use tcpwhy_model::whatif::{Branch, MOST_WORK, Replay, Study, Tried};
 use tcpwhy_model::world::Side;
 
+use super::Rows;
 use crate::cmd::lab::table::table;
 
 /// States told of a run: the longest. Ours: what fits a line.
 const TOLD: usize = 2;
 
-pub(super) fn text(connection: &Connection, study: &Study, rows: &[Tried]) -> String {
+pub(super) fn text(connection: &Connection, study: &Study, told: &Rows) -> String {
+    let tried = &told.remedies;
+    let rows = &tried.tried[..];
     let mut text = head(connection, study);
     let Some(nearest) = study.nearest() else {
         return text + "the model cannot run the scenario that was fitted to it\n";
     };
-    if !study.repeats() {
+    if study.near == 0 {
         return text + &parted(study, nearest);
     }
+    if let Some(doubt) = study.doubt() {
+        return text
+            + &repeated(study, nearest)
+            + &format!("but {doubt}. So it says nothing of changes.\n");
+    }
     text += &repeated(study, nearest);
+    let mut refused = String::new();
+    for (what, why) in &told.refused {
+        let _ = writeln!(refused, "\nno answer to {what}: {why}");
+    }
+    if rows.is_empty() && !refused.is_empty() {
+        return text + &refused;
+    }
     if rows.is_empty() {
-        return text + "\nnothing that was tried makes it shorter\n";
+        text += "\nnothing that was tried makes it shorter\n";
+        return text + not_all(tried.was_cut_short);
     }
     text.push('\n');
     let mut lines = vec![line("as it was", &study.fit.seen, ["-".to_owned(), "-".to_owned()])];
@@ -39,7 +55,16 @@ pub(super) fn text(connection: &Connection, study: &Study, rows: &[Tried]) -> St
         let _ =
             writeln!(text, "\nnot finished ({}): {}", row.what, row.answer.unfinished.join("; "));
     }
-    text + &why_ranges(study, rows)
+    text + &why_ranges(study, rows) + not_all(tried.was_cut_short) + &refused
+}
+
+/// What is told of remedies where the work ended before all were tried.
+const fn not_all(was_cut_short: bool) -> &'static str {
+    if was_cut_short {
+        "not all that may help was tried: that would take too much work\n"
+    } else {
+        ""
+    }
 }
 
 fn head(connection: &Connection, study: &Study) -> String {
@@ -81,6 +106,7 @@ fn repeated(study: &Study, nearest: &Replay) -> String {
         }
         [] => Ok(()),
     };
+    text += &cut_short(study);
     if !study.rules_hold() {
         text += "its windows are taken from the capture: by its own rules the model's receiver offers others\n";
     }
@@ -98,13 +124,25 @@ fn parted(study: &Study, nearest: &Replay) -> String {
     format!(
         "the model does not repeat it: {} ({}), {} rounds: {}{stuck}\n\
          they part most in {}, by {} % of the time that no application let pass. What it says of changes would prove nothing, so it says \
-         nothing.\n",
+         nothing.\n{}",
         Duration(account.ns),
         off(nearest, study),
         account.rounds,
         longest(&account.time_in, account.ns),
         gap.state,
-        gap.percent
+        gap.percent,
+        cut_short(study)
+    )
+}
+
+/// Where the work ended before every cause was tried.
+fn cut_short(study: &Study) -> String {
+    if !study.was_cut_short {
+        return String::new();
+    }
+    format!(
+        "not every kernel and cause was tried: that would take more than {} million events of the model\n",
+        MOST_WORK / 1_000_000
     )
 }
 
@@ -160,6 +198,12 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
             Branch::Rate => {
                 "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
             }
+            Branch::Cause => "\nranges: over other causes that repeat the capture nearly as well",
+            Branch::Receiver => "\nranges: over drivers of the receiver that repeat the capture",
+            Branch::Drops => {
+                "\nranges: over a little more or less room before packets are dropped, of which chance makes much"
+            }
+            Branch::Replay => "\nranges: and by as much as the unchanged replay is off",
             Branch::Losses => {
                 "\nranges: over losses as they were, others as many by chance, and none"
             }
@@ -190,8 +234,9 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
 pub(super) fn json(
     connection: &Connection,
     study: &Study,
-    rows: &[Tried],
+    told: &Rows,
 ) -> serde_json::Result<String> {
+    let tried = &told.remedies;
     let nearest = study.nearest().map(|replay| {
         let gap = replay.gap(&study.fit);
         json!({
@@ -201,7 +246,8 @@ pub(super) fn json(
             "unfinished": replay.unfinished,
         })
     });
-    let changes: Vec<Value> = rows
+    let changes: Vec<Value> = tried
+        .tried
         .iter()
         .map(|row| {
             json!({
@@ -214,14 +260,22 @@ pub(super) fn json(
             })
         })
         .collect();
+    let refused: Vec<Value> = told
+        .refused
+        .iter()
+        .map(|(what, why)| json!({ "what": what, "why": why.to_string() }))
+        .collect();
     serde_json::to_string_pretty(&json!({
         "format": "tcpwhy-whatif/1",
         "connection": connection.id,
         "sender": study.fit.sender.name(),
         "seen": account(&study.fit.seen),
         "repeats": study.repeats(),
+        "doubt": study.doubt().filter(|_| study.near > 0).map(|doubt| doubt.to_string()),
         "replay": nearest,
+        "cut_short": study.was_cut_short || tried.was_cut_short,
         "changes": changes,
+        "refused": refused,
     }))
 }
 

@@ -1,0 +1,264 @@
+//! What the packets of a direction show one by one: how fast the narrowest link let them through, and
+//! where its application's writes ended.
+//!
+//! Only spacing and sizes are looked at. When a packet was sent is not taken over: the model finds it.
+
+use tcpwhy::report::{Answer, Direction, Vantage};
+
+use crate::socket::Offered;
+use crate::world::Side;
+
+/// Pairs of packets that a rate needs. Ours: fewer may all be of one train that the sender spaced; half and
+/// twice as many change nothing (`whatif::search`).
+const LEAST_PAIRS: usize = 8;
+
+/// Rate of payload at which one side's data came through the narrowest link: what lay between two
+/// neighbours of a full segment or more, the median by bytes. `None` where too few neighbours have a distance.
+///
+/// A train of packets leaves the narrowest link spaced by it (packet pairs; Keshav 1991, Jacobson 1988). At the
+/// receiver the data is looked at; elsewhere its acknowledgments, which keep that spacing.
+pub(super) fn spacing(
+    direction: &Direction,
+    from: Side,
+    vantage: Vantage,
+    mss: u64,
+) -> Option<u64> {
+    let is_at_receiver = matches!(
+        (vantage, from),
+        (Vantage::Client, Side::Server) | (Vantage::Server, Side::Client)
+    );
+    let points = if is_at_receiver { direction.passed.points.clone() } else { acked(direction) };
+    let pairs = points.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1));
+    let mut pairs: Vec<(u64, u64)> = pairs
+        .filter(|(ns, bytes)| *ns > 0 && *bytes >= mss)
+        .map(|(ns, bytes)| (rate(bytes, ns), bytes))
+        .collect();
+    if pairs.len() < LEAST_PAIRS {
+        return None;
+    }
+    pairs.sort_unstable();
+    let half = pairs.iter().map(|(_, bytes)| bytes).sum::<u64>() / 2;
+    let mut below = 0;
+    let middle = pairs.iter().find(|(_, bytes)| {
+        below += bytes;
+        below > half
+    });
+    middle.map(|(rate, _)| *rate)
+}
+
+/// When so many bytes had been acknowledged, each count once.
+pub(super) fn acked(direction: &Direction) -> Vec<(i64, u64)> {
+    let mut kept: Vec<(i64, u64)> = Vec::new();
+    for answer in &direction.answers.points {
+        if kept.last().is_none_or(|last| last.1 < answer.acked) {
+            kept.push((answer.at_ns, answer.acked));
+        }
+    }
+    kept
+}
+
+/// Bits per second.
+pub(super) fn rate(bytes: u64, ns: i64) -> u64 {
+    let bits = u128::from(bytes) * 8_000_000_000;
+    u64::try_from(bits / u128::from(ns.max(1).unsigned_abs())).unwrap_or(u64::MAX)
+}
+
+/// Where a write of the application ended, counted in bytes from the first: a segment that is not full
+/// and that no window cut short ends one. None where not each packet was kept.
+pub(super) fn write_ends(direction: &Direction, mss: u64) -> Vec<u64> {
+    if direction.passed.is_thinned {
+        return Vec::new();
+    }
+    let (mut before, mut edge, mut was_cut) = (0, 0, false);
+    let mut answers = direction.answers.points.iter().peekable();
+    let mut ends = Vec::new();
+    for &(at_ns, end) in &direction.passed.points {
+        while let Some(answer) = answers.next_if(|answer| answer.at_ns <= at_ns) {
+            edge = edge.max(answer.edge);
+        }
+        let is_cut = end == edge;
+        // What a window cut off is as short as what a write left over.
+        if (end - before) % mss != 0 && !is_cut && !was_cut {
+            ends.push(end);
+        }
+        (before, was_cut) = (end, is_cut && (end - before) % mss != 0);
+    }
+    ends
+}
+
+/// When the byte before `end` first passed the tap.
+pub(super) fn passed_at(direction: &Direction, end: u64) -> Option<i64> {
+    let points = &direction.passed.points;
+    points.get(points.partition_point(|point| point.1 < end)).map(|point| point.0)
+}
+
+/// The last answer that passed before `at_ns`, with what it acknowledged.
+pub(super) fn answered_before(direction: &Direction, at_ns: i64) -> Option<(i64, u64)> {
+    let points = &direction.answers.points;
+    let next = points.partition_point(|answer| answer.at_ns < at_ns);
+    let acked = points.get(next.checked_sub(1)?)?.acked;
+    // Of several with the same count the first tells when it came.
+    let first = points.partition_point(|answer| answer.acked < acked);
+    Some((points[first].at_ns, acked))
+}
+
+/// Rate of payload over the last half of what came.
+pub(super) fn sustained(curve: &[(i64, u64)]) -> Option<u64> {
+    let (end_ns, end) = *curve.last()?;
+    let middle = curve.get(curve.partition_point(|point| point.1 < end / 2))?;
+    (end_ns > middle.0 && end > middle.1).then(|| rate(end - middle.1, end_ns - middle.0))
+}
+
+/// The most that came between two instants beyond what `rate` bits per second carry in that time: the credit
+/// of the smallest token bucket of this rate that lets it all pass.
+pub(super) fn excess(curve: &[(i64, u64)], rate: u128) -> u64 {
+    let refilled = |ns: i64| (rate * u128::from(ns.max(0).unsigned_abs()) / 8_000_000_000) as i128;
+    let (mut least, mut most) = (i128::MAX, 0);
+    for (at_ns, bytes) in curve {
+        let beyond = i128::from(*bytes) - refilled(*at_ns);
+        least = least.min(beyond);
+        most = most.max(beyond - least);
+    }
+    u64::try_from(most).unwrap_or(0)
+}
+
+/// Rate in bytes read per second by which the window's edge went on in the last half of what came.
+pub(super) fn edge_rate(direction: &Direction) -> Option<u64> {
+    let edges: Vec<(i64, u64)> =
+        direction.answers.points.iter().map(|each| (each.at_ns, each.edge)).collect();
+    let acked = direction.answers.points.last()?.acked;
+    let last = edges.partition_point(|edge| edge.1 <= acked);
+    sustained(&edges[..last.max(2).min(edges.len())]).map(|bits| bits / 8)
+}
+
+/// The windows that the receiver offered, one by one.
+pub(super) fn windows(direction: &Direction) -> Offered {
+    Offered::new(direction.answers.points.iter().map(|answer| (answer.acked, answer.edge)))
+}
+
+/// The largest of them, in bytes.
+pub(super) fn largest_window(direction: &Direction) -> u64 {
+    let points = direction.answers.points.iter();
+    points.map(|answer| answer.edge.saturating_sub(answer.acked)).max().unwrap_or(0)
+}
+
+/// The longest time for which the window's edge stood still before it went on, though a good part of the window
+/// had come: what was acknowledged when it last moved, and how long it stood.
+pub(super) fn longest_stand(direction: &Direction) -> Option<(u64, i64)> {
+    let points = &direction.answers.points;
+    let stands = points.chunk_by(|a, b| b.edge <= a.edge);
+    let moved: Vec<(Answer, u64)> =
+        stands.filter_map(|stand| Some((*stand.first()?, stand.last()?.acked))).collect();
+    let came = |(first, acked): &(Answer, u64)| {
+        (acked - first.acked) * STANDS >= first.edge.saturating_sub(first.acked)
+    };
+    let pairs = moved.windows(2).filter(|pair| came(&pair[0]));
+    let stands = pairs.map(|pair| (pair[0].0.acked, pair[1].0.at_ns - pair[0].0.at_ns));
+    stands.max_by_key(|(_, ns)| *ns)
+}
+
+/// The longest time for which the window was smaller than it had been, by an eighth or more: what its receiver's
+/// program had not read was missing in it. A window that is never told again counts until the last answer.
+pub(super) fn longest_unread(direction: &Direction) -> i64 {
+    let (mut largest, mut since, mut longest) = (0, None, 0);
+    for answer in &direction.answers.points {
+        let window = answer.edge.saturating_sub(answer.acked);
+        if let Some(since) = since {
+            longest = longest.max(answer.at_ns - since);
+        }
+        if window >= largest - largest / SHRINKS {
+            since = None;
+        } else {
+            since = since.or(Some(answer.at_ns));
+        }
+        largest = largest.max(window);
+    }
+    longest
+}
+
+/// A window is smaller where this part of the largest is missing. Ours: of `make whatif EACH=2 SEED=39` a reader
+/// that stopped took a quarter of it; half of that is enough.
+const SHRINKS: u64 = 8;
+
+/// An edge stands where this part of the window came without that it moved. Ours: windows that grow, or open
+/// again by steps of two segments, show less; half and twice as much change nothing (`whatif::search`).
+const STANDS: u64 = 4;
+
+/// Writes that are all alike, in bytes, and the time between two of them: where the ends that show lie
+/// at multiples of one size.
+pub(super) fn steady_writes(direction: &Direction, mss: u64) -> Option<(u64, u64)> {
+    let ends = write_ends(direction, mss);
+    let ends = &ends[..ends.len().checked_sub(1)?];
+    let apart = ends.windows(2).map(|pair| pair[1] - pair[0]);
+    let bytes = apart.reduce(greatest_common_divisor).filter(|bytes| *bytes >= LEAST_WRITE)?;
+    let (first, last) = (*ends.first()?, *ends.last()?);
+    let count = (last - first) / bytes;
+    let ns = passed_at(direction, last)? - passed_at(direction, first)?;
+    (ends.len() > LEAST_ENDS && ns > 0).then(|| (bytes, ns.unsigned_abs() / count.max(1)))
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// Ours: smaller divisors come by chance; half and twice as much change nothing (`whatif::search`).
+const LEAST_WRITE: u64 = 64;
+
+/// Ends of writes that have to agree. Ours: that three distances share a divisor of 64 or more by chance
+/// happens once in some thousands; half and twice as many change nothing (`whatif::search`).
+const LEAST_ENDS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use tcpwhy::report::{Answers, Passed};
+
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    /// Data that passed (time, last byte), and the windows that were offered (time, acknowledged, edge).
+    fn direction(passed: &[(i64, u64)], answers: &[(i64, u64, u64)]) -> Direction {
+        let answer = |&(at_ns, acked, edge)| Answer { at_ns, acked, edge };
+        Direction {
+            bytes: passed.last().map_or(0, |last| last.1),
+            passed: Passed { points: passed.to_vec(), is_thinned: false },
+            answers: Answers { points: answers.iter().map(answer).collect(), ..Answers::default() },
+            ..Direction::default()
+        }
+    }
+
+    #[test]
+    fn a_short_segment_ends_a_write_unless_a_window_cut_it() {
+        let passed = [(0, 1000), (1, 1300), (2, 2300), (3, 2500), (9, 3300), (9, 4000)];
+        // The window ended at byte 2500, and what it cut off follows when it opens.
+        let sent = direction(&passed, &[(0, 0, 2500), (8, 2500, 9000)]);
+        assert_eq!(write_ends(&sent, MSS), [1300, 4000]);
+        let mut thinned = sent;
+        thinned.passed.is_thinned = true;
+        assert!(write_ends(&thinned, MSS).is_empty());
+    }
+
+    #[test]
+    fn a_bucket_has_the_credit_that_the_data_took_beyond_its_rate() {
+        // 5000 bytes at once, then 1000 each millisecond, which are 8 Mbit/s.
+        let curve = [(0, 1000), (0, 5000), (1_000_000, 6000), (2_000_000, 7000)];
+        assert_eq!(excess(&curve, 8_000_000), 4000);
+        assert_eq!(excess(&curve, 16_000_000), 4000);
+        assert_eq!(excess(&curve, 4_000_000), 5000);
+    }
+
+    #[test]
+    fn writes_of_one_size_show_by_what_their_ends_share() {
+        let passed: Vec<(i64, u64)> =
+            (1..=6).map(|n: i64| (n * 2_000_000, n.unsigned_abs() * 700)).collect();
+        assert_eq!(steady_writes(&direction(&passed, &[]), MSS), Some((700, 2_000_000)));
+        assert_eq!(steady_writes(&direction(&passed[..4], &[]), MSS), None, "too few");
+    }
+
+    #[test]
+    fn a_window_stands_when_much_of_it_came_and_its_edge_did_not_move() {
+        let answers =
+            [(0, 0, 8000), (5, 1000, 9000), (6, 3000, 9000), (7, 5000, 9000), (90, 5000, 20_000)];
+        assert_eq!(longest_stand(&direction(&[(1, 5000)], &answers)), Some((1000, 85)));
+    }
+}
