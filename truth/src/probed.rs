@@ -249,8 +249,10 @@ impl<'a> Walk<'a> {
             OPEN if is_shut && most < cwnd => State::Rwnd,
             _ if is_shut || unsent < self.mss || habits.queues => State::Unrecorded,
             // Room for a segment in both windows, and yet nothing is sent: it waits until there is room
-            // for a super-segment (`tcp_tso_should_defer`) in the lesser.
-            OPEN if room < (cwnd - least) * self.mss => State::Rwnd,
+            // for a super-segment (`tcp_tso_should_defer`) in the lesser. Which that is has to hold for
+            // all that may be under way.
+            OPEN if room < cwnd.saturating_sub(most) * self.mss => State::Rwnd,
+            OPEN if room < (cwnd - least) * self.mss => State::Unrecorded,
             _ => piece.window(),
         }
     }

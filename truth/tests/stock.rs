@@ -153,6 +153,21 @@ fn a_window_is_named_by_what_it_has_no_room_for() {
 }
 
 #[test]
+fn which_window_has_less_room_is_told_only_if_it_is_so_for_all_that_may_be_under_way() {
+    for (wnd, cwnd, expected) in [
+        // Ten to twelve segments are under way, room for two more.
+        (12 * SEGMENT, 15, State::Rwnd),
+        (12 * SEGMENT, 14, State::Unrecorded),
+        (12 * SEGMENT, 12, State::CwndSlowStart),
+    ] {
+        let mut tape = Tape { congestion: "cubic", ..Tape::default() };
+        tape.write((99, 99), 100 * SEGMENT);
+        tape.probe(100, (0, 0), (wnd, cwnd)).probe(120, (0, 10 * SEGMENT), (wnd, cwnd));
+        assert_eq!(tape.at(110), expected, "{wnd} {cwnd}");
+    }
+}
+
+#[test]
 fn a_window_nearly_shut_with_nothing_under_way_is_shut() {
     let mut tape = Tape { congestion: "cubic", ..Tape::default() };
     tape.probe(100, (0, SEGMENT), (SEGMENT, 10));
