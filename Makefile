@@ -86,4 +86,4 @@ SEEDS ?= 3,4,5,6,7,8
 
 loop:
 	@scripts/setup demo
-	LOOP_SEEDS=$(SEEDS) cargo test --locked --quiet -p tcpwhy-cli --test known_limits what_is_known -- --nocapture
+	LOOP_SEEDS=$(SEEDS) LOOP_KEEP=$(KEEP) cargo test --locked --quiet -p tcpwhy-cli --test known_limits what_is_known -- --nocapture

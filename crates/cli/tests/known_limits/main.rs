@@ -2,6 +2,8 @@
 //! captures, and what it says is held against the sender's own account.
 //!
 //!     make loop SEEDS=7,8,9      the table of other seeds than the test's
+//!     make loop KEEP=DIR         and each case's scenario, to be run by itself: `tcpwhy lab run DIR/CASE.toml
+//!                                --backend model:VERSION --keep RUN`
 //!
 //! Figures are time that the report names otherwise, even leniently (`docs/accuracy.md` has the words),
 //! time that it leaves open, and time whose state it names aside, among the alternatives; each explanation
@@ -12,6 +14,7 @@ mod grid;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
@@ -89,7 +92,13 @@ fn assert_is_limited(case: &Case, truth: &Truth) {
 
 fn rows(seeds: &[u64]) -> Vec<Row> {
     let mut rows = Vec::new();
+    let keep = std::env::var_os("LOOP_KEEP").filter(|folder| !folder.is_empty());
     for case in seeds.iter().flat_map(|seed| cases(*seed)) {
+        if let Some(folder) = &keep {
+            let file = Path::new(folder).join(case.name.replace(", ", "-").replace(' ', "-"));
+            std::fs::create_dir_all(folder).expect("a folder");
+            std::fs::write(file.with_extension("toml"), &case.scenario).expect("a scenario");
+        }
         let (truth, captures) = carried_out(&case);
         assert_is_limited(&case, &truth);
         for (tap, capture) in ["sender", "receiver"].into_iter().zip(&captures) {

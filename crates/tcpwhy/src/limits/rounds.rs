@@ -269,11 +269,7 @@ impl Rounds {
             }
             return self.full_link(at, near_edge.is_some(), rtt_min);
         }
-        // In slow start the flight doubles unless something else than the window stops it.
-        let below_window = round.is_below_window()
-            && [at.wrapping_sub(1), at + 1]
-                .iter()
-                .any(|near| self.kept.get(*near).is_some_and(Round::is_below_window));
+        let below_window = self.stays_below_window(at);
         if let Some(state) = near_edge.filter(|_| below_window || self.has_lid(at)) {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
@@ -355,6 +351,22 @@ impl Rounds {
         let later = self.kept.range(at..).zip(0..);
         self.has_lid(at)
             || later.into_iter().any(|(r, n)| r.still.1 >= LID_ROUNDS as u32 && n < r.still.1)
+    }
+
+    /// Whether something else than the congestion window stopped the flight of `at`: in slow start it doubles.
+    /// Two rounds of three tell, for a send buffer takes more of large packets than of small ones, and swings
+    /// until their sizes settle.
+    fn stays_below_window(&self, at: usize) -> bool {
+        let is_below = |at: Option<usize>| {
+            at.and_then(|at| self.kept.get(at)).is_some_and(Round::is_below_window)
+        };
+        let [far_before, before] = [2, 1].map(|back| is_below(at.checked_sub(back)));
+        let [after, far_after] = [1, 2].map(|ahead| is_below(Some(at + ahead)));
+        if is_below(Some(at)) {
+            far_before || before || after || far_after
+        } else {
+            self.kept[at].phase == Phase::SlowStart && before && after
+        }
     }
 
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
