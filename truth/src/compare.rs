@@ -32,6 +32,8 @@ pub struct Agreement {
     pub unjudged_ns: u64,
     /// Time by kernel's and report's state.
     pub matrix: BTreeMap<State, BTreeMap<String, u64>>,
+    /// Of it: what the report says something else of.
+    pub wrong: BTreeMap<State, BTreeMap<String, u64>>,
     /// Of rounds that wait for the congestion window: the estimate less the kernel's window, in
     /// thousandths of it.
     pub cwnd_errors: Vec<i64>,
@@ -56,9 +58,12 @@ impl Agreement {
         self.undecided_ns += other.undecided_ns;
         self.wrong_ns += other.wrong_ns;
         self.unjudged_ns += other.unjudged_ns;
-        for (state, row) in &other.matrix {
-            for (verdict, ns) in row {
-                *self.matrix.entry(*state).or_default().entry(verdict.clone()).or_default() += ns;
+        for (own, others) in [(&mut self.matrix, &other.matrix), (&mut self.wrong, &other.wrong)] {
+            for (state, row) in others {
+                let own = own.entry(*state).or_default();
+                for (verdict, ns) in row {
+                    *own.entry(verdict.clone()).or_default() += ns;
+                }
             }
         }
         self.cwnd_errors.extend(&other.cwnd_errors);
@@ -92,7 +97,21 @@ impl Agreement {
             Fit::Undecided => &mut self.undecided_ns,
             Fit::Wrong => &mut self.wrong_ns,
         } += ns;
-        *self.matrix.entry(state).or_default().entry(limit.state.clone()).or_default() += ns;
+        let book = |pairs: &mut BTreeMap<State, BTreeMap<String, u64>>| {
+            *pairs.entry(state).or_default().entry(limit.state.clone()).or_default() += ns;
+        };
+        book(&mut self.matrix);
+        if fit == Fit::Wrong {
+            book(&mut self.wrong);
+        }
+    }
+
+    /// The kernel's and the report's state that are most of what is wrong, and for how long.
+    pub fn worst(&self) -> Option<(State, &str, u64)> {
+        let pairs = self.wrong.iter().flat_map(|(state, row)| {
+            row.iter().map(|(verdict, ns)| (*state, verdict.as_str(), *ns))
+        });
+        pairs.max_by_key(|pair| pair.2)
     }
 }
 

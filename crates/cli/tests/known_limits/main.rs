@@ -154,6 +154,7 @@ fn table(rows: &[Row]) -> String {
         let [wrong, open, aside] = [wrong, open, aside].map(percent);
         let _ = writeln!(text, "{place:<22} {wrong:>8} {open:>8} {aside:>8} {cases:>24}");
     }
+    text += &by_state(rows);
     text += "\nworst of each: wrong, open, what most of it is\n";
     for place in sums(rows).into_keys() {
         let mut worst: Vec<_> =
@@ -175,19 +176,37 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+/// Of each state's time in the whole captures at both ends, how much the report says something else of.
+fn by_state(rows: &[Row]) -> String {
+    let whole = |tap| rows.iter().filter(move |row| row.place == (tap, Fault::Whole));
+    let [sender, receiver] = ["sender", "receiver"].map(|tap| {
+        let mut sum = Agreement::default();
+        whole(tap).for_each(|row| sum.add(&row.agreement));
+        sum
+    });
+    let mut text =
+        "\nstate               time   wrong at the sender          at the receiver\n".to_owned();
+    for (state, row) in &sender.matrix {
+        let wrong = |sum: &Agreement| {
+            let of = |pairs: &BTreeMap<_, BTreeMap<String, u64>>| -> u64 {
+                pairs.get(state).into_iter().flat_map(BTreeMap::values).sum()
+            };
+            let most = sum.wrong.get(state).and_then(|row| row.iter().max_by_key(|pair| pair.1));
+            let share = share(of(&sum.wrong), of(&sum.matrix)).unwrap_or(0);
+            format!("{:>7} {:<20}", percent(share), most.map_or("", |(verdict, _)| verdict))
+        };
+        let seconds = row.values().sum::<u64>() as f64 / 1e9;
+        let (near, far) = (wrong(&sender), wrong(&receiver));
+        let line = format!("{:<15} {seconds:>7.2} s {near} {far}", state.name());
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
 /// The pair of states with most time that is wrong.
 fn most(agreement: &Agreement) -> String {
-    let pairs = agreement
-        .matrix
-        .iter()
-        .flat_map(|(state, row)| row.iter().map(move |(verdict, ns)| (*ns, state.name(), verdict)));
-    let wrong = pairs.filter(|(_, state, verdict)| {
-        let state = truth::State::ALL.into_iter().find(|each| each.name() == *state);
-        let fit = state.and_then(|state| truth::classes::fit(state, verdict, &[]));
-        fit == Some(truth::classes::Fit::Wrong)
-    });
-    wrong.max().map_or_else(String::new, |(ns, state, verdict)| {
-        format!("{verdict} for {state}, {} ms", ns / 1_000_000)
+    agreement.worst().map_or_else(String::new, |(state, verdict, ns)| {
+        format!("{verdict} for {}, {} ms", state.name(), ns / 1_000_000)
     })
 }
 

@@ -60,6 +60,7 @@ impl Walker {
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {
             self.repairs.on_ece(self.flight.nxt);
+            self.growth.was_cut = true;
             self.window.filled = Filled::default();
         }
         self.repairs.on_progress(self.flight.una);

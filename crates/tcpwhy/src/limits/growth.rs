@@ -49,12 +49,19 @@ pub(crate) struct Growth {
     pub(crate) regain: Option<u64>,
     /// Flight at the last loss, until regained.
     pub(crate) lost_at: Option<u64>,
+    /// A loss or a mark has cut the window.
+    pub(crate) was_cut: bool,
 }
 
 impl Growth {
     /// Slow start ended at `at` with a window of `ssthresh`, unless it had ended before.
     pub(crate) fn leave_slow_start(&mut self, at: i64, ssthresh: Option<u64>, cause: ExitCause) {
         self.exit.get_or_insert((at, ssthresh, cause));
+    }
+
+    /// A loss cuts the window of `cwnd` segments.
+    pub(crate) fn cut(&mut self, cwnd: u64) {
+        (self.lost_at, self.was_cut) = (Some(cwnd), true);
     }
 
     /// Takes a closed round; from which round on slow start had ended, if this one shows it.
@@ -97,6 +104,7 @@ impl Growth {
             Some(_) if self.lost_at.is_some() => Phase::AfterLoss,
             Some((_, _, ExitCause::Cached)) => Phase::Cached,
             Some((_, _, ExitCause::Unseen)) => Phase::Unseen,
+            Some(_) if !self.was_cut => Phase::Uncut,
             Some(_) => Phase::Avoidance,
         }
     }
@@ -169,7 +177,7 @@ mod tests {
         let mut growth = Growth::default();
         growth.leave_slow_start(7, Some(30), ExitCause::Loss);
         growth.leave_slow_start(9, None, ExitCause::Unknown);
-        growth.lost_at = Some(30);
+        growth.cut(30);
         shown(&mut growth, &[20]);
         assert_eq!(growth.phase(), Phase::AfterLoss);
         shown(&mut growth, &[30]);

@@ -21,6 +21,11 @@ impl SendOrder {
         !event.has(TS) || self.newest_stamp == Some(event.tsval)
     }
 
+    /// Whether what is lost before the tap is missing in the sender's numbers.
+    pub(super) fn counts_packets(&self) -> bool {
+        self.ids.is_believed()
+    }
+
     /// The identification of the next packet, once one was seen.
     pub(super) fn next_id(&self) -> Option<u16> {
         self.ids.next()

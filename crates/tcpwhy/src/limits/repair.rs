@@ -320,7 +320,7 @@ impl Walker {
         if self.book.open.sends > 0 {
             self.book.open.before_loss.get_or_insert(phase);
         }
-        self.growth.lost_at = Some(cwnd);
+        self.growth.cut(cwnd);
         self.window.filled = Filled::default();
         self.avoidance.on_loss(cwnd);
         self.growth.leave_slow_start(at, Some(cwnd), ExitCause::Loss);

@@ -29,6 +29,11 @@ const LID_ROUNDS: usize = 4;
 /// segment below it to one above; all others grow faster, or not at all.
 const PLATEAU_NS: i64 = 3_000_000_000;
 
+/// Flights that stay the same this many rounds have a lid where no loss has cut the window. Linux v6.18
+/// `tcp_cubic.c`, `bictcp_update`: with nothing to regain a window that is used grows at least as Reno's would,
+/// by a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight.
+const UNCUT_LID_ROUNDS: u32 = 8;
+
 /// How slow start ended, as far as the waits after it care.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Phase {
@@ -43,6 +48,8 @@ pub(crate) enum Phase {
     Cached,
     /// Nobody knows: the capture lacks packets.
     Unseen,
+    /// By a delay or a train of ACKs, and neither a loss nor a mark has cut the window yet.
+    Uncut,
     /// Otherwise.
     Avoidance,
 }
@@ -372,13 +379,17 @@ impl Rounds {
     /// Whether flights stand still without a loss: a run of rounds around `at` of one flight, or
     /// of one number of segments sent, to the segment. Before the first loss four such rounds are
     /// a lid, because an open window doubles, or in congestion avoidance grows by a segment (Reno)
-    /// or a twentieth (CUBIC, `bictcp_update`). Later the window itself may stand still that long
+    /// or a twentieth (CUBIC, `bictcp_update`). After a loss the window itself may stand still that long
     /// (CUBIC's plateau), but not for seconds.
     fn has_lid(&self, at: usize) -> bool {
         let this = &self.kept[at];
         let (span, rounds) = this.still;
         if span > PLATEAU_NS && rounds >= LID_ROUNDS as u32 {
             return true;
+        }
+        if this.phase == Phase::Uncut {
+            let run = self.kept.range(at..).zip(0..).take_while(|(r, _)| r.phase == Phase::Uncut);
+            return run.into_iter().any(|(r, n)| r.still.1 >= UNCUT_LID_ROUNDS.max(n + 1));
         }
         if !matches!(this.phase, Phase::SlowStart | Phase::Cached) {
             return false;
@@ -411,8 +422,9 @@ fn lid(round: &Round, by_data: bool, below_window: bool, queue: i64) -> Decision
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
-        // There a pace keeps a flight as still; what it spaces never pauses.
-        (_, _) if !tap_at_sender && round.passes_evenly() => {
+        // There a pace keeps a flight as still; what it spaces pauses for less than half a round, a full
+        // window for most of it.
+        (_, _) if !tap_at_sender && round.tap_gap * 2 <= round.end - round.start => {
             (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
         }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
@@ -436,17 +448,17 @@ fn window_of(round: &Round, has_clock: bool, queue: i64) -> Decision {
             return decision(State::CwndCachedSsthresh, 55, others, queue);
         }
         // A pacing sender fills its window and its buffer alike: with pauses of its clock.
-        Phase::Avoidance if has_clock => {
+        Phase::Avoidance | Phase::Uncut if has_clock => {
             return decision(State::CwndAvoidance, 60, &[State::Sndbuf], queue);
         }
         // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
-        Phase::Avoidance
+        Phase::Avoidance | Phase::Uncut
             if round.still.0 > PLATEAU_NS / 2 && round.still.1 >= LID_ROUNDS as u32 =>
         {
             let others = &[State::Sndbuf, State::CwndClamp, State::AppWindow, State::App];
             return decision(State::CwndAvoidance, 60, others, queue);
         }
-        Phase::Avoidance => State::CwndAvoidance,
+        Phase::Avoidance | Phase::Uncut => State::CwndAvoidance,
         Phase::Unseen => {
             let either = &[State::CwndSlowStart, State::CwndAvoidance];
             return decision(State::Unknown, 30, either, queue);

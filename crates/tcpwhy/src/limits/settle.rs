@@ -29,7 +29,12 @@ impl Walker {
         let by_ack = matches!(release, Release::Ack { .. });
         let from = if by_ack { self.cluster_start(at) } else { at };
         let upto = self.split_at(from);
-        let is_quiet = |at: usize| matches!(self.waits.pieces[at].base, Base::Quiet);
+        // Before it stood still, or waited for a timer, it had sent all there was.
+        let is_quiet = |at: usize| match self.waits.pieces[at].base {
+            Base::Quiet => true,
+            Base::Fixed { state, .. } => matches!(state, State::TlpWait | State::RtoWait),
+            _ => false,
+        };
         let quiet = (self.waits.from..upto).any(is_quiet);
         let flying = match release {
             _ if self.waits.blind => {
@@ -52,6 +57,7 @@ impl Walker {
         } else {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
+        let idle = if quiet { self.quiet_wait(event, at) } else { flying };
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
@@ -71,7 +77,7 @@ impl Walker {
             piece.base = match piece.base {
                 Base::Flying => flying,
                 Base::Quiet if self.waits.blind => flying,
-                Base::Quiet => Base::sure(State::IdleAppThink, 95),
+                Base::Quiet => idle,
                 Base::Shut => shut,
                 decided => decided,
             };

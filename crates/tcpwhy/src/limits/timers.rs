@@ -12,6 +12,8 @@ use crate::report::State;
 
 /// Timers are this late at most: two jiffies at HZ=100.
 const JIFFIES_NS: i64 = 20_000_000;
+/// Timeouts in a row that are thought of where nothing counts them. Ours: six make the last wait 64 times the first.
+const MOST_TIMEOUTS: u32 = 6;
 
 impl Walker {
     /// What was acknowledged is sent again: the sender lacks the ACK, which was lost behind the tap.
@@ -33,11 +35,16 @@ impl Walker {
         }
     }
 
+    /// Since when nothing was sent or acknowledged before `at`, and for how long.
+    fn quiet_until(&self, at: i64) -> (i64, i64) {
+        let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
+        (since, at.saturating_sub(since))
+    }
+
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
-        let since = self.progress.at.max(self.sends.last).max(self.peer.last_data.unwrap_or(NEVER));
-        let quiet = at.saturating_sub(since);
+        let (since, quiet) = self.quiet_until(at);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
         // The peer's data may have drawn an ACK that was lost.
         let missing = self.take_unexplained(event, step);
@@ -72,6 +79,35 @@ impl Walker {
         }
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
+    }
+
+    /// What a sender with nothing in flight waited for until it sent `event` at `at`: its application, or for a timer
+    /// that sends a tail again which was lost before the tap, if no identification would tell of that. Then the
+    /// last flight that was seen did not end short, as an application's writes do, and it took as long as a chain
+    /// of timers.
+    pub(super) fn quiet_wait(&self, event: &Event, at: i64) -> Base {
+        let (_, quiet) = self.quiet_until(at);
+        let timers = &self.trips.timers;
+        let probe = if self.terms.sack { timers.pto(false) } else { 0 };
+        let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
+        let ran_out = |due: i64| {
+            due > 0
+                && quiet * 100 >= due * TIMER_SHARE_PERCENT
+                && quiet * TIMER_SHARE_PERCENT <= (due + JIFFIES_NS) * 100
+        };
+        let may_be_lost = !self.terms.tap_at_sender
+            && !self.order.counts_packets()
+            && !self.peer.spoke
+            && self.transfers.first_at.is_some()
+            && event.seq == self.flight.nxt
+            && !self.sends.new.short
+            && timers.srtt().is_some()
+            && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
+        if may_be_lost {
+            let alternative = &[State::RtoWait, State::TlpWait];
+            return Base::Fixed { state: State::IdleAppThink, confidence: 50, alternative };
+        }
+        Base::sure(State::IdleAppThink, 95)
     }
 
     /// The ledger jumps, though nothing is missing in sequence and no timer ran out: a queueing
@@ -196,5 +232,44 @@ mod tests {
         assert!(!is_probe(2, 17_599_999));
         assert!(is_probe(2, 46_400_000));
         assert!(!is_probe(2, 46_400_001));
+    }
+
+    /// Whether a pause of so long before `event` may have been a timer's, seen away from the sender, 10 ms being the
+    /// round trip and all of two segments acknowledged at 0; `change` makes it another.
+    fn may_be_timers(quiet: i64, change: impl Fn(&mut Walker)) -> bool {
+        let mut walker = Walker::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
+        walker.trips.sample(10_000_000, 0, 0);
+        walker.flight.restart(2 * 1448);
+        walker.transfers.first_at = Some(0);
+        (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+        change(&mut walker);
+        let event = Event { seq: 2 * 1448, len: 1448, ..Event::default() };
+        match walker.quiet_wait(&event, quiet) {
+            Base::Fixed { state: State::IdleAppThink, confidence: 50, alternative } => {
+                assert_eq!(alternative, [State::RtoWait, State::TlpWait]);
+                true
+            }
+            told => {
+                assert_eq!(told, Base::sure(State::IdleAppThink, 95));
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn a_pause_of_a_chain_of_timers_may_hide_a_lost_tail_where_nothing_counts_the_packets() {
+        // The probe after 22 ms and a timeout of 210 ms after it, a fifth off, and two jiffies of HZ=100 later.
+        assert!(may_be_timers(185_600_000, |_| ()) && may_be_timers(315_000_000, |_| ()));
+        assert!(!may_be_timers(185_599_999, |_| ()) && !may_be_timers(315_000_001, |_| ()));
+        // The second timeout, after 420 ms more.
+        assert!(may_be_timers(652_000_000, |_| ()));
+        let [ends_short, answers, at_the_sender]: [fn(&mut Walker); 3] = [
+            |walker| walker.sends.new.short = true,
+            |walker| walker.peer.spoke = true,
+            |walker| walker.terms.tap_at_sender = true,
+        ];
+        assert!(!may_be_timers(232_000_000, ends_short), "all that was written had come");
+        assert!(!may_be_timers(232_000_000, answers), "a request came between");
+        assert!(!may_be_timers(232_000_000, at_the_sender), "a lost tail would be in the capture");
     }
 }

@@ -34,6 +34,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// Whether the sender is known to count.
+    pub(crate) fn is_believed(&self) -> bool {
+        self.steps >= MIN_STEPS && self.breaks * 10 <= self.steps
+    }
+
     /// The number of the next packet, once one was seen.
     pub(crate) fn next(&self) -> Option<u16> {
         self.next
@@ -55,7 +60,7 @@ impl Ledger {
             self.next = Some(following);
             return Step::Unknown;
         };
-        let believed = self.steps >= MIN_STEPS && self.breaks * 10 <= self.steps;
+        let believed = self.is_believed();
         let back = expected.wrapping_sub(event.id);
         if believed && (1..=MAX_JUMP).contains(&back) {
             return Step::Before;

@@ -188,7 +188,8 @@ impl Accuracy {
         }
         let Some(own) = agreements.first() else { return };
         let errors = own.strict_error().zip(own.lenient_error());
-        self.runs.push(Run { number, controller, errors, worst: worst(own) });
+        let worst = own.worst().map(|(state, verdict, ns)| (state, verdict.to_owned(), ns));
+        self.runs.push(Run { number, controller, errors, worst });
     }
 
     /// The lenient error at the sender's host, in thousandths.
@@ -368,18 +369,6 @@ impl Accuracy {
     }
 }
 
-/// The pair of states with most time that not even wide words allow.
-fn worst(agreement: &Agreement) -> Option<(State, String, u64)> {
-    let pairs = agreement
-        .matrix
-        .iter()
-        .flat_map(|(state, row)| row.iter().map(|(verdict, ns)| (*state, verdict, *ns)));
-    let wrong = pairs.filter(|(state, verdict, _)| {
-        !matches!(fit(*state, verdict, &[]), Some(Fit::Narrow | Fit::Wide))
-    });
-    wrong.max_by_key(|pair| pair.2).map(|(state, verdict, ns)| (state, verdict.clone(), ns))
-}
-
 fn percent(thousandths: Option<u64>) -> String {
     thousandths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
 }
@@ -419,6 +408,7 @@ mod tests {
                 (State::Rwnd, row("sndbuf", 100_000_000)),
                 (State::Closing, row("closing", 700_000_000)),
             ]),
+            wrong: BTreeMap::from([(State::Rwnd, row("sndbuf", 100_000_000))]),
             cwnd_errors: vec![-100, 0, 50],
             retransmitted: vec![(2, 2), (3, 1)],
             ..Agreement::default()

@@ -245,3 +245,40 @@ fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
     // One step down, for good.
     assert_eq!(state_of(&rounds([90, 90, 90, 60, 60, 60]), 3), State::BandwidthSelfQueue);
 }
+
+#[test]
+fn a_flight_that_stands_still_for_eight_rounds_in_a_window_that_no_loss_has_cut_has_a_lid() {
+    let in_phase = |phase, rounds: u32| {
+        let round = |n: u64| {
+            let still = (n as i64 * RTT, n as u32 + 1);
+            Round { phase, still, ..round(n, 184) }
+        };
+        let closed = closed((0..u64::from(rounds)).map(round));
+        state_of(&closed, u64::from(rounds) - 1)
+    };
+    assert_eq!(in_phase(Phase::Uncut, 8), State::Sndbuf);
+    assert_eq!(in_phase(Phase::Uncut, 7), State::CwndAvoidance);
+    assert_eq!(in_phase(Phase::Avoidance, 8), State::CwndAvoidance, "CUBIC's plateau");
+}
+
+/// Rounds of slow start in which so many segments flew; the window would have let out as many as `windows`.
+fn flights(flights: [u64; 5], windows: [u64; 5]) -> Rounds {
+    closed((0..5).map(|n| {
+        let window = Some(windows[n]);
+        let cwnd = Cwnd { low: window, high: window, best: window };
+        Round { cwnd, ..round(n as u64, flights[n]) }
+    }))
+}
+
+#[test]
+fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
+    let windows = [20, 40, 80, 120, 180];
+    let swings = flights([20, 32, 76, 48, 90], windows);
+    let states = [0, 1, 2, 3, 4].map(|n| state_of(&swings, n));
+    let (window, lid) = (State::CwndSlowStart, State::Sndbuf);
+    assert_eq!(states, [window, lid, lid, lid, lid], "the third is between two that are below");
+    let once = flights([20, 32, 80, 120, 180], windows);
+    assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&once, n)), [window; 5], "one round alone");
+    let far = flights([20, 32, 80, 120, 90], windows);
+    assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&far, n)), [window; 5], "two that are far apart");
+}
