@@ -39,90 +39,105 @@ impl Sums {
 }
 
 /// Some of a connection's events, on their way to an analyst.
-#[derive(Clone, Debug)]
-pub struct Part(Box<Content>);
-
-#[derive(Clone, Debug)]
-struct Content {
-    facts: Facts,
-    gathered: Gathered,
+#[derive(Debug)]
+pub struct Part {
+    content: Content,
     detail: Detail,
     is_first: bool,
     is_last: bool,
 }
 
+/// What a part is made of.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// The connection itself, of which nothing more will be asked. Whoever hands it on need not touch it:
+    /// a connection that has ended has left the caches.
+    Whole(Box<Flow>),
+    /// What it has gathered so far, and what was known then.
+    Piece(Box<Piece>),
+}
+
+/// Some of a connection that goes on.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    facts: Facts,
+    pub(crate) gathered: Gathered,
+}
+
 impl Part {
-    /// Room for parts to come; that it once held `facts` does not matter.
-    pub(crate) fn blank(facts: &Facts) -> Self {
-        let (facts, gathered) = (facts.clone(), Gathered::default());
-        Self(Box::new(Content {
-            facts,
-            gathered,
-            detail: Detail::default(),
-            is_first: true,
-            is_last: true,
-        }))
+    /// What `flow` has gathered, which goes on with `room`.
+    pub(crate) fn of(flow: &mut Flow, room: Gathered, detail: Detail) -> Self {
+        let is_first = !flow.handed_on;
+        let piece = Piece { facts: flow.facts.clone(), gathered: flow.hand_on(room) };
+        Self { content: Content::Piece(Box::new(piece)), detail, is_first, is_last: false }
     }
 
-    /// Takes what `flow` has gathered, which goes on with `room`.
-    pub(crate) fn fill(&mut self, flow: &mut Flow, room: Gathered, detail: Detail) {
-        let Self(content) = self;
-        content.is_first = !flow.handed_on;
-        (content.detail, content.is_last) = (detail, false);
-        content.facts.clone_from(&flow.facts);
-        content.gathered = flow.hand_on(room);
-    }
-
-    /// Takes all that is left of `flow`, of which nothing may be asked any more.
-    pub(crate) fn fill_up(&mut self, flow: &mut Flow, detail: Detail) {
-        let Self(content) = self;
-        content.is_first = !flow.handed_on;
-        (content.detail, content.is_last) = (detail, true);
-        core::mem::swap(&mut content.facts, &mut flow.facts);
-        content.gathered = core::mem::take(&mut flow.gathered);
+    /// All that is left of `flow`, which has ended.
+    pub(crate) fn last_of(flow: Box<Flow>, detail: Detail) -> Self {
+        let is_first = !flow.handed_on;
+        Self { content: Content::Whole(flow), detail, is_first, is_last: true }
     }
 
     /// All that is left of `flow` if nothing more should come.
     pub(crate) fn standing(flow: &Flow, detail: Detail) -> Self {
-        let (facts, gathered) = (flow.facts.clone(), flow.gathered.clone());
+        let piece = Piece { facts: flow.facts.clone(), gathered: flow.gathered.clone() };
         let is_first = !flow.handed_on;
-        Self(Box::new(Content { facts, gathered, detail, is_first, is_last: true }))
+        Self { content: Content::Piece(Box::new(piece)), detail, is_first, is_last: true }
     }
 
     /// The account of the connection if it ended here; `begun` is what its earlier parts left.
-    pub fn account(self, begun: Option<&Begun>) -> Connection {
-        let Content { facts, mut gathered, detail, .. } = *self.0;
+    pub fn account(mut self, begun: Option<&Begun>) -> Connection {
         let mut analysis = match begun {
             Some(Begun(analysis)) => analysis.as_ref().clone(),
-            None => Analysis::new(detail),
+            None => Analysis::new(self.detail),
         };
-        analysis.process(&facts, &mut gathered, true);
-        summary::in_full(summary::outline(&facts, &analysis), &facts, &mut analysis)
+        let (facts, gathered) = self.content.facts_and_gathered();
+        analysis.process(facts, gathered, true);
+        summary::in_full(summary::outline(facts, &analysis), facts, &mut analysis)
     }
 
-    /// The room that it takes.
-    pub(crate) fn take_room(&mut self) -> Gathered {
-        core::mem::take(&mut self.0.gathered)
+    /// What it was made of, for its room.
+    pub(crate) fn into_content(self) -> Content {
+        self.content
     }
 
     /// Number of the connection.
-    pub const fn connection(&self) -> u64 {
-        self.0.facts.ordinal
+    pub fn connection(&self) -> u64 {
+        self.content.facts().ordinal
     }
 
     /// Whether none of the connection was handed on before.
     pub const fn is_first(&self) -> bool {
-        self.0.is_first
+        self.is_first
     }
 
     /// Whether the connection ends with it.
     pub const fn is_last(&self) -> bool {
-        self.0.is_last
+        self.is_last
     }
 
     /// How many packets it is.
     pub fn packets(&self) -> usize {
-        self.0.gathered.frames()
+        match &self.content {
+            Content::Whole(flow) => flow.gathered.frames(),
+            Content::Piece(piece) => piece.gathered.frames(),
+        }
+    }
+}
+
+impl Content {
+    fn facts(&self) -> &Facts {
+        match self {
+            Self::Whole(flow) => &flow.facts,
+            Self::Piece(piece) => &piece.facts,
+        }
+    }
+
+    fn facts_and_gathered(&mut self) -> (&Facts, &mut Gathered) {
+        match self {
+            Self::Whole(flow) => (&flow.facts, &mut flow.gathered),
+            Self::Piece(piece) => (&piece.facts, &mut piece.gathered),
+        }
     }
 }
 
@@ -154,24 +169,26 @@ impl Analyst {
 
     /// Takes a part of a connection, with what the part before it left. Its room is empty then.
     pub fn take(&mut self, part: &mut Part, begun: Option<Begun>) -> Option<Begun> {
-        let Content { facts, gathered, detail, is_last, .. } = &mut *part.0;
+        let Part { content, detail, is_last, .. } = part;
+        let (detail, is_last) = (*detail, *is_last);
+        let (facts, gathered) = content.facts_and_gathered();
         let mut analysis = match begun {
-            None if *is_last => {
-                self.scratch.renew(*detail);
+            None if is_last => {
+                self.scratch.renew(detail);
                 self.scratch.study(facts, gathered);
-                if !self.counts(facts, gathered, *detail) {
+                if !self.counts(facts, gathered, detail) {
                     self.scratch.walk(facts, gathered, true);
                     enter(facts, &mut self.scratch, &mut self.sums, &mut self.done);
                 }
                 gathered.clear();
                 return None;
             }
-            None => Box::new(Analysis::new(*detail)),
+            None => Box::new(Analysis::new(detail)),
             Some(Begun(analysis)) => analysis,
         };
-        analysis.process(facts, gathered, *is_last);
+        analysis.process(facts, gathered, is_last);
         gathered.clear();
-        if *is_last {
+        if is_last {
             enter(facts, &mut analysis, &mut self.sums, &mut self.done);
             return None;
         }

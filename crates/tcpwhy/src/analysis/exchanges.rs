@@ -58,26 +58,26 @@ fn placed(walkers: &[Walker; 2]) -> Vec<Placed<'_>> {
 fn pair(placed: &[Placed<'_>], floors: [i64; 2]) -> Vec<Exchange> {
     let requests = placed.iter().filter(|p| p.side == 0).count();
     let mut exchanges = Vec::with_capacity(requests);
-    for (at, request) in placed.iter().enumerate().filter(|(_, p)| p.side == 0) {
-        let response = placed[at + 1..].iter().position(|p| p.side == 1).map(|i| at + 1 + i);
-        let next_request = placed[at + 1..].iter().position(|p| p.side == 0).map(|i| at + 1 + i);
-        let response = response.filter(|r| next_request.is_none_or(|n| *r < n));
-        let answer = response.map(|r| &placed[r]);
+    let mut at = 0;
+    // A request and all up to the next, which are the server's; before the first may be more of those.
+    for request_and_answers in placed.chunk_by(|_, next| next.side == 1) {
+        let request_at = at as u64;
+        at += request_and_answers.len();
+        let [request @ Placed { side: 0, .. }, answers @ ..] = request_and_answers else {
+            continue;
+        };
+        let answer = answers.first();
         let think = answer.and_then(|a| a.run.after_peer);
         // In the client's frame a send precedes the tap by its floor; in the server's likewise.
         let first_byte = answer.map(|a| a.run.start + floors[1] - request.run.start);
-        let last = placed[response.unwrap_or(at)..next_request.unwrap_or(placed.len())]
-            .iter()
-            .rev()
-            .find(|p| p.side == 1);
-        let total = last.map(|a| a.run.end + a.shift - (request.run.start + request.shift));
+        let begun = request.run.start + request.shift;
         exchanges.push(Exchange {
-            request: at as u64,
-            response: response.map(|r| r as u64),
+            request: request_at,
+            response: answer.map(|_| request_at + 1),
             think_ns: think.map(|t| t + floors[1]),
             server_think_ns: think,
             first_byte_ns: first_byte,
-            total_ns: total,
+            total_ns: answers.last().map(|a| a.run.end + a.shift - begun),
         });
     }
     exchanges

@@ -28,6 +28,7 @@ mod turns;
 #[cfg(test)]
 mod unseen;
 
+pub(crate) use analyst::Content;
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 

@@ -62,8 +62,12 @@ fn at_work(connection: &Connection) -> Vec<(i64, i64)> {
 }
 
 /// How long spans last that may overlap.
+#[expect(
+    clippy::stable_sort_primitive,
+    reason = "they are few runs in order, which it only merges"
+)]
 fn union(mut spans: Vec<(i64, i64)>) -> i64 {
-    spans.sort_unstable();
+    spans.sort();
     let (mut sum, mut upto) = (0, i64::MIN);
     for (from, to) in spans {
         sum += (to - from.max(upto)).max(0);

@@ -64,6 +64,13 @@ impl Flow {
         }
     }
 
+    /// Starts anew as [`Flow::new`] does, and keeps the room for events.
+    pub(crate) fn renew(&mut self, ordinal: u64, segment: &Segment<'_>) {
+        let mut gathered = core::mem::take(&mut self.gathered);
+        gathered.clear();
+        *self = Self { gathered, ..Self::new(ordinal, segment) };
+    }
+
     /// Whether `segment` cannot belong to this connection any more: its tuple is used anew.
     pub(crate) fn is_reused_by(&self, segment: &Segment<'_>) -> bool {
         if !segment.flags.has(Flags::SYN) {

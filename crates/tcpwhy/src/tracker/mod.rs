@@ -10,11 +10,11 @@ mod key;
 mod shard;
 
 use key::Key;
-use shard::{Shard, Tracked};
+use shard::Shard;
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
 
-use crate::analysis::Detail;
+use crate::analysis::{Content, Detail};
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
@@ -35,8 +35,8 @@ use crate::wire::{Mould, Segment, Usual};
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
 
-/// Buffers kept for new connections, and the longest of them (in events). Ours: 4 MB at most; where threads share
-/// the analysis, some thousand connections are under way.
+/// Connections that ended kept for new ones, and the longest buffer that they keep (in events). Ours: 6 MB at most;
+/// where threads share the analysis, some thousand connections are under way.
 const SPARE: usize = 1024;
 const SPARE_EVENTS: usize = 64;
 /// Longer ones kept for parts of long connections. Ours: 4 MB.
@@ -75,13 +75,11 @@ struct Common {
     /// How many with data keep their intervals because they are the first.
     detailed: u64,
     desk: Desk,
-    /// Room for events, from ended connections and from parts that were analysed.
-    spare: Vec<Gathered>,
+    /// Room for many events, from parts that were analysed.
     large: Vec<Gathered>,
-    blank: Vec<Part>,
     /// Room for new connections, from ended ones.
     #[expect(clippy::vec_box, reason = "they move to their slots and back, and are large")]
-    rooms: Vec<Box<Tracked>>,
+    rooms: Vec<Box<Flow>>,
 }
 
 /// Where parts of connections are analysed.
@@ -307,30 +305,26 @@ pub(crate) fn together(
 
 impl Common {
     fn new(config: Config, desk: Desk) -> Self {
-        Self {
-            config,
-            connections: 0,
-            detailed: 0,
-            desk,
-            spare: Vec::new(),
-            large: Vec::new(),
-            blank: Vec::new(),
-            rooms: Vec::new(),
-        }
+        Self { config, connections: 0, detailed: 0, desk, large: Vec::new(), rooms: Vec::new() }
     }
 
     /// The connection that `segment` begins.
-    fn open(&mut self, segment: &Segment<'_>) -> Flow {
-        let mut flow = Flow::new(self.connections, segment);
-        flow.gathered = self.spare.pop().unwrap_or_default();
+    fn open(&mut self, segment: &Segment<'_>) -> Box<Flow> {
+        let ordinal = self.connections;
         self.connections += 1;
-        flow
+        match self.rooms.pop() {
+            Some(mut room) => {
+                room.renew(ordinal, segment);
+                room
+            }
+            None => Box::new(Flow::new(ordinal, segment)),
+        }
     }
 
     /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
     fn wants_detail(&mut self, flow: &Flow) -> bool {
-        let carries_data = flow.facts.sides.iter().any(|side| side.data_frames > 0);
-        let first = carries_data && self.detailed < ALWAYS_DETAILED;
+        let carries_data = || flow.facts.sides.iter().any(|side| side.data_frames > 0);
+        let first = self.detailed < ALWAYS_DETAILED && carries_data();
         self.detailed += u64::from(first);
         self.config.detail || first || flow.facts.ordinal < ALWAYS_DETAILED
     }
@@ -339,22 +333,15 @@ impl Common {
     fn hand_on(&mut self, flow: &mut Flow) {
         let rounds = !flow.handed_on && self.wants_detail(flow);
         let detail = Detail { rounds, passed: self.config.passed };
-        let mut part = self.blank_part(flow);
-        part.fill(flow, self.large.pop().unwrap_or_default(), detail);
+        let part = Part::of(flow, self.large.pop().unwrap_or_default(), detail);
         self.send(part);
     }
 
     /// Ends a connection. Most are short and are handed on only here.
-    fn settle(&mut self, flow: &mut Flow) {
-        let rounds = !flow.handed_on && self.wants_detail(flow);
+    fn settle(&mut self, flow: Box<Flow>) {
+        let rounds = !flow.handed_on && self.wants_detail(&flow);
         let detail = Detail { rounds, passed: self.config.passed };
-        let mut part = self.blank_part(flow);
-        part.fill_up(flow, detail);
-        self.send(part);
-    }
-
-    fn blank_part(&mut self, flow: &Flow) -> Part {
-        self.blank.pop().unwrap_or_else(|| Part::blank(&flow.facts))
+        self.send(Part::last_of(flow, detail));
     }
 
     fn send(&mut self, mut part: Part) {
@@ -371,23 +358,28 @@ impl Common {
         }
     }
 
-    fn take_back(&mut self, mut part: Part) {
-        self.reuse(part.take_room());
-        if self.blank.len() < SPARE {
-            self.blank.push(part);
+    fn take_back(&mut self, part: Part) {
+        match part.into_content() {
+            Content::Whole(flow) => self.put_away(flow),
+            Content::Piece(piece) => self.reuse(piece.gathered),
         }
     }
 
-    /// Keeps room for events of connections to come, or for parts of long ones.
+    /// Keeps the room of a connection for one to come.
+    fn put_away(&mut self, mut flow: Box<Flow>) {
+        if flow.gathered.capacity() > SPARE_EVENTS {
+            self.reuse(core::mem::take(&mut flow.gathered));
+        }
+        if self.rooms.len() < SPARE {
+            self.rooms.push(flow);
+        }
+    }
+
+    /// Keeps room for many events for parts of long connections.
     fn reuse(&mut self, mut room: Gathered) {
-        let (rooms, most) = if room.capacity() <= SPARE_EVENTS {
-            (&mut self.spare, SPARE)
-        } else {
-            (&mut self.large, SPARE_LARGE)
-        };
-        if rooms.len() < most {
+        if self.large.len() < SPARE_LARGE {
             room.clear();
-            rooms.push(room);
+            self.large.push(room);
         }
     }
 }

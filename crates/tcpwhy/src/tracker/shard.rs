@@ -47,9 +47,12 @@ const MAX_SLIGHT: u64 = 1024;
 pub(super) struct Tracked {
     key: Key,
     hash: u64,
+    /// Number of the connection.
+    ordinal: u64,
     /// Of the client's frames and of the server's, if these may be usual ones.
     ends: Option<[Ends; 2]>,
-    flow: Flow,
+    /// Apart from the above, by which it is found: most connections wait, and have left the caches.
+    flow: Box<Flow>,
 }
 
 impl Tracked {
@@ -88,7 +91,7 @@ pub struct Forgotten {
 pub(super) struct Shard {
     /// Slots of live connections by the hash of their key.
     live: HashTable<u32>,
-    slots: Vec<Option<Box<Tracked>>>,
+    slots: Vec<Option<Tracked>>,
     free: Vec<u32>,
     /// Closed connections by the time they may go.
     lingering: VecDeque<(i64, Seat)>,
@@ -185,8 +188,7 @@ impl Shard {
         if !tracked.flow.lingering && tracked.flow.facts.is_closed() {
             tracked.flow.lingering = true;
             let deadline = segment.time.0.saturating_add(LINGER_NS);
-            self.lingering
-                .push_back((deadline, Seat { slot, ordinal: tracked.flow.facts.ordinal }));
+            self.lingering.push_back((deadline, Seat { slot, ordinal: tracked.ordinal }));
         }
         self.due = self.next_due();
     }
@@ -198,10 +200,11 @@ impl Shard {
             return;
         }
         let new = common.open(segment);
-        self.young.push_back(Seat { slot, ordinal: new.facts.ordinal });
+        tracked.ordinal = new.facts.ordinal;
+        self.young.push_back(Seat { slot, ordinal: tracked.ordinal });
         tracked.ends = ends_of(&new).filter(|_| segment.network == 0);
-        let mut old = core::mem::replace(&mut tracked.flow, new);
-        self.settle(&mut old, common);
+        let old = core::mem::replace(&mut tracked.flow, new);
+        self.settle(old, common);
     }
 
     /// Settles closed connections whose time has come, and those that are too many; whether there
@@ -226,13 +229,13 @@ impl Shard {
 
     /// The connections that have not left.
     pub(super) fn live(&self) -> impl Iterator<Item = &Flow> {
-        self.slots.iter().flatten().map(|tracked| &tracked.flow)
+        self.slots.iter().flatten().map(|tracked| &*tracked.flow)
     }
 
     /// Settles all that are still there.
     pub(super) fn finish(&mut self, common: &mut Common) {
-        for mut tracked in core::mem::take(&mut self.slots).into_iter().flatten() {
-            self.settle(&mut tracked.flow, common);
+        for tracked in core::mem::take(&mut self.slots).into_iter().flatten() {
+            self.settle(tracked.flow, common);
         }
     }
 
@@ -247,16 +250,10 @@ impl Shard {
     fn begin(&mut self, key: Key, hash: u64, segment: &Segment<'_>, common: &mut Common) -> u32 {
         let flow = common.open(segment);
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
-        self.young.push_back(Seat { slot, ordinal: flow.facts.ordinal });
+        let ordinal = flow.facts.ordinal;
+        self.young.push_back(Seat { slot, ordinal });
         let ends = ends_of(&flow).filter(|_| segment.network == 0);
-        let tracked = Tracked { key, hash, ends, flow };
-        let tracked = Some(match common.rooms.pop() {
-            Some(mut room) => {
-                *room = tracked;
-                room
-            }
-            None => Box::new(tracked),
-        });
+        let tracked = Some(Tracked { key, hash, ordinal, ends, flow });
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = tracked,
             None => self.slots.push(tracked),
@@ -321,25 +318,21 @@ impl Shard {
     /// The connection that took `seat`, if it is still there.
     fn flow_of(&self, seat: Seat) -> Option<&Flow> {
         let tracked = self.slots.get(seat.slot as usize)?.as_ref()?;
-        (tracked.flow.facts.ordinal == seat.ordinal).then_some(&tracked.flow)
+        (tracked.ordinal == seat.ordinal).then_some(&*tracked.flow)
     }
 
     /// The connection in `seat` leaves with an account, if it is still there.
     fn leave(&mut self, seat: Seat, common: &mut Common) {
-        if let Some(mut tracked) = self.remove_if(seat, |_| true) {
-            self.settle(&mut tracked.flow, common);
-            if common.rooms.len() < super::SPARE {
-                common.rooms.push(tracked);
-            }
+        if let Some(tracked) = self.remove_if(seat, |_| true) {
+            self.settle(tracked.flow, common);
         }
     }
 
     /// Takes out the connection in `seat`, if it is still there and as asked for.
-    fn remove_if(&mut self, seat: Seat, wanted: impl Fn(&Flow) -> bool) -> Option<Box<Tracked>> {
+    fn remove_if(&mut self, seat: Seat, wanted: impl Fn(&Flow) -> bool) -> Option<Tracked> {
         let place = self.slots.get_mut(seat.slot as usize)?;
-        let tracked = place.take_if(|tracked| {
-            tracked.flow.facts.ordinal == seat.ordinal && wanted(&tracked.flow)
-        })?;
+        let tracked =
+            place.take_if(|tracked| tracked.ordinal == seat.ordinal && wanted(&tracked.flow))?;
         if let Ok(entry) = self.live.find_entry(tracked.hash, |slot| *slot == seat.slot) {
             entry.remove();
         }
@@ -348,12 +341,12 @@ impl Shard {
     }
 
     /// Ends a connection; if it is slight and there are enough of those, without an account.
-    fn settle(&mut self, flow: &mut Flow, common: &mut Common) {
+    fn settle(&mut self, flow: Box<Flow>, common: &mut Common) {
         if flow.facts.is_slight() {
             self.slight += 1;
             if self.slight > MAX_SLIGHT {
                 self.forgotten.slight += 1;
-                return common.reuse(core::mem::take(&mut flow.gathered));
+                return common.put_away(flow);
             }
         }
         common.settle(flow);
