@@ -146,7 +146,7 @@ impl Repairs {
 
     /// Something is sent again; whether it is the episode's first. What was waited for before that
     /// was no repair: while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
-    fn begin(&mut self, high: i64) -> bool {
+    pub(super) fn begin(&mut self, high: i64) -> bool {
         // A repair cuts the window; the probe does not once more (`tcp_init_cwnd_reduction`).
         self.probe = None;
         let kind = self.open_at(high).kind;

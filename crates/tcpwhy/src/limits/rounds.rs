@@ -361,18 +361,19 @@ impl Rounds {
     }
 
     /// Whether something else than the congestion window stopped the flight of `at`: in slow start it doubles.
-    /// Two rounds of three tell, for a send buffer takes more of large packets than of small ones, and swings
-    /// until their sizes settle.
+    /// Two rounds in a row tell, or two of three, for a send buffer takes more of large packets than of small ones,
+    /// and swings until their sizes settle; but a flight that the receiver's window stopped is no swing.
     fn stays_below_window(&self, at: usize) -> bool {
-        let is_below = |at: Option<usize>| {
-            at.and_then(|at| self.kept.get(at)).is_some_and(Round::is_below_window)
+        let below = |at: Option<usize>| {
+            at.and_then(|at| self.kept.get(at)).filter(|round| round.is_below_window())
         };
-        let [far_before, before] = [2, 1].map(|back| is_below(at.checked_sub(back)));
-        let [after, far_after] = [1, 2].map(|ahead| is_below(Some(at + ahead)));
-        if is_below(Some(at)) {
-            far_before || before || after || far_after
+        let swings = |at| below(at).is_some_and(|round| round.edge_flight == 0);
+        let (before, after) = (at.checked_sub(1), Some(at + 1));
+        if self.kept[at].is_below_window() {
+            [before, after].into_iter().any(|near| below(near).is_some())
+                || [at.checked_sub(2), Some(at + 2)].into_iter().any(swings)
         } else {
-            self.kept[at].phase == Phase::SlowStart && before && after
+            self.kept[at].phase == Phase::SlowStart && swings(before) && swings(after)
         }
     }
 

@@ -76,6 +76,8 @@ impl Walker {
             self.repairs.note_probe(event, flight);
         } else {
             self.cut_window(flight, at);
+            // More may have been lost; that this much was is known.
+            self.repairs.begin(event.end());
         }
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());

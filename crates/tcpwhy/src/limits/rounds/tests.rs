@@ -211,7 +211,7 @@ fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
 }
 
 #[test]
-fn from_afar_a_lid_may_be_a_pace_where_data_never_pauses() {
+fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round() {
     let told = |tap_gap| {
         let of = |n| Round {
             phase: Phase::Cached,
@@ -226,8 +226,8 @@ fn from_afar_a_lid_may_be_a_pace_where_data_never_pauses() {
         let decision = rounds.clocked(1, held, RTT);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };
-    assert_eq!(told(RTT / 4), (State::Sndbuf, true));
-    assert_eq!(told(RTT / 4 + 1), (State::Sndbuf, false), "a buffer's silence");
+    assert_eq!(told(RTT / 2), (State::Sndbuf, true));
+    assert_eq!(told(RTT / 2 + 1), (State::Sndbuf, false), "a buffer's silence");
 }
 
 #[test]
@@ -279,6 +279,12 @@ fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
     assert_eq!(states, [window, lid, lid, lid, lid], "the third is between two that are below");
     let once = flights([20, 32, 80, 120, 180], windows);
     assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&once, n)), [window; 5], "one round alone");
+    let mut stopped = swings.kept.clone();
+    for at in [1, 3] {
+        stopped[at].edge_flight = stopped[at].flight;
+    }
+    let between = state_of(&closed(stopped), 2);
+    assert_eq!(between, window, "the receiver's window stopped those around it");
     let far = flights([20, 32, 80, 120, 90], windows);
     assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&far, n)), [window; 5], "two that are far apart");
 }
