@@ -362,18 +362,24 @@ impl Rounds {
 
     /// Whether something else than the congestion window stopped the flight of `at`: in slow start it doubles.
     /// Two rounds in a row tell, or two of three, for a send buffer takes more of large packets than of small ones,
-    /// and swings until their sizes settle; but a flight that the receiver's window stopped is no swing.
+    /// and swings until their sizes settle; but a flight that the receiver's window or the end of what was
+    /// written stopped is no swing.
     fn stays_below_window(&self, at: usize) -> bool {
-        let below = |at: Option<usize>| {
-            at.and_then(|at| self.kept.get(at)).filter(|round| round.is_below_window())
+        let below = |at: usize| self.kept.get(at).filter(|round| round.is_below_window());
+        let swings = |from: usize| {
+            let is_free = self.kept.iter().skip(from + 1).take(2).any(|round| round.free > 0);
+            !is_free
+                && [from, from + 2]
+                    .into_iter()
+                    .all(|end| below(end).is_some_and(|round| round.edge_flight == 0))
         };
-        let swings = |at| below(at).is_some_and(|round| round.edge_flight == 0);
-        let (before, after) = (at.checked_sub(1), Some(at + 1));
         if self.kept[at].is_below_window() {
-            [before, after].into_iter().any(|near| below(near).is_some())
-                || [at.checked_sub(2), Some(at + 2)].into_iter().any(swings)
+            let near = [at.checked_sub(1), Some(at + 1)];
+            near.into_iter().flatten().any(|near| below(near).is_some())
+                || at.checked_sub(2).is_some_and(swings)
+                || swings(at)
         } else {
-            self.kept[at].phase == Phase::SlowStart && swings(before) && swings(after)
+            self.kept[at].phase == Phase::SlowStart && at.checked_sub(1).is_some_and(swings)
         }
     }
 

@@ -285,6 +285,9 @@ fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
     }
     let between = state_of(&closed(stopped), 2);
     assert_eq!(between, window, "the receiver's window stopped those around it");
+    let mut written = swings.kept.clone();
+    written[3].free = 1;
+    assert_eq!(state_of(&closed(written), 2), window, "a write of its own came between");
     let far = flights([20, 32, 80, 120, 90], windows);
     assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&far, n)), [window; 5], "two that are far apart");
 }
