@@ -94,8 +94,8 @@ impl Walker {
         let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
         let ran_out = |due: i64| {
             due > 0
-                && quiet * 100 >= due * TIMER_SHARE_PERCENT
-                && quiet * TIMER_SHARE_PERCENT <= (due + JIFFIES_NS) * 100
+                && quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT
+                && quiet.saturating_mul(TIMER_SHARE_PERCENT) <= (due + JIFFIES_NS) * 100
         };
         let may_be_lost = !self.terms.tap_at_sender
             && !self.order.counts_packets()
@@ -263,6 +263,7 @@ mod tests {
         // The probe after 22 ms and a timeout of 210 ms after it, a fifth off, and two jiffies of HZ=100 later.
         assert!(may_be_timers(185_600_000, |_| ()) && may_be_timers(315_000_000, |_| ()));
         assert!(!may_be_timers(185_599_999, |_| ()) && !may_be_timers(315_000_001, |_| ()));
+        assert!(!may_be_timers(i64::MAX, |_| ()), "longer than any");
         // The second timeout, after 420 ms more.
         assert!(may_be_timers(652_000_000, |_| ()));
         let [ends_short, answers, at_the_sender]: [fn(&mut Walker); 3] = [
