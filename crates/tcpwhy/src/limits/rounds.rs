@@ -424,19 +424,23 @@ pub(super) fn least_queue(rtt_min: i64) -> i64 {
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
 /// buffer, an application's window and one write a round trip apart.
 fn lid(round: &Round, by_data: bool, below_window: bool, queue: i64) -> Decision {
-    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
+    use State::{App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
     let tap_at_sender = round.tap_at_sender;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
         // There a pace keeps a flight as still; what it spaces pauses for less than half a round, a full
-        // window for most of it.
+        // window for most of it. Ours: a half, made with one pace of three pulses a round.
         (_, _) if !tap_at_sender && round.tap_gap * 2 <= round.end - round.start => {
             (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
         }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
         (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
         (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
+        // The window of a controller that watches delays may stand by itself.
+        (_, false) if round.phase == Phase::Uncut => {
+            (Sndbuf, 60, &[CwndClamp, AppWindow, App, CwndAvoidance])
+        }
         (_, false) => (Sndbuf, 60, &[CwndClamp, AppWindow, App]),
     };
     decision(state, confidence, alternative, queue)
