@@ -101,6 +101,34 @@ fn a_probe_that_repaired_the_tail_has_cut_the_window() {
     assert_eq!(server(&lost).retransmitted.tlp, 1);
 }
 
+/// Ten segments arrive, then nothing for 480 ms; then one, and after its ACK another. The identification
+/// of the first jumps by so many more.
+fn after_silence(missing: u16) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flight(10, 20 * MS);
+    talk.now += 460 * MS;
+    let jump = talk.segments.len();
+    talk.flight(1, 20 * MS);
+    talk.flight(1, 20 * MS);
+    talk.count(jump, missing);
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_timeouts_repair_lasts_as_long_as_the_tail_it_repeats() {
+    let told = |missing| {
+        let account = after_silence(missing);
+        let states = [State::RtoWait, State::RecoveryLoss, State::IdleAppThink];
+        let [waited, repaired, paused] = states.map(|state| time(&account, &[state]) / MS);
+        assert_eq!((waited > 200, paused > 400), (missing > 1, missing < 2));
+        (server(&account).retransmitted.rto, repaired, account.transfers.len())
+    };
+    assert_eq!(told(0), (0, 0, 3), "an application's pause");
+    assert_eq!(told(2), (1, 20, 2), "a probe that was lost, too, and one segment");
+    assert_eq!(told(3), (2, 40, 2), "two segments");
+    assert_eq!(told(4), (2, 40, 2), "one that is not seen sent again");
+}
+
 /// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
 /// first of these.
 fn refused(more: u16) -> Connection {

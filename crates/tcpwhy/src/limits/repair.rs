@@ -164,6 +164,20 @@ impl Repairs {
         true
     }
 
+    /// As [`begin`](Self::begin), where what is sent again never came to the tap before.
+    pub(super) fn begin_tail(&mut self, high: i64, timeout: bool) -> bool {
+        let begins = self.begin(high);
+        if let Some(episode) = &mut self.open {
+            episode.timeout |= timeout;
+        }
+        begins
+    }
+
+    /// Whether `event`, new at the tap, repeats what was lost with the tail whose repair a timeout began.
+    pub(super) fn repeats_tail(&self, event: &Event) -> bool {
+        self.open.is_some_and(|e| e.kind == Kind::Repair && e.timeout && event.seq < e.high)
+    }
+
     /// A congestion mark was echoed.
     pub(crate) fn on_ece(&mut self, high: i64) {
         let episode = self.open_at(high);

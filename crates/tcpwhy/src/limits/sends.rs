@@ -58,9 +58,10 @@ impl Walker {
     fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
-        self.watch_lost_tail(event, at, step);
-        self.watch_idle(event, segments, release, at);
-        self.open_run(event, at, was_quiet && release == Release::Free);
+        let repeats = self.watch_lost_tail(event, at, step);
+        let resumes = was_quiet && release == Release::Free && !repeats;
+        self.watch_idle(event, segments, release, resumes.then_some(at));
+        self.open_run(event, at, resumes);
         if release != Release::Burst {
             self.start_flight(release);
             self.settle_wait(release, event, at);

@@ -251,21 +251,24 @@ impl Walker {
         }
     }
 
-    /// Watches for a restart after idling: `event` is new data, not yet in flight.
-    pub(crate) fn watch_idle(&mut self, event: &Event, segments: u64, release: Release, at: i64) {
+    /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at
+    /// `resumed_at` what had paused.
+    pub(crate) fn watch_idle(
+        &mut self,
+        event: &Event,
+        segments: u64,
+        release: Release,
+        resumed_at: Option<i64>,
+    ) {
         let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
         if self.pauses.watch.is_judging()
             && !self.pauses.watch.extend(event, segments, self.terms.mss, by_ack)
         {
             self.judge_idle(by_ack);
         }
-        let resumes = self.flight.outstanding() == 0 && release == Release::Free;
-        if resumes {
-            self.replay_now();
-        }
-        if resumes
-            && self.pauses.watch.on_send(at, event, self.sends.last, self.window_before_pause())
-        {
+        let Some(at) = resumed_at else { return };
+        self.replay_now();
+        if self.pauses.watch.on_send(at, event, self.sends.last, self.window_before_pause()) {
             self.pauses.start = self.flight.segments_to_nxt;
             self.pauses.round = self.book.open.number;
             self.pauses.watch.extend(event, segments, self.terms.mss, false);

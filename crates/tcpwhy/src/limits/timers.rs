@@ -42,30 +42,32 @@ impl Walker {
     }
 
     /// Data that looks new, but the ledger of IP identifications jumps before it and the quiet
-    /// time is a timer's: the tail before it was lost before the tap, and this repeats it.
-    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) {
+    /// time is a timer's: the tail before it was lost before the tap, and this repeats it, if `true`.
+    pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) -> bool {
         let (since, quiet) = self.quiet_until(at);
         let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
         // The peer's data may have drawn an ACK that was lost.
         let missing = self.take_unexplained(event, step);
         if missing == 0 || !self.handshake.is_over || self.peer.spoke {
-            return;
+            return false;
         }
         let segments = segments_of(event.len, self.terms.mss);
         let lone = missing == 1 && event.seq == self.flight.nxt;
-        let cause = match self.timers_until(since, quiet, missing, lone) {
-            Some(cause) => cause,
+        let (cause, lost_timers) = match self.timers_until(since, quiet, missing, lone) {
+            Some(ran_out) => ran_out,
+            None if self.repairs.repeats_tail(event) => ("rto", 0),
             None if self.transfers.first_at.is_some()
                 && is_timer(self.rtt_scale())
                 && !is_timer(self.trips.timers.pto(lone)) =>
             {
-                "fast"
+                ("fast", 0)
             }
             None => {
                 self.watch_own_drop(at);
-                return;
+                return false;
             }
         };
+        self.order.unexplained = self.order.unexplained.saturating_sub(lost_timers);
         let flight = self.flight.outstanding_segments() + missing;
         match cause {
             "rto" => self.tally.rto += segments,
@@ -75,12 +77,17 @@ impl Walker {
         if cause == "tlp" {
             self.repairs.note_probe(event, flight);
         } else {
-            self.cut_window(flight, at);
-            // More may have been lost; that this much was is known.
-            self.repairs.begin(event.end());
+            // More may have been lost; that this much was is known. Where the last segment may be short, its first
+            // byte is known.
+            let others = if cause == "rto" { missing.saturating_sub(lost_timers + 1) } else { 0 };
+            let last = event.seq + others as i64 * self.terms.mss + 1;
+            if self.repairs.begin_tail(event.end().max(last), cause == "rto") {
+                self.cut_window(flight, at);
+            }
         }
         self.tally.lost += segments;
         self.list(event, at, cause, Vec::new());
+        true
     }
 
     /// What a sender with nothing in flight waited for until it sent `event` at `at`: its application, or for a timer
@@ -130,14 +137,15 @@ impl Walker {
 
     /// Names the `quiet` time since `since` by the timers that ran out in it, if the capture lacks
     /// enough (`missing` segments) for all their sends but the last: the probe of the tail first,
-    /// which needs SACK (`tcp_schedule_loss_probe`), then timeouts, each twice as long.
+    /// which needs SACK (`tcp_schedule_loss_probe`), then timeouts, each twice as long. Also, how many
+    /// sends of timers are missing.
     fn timers_until(
         &mut self,
         since: i64,
         quiet: i64,
         missing: u64,
         lone: bool,
-    ) -> Option<&'static str> {
+    ) -> Option<(&'static str, u64)> {
         let probe = if self.terms.sack && !self.progress.tail_probed {
             self.trips.timers.pto(lone)
         } else {
@@ -166,9 +174,9 @@ impl Walker {
         }
         if due > probe {
             self.relabel(since + probe, Base::sure(State::RtoWait, 80));
-            return Some("rto");
+            return Some(("rto", timers - 1));
         }
-        Some("tlp")
+        Some(("tlp", 0))
     }
 
     /// Adds up the segments that the ledger misses and no hole in sequence explains. If `event`

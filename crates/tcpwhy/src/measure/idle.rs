@@ -10,6 +10,9 @@ use crate::report::IdleRestart;
 /// Most pauses reported of one direction.
 const MAX_REPORTED: usize = 256;
 
+/// Segments that a sender starts with after a timeout (RFC 5681 section 3.1; Linux `tcp_enter_loss`).
+const LOSS_WINDOW: u64 = 1;
+
 /// A pause that is being judged.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
@@ -112,6 +115,13 @@ impl IdleWatch {
                     "the flight before was {before} segments, less than two initial windows of {initial_window}"
                 ),
             )
+        } else if segments == LOSS_WINDOW && segments < initial_window && full {
+            (
+                "not_applicable",
+                format!(
+                    "{segments} segment is what a timeout leaves, or all there was; a restart leaves {initial_window}"
+                ),
+            )
         } else if segments <= allowed && full {
             (
                 "on",
@@ -153,5 +163,35 @@ impl IdleWatch {
     /// Whether a pause waits for its first flight to end.
     pub(crate) fn is_judging(&self) -> bool {
         self.pause.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a pause of a second is taken for after a window of 56 segments, if `segments` went out at first and more
+    /// waited for an ACK; the connection began with `initial`.
+    fn verdict(segments: u64, initial: u64) -> String {
+        let mut watch = IdleWatch::default();
+        watch.on_quiet(0, 200_000_000);
+        let event = Event { len: 1448, ..Event::default() };
+        assert!(watch.on_send(1_000_000_000, &event, 0, 56));
+        watch.extend(&event, segments, 1448, false);
+        watch.judge(true, Some(initial));
+        watch.reported[0].verdict.clone()
+    }
+
+    #[test]
+    fn a_first_flight_of_one_segment_is_no_restarts() {
+        assert_eq!(
+            verdict(1, 10),
+            "not_applicable",
+            "a timeout, whose tail was lost before the tap"
+        );
+        assert_eq!(verdict(2, 10), "on");
+        assert_eq!(verdict(1, 1), "on", "all a new connection began with");
+        assert_eq!(verdict(11, 10), "on");
+        assert_eq!(verdict(12, 10), "unknown");
     }
 }
