@@ -106,6 +106,20 @@ impl Agreement {
         }
     }
 
+    /// Takes words that begin with `words`, wrong for `state` so far, for some that may stand for it: what else is
+    /// known of the run shows that they do.
+    pub fn let_stand(&mut self, state: State, words: &str) {
+        let Some(row) = self.wrong.get_mut(&state) else { return };
+        row.retain(|verdict, ns| {
+            let stands = verdict.starts_with(words);
+            if stands {
+                self.wrong_ns -= *ns;
+                self.wide_ns += *ns;
+            }
+            !stands
+        });
+    }
+
     /// The kernel's and the report's state that are most of what is wrong, and for how long.
     pub fn worst(&self) -> Option<(State, &str, u64)> {
         let pairs = self.wrong.iter().flat_map(|(state, row)| {

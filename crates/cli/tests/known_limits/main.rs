@@ -7,11 +7,13 @@
 //!
 //! Figures are time that the report names otherwise, even leniently (`docs/accuracy.md` has the words),
 //! time that it leaves open, and time whose state it names aside, among the alternatives; each explanation
-//! has the same weight.
+//! has the same weight. A full link may stand for the sender's buffer where the model shows that it was the
+//! limit: with a buffer twice as large the same transfer takes as long.
 
 mod faults;
 mod grid;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,8 +24,8 @@ use tcpwhy_linux::lab::backend::Backend as _;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_linux::lab::model::Model;
 use tcpwhy_model::scenario::Scenario;
-use truth::Truth;
 use truth::compare::{Agreement, compare, share};
+use truth::{State, Truth};
 
 use faults::Fault;
 use grid::{Case, cases};
@@ -65,9 +67,9 @@ fn explained(file: &[u8]) -> String {
     serde_json::to_string(&session.finish()).expect("plain data")
 }
 
-/// A case carried out: the truth, and the captures at the sender and at the receiver.
-fn carried_out(case: &Case) -> (Truth, [Vec<u8>; 2]) {
-    let scenario = Scenario::read("loop", &case.scenario, &[])
+/// A case carried out, changed by `overrides`: the truth, and the captures at the sender and at the receiver.
+fn carried_out(case: &Case, overrides: &[String]) -> (Truth, [Vec<u8>; 2]) {
+    let scenario = Scenario::read("loop", &case.scenario, overrides)
         .unwrap_or_else(|error| panic!("{}: {error}\n{}", case.name, case.scenario));
     let plan = scenario.plans(1).next().expect("a plan");
     let run = tempfile::tempdir().expect("a folder");
@@ -79,6 +81,19 @@ fn carried_out(case: &Case) -> (Truth, [Vec<u8>; 2]) {
     let captures =
         [server, client].map(|name| std::fs::read(run.path().join(name)).expect("a capture"));
     (truth, captures)
+}
+
+/// Whether the path held the transfer, not the send buffer that was asked for: twice as large, it saves less than
+/// a twentieth of the time.
+fn is_paths_rather_than_buffers(case: &Case, truth: &Truth) -> bool {
+    let asked = case.scenario.lines().find_map(|line| line.strip_prefix("socket.sndbuf = "));
+    let Some(buffer) = asked.and_then(|bytes| bytes.parse::<u64>().ok()) else { return false };
+    let (larger, _) = carried_out(case, &[format!("server.socket.sndbuf={}", 2 * buffer)]);
+    let [as_asked, with_larger] = [truth, &larger].map(|truth| {
+        let took = truth.connections.iter().map(|each| each.end_ns - each.start_ns);
+        took.max().expect("a connection")
+    });
+    with_larger * 20 >= as_asked * 19
 }
 
 /// Whether what should hold the sender does, for a twentieth of the time at least.
@@ -99,12 +114,16 @@ fn rows(seeds: &[u64]) -> Vec<Row> {
             std::fs::create_dir_all(folder).expect("a folder");
             std::fs::write(file.with_extension("toml"), &case.scenario).expect("a scenario");
         }
-        let (truth, captures) = carried_out(&case);
+        let (truth, captures) = carried_out(&case, &[]);
         assert_is_limited(&case, &truth);
+        let by_path = LazyCell::new(|| is_paths_rather_than_buffers(&case, &truth));
         for (tap, capture) in ["sender", "receiver"].into_iter().zip(&captures) {
             for fault in Fault::ALL {
                 let report = explained(&fault.of(capture, SERVER_PORT, 1));
-                let agreement = compare(&truth, &report, &[SIDE]).expect("a report");
+                let mut agreement = compare(&truth, &report, &[SIDE]).expect("a report");
+                if agreement.wrong.contains_key(&State::Sndbuf) && *by_path {
+                    agreement.let_stand(State::Sndbuf, "bandwidth.");
+                }
                 let case = format!("{} on {}", case.name, case.kernel);
                 rows.push(Row { place: (tap, fault), case, agreement });
             }
@@ -259,7 +278,7 @@ fn another_transfers_truth_does_not_fit() {
     let cases = cases(1);
     let of = |kind: &str| {
         let case = cases.iter().find(|case| case.name.starts_with(kind)).expect("a kind");
-        carried_out(case)
+        carried_out(case, &[])
     };
     let ((_, [window, _]), (truth, [_, _])) = (of("receive window"), of("slow writer"));
     let agreement = compare(&truth, &explained(&window), &[SIDE]).expect("a report");
