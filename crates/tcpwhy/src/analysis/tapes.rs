@@ -129,6 +129,36 @@ fn a_timeouts_repair_lasts_as_long_as_the_tail_it_repeats() {
     assert_eq!(told(4), (2, 40, 2), "one that is not seen sent again");
 }
 
+/// Slow start to 40 segments, after which the client shuts its window; a second later it opens that by
+/// `window` (in units of 128 B), and takes a first flight of 10 segments, then 20 and 40.
+fn after_a_stall(window: u16) -> Connection {
+    let mut talk = Talk::asked();
+    for (segments, left) in [(10, 678), (20, 452), (40, 0)] {
+        (0..segments).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 20 * MS, Act::Ack(left));
+        talk.now += 100_000;
+    }
+    talk.act(0, 1000 * MS, Act::Repeat(window));
+    talk.now += 100_000;
+    talk.flights(&[10, 20, 40, 80]);
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
+    let told = |window| {
+        let account = after_a_stall(window);
+        let restart = time(&account, &[State::CwndAfterIdle]) / (20 * MS);
+        (restart, server(&account).idle_restarts[0].verdict.clone())
+    };
+    assert_eq!(told(5000), (3, "on".to_owned()));
+    assert_eq!(
+        told(114),
+        (0, "unknown".to_owned()),
+        "the receiver's window ended the first flight"
+    );
+}
+
 /// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
 /// first of these.
 fn refused(more: u16) -> Connection {

@@ -59,9 +59,11 @@ impl Walker {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
         let repeats = self.watch_lost_tail(event, at, step);
-        let resumes = was_quiet && release == Release::Free && !repeats;
-        self.watch_idle(event, segments, release, resumes.then_some(at));
-        self.open_run(event, at, resumes);
+        let resumes = was_quiet && !repeats;
+        // Linux asks how long nothing was sent, not why (`tcp_slow_start_after_idle_check`).
+        let by_itself = matches!(release, Release::Free | Release::Window);
+        self.watch_idle(event, segments, release, (resumes && by_itself).then_some(at));
+        self.open_run(event, at, resumes && release == Release::Free);
         if release != Release::Burst {
             self.start_flight(release);
             self.settle_wait(release, event, at);

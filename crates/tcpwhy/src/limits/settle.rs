@@ -264,7 +264,8 @@ impl Walker {
         if self.pauses.watch.is_judging()
             && !self.pauses.watch.extend(event, segments, self.terms.mss, by_ack)
         {
-            self.judge_idle(by_ack);
+            // A first flight that the receiver's window ended tells nothing of the congestion window.
+            self.judge_idle(by_ack && self.had_room(event, self.stop.evidence.room));
         }
         let Some(at) = resumed_at else { return };
         self.replay_now();

@@ -99,7 +99,7 @@ impl IdleWatch {
         same
     }
 
-    /// The first burst is over, with more waiting if `full`. `initial` is the initial window as
+    /// The first burst is over, ended by the congestion window if by a window at all: `full`. `initial` is the initial window as
     /// seen at the connection's start.
     pub(crate) fn judge(&mut self, full: bool, initial: Option<u64>) -> Option<Restarted> {
         let pause = self.pause.take()?;
@@ -136,7 +136,7 @@ impl IdleWatch {
                 format!("{segments} segments at once, more than the {allowed} a restart allows"),
             )
         } else if !full {
-            ("unknown", format!("the application sent only {segments} segments"))
+            ("unknown", format!("{segments} segments, which no congestion window need have ended"))
         } else {
             (
                 "unknown",
