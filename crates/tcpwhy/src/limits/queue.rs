@@ -3,8 +3,25 @@
 
 use core::cmp::Ordering;
 
-use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use super::rounds::{Decision, Phase, Round, Rounds, decision, is_queue};
 use crate::report::State;
+
+/// Rates within this of each other are the same, in per mille (limits-method section 6: 5 %).
+const SAME_PER_MILLE: u64 = 50;
+
+/// A path that larger flights brought no more rate from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgrown {
+    /// The least flight that filled it, in bytes.
+    flight: i64,
+    /// What it delivered, in bytes per second.
+    rate: u64,
+}
+
+/// Whether a round tells of the path: no loss, nothing missing, and no doubling.
+fn is_plain(round: &&Round) -> bool {
+    !round.loss && !round.holed && round.phase != Phase::SlowStart
+}
 
 impl Rounds {
     /// Whether the rate went up and down though a queue stood all the time: the link, or the share
@@ -26,6 +43,36 @@ impl Rounds {
             Ordering::Equal => (ups, downs),
         });
         ups > 0 && downs > 0 && ups + downs >= 3
+    }
+
+    /// Whether the flight of `at` fills a path that larger ones brought no more rate from.
+    pub(super) fn outgrows_path(&self, at: usize) -> bool {
+        let round = &self.kept[at];
+        let at_full_rate = |Outgrown { flight, rate }: Outgrown| {
+            let same = round.rate().is_some_and(|own| own * 1000 >= rate * (1000 - SAME_PER_MILLE));
+            is_plain(&round) && round.flight >= flight && same
+        };
+        self.outgrown.is_some_and(at_full_rate) || self.outgrown_at(at).is_some()
+    }
+
+    /// Where flights around `at` grew and brought no rate: what more is in flight stands in a queue (Little's law),
+    /// though that may empty once a round trip, as where a window or a buffer lets it go in bursts. Ours: a
+    /// fifth more in flight within the rounds kept, of which the rate got less than a quarter.
+    pub(super) fn outgrown_at(&self, at: usize) -> Option<Outgrown> {
+        let last = (at + 2).min(self.kept.len().checked_sub(1)?);
+        let run = self.kept.range(..=last).rev().take_while(is_plain).count();
+        let (latest, rate) = (&self.kept[last], self.kept[last].rate()?);
+        // Four rounds at least.
+        ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(3)?)).find_map(|from| {
+            let first = &self.kept[from];
+            let grown = latest.flight - first.flight;
+            let before = first.rate()?;
+            let gained = i128::from(rate.saturating_sub(before));
+            let brought_none =
+                gained * 4 * i128::from(first.flight) <= i128::from(grown) * i128::from(before);
+            (grown * 5 >= first.flight && brought_none && self.is_flat_over(from..=last))
+                .then_some(Outgrown { flight: first.flight, rate })
+        })
     }
 
     /// Whose the queue is that never emptied in the round at `at`. What keeps the flight from growing may

@@ -8,10 +8,12 @@
 //! application's window or the path's rate held the sender. Rounds tell them apart: does the
 //! flight grow, does the round trip grow with it, does the rate?
 
+use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
 use super::evidence::Evidence;
 use super::pulse::Pulses;
+use super::queue::Outgrown;
 use crate::report::{Cwnd, State};
 
 /// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
@@ -190,6 +192,8 @@ pub(crate) struct Decision {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
     pub(super) kept: VecDeque<Round>,
+    /// The path, if it was full since the last loss.
+    pub(super) outgrown: Option<Outgrown>,
 }
 
 impl Rounds {
@@ -197,6 +201,7 @@ impl Rounds {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
+        self.outgrown = None;
     }
 
     /// Closes a round.
@@ -205,6 +210,8 @@ impl Rounds {
             self.kept.pop_front();
         }
         self.kept.push_back(*round);
+        self.outgrown =
+            if round.loss { None } else { self.outgrown_at(self.kept.len() - 1).or(self.outgrown) };
     }
 
     /// Slow start turns out to have ended before round `number`.
@@ -274,6 +281,9 @@ impl Rounds {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
+            return self.full_link(at, near_edge.is_some(), rtt_min);
+        }
+        if self.outgrows_path(at) {
             return self.full_link(at, near_edge.is_some(), rtt_min);
         }
         let below_window = self.stays_below_window(at);
@@ -346,10 +356,15 @@ impl Rounds {
             if from + 4 > self.kept.len() {
                 return false;
             }
-            let rates = self.kept.range(from..from + 4).map(|r| r.rate().unwrap_or(0));
-            let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
-            low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
+            self.is_flat_over(from..=from + 3)
         })
+    }
+
+    /// Whether these rounds have one rate.
+    pub(super) fn is_flat_over(&self, rounds: RangeInclusive<usize>) -> bool {
+        let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
+        let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
+        low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
     }
 
     /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window

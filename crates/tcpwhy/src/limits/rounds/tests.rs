@@ -291,3 +291,41 @@ fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
     let far = flights([20, 32, 80, 120, 90], windows);
     assert_eq!([0, 1, 2, 3, 4].map(|n| state_of(&far, n)), [window; 5], "two that are far apart");
 }
+
+#[test]
+fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
+    // Flights from 100 segments up by so many a round; the rate grows by so many thousandths a round.
+    let grown = |more: u64, gained: i64| {
+        (0..4).map(move |n| Round {
+            phase: Phase::Avoidance,
+            acked: 144_800 + 144_800 * gained * n as i64 / 1000,
+            ..round(n, 100 + more * n)
+        })
+    };
+    let told = |more, gained| state_of(&closed(grown(more, gained)), 1);
+    assert_eq!(told(7, 0), State::BandwidthSelfQueue, "21 %");
+    assert_eq!(told(6, 0), State::CwndAvoidance, "18 %");
+    assert_eq!(state_of(&closed(grown(20, 0).take(3)), 1), State::CwndAvoidance, "three rounds");
+    assert_eq!(told(10, 25), State::BandwidthSelfQueue, "a quarter of what the flight grew by");
+    assert_eq!(told(10, 26), State::CwndAvoidance);
+}
+
+#[test]
+fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
+    // Flights of 100 segments and more bring no rate; many rounds later a flight has so many, at so many thousandths
+    // of that rate, after a loss or not.
+    let told = |flight: u64, share: i64, loss: bool| {
+        let grown = (0..4).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
+        let later = (4..20).map(|n| Round {
+            acked: 144_800 * share / 1000,
+            loss: loss && n == 4,
+            ..round(n, flight)
+        });
+        let rounds = grown.chain(later).map(|r| Round { phase: Phase::Avoidance, ..r });
+        state_of(&closed(rounds), 15)
+    };
+    assert_eq!(told(100, 950, false), State::BandwidthSelfQueue);
+    assert_eq!(told(99, 950, false), State::CwndAvoidance, "too few to fill it");
+    assert_eq!(told(100, 949, false), State::CwndAvoidance, "something else took from it");
+    assert_eq!(told(100, 1000, true), State::CwndAvoidance, "it may be another path since");
+}
