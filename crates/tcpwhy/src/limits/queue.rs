@@ -9,6 +9,10 @@ use crate::report::State;
 /// Rates within this of each other are the same, in per mille (limits-method section 6: 5 %).
 const SAME_PER_MILLE: u64 = 50;
 
+/// Segments of a flight whose rate can be told by counting: one more or less is half of the least difference that
+/// matters, a quarter of a fifth.
+const COUNTABLE: u64 = 40;
+
 /// A path that larger flights brought no more rate from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgrown {
@@ -61,17 +65,20 @@ impl Rounds {
     pub(super) fn outgrown_at(&self, at: usize) -> Option<Outgrown> {
         let last = (at + 2).min(self.kept.len().checked_sub(1)?);
         let run = self.kept.range(..=last).rev().take_while(is_plain).count();
-        let (latest, rate) = (&self.kept[last], self.kept[last].rate()?);
-        // Four rounds at least.
-        ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(3)?)).find_map(|from| {
+        // What is sent in one round is answered in the next.
+        let (latest, rate) = (&self.kept[last.checked_sub(1)?], self.kept[last].rate()?);
+        ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(4)?)).find_map(|from| {
             let first = &self.kept[from];
             let grown = latest.flight - first.flight;
-            let before = first.rate()?;
+            let before = self.kept[from + 1].rate()?;
             let gained = i128::from(rate.saturating_sub(before));
             let brought_none =
                 gained * 4 * i128::from(first.flight) <= i128::from(grown) * i128::from(before);
-            (grown * 5 >= first.flight && brought_none && self.is_flat_over(from..=last))
-                .then_some(Outgrown { flight: first.flight, rate })
+            (first.flight_segments >= COUNTABLE
+                && grown * 5 >= first.flight
+                && brought_none
+                && self.is_flat_over(from + 1..=last))
+            .then_some(Outgrown { flight: first.flight, rate })
         })
     }
 

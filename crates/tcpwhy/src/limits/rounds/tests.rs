@@ -294,20 +294,33 @@ fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
 
 #[test]
 fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
-    // Flights from 100 segments up by so many a round; the rate grows by so many thousandths a round.
-    let grown = |more: u64, gained: i64| {
-        (0..4).map(move |n| Round {
+    // Five flights from `first` segments up by so many a round, each answered in the next at a rate that grows by so
+    // many thousandths a round.
+    let grown = |first: u64, more: u64, gained: i64| {
+        let acked = first as i64 * 1448;
+        (0..5).map(move |n| Round {
             phase: Phase::Avoidance,
-            acked: 144_800 + 144_800 * gained * n as i64 / 1000,
-            ..round(n, 100 + more * n)
+            acked: acked + acked * gained * (n as i64 - 1).max(0) / 1000,
+            ..round(n, first + more * n)
         })
     };
-    let told = |more, gained| state_of(&closed(grown(more, gained)), 1);
-    assert_eq!(told(7, 0), State::BandwidthSelfQueue, "21 %");
-    assert_eq!(told(6, 0), State::CwndAvoidance, "18 %");
-    assert_eq!(state_of(&closed(grown(20, 0).take(3)), 1), State::CwndAvoidance, "three rounds");
-    assert_eq!(told(10, 25), State::BandwidthSelfQueue, "a quarter of what the flight grew by");
-    assert_eq!(told(10, 26), State::CwndAvoidance);
+    let told = |first, more, gained| state_of(&closed(grown(first, more, gained)), 2);
+    assert_eq!(
+        told(100, 7, 0),
+        State::BandwidthSelfQueue,
+        "21 % when the last answer was sent for"
+    );
+    assert_eq!(told(100, 6, 0), State::CwndAvoidance, "18 %");
+    let four = closed(grown(100, 20, 0).take(4));
+    assert_eq!(state_of(&four, 2), State::CwndAvoidance, "four rounds");
+    assert_eq!(
+        told(100, 10, 25),
+        State::BandwidthSelfQueue,
+        "a quarter of what the flight grew by"
+    );
+    assert_eq!(told(100, 10, 26), State::CwndAvoidance);
+    assert_eq!(told(40, 3, 0), State::BandwidthSelfQueue);
+    assert_eq!(told(39, 3, 0), State::CwndAvoidance, "a segment matters");
 }
 
 #[test]
@@ -315,10 +328,10 @@ fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
     // Flights of 100 segments and more bring no rate; many rounds later a flight has so many, at so many thousandths
     // of that rate, after a loss or not.
     let told = |flight: u64, share: i64, loss: bool| {
-        let grown = (0..4).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
-        let later = (4..20).map(|n| Round {
-            acked: 144_800 * share / 1000,
-            loss: loss && n == 4,
+        let grown = (0..5).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
+        let later = (5..20).map(|n| Round {
+            acked: 144_800 * if n == 5 { 1000 } else { share } / 1000,
+            loss: loss && n == 5,
             ..round(n, flight)
         });
         let rounds = grown.chain(later).map(|r| Round { phase: Phase::Avoidance, ..r });
