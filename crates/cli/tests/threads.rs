@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use common::{Pcap, all_captures, ipv4};
-use tcpwhy::tracker::Config;
+use tcpwhy::session::{Intake, Session};
+use tcpwhy::tracker::{Batch, Config, Tracker};
 use tcpwhy::view::{self, Sort};
 use tcpwhy_cli::read::{Input, Run, read_all};
 use tempfile::TempDir;
@@ -31,6 +32,28 @@ fn assert_same_on_any_number(path: &Path, config: Config) {
 fn every_capture_gives_the_same_on_any_number_of_threads() {
     for path in all_captures() {
         assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
+    }
+}
+
+#[test]
+fn what_is_followed_from_batches_is_what_were_followed_at_once() {
+    let config = Config { detail: true, ..Config::default() };
+    for path in all_captures() {
+        let bytes = fs::read(&path).expect("it is there");
+        let (mut session, mut intake) = (Session::new(config), Intake::new());
+        let (mut tracker, mut batch) = (Tracker::new(config), Batch::default());
+        session.begin("capture");
+        intake.begin("capture");
+        for chunk in bytes.chunks(4_001) {
+            let pushed = session.push(chunk).map_err(|error| error.to_string());
+            let ahead = intake.push_ahead(chunk, &mut batch).map_err(|error| error.to_string());
+            assert_eq!(ahead, pushed, "{}", path.display());
+            tracker.follow(&mut batch);
+            assert!(batch.is_empty());
+        }
+        let ended = session.end().map_err(|error| error.to_string());
+        assert_eq!(intake.end(&mut tracker).map_err(|error| error.to_string()), ended);
+        assert!(intake.finish(tracker.finish()) == session.finish(), "{}", path.display());
     }
 }
 
@@ -106,6 +129,28 @@ fn long_and_short_connections_side_by_side_give_the_same_on_any_number_of_thread
     // What is not shown is not kept: which accounts those are must not depend on who wrote them.
     let keep = Some(view::keep(Sort::Worst, 10));
     assert_same_on_any_number(&path, Config { keep, ..Config::default() });
+}
+
+/// Short connections, of which many are under way at once, before and behind a long one.
+fn by_turns() -> Vec<u8> {
+    let mut wire = Wire::default();
+    for turn in 0..2_u64 {
+        let begins = turn * 60_000_000;
+        for number in 0..4_000_u16 {
+            let at = begins + u64::from(number) * 5_000;
+            wire.connection(at, (3 + turn as u8, 10_000 + number), 0);
+        }
+        wire.connection(begins + 30_000_000, (10 + turn as u8, 40_000), 900);
+    }
+    wire.capture()
+}
+
+#[test]
+fn short_and_long_connections_by_turns_give_the_same_on_any_number_of_threads() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("turns.pcap");
+    fs::write(&path, by_turns()).expect("written");
+    assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
 }
 
 #[test]

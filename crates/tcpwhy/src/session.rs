@@ -4,73 +4,40 @@
 //! [`Session::begin`], fed with [`Session::push`] in chunks of any size and closed with
 //! [`Session::end`]. Frame numbers go on through the files of one rotated capture, as
 //! `mergecap -a` would number them.
+//!
+//! A session does all the work where it is called. Who shares the work among threads drives what it is made
+//! of: an [`Intake`] that reads, a [`Tracker`] that follows, and the tracker's analysts.
 
 mod aside;
+mod intake;
 
-use std::collections::BTreeMap;
+pub use intake::Intake;
 
-use crate::capture::listing::Names;
-use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
-use crate::find;
-use crate::report::{Capture, Connection, FORMAT, Quality, Report};
-use crate::tracker::{self, Analyst, Config, Part, Sums, Tracker, WentOn};
-use crate::units::{Duration, Time};
-use crate::wire::{self, Flags, Skip, Usual};
-use aside::Aside;
+use crate::capture::CaptureError;
+use crate::report::Report;
+use crate::tracker::{Config, Tracker};
 
 /// A run over captures.
 #[derive(Debug)]
 pub struct Session {
+    intake: Intake,
     tracker: Tracker,
-    reader: Reader,
-    captures: Vec<Capture>,
-    aside: Aside,
-    frames_before: u64,
-    packets: u64,
-    /// Packet listings among the captures, and whether all of them tell the date.
-    listings: u64,
-    dated: bool,
-    /// What the listings among them print instead of addresses.
-    names: Names,
-    steps_back: StepsBack,
 }
 
 impl Session {
-    /// A session that has read nothing, and does all the work as it reads.
+    /// A session that has read nothing.
     pub fn new(config: Config) -> Self {
-        Self::with(Tracker::new(config))
-    }
-
-    /// A session that has read nothing, and leaves the analysis to others: after each push what was
-    /// gathered is to be fetched with [`Session::next_part`] and given to an [`Analyst`].
-    pub fn handing_on(config: Config) -> Self {
-        Self::with(Tracker::handing_on(config))
-    }
-
-    fn with(tracker: Tracker) -> Self {
-        Self {
-            packets: 0,
-            tracker,
-            reader: Reader::new(),
-            captures: Vec::new(),
-            aside: Aside::default(),
-            frames_before: 0,
-            listings: 0,
-            dated: true,
-            names: Names::default(),
-            steps_back: StepsBack::default(),
-        }
+        Self { intake: Intake::new(), tracker: Tracker::new(config) }
     }
 
     /// Packets read so far, over all captures.
     pub const fn packets(&self) -> u64 {
-        self.packets
+        self.intake.packets()
     }
 
     /// Starts the capture named `source`.
     pub fn begin(&mut self, source: &str) {
-        self.reader = Reader::new();
-        self.captures.push(Capture { source: source.to_owned(), ..Capture::default() });
+        self.intake.begin(source);
     }
 
     /// Takes the next bytes of the capture begun last.
@@ -78,7 +45,7 @@ impl Session {
     /// # Errors
     /// Damage in the capture; what was read before it stays, and is told in the report too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
-        self.read(Some(bytes))
+        self.intake.push(bytes, &mut self.tracker)
     }
 
     /// Ends the capture begun last.
@@ -89,325 +56,16 @@ impl Session {
     /// # Panics
     /// Without a [`Session::begin`] before it.
     pub fn end(&mut self) -> Result<(), CaptureError> {
-        let result = self.read(None);
-        if let Some(listing) = self.reader.listing() {
-            self.listings += 1;
-            self.dated &= listing.clock().has_date();
-            self.names.merge(listing.names());
-        }
-        let capture = self.captures.last_mut().expect("a capture was begun");
-        self.frames_before += capture.packets;
-        if let Some(told) = core::mem::take(&mut self.steps_back).told() {
-            capture.quality.push(told);
-        }
-        self.aside.hand_over(capture);
-        result
-    }
-
-    /// The next part of a connection to be analysed, where others do that.
-    pub fn next_part(&mut self) -> Option<Part> {
-        self.tracker.next_part()
-    }
-
-    /// Takes back a part that was analysed, for its room.
-    pub fn take_back(&mut self, part: Part) {
-        self.tracker.take_back(part);
-    }
-
-    /// Hands on what is left of some connections, once everything is read; `false` if there were none
-    /// any more.
-    pub fn close_some(&mut self) -> bool {
-        self.tracker.close_some()
+        self.intake.end(&mut self.tracker)
     }
 
     /// What is known so far.
     pub fn provisional(&self) -> Report {
-        self.provisional_of(self.tracker.provisional())
-    }
-
-    /// The same where analysts took the parts: what each of them knows, and the accounts of those
-    /// that are [`Session::standing`].
-    pub fn provisional_with(
-        &self,
-        ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
-        standing: impl IntoIterator<Item = Connection>,
-    ) -> Report {
-        self.provisional_of(tracker::together(ended, standing))
-    }
-
-    /// What is left of the busiest connections that have not ended, if they should end here.
-    pub fn standing(&self) -> Vec<Part> {
-        self.tracker.standing()
-    }
-
-    fn provisional_of(&self, (mut connections, sums): (Vec<Connection>, Sums)) -> Report {
-        self.fit_to_captures(&mut connections);
-        find::fill(&mut connections);
-        Report {
-            format: FORMAT.to_owned(),
-            provisional: true,
-            captures: self.captures.clone(),
-            with: Vec::new(),
-            command: None,
-            lookups: self.aside.names.lookups().0,
-            attachments: BTreeMap::new(),
-            totals: sums.totals,
-            connections,
-        }
+        self.intake.provisional(self.tracker.provisional())
     }
 
     /// The report over everything read.
     pub fn finish(self) -> Report {
-        self.finish_with([])
-    }
-
-    /// The same where `analysts` took the parts, all of them.
-    pub fn finish_with(mut self, analysts: impl IntoIterator<Item = Analyst>) -> Report {
-        let tracker = core::mem::replace(&mut self.tracker, Tracker::new(Config::default()));
-        let (mut connections, sums, forgotten) = tracker.finish_with(analysts);
-        self.fit_to_captures(&mut connections);
-        find::fill(&mut connections);
-        let (lookups, more_lookups) = self.aside.names.lookups();
-        for (kind, count, note) in [
-            (
-                QualityKind::Other,
-                more_lookups,
-                "more questions to name servers were counted and not listed",
-            ),
-            (
-                QualityKind::Duplicates,
-                sums.duplicates,
-                "packets were captured twice; the copies are left out",
-            ),
-            (
-                QualityKind::MissedByCapture,
-                sums.not_captured,
-                "segments were acknowledged, or never came though later ones did, that the capture does not hold; they are not taken for loss",
-            ),
-            (
-                QualityKind::HalfOpenForgotten,
-                forgotten.half_open,
-                "half-open connections were counted and forgotten to bound memory",
-            ),
-            (
-                QualityKind::SlightForgotten,
-                forgotten.slight,
-                "connections of up to 3 packets, without data of both sides, were counted and forgotten to bound memory",
-            ),
-        ] {
-            if count > 0
-                && let Some(capture) = self.captures.last_mut()
-            {
-                let (kind, note) = (kind.name().to_owned(), note.to_owned());
-                capture.quality.push(Quality { kind, count, note });
-            }
-        }
-        Report {
-            format: FORMAT.to_owned(),
-            provisional: false,
-            captures: self.captures,
-            with: Vec::new(),
-            command: None,
-            lookups,
-            attachments: self.aside.attachments,
-            totals: sums.totals,
-            connections,
-        }
-    }
-
-    /// Gives connections the names of their listings, and takes out of them what these captures do
-    /// not define: Wireshark numbers the streams of one file; a listing may lack the date.
-    fn fit_to_captures(&self, connections: &mut [Connection]) {
-        let one_file = self.captures.len() == 1 && self.listings == 0;
-        if one_file && self.dated && self.reader.listing().is_none() {
-            return;
-        }
-        for connection in connections {
-            if !one_file {
-                connection.stream = None;
-            }
-            for (end, name) in [
-                (connection.client, &mut connection.client_name),
-                (connection.server, &mut connection.server_name),
-            ] {
-                // A listing that is still being read has its names to itself.
-                let read_now = self.reader.listing().and_then(|listing| listing.names().name(end));
-                *name = self.names.name(end).or(read_now).map(Into::into);
-            }
-            if !self.dated
-                && let Some((_, clock)) = connection.start.split_once('T')
-            {
-                connection.start = clock.trim_end_matches('Z').to_owned();
-            }
-        }
-    }
-
-    /// Counts what was read of the capture begun last, and keeps what ended it.
-    fn count(&mut self, packets: u64, segments: u64, error: Option<&CaptureError>) {
-        let capture = self.captures.last_mut().expect("a capture was begun");
-        self.packets += packets;
-        capture.packets += packets;
-        capture.tcp_segments += segments;
-        if let Some(error) = error {
-            // The first damage is the cause; what its end says after that follows from it.
-            capture.error.get_or_insert_with(|| error.to_string());
-        }
-    }
-
-    /// Takes the next bytes, or the end.
-    fn read(&mut self, bytes: Option<&[u8]>) -> Result<(), CaptureError> {
-        let Self { tracker, reader, aside, frames_before, steps_back, .. } = self;
-        let frames_before = *frames_before;
-        let mut reading =
-            Reading { tracker, aside, steps_back, frames_before, packets: 0, segments: 0 };
-        let result = match bytes {
-            Some(bytes) => reader.push(bytes, &mut reading),
-            None => reader.finish(&mut reading),
-        };
-        let Reading { packets, segments, .. } = reading;
-        self.tracker.catch_up();
-        self.count(packets, segments, result.as_ref().err());
-        result
-    }
-}
-
-/// Where the items of a capture go.
-struct Reading<'a> {
-    tracker: &'a mut Tracker,
-    aside: &'a mut Aside,
-    steps_back: &'a mut StepsBack,
-    frames_before: u64,
-    /// Packets and TCP segments met.
-    packets: u64,
-    segments: u64,
-}
-
-impl Sink for Reading<'_> {
-    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
-    #[inline(always)]
-    fn frames<'a>(&mut self, frames: &mut (impl Iterator<Item = Frame<'a>> + Clone)) {
-        let before = self.frames_before;
-        loop {
-            if let Some(WentOn { frames, last }) = self.tracker.gather(frames, before) {
-                self.packets += frames;
-                self.segments += frames;
-                self.steps_back.go_on(last);
-            }
-            let Some(frame) = frames.next() else { break };
-            self.packets += 1;
-            self.any_frame(&Frame { frame: before + frame.frame, ..frame });
-        }
-    }
-
-    #[inline(never)]
-    fn item(&mut self, item: Item<'_>) {
-        match item {
-            Item::Frame(frame) => self.frames(&mut core::iter::once(frame)),
-            Item::Segment(mut segment) => {
-                self.packets += 1;
-                segment.frame += self.frames_before;
-                self.meet(segment.time, segment.frame);
-                self.tracker.push(&segment);
-            }
-            Item::OtherPacket => {
-                self.packets += 1;
-                self.aside.skip(Skip::NotTcp);
-            }
-            Item::Gap => self.tracker.gap(),
-            Item::Quality(mut remark) => self.aside.remark(&mut remark),
-            Item::Attachment { name, content } => self.aside.attach(name, content),
-        }
-    }
-}
-
-impl Reading<'_> {
-    #[inline(never)]
-    fn any_frame(&mut self, frame: &Frame<'_>) {
-        if let Some(mut usual) = Usual::read(frame) {
-            let head = &mut usual.head;
-            self.meet(head.time, head.frame);
-            if is_worth_summing(head.flags, head.payload_len, usual.payload) {
-                head.link.checksum = wire::checksum(frame);
-            }
-            return self.tracker.push_usual(&usual, frame);
-        }
-        match wire::walked(frame) {
-            Ok(mut segment) => {
-                self.meet(segment.time, segment.frame);
-                if is_worth_summing(segment.flags, segment.payload_len, segment.payload) {
-                    segment.link.checksum = wire::checksum(frame);
-                }
-                self.tracker.push(&segment);
-            }
-            Err(skip) => self.aside.pass_over(frame, skip),
-        }
-    }
-
-    #[inline]
-    fn meet(&mut self, time: Time, frame: u64) {
-        self.segments += 1;
-        self.steps_back.look_at(time, frame);
-    }
-}
-
-/// Whether the checksum of a segment tells something, and all that it covers may be there: SYNs
-/// tell whether a host leaves it to its network card, data whether it arrived undamaged.
-#[inline]
-fn is_worth_summing(flags: Flags, payload_len: u32, payload: &[u8]) -> bool {
-    payload.len() as u64 == u64::from(payload_len) && (payload_len > 0 || flags.has(Flags::SYN))
-}
-
-/// Where the time of a capture's segments goes back.
-#[derive(Debug)]
-struct StepsBack {
-    /// Time of the segment before, the least there is at first.
-    before: Time,
-    count: u64,
-    first_frame: u64,
-}
-
-impl Default for StepsBack {
-    fn default() -> Self {
-        Self { before: Time(i64::MIN), count: 0, first_frame: 0 }
-    }
-}
-
-impl StepsBack {
-    /// Packets of several interfaces or processors may be stored out of order by less. Ours.
-    const TOLERATED: Duration = Duration::from_millis(1);
-
-    #[inline]
-    fn look_at(&mut self, time: Time, frame: u64) {
-        if time < self.before {
-            self.step(time, frame);
-        }
-        self.before = time;
-    }
-
-    /// Segments came in order, from the one before up to `time`.
-    fn go_on(&mut self, time: Time) {
-        self.before = time;
-    }
-
-    #[cold]
-    fn step(&mut self, time: Time, frame: u64) {
-        if self.before.since(time) > Self::TOLERATED {
-            if self.count == 0 {
-                self.first_frame = frame;
-            }
-            self.count += 1;
-        }
-    }
-
-    fn told(&self) -> Option<Quality> {
-        (self.count > 0).then(|| Quality {
-            kind: QualityKind::TimeGoesBack.name().to_owned(),
-            count: self.count,
-            note: format!(
-                "the time goes back between packets, first at frame {}: the clock was set, or captures \
-                 were joined out of order; waits around there are not to be trusted",
-                self.first_frame
-            ),
-        })
+        self.intake.finish(self.tracker.finish())
     }
 }

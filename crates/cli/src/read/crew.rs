@@ -1,152 +1,59 @@
-//! Who analyses what the reading thread gathers, on how many threads?
+//! Who does what of a capture's analysis, on how many threads?
 //!
 //! ```text
-//! reading thread --parts of connections--> board --> analysts, one a thread
-//!       \__ while enough of them wait, it is an analyst itself
+//! packets that go on:   reading thread, follows connections --parts--> board --> analysts, one a thread
+//! packets all over:     reading thread --batches--> board --> whoever follows --parts--> board --> analysts
+//!                             \__ while enough waits, it does of that what it may
 //! ```
 //!
-//! Reading and following connections is one thread's work, for packets come in one order. The
-//! larger half, the analysis, is cut into parts that any thread may take: a connection that came in
-//! one part with others like it, one in several parts a part at a time and in order, with what the
-//! part before it left. What comes out does not depend on who took what
-//! ([`tcpwhy::tracker::Analyst`]). Threads begin when there is a second job for them: small captures
+//! Packets come in one order, and are followed in it by one thread at a time. Where few connections carry most
+//! of them, that is quicker than to write down what was read of each, and the reading thread does it. Where most have to be
+//! looked for, it takes longer than reading, and another does it meanwhile. The
+//! analysis is cut into parts that any thread may take ([`Board`]). What comes out does not depend on who
+//! took what ([`tcpwhy::tracker::Analyst`]). Threads begin when there is a second job for them: small captures
 //! need none.
 
-use std::any::Any;
-use std::collections::{HashMap, VecDeque};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use tcpwhy::capture::CaptureError;
 use tcpwhy::report::Report;
-use tcpwhy::session::Session;
-use tcpwhy::tracker::{Analyst, Begun, Config, Part};
+use tcpwhy::session::Intake;
+use tcpwhy::tracker::{self, Analyst, Batch, Config, Tracker};
+
+use super::board::{Board, Follower, Task, WAITING};
 
 /// Analysts that there may be. Ours: more than one reading thread can feed.
 const MOST: usize = 64;
-/// Jobs that wait before the reading thread lends a hand. Ours: 1.8 MB of events that wait.
-const WAITING: usize = 8;
-/// Short connections of one job, and packets after which it is enough. Ours: for 100,000 of ten packets on two
-/// cores, 256 at a time wake threads a quarter as often as 32, and take 0.23 s instead of 0.24 s.
-const BATCH: usize = 256;
-const BATCH_PACKETS: usize = 4096;
+/// Bytes of the capture that go into a batch, and batches that wait before the reading thread lends a hand. Ours:
+/// what is under way stays in the caches.
+const BATCH: usize = 128 << 10;
+const BATCHES: usize = 2;
+/// Of this many packets of a chunk more than one had to be looked for: then another follows the next.
+const SCATTERED: u64 = 2;
 
 /// The analysts, the reading thread among them.
 pub(super) struct Crew {
     shared: Arc<Shared>,
     /// `None` until there is a second job for them.
     threads: Option<Vec<JoinHandle<()>>>,
-    /// Short connections of the next job.
-    batch: Vec<Part>,
-    batch_packets: usize,
+    /// `None` while others follow the connections.
+    follower: Option<Box<Follower>>,
+    /// What they will follow next, of so many bytes.
+    batch: Batch,
+    batch_bytes: usize,
 }
 
 struct Shared {
     board: Mutex<Board>,
-    /// There is a job, or there will be none.
+    /// There is something to do, or nothing will be.
     job: Condvar,
-    /// A job was done.
+    /// A task was done.
     done: Condvar,
     /// The first is the reading thread's.
     analysts: Vec<Mutex<Analyst>>,
-}
-
-/// What is to be done.
-#[derive(Default)]
-struct Board {
-    ready: VecDeque<Job>,
-    /// Connections in several parts.
-    long: HashMap<u64, Long>,
-    /// Parts of those and other jobs that nobody has begun.
-    waiting: usize,
-    running: usize,
-    /// Parts that were analysed, for their room.
-    spent: Vec<Part>,
-    is_over: bool,
-    /// What an analyst's panic carried.
-    mistake: Option<Box<dyn Any + Send>>,
-}
-
-/// A connection in several parts, of which one is analysed at a time.
-#[derive(Default)]
-struct Long {
-    parts: VecDeque<Part>,
-    begun: Option<Begun>,
-    is_taken: bool,
-}
-
-enum Job {
-    /// Connections in one part each.
-    Whole(Vec<Part>),
-    /// The next part of this connection.
-    Next(u64),
-}
-
-/// A job with all that it takes.
-enum Task {
-    Whole(Vec<Part>),
-    Next(Part, Option<Begun>),
-}
-
-impl Board {
-    /// Puts up a part of a connection in several.
-    fn put(&mut self, part: Part) {
-        let number = part.connection();
-        let long = self.long.entry(number).or_default();
-        if long.parts.is_empty() && !long.is_taken {
-            self.ready.push_back(Job::Next(number));
-        }
-        long.parts.push_back(part);
-        self.waiting += 1;
-    }
-
-    /// The next task, which is begun.
-    fn next(&mut self) -> Option<Task> {
-        let task = match self.ready.pop_front()? {
-            Job::Whole(parts) => Task::Whole(parts),
-            Job::Next(number) => {
-                let long = self.long.get_mut(&number)?;
-                long.is_taken = true;
-                Task::Next(long.parts.pop_front()?, long.begun.take())
-            }
-        };
-        self.waiting -= 1;
-        self.running += 1;
-        Some(task)
-    }
-
-    /// Takes back what a task was done with.
-    fn put_back(&mut self, task: Task) {
-        match task {
-            Task::Whole(parts) => self.spent.extend(parts),
-            Task::Next(part, begun) => {
-                let number = part.connection();
-                self.spent.push(part);
-                let Some(long) = self.long.get_mut(&number) else { return };
-                (long.begun, long.is_taken) = (begun, false);
-                if !long.parts.is_empty() {
-                    self.ready.push_back(Job::Next(number));
-                } else if long.begun.is_none() {
-                    self.long.remove(&number);
-                }
-            }
-        }
-    }
-}
-
-impl Task {
-    /// Does it; what is left for the next part of the connection stands in it then.
-    fn carry_out(&mut self, analyst: &mut Analyst) {
-        match self {
-            Self::Whole(parts) => {
-                for part in parts {
-                    analyst.take(part, None);
-                }
-            }
-            Self::Next(part, begun) => *begun = analyst.take(part, begun.take()),
-        }
-    }
 }
 
 impl Crew {
@@ -159,60 +66,79 @@ impl Crew {
             done: Condvar::new(),
             analysts: analysts.collect(),
         };
-        Self { shared: Arc::new(shared), threads: None, batch: Vec::new(), batch_packets: 0 }
+        let follower = Some(Box::new(Follower::new(Tracker::handing_on(config))));
+        let (batch, batch_bytes) = (Batch::default(), 0);
+        Self { shared: Arc::new(shared), threads: None, follower, batch, batch_bytes }
     }
 
-    /// Takes what `session` has gathered, and gives back room.
-    pub(super) fn take_from(&mut self, session: &mut Session) {
-        let mut is_posted = false;
-        while let Some(part) = session.next_part() {
-            if part.is_first() && part.is_last() {
-                self.batch_packets += part.packets();
-                self.batch.push(part);
-                if self.batch.len() >= BATCH || self.batch_packets >= BATCH_PACKETS {
-                    self.post_batch();
-                    is_posted = true;
-                }
-            } else {
-                self.post(|board| board.put(part));
-                is_posted = true;
+    /// Takes the next bytes of the capture that `intake` reads.
+    pub(super) fn push(&mut self, intake: &mut Intake, bytes: &[u8]) -> Result<(), CaptureError> {
+        let Some(follower) = &mut self.follower else {
+            let pushed = intake.push_ahead(bytes, &mut self.batch);
+            self.batch_bytes += bytes.len();
+            if self.batch_bytes >= BATCH {
+                self.post_batch();
             }
+            return pushed;
+        };
+        let before = (intake.packets(), follower.tracker.looked_for());
+        let pushed = intake.push(bytes, &mut follower.tracker);
+        let packets = intake.packets() - before.0;
+        let is_scattered = (follower.tracker.looked_for() - before.1) * SCATTERED > packets;
+        self.post_parts();
+        if is_scattered && self.threads.as_ref().is_some_and(|threads| !threads.is_empty()) {
+            lock(&self.shared.board).follower = self.follower.take();
         }
-        if is_posted {
-            let spent = mem::take(&mut lock(&self.shared.board).spent);
-            for part in spent {
-                session.take_back(part);
-            }
-        }
+        pushed
     }
 
-    /// The report over all that `session` has read.
-    pub(super) fn finish(mut self, mut session: Session) -> Report {
-        while session.close_some() {
-            self.take_from(&mut session);
+    /// Ends the capture that `intake` reads; any damage stands there.
+    pub(super) fn end(&mut self, intake: &mut Intake) {
+        let _ = intake.end(&mut self.own_follower().tracker);
+        self.post_parts();
+    }
+
+    /// The report over all that `intake` has read.
+    pub(super) fn finish(mut self, intake: Intake) -> Report {
+        while self.own_follower().tracker.close_some() {
+            self.post_parts();
         }
         self.catch_up();
         self.dismiss();
+        let idle = Follower::new(Tracker::handing_on(Config::default()));
+        let tracker = mem::replace(self.own_follower(), idle).tracker;
         let all = self.shared.analysts.iter();
-        session.finish_with(all.map(|one| mem::replace(&mut *lock(one), Analyst::new(None))))
+        let all = all.map(|one| mem::replace(&mut *lock(one), Analyst::new(None)));
+        intake.finish(tracker.finish_with(all))
     }
 
-    /// What is known so far of what `session` has read.
-    pub(super) fn provisional(&mut self, session: &Session) -> Report {
+    /// What is known so far of what `intake` has read.
+    pub(super) fn provisional(&mut self, intake: &Intake) -> Report {
         self.catch_up();
+        let standing = self.own_follower().tracker.standing();
         let board = lock(&self.shared.board);
         let begun = |number| board.long.get(&number).and_then(|long| long.begun.as_ref());
-        let standing = session.standing().into_iter().map(|part| {
+        let standing = standing.into_iter().map(|part| {
             let begun = begun(part.connection());
             part.account(begun)
         });
-        session
-            .provisional_with(self.shared.analysts.iter().map(|one| lock(one).so_far()), standing)
+        let ended = self.shared.analysts.iter().map(|one| lock(one).so_far());
+        intake.provisional(tracker::together(ended, standing))
+    }
+
+    /// The follower, once all batches are followed.
+    fn own_follower(&mut self) -> &mut Follower {
+        if !self.batch.is_empty() {
+            self.post_batch();
+        }
+        let Self { shared, follower, .. } = self;
+        follower.get_or_insert_with(|| shared.follower_back())
     }
 
     /// Waits until all is analysed that was taken.
     fn catch_up(&mut self) {
-        self.post_batch();
+        self.own_follower().end_short();
+        self.post_parts();
         let mut board = lock(&self.shared.board);
         while board.waiting + board.running > 0 && board.mistake.is_none() {
             board = self.shared.lend_a_hand(board);
@@ -220,21 +146,15 @@ impl Crew {
         give_up_if_mistaken(board);
     }
 
-    fn post_batch(&mut self) {
-        self.batch_packets = 0;
-        if !self.batch.is_empty() {
-            let batch = mem::take(&mut self.batch);
-            self.post(|board| {
-                board.ready.push_back(Job::Whole(batch));
-                board.waiting += 1;
-            });
+    /// Puts up what the reading thread has gathered following connections; lends a hand while too much is there.
+    fn post_parts(&mut self) {
+        let Some(follower) = &mut self.follower else { return };
+        if !follower.sort() {
+            return;
         }
-    }
-
-    /// Puts something on the board; lends a hand while too much is there.
-    fn post(&mut self, put: impl FnOnce(&mut Board)) {
         let mut board = lock(&self.shared.board);
-        put(&mut board);
+        let jobs = board.exchange(follower).min(board.idle);
+        (0..jobs).for_each(|_| self.shared.job.notify_one());
         if self.threads.is_none() && board.ready.len() > 1 {
             // Where the system refuses one, those there are do the work: it takes longer.
             let begun = (1..self.shared.analysts.len()).map_while(|number| {
@@ -247,8 +167,27 @@ impl Crew {
             board = self.shared.lend_a_hand(board);
         }
         give_up_if_mistaken(board);
-        // Whoever wakes finds the board free.
-        self.shared.job.notify_one();
+        follower.reuse();
+    }
+
+    /// Puts up segments to be followed; lends a hand while too much is there.
+    fn post_batch(&mut self) {
+        self.batch_bytes = 0;
+        let mut board = lock(&self.shared.board);
+        let room = board.room.pop().unwrap_or_default();
+        board.batches.push_back(mem::replace(&mut self.batch, room));
+        if board.idle > 0 {
+            self.shared.job.notify_one();
+        }
+        let is_too_much = |board: &Board| board.batches.len() > BATCHES || board.waiting > WAITING;
+        while is_too_much(&board) && board.mistake.is_none() {
+            board = self.shared.lend_a_hand(board);
+        }
+        let is_steady = mem::take(&mut board.is_steady);
+        give_up_if_mistaken(board);
+        if is_steady {
+            self.own_follower();
+        }
     }
 
     /// Ends the threads.
@@ -273,18 +212,41 @@ impl Shared {
     fn work(&self, number: usize) {
         let mut board = lock(&self.board);
         while !board.is_over {
-            board = match board.next() {
-                Some(task) => self.carry_out(board, task, number),
-                None => self.job.wait(board).unwrap_or_else(PoisonError::into_inner),
+            board = if let Some(task) = board.next(false) {
+                self.carry_out(board, task, number)
+            } else {
+                board.idle += 1;
+                let mut board = self.job.wait(board).unwrap_or_else(PoisonError::into_inner);
+                board.idle -= 1;
+                board
             };
         }
     }
 
     /// Does a task on the reading thread, or waits until one is done.
     fn lend_a_hand<'a>(&'a self, mut board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
-        match board.next() {
-            Some(task) => self.carry_out(board, task, 0),
-            None => self.done.wait(board).unwrap_or_else(PoisonError::into_inner),
+        if let Some(task) = board.next(true) {
+            self.carry_out(board, task, 0)
+        } else {
+            board.is_awaited = true;
+            self.done.wait(board).unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// Waits until all batches are followed, and takes the follower.
+    fn follower_back(&self) -> Box<Follower> {
+        let mut board = lock(&self.board);
+        loop {
+            if board.batches.is_empty()
+                && let Some(follower) = board.follower.take()
+            {
+                return follower;
+            }
+            if board.mistake.is_some() {
+                give_up_if_mistaken(board);
+                board = lock(&self.board);
+            }
+            board = self.lend_a_hand(board);
         }
     }
 
@@ -303,10 +265,12 @@ impl Shared {
             Ok(()) => board.put_back(task),
             Err(mistake) => board.mistake = Some(mistake),
         }
-        if !board.ready.is_empty() {
+        if board.idle > 0 && board.has_work() {
             self.job.notify_one();
         }
-        self.done.notify_one();
+        if mem::take(&mut board.is_awaited) {
+            self.done.notify_one();
+        }
         board
     }
 }
@@ -339,5 +303,57 @@ mod tests {
         let ended = catch_unwind(AssertUnwindSafe(|| crew.catch_up()));
         let said = ended.expect_err("it goes on as a panic");
         assert_eq!(said.downcast_ref(), Some(&"a mistake made for a test"));
+    }
+
+    #[test]
+    fn a_mistake_of_whoever_follows_is_everybody_s_though_the_follower_is_lost() {
+        let mut crew = Crew::new(Config::default(), 2);
+        crew.follower = None;
+        let mut board = lock(&crew.shared.board);
+        board.mistake = Some(Box::new("a mistake made for a test"));
+        drop(board);
+        let posted = catch_unwind(AssertUnwindSafe(|| crew.post_batch()));
+        let said = posted.expect_err("it goes on as a panic");
+        assert_eq!(said.downcast_ref(), Some(&"a mistake made for a test"));
+    }
+
+    /// A classic capture of so many SYNs of different clients.
+    fn syns(from: u32, count: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in from..from + count {
+            let mut frame = vec![2; 12];
+            frame.extend([8, 0, 0x45, 0, 0, 40, 0, 7, 0x40, 0, 64, 6, 0, 0]);
+            frame.extend((0x0a00_0000 + number).to_be_bytes());
+            frame.extend([198, 51, 100, 2, 0x9c, 0x40, 0, 80, 1, 2, 3, 4, 0, 0, 0, 0]);
+            frame.extend([0x50, 2, 1, 2, 0, 0, 0, 0]);
+            let length = frame.len() as u32;
+            for word in [number / 1000, number % 1000, length, length] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend(frame);
+        }
+        bytes
+    }
+
+    #[test]
+    fn packets_all_over_are_followed_by_others_once_there_are_some() {
+        let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        header.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
+        let (mut crew, mut intake) = (Crew::new(Config::default(), 2), Intake::new());
+        intake.begin("flood");
+        crew.push(&mut intake, &header).expect("it is sound");
+        crew.push(&mut intake, &syns(0, 1000)).expect("it is sound");
+        assert!(crew.follower.is_some(), "there is nobody yet");
+        crew.threads = Some(vec![thread::spawn(|| {})]);
+        crew.push(&mut intake, &syns(1000, 1000)).expect("it is sound");
+        assert!(crew.follower.is_none());
+        // Nobody else does it here: the reading thread takes it up itself.
+        for turn in 2..12 {
+            crew.push(&mut intake, &syns(turn * 1000, 1000)).expect("it is sound");
+        }
+        crew.end(&mut intake);
+        assert!(crew.follower.is_some());
+        let report = crew.finish(intake);
+        assert_eq!((report.captures[0].packets, report.totals.connections), (12_000, 12_000));
     }
 }

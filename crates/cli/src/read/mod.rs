@@ -12,6 +12,7 @@
 //! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
 mod attached;
+mod board;
 mod crew;
 mod decompress;
 mod evidence;

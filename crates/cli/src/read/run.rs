@@ -1,37 +1,46 @@
-//! A session with those who work for it.
+//! A capture's analysis with those who work for it.
 
 use tcpwhy::capture::CaptureError;
 use tcpwhy::report::Report;
-use tcpwhy::session::Session;
+use tcpwhy::session::{Intake, Session};
 use tcpwhy::tracker::Config;
 
 use super::crew::Crew;
 
-/// A session, and its analysts where there are several.
-pub struct Run {
-    session: Session,
-    crew: Option<Crew>,
+/// A run over captures.
+pub struct Run(Who);
+
+/// Who does the work.
+#[expect(clippy::large_enum_variant, reason = "there is one")]
+enum Who {
+    One(Session),
+    Crew(Intake, Crew),
 }
 
 impl Run {
     /// A run that has read nothing, on so many threads.
     pub fn new(config: Config, threads: usize) -> Self {
-        if threads > 1 {
-            let crew = Some(Crew::new(config, threads));
-            Self { session: Session::handing_on(config), crew }
+        Self(if threads > 1 {
+            Who::Crew(Intake::new(), Crew::new(config, threads))
         } else {
-            Self { session: Session::new(config), crew: None }
-        }
+            Who::One(Session::new(config))
+        })
     }
 
     /// Packets read so far.
     pub const fn packets(&self) -> u64 {
-        self.session.packets()
+        match &self.0 {
+            Who::One(session) => session.packets(),
+            Who::Crew(intake, _) => intake.packets(),
+        }
     }
 
     /// Starts the capture named `source`.
     pub fn begin(&mut self, source: &str) {
-        self.session.begin(source);
+        match &mut self.0 {
+            Who::One(session) => session.begin(source),
+            Who::Crew(intake, _) => intake.begin(source),
+        }
     }
 
     /// Takes the next bytes of the capture begun last.
@@ -39,36 +48,35 @@ impl Run {
     /// # Errors
     /// Damage in the capture, which the report tells too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
-        let pushed = self.session.push(bytes);
-        self.hand_on();
-        pushed
+        match &mut self.0 {
+            Who::One(session) => session.push(bytes),
+            Who::Crew(intake, crew) => crew.push(intake, bytes),
+        }
     }
 
     /// Ends the capture begun last. Any damage it tells is in the capture's `error`.
     pub fn end(&mut self) {
-        let _ = self.session.end();
-        self.hand_on();
+        match &mut self.0 {
+            Who::One(session) => {
+                let _ = session.end();
+            }
+            Who::Crew(intake, crew) => crew.end(intake),
+        }
     }
 
     /// What is known so far.
     pub fn provisional(&mut self) -> Report {
-        match &mut self.crew {
-            Some(crew) => crew.provisional(&self.session),
-            None => self.session.provisional(),
+        match &mut self.0 {
+            Who::One(session) => session.provisional(),
+            Who::Crew(intake, crew) => crew.provisional(intake),
         }
     }
 
     /// The report over everything read.
     pub fn finish(self) -> Report {
-        match self.crew {
-            Some(crew) => crew.finish(self.session),
-            None => self.session.finish(),
-        }
-    }
-
-    fn hand_on(&mut self) {
-        if let Some(crew) = &mut self.crew {
-            crew.take_from(&mut self.session);
+        match self.0 {
+            Who::One(session) => session.finish(),
+            Who::Crew(intake, crew) => crew.finish(intake),
         }
     }
 }

@@ -6,9 +6,12 @@
 //! the larger half of the work, and several threads may share it. What comes out is the same on any
 //! number of them, for a part holds all that its analysis depends on but what the part before it left.
 
+mod batch;
 mod key;
 mod shard;
 
+pub use batch::Batch;
+pub(crate) use batch::Follow;
 use key::Key;
 use shard::Shard;
 
@@ -108,6 +111,8 @@ pub struct Tracker {
     streaming: Option<(Place, Mould, Streaming)>,
     /// Room for what goes on.
     followers: Vec<Follower>,
+    /// Segments whose connections had to be looked for.
+    looked_for: u64,
 }
 
 impl Tracker {
@@ -132,20 +137,14 @@ impl Tracker {
             places: [(0, 0); PLACES],
             streaming: None,
             followers: Vec::new(),
+            looked_for: 0,
         }
     }
 
-    /// Gathers the segments in the first of `frames`, next in capture order and numbered behind so many
-    /// `before`, that just go on in frames like the one before them.
-    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
-    #[inline(always)]
-    pub(crate) fn gather<'a>(
-        &mut self,
-        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        before: u64,
-    ) -> Option<WentOn> {
-        let (_, mould, streaming) = self.streaming.as_mut()?;
-        Some(streaming.gather(mould, frames, before))
+    /// How many segments came whose connections had to be looked for: all but those that go on in few
+    /// connections.
+    pub const fn looked_for(&self) -> u64 {
+        self.looked_for
     }
 
     /// Takes what was gathered, which comes before all else.
@@ -165,9 +164,11 @@ impl Tracker {
         }
     }
 
-    /// Takes the segment in the usual `frame`, next in capture order.
-    #[inline]
-    pub(crate) fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>) {
+    /// Takes the segment in a usual frame, next in capture order; those in frames like it are gathered then, if
+    /// `frame` is here.
+    #[expect(clippy::inline_always, reason = "it is most of the work, once for each way here")]
+    #[inline(always)]
+    fn take_usual(&mut self, usual: &Usual<'_>, frame: Option<&Frame<'_>>) {
         self.end_stream();
         let place = (usual.ends.mixed() >> (u32::BITS - PLACES.ilog2())) as usize;
         let (at, slot) = self.places[place];
@@ -175,6 +176,7 @@ impl Tracker {
         match shard.goes_on(slot, usual, &mut self.common) {
             Some((_, false)) => {}
             Some((side, true)) => {
+                let Some(frame) = frame else { return };
                 let streaming = shard.streaming(slot, side, &mut self.followers);
                 self.streaming = streaming.and_then(|s| Some(((at, slot), usual.mould(frame)?, s)));
             }
@@ -191,6 +193,7 @@ impl Tracker {
     /// Takes a segment of a connection that has to be looked for; where it is.
     #[inline(never)]
     fn look_for(&mut self, segment: &Segment<'_>) -> Place {
+        self.looked_for += 1;
         let (at, slot) = self.find(segment);
         self.shards[at].take(slot, segment, &mut self.common);
         (at, slot)
@@ -284,9 +287,35 @@ impl Tracker {
     }
 }
 
+impl Follow for Tracker {
+    #[expect(clippy::inline_always, reason = "the frames are then never written to memory")]
+    #[inline(always)]
+    fn gather<'a>(
+        &mut self,
+        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        before: u64,
+    ) -> Option<WentOn> {
+        let (_, mould, streaming) = self.streaming.as_mut()?;
+        Some(streaming.gather(mould, frames, before))
+    }
+
+    #[inline]
+    fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>) {
+        self.take_usual(usual, Some(frame));
+    }
+
+    fn push(&mut self, segment: &Segment<'_>) {
+        self.push(segment);
+    }
+
+    fn gap(&mut self) {
+        self.gap();
+    }
+}
+
 /// Accounts of connections that ended, and of some that have not, in the order of their first
 /// packets.
-pub(crate) fn together(
+pub fn together(
     ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
     standing: impl IntoIterator<Item = Connection>,
 ) -> (Vec<Connection>, Sums) {

@@ -1,0 +1,203 @@
+//! Segments between the thread that reads them and the one that follows their connections.
+//!
+//! Where most segments have to be looked for, following takes longer than all else, for it waits for
+//! memory. A batch lets another thread do that meanwhile: it holds what was read, in its order.
+
+use super::Tracker;
+use crate::capture::Frame;
+use crate::flow::usual::WentOn;
+use crate::units::{Seq, Time};
+use crate::wire::{Checksum, Direction, Ends, Flags, Head, IpInfo, LinkInfo, Segment, Usual};
+
+/// Who takes the segments of a capture, in its order.
+pub(crate) trait Follow {
+    /// Takes the segments in the first of `frames`, numbered behind so many `before`, that just go on in
+    /// frames like the one before them.
+    fn gather<'a>(
+        &mut self,
+        frames: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        before: u64,
+    ) -> Option<WentOn>;
+
+    /// Takes the segment in the usual `frame`.
+    fn push_usual(&mut self, usual: &Usual<'_>, frame: &Frame<'_>);
+
+    /// Takes any other.
+    fn push(&mut self, segment: &Segment<'_>);
+
+    /// Packets are missing here that the capture saw.
+    fn gap(&mut self);
+}
+
+/// Segments that were read, and are still to be followed.
+#[derive(Debug, Default)]
+pub struct Batch {
+    entries: Vec<Entry>,
+    /// The number of the first frame.
+    first: u64,
+    /// Those that are no usual ones.
+    segments: Vec<Segment<'static>>,
+    /// What was captured of all payloads.
+    payloads: Vec<u8>,
+}
+
+/// What comes next.
+#[derive(Debug)]
+enum Entry {
+    Usual(Brief),
+    /// Of which this much was captured of the payload.
+    Segment(usize),
+    Gap,
+}
+
+// What passes from one core to another is paid for by cache line.
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+/// What a usual frame says, its payload apart, in few bytes.
+#[derive(Debug)]
+struct Brief {
+    time: Time,
+    ends: Ends,
+    seq: Seq,
+    ack: Seq,
+    timestamps: (u32, u32),
+    /// Behind the first of the batch.
+    frame: u32,
+    interface: u32,
+    /// Lengths in a packet of IPv4.
+    payload_len: u16,
+    captured: u16,
+    flags: Flags,
+    window: u16,
+    id: u16,
+    ttl: u8,
+    ecn: u8,
+    has_timestamps: bool,
+    direction: Option<Direction>,
+    checksum: Option<Checksum>,
+}
+
+impl Brief {
+    #[inline]
+    fn of(usual: &Usual<'_>, first: u64) -> Self {
+        let Usual { head, ends, payload } = usual;
+        Self {
+            time: head.time,
+            ends: *ends,
+            seq: head.seq,
+            ack: head.ack,
+            timestamps: head.timestamps.unwrap_or_default(),
+            frame: (head.frame - first) as u32,
+            interface: head.link.interface,
+            payload_len: head.payload_len as u16,
+            captured: payload.len() as u16,
+            flags: head.flags,
+            window: head.window,
+            // IPv4 tells all of these.
+            id: head.ip.id.unwrap_or_default(),
+            ttl: head.ip.ttl.unwrap_or_default(),
+            ecn: head.ip.ecn.unwrap_or_default(),
+            has_timestamps: head.timestamps.is_some(),
+            direction: head.link.direction,
+            checksum: head.link.checksum,
+        }
+    }
+
+    #[inline]
+    fn usual<'a>(&self, payload: &'a [u8], first: u64) -> Usual<'a> {
+        let Self { direction, interface, checksum, .. } = *self;
+        let head = Head {
+            time: self.time,
+            frame: first + u64::from(self.frame),
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: self.window,
+            payload_len: u32::from(self.payload_len),
+            timestamps: self.has_timestamps.then_some(self.timestamps),
+            ip: IpInfo { id: Some(self.id), ttl: Some(self.ttl), ecn: Some(self.ecn) },
+            link: LinkInfo { direction, interface, checksum },
+        };
+        Usual { head, ends: self.ends, payload }
+    }
+}
+
+impl Batch {
+    /// Segments in it.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn keep(&mut self, payload: &[u8]) -> usize {
+        self.payloads.extend_from_slice(payload);
+        payload.len()
+    }
+}
+
+impl Follow for Batch {
+    #[inline]
+    fn gather<'a>(
+        &mut self,
+        _: &mut (impl Iterator<Item = Frame<'a>> + Clone),
+        _: u64,
+    ) -> Option<WentOn> {
+        None
+    }
+
+    #[inline]
+    fn push_usual(&mut self, usual: &Usual<'_>, _: &Frame<'_>) {
+        if self.entries.is_empty() {
+            self.first = usual.head.frame;
+        }
+        self.keep(usual.payload);
+        self.entries.push(Entry::Usual(Brief::of(usual, self.first)));
+    }
+
+    fn push(&mut self, segment: &Segment<'_>) {
+        if self.entries.is_empty() {
+            self.first = segment.frame;
+        }
+        let kept = self.keep(segment.payload);
+        self.segments.push(Segment { payload: &[], ..segment.clone() });
+        self.entries.push(Entry::Segment(kept));
+    }
+
+    fn gap(&mut self) {
+        // Only listings have gaps, and no usual frames.
+        self.entries.push(Entry::Gap);
+    }
+}
+
+impl Tracker {
+    /// Takes the segments of `batch`, which come next in capture order, and leaves it empty.
+    pub fn follow(&mut self, batch: &mut Batch) {
+        let Batch { entries, first, segments, payloads } = batch;
+        let (mut segments, payloads) = (segments.drain(..), payloads.drain(..));
+        let mut payloads = payloads.as_slice();
+        let mut payload = |kept: usize| {
+            let (payload, rest) = payloads.split_at(kept);
+            payloads = rest;
+            payload
+        };
+        for entry in entries.drain(..) {
+            match entry {
+                Entry::Usual(brief) => {
+                    let payload = payload(usize::from(brief.captured));
+                    self.take_usual(&brief.usual(payload, *first), None);
+                }
+                Entry::Segment(kept) => {
+                    let payload = payload(kept);
+                    if let Some(segment) = segments.next() {
+                        self.push(&Segment { payload, ..segment });
+                    }
+                }
+                Entry::Gap => self.gap(),
+            }
+        }
+    }
+}
