@@ -22,7 +22,7 @@ pub(super) const WAITING: usize = 8;
 const SHORT: usize = 256;
 const SHORT_PACKETS: usize = 4096;
 /// Of this many segments of a batch at most one had to be looked for: then one thread had better read and
-/// follow them.
+/// follow them. Ours: not measured.
 const STEADY: u64 = 4;
 
 /// What is to be done.
