@@ -108,7 +108,7 @@ impl Walker {
             && !self.order.counts_packets()
             && !self.peer.spoke
             && self.transfers.first_at.is_some()
-            && event.seq == self.flight.nxt
+            && event.seq >= self.flight.nxt
             && !self.sends.new.short
             && timers.srtt().is_some()
             && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
@@ -247,13 +247,17 @@ mod tests {
     /// Whether a pause of so long before `event` may have been a timer's, seen away from the sender, 10 ms being the
     /// round trip and all of two segments acknowledged at 0; `change` makes it another.
     fn may_be_timers(quiet: i64, change: impl Fn(&mut Walker)) -> bool {
+        may_be_timers_at(2 * 1448, quiet, change)
+    }
+
+    fn may_be_timers_at(seq: i64, quiet: i64, change: impl Fn(&mut Walker)) -> bool {
         let mut walker = Walker::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
         walker.trips.sample(10_000_000, 0, 0);
         walker.flight.restart(2 * 1448);
         walker.transfers.first_at = Some(0);
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
         change(&mut walker);
-        let event = Event { seq: 2 * 1448, len: 1448, ..Event::default() };
+        let event = Event { seq, len: 1448, ..Event::default() };
         match walker.quiet_wait(&event, quiet) {
             Base::Fixed { state: State::IdleAppThink, confidence: 50, alternative } => {
                 assert_eq!(alternative, [State::RtoWait, State::TlpWait]);
@@ -272,6 +276,7 @@ mod tests {
         assert!(may_be_timers(185_600_000, |_| ()) && may_be_timers(315_000_000, |_| ()));
         assert!(!may_be_timers(185_599_999, |_| ()) && !may_be_timers(315_000_001, |_| ()));
         assert!(!may_be_timers(i64::MAX, |_| ()), "longer than any");
+        assert!(may_be_timers_at(3 * 1448, 22_000_000, |_| ()), "a probe with a hole before it");
         // The second timeout, after 420 ms more.
         assert!(may_be_timers(652_000_000, |_| ()));
         let [ends_short, answers, at_the_sender]: [fn(&mut Walker); 3] = [
