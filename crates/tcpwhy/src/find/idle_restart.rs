@@ -3,16 +3,17 @@
 //! # What it says
 //! Linux takes an open window for stale when nothing was sent for longer than the retransmission
 //! timeout: the window is halved for each timeout that went by, down to the initial window (RFC 5681
-//! goes there at once). The transfer after the pause pays for slow start as on a new connection.
+//! goes there at once). The transfer after the pause pays for slow start as on a new connection. A stall at a
+//! shut window is such a pause, too: what counts is how long nothing was sent.
 //!
 //! # How we know
 //! Intervals in the state `cwnd.after_idle`, after a pause whose first flight stopped at what the
-//! halvings allow although the flight before it was at least twice the initial window. They hold at
-//! least a tenth of the working time.
+//! halvings allow although the flight before it was at least twice the initial window, and not at the end of
+//! the receiver's window. They hold at least a tenth of the working time.
 //!
 //! # What it is not
-//! Not slow start of a new connection. Not the pause itself, which is the application's. A
-//! controller that paces itself (BBR) does not restart so.
+//! Not slow start of a new connection. Not the pause itself, which is the application's. Not a timeout, after
+//! which one segment goes out at first. A controller that paces itself (BBR) does not restart so.
 //!
 //! # What to do
 //! On the sender's host: `net.ipv4.tcp_slow_start_after_idle=0` keeps the window; the cost is a
