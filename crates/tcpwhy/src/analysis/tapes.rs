@@ -101,6 +101,55 @@ fn a_probe_that_repaired_the_tail_has_cut_the_window() {
     assert_eq!(server(&lost).retransmitted.tlp, 1);
 }
 
+/// Of two flights of twenty, sent 5 ms apart, the first segments are lost. The first is sent again when the client
+/// reports what follows it, the second, too, if `known`, else a round trip later, when all before it has come.
+fn twice_lost(known: bool) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20]);
+    let first = talk.next[1];
+    (0..20).for_each(|_| talk.data(1, MSS));
+    talk.now += 5 * MS;
+    let second = talk.next[1];
+    (0..20).for_each(|_| talk.data(1, MSS));
+    let end = talk.next[1];
+    talk.acked[0] = first;
+    talk.now += 15 * MS;
+    talk.report(first + MSS, second);
+    talk.now += 100_000;
+    talk.push(1, Flags::ACK, first, MSS, Options::default());
+    // What is new meanwhile is no part of the first repair.
+    let third = talk.next[1];
+    (0..4).for_each(|_| talk.data(1, MSS));
+    talk.now += 5 * MS;
+    talk.report(second + MSS, end);
+    talk.now += 100_000;
+    let again = |talk: &mut Talk, from| talk.push(1, Flags::ACK, from, MSS, Options::default());
+    again(&mut talk, second);
+    talk.now += 2 * MS;
+    talk.report(third + MSS, talk.next[1]);
+    talk.now += 100_000;
+    if known {
+        again(&mut talk, third);
+    }
+    talk.now += 18 * MS;
+    talk.acked[0] = third;
+    talk.report(third + MSS, talk.next[1]);
+    talk.now += 100_000;
+    (0..2).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 19 * MS, Act::Ack(5000));
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn the_next_repair_begins_at_once_where_its_loss_is_known() {
+    let told = |known| {
+        let account = twice_lost(known);
+        time(&account, &[State::RecoveryLoss]) / MS
+    };
+    assert!(told(true) >= 40, "{}", told(true));
+    assert!(told(false) <= 30, "{}", told(false));
+}
+
 /// Ten segments arrive, then nothing for 480 ms; then one, and after its ACK another. The identification
 /// of the first jumps by so many more.
 fn after_silence(missing: u16) -> Connection {

@@ -63,7 +63,11 @@ impl Walker {
             self.growth.was_cut = true;
             self.window.filled = Filled::default();
         }
+        let was_repairing = self.repairs.is_repairing();
         self.repairs.on_progress(self.flight.una);
+        if was_repairing && self.repairs.current() == 0 {
+            self.repair_on(at);
+        }
     }
 
     fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {

@@ -327,6 +327,17 @@ impl Walker {
         self.cut_window(self.flight.outstanding_segments(), at);
     }
 
+    /// A repair is over, but what is missing now was sent after it began and sent again in it: that loss is known,
+    /// and the next repair begins at once (`tcp_fastretrans_alert`, `tcp_time_to_recover` by `lost_out`).
+    pub(super) fn repair_on(&mut self, at: i64) {
+        let una = self.flight.una;
+        let head = self.flight.overlapping(una, una + 1).next().copied();
+        if head.is_some_and(|head| head.flags & RETRANSMITTED != 0) {
+            self.repairs.begin(self.flight.nxt);
+            self.cut_window(self.flight.outstanding_segments(), at);
+        }
+    }
+
     /// The sender cuts its congestion window, of `cwnd` segments or more, because of a loss.
     pub(super) fn cut_window(&mut self, cwnd: u64, at: i64) {
         // What the round waited for before that, it waited for without knowing of the loss.
