@@ -8,7 +8,6 @@
 //! application's window or the path's rate held the sender. Rounds tell them apart: does the
 //! flight grow, does the round trip grow with it, does the rate?
 
-use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
 use super::evidence::Evidence;
@@ -20,9 +19,6 @@ use crate::report::{Cwnd, State};
 const KEPT: usize = 10;
 /// A queue is one only above this (limits-method section 6).
 const QUEUE_MIN_NS: i64 = 1_000_000;
-/// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set
-/// while developing against the simulated kernel; no experiment of its own.
-const FLAT_PER_MILLE: u64 = 100;
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
 const LID_ROUNDS: usize = 4;
 
@@ -347,24 +343,6 @@ impl Rounds {
         } else {
             decision(State::Pacing, 60, &[State::LocalQdisc, State::App, State::Sndbuf], queue)
         })
-    }
-
-    /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
-    /// has one rate.
-    pub(super) fn is_rate_flat(&self, at: usize) -> bool {
-        (at.saturating_sub(3)..=at.saturating_sub(1)).any(|from| {
-            if from + 4 > self.kept.len() {
-                return false;
-            }
-            self.is_flat_over(from..=from + 3)
-        })
-    }
-
-    /// Whether these rounds have one rate.
-    pub(super) fn is_flat_over(&self, rounds: RangeInclusive<usize>) -> bool {
-        let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
-        let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
-        low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
     }
 
     /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window
