@@ -28,7 +28,7 @@ use super::board::{Board, Follower, Task, WAITING};
 /// Analysts that there may be. Ours: more than one reading thread can feed.
 const MOST: usize = 64;
 /// Bytes of the capture that go into a batch, and batches that wait before the reading thread lends a hand. Ours: for
-/// 100,000 connections of ten packets on two cores, 64 KiB and four of them were as quick.
+/// 100,000 connections of ten packets on two cores, 64 KiB and four of them differed by no more than runs do.
 const BATCH: usize = 128 << 10;
 const BATCHES: usize = 2;
 /// Of this many packets of a chunk more than one had to be looked for: then another follows the next. Ours: the share

@@ -101,8 +101,8 @@ fn a_probe_that_repaired_the_tail_has_cut_the_window() {
     assert_eq!(server(&lost).retransmitted.tlp, 1);
 }
 
-/// Of two flights of twenty, sent 5 ms apart, the first segments are lost. The first is sent again when the client
-/// reports what follows it, the second, too, if `known`, else a round trip later, when all before it has come.
+/// Of two flights of twenty, sent 5 ms apart, and of four more that the repair lets out, the first segments are lost.
+/// The client reports each; those of the flights are sent again at once, that of the four, too, if `known`.
 fn twice_lost(known: bool) -> Connection {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20]);

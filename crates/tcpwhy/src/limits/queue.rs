@@ -9,9 +9,9 @@ use crate::report::State;
 
 /// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set
 /// while developing against the simulated kernel; no experiment of its own.
-const FLAT_PER_MILLE: u64 = 100;
+const FLAT_PER_MILLE: u128 = 100;
 /// Rates within this of each other are the same, in per mille (limits-method section 6: 5 %).
-const SAME_PER_MILLE: u64 = 50;
+const SAME_PER_MILLE: u128 = 50;
 
 /// Segments of a flight whose rate can be told by counting: one more or less is half of the least difference that
 /// matters, a quarter of a fifth.
@@ -68,14 +68,15 @@ impl Rounds {
     fn is_flat_over(&self, rounds: RangeInclusive<usize>) -> bool {
         let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
         let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
-        low > 0 && (high - low) * 1000 <= high * FLAT_PER_MILLE
+        low > 0 && u128::from(high - low) * 1000 <= u128::from(high) * FLAT_PER_MILLE
     }
 
     /// Whether the flight of `at` fills a path that larger ones brought no more rate from.
     pub(super) fn outgrows_path(&self, at: usize) -> bool {
         let round = &self.kept[at];
         let at_full_rate = |Outgrown { flight, rate }: Outgrown| {
-            let same = round.rate().is_some_and(|own| own * 1000 >= rate * (1000 - SAME_PER_MILLE));
+            let least = u128::from(rate) * (1000 - SAME_PER_MILLE);
+            let same = round.rate().is_some_and(|own| u128::from(own) * 1000 >= least);
             is_plain(round) && round.flight >= flight && same
         };
         self.outgrown.is_some_and(at_full_rate) || self.outgrown_at(at).is_some()

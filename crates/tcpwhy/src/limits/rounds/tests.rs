@@ -342,3 +342,12 @@ fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
     assert_eq!(told(100, 949, false), State::CwndAvoidance, "something else took from it");
     assert_eq!(told(100, 1000, true), State::CwndAvoidance, "it may be another path since");
 }
+
+#[test]
+fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
+    let rounds = (0..8).map(|n| {
+        let round = Round { phase: Phase::Avoidance, acked: 1 << 33, ..round(n, 100 + 7 * n) };
+        Round { start: round.start, end: round.start + 1, ..round }
+    });
+    assert_eq!(state_of(&closed(rounds), 3), State::BandwidthSelfQueue);
+}
