@@ -9,6 +9,8 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::ptr::{null, null_mut};
 
 /// A clock of the kernel.
@@ -75,6 +77,18 @@ pub(crate) fn run_first(priority: i32) -> io::Result<()> {
         libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority)
     } as i32)
     .map(drop)
+}
+
+/// An extended attribute of a file, its first bytes.
+pub(crate) fn attribute(file: &Path, name: &CStr) -> io::Result<Vec<u8>> {
+    let file = CString::new(file.as_os_str().as_bytes())?;
+    let mut value = vec![0; 64];
+    // SAFETY: both strings end with a zero, and no more than `value` holds is written to it.
+    let length = check(unsafe {
+        libc::getxattr(file.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len())
+    } as i32)?;
+    value.truncate(length as usize);
+    Ok(value)
 }
 
 /// Nanoseconds of processor time that this thread has taken.

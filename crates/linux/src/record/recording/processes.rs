@@ -5,18 +5,23 @@
 //! names. A process that starts and ends between two looks is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+use crate::record::sys;
 
 /// A process and its descendants.
 #[derive(Debug)]
 pub(super) struct Tree {
     members: BTreeSet<u32>,
+    /// The sockets they held when last asked, and whether each may be one of TCP.
+    held: BTreeMap<u64, bool>,
 }
 
 impl Tree {
     /// With this process at its root.
     pub(super) fn of(root: u32) -> Self {
-        Self { members: BTreeSet::from([root]) }
+        Self { members: BTreeSet::from([root]), held: BTreeMap::new() }
     }
 
     /// Takes in new descendants, and lets go of those that have ended.
@@ -34,9 +39,16 @@ impl Tree {
         }
     }
 
-    /// Numbers of the sockets that they hold.
-    pub(super) fn sockets(&self) -> BTreeSet<u64> {
-        self.members.iter().flat_map(|&process| sockets_of(process)).collect()
+    /// Numbers of the sockets that they hold, as far as these may be of TCP.
+    pub(super) fn sockets(&mut self) -> BTreeSet<u64> {
+        let sockets = self.members.iter().flat_map(|&process| sockets_of(process));
+        self.held = sockets
+            .map(|(socket, place)| {
+                let known = self.held.get(&socket).copied();
+                (socket, known.unwrap_or_else(|| may_be_tcp(&place)))
+            })
+            .collect();
+        self.held.iter().filter(|(_, is_tcp)| **is_tcp).map(|(socket, _)| *socket).collect()
     }
 
     /// Whether it is one of them.
@@ -49,7 +61,7 @@ impl Tree {
 pub(super) fn holders() -> BTreeMap<u64, u32> {
     let mut holders = BTreeMap::new();
     for process in processes() {
-        for socket in sockets_of(process) {
+        for (socket, _) in sockets_of(process) {
             holders.entry(socket).or_insert(process);
         }
     }
@@ -87,27 +99,40 @@ fn parent(process: u32) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Numbers of the sockets that a process holds; none if we may not look.
-fn sockets_of(process: u32) -> Vec<u64> {
+/// Numbers and places of the sockets that a process holds; none if we may not look.
+fn sockets_of(process: u32) -> Vec<(u64, PathBuf)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
-            let link = fs::read_link(entry.path()).ok()?;
-            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+            let place = entry.path();
+            let link = fs::read_link(&place).ok()?;
+            let socket =
+                link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+            Some((socket, place))
         })
         .collect()
 }
 
+/// `TCP`, `TCPv6` and `MPTCP` (whose subflows have its number) by the name that the kernel gives a socket's
+/// protocol (`sockfs_xattr_get`, Linux `net/socket.c`); whatever it does not name may be.
+fn may_be_tcp(place: &Path) -> bool {
+    sys::attribute(place, c"system.sockprotoname")
+        .map_or(true, |name| name.windows(3).any(|part| part == b"TCP"))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
     use super::*;
 
     #[test]
     fn this_process_holds_the_socket_it_opens() {
-        let tree = Tree::of(std::process::id());
+        let mut tree = Tree::of(std::process::id());
         let before = tree.sockets();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let new: Vec<u64> = tree.sockets().difference(&before).copied().collect();
@@ -116,6 +141,26 @@ mod tests {
         let holders = holders();
         assert!(new.iter().any(|socket| holders.get(socket) == Some(&std::process::id())));
         drop(listener);
+    }
+
+    #[test]
+    fn sockets_that_are_not_of_tcp_are_no_candidates() {
+        let mut tree = Tree::of(std::process::id());
+        let tcp6 = TcpListener::bind("[::1]:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+        let (tcp, udp) = (tcp6.expect("a port"), UdpSocket::bind("127.0.0.1:0").expect("a port"));
+        let pair = UnixStream::pair().expect("two sockets");
+        let number = |fd: BorrowedFd<'_>| {
+            let place = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            fs::metadata(place).expect("open").ino()
+        };
+        for _ in 0..2 {
+            let held = tree.sockets();
+            assert!(held.contains(&number(tcp.as_fd())));
+            for other in [udp.as_fd(), pair.0.as_fd(), pair.1.as_fd()] {
+                assert!(!held.contains(&number(other)));
+            }
+        }
+        assert!(may_be_tcp(Path::new("/proc/self/fd")), "nothing is named: it may be");
     }
 
     #[test]

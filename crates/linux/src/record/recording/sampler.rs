@@ -1,11 +1,10 @@
 //! `TCP_INFO` of the sockets that are recorded, and whose sockets there are.
 //!
-//! To walk the kernel's table of all sockets takes half a millisecond on a large machine, so it is
-//! walked only when a process holds a socket that was not seen yet (or, where ports or hosts choose,
-//! a few times a second). The sockets found are then asked for one by one, which is a look into the
-//! table. A socket on which nothing happened gets a line a second; when nothing happens on any, looks
-//! are a tenth as frequent. Whatever a look takes of a processor, 67 times as long passes before the
-//! next, and 200 times as long from one walk to the next: together 2 % at most.
+//! To walk the kernel's table of all sockets takes milliseconds on a large machine, so it is walked
+//! only when a process holds a socket that was not seen yet (or, where ports or hosts choose, a few
+//! times a second). The sockets found are then asked for one by one, which is a look into the table.
+//! A socket on which nothing happened gets a line a second; when nothing happens on any, looks are a
+//! tenth as frequent. Looks and walks have a share of a processor each ([`Allowance`]), together 2 %.
 //!
 //! Lines are those of [`tcp_info`](super::super::tcp_info).
 
@@ -36,10 +35,9 @@ pub(super) struct Sampler {
     unresolved: BTreeMap<u64, (u64, u64)>,
     resolved: BTreeSet<u64>,
     next_walk: u64,
-    /// Processor time of the walks in this look, and of all since the looks `began`.
+    /// Processor time of the walks in this look.
     walked_ns: u64,
-    all_walked_ns: u64,
-    began: u64,
+    walks: Allowance,
     owners: Owners,
     ended: Vec<Life>,
     out: BufWriter<File>,
@@ -87,8 +85,7 @@ impl Sampler {
             resolved: BTreeSet::new(),
             next_walk: 0,
             walked_ns: 0,
-            all_walked_ns: 0,
-            began: 0,
+            walks: Allowance::default(),
             owners,
             ended: Vec::new(),
             out: BufWriter::new(output),
@@ -118,8 +115,7 @@ impl Sampler {
     pub(super) fn run(mut self, stop: &Stop, live: &AtomicUsize) -> Sampled {
         fine_timers();
         // That of the walk before the beginning is no part of a look.
-        (self.walked_ns, self.all_walked_ns) = (0, 0);
-        self.began = Clock::Monotonic.now();
+        self.walked_ns = 0;
         let failure = self.look_until(stop, live).err();
         let flushed = self.out.flush().err();
         let full = self.bytes >= self.most_bytes;
@@ -132,6 +128,7 @@ impl Sampler {
 
     fn look_until(&mut self, stop: &Stop, live: &AtomicUsize) -> io::Result<()> {
         let mut last_change = Clock::Monotonic.now();
+        let mut looks = Allowance::default();
         loop {
             let (began, taken) = (Clock::Monotonic.now(), taken_by_this_thread());
             if self.look(began)? {
@@ -141,8 +138,9 @@ impl Sampler {
             let usual = if began - last_change < IDLE_NS { EVERY_NS } else { EVERY_IDLE_NS };
             let taken = taken_by_this_thread() - taken;
             let walked = std::mem::take(&mut self.walked_ns);
-            let pause = usual.max(taken.saturating_sub(walked) * COST_SHARE);
-            if stop.within(Some((began + pause).saturating_sub(Clock::Monotonic.now())))? {
+            let earned = looks.spend(began, taken.saturating_sub(walked) * LOOK_SHARE);
+            let next = earned.max(began + usual);
+            if stop.within(Some(next.saturating_sub(Clock::Monotonic.now())))? {
                 return Ok(());
             }
         }
@@ -202,7 +200,8 @@ impl Sampler {
                 return Ok(false);
             }
             let found = self.take_new(|sampler, ends, _| sampler.scope.chooses(ends));
-            self.next_walk = now + WALK_NS.max(self.walked_ns * WALK_SHARE);
+            let earned = self.walks.spend(now, self.walked_ns * WALK_SHARE);
+            self.next_walk = earned.max(now + WALK_NS);
             return found;
         };
         tree.update();
@@ -224,8 +223,7 @@ impl Sampler {
             return Ok(false);
         }
         let found = self.take_new(move |_, _, socket| held.contains(&socket));
-        let earned = self.began + self.all_walked_ns * WALK_SHARE;
-        self.next_walk = earned.saturating_sub(WALK_CREDIT_NS);
+        self.next_walk = self.walks.spend(now, self.walked_ns * WALK_SHARE);
         found
     }
 
@@ -283,10 +281,23 @@ impl Sampler {
                 each(self, ends, &message, message[1] == LISTEN);
             }
         }
-        let taken = taken_by_this_thread() - before;
-        self.walked_ns += taken;
-        self.all_walked_ns += taken;
+        self.walked_ns += taken_by_this_thread() - before;
         Ok(())
+    }
+}
+
+/// Processor time that may be taken: a share of the time that passes, and a little ahead.
+#[derive(Debug, Default)]
+struct Allowance {
+    /// When all that was taken is earned, but for what may be ahead.
+    earned: u64,
+}
+
+impl Allowance {
+    /// Takes what `costs` so much time to earn; from when on there may be more.
+    fn spend(&mut self, now: u64, costs: u64) -> u64 {
+        self.earned = self.earned.max(now.saturating_sub(AHEAD_NS)) + costs;
+        self.earned
     }
 }
 
@@ -317,12 +328,41 @@ const EVERY_NS: u64 = NS_PER_S / 100;
 const EVERY_IDLE_NS: u64 = NS_PER_S / 10;
 /// Ours: longer than the pauses inside a busy connection.
 const IDLE_NS: u64 = NS_PER_S;
-/// Ours: at most 1.5 % of a processor go into looks, however much there is to look at.
-const COST_SHARE: u64 = 67;
 /// Between two walks over the table where ports or hosts choose. Ours.
 const WALK_NS: u64 = NS_PER_S / 10;
-/// Ours: at most half a per cent goes into walks.
+/// So many times as long as a look takes of a processor has to pass. Ours: at most 1.5 % go into looks, however much
+/// there is to look at.
+const LOOK_SHARE: u64 = 67;
+/// The same for walks: at most half a per cent.
 const WALK_SHARE: u64 = 200;
-/// Walks that need not be earned first, or a command that looks a name up before it connects is over until the next
-/// one: each walk takes a millisecond or two where the kernel's table is large. Ours: the share of two seconds, 10 ms.
-const WALK_CREDIT_NS: u64 = 2 * NS_PER_S;
+/// What may be spent before it is earned, or a short command is over until the next look: 30 ms of looks, 10 ms of
+/// walks. Ours: a walk takes up to 4 ms of a busy machine with 262,144 buckets, and a command that connects twice,
+/// by IPv6 and by IPv4, asks for two.
+const AHEAD_NS: u64 = 2 * NS_PER_S;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = NS_PER_S / 1000;
+
+    #[test]
+    fn a_little_may_be_spent_before_it_is_earned_and_no_more() {
+        let mut walks = Allowance::default();
+        let began = 100 * NS_PER_S;
+        let walk = |walks: &mut Allowance, now, ms| walks.spend(now, ms * MS * WALK_SHARE);
+        // Two walks of 4 ms at once, and a third that overdraws: 12 ms are earned in 2.4 s.
+        assert!(walk(&mut walks, began, 4) <= began);
+        assert!(walk(&mut walks, began + MS, 4) <= began + MS);
+        assert_eq!(walk(&mut walks, began + 2 * MS, 4), began + 400 * MS);
+    }
+
+    #[test]
+    fn what_was_not_spent_for_long_is_not_saved_up() {
+        let mut looks = Allowance::default();
+        let began = 100 * NS_PER_S;
+        looks.spend(began, LOOK_SHARE * MS);
+        let later = began + 3600 * NS_PER_S;
+        assert_eq!(looks.spend(later, 31 * LOOK_SHARE * MS), later + 31 * 67 * MS - 2 * NS_PER_S);
+    }
+}
