@@ -173,7 +173,9 @@ fn table(rows: &[Row]) -> String {
         let [wrong, open, aside] = [wrong, open, aside].map(percent);
         let _ = writeln!(text, "{place:<22} {wrong:>8} {open:>8} {aside:>8} {cases:>24}");
     }
-    text += &by_state(rows);
+    for fault in Fault::ALL {
+        text += &by_state(rows, fault);
+    }
     text += "\nworst of each: wrong, open, what most of it is\n";
     for place in sums(rows).into_keys() {
         let mut worst: Vec<_> =
@@ -195,16 +197,17 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Of each state's time in the whole captures at both ends, how much the report says something else of.
-fn by_state(rows: &[Row]) -> String {
-    let whole = |tap| rows.iter().filter(move |row| row.place == (tap, Fault::Whole));
+/// Of each state's time in captures with this fault, how much the report says something else of.
+fn by_state(rows: &[Row], fault: Fault) -> String {
+    let of_tap = |tap| rows.iter().filter(move |row| row.place == (tap, fault));
     let [sender, receiver] = ["sender", "receiver"].map(|tap| {
         let mut sum = Agreement::default();
-        whole(tap).for_each(|row| sum.add(&row.agreement));
+        of_tap(tap).for_each(|row| sum.add(&row.agreement));
         sum
     });
+    let name = fault.name();
     let mut text =
-        "\nstate               time   wrong at the sender          at the receiver\n".to_owned();
+        format!("\n{name:<15}      time   wrong at the sender          at the receiver\n");
     for (state, row) in &sender.matrix {
         let wrong = |sum: &Agreement| {
             let of = |pairs: &BTreeMap<_, BTreeMap<String, u64>>| -> u64 {
