@@ -2,8 +2,8 @@
 //! captures, and what it says is held against the sender's own account.
 //!
 //!     make loop SEEDS=7,8,9      the table of other seeds than the test's
-//!     make loop KEEP=DIR         and each case's scenario, to be run by itself: `tcpwhy lab run DIR/CASE.toml
-//!                                --backend model:VERSION --keep RUN`
+//!     make loop KEEP=DIR         and each case's scenario and captures; one is run by itself with
+//!                                `tcpwhy lab run DIR/CASE.toml --backend model:VERSION --keep RUN`
 //!
 //! Figures are time that the report names otherwise, even leniently (`docs/accuracy.md` has the words),
 //! time that it leaves open, and time whose state it names aside, among the alternatives; each explanation
@@ -109,17 +109,21 @@ fn rows(seeds: &[u64]) -> Vec<Row> {
     let mut rows = Vec::new();
     let keep = std::env::var_os("LOOP_KEEP").filter(|folder| !folder.is_empty());
     for case in seeds.iter().flat_map(|seed| cases(*seed)) {
-        if let Some(folder) = &keep {
-            let file = Path::new(folder).join(case.name.replace(", ", "-").replace(' ', "-"));
+        let keep_as = |end: &str, bytes: &[u8]| {
+            let Some(folder) = &keep else { return };
+            let name = format!("{}{end}", case.name).replace(", ", "-").replace(' ', "-");
             std::fs::create_dir_all(folder).expect("a folder");
-            std::fs::write(file.with_extension("toml"), &case.scenario).expect("a scenario");
-        }
+            std::fs::write(Path::new(folder).join(name), bytes).expect("room for a file");
+        };
+        keep_as(".toml", case.scenario.as_bytes());
         let (truth, captures) = carried_out(&case, &[]);
         assert_is_limited(&case, &truth);
         let by_path = LazyCell::new(|| is_paths_rather_than_buffers(&case, &truth));
         for (tap, capture) in ["sender", "receiver"].into_iter().zip(&captures) {
             for fault in Fault::ALL {
-                let report = explained(&fault.of(capture, SERVER_PORT, 1));
+                let capture = fault.of(capture, SERVER_PORT, 1);
+                keep_as(&format!(", {tap}, {}.pcapng", fault.name()), &capture);
+                let report = explained(&capture);
                 let mut agreement = compare(&truth, &report, &[SIDE]).expect("a report");
                 if agreement.wrong.contains_key(&State::Sndbuf) && *by_path {
                     agreement.let_stand(State::Sndbuf, "bandwidth.");
