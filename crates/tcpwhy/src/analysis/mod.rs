@@ -117,7 +117,9 @@ impl Analysis {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
         self.note_passed(facts, gathered, known);
-        self.learn(facts, gathered, known);
+        for index in self.learn(facts, gathered, known) {
+            gathered.events[index].bits |= event::UNSEEN_CAUSE;
+        }
         self.place = terms::place(facts, &self.clocks);
     }
 
@@ -199,13 +201,18 @@ impl Analysis {
         }
     }
 
-    /// Learns from the events, of which the first were `known` before.
-    fn learn(&mut self, facts: &Facts, gathered: &Gathered, known: usize) {
+    /// Learns from the events, of which the first were `known` before; which of them answer what the capture
+    /// lacks.
+    fn learn(&mut self, facts: &Facts, gathered: &Gathered, known: usize) -> Vec<usize> {
         let guessing = facts.window_shift(0).is_none();
+        let mut unseen = Vec::new();
         self.causes.reserve(gathered.events.len() - known);
         for (index, event) in (known as u32..).zip(&gathered.events[known..]) {
             let (own, peer) = (event.side(), 1 - event.side());
             self.which[own].push(index);
+            if self.clocks[own].has_unseen_cause(event, &self.clocks[peer]) {
+                unseen.push(index as usize);
+            }
             let cause = self.clocks[own].cause_of(event);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
@@ -242,6 +249,7 @@ impl Analysis {
             }
         }
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
+        unseen
     }
 
     fn terms_of(&self, facts: &Facts, side: Side) -> Terms {

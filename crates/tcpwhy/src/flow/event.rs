@@ -70,6 +70,8 @@ pub(crate) const AFTER_GAP: u16 = 1 << 12;
 pub(crate) const PROBE: u16 = 1 << 13;
 /// Its checksum does not fit its bytes, though this side's others do.
 pub(crate) const CORRUPT: u16 = 1 << 14;
+/// Data that echoes a packet of the peer which arrived just before it, and which the capture lacks.
+pub(crate) const UNSEEN_CAUSE: u16 = 1 << 15;
 
 impl Event {
     /// Who sent it.

@@ -3,7 +3,7 @@
 //! A sender that streams says the same in each segment but for the sequence number, which is the next,
 //! and PSH. Of such a follower only what is its own is kept; the rest stands in the event in front.
 
-use super::event::{Event, PSH};
+use super::event::{Event, PSH, UNSEEN_CAUSE};
 
 /// A segment that goes on from the one before it: data right behind, which says nothing else but this.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ impl Event {
             frame: self.frame_of(own),
             seq: self.seq + number as i64 * i64::from(self.len),
             id: own.id,
-            bits: self.bits & !PSH | pushed,
+            bits: self.bits & !(PSH | UNSEEN_CAUSE) | pushed,
             sack_count: 0,
             run: 0,
             ..*self

@@ -7,7 +7,7 @@
 
 use super::sends::{Release, segments_of};
 use super::walker::{NEVER, Walker};
-use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN};
+use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN, UNSEEN_CAUSE};
 use crate::flow::run::Run;
 use crate::measure::flight::Left;
 use crate::measure::ipid::Step;
@@ -220,7 +220,7 @@ impl Walker {
         let last = self.sends.last;
         let is_next = bounds.frames > 0
             && event.len > 0
-            && event.bits & (SYN | AFTER_GAP | PROBE) == 0
+            && event.bits & (SYN | AFTER_GAP | PROBE | UNSEEN_CAUSE) == 0
             && event.seq == self.flight.nxt
             && event.seq <= bounds.seq;
         let is_near = at - last <= bounds.gap && at <= bounds.end && at > bounds.near;

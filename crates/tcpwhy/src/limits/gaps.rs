@@ -66,6 +66,17 @@ impl Walker {
         self.progress.done = at;
     }
 
+    /// What arrived just now is missing in the capture. With data in flight it is taken for the ACK that
+    /// releases what is sent now; how much it acknowledged tells the next one, with which it makes one batch.
+    pub(super) fn on_unseen_arrival(&mut self) {
+        if self.flight.outstanding() == 0 {
+            return;
+        }
+        self.replay_batch(self.now);
+        self.batch.start = Some(self.now);
+        self.releases.push(self.now, false);
+    }
+
     /// The capture misses what passed here: the first flight is not known if it is not over, and of
     /// the open round nobody knows how much was sent in what time.
     fn hide_figures(&mut self) {

@@ -5,7 +5,7 @@ use super::order::SendOrder;
 use super::pulse::{BURST_GAP_NS, Before};
 use super::sends::segments_of;
 use super::walker::{Sends, Walker};
-use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN};
+use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN, UNSEEN_CAUSE};
 use crate::flow::run::{Follower, Run};
 use crate::measure::flight::Left;
 use crate::measure::ipid;
@@ -170,7 +170,7 @@ impl Walker {
         bounds: &Bounds,
         until: i64,
     ) -> Streak {
-        const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT;
+        const UNUSUAL: u16 = SYN | AFTER_GAP | PROBE | CORRUPT | UNSEEN_CAUSE;
         let (len, nxt) = (i64::from(first.len), self.flight.nxt);
         let segments = segments_of(first.len, self.terms.mss);
         let is_next = segments > 0

@@ -10,7 +10,7 @@
 
 use super::sends::segments_of;
 use super::walker::{NEVER, Terms};
-use crate::flow::event::{ACK, AFTER_GAP, CORRUPT, ECE, Event, FIN, PROBE, RST, SYN};
+use crate::flow::event::{ACK, AFTER_GAP, CORRUPT, ECE, Event, FIN, PROBE, RST, SYN, UNSEEN_CAUSE};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::measure::ipid::{Ledger, Step};
@@ -51,7 +51,7 @@ pub(crate) struct Turns {
 
 /// Whether both sides of a connection may talk in turns, all of whose packets were `gathered`.
 pub(crate) fn may_be_turns(facts: &Facts, gathered: &Gathered) -> bool {
-    const ODD: u16 = RST | ECE | AFTER_GAP | PROBE | CORRUPT;
+    const ODD: u16 = RST | ECE | AFTER_GAP | PROBE | CORRUPT | UNSEEN_CAUSE;
     let is_plain = |event: &Event| {
         event.bits & ODD == 0
             && event.bits & (ACK | SYN) != 0

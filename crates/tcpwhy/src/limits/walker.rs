@@ -23,7 +23,7 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
-use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side};
+use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, UNSEEN_CAUSE};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::report::{Retransmission, State};
@@ -301,6 +301,9 @@ impl Walker {
             self.on_gap(before, event.seq);
         }
         self.handshake.is_over |= self.terms.unanswered;
+        if event.has(UNSEEN_CAUSE) {
+            self.on_unseen_arrival();
+        }
         if event.is_data() {
             self.handshake.is_over = true;
             self.on_data(event, self.now, lag, segments, step);

@@ -176,22 +176,38 @@ impl SideClock {
         }
     }
 
+    /// Whether `event` of this side, asked before its cause is, echoes a packet that the capture lacks and that
+    /// arrived just before it by the peer's clock, of `peer`. Later than two ticks the sender itself may have waited.
+    pub(crate) fn has_unseen_cause(&self, event: &Event, peer: &Self) -> bool {
+        let Some((value, tap)) = self.echoes.back() else { return false };
+        if !event.is_data() || !event.has(TS | ACK) || !newer(event.tsecr, *value) {
+            return false;
+        }
+        let Some((tick, floor)) = peer.fitted_tick().zip(self.floor()) else { return false };
+        let arrived = tap + i64::from(event.tsecr.wrapping_sub(*value)) * tick;
+        (event.tap - floor - arrived).abs() <= 2 * tick
+    }
+
     /// Fits the tick, once enough time has passed to tell.
     pub(crate) fn fit_tick(&mut self) {
+        self.tick = self.fitted_tick();
+    }
+
+    fn fitted_tick(&self) -> Option<i64> {
         if self.tick.is_some() {
-            return;
+            return self.tick;
         }
-        let (Some((v0, t0)), Some((v1, t1))) = (self.first_stamp, self.last_stamp) else { return };
+        let ((v0, t0), (v1, t1)) = self.first_stamp.zip(self.last_stamp)?;
         let ticks = i64::from(v1.wrapping_sub(v0).cast_signed());
         let span = t1 - t0;
         // One tick of error at either end, and up to a fifth for the path's delay changing.
         if ticks < 8 || span <= 0 {
-            return;
+            return None;
         }
-        self.tick = TICKS_NS.into_iter().find(|tick| {
+        TICKS_NS.into_iter().find(|tick| {
             let expected = tick * ticks;
             (expected - span).abs() <= span / 5 + 2 * tick
-        });
+        })
     }
 
     /// Narrows the map's base by a packet of this side. `last` keeps the packet before it as long
