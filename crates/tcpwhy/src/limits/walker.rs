@@ -195,10 +195,12 @@ impl Walker {
     /// A walker that has seen nothing; `midway` if the capture lacks the handshake, `shift_in` the
     /// constant way from the tap to this sender.
     pub(crate) fn new(terms: Terms, midway: bool, shift_in: i64) -> Self {
+        // What a capture begins with midway left its sender's stack before that.
+        let start = if midway { -terms.own_way } else { -shift_in };
         Self {
             terms,
-            now: -shift_in,
-            event_before: -shift_in,
+            now: start,
+            event_before: start,
             frame: 0,
             shift_in,
             finishing: false,
