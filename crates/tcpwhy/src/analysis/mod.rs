@@ -204,7 +204,6 @@ impl Analysis {
     /// Learns from the events, of which the first were `known` before; which of them answer what the capture
     /// lacks.
     fn learn(&mut self, facts: &Facts, gathered: &Gathered, known: usize) -> Vec<usize> {
-        let guessing = facts.window_shift(0).is_none();
         let mut unseen = Vec::new();
         self.causes.reserve(gathered.events.len() - known);
         for (index, event) in (known as u32..).zip(&gathered.events[known..]) {
@@ -224,10 +223,6 @@ impl Analysis {
                 causes.again = cause.at;
             }
             self.causes.push(causes);
-            if guessing {
-                self.guess[own].push(&gathered.run(event).last());
-                self.guess[peer].peer(event);
-            }
         }
         // A tick that was not known before tells something of the earlier events too.
         let from = self.clocks.each_mut().map(|clock| {
@@ -248,8 +243,21 @@ impl Analysis {
                 }
             }
         }
-        self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
+        if facts.window_shift(0).is_none() {
+            self.guess_shifts(gathered, known);
+        }
         unseen
+    }
+
+    /// Learns by how much windows are scaled: a sender knows what was announced when that could have come to it.
+    fn guess_shifts(&mut self, gathered: &Gathered, known: usize) {
+        let ways = self.clocks.each_ref().map(|clock| clock.floor().unwrap_or(0));
+        for event in &gathered.events[known..] {
+            let (own, peer) = (event.side(), 1 - event.side());
+            self.guess[own].push(&gathered.run(event).last(), ways[own]);
+            self.guess[peer].peer(event);
+        }
+        self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
     }
 
     fn terms_of(&self, facts: &Facts, side: Side) -> Terms {

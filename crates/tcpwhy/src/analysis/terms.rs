@@ -1,5 +1,7 @@
 //! What is fixed for a connection: segment size, window shifts, where the tap stands.
 
+use std::collections::VecDeque;
+
 use crate::flow::event::{ACK, Event, SYN};
 use crate::flow::facts::Facts;
 use crate::measure::clock::SideClock;
@@ -55,14 +57,21 @@ pub(crate) fn mss(facts: &Facts) -> u32 {
 /// Windows that fell by what arrived, twice the same way, tell their shift. Ours: not measured.
 const ENOUGH_FALLS: u32 = 2;
 
+/// Announcements that may be on their way to a sender; of more the oldest counts as known, which leaves the guess
+/// lower. Ours: as many as packets whose arrival is remembered (`measure::arrivals`).
+const MOST_ON_WAY: usize = 2048;
+
 /// By how much a receiver's windows are scaled, for captures that lack the handshake: at least so
 /// much that the sender never exceeded them, and at most so much that their right edge never went back
 /// (RFC 9293 §3.8.6: "a receiver SHOULD NOT shrink the window"; RFC 7323 §2.4: by rounding at most).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ShiftGuess {
     nxt: Option<i64>,
-    una: Option<i64>,
-    window: i64,
+    /// What the receiver announced last.
+    announced: Option<Announced>,
+    /// What else it announced and the sender may not know yet, and the newest that it does.
+    on_way: VecDeque<Announced>,
+    known: Option<Announced>,
     shift: u8,
     /// The most that a fall of the window allows, and how many falls allow no more.
     most: Option<(u8, u32)>,
@@ -70,15 +79,27 @@ pub(crate) struct ShiftGuess {
     takes_back: bool,
 }
 
+/// An announcement that passed the tap: the window, unscaled, beyond what was acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Announced {
+    tap: i64,
+    una: i64,
+    window: i64,
+}
+
 impl ShiftGuess {
-    /// A packet of the sender.
-    pub(crate) fn push(&mut self, event: &Event) {
+    /// A packet of the sender, to whom the way from the tap and back is at least `way`.
+    pub(crate) fn push(&mut self, event: &Event, way: i64) {
         if event.len == 0 || event.has(SYN) {
             return;
         }
-        self.nxt = Some(self.nxt.map_or(event.end(), |n| n.max(event.end())));
-        if let (Some(nxt), Some(una)) = (self.nxt, self.una) {
-            while self.window > 0 && nxt - una > self.window << self.shift && self.shift < 14 {
+        while let Some(arrived) = self.on_way.pop_front_if(|next| next.tap + way <= event.tap) {
+            self.known = Some(arrived);
+        }
+        let nxt = self.nxt.map_or(event.end(), |nxt| nxt.max(event.end()));
+        self.nxt = Some(nxt);
+        if let Some(Announced { una, window, .. }) = self.known {
+            while window > 0 && nxt - una > window << self.shift && self.shift < 14 {
                 self.shift += 1;
             }
         }
@@ -86,16 +107,21 @@ impl ShiftGuess {
 
     /// A packet of the receiver.
     pub(crate) fn peer(&mut self, event: &Event) {
-        if event.has(ACK) && !event.has(SYN) && self.una.is_none_or(|una| event.ack >= una) {
-            let fallen = self.window - i64::from(event.window) - 1;
-            if let Some(una) = self.una
-                && fallen > 0
-            {
-                self.on_fall(fallen, event.ack - una);
-            }
-            self.una = Some(event.ack);
-            self.window = i64::from(event.window);
+        let una = self.announced.map(|before| before.una);
+        if !event.has(ACK) || event.has(SYN) || una.is_some_and(|una| event.ack < una) {
+            return;
         }
+        let now = Announced { tap: event.tap, una: event.ack, window: i64::from(event.window) };
+        if let Some(before) = self.announced.replace(now) {
+            let fallen = before.window - now.window - 1;
+            if fallen > 0 {
+                self.on_fall(fallen, now.una - before.una);
+            }
+        }
+        if self.on_way.len() == MOST_ON_WAY {
+            self.known = self.on_way.pop_front();
+        }
+        self.on_way.push_back(now);
     }
 
     /// The window fell by more than `fallen` units while `acked` bytes arrived.
