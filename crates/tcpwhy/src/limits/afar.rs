@@ -5,7 +5,9 @@
 //! the stream pauses. A window or a buffer that holds the sender leaves the way silent for the rest of
 //! the round trip; a link that is full does not.
 
+use super::piece::Edge;
 use super::pulse::Pulses;
+use super::queue::are_same;
 use super::rounds::{Decision, Round, Rounds, decision, is_queue};
 use crate::report::State;
 
@@ -17,12 +19,7 @@ impl Rounds {
     /// tap that is full, if a queue stands or none could be seen. What released which packet cannot be
     /// told there, but a window or a buffer that held the sender would leave the link silent now and
     /// then. Writes that end short are an application's.
-    pub(super) fn link_afar(
-        &self,
-        at: usize,
-        near_edge: Option<State>,
-        rtt_min: i64,
-    ) -> Option<Decision> {
+    pub(super) fn link_afar(&self, at: usize, edge: Edge, rtt_min: i64) -> Option<Decision> {
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
         let queue_is_one = is_queue(queue, rtt_min);
@@ -36,17 +33,39 @@ impl Rounds {
         }
         Some(if queue_is_one {
             use State::{BandwidthExternal, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
-            let others: &[State] = match near_edge {
-                Some(_) => &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader],
-                None if self.stands_still(at) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
-                None => &[LocalQdisc, Pacing, BandwidthExternal],
+            let others: &[State] = match edge {
+                _ if edge.may_be_near() => {
+                    &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader]
+                }
+                _ if self.stands_still(at) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
+                _ => &[LocalQdisc, Pacing, BandwidthExternal],
             };
             let confidence = if others.len() > 3 { 65 } else { 75 };
             decision(State::BandwidthSelfQueue, confidence, others, queue)
-        } else {
+        } else if self.ran_so_across_a_loss(at) {
             let others = &[State::Pacing, State::LocalQdisc, State::App, State::Sndbuf];
-            decision(State::BandwidthSelfQueue, 55, others, queue)
+            decision(State::BandwidthSelfQueue, 60, others, queue)
+        } else {
+            unseen(edge, queue)
         })
+    }
+
+    /// The rate before the newest loss and after its repair, if that is one: the window was cut meanwhile, and so
+    /// did not hold the sender.
+    pub(super) fn rate_across_loss(&self) -> Option<u64> {
+        let clean = |at: usize| self.kept.get(at).filter(|round| !round.loss && !round.holed);
+        let after = self.kept.len().checked_sub(1)?;
+        // The first round behind a repair answers what the repair let out.
+        let repair = after.checked_sub(2).filter(|at| clean(*at).is_none())?;
+        let before = (0..repair).rev().find_map(clean)?;
+        let [rate, old] = [clean(after)?, clean(after - 1).and(Some(before))?].map(Round::rate);
+        rate.filter(|rate| old.is_some_and(|old| are_same(*rate, old)))
+    }
+
+    /// Whether the round at `at` ran at a rate that a loss did not change.
+    fn ran_so_across_a_loss(&self, at: usize) -> bool {
+        let rate = self.kept[at].rate();
+        self.across_loss.is_some_and(|unmoved| rate.is_some_and(|rate| are_same(rate, unmoved)))
     }
 
     /// Whether data kept passing the tap in the rounds around `at`: evenly, or without a silence as long as
@@ -79,13 +98,23 @@ impl Round {
 
     /// A steady stream. A path that is just full and has no queue looks the same from here.
     pub(super) fn paced_afar(&self, queue: i64) -> Decision {
-        use State::{App, BandwidthExternal, BandwidthSelfQueue, LocalQdisc, Pacing, Sndbuf};
+        use State::{App, BandwidthExternal, Pacing, Sndbuf};
         if self.shows_no_clock() {
-            let either = &[Pacing, BandwidthSelfQueue, LocalQdisc, Sndbuf, App];
-            return decision(State::Unknown, 30, either, queue);
+            return unseen(Edge::Far, queue);
         }
         decision(Pacing, 60, &[BandwidthExternal, App, Sndbuf], queue)
     }
+}
+
+/// Packets that pass steadily where no queue can be seen.
+fn unseen(edge: Edge, queue: i64) -> Decision {
+    use State::{App, BandwidthSelfQueue, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
+    let either: &[State] = if edge.may_be_near() {
+        &[BandwidthSelfQueue, RwndCap, RwndReader, Pacing, LocalQdisc, Sndbuf, App]
+    } else {
+        &[Pacing, BandwidthSelfQueue, LocalQdisc, Sndbuf, App]
+    };
+    decision(State::Unknown, 30, either, queue)
 }
 
 #[cfg(test)]
@@ -114,7 +143,7 @@ mod tests {
             change(&mut round);
             rounds.push(&round);
         }
-        rounds.link_afar(3, None, RTT).map(|decision| (decision.state, decision.confidence))
+        rounds.link_afar(3, Edge::Far, RTT).map(|decision| (decision.state, decision.confidence))
     }
 
     #[test]

@@ -8,6 +8,31 @@
 use super::evidence::Evidence;
 use crate::report::State;
 
+/// How much of the receiver's window was left at a stop. Linux waits for a third to open before it sends less than
+/// a super-segment (`tcp_tso_should_defer`, `tcp_tso_win_divisor`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Edge {
+    Far,
+    /// Less than a third if it is the least window that can be, for its scale is a guess.
+    PerhapsNear,
+    /// Less than a third, and then it is this.
+    Near(State),
+}
+
+impl Edge {
+    /// What the window is if it may have held the sender.
+    pub(super) fn near(self) -> Option<State> {
+        match self {
+            Self::Near(state) => Some(state),
+            Self::Far | Self::PerhapsNear => None,
+        }
+    }
+
+    pub(super) fn may_be_near(self) -> bool {
+        self != Self::Far
+    }
+}
+
 /// What is known of a piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Base {
@@ -20,9 +45,8 @@ pub(crate) enum Base {
     /// Decided.
     Fixed { state: State, confidence: u8, alternative: &'static [State] },
     /// An ACK released the next send, the receiver's window was open: decided by rounds.
-    /// `near_edge`: less than a third of the receiver's window was left, which then is this; `past_pulse`: a clock of
-    /// the sender's own would have let it go before.
-    Clocked { round: u64, near_edge: Option<State>, by_data: bool, past_pulse: bool },
+    /// `edge`: how much of that was left; `past_pulse`: a clock of the sender's own would have let it go before.
+    Clocked { round: u64, edge: Edge, by_data: bool, past_pulse: bool },
     /// The next send came by itself while data was in flight: decided by rounds.
     Free { round: u64 },
 }

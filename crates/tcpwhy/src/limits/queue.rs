@@ -4,6 +4,7 @@
 use core::cmp::Ordering;
 use core::ops::RangeInclusive;
 
+use super::piece::Edge;
 use super::rounds::{Decision, Phase, Round, Rounds, decision, is_queue};
 use crate::report::State;
 
@@ -24,6 +25,16 @@ pub(crate) struct Outgrown {
     flight: i64,
     /// What it delivered, in bytes per second.
     rate: u64,
+}
+
+/// Whether `rate` is not less than `than`.
+fn is_as_fast(rate: u64, than: u64) -> bool {
+    u128::from(rate) * 1000 >= u128::from(than) * (1000 - SAME_PER_MILLE)
+}
+
+/// Whether both rates are the same.
+pub(super) fn are_same(a: u64, b: u64) -> bool {
+    is_as_fast(a, b) && is_as_fast(b, a)
 }
 
 /// Whether a round tells of the path: no loss, nothing missing, and no doubling.
@@ -75,8 +86,7 @@ impl Rounds {
     pub(super) fn outgrows_path(&self, at: usize) -> bool {
         let round = &self.kept[at];
         let at_full_rate = |Outgrown { flight, rate }: Outgrown| {
-            let least = u128::from(rate) * (1000 - SAME_PER_MILLE);
-            let same = round.rate().is_some_and(|own| u128::from(own) * 1000 >= least);
+            let same = round.rate().is_some_and(|own| is_as_fast(own, rate));
             is_plain(round) && round.flight >= flight && same
         };
         self.outgrown.is_some_and(at_full_rate) || self.outgrown_at(at).is_some()
@@ -108,7 +118,7 @@ impl Rounds {
     /// Whose the queue is that never emptied in the round at `at`. What keeps the flight from growing may
     /// be a window or a buffer that just fills the link, and a queue with it. Ours, not measured: 70,
     /// less than where it shows.
-    pub(super) fn full_link(&self, at: usize, near_edge: bool, rtt_min: i64) -> Decision {
+    pub(super) fn full_link(&self, at: usize, edge: Edge, rtt_min: i64) -> Decision {
         use State::{
             AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
             LocalQdisc, RwndCap, RwndReader, Sndbuf,
@@ -116,7 +126,7 @@ impl Rounds {
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
         let stands = self.stands_still(at);
-        let others: &'static [State] = match (near_edge, stands, round.tap_at_sender) {
+        let others: &'static [State] = match (edge.may_be_near(), stands, round.tap_at_sender) {
             (true, ..) => &[BandwidthExternal, RwndCap, RwndReader],
             (_, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
             (_, false, true) => &[BandwidthExternal, Sndbuf],
@@ -127,7 +137,9 @@ impl Rounds {
                 let others = &[BandwidthSelfQueue, BandwidthVariable];
                 decision(BandwidthExternal, 70, others, queue)
             }
-            Some(true) if !near_edge && !stands => decision(BandwidthSelfQueue, 85, &[], queue),
+            Some(true) if edge == Edge::Far && !stands => {
+                decision(BandwidthSelfQueue, 85, &[], queue)
+            }
             Some(true) | None => decision(BandwidthSelfQueue, 70, others, queue),
         }
     }

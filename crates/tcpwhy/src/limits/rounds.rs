@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use super::evidence::Evidence;
+use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::Outgrown;
 use crate::report::{Cwnd, State};
@@ -166,9 +167,7 @@ impl Round {
 /// What a send waited behind that an ACK released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
-    /// Less than a third of the receiver's window was left, which then is this. Linux waits for as much
-    /// to open before it sends less than a super-segment (`tcp_tso_should_defer`, `tcp_tso_win_divisor`).
-    pub(crate) near_edge: Option<State>,
+    pub(crate) edge: Edge,
     /// The ACK came on data of the peer.
     pub(crate) by_data: bool,
     /// A clock of the sender's own would have let it go before.
@@ -190,6 +189,8 @@ pub(crate) struct Rounds {
     pub(super) kept: VecDeque<Round>,
     /// The path, if it was full since the last loss.
     pub(super) outgrown: Option<Outgrown>,
+    /// The newest rate, in bytes per second, that a loss did not change.
+    pub(super) across_loss: Option<u64>,
 }
 
 impl Rounds {
@@ -198,6 +199,7 @@ impl Rounds {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
         self.outgrown = None;
+        self.across_loss = None;
     }
 
     /// Closes a round.
@@ -208,6 +210,7 @@ impl Rounds {
         self.kept.push_back(*round);
         self.outgrown =
             if round.loss { None } else { self.outgrown_at(self.kept.len() - 1).or(self.outgrown) };
+        self.across_loss = self.rate_across_loss().or(self.across_loss);
     }
 
     /// Slow start turns out to have ended before round `number`.
@@ -246,7 +249,7 @@ impl Rounds {
 
     /// What held ack-released sends in round `number`; `rtt_min` is the path's least round trip.
     pub(crate) fn clocked(&self, number: u64, held: Held, rtt_min: i64) -> Decision {
-        let Held { near_edge, by_data, past_pulse } = held;
+        let Held { edge, by_data, past_pulse } = held;
         let Some(at) = self.index(number) else {
             let either = &[State::CwndSlowStart, State::CwndAvoidance];
             return decision(State::Unknown, 30, either, 0);
@@ -257,13 +260,13 @@ impl Rounds {
         if let Some(lag) = round.local_queue(rtt_min) {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
-        if let Some(decision) = self.link_afar(at, near_edge, rtt_min) {
+        if let Some(decision) = self.link_afar(at, edge, rtt_min) {
             return decision;
         }
         if !past_pulse && let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
         }
-        if near_edge.is_some() && round.edge_flight >= round.flight {
+        if edge.near().is_some() && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
         if self.is_paced_afar(at, queue_is_one) {
@@ -277,17 +280,17 @@ impl Rounds {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
             }
-            return self.full_link(at, near_edge.is_some(), rtt_min);
+            return self.full_link(at, edge, rtt_min);
         }
         if self.outgrows_path(at) {
-            return self.full_link(at, near_edge.is_some(), rtt_min);
+            return self.full_link(at, edge, rtt_min);
         }
         let below_window = self.stays_below_window(at);
-        if let Some(state) = near_edge.filter(|_| below_window || self.has_lid(at)) {
+        if let Some(state) = edge.near().filter(|_| below_window || self.has_lid(at)) {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
         if below_window || self.has_lid(at) {
-            return lid(round, by_data, below_window, queue);
+            return lid(round, (edge, by_data, below_window), queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
         window_of(round, has_clock, queue)
@@ -303,7 +306,7 @@ impl Rounds {
             return decision(State::LocalQdisc, 85, &[], lag);
         }
         let queue = round.standing_queue(rtt_min);
-        if let Some(decision) = self.link_afar(at, None, rtt_min) {
+        if let Some(decision) = self.link_afar(at, Edge::Far, rtt_min) {
             return decision;
         }
         if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
@@ -416,7 +419,7 @@ pub(super) fn least_queue(rtt_min: i64) -> i64 {
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
 /// buffer, an application's window and one write a round trip apart.
-fn lid(round: &Round, by_data: bool, below_window: bool, queue: i64) -> Decision {
+fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: i64) -> Decision {
     use State::{App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
     let tap_at_sender = round.tap_at_sender;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
@@ -429,6 +432,7 @@ fn lid(round: &Round, by_data: bool, below_window: bool, queue: i64) -> Decision
         }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
         (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
+        _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
         (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
         // The window of a controller that watches delays may stand by itself.
         (_, false) if round.phase == Phase::Uncut => {

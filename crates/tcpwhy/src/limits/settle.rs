@@ -2,7 +2,7 @@
 
 use super::evidence::Evidence;
 use super::ledger::Interval;
-use super::piece::{Base, Piece};
+use super::piece::{Base, Edge, Piece};
 use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
 use super::trips;
@@ -193,10 +193,13 @@ impl Walker {
         if !self.had_room(event, stop.room) && !cwnd_full {
             return if is_edge_told { self.window_wait(92, &[]) } else { MAY_BE_FULL };
         }
-        let is_near = stop.room < stop.window / 3 && !cwnd_full && is_edge_told;
-        let near_edge = is_near.then(|| self.window_state());
+        let edge = match stop.room < stop.window / 3 && !cwnd_full {
+            false => Edge::Far,
+            true if is_edge_told => Edge::Near(self.window_state()),
+            true => Edge::PerhapsNear,
+        };
         let past_pulse = self.sends.new.is_pulse_missed(at);
-        Base::Clocked { round: self.stop.round, near_edge, by_data, past_pulse }
+        Base::Clocked { round: self.stop.round, edge, by_data, past_pulse }
     }
 
     /// A send that came by itself, though the last stop was at a full window: the window held it
@@ -331,8 +334,8 @@ impl Walker {
         let least = self.least_rtt();
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
-            Base::Clocked { round, near_edge, by_data, past_pulse } => {
-                let held = Held { near_edge, by_data, past_pulse };
+            Base::Clocked { round, edge, by_data, past_pulse } => {
+                let held = Held { edge, by_data, past_pulse };
                 let decision = known(&mut told[0], piece.base, || {
                     self.book.closed.clocked(round, held, least)
                 });
@@ -355,7 +358,7 @@ impl Walker {
             Base::Quiet => (State::IdleAppThink, 50, &[State::IdlePeerThink] as &[_]),
             Base::Shut => (State::ZeroWindow, 80, &[] as &[_]),
         };
-        if is_repairs(piece, state)
+        if self.is_repairs(piece, state)
             && let Some(repair) = self.repairs.verdict(piece.episode)
         {
             (state, confidence, alternative) = (repair, 90, &[]);
@@ -380,6 +383,23 @@ impl Walker {
         let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
         self.transfers.share(from, self.ledger.cursor(), state, self.shift_in, self.finishing);
+    }
+
+    /// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.
+    fn is_repairs(&self, piece: &Piece, state: State) -> bool {
+        // A sender with a clock of its own keeps to it in a repair. Where that does not show, none is proven.
+        let by_clock = matches!(piece.base, Base::Free { .. })
+            && match state {
+                State::Pacing => true,
+                State::BandwidthSelfQueue => self.terms.sees_queues,
+                _ => false,
+            };
+        let by_rounds =
+            matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying);
+        // A receiver's window that stays full in a repair is a limit of its own.
+        let was_full = !piece.at_edge
+            && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
+        (by_rounds && !by_clock) || was_full || state == State::LastFlight
     }
 
     /// Round `number` ran at the path's rate.
@@ -462,18 +482,6 @@ fn known(
         Some((last, decision)) if *last == base => *decision,
         _ => told.insert((base, ask())).1,
     }
-}
-
-/// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.
-fn is_repairs(piece: &Piece, state: State) -> bool {
-    // A sender with a clock of its own keeps to it in a repair.
-    let by_clock = matches!(piece.base, Base::Free { .. })
-        && matches!(state, State::Pacing | State::BandwidthSelfQueue);
-    let by_rounds = matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying);
-    // A receiver's window that stays full in a repair is a limit of its own.
-    let was_full =
-        !piece.at_edge && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
-    (by_rounds && !by_clock) || was_full || state == State::LastFlight
 }
 
 #[cfg(test)]
