@@ -19,6 +19,7 @@ mod holes;
 pub(crate) mod jumps;
 pub(crate) mod ledger;
 pub(crate) mod listed;
+mod nagle;
 pub(crate) mod order;
 pub(crate) mod piece;
 pub(crate) mod pulse;

@@ -58,7 +58,8 @@ impl Walker {
     fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         let release = self.release_of(at);
         let was_quiet = self.flight.outstanding() == 0;
-        let repeats = self.watch_lost_tail(event, at, step);
+        let repeats =
+            self.watch_lone_repeat(event, release, at) || self.watch_lost_tail(event, at, step);
         let resumes = was_quiet && !repeats;
         // Linux asks how long nothing was sent, not why (`tcp_slow_start_after_idle_check`).
         let by_itself = matches!(release, Release::Free | Release::Window);

@@ -5,6 +5,7 @@ use super::ledger::Interval;
 use super::piece::{Base, Edge, Piece};
 use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
+use super::timers::MAY_BE_TIMERS;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
 use super::walker::{Sends, Walker};
@@ -46,7 +47,7 @@ impl Walker {
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(92, &[]),
-            Release::Burst | Release::Free if quiet => Base::sure(State::LastFlight, 95),
+            Release::Burst | Release::Free if quiet => self.last_flight_before(event),
             Release::Free if self.is_new_data_probe(event, at) => {
                 Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }
             }
@@ -58,6 +59,9 @@ impl Walker {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
         let idle = if quiet { self.quiet_wait(event, at) } else { flying };
+        if idle == MAY_BE_TIMERS {
+            self.suspect(event, at);
+        }
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
@@ -108,33 +112,6 @@ impl Walker {
             && stop.room >= self.terms.mss
             && !self.fills_cwnd()
             && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
-    }
-
-    /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
-    /// before it was acknowledged (`tcp_minshall_check`). Stacks that wait for all that was sent
-    /// (RFC 9293 §3.7.4) are not told.
-    fn is_held_by_nagle(&self, release: Release, event: &Event) -> bool {
-        let una_then = self.flight.nxt - self.stop.evidence.in_flight;
-        matches!(release, Release::Ack { by_data: false })
-            && i64::from(event.len) < self.terms.mss
-            && self.had_room(event, self.window.room(event.seq))
-            && !self.repairs.is_repairing()
-            && (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
-    }
-
-    /// What `event` waited for that Nagle's algorithm may have held until the short segment before it
-    /// was acknowledged. If that came at once, and `event` is just as long, though more is written
-    /// while one waits, an application that writes once in a round trip is likelier.
-    fn nagle_wait(&self, event: &Event, at: i64) -> Base {
-        if trips::is_delayed_ack(at - self.sends.last - self.least_rtt()) {
-            return Base::sure(State::NagleDelack, 85);
-        }
-        if event.len == self.sends.short.1 {
-            let (state, alternative) = (State::App, &[State::NagleDelack] as &[_]);
-            return Base::Fixed { state, confidence: 60, alternative };
-        }
-        let (state, alternative) = (State::NagleDelack, &[State::App] as &[_]);
-        Base::Fixed { state, confidence: 75, alternative }
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.
@@ -306,6 +283,9 @@ impl Walker {
         let mut told = [None, None];
         while let Some(piece) = self.waits.pieces.front() {
             let forced = all || self.waits.pieces.len() > MAX_PIECES;
+            if !forced && self.waits.suspect.is_some() {
+                break;
+            }
             if !forced && (self.waits.from == 0 || !self.is_ripe(piece)) {
                 break;
             }

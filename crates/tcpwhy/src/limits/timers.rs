@@ -4,7 +4,7 @@
 
 use super::piece::Base;
 use super::repair::TIMER_SHARE_PERCENT;
-use super::sends::segments_of;
+use super::sends::{Release, segments_of};
 use super::walker::{NEVER, Walker};
 use crate::flow::event::Event;
 use crate::measure::ipid::Step;
@@ -14,6 +14,23 @@ use crate::report::State;
 const JIFFIES_NS: i64 = 20_000_000;
 /// Timeouts in a row that are thought of where nothing counts them. Ours: six make the last wait 64 times the first.
 const MOST_TIMEOUTS: u32 = 6;
+
+/// What a sender with nothing in flight may have waited for, if a timer sends its lost tail again.
+pub(super) const MAY_BE_TIMERS: Base = Base::Fixed {
+    state: State::IdleAppThink,
+    confidence: 50,
+    alternative: &[State::RtoWait, State::TlpWait],
+};
+
+/// A segment sent at `at`, `quiet` after all that is known at `since`: a timer may have sent it again. What is sent
+/// next tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspect {
+    event: Event,
+    at: i64,
+    since: i64,
+    quiet: i64,
+}
 
 impl Walker {
     /// What was acknowledged is sent again: the sender lacks the ACK, which was lost behind the tap.
@@ -112,11 +129,43 @@ impl Walker {
             && !self.sends.new.short
             && timers.srtt().is_some()
             && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
-        if may_be_lost {
-            let alternative = &[State::RtoWait, State::TlpWait];
-            return Base::Fixed { state: State::IdleAppThink, confidence: 50, alternative };
+        if may_be_lost { MAY_BE_TIMERS } else { Base::sure(State::IdleAppThink, 95) }
+    }
+
+    /// Remembers `event`, a full segment at `at` behind a pause that may be a timer's.
+    pub(super) fn suspect(&mut self, event: &Event, at: i64) {
+        let (since, quiet) = self.quiet_until(at);
+        let is_full = i64::from(event.len) == self.terms.mss && event.seq == self.flight.nxt;
+        self.waits.suspect = is_full.then_some(Suspect { event: *event, at, since, quiet });
+    }
+
+    /// Whether the segment that was suspected did come from a timeout: it came alone, though more was to be sent, for
+    /// `event` follows its ACK. After a timeout the window is one segment, after a pause of the application at least
+    /// the initial one, which is more (RFC 5681 sections 3.1 and 4.1). `event` was lost behind it, then.
+    pub(super) fn watch_lone_repeat(&mut self, event: &Event, release: Release, at: i64) -> bool {
+        let Some(lone) = self.waits.suspect.take() else { return false };
+        let timers = &self.trips.timers;
+        let probe = if self.terms.sack { timers.pto(false) } else { 0 };
+        let timed_out =
+            lone.quiet.saturating_mul(100) >= (probe + timers.rto()) * TIMER_SHARE_PERCENT;
+        let came_alone = event.seq == lone.event.end()
+            && matches!(release, Release::Ack { by_data: false })
+            && self.stop.evidence.in_flight == i64::from(lone.event.len)
+            && self.stop.evidence.room >= self.terms.mss;
+        if !timed_out || !came_alone {
+            return false;
         }
-        Base::sure(State::IdleAppThink, 95)
+        if self.timers_until(lone.since, lone.quiet, u64::MAX, false).is_none() {
+            return false;
+        }
+        self.relabel(lone.at, Base::sure(State::RecoveryLoss, 80));
+        self.tally.rto += 1;
+        self.tally.lost += 1;
+        self.list(&lone.event, lone.at, "rto", Vec::new());
+        if self.repairs.begin_tail(event.end(), true) {
+            self.cut_window(2, at);
+        }
+        true
     }
 
     /// The ledger jumps, though nothing is missing in sequence and no timer ran out: a queueing

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::evidence::Evidence;
 use super::piece::{Base, Piece};
+use super::timers::Suspect;
 
 /// The pieces of one sender's timeline that wait for a decision.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Waits {
     pub(crate) blind: bool,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
+    /// What may yet tell of the waits before it: they are not booked meanwhile.
+    pub(crate) suspect: Option<Suspect>,
 }
 
 impl Default for Waits {
@@ -27,6 +30,7 @@ impl Default for Waits {
             probed: false,
             blind: false,
             last_flying: Base::Flying,
+            suspect: None,
         }
     }
 }
