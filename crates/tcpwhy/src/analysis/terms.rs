@@ -43,8 +43,9 @@ pub(crate) fn mss(facts: &Facts) -> u32 {
         .filter(|s| s.plain_count >= 4 && s.longest_plain == s.longest_frame)
         .map(|s| s.longest_plain)
         .max();
-    // Ethernet without a handshake: 1500 - 40 - options.
-    let usual = 1460 - options;
+    // Ethernet without a handshake: 1500 less the headers and options. Where those were cut off, full segments tell.
+    let usual = if facts.endpoints[0].is_ipv6() { 1440 } else { 1460 } - options;
+    let usual = if longest + 12 == usual { longest } else { usual };
     match (agreed, cut) {
         // Smaller segments throughout: the path's MTU, or half of a small window, is the limit.
         (Some(agreed), Some(cut)) if longest <= cut && cut < agreed => cut,

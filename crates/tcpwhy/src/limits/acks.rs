@@ -53,7 +53,9 @@ impl Walker {
             // duplicate ACK (RFC 5681 §3.2).
             self.note_release(at, event);
         }
-        if newly > 0 || (duplicate && !moved && blocks.is_empty() && !dsack) {
+        // What a probe brought twice is acknowledged twice.
+        let is_sign = duplicate && !moved && blocks.is_empty() && !dsack;
+        if newly > 0 || is_sign && !self.repairs.is_probes_answer(event.ack) {
             self.repairs.heads.on_arrival();
             self.repairs.on_duplicate(self.flight.nxt);
         }

@@ -99,6 +99,11 @@ impl Repairs {
         self.probe = Some(Probe { range: (event.seq, event.end()), flight });
     }
 
+    /// Whether an ACK of just so much may be the probe's.
+    pub(super) fn is_probes_answer(&self, ack: i64) -> bool {
+        self.probe.is_some_and(|probe| ack == probe.range.1)
+    }
+
     fn note_repeat(&mut self, event: &Event, is_probe: bool) {
         let open = self.open.as_mut().filter(|e| e.kind == Kind::Repair && !is_probe);
         if let Some(episode) = open {

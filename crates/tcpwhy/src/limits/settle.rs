@@ -376,8 +376,8 @@ impl Walker {
             };
         let by_rounds =
             matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying);
-        // A receiver's window that stays full in a repair is a limit of its own.
-        let was_full = !piece.at_edge
+        // A receiver's window that stays full in a repair is a limit of its own, if its size is known.
+        let was_full = (!piece.at_edge || self.terms.shift_guessed)
             && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
         (by_rounds && !by_clock) || was_full || state == State::LastFlight
     }
