@@ -209,7 +209,11 @@ impl Analysis {
         for (index, event) in (known as u32..).zip(&gathered.events[known..]) {
             let (own, peer) = (event.side(), 1 - event.side());
             self.which[own].push(index);
-            if self.clocks[own].has_unseen_cause(event, &self.clocks[peer]) {
+            if let Some(echoed) = self.clocks[own].unseen_echo(event)
+                && event.is_data()
+                && let Some(tick) = self.clocks[peer].fitted_tick()
+                && self.clocks[own].came_just_before(event, echoed, tick)
+            {
                 unseen.push(index as usize);
             }
             let cause = self.clocks[own].cause_of(event);

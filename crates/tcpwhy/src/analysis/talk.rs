@@ -37,6 +37,8 @@ pub(super) struct Talk {
     pub(super) next: [u32; 2],
     pub(super) acked: [u32; 2],
     pub(super) window: [u16; 2],
+    /// The time stamp that each side sent last.
+    pub(super) stamps: [u32; 2],
     pub(super) segments: Vec<Segment<'static>>,
     /// Before which segments the capture misses some.
     pub(super) gaps: Vec<usize>,
@@ -45,7 +47,7 @@ pub(super) struct Talk {
 impl Talk {
     pub(super) fn push(&mut self, side: usize, flags: Flags, seq: u32, len: u32, options: Options) {
         let ends = [1, 2].map(|host| SocketAddr::from((Ipv4Addr::new(10, 0, 0, host), 5000)));
-        let ticks = (self.now / 1_000_000) as u32;
+        self.stamps[side] = (self.now / 1_000_000) as u32;
         self.segments.push(Segment {
             time: Time(self.now),
             frame: self.segments.len() as u64 + 1,
@@ -58,7 +60,10 @@ impl Talk {
             window: self.window[side],
             payload_len: len,
             payload: &[],
-            options: Options { timestamps: Some((ticks, ticks.wrapping_sub(1))), ..options },
+            options: Options {
+                timestamps: Some((self.stamps[side], self.stamps[1 - side])),
+                ..options
+            },
             ip: IpInfo { id: None, ttl: Some(64), ecn: None },
             link: LinkInfo::default(),
         });

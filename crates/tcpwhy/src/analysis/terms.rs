@@ -344,6 +344,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The shift if 6000 bytes are sent by 30 ms, the way back being `way`: 100 units are announced at 0 behind byte 0,
+    /// at 20 ms behind byte 3000.
+    fn guessed(way: i64) -> u8 {
+        let mut guess = ShiftGuess::default();
+        for (tap, ack) in [(0, 0), (20_000_000, 3000)] {
+            guess.peer(&Event { tap, ack, window: 100, bits: ACK, ..Event::default() });
+        }
+        guess.push(&Event { tap: 30_000_000, len: 6000, ..Event::default() }, way);
+        guess.shift()
+    }
+
+    #[test]
+    fn a_window_was_as_large_as_its_sender_took_it_when_it_knew_no_later_one() {
+        assert_eq!(guessed(0), 5, "3000 in flight");
+        assert_eq!(guessed(10_000_000), 5);
+        assert_eq!(guessed(10_000_001), 6, "6000");
+        assert_eq!(guessed(40_000_000), 0, "it knows of none yet");
+    }
+
     proptest! {
         #[test]
         fn milliseconds_are_shown_as_the_formatter_does(ns in prop_oneof![-9i64..2_000_000, 0i64..4_000_000_000]) {

@@ -214,3 +214,48 @@ fn cut_options_are_no_refusal() {
     );
     assert!(talk.segments[1].flags.has(Flags::SYN));
 }
+
+/// How many round trips slow start and a silent application take if the ACK of a flight is missing, and the next
+/// flight came so long after it.
+fn without_an_ack(late: i64) -> (i64, i64) {
+    let mut talk = Talk::asked_with(500);
+    talk.flights_into(5000, &[10, 20, 40]);
+    let missing = talk.segments.len() - 1;
+    talk.now += late;
+    talk.flights_into(5000, &[80, 160]);
+    talk.segments.remove(missing);
+    let account = talk.explained();
+    let trips = |state| time(side(&account, 1), &[state]) / (20 * MS);
+    (trips(State::CwndSlowStart), trips(State::App))
+}
+
+#[test]
+fn data_that_echoes_what_the_capture_lacks_was_released_by_it() {
+    assert_eq!(without_an_ack(0), (4, 0));
+    assert_eq!(without_an_ack(MS), (4, 0));
+    assert_eq!(without_an_ack(30 * MS), (3, 2), "written long after it");
+}
+
+/// Least round trip of a server 20 ms away whose flights the client's capture begins in the midst of.
+fn midway_at_the_client(begun: usize) -> i64 {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    for _ in 0..6 {
+        (0..10).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 10_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    }
+    talk.segments.drain(..begun);
+    let account = talk.explained();
+    // Without a SYN whoever is met first counts as the client.
+    let sent = account.directions.iter().flatten().max_by_key(|direction| direction.bytes);
+    sent.and_then(|direction| direction.rtt.min_ns).expect("answers") / MS
+}
+
+#[test]
+fn what_a_capture_begins_with_left_its_sender_before_that() {
+    assert_eq!(midway_at_the_client(0), 20);
+    assert_eq!(midway_at_the_client(6), 20, "not the half that lies within the capture");
+}

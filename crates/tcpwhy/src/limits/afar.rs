@@ -172,9 +172,43 @@ mod tests {
         assert_eq!(told(|r| r.segments = 10), Some((State::BandwidthSelfQueue, 65)));
     }
 
+    /// As `told` where no queue can be seen, with a loss in round 3 of ten and this rate after it, in per cent of that
+    /// before.
+    fn told_blind(lost: bool, percent: i64) -> (State, u8) {
+        let mut rounds = Rounds::default();
+        for number in 0..10 {
+            let segments = 50 - number % 3;
+            let rate = if number > 4 { percent } else { 100 };
+            rounds.push(&Round {
+                number: number as u64,
+                start: number * RTT,
+                end: (number + 1) * RTT,
+                rtt_min: Some(RTT),
+                sends: 50,
+                segments: segments as u64,
+                flight_segments: segments as u64,
+                acked: 1448 * rate,
+                loss: lost && number == 3,
+                tap_gap: RTT / 40,
+                ..Round::default()
+            });
+        }
+        let decision = rounds.link_afar(7, Edge::Far, RTT).expect("it passes steadily");
+        (decision.state, decision.confidence)
+    }
+
     #[test]
-    fn where_no_queue_can_be_seen_it_is_less_sure() {
-        let blind = told(|r| (r.sees_queues, r.rtt_min) = (false, Some(RTT)));
-        assert_eq!(blind, Some((State::BandwidthSelfQueue, 55)));
+    fn where_no_queue_can_be_seen_a_rate_that_a_loss_left_as_it_was_is_the_links() {
+        assert_eq!(told_blind(true, 100), (State::BandwidthSelfQueue, 60));
+        assert_eq!(told_blind(true, 95), (State::BandwidthSelfQueue, 60));
+        assert_eq!(told_blind(true, 94), (State::Unknown, 30), "the window was cut, and holds it");
+        assert_eq!(told_blind(false, 100), (State::Unknown, 30), "a pace is as steady");
+    }
+
+    #[test]
+    fn near_the_least_window_that_can_be_that_may_be_full() {
+        let others = |edge| unseen(edge, 0).alternative.contains(&State::RwndCap);
+        let near = [Edge::PerhapsNear, Edge::Near(State::RwndCap), Edge::Far].map(others);
+        assert_eq!(near, [true, true, false]);
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct SideClock {
     /// Arrival of the peer's bytes at the tap.
     bytes: Arrivals,
     last_echoed: Option<u32>,
+    /// The echo of what the capture lacks that came last.
+    last_unseen: Option<u32>,
     last_acked: i64,
     first_stamp: Option<(u32, i64)>,
     last_stamp: Option<(u32, i64)>,
@@ -176,16 +178,29 @@ impl SideClock {
         }
     }
 
-    /// Whether `event` of this side, asked before its cause is, echoes a packet that the capture lacks and that
-    /// arrived just before it by the peer's clock, of `peer`. Later than two ticks the sender itself may have waited.
-    pub(crate) fn has_unseen_cause(&self, event: &Event, peer: &Self) -> bool {
-        let Some((value, tap)) = self.echoes.back() else { return false };
-        if !event.is_data() || !event.has(TS | ACK) || !newer(event.tsecr, *value) {
-            return false;
+    /// How many ticks of its peer after the last that was seen of that, and when, `event` of this side is the first to
+    /// echo another, which the capture lacks. Asked before its cause is.
+    #[inline]
+    pub(crate) fn unseen_echo(&mut self, event: &Event) -> Option<(i64, u32)> {
+        let (value, tap) = *self.echoes.back()?;
+        let is_unseen = event.has(TS | ACK) && newer(event.tsecr, value);
+        if !is_unseen || self.last_unseen == Some(event.tsecr) {
+            return None;
         }
-        let Some((tick, floor)) = peer.fitted_tick().zip(self.floor()) else { return false };
-        let arrived = tap + i64::from(event.tsecr.wrapping_sub(*value)) * tick;
-        (event.tap - floor - arrived).abs() <= 2 * tick
+        self.last_unseen = Some(event.tsecr);
+        Some((tap, event.tsecr.wrapping_sub(value)))
+    }
+
+    /// Whether what arrived so many ticks, of `tick` each, after another passed the tap came just before `event` of
+    /// this side left. Ours: later than two ticks the sender itself may have waited.
+    pub(crate) fn came_just_before(
+        &self,
+        event: &Event,
+        (tap, ticks): (i64, u32),
+        tick: i64,
+    ) -> bool {
+        let left = event.tap - self.floor().unwrap_or(0);
+        (left - tap - i64::from(ticks).saturating_mul(tick)).abs() <= 2 * tick
     }
 
     /// Fits the tick, once enough time has passed to tell.
@@ -193,7 +208,8 @@ impl SideClock {
         self.tick = self.fitted_tick();
     }
 
-    fn fitted_tick(&self) -> Option<i64> {
+    /// What its time stamps' tick is by what is known so far.
+    pub(crate) fn fitted_tick(&self) -> Option<i64> {
         if self.tick.is_some() {
             return self.tick;
         }
@@ -346,4 +362,28 @@ fn is_in(tap: i64, number: i64) -> bool {
 /// Whether timestamp `a` is later than `b` (RFC 7323 §5.2, modulo 2^32).
 fn newer(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether data at `tap` is drawn by what the capture lacks: the peer's tick is 4 ms, its stamp 10 came at 0, and
+    /// the data echoes `echo`.
+    fn is_drawn(tap: i64, echo: u32) -> bool {
+        let mut clock = SideClock::default();
+        clock.peer_passed(&Event { tsval: 10, bits: TS, ..Event::default() });
+        let event = Event { tap, tsecr: echo, len: 100, bits: TS | ACK, ..Event::default() };
+        let echoed = clock.unseen_echo(&event);
+        assert_eq!(clock.unseen_echo(&event), None, "the first to echo it alone");
+        echoed.is_some_and(|echoed| clock.came_just_before(&event, echoed, 4_000_000))
+    }
+
+    #[test]
+    fn an_echo_of_what_was_not_seen_tells_that_it_came_within_two_ticks() {
+        // Stamp 20 came 40 ms later, give or take a tick.
+        assert!(is_drawn(40_000_000, 20) && is_drawn(48_000_000, 20) && is_drawn(32_000_000, 20));
+        assert!(!is_drawn(48_000_001, 20) && !is_drawn(31_999_999, 20));
+        assert!(!is_drawn(0, 10), "the capture has it");
+    }
 }

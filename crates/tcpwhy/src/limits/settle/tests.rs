@@ -57,3 +57,25 @@ fn a_server_that_is_silent_as_a_capture_begins_may_be_at_the_end_of_its_handshak
     assert_eq!(first_silence(1, true), (State::IdlePeerThink, &[] as &[_]));
     assert_eq!(first_silence(0, false), (State::IdlePeerThink, &[] as &[_]), "a client's is over");
 }
+
+#[test]
+fn a_repair_ends_what_only_seems_to_hold_the_sender() {
+    let told = |state, base, terms| {
+        let walker = Walker::new(Terms { mss: MSS, ..terms }, true, 0);
+        let piece = Piece {
+            start: 0,
+            end: 1,
+            base,
+            episode: 1,
+            at_edge: true,
+            evidence: Evidence::default(),
+        };
+        walker.is_repairs(&piece, state)
+    };
+    let free = Base::Free { round: 0 };
+    let seen = Terms { sees_queues: true, ..Terms::default() };
+    assert!(!told(State::Pacing, free, seen) && !told(State::BandwidthSelfQueue, free, seen));
+    assert!(told(State::BandwidthSelfQueue, free, Terms::default()), "no queue can be seen");
+    let (full, guess) = (Base::sure(State::RwndCap, 92), Terms { shift_guessed: true, ..seen });
+    assert!(!told(State::RwndCap, full, seen) && told(State::RwndCap, full, guess));
+}
