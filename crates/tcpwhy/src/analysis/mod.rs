@@ -38,7 +38,7 @@ use crate::flow::gathered::Gathered;
 use crate::flow::run::Run;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
-use crate::measure::clock::{LastBound, SideClock};
+use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use timeline::Passed;
 
@@ -219,7 +219,8 @@ impl Analysis {
             let cause = self.clocks[own].cause_of(event);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
-            let mut causes = Causes { first: cause.at, again: cause.at };
+            let Cause { at, until, .. } = cause;
+            let mut causes = Causes { first: at, again: at, until };
             if event.run > 0 {
                 let (run, cause) = (gathered.run(event), self.clocks[own].cause_again(event));
                 self.clocks[own].learn(&run.last(), cause);
@@ -316,4 +317,6 @@ impl Analysis {
 pub(crate) struct Causes {
     pub(crate) first: i64,
     pub(crate) again: i64,
+    /// Before when all of them were on their way.
+    pub(crate) until: i64,
 }

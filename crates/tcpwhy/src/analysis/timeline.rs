@@ -173,12 +173,12 @@ pub(crate) fn walk(
     let mut sends = Reader::at(cursor.out, sent);
     let mut arrivals = Reader::at(cursor.arrived, arrived);
     let near = (Reader::at(cursor.near.at, arrived), cursor.near.before);
-    let mut placing = Placing::new(clock, near, walker.terms.spread);
+    let mut placing = Placing::new(clock, near, &walker.terms);
     loop {
         let run = sends.run.map(|run| (run, causes[sent.which[sends.place.run] as usize]));
         let send = run.map(|(run, causes)| {
             let cause = if sends.place.of_next == 0 { causes.first } else { causes.again };
-            placing.place(run.head, run.tap(0), cause)
+            placing.place(run.head, run.tap(0), (cause, causes.until))
         });
         let until = send.map_or(i64::MAX, |placed| placed.at);
         if arrivals.tap <= until && !arrive(walker, &mut arrivals, until, horizon) {
@@ -221,11 +221,12 @@ pub(crate) fn walk_turns(
     let events = &gathered.events;
     let arrived = Passed { gathered, which: &which[1 - terms.side] };
     let near = Reader::at(Place::default(), arrived);
-    let mut placing = Placing::new(clock, (near, None), terms.spread);
+    let mut placing = Placing::new(clock, (near, None), terms);
     let mut arrivals = arrived.which.iter().map(|at| &events[*at as usize]).peekable();
     for at in &which[terms.side] {
         let event = &events[*at as usize];
-        let Placed { at, .. } = placing.place(event, event.tap, causes[*at as usize].first);
+        let Causes { first, until, .. } = causes[*at as usize];
+        let Placed { at, .. } = placing.place(event, event.tap, (first, until));
         while let Some(arrival) = arrivals.next_if(|arrival| arrival.tap <= at) {
             turns.on_in(arrival)?;
         }
@@ -273,18 +274,21 @@ struct Placing<'a> {
     /// The first arrival that no send was put behind, and when the one before it passed the tap.
     near: Reader<'a>,
     before: Option<i64>,
-    /// Begin and end of the tick in which the last send left.
+    /// Begin and end of the tick in which the last send left, and before when it was on its way.
     tick: Option<(i64, i64)>,
+    until: i64,
+    /// The tap stands where sends leave: what arrives there is at the sender.
+    is_at_sender: bool,
     /// The constant way from the stack to the tap and back, and the noise of immediate answers.
     floor: i64,
     spread: i64,
 }
 
 impl<'a> Placing<'a> {
-    fn new(clock: &'a SideClock, near: (Reader<'a>, Option<i64>), spread: i64) -> Self {
+    fn new(clock: &'a SideClock, near: (Reader<'a>, Option<i64>), terms: &Terms) -> Self {
         let ((near, before), floor) = (near, clock.floor().unwrap_or(0));
-        let map = NearMap::default();
-        Self { clock, map, near, before, tick: None, floor, spread }
+        let (map, spread, is_at_sender) = (NearMap::default(), terms.spread, terms.tap_at_sender);
+        Self { clock, map, near, before, tick: None, until: i64::MAX, is_at_sender, floor, spread }
     }
 
     /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
@@ -302,15 +306,18 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause`,
-    /// left the stack.
+    /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause` and not
+    /// by what did at `until`, left the stack.
     #[inline]
-    fn place(&mut self, like: &Event, tap: i64, cause: i64) -> Placed {
+    fn place(&mut self, like: &Event, tap: i64, (cause, until): (i64, i64)) -> Placed {
         let latest = tap - self.floor;
         self.tick = self.clock.tick_of(like, tap, &mut self.map);
-        let tick = self.tick;
+        // Linux stamps with the time at which `fq` is to let go (`tcp_skb_timestamp_ts`, since 4.20): only the echo
+        // tells that it waits there.
+        self.until = if self.is_at_sender { until } else { i64::MAX };
+        let tick = self.tick.map(|(start, end)| (start.min(self.until - 1), end));
         let low = cause.max(tick.map_or(i64::MIN, |t| t.0));
-        let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).max(low);
+        let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).min(self.until - 1).max(low);
         let noise = self.spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
         self.move_near(high);
         let at = self.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
@@ -323,10 +330,12 @@ impl<'a> Placing<'a> {
     fn follow(&self, run: Run<'_>, cause: i64, (first, until): (Placed, i64)) -> Placement {
         let floor = self.floor;
         let Some(next) = run.rest().first() else { return Placement::of(first) };
-        let (start, end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
+        let (start, tick_end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
+        let (start, end) = (start.min(self.until - 1), tick_end.min(self.until - 1));
         let (low, latest) = (cause.max(start), next.tap - floor);
         let high = latest.min(end).max(low);
-        let noise = self.spread + if end < latest { end.saturating_sub(start) } else { 0 };
+        let noise =
+            self.spread + if tick_end < latest { tick_end.saturating_sub(start) } else { 0 };
         let near = self.before.filter(|tap| *tap >= low.max(high - noise));
         // Up to which `latest` it is as here. Above the tick's end, or below what is known, time stands.
         let moves = (low..=end).contains(&latest);

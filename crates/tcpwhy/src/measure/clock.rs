@@ -35,8 +35,8 @@ const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000
 /// What is known of one side's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideClock {
-    /// Arrival of the peer's timestamps at the tap, oldest first: `(tsval, tap)`.
-    echoes: VecDeque<(u32, i64)>,
+    /// Arrival of the peer's timestamps at the tap, oldest first.
+    echoes: VecDeque<Stamp>,
     /// Arrival of the peer's bytes at the tap.
     bytes: Arrivals,
     last_echoed: Option<u32>,
@@ -48,6 +48,15 @@ pub(crate) struct SideClock {
     tick: Option<i64>,
     reflexes: Sketch,
     buckets: VecDeque<Bucket>,
+}
+
+/// A time stamp of the peer, and when it passed the tap.
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    value: u32,
+    tap: i64,
+    /// All that leaves after its arrival echoes it or a later one (RFC 7323 section 4.3): it comes in order.
+    counts: bool,
 }
 
 /// Bounds of the map's base within one bucket of capture time.
@@ -93,6 +102,12 @@ pub(crate) struct Cause {
     pub(crate) at: i64,
     /// It is the first to answer it.
     pub(crate) fresh: bool,
+    /// Before what arrived then, which it does not echo, it was on its way; `i64::MAX` if nothing did.
+    pub(crate) until: i64,
+}
+
+impl Cause {
+    const UNKNOWN: Self = Self { at: i64::MIN, fresh: false, until: i64::MAX };
 }
 
 impl SideClock {
@@ -111,11 +126,12 @@ impl SideClock {
     /// A packet of the peer passed the tap.
     #[inline]
     pub(crate) fn peer_passed(&mut self, event: &Event) {
-        if event.has(TS) && self.echoes.back().is_none_or(|(v, _)| newer(event.tsval, *v)) {
+        if event.has(TS) && self.echoes.back().is_none_or(|last| newer(event.tsval, last.value)) {
             if self.echoes.len() == arrivals::MOST {
                 self.echoes.pop_front();
             }
-            self.echoes.push_back((event.tsval, event.tap));
+            let counts = event.seq <= self.last_acked;
+            self.echoes.push_back(Stamp { value: event.tsval, tap: event.tap, counts });
         }
         let end = event.end() + i64::from(event.has(FIN));
         let takes_room = event.len > 0 || event.bits & (FIN | SYN) != 0;
@@ -132,25 +148,33 @@ impl SideClock {
     /// What the followers of `event` are an answer to, asked when nothing came since.
     pub(crate) fn cause_again(&self, event: &Event) -> Cause {
         let echoed = self.echoes.front().filter(|_| event.has(TS | ACK));
-        let at = echoed.filter(|(value, _)| *value == event.tsecr).map_or(i64::MIN, |(_, at)| *at);
-        Cause { at, fresh: false }
+        match echoed.filter(|stamp| stamp.value == event.tsecr) {
+            Some(stamp) => Cause { at: stamp.tap, until: self.until(), ..Cause::UNKNOWN },
+            None => Cause::UNKNOWN,
+        }
+    }
+
+    /// When the stamp after the first one arrived, if all must echo that.
+    #[inline]
+    fn until(&self) -> i64 {
+        self.echoes.get(1).filter(|next| next.counts).map_or(i64::MAX, |next| next.tap)
     }
 
     /// A packet of this side passed the tap: what is it an answer to?
     #[inline]
     pub(crate) fn cause_of(&mut self, event: &Event) -> Cause {
-        let mut cause = Cause { at: i64::MIN, fresh: false };
+        let mut cause = Cause::UNKNOWN;
         if event.has(RST) {
             return cause;
         }
         if event.has(TS) && event.has(ACK) {
-            while self.echoes.len() > 1 && !newer(self.echoes[1].0, event.tsecr) {
+            while self.echoes.len() > 1 && !newer(self.echoes[1].value, event.tsecr) {
                 self.echoes.pop_front();
             }
-            if let Some((value, at)) = self.echoes.front()
+            if let Some(Stamp { value, tap, .. }) = self.echoes.front()
                 && *value == event.tsecr
             {
-                cause.at = *at;
+                (cause.at, cause.until) = (*tap, self.until());
                 cause.fresh = self.last_echoed.is_none_or(|e| newer(event.tsecr, e));
                 self.last_echoed = Some(event.tsecr);
             }
@@ -182,7 +206,7 @@ impl SideClock {
     /// echo another, which the capture lacks. Asked before its cause is.
     #[inline]
     pub(crate) fn unseen_echo(&mut self, event: &Event) -> Option<(i64, u32)> {
-        let (value, tap) = *self.echoes.back()?;
+        let Stamp { value, tap, .. } = *self.echoes.back()?;
         let is_unseen = event.has(TS | ACK) && newer(event.tsecr, value);
         if !is_unseen || self.last_unseen == Some(event.tsecr) {
             return None;
