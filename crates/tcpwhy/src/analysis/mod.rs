@@ -18,6 +18,8 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
+mod tails;
+#[cfg(test)]
 mod talk;
 #[cfg(test)]
 mod tapes;

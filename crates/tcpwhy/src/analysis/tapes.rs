@@ -4,17 +4,17 @@
 use core::net::{IpAddr, Ipv4Addr};
 
 use super::talk::{Act, MSS, Talk};
-use crate::report::{Connection, Direction, State};
+use crate::report::{Connection, State};
 use crate::units::Seq;
-use crate::wire::{Flags, Options};
+use crate::wire::{Direction, Flags, Options};
 
 const MS: i64 = 1_000_000;
 
-fn server(account: &Connection) -> &Direction {
+pub(super) fn server(account: &Connection) -> &crate::report::Direction {
     account.directions[1].as_deref().expect("the server sent data")
 }
 
-fn time(account: &Connection, states: &[State]) -> i64 {
+pub(super) fn time(account: &Connection, states: &[State]) -> i64 {
     states.iter().map(|state| server(account).time_in.get(*state).0).sum()
 }
 
@@ -23,7 +23,7 @@ const PATH: [State; 3] =
 
 impl Talk {
     /// A connection of 20 ms, on which the client has asked for something large.
-    fn asked() -> Self {
+    pub(super) fn asked() -> Self {
         let mut talk = Self::default();
         talk.open();
         talk.segments.iter_mut().for_each(|syn| syn.options.sack_permitted = true);
@@ -40,14 +40,14 @@ impl Talk {
     }
 
     /// Flights of so many segments each, 20 ms apart.
-    fn flights(&mut self, segments: &[u32]) {
+    pub(super) fn flights(&mut self, segments: &[u32]) {
         for segments in segments {
             self.flight(*segments, 20 * MS);
         }
     }
 
     /// The server's packets count up in their identification, by so many more at segment `jump`.
-    fn count(&mut self, jump: usize, more: u16) {
+    pub(super) fn count(&mut self, jump: usize, more: u16) {
         let mut id = 60_000_u16;
         for (number, segment) in self.segments.iter_mut().enumerate() {
             if segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)) {
@@ -396,87 +396,42 @@ fn a_window_once_filled_is_the_limit_until_the_congestion_window_is_cut() {
     assert!(rwnd(&cut) < 130, "{:?}", server(&cut).time_in);
 }
 
-/// At the client, 20 ms from the server: 30 segments, and after a pause so many together, behind whose ACK another comes.
-/// How many tens of milliseconds the repair took, and how many timeouts there were.
-fn behind_a_pause(pause: i64, segments: u32, len: u32) -> (i64, u64) {
-    let mut talk = Talk::asked();
-    talk.now += 20 * MS;
-    for flight in [10, 20] {
-        (0..flight).for_each(|_| talk.data(1, MSS));
-        talk.act(0, 10_000, Act::Ack(5000));
-        talk.now += 20 * MS;
+/// Pairs of segments each 4 ms, 5 ms from their ACKs, which echo the ACK before the last so many. How long the sender's
+/// own queue held it, in tenths of all.
+fn paired(stale: usize) -> i64 {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 50_000, Act::Ack(500));
+    let (mut ends, mut stamps) = (Vec::new(), vec![talk.stamps[0]; 8]);
+    for pair in 0..80 {
+        talk.now += 3 * MS;
+        for _ in 0..2 {
+            let stamp = (talk.now / MS) as u32;
+            talk.data(1, MSS);
+            let sent = talk.segments.last_mut().expect("it was pushed");
+            sent.options.timestamps = Some((stamp, stamps[stamps.len() - 1 - stale]));
+        }
+        ends.push(talk.next[1]);
+        talk.now += MS;
+        if pair > 0 {
+            talk.acked[0] = ends[pair - 1];
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+            stamps.push(talk.stamps[0]);
+        }
     }
-    talk.now += pause;
-    (0..segments).for_each(|_| talk.data(1, len));
-    talk.act(0, 10_000, Act::Ack(5000));
-    talk.now += 20 * MS;
-    talk.data(1, MSS);
-    talk.act(0, 10_000, Act::Ack(5000));
-    talk.segments.remove(4);
+    for segment in &mut talk.segments {
+        let is_own = segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+        let direction = if is_own { Direction::Outgoing } else { Direction::Incoming };
+        segment.link.direction = Some(direction);
+    }
     let account = talk.account(1 << 20, false);
-    let repair = time(&account, &[State::RecoveryLoss]) / (9 * MS);
-    (repair, server(&account).retransmitted.rto)
+    time(&account, &[State::LocalQdisc]) * 10 / account.duration_ns
 }
 
 #[test]
-fn a_lone_segment_behind_a_timers_pause_comes_from_a_timeout() {
-    // The probe after 42 ms, and the timeout 220 ms later.
-    assert_eq!(behind_a_pause(240 * MS, 1, MSS), (3, 1), "and the next segment's, half seen");
-    assert_eq!(behind_a_pause(240 * MS, 2, MSS), (0, 0), "an application's pause");
-    assert_eq!(behind_a_pause(240 * MS, 1, 700), (0, 0), "all that was written");
-    assert_eq!(behind_a_pause(120 * MS, 1, MSS), (0, 0), "no timer ran out");
-}
-
-/// A flight of nine, the first of which is short if `short`; a short tail that was lost, sent again by the probe. What
-/// else the wait for the flight's ACKs may be.
-fn lost_short_tail(short: bool) -> Vec<State> {
-    let mut talk = Talk::asked();
-    talk.segments.remove(4);
-    talk.now += 20 * MS;
-    talk.data(1, if short { 200 } else { MSS });
-    (0..8).for_each(|_| talk.data(1, MSS));
-    talk.act(0, 10_000, Act::Ack(5000));
-    talk.now += 240 * MS;
-    let jump = talk.segments.len();
-    talk.data(1, 300);
-    talk.act(0, 10_000, Act::Ack(5000));
-    talk.count(jump, 1);
-    let account = talk.account(1 << 20, false);
-    assert_eq!(server(&account).retransmitted.tlp, 1, "{:?}", server(&account).limits);
-    let flights = server(&account).limits.iter().filter(|l| l.state == State::LastFlight);
-    flights.flat_map(|limit| limit.alternative.clone()).collect()
-}
-
-#[test]
-fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
-    assert_eq!(lost_short_tail(true), [State::NagleDelack]);
-    assert_eq!(lost_short_tail(false), [], "no short segment was in flight");
-}
-
-/// The probe sends again what had arrived, and is acknowledged so many times more, without a word of it; then the tail
-/// is sent again, 60 ms later. How many probes and other repeats there were.
-fn probed_in_vain(times: u32) -> (u64, u64) {
-    let mut talk = Talk::asked();
-    talk.flights(&[10, 10]);
-    (0..4).for_each(|_| talk.data(1, MSS));
-    talk.act(1, 50 * MS, Act::Resend);
-    talk.act(0, 5 * MS, Act::Ack(5000));
-    talk.now += 100_000;
-    (0..2).for_each(|_| talk.data(1, MSS));
-    talk.now += 14 * MS;
-    let acked = talk.next[1] - 2 * MSS;
-    (0..times).for_each(|_| {
-        talk.acked[0] = acked;
-        talk.act(0, 100_000, Act::Repeat(5000));
-    });
-    talk.act(1, 70 * MS, Act::Resend);
-    talk.act(0, 20 * MS, Act::Ack(5000));
-    let repeated = server(&talk.account(1 << 20, false)).retransmitted.clone();
-    (repeated.tlp, repeated.fast)
-}
-
-#[test]
-fn what_a_probe_brought_twice_is_acknowledged_twice_and_tells_of_no_loss() {
-    assert_eq!(probed_in_vain(1), (2, 0));
-    assert_eq!(probed_in_vain(2), (1, 1), "something behind it arrived");
+fn an_echo_older_than_what_had_arrived_tells_of_the_senders_own_queue() {
+    assert_eq!(paired(0), 0, "it left when it was stamped");
+    assert!(paired(1) >= 8, "before the last ACK came, 3 ms earlier");
+    assert!(paired(3) >= 8);
 }

@@ -410,4 +410,18 @@ mod tests {
         assert!(!is_drawn(48_000_001, 20) && !is_drawn(31_999_999, 20));
         assert!(!is_drawn(0, 10), "the capture has it");
     }
+
+    #[test]
+    fn what_echoes_no_later_stamp_was_on_its_way_when_that_came() {
+        let until = |seq: i64, echo: u32| {
+            let mut clock = SideClock::default();
+            for (tsval, tap) in [(10, 0), (20, 40_000_000)] {
+                clock.peer_passed(&Event { tsval, tap, seq, bits: TS, ..Event::default() });
+            }
+            clock.cause_of(&Event { tsecr: echo, bits: TS | ACK, ..Event::default() }).until
+        };
+        assert_eq!(until(0, 10), 40_000_000);
+        assert_eq!(until(0, 20), i64::MAX, "it echoes the newest");
+        assert_eq!(until(1, 10), i64::MAX, "out of order, it need not be echoed");
+    }
 }

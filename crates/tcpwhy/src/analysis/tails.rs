@@ -1,0 +1,92 @@
+//! Tails that were lost, and what timers send of them again.
+
+use super::talk::{Act, MSS, Talk};
+use super::tapes::{server, time};
+use crate::report::State;
+
+const MS: i64 = 1_000_000;
+
+/// At the client, 20 ms from the server: 30 segments, and after a pause so many together, behind whose ACK another comes.
+/// How many tens of milliseconds the repair took, and how many timeouts there were.
+fn behind_a_pause(pause: i64, segments: u32, len: u32) -> (i64, u64) {
+    let mut talk = Talk::asked();
+    talk.now += 20 * MS;
+    for flight in [10, 20] {
+        (0..flight).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 10_000, Act::Ack(5000));
+        talk.now += 20 * MS;
+    }
+    talk.now += pause;
+    (0..segments).for_each(|_| talk.data(1, len));
+    talk.act(0, 10_000, Act::Ack(5000));
+    talk.now += 20 * MS;
+    talk.data(1, MSS);
+    talk.act(0, 10_000, Act::Ack(5000));
+    talk.segments.remove(4);
+    let account = talk.account(1 << 20, false);
+    let repair = time(&account, &[State::RecoveryLoss]) / (9 * MS);
+    (repair, server(&account).retransmitted.rto)
+}
+
+#[test]
+fn a_lone_segment_behind_a_timers_pause_comes_from_a_timeout() {
+    // The probe after 42 ms, and the timeout 220 ms later.
+    assert_eq!(behind_a_pause(240 * MS, 1, MSS), (3, 1), "and the next segment's, half seen");
+    assert_eq!(behind_a_pause(240 * MS, 2, MSS), (0, 0), "an application's pause");
+    assert_eq!(behind_a_pause(240 * MS, 1, 700), (0, 0), "all that was written");
+    assert_eq!(behind_a_pause(120 * MS, 1, MSS), (0, 0), "no timer ran out");
+}
+
+/// A flight of nine, the first of which is short if `short`; a short tail that was lost, sent again by the probe. What
+/// else the wait for the flight's ACKs may be.
+fn lost_short_tail(short: bool) -> Vec<State> {
+    let mut talk = Talk::asked();
+    talk.segments.remove(4);
+    talk.now += 20 * MS;
+    talk.data(1, if short { 200 } else { MSS });
+    (0..8).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 10_000, Act::Ack(5000));
+    talk.now += 240 * MS;
+    let jump = talk.segments.len();
+    talk.data(1, 300);
+    talk.act(0, 10_000, Act::Ack(5000));
+    talk.count(jump, 1);
+    let account = talk.account(1 << 20, false);
+    assert_eq!(server(&account).retransmitted.tlp, 1, "{:?}", server(&account).limits);
+    let flights = server(&account).limits.iter().filter(|l| l.state == State::LastFlight);
+    flights.flat_map(|limit| limit.alternative.clone()).collect()
+}
+
+#[test]
+fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
+    assert_eq!(lost_short_tail(true), [State::NagleDelack]);
+    assert_eq!(lost_short_tail(false), [], "no short segment was in flight");
+}
+
+/// The probe sends again what had arrived, and is acknowledged so many times more, without a word of it; then the tail
+/// is sent again, 60 ms later. How many probes and other repeats there were.
+fn probed_in_vain(times: u32) -> (u64, u64) {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 10]);
+    (0..4).for_each(|_| talk.data(1, MSS));
+    talk.act(1, 50 * MS, Act::Resend);
+    talk.act(0, 5 * MS, Act::Ack(5000));
+    talk.now += 100_000;
+    (0..2).for_each(|_| talk.data(1, MSS));
+    talk.now += 14 * MS;
+    let acked = talk.next[1] - 2 * MSS;
+    (0..times).for_each(|_| {
+        talk.acked[0] = acked;
+        talk.act(0, 100_000, Act::Repeat(5000));
+    });
+    talk.act(1, 70 * MS, Act::Resend);
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    let repeated = server(&talk.account(1 << 20, false)).retransmitted.clone();
+    (repeated.tlp, repeated.fast)
+}
+
+#[test]
+fn what_a_probe_brought_twice_is_acknowledged_twice_and_tells_of_no_loss() {
+    assert_eq!(probed_in_vain(1), (2, 0));
+    assert_eq!(probed_in_vain(2), (1, 1), "something behind it arrived");
+}
