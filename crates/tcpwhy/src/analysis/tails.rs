@@ -81,7 +81,7 @@ fn probed_in_vain(times: u32) -> (u64, u64) {
     });
     talk.act(1, 70 * MS, Act::Resend);
     talk.act(0, 20 * MS, Act::Ack(5000));
-    let repeated = server(&talk.account(1 << 20, false)).retransmitted.clone();
+    let repeated = server(&talk.account(1 << 20, false)).retransmitted;
     (repeated.tlp, repeated.fast)
 }
 

@@ -5,7 +5,6 @@ use super::ledger::Interval;
 use super::piece::{Base, Edge, Piece};
 use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
-use super::timers::MAY_BE_TIMERS;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
 use super::walker::{Sends, Walker};
@@ -59,9 +58,6 @@ impl Walker {
             Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
         };
         let idle = if quiet { self.quiet_wait(event, at) } else { flying };
-        if idle == MAY_BE_TIMERS {
-            self.suspect(event, at);
-        }
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }

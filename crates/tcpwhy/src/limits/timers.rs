@@ -16,7 +16,7 @@ const JIFFIES_NS: i64 = 20_000_000;
 const MOST_TIMEOUTS: u32 = 6;
 
 /// What a sender with nothing in flight may have waited for, if a timer sends its lost tail again.
-pub(super) const MAY_BE_TIMERS: Base = Base::Fixed {
+const MAY_BE_TIMERS: Base = Base::Fixed {
     state: State::IdleAppThink,
     confidence: 50,
     alternative: &[State::RtoWait, State::TlpWait],
@@ -110,9 +110,9 @@ impl Walker {
     /// What a sender with nothing in flight waited for until it sent `event` at `at`: its application, or for a timer
     /// that sends a tail again which was lost before the tap, if no identification would tell of that. Then the
     /// last flight that was seen did not end short, as an application's writes do, and it took as long as a chain
-    /// of timers.
-    pub(super) fn quiet_wait(&self, event: &Event, at: i64) -> Base {
-        let (_, quiet) = self.quiet_until(at);
+    /// of timers. A full segment is remembered then: what follows it may tell.
+    pub(super) fn quiet_wait(&mut self, event: &Event, at: i64) -> Base {
+        let (since, quiet) = self.quiet_until(at);
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
         let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
@@ -129,14 +129,12 @@ impl Walker {
             && !self.sends.new.short
             && timers.srtt().is_some()
             && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
-        if may_be_lost { MAY_BE_TIMERS } else { Base::sure(State::IdleAppThink, 95) }
-    }
-
-    /// Remembers `event`, a full segment at `at` behind a pause that may be a timer's.
-    pub(super) fn suspect(&mut self, event: &Event, at: i64) {
-        let (since, quiet) = self.quiet_until(at);
+        if !may_be_lost {
+            return Base::sure(State::IdleAppThink, 95);
+        }
         let is_full = i64::from(event.len) == self.terms.mss && event.seq == self.flight.nxt;
         self.waits.suspect = is_full.then_some(Suspect { event: *event, at, since, quiet });
+        MAY_BE_TIMERS
     }
 
     /// Whether the segment that was suspected did come from a timeout: it came alone, though more was to be sent, for
