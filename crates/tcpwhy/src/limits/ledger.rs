@@ -97,8 +97,9 @@ impl Ledger {
             && last.is_like(&interval)
         {
             last.end = interval.end;
-            // What one of them may be otherwise, both may be.
-            if interval.confidence < last.confidence {
+            // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
+            let doubt = |of: &Interval| (Reverse(of.confidence), of.alternative.len());
+            if doubt(&interval) > doubt(last) {
                 (last.confidence, last.alternative) = (interval.confidence, interval.alternative);
             }
             last.evidence.join(&interval.evidence);

@@ -133,7 +133,9 @@ impl Walker {
         {
             return Release::Ack { by_data: self.releases.by_data };
         }
-        if self.window.moved_at > self.sends.last && at - self.window.moved_at <= tolerance {
+        let moved =
+            self.window.moved_at > self.sends.last && at - self.window.moved_at <= tolerance;
+        if moved && self.had_little_room() {
             return Release::Window;
         }
         let in_burst = self.flight.outstanding() > 0
@@ -141,6 +143,13 @@ impl Walker {
             && at - self.sends.last <= tolerance
             && at - self.sends.burst_start <= self.rtt_scale() / 2;
         if in_burst { Release::Burst } else { Release::Free }
+    }
+
+    /// Whether so little of the receiver's window was left at the last stop that its opening may let data out: less
+    /// than a segment, or than the third that Linux waits for (`tcp_tso_should_defer`).
+    fn had_little_room(&self) -> bool {
+        let stop = &self.stop.evidence;
+        stop.room < self.terms.mss.max(stop.window / 3)
     }
 
     /// The first flight ends where the first ACK of data releases the next send; after that each
