@@ -97,18 +97,18 @@ fn is_paths_rather_than_buffers(case: &Case, truth: &Truth) -> bool {
 }
 
 /// Whether what should hold the sender does, for a twentieth of the time at least.
-fn assert_is_limited(case: &Case, truth: &Truth) {
+fn is_limited(case: &Case, truth: &Truth) -> bool {
     let times = truth.time_in(SIDE);
     let all: u64 = times.iter().map(|(_, ns)| ns).sum();
     let own = times.iter().filter(|(state, _)| case.limits.contains(state));
     let own: u64 = own.map(|(_, ns)| ns).sum();
-    assert!(case.is_near || own * 20 >= all, "{}: {times:?}\n{}", case.name, case.scenario);
+    case.is_near || own * 20 >= all
 }
 
 fn rows(seeds: &[u64]) -> Vec<Row> {
-    let mut rows = Vec::new();
+    let (mut rows, mut left_out, mut cases) = (Vec::new(), Vec::new(), 0);
     let keep = std::env::var_os("LOOP_KEEP").filter(|folder| !folder.is_empty());
-    for case in seeds.iter().flat_map(|seed| cases(*seed)) {
+    for case in seeds.iter().flat_map(|seed| grid::cases(*seed)) {
         let keep_as = |end: &str, bytes: &[u8]| {
             let Some(folder) = &keep else { return };
             let name = format!("{}{end}", case.name).replace(", ", "-").replace(' ', "-");
@@ -117,7 +117,11 @@ fn rows(seeds: &[u64]) -> Vec<Row> {
         };
         keep_as(".toml", case.scenario.as_bytes());
         let (truth, captures) = carried_out(&case, &[]);
-        assert_is_limited(&case, &truth);
+        cases += 1;
+        if !is_limited(&case, &truth) {
+            left_out.push(case.name);
+            continue;
+        }
         let by_path = LazyCell::new(|| is_paths_rather_than_buffers(&case, &truth));
         for (tap, capture) in ["sender", "receiver"].into_iter().zip(&captures) {
             for fault in Fault::ALL {
@@ -133,6 +137,8 @@ fn rows(seeds: &[u64]) -> Vec<Row> {
             }
         }
     }
+    // Chance may draw values that let something else hold nearly all of it.
+    assert!(left_out.len() * 20 <= cases, "the grid's values are no good: {left_out:?}");
     rows
 }
 
