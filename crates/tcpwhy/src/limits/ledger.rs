@@ -263,6 +263,9 @@ mod tests {
         let unsure = (Sndbuf, 60, OTHERS);
         assert_eq!(booked(&[(Sndbuf, 80, &[]), unsure]), [unsure]);
         assert_eq!(booked(&[unsure, (Sndbuf, 80, &[])]), [unsure]);
+        let longer: (_, _, &[State]) = (Sndbuf, 60, &[State::App, State::Pacing]);
+        assert_eq!(booked(&[unsure, longer]), [longer], "as sure, and the longer list");
+        assert_eq!(booked(&[longer, unsure]), [longer]);
         let unknown: [(State, u8, &[State]); 2] = [(Unknown, 30, &[]), (Unknown, 30, OTHERS)];
         assert_eq!(booked(&unknown), unknown, "told apart by what they may be");
     }

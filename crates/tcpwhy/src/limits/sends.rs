@@ -312,3 +312,25 @@ pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
     // Most frames are one segment, which is told without a division.
     if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::walker::Terms;
+
+    /// What released a send at 10 ms, just after the receiver's window of 30,000 bytes moved, of which so much was left.
+    fn released(room: i64) -> Release {
+        let mut walker = Walker::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
+        walker.window.moved_at = 10_000_000;
+        walker.sends.last = 1_000_000;
+        (walker.stop.evidence.room, walker.stop.evidence.window) = (room, 30_000);
+        walker.release_of(10_000_000)
+    }
+
+    #[test]
+    fn a_window_lets_out_what_it_may_have_held() {
+        assert_eq!(released(0), Release::Window);
+        assert_eq!(released(9_999), Release::Window, "Linux may wait for a third");
+        assert_eq!(released(10_000), Release::Free);
+    }
+}
