@@ -105,6 +105,7 @@ fn is_limited(case: &Case, truth: &Truth) -> bool {
     case.is_near || own * 20 >= all
 }
 
+#[expect(clippy::print_stdout, reason = "what is left out is said")]
 fn rows(seeds: &[u64]) -> Vec<Row> {
     let (mut rows, mut left_out, mut cases) = (Vec::new(), Vec::new(), 0);
     let keep = std::env::var_os("LOOP_KEEP").filter(|folder| !folder.is_empty());
@@ -138,7 +139,10 @@ fn rows(seeds: &[u64]) -> Vec<Row> {
         }
     }
     // Chance may draw values that let something else hold nearly all of it.
-    assert!(left_out.len() * 20 <= cases, "the grid's values are no good: {left_out:?}");
+    if !left_out.is_empty() {
+        println!("left out, for something else held it: {}", left_out.join("; "));
+    }
+    assert!(left_out.len() <= 1 + cases / 20, "the grid's values are no good: {left_out:?}");
     rows
 }
 
