@@ -43,7 +43,13 @@ impl Rounds {
             let confidence = if others.len() > 3 { 65 } else { 75 };
             decision(State::BandwidthSelfQueue, confidence, others, queue)
         } else if self.ran_so_across_a_loss(at) {
-            let others = &[State::Pacing, State::LocalQdisc, State::App, State::Sndbuf];
+            use State::{App, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
+            // Below a window smaller than what the loss left of its own, a sender keeps its rate, too.
+            let others: &[State] = if edge.may_be_near() {
+                &[Pacing, LocalQdisc, App, Sndbuf, RwndCap, RwndReader]
+            } else {
+                &[Pacing, LocalQdisc, App, Sndbuf]
+            };
             decision(State::BandwidthSelfQueue, 60, others, queue)
         } else {
             unseen(edge, queue)

@@ -13,7 +13,7 @@ pub(crate) struct Evidence {
     pub(crate) window: i64,
     /// Congestion window by replay, 0 where unknown.
     pub(crate) cwnd: u64,
-    /// Queueing delay above the least round trip.
+    /// Queueing delay above the least round trip; of the sender's own queue, what its packets stood there.
     pub(crate) queue_ns: i64,
     /// First and last frame that bound the interval; 0 where none.
     pub(crate) first_frame: u64,
@@ -71,12 +71,14 @@ impl Evidence {
             State::BandwidthSelfQueue
             | State::BandwidthExternal
             | State::BandwidthPolicer
-            | State::BandwidthVariable
-            | State::LocalQdisc => {
+            | State::BandwidthVariable => {
                 format!(
                     "{flight}, {:.2} ms of queue above the least round trip",
                     self.queue_ns as f64 / 1e6
                 )
+            }
+            State::LocalQdisc => {
+                format!("{flight}, {:.2} ms between TCP and the tap", self.queue_ns as f64 / 1e6)
             }
             State::Sndbuf | State::AppWindow => {
                 format!(

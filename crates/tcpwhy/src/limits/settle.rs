@@ -40,7 +40,10 @@ impl Walker {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
             }
-            _ if self.is_held_by_own_queue(from) => Base::sure(State::LocalQdisc, 80),
+            _ if self.is_held_by_own_queue(from) => {
+                self.stop.evidence.queue_ns = self.sends.lag;
+                Base::sure(State::LocalQdisc, 80)
+            }
             Release::Ack { .. } if self.is_held_by_nagle(release, event) => {
                 self.nagle_wait(event, at)
             }

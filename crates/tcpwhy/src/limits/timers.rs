@@ -161,6 +161,7 @@ impl Walker {
         self.tally.lost += 1;
         self.list(&lone.event, lone.at, "rto", Vec::new());
         if self.repairs.begin_tail(event.end(), true) {
+            // At least the lone segment and `event`: how much more stood behind them, the capture lacks.
             self.cut_window(2, at);
         }
         true
