@@ -23,6 +23,13 @@ const AT_MAXIMUM_PERCENT: i64 = 95;
 /// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
 const MAX_PIECES: usize = 65_536;
 
+/// What an open wait was for, by what it was taken for while it lasted.
+struct Decided {
+    flying: Base,
+    idle: Base,
+    shut: Base,
+}
+
 impl Walker {
     /// New data at `at` ends the open wait.
     pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
@@ -64,9 +71,20 @@ impl Walker {
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
+        self.decide(upto, event.frame, Decided { flying, idle, shut });
+        // What follows the ACK that released the send belongs to the wait after the send.
+        self.waits.begin_next_at(upto);
+        self.releases.acks.clear();
+        self.waits.probed = false;
+        self.waits.merge_settled();
+        self.flush(false);
+    }
+
+    /// Books the pieces of the open wait before `upto`, which the send in `frame` ended.
+    fn decide(&mut self, upto: usize, frame: u64, Decided { flying, idle, shut }: Decided) {
         // The replay has caught up with the stop since that was taken down.
-        let cwnd = self.replay.cwnd(self.stop.evidence.segments).best;
-        self.stop.evidence.cwnd = cwnd.unwrap_or(0);
+        let cwnd = self.replay.cwnd(self.stop.evidence.segments).best.unwrap_or(0);
+        self.stop.evidence.cwnd = cwnd;
         for at in self.waits.from..upto {
             let piece = &mut self.waits.pieces[at];
             if piece.base.is_open() {
@@ -74,8 +92,7 @@ impl Walker {
                     Base::Flying => self.stop.evidence,
                     _ => piece.evidence,
                 };
-                let cwnd = self.stop.evidence.cwnd;
-                piece.evidence = Evidence { last_frame: event.frame, cwnd, ..stop };
+                piece.evidence = Evidence { last_frame: frame, cwnd, ..stop };
             }
             piece.base = match piece.base {
                 Base::Flying => flying,
@@ -85,12 +102,6 @@ impl Walker {
                 decided => decided,
             };
         }
-        // What follows the ACK that released the send belongs to the wait after the send.
-        self.waits.begin_next_at(upto);
-        self.releases.acks.clear();
-        self.waits.probed = false;
-        self.waits.merge_settled();
-        self.flush(false);
     }
 
     /// Whether the wait up to `until` was for the queue on the sender's own host: what was sent last
