@@ -2,7 +2,8 @@
 //!
 //! What a round sends is the window's worth. In slow start it doubles; two rounds in three that
 //! grow by less than half, and do grow, are congestion avoidance since the first slow one. A
-//! flight that stands still, or rises once, has another lid than the window.
+//! flight that stands still, or rises once, has another lid than the window; so has one below what the
+//! window has let out since it was last cut.
 
 use super::rounds::{Phase, Round};
 
@@ -34,6 +35,10 @@ pub(crate) struct SlowFrom {
     pub(crate) number: u64,
 }
 
+/// A flight that fills the window is no less than so many eighths of what was in flight before: it is counted when its
+/// last was sent, and an ACK may have come meanwhile. Ours: not measured.
+const FULL_EIGHTHS: u64 = 7;
+
 /// Flights of the cwnd-limited rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Growth {
@@ -43,6 +48,8 @@ pub(crate) struct Growth {
     slow_from: Option<SlowFrom>,
     /// Which of the last three of them grew.
     steps: u8,
+    /// Most segments in flight since the window was last cut.
+    most: u64,
     /// When slow start ended, with which window, and why.
     pub(crate) exit: Option<(i64, Option<u64>, ExitCause)>,
     /// Threshold left by an idle restart; slow start goes on up to it.
@@ -61,7 +68,7 @@ impl Growth {
 
     /// A loss cuts the window of `cwnd` segments.
     pub(crate) fn cut(&mut self, cwnd: u64) {
-        (self.lost_at, self.was_cut) = (Some(cwnd), true);
+        (self.lost_at, self.was_cut, self.most) = (Some(cwnd), true, 0);
     }
 
     /// Takes a closed round; from which round on slow start had ended, if this one shows it.
@@ -71,7 +78,11 @@ impl Growth {
         // A loss ends slow start, after a pause too.
         let regaining = self.regain.filter(|_| !round.loss);
         (self.regain, self.lost_at) = (regaining.filter(below), self.lost_at.filter(below));
-        let limited = round.ack_released > round.free && round.edge_flight == 0;
+        // A pause cuts it, too.
+        let most = if self.regain.is_some() { 0 } else { self.most };
+        let is_full = round.flight_segments * 8 >= most * FULL_EIGHTHS;
+        self.most = most.max(round.flight_segments);
+        let limited = round.ack_released > round.free && round.edge_flight == 0 && is_full;
         if !limited || self.exit.is_some() {
             self.last = flight;
             return None;
@@ -170,6 +181,19 @@ mod tests {
         let mut growth = Growth::default();
         assert!(shown(&mut growth, &[10, 20, 40, 40, 40, 40, 41, 40]).iter().all(Option::is_none));
         assert_eq!(growth.phase(), Phase::SlowStart);
+    }
+
+    #[test]
+    fn a_flight_below_what_was_let_out_before_does_not_fill_the_window() {
+        let mut growth = Growth::default();
+        assert!(shown(&mut growth, &[10, 20, 40, 20, 22, 24, 26]).iter().all(Option::is_none));
+        assert_eq!(growth.phase(), Phase::SlowStart);
+        growth.cut(20);
+        let seen = shown(&mut growth, &[20, 22, 24, 26]);
+        assert_eq!(seen.iter().flatten().count(), 1, "a loss has cut it: {seen:?}");
+        let mut growth = Growth::default();
+        let seen = shown(&mut growth, &[10, 20, 40, 35, 36, 37, 38]);
+        assert_eq!(seen.iter().flatten().count(), 1, "within what an ACK may hide: {seen:?}");
     }
 
     #[test]
