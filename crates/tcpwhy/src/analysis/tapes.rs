@@ -396,16 +396,16 @@ fn a_window_once_filled_is_the_limit_until_the_congestion_window_is_cut() {
     assert!(rwnd(&cut) < 130, "{:?}", server(&cut).time_in);
 }
 
-/// Pairs of segments each 4 ms, 5 ms from their ACKs, which echo the ACK before the last so many. How long the sender's
-/// own queue held it, in tenths of all.
-fn paired(stale: usize) -> i64 {
+/// Pairs of segments so long behind the last pair's ACK, and before their own, which echo the ACK before the last so
+/// many. How long the sender's own queue held it, in tenths of all.
+fn paired(stale: usize, (behind, before): (i64, i64)) -> i64 {
     let mut talk = Talk::default();
     talk.open();
     talk.act(0, 10_000, Act::Short);
     talk.act(1, 50_000, Act::Ack(500));
     let (mut ends, mut stamps) = (Vec::new(), vec![talk.stamps[0]; 8]);
     for pair in 0..80 {
-        talk.now += 3 * MS;
+        talk.now += behind;
         for _ in 0..2 {
             let stamp = (talk.now / MS) as u32;
             talk.data(1, MSS);
@@ -413,7 +413,7 @@ fn paired(stale: usize) -> i64 {
             sent.options.timestamps = Some((stamp, stamps[stamps.len() - 1 - stale]));
         }
         ends.push(talk.next[1]);
-        talk.now += MS;
+        talk.now += before;
         if pair > 0 {
             talk.acked[0] = ends[pair - 1];
             talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
@@ -431,7 +431,15 @@ fn paired(stale: usize) -> i64 {
 
 #[test]
 fn an_echo_older_than_what_had_arrived_tells_of_the_senders_own_queue() {
-    assert_eq!(paired(0), 0, "it left when it was stamped");
-    assert!(paired(1) >= 8, "before the last ACK came, 3 ms earlier");
-    assert!(paired(3) >= 8);
+    let rare = (3 * MS, MS);
+    assert_eq!(paired(0, rare), 0, "it left when it was stamped");
+    assert!(paired(1, rare) >= 8, "before the last ACK came, 3 ms earlier");
+    assert!(paired(3, rare) >= 8);
+}
+
+#[test]
+fn what_stands_in_the_senders_own_queue_was_let_in_as_something_left_it() {
+    let close = (MS * 6 / 10, MS * 6 / 10);
+    assert_eq!(paired(0, close), 0, "it left when it was stamped");
+    assert!(paired(1, close) >= 8, "1.2 ms ago, though the echo alone proves but 0.6 ms");
 }

@@ -3,8 +3,12 @@
 //! A packet left the stack no later than it passed the tap less the constant distance (`high`),
 //! no earlier than its cause arrived (`low`); its timestamp narrows both. Senders that wait act
 //! the moment something arrives, so a send is put at the newest arrival in that range if one lies
-//! within the noise below `high`, else at `high`. What remains above is the packet's lag: a queue
-//! between stack and tap.
+//! within the noise below `high`, else at `high`. One that its echo shows to have stood in the host's
+//! own queue waited for room there, which what left that queue made (`tcp_tsq_handler`): it is put at
+//! the newest departure in the range. What remains above is the packet's lag: a queue between stack
+//! and tap.
+
+use core::mem;
 
 use super::Causes;
 use crate::flow::event::Event;
@@ -19,6 +23,10 @@ use crate::measure::clock::{NearMap, SideClock};
 const MOST_WAITING: usize = 4 * super::CHUNK;
 /// Arrivals kept for the next send of a silent side to be put at. Ours: ACKs that come together.
 const NEAR_KEPT: usize = 64;
+
+/// Departures among which the one is looked for that made room for a send. Ours: two super-segments may stand
+/// in the queue (`tcp_small_queue_check`), and what echoes an ACK leaves within the time of a few.
+const DEPARTED: usize = 16;
 
 /// The events of one side, in capture order.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +59,18 @@ impl<'a> Passed<'a> {
     /// When the event before `place` passed the tap, if there is one.
     fn tap_before(self, place: Place) -> Option<i64> {
         (place > Place::default()).then(|| Reader::at(self.before(place, 1), self).tap)
+    }
+
+    /// When the last runs before `place` passed the tap, at most [`DEPARTED`] and newest first: of each, its newest
+    /// event that passed it by `time`, if one did.
+    fn departed_before(self, place: Place, time: i64) -> impl Iterator<Item = i64> {
+        let here = self.run(place.run).filter(|_| place.of_next > 0);
+        let here = here.map(|run| (run, place.of_next - 1));
+        let earlier = (0..place.run).rev().map_while(move |at| self.run(at));
+        let runs = here.into_iter().chain(earlier.map(|run| (run, run.rest().len())));
+        runs.take(DEPARTED)
+            .filter(move |(run, _)| run.tap(0) <= time)
+            .map(move |(run, last)| run.tap(run.within(time).min(last)))
     }
 
     /// The place among the events of both sides of the one at `place`; behind all of them if there is
@@ -119,6 +139,10 @@ pub(crate) struct Cursor {
     arrived: Place,
     near: Near,
     largest_lag: i64,
+    /// When the last sends before those at hand passed the tap, newest first.
+    departed: Vec<i64>,
+    /// Some were on their way before the time that they are stamped with.
+    is_scheduled: bool,
 }
 
 impl Cursor {
@@ -173,12 +197,14 @@ pub(crate) fn walk(
     let mut sends = Reader::at(cursor.out, sent);
     let mut arrivals = Reader::at(cursor.arrived, arrived);
     let near = (Reader::at(cursor.near.at, arrived), cursor.near.before);
-    let mut placing = Placing::new(clock, near, &walker.terms);
+    let departed = mem::take(&mut cursor.departed);
+    let mut placing = Placing::new(clock, near, (sent, &departed), &walker.terms);
+    placing.is_scheduled = cursor.is_scheduled;
     loop {
         let run = sends.run.map(|run| (run, causes[sent.which[sends.place.run] as usize]));
         let send = run.map(|(run, causes)| {
             let cause = if sends.place.of_next == 0 { causes.first } else { causes.again };
-            placing.place(run.head, run.tap(0), (cause, causes.until))
+            placing.place(run.head, (sends.place, run.tap(0)), (cause, causes.until))
         });
         let until = send.map_or(i64::MAX, |placed| placed.at);
         if arrivals.tap <= until && !arrive(walker, &mut arrivals, until, horizon) {
@@ -195,15 +221,18 @@ pub(crate) fn walk(
             continue;
         }
         let until = (arrivals.tap - 1).min(horizon);
-        let placement = placing.follow(run, causes.again, (first, until));
+        let placement = placing.follow(run, sends.place, causes.again, (first, until));
         cursor.largest_lag = cursor.largest_lag.max(placement.largest_lag(run));
         walker.on_sends(run, placement);
         sends.go_on(1 + placement.others);
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.take_stop();
+    let departed = sent.departed_before(sends.place, i64::MAX).chain(departed.iter().copied());
+    cursor.departed = departed.take(DEPARTED).collect();
     (cursor.out, cursor.arrived) = (sends.place, arrivals.place);
     cursor.near = Near { at: placing.near.place, before: placing.before };
+    cursor.is_scheduled = placing.is_scheduled;
     if cursor.out.run >= sent.which.len() {
         // No send is waiting: the next one will not reach further back than this.
         cursor.near.skip_to(arrived.before(cursor.arrived, NEAR_KEPT), arrived);
@@ -219,14 +248,16 @@ pub(crate) fn walk_turns(
     (causes, which): (&[Causes], &[Vec<u32>; 2]),
 ) -> Option<()> {
     let events = &gathered.events;
-    let arrived = Passed { gathered, which: &which[1 - terms.side] };
+    let [sent, arrived] =
+        [terms.side, 1 - terms.side].map(|side| Passed { gathered, which: &which[side] });
     let near = Reader::at(Place::default(), arrived);
-    let mut placing = Placing::new(clock, (near, None), terms);
+    let mut placing = Placing::new(clock, (near, None), (sent, &[]), terms);
     let mut arrivals = arrived.which.iter().map(|at| &events[*at as usize]).peekable();
-    for at in &which[terms.side] {
+    for (run, at) in which[terms.side].iter().enumerate() {
         let event = &events[*at as usize];
         let Causes { first, until, .. } = causes[*at as usize];
-        let Placed { at, .. } = placing.place(event, event.tap, (first, until));
+        let place = Place { run, of_next: 0 };
+        let Placed { at, .. } = placing.place(event, (place, event.tap), (first, until));
         while let Some(arrival) = arrivals.next_if(|arrival| arrival.tap <= at) {
             turns.on_in(arrival)?;
         }
@@ -274,9 +305,15 @@ struct Placing<'a> {
     /// The first arrival that no send was put behind, and when the one before it passed the tap.
     near: Reader<'a>,
     before: Option<i64>,
+    /// The sends, and when the last before them passed the tap.
+    sent: Passed<'a>,
+    departed: &'a [i64],
     /// Begin and end of the tick in which the last send left, and before when it was on its way.
     tick: Option<(i64, i64)>,
     until: i64,
+    /// Linux stamps with the time at which `fq` is to let go (`tcp_skb_timestamp_ts`, since 4.20): only the echo
+    /// tells that it waits there. Seen of sends that the stamp puts behind what they should echo then.
+    is_scheduled: bool,
     /// The tap stands where sends leave: what arrives there is at the sender.
     is_at_sender: bool,
     /// The constant way from the stack to the tap and back, and the noise of immediate answers.
@@ -285,10 +322,44 @@ struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    fn new(clock: &'a SideClock, near: (Reader<'a>, Option<i64>), terms: &Terms) -> Self {
-        let ((near, before), floor) = (near, clock.floor().unwrap_or(0));
-        let (map, spread, is_at_sender) = (NearMap::default(), terms.spread, terms.tap_at_sender);
-        Self { clock, map, near, before, tick: None, until: i64::MAX, is_at_sender, floor, spread }
+    fn new(
+        clock: &'a SideClock,
+        (near, before): (Reader<'a>, Option<i64>),
+        (sent, departed): (Passed<'a>, &'a [i64]),
+        terms: &Terms,
+    ) -> Self {
+        Self {
+            clock,
+            map: NearMap::default(),
+            near,
+            before,
+            sent,
+            departed,
+            tick: None,
+            until: i64::MAX,
+            is_scheduled: false,
+            is_at_sender: terms.tap_at_sender,
+            floor: clock.floor().unwrap_or(0),
+            spread: terms.spread,
+        }
+    }
+
+    /// When room was made for the send at `place`: at the newest departure between `low` and `high`, if its range
+    /// ends there before `latest` because it does not echo what arrived then. Where stamps are scheduled, it begins
+    /// with the arrival of its cause.
+    fn made_room(
+        &self,
+        place: Place,
+        (cause, low, high): (i64, i64, i64),
+        latest: i64,
+    ) -> Option<i64> {
+        if high != self.until - 1 || high >= latest {
+            return None;
+        }
+        let low = if self.is_scheduled { cause } else { low };
+        let here = self.sent.departed_before(place, high.saturating_add(self.floor));
+        let mut all = here.chain(self.departed.iter().copied()).map(|tap| tap - self.floor);
+        all.find(|at| (low..=high).contains(at))
     }
 
     /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.
@@ -309,25 +380,41 @@ impl<'a> Placing<'a> {
     /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause` and not
     /// by what did at `until`, left the stack.
     #[inline]
-    fn place(&mut self, like: &Event, tap: i64, (cause, until): (i64, i64)) -> Placed {
+    fn place(
+        &mut self,
+        like: &Event,
+        (place, tap): (Place, i64),
+        (cause, until): (i64, i64),
+    ) -> Placed {
         let latest = tap - self.floor;
         self.tick = self.clock.tick_of(like, tap, &mut self.map);
-        // Linux stamps with the time at which `fq` is to let go (`tcp_skb_timestamp_ts`, since 4.20): only the echo
-        // tells that it waits there.
         self.until = if self.is_at_sender { until } else { i64::MAX };
+        self.is_scheduled |= self.tick.is_some_and(|(start, _)| start - self.spread > self.until);
         let tick = self.tick.map(|(start, end)| (start.min(self.until - 1), end));
         let low = cause.max(tick.map_or(i64::MIN, |t| t.0));
         let high = latest.min(tick.map_or(i64::MAX, |t| t.1)).min(self.until - 1).max(low);
         let noise = self.spread + tick.filter(|t| t.1 < latest).map_or(0, |t| t.1 - t.0);
         self.move_near(high);
-        let at = self.before.filter(|tap| *tap >= low.max(high - noise)).unwrap_or(high);
+        let near = self.before.filter(|tap| *tap >= low.max(high - noise));
+        if near.is_none()
+            && let Some(at) = self.made_room(place, (cause, low, high), latest)
+        {
+            return Placed { at, lag: latest - at };
+        }
+        let at = near.unwrap_or(high);
         Placed { at, lag: (latest - at.max(high)).max(0) }
     }
 
     /// Places the packets that follow `first`, which was placed last and `run` begins with, all drawn by
     /// what arrived at `cause`: as many as one rule places, up to where an arrival or another map of the
     /// clock comes between, or time `until`. It is as when each is placed by itself.
-    fn follow(&self, run: Run<'_>, cause: i64, (first, until): (Placed, i64)) -> Placement {
+    fn follow(
+        &self,
+        run: Run<'_>,
+        place: Place,
+        cause: i64,
+        (first, until): (Placed, i64),
+    ) -> Placement {
         let floor = self.floor;
         let Some(next) = run.rest().first() else { return Placement::of(first) };
         let (start, tick_end) = self.tick.unwrap_or((i64::MIN, i64::MAX));
@@ -337,6 +424,9 @@ impl<'a> Placing<'a> {
         let noise =
             self.spread + if tick_end < latest { tick_end.saturating_sub(start) } else { 0 };
         let near = self.before.filter(|tap| *tap >= low.max(high - noise));
+        let behind = Place { of_next: place.of_next + 1, ..place };
+        let room =
+            near.map_or_else(|| self.made_room(behind, (cause, low, high), latest), |_| None);
         // Up to which `latest` it is as here. Above the tick's end, or below what is known, time stands.
         let moves = (low..=end).contains(&latest);
         let holds = match near {
@@ -346,7 +436,7 @@ impl<'a> Placing<'a> {
             None => end.min(until),
         };
         let holds = if moves { holds.min(self.near.tap - 1) } else { holds };
-        let at = near.unwrap_or(high);
+        let at = near.or(room).unwrap_or(high);
         let is_between = high >= self.near.tap || self.before.is_some_and(|tap| tap > high);
         if is_between || at > until {
             return Placement::of(first);
@@ -356,7 +446,7 @@ impl<'a> Placing<'a> {
         let rule = Rule {
             at: (!moves || near.is_some()).then_some(at),
             floor,
-            high: if moves { i64::MAX } else { high },
+            high: if moves { i64::MAX } else { room.unwrap_or(high) },
         };
         Placement { first, others, rule }
     }
