@@ -165,6 +165,29 @@ fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert!(held_by_nagle(1000, 60) > 59_000_000, "but for an ACK that its receiver delayed");
 }
 
+/// Time that the server waits for Nagle's algorithm if each flight is acknowledged in 20 ms, and on its ACK a short
+/// segment of another length comes, with so many full ones right behind.
+fn behind_short_ones(full: u32) -> i64 {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 50_000, Act::Ack(500));
+    for round in 0..12 {
+        talk.now += 50_000;
+        talk.data(1, 700 + round);
+        (0..full).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 20_000_000, Act::Ack(5000));
+    }
+    let account = talk.account(1 << 20, false);
+    account.directions[1].as_ref().expect("it sent").time_in.get(State::NagleDelack).0
+}
+
+#[test]
+fn what_nagles_algorithm_holds_is_all_that_was_written() {
+    assert!(behind_short_ones(0) > 200_000_000);
+    assert_eq!(behind_short_ones(12), 0, "more was there");
+}
+
 /// Where a capture was taken that marks the client's packets, with `hops` left, as sent.
 fn marked_as_sent(hops: u8) -> Vantage {
     let mut talk = Talk::default();

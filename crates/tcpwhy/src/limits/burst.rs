@@ -198,6 +198,7 @@ impl Walker {
             && self.order.unexplained == 0
             && self.handshake.is_over
             && !self.peer.spoke
+            && self.waits.nagled.is_none()
             && self.book.marker != NEVER
             && !self.pauses.watch.is_judging()
             && !self.transfers.runs.is_empty();

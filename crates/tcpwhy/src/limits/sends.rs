@@ -57,6 +57,12 @@ impl Walker {
 
     fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         let release = self.release_of(at);
+        // What Nagle's algorithm holds is all that was written: more data is not right behind it.
+        if let Some(nagled) = self.waits.nagled.take()
+            && release == Release::Burst
+        {
+            self.waits.clear_of_nagle(nagled);
+        }
         let was_quiet = self.flight.outstanding() == 0;
         let repeats =
             self.watch_lone_repeat(event, release, at) || self.watch_lost_tail(event, at, step);

@@ -7,6 +7,7 @@ use super::rounds::{Decision, Held, Phase};
 use super::sends::Release;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
+use super::waits::Nagled;
 use super::walker::{Sends, Walker};
 use super::window::Filled;
 use crate::flow::event::Event;
@@ -51,8 +52,12 @@ impl Walker {
                 self.stop.evidence.queue_ns = self.sends.lag;
                 Base::sure(State::LocalQdisc, 80)
             }
-            Release::Ack { .. } if self.is_held_by_nagle(release, event) => {
-                self.nagle_wait(event, at)
+            Release::Ack { by_data } if self.is_held_by_nagle(release, event) => {
+                let by_nagle = self.nagle_wait(event, at);
+                let otherwise = self.blocked(by_data, event, at);
+                let since = self.waits.pieces.get(self.waits.from).map_or(from, |p| p.start);
+                self.waits.nagled = Some(Nagled { since, by_nagle, otherwise });
+                by_nagle
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(92, &[]),
@@ -293,7 +298,7 @@ impl Walker {
         let mut told = [None, None];
         while let Some(piece) = self.waits.pieces.front() {
             let forced = all || self.waits.pieces.len() > MAX_PIECES;
-            if !forced && self.waits.suspect.is_some() {
+            if !forced && (self.waits.suspect.is_some() || self.waits.nagled.is_some()) {
                 break;
             }
             if !forced && (self.waits.from == 0 || !self.is_ripe(piece)) {

@@ -20,6 +20,16 @@ pub(crate) struct Waits {
     pub(crate) last_flying: Base,
     /// What may yet tell of the waits before it: they are not booked meanwhile.
     pub(crate) suspect: Option<Suspect>,
+    /// The last wait, if the next event decides whether Nagle's algorithm held its end. Nothing is booked meanwhile.
+    pub(crate) nagled: Option<Nagled>,
+}
+
+/// A wait that Nagle's algorithm may have held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nagled {
+    pub(crate) since: i64,
+    pub(crate) by_nagle: Base,
+    pub(crate) otherwise: Base,
 }
 
 impl Default for Waits {
@@ -31,6 +41,7 @@ impl Default for Waits {
             blind: false,
             last_flying: Base::Flying,
             suspect: None,
+            nagled: None,
         }
     }
 }
@@ -96,6 +107,26 @@ impl Waits {
         for piece in self.pieces.range_mut(at..) {
             piece.base = base;
             piece.episode = 0;
+        }
+    }
+
+    /// The last wait was not for Nagle's algorithm.
+    pub(crate) fn clear_of_nagle(&mut self, Nagled { since, by_nagle, otherwise }: Nagled) {
+        for at in (0..self.from).rev() {
+            let piece = &mut self.pieces[at];
+            if piece.end <= since || piece.base != by_nagle {
+                break;
+            }
+            if piece.start >= since {
+                piece.base = otherwise;
+                continue;
+            }
+            // It was merged with that of the wait before.
+            let tail = Piece { start: since, base: otherwise, ..*piece };
+            piece.end = since;
+            self.pieces.insert(at + 1, tail);
+            self.from += 1;
+            break;
         }
     }
 
