@@ -160,6 +160,8 @@ impl Operation {
             "connect" => connect(&arguments, host),
             "read" | "recv" | "recvfrom" | "readv" | "recvmsg" => stream::read(&arguments, host),
             "write" | "send" | "sendto" | "writev" | "sendmsg" => stream::write(&arguments, host),
+            "open" => open(&arguments, host),
+            "sendfile" => stream::send_file(&arguments, host),
             "close" => Ok(close(&arguments, host)),
             "shutdown" => shutdown(&arguments, host),
             "fcntl" => fcntl(&arguments, host),
@@ -264,12 +266,17 @@ impl Arguments<'_> {
             && self.number(2).is_ok_and(|bytes| bytes > 0)
     }
 
+    /// A number of bytes.
+    pub(super) fn bytes_at(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.number(index)?).map_err(|_| "a negative length".into())
+    }
+
     /// The length behind a buffer, which is `...`: any other is a bad pointer.
     pub(super) fn bytes(&self, index: usize) -> Result<u64, String> {
         if index > 0 && !matches!(self.at(index - 1)?, Expression::Ellipsis | Expression::Text(_)) {
             return Err(format!("{} of a buffer at a given place", self.call.name));
         }
-        u64::try_from(self.number(index)?).map_err(|_| "a negative length".into())
+        self.bytes_at(index)
     }
 }
 
@@ -290,6 +297,17 @@ fn socket(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     let at = host.new_end(End { nonblocking: kind & NONBLOCK != 0, ..End::default() });
     let descriptor = names::number(&arguments.call.result)?;
     host.open_file(descriptor, File::Socket(at));
+    Ok(Operation::Ended(Outcome::value(descriptor)))
+}
+
+/// `open("/tmp/file", O_RDONLY)` of a file that a command made.
+fn open(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let Expression::Text(name) = arguments.at(0)? else { return Err("open of no name".into()) };
+    let Some(size) = host.sizes.get(name).copied() else {
+        return Ok(Operation::Ended(Outcome::error("ENOENT")));
+    };
+    let descriptor = names::number(&arguments.call.result)?;
+    host.open_file(descriptor, File::Plain { size, read: 0 });
     Ok(Operation::Ended(Outcome::value(descriptor)))
 }
 
@@ -345,7 +363,7 @@ fn close(arguments: &Arguments<'_>, host: &mut Host) -> Operation {
     let descriptor = arguments.number(0).unwrap_or(-1);
     let outcome = match host.files.remove(&descriptor) {
         None => Outcome::error("EBADF"),
-        Some(File::Epoll(_)) => Outcome::value(0),
+        Some(File::Epoll(_) | File::Plain { .. }) => Outcome::value(0),
         Some(File::Socket(at)) => {
             let others =
                 host.files.values().any(|file| matches!(file, File::Socket(other) if *other == at));

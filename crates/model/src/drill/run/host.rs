@@ -50,6 +50,11 @@ impl Sent {
 pub(super) enum File {
     Socket(usize),
     Epoll(Epoll),
+    /// A file: its size, and how much of it was read.
+    Plain {
+        size: u64,
+        read: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +73,8 @@ pub(super) struct Host {
     kept: Option<Metrics>,
     flushes: u32,
     pub(super) cookies: Cookies,
+    /// The size of files by their names.
+    pub(super) sizes: BTreeMap<String, u64>,
 }
 
 /// Where a script's start lies on the host's clock: in the middle of a tick at 250 and at 1000 Hz,
@@ -87,6 +94,7 @@ impl Host {
             kept: None,
             flushes: 0,
             cookies: Cookies::default(),
+            sizes: BTreeMap::new(),
         };
         host.configure(settings);
         host
@@ -114,6 +122,7 @@ impl Host {
         }
         self.wire.paces = settings.paces;
         self.wire.offload = settings.offload;
+        self.sizes.clone_from(&settings.files);
     }
 
     /// What every new socket starts from.

@@ -1,5 +1,7 @@
 //! What kind of host does a script run on?
 
+use std::collections::BTreeMap;
+
 use super::super::error::{Place, ScriptError};
 use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
@@ -86,6 +88,8 @@ pub(super) struct Settings {
     pub(super) key: Key,
     /// How often what is remembered of the peer was thrown away.
     pub(super) flushes: u32,
+    /// Files that commands made, and their sizes.
+    pub(super) files: BTreeMap<String, u64>,
 }
 
 impl Settings {
@@ -110,6 +114,7 @@ impl Settings {
             strict: false,
             key: Key::default(),
             flushes: 0,
+            files: BTreeMap::new(),
         };
         for (name, value) in setup.options.iter().chain(&script.options) {
             settings.option(name, value.as_deref())?;
@@ -213,6 +218,9 @@ impl Settings {
                 // The run looks at them.
                 Setting::Counters(_) => {}
                 Setting::Mtu(size) => self.mtu = mtu(size, place)?,
+                Setting::File(name, bytes) => {
+                    self.files.insert(name, bytes);
+                }
             }
         }
         Ok(())

@@ -5,7 +5,7 @@
 
 use super::super::script::Expression;
 use super::calls::{Arguments, Made, Operation, Outcome, field};
-use super::host::Host;
+use super::host::{File, Host};
 use super::names;
 use super::zero_copy;
 use crate::profile::fastopen;
@@ -125,6 +125,23 @@ pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
         }
     }
     Ok(Operation::Write { end, bytes, taken: 0, flags, borders })
+}
+
+/// `sendfile(4, 5, [0], 1000)`: from the offset, or from where reading has come to, up to the file's
+/// end. The offset that it fills in is not compared.
+pub(super) fn send_file(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let end = arguments.end(host)?;
+    let (descriptor, wanted) = (arguments.number(1)?, arguments.bytes_at(3)?);
+    let Some(File::Plain { size, read }) = host.files.get_mut(&descriptor) else {
+        return Err("sendfile of what is no file".into());
+    };
+    let given = matches!(arguments.at(2)?, Expression::List(_));
+    let offset = if given { arguments.bytes_at(2)? } else { *read };
+    let bytes = wanted.min(size.saturating_sub(offset));
+    if !given {
+        *read += bytes;
+    }
+    Ok(Operation::Write { end, bytes, taken: 0, flags: 0, borders: Vec::new() })
 }
 
 /// A write that opens the connection (`tcp_sendmsg_fastopen`): what the call returns at once, if it
