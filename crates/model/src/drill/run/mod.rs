@@ -99,6 +99,8 @@ struct Pending<'a> {
     call: &'a Call,
     operation: Operation,
     until_ns: u64,
+    /// How far off that its return may be.
+    tolerance_ns: u64,
 }
 
 struct Run<'a> {
@@ -161,8 +163,7 @@ impl<'a> Run<'a> {
         }
         self.last_injected_ns = is_injection.then_some(start);
         let since = start.saturating_sub(self.last_event_ns.replace(start).unwrap_or(start));
-        let share = since / 1000 * self.settings.tolerance_permille;
-        self.tolerance_ns = self.settings.tolerance_ns().max(share);
+        self.tolerance_ns = self.settings.tolerance_ns(since);
         match &event.action {
             Action::Expect(packet) => return self.expect(event, packet, start, end),
             Action::Call(_) => self.finish_pending()?,
@@ -344,7 +345,10 @@ impl<'a> Run<'a> {
             (Some(until), When::At(_)) => until,
             (Some(until), _) => base + until,
         };
-        self.pending = Some(Pending { place, call, operation, until_ns });
+        // What may be off depends on how long the call lasts (`system_call_thread` of
+        // `run_system_call.c`).
+        let tolerance_ns = self.settings.tolerance_ns(until_ns.saturating_sub(self.host.now_ns));
+        self.pending = Some(Pending { place, call, operation, until_ns, tolerance_ns });
         self.try_pending()?;
         match &self.pending {
             Some(pending) if call.until_ns.is_none() => {
@@ -371,8 +375,7 @@ impl<'a> Run<'a> {
             return Err(fail(pending.place, &expected, &got));
         }
         let now = self.host.now_ns;
-        if pending.until_ns.abs_diff(now) > self.settings.tolerance_ns()
-            && pending.call.until_ns.is_some()
+        if pending.until_ns.abs_diff(now) > pending.tolerance_ns && pending.call.until_ns.is_some()
         {
             let expected = format!("{expected} to return at {}", said(pending.until_ns));
             return Err(fail(pending.place, &expected, &format!("it returned at {}", said(now))));
@@ -383,7 +386,7 @@ impl<'a> Run<'a> {
     /// Waits for the pending call, as the next one and the script's end do.
     fn finish_pending(&mut self) -> Result<(), Stop> {
         while let Some(pending) = &self.pending {
-            let last = pending.until_ns.saturating_add(self.settings.tolerance_ns());
+            let last = pending.until_ns.saturating_add(pending.tolerance_ns);
             match self.host.next_due() {
                 Some(at) if at <= last => {
                     self.step(at)?;

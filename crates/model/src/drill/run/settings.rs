@@ -125,8 +125,11 @@ impl Settings {
         Ok(settings)
     }
 
-    pub(super) fn tolerance_ns(&self) -> u64 {
-        self.tolerance_us.saturating_mul(1000)
+    /// How far off the time of an event may be that is so long after the one before
+    /// (`verify_time` of gtests/net/packetdrill/run.c).
+    pub(super) fn tolerance_ns(&self, since_ns: u64) -> u64 {
+        let share = since_ns / 1000 * self.tolerance_permille;
+        self.tolerance_us.saturating_mul(1000).max(share)
     }
 
     /// An option of packetdrill.
