@@ -25,6 +25,8 @@ pub(super) struct End {
     pub(super) closed: bool,
     /// `connect` was called and has not been told the end.
     pub(super) connecting: bool,
+    /// A call has said that there is a connection (`SS_CONNECTED`).
+    pub(super) connected: bool,
     /// `SO_LINGER` without time: closing resets.
     pub(super) resets: bool,
     /// `TCP_INQ`

@@ -157,9 +157,13 @@ fn open_writing(
     if end.socket().is_some_and(Socket::is_deferred) {
         let written = host.with(at, |socket, now, out| socket.write(now, bytes, out));
         *taken = written.unwrap_or(0);
-    } else if end.used {
-        let errno = if end.state() == State::SynSent { "EALREADY" } else { "EISCONN" };
+    } else if end.used && (end.connected || end.state() == State::SynSent) {
+        let errno = if end.connected { "EISCONN" } else { "EALREADY" };
         return Some(Outcome::error(errno));
+    } else if end.used {
+        // The first call after the handshake learns of it, and goes on (`__inet_stream_connect`).
+        host.ends[at].connected = end.state() != State::Closed;
+        return None;
     } else {
         // What a socket is configured with is checked when it is.
         *taken = host.connect_writing(at, bytes).unwrap_or(0);
@@ -230,7 +234,8 @@ fn write_on(
         _ if !end.used => return Some(Outcome::error("EPIPE")),
         _ => return Some(ended(*taken, "EPIPE")),
     }
-    end.connecting = false;
+    // Who waits for the handshake is told of it by what is written.
+    end.connected |= std::mem::take(&mut end.connecting) && !nonblocking;
     // A writer that is blocked goes on when it is woken.
     if *taken > 0 && *taken < bytes && !std::mem::take(&mut end.writable) {
         return None;
