@@ -37,9 +37,9 @@ impl Socket {
         self.config.options.syn_retries = Some(times);
     }
 
-    /// `TCP_NOTSENT_LOWAT`.
+    /// `TCP_NOTSENT_LOWAT`; 0 leaves it to the host (`tcp_notsent_lowat` of include/net/tcp.h).
     pub fn set_notsent_lowat(&mut self, bytes: u32) {
-        self.config.options.notsent_lowat = Some(bytes);
+        self.config.options.notsent_lowat = Some(bytes).filter(|bytes| *bytes > 0);
         self.check_space();
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             host.with(at, |socket, _, _| socket.set_rcvbuf(bytes));
         }
         "TCP_NOTSENT_LOWAT" => {
-            end.options.notsent_lowat = Some(bytes);
+            end.options.notsent_lowat = Some(bytes).filter(|bytes| *bytes > 0);
             host.with(at, |socket, _, _| socket.set_notsent_lowat(bytes));
         }
         "TCP_USER_TIMEOUT" => {
