@@ -124,6 +124,20 @@ fn what_differs_is_told_with_what_came() {
 }
 
 #[test]
+fn a_syn_that_crosses_ours_is_not_answered() {
+    let script = "\
+0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
++0 connect(3, ..., ...) = -1 EINPROGRESS
++0 > S 0:0(0) <...>
++0 < S 0:0(0) win 1000 <mss 1000>
+";
+    assert_eq!(
+        told(&run(script, &Setup::default())),
+        "line 4: no a SYN that crosses ours (simultaneous opening)"
+    );
+}
+
+#[test]
 fn what_the_model_does_not_have_is_named() {
     for (rest, said) in [
         ("+0 splice(4, NULL, 6, NULL, 99, 0) = 99", "line 8: no the system call splice"),

@@ -222,6 +222,10 @@ impl<'a> Run<'a> {
                 construct: "a packet with ports of its own".into(),
             });
         }
+        if tcp.flags.syn && !tcp.flags.ack && self.host.is_connecting() {
+            let construct = "a SYN that crosses ours (simultaneous opening)".into();
+            return Err(Stop::Unsupported { place, construct });
+        }
         if tcp.flags.syn && (!tcp.flags.ack || self.host.is_connecting()) {
             self.mapping.on_remote_syn(tcp);
         }
