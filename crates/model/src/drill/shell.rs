@@ -63,6 +63,11 @@ const DEFAULTS: [(&str, &str); 19] = [
     ("net.ipv4.tcp_fastopen_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4"),
 ];
 
+/// What google's sets besides or otherwise: every listener does Fast Open. The bits above say nothing to
+/// Linux.
+const DEFAULTS_OF_GOOGLE: [(&str, &str); 2] =
+    [("net.ipv4.tcp_fastopen", "0x70403"), ("net.ipv4.tcp_notsent_lowat", "4294967295")];
+
 /// The settings of some commands, in order.
 pub(super) fn settings(command: &Command) -> Result<Vec<Setting>, ScriptError> {
     let mut found = Vec::new();
@@ -91,7 +96,7 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
     let unsupported = || Err(format!("the command `{}`", words.join(" ")));
     let name = program.rsplit('/').next().unwrap_or(program);
     match name {
-        "defaults.sh" => Ok(defaults()),
+        "defaults.sh" => Ok(defaults(program.ends_with("common/defaults.sh"))),
         "set_sysctls.py" => {
             sysctls(arguments).ok_or_else(|| format!("the command `{}`", words.join(" ")))
         }
@@ -125,9 +130,11 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
     }
 }
 
-fn defaults() -> Vec<Setting> {
-    let sysctls =
-        DEFAULTS.iter().map(|(name, value)| Setting::Sysctl((*name).into(), (*value).into()));
+/// Google's scripts take them from a folder that they share, the kernel's from their own.
+fn defaults(of_google: bool) -> Vec<Setting> {
+    let more = if of_google { &DEFAULTS_OF_GOOGLE[..] } else { &[] };
+    let sysctls = DEFAULTS.iter().chain(more);
+    let sysctls = sysctls.map(|(name, value)| Setting::Sysctl((*name).into(), (*value).into()));
     sysctls.chain([Setting::Queue("pfifo".into())]).collect()
 }
 
@@ -285,7 +292,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     all.into_iter().filter(|words| !words.is_empty()).collect()
 }
 
-/// Puts the word behind the others of its command.
+/// Puts the word behind the others of its command, but not where it tells of output thrown away.
 fn end(all: &mut [Vec<String>], word: Option<String>) {
     let (Some(word), Some(last)) = (word, all.last_mut()) else { return };
     let redirects = |word: &String| matches!(word.as_str(), ">" | "2>" | "&>");
@@ -386,10 +393,10 @@ mod tests {
 
     #[test]
     fn the_suites_defaults_are_known_and_other_commands_are_named() {
-        assert_eq!(
-            of("../../common/defaults.sh").map(|settings| settings.len()),
-            Ok(DEFAULTS.len() + 1)
-        );
+        let count = |text| of(text).map(|settings| settings.len());
+        assert_eq!(count("./defaults.sh"), Ok(DEFAULTS.len() + 1));
+        let more = DEFAULTS_OF_GOOGLE.len();
+        assert_eq!(count("../../common/defaults.sh"), Ok(DEFAULTS.len() + more + 1));
         assert_eq!(
             of("rm -rf /"),
             Err("line 1, column 1: the command `rm -rf /` is not supported".into())

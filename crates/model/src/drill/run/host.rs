@@ -73,6 +73,8 @@ pub(super) struct Host {
     kept: Option<Metrics>,
     flushes: u32,
     pub(super) cookies: Cookies,
+    /// The remote and the local address.
+    addresses: Vec<u8>,
     /// The size of files by their names.
     pub(super) sizes: BTreeMap<String, u64>,
 }
@@ -94,6 +96,7 @@ impl Host {
             kept: None,
             flushes: 0,
             cookies: Cookies::default(),
+            addresses: Vec::new(),
             sizes: BTreeMap::new(),
         };
         host.configure(settings);
@@ -116,7 +119,8 @@ impl Host {
             holds: settings.paces,
             ..Link::default()
         };
-        self.config.cookie = self.cookies.of_server(&settings.key, settings.ipv6);
+        self.addresses = settings.address_bytes();
+        self.config.cookie = self.cookies.of_server(&settings.key, &self.addresses);
         if std::mem::replace(&mut self.flushes, settings.flushes) != settings.flushes {
             self.kept = None;
         }
@@ -298,7 +302,7 @@ impl Host {
         let mut config = Config { metrics: self.kept, ..parent.config(&self.config) };
         config.options.fast_open &= self.early_count(listener) < parent.early_most;
         if let Some(key) = parent.key {
-            config.cookie = self.cookies.of_server(&key, config.link.ipv6);
+            config.cookie = self.cookies.of_server(&key, &self.addresses);
         }
         let mut out = Vec::new();
         // What a listener is configured with is checked when it begins to listen.

@@ -9,6 +9,7 @@
 //! the first was due; the time of what is sent may be off by the tolerance. Packets that nobody
 //! asks for do no harm.
 
+mod addresses;
 mod calls;
 mod compare;
 mod cookies;

@@ -1,5 +1,6 @@
 //! What kind of host does a script run on?
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use super::super::error::{Place, ScriptError};
@@ -7,6 +8,7 @@ use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
 use super::super::shell::{self, Setting};
 use super::Stop;
+use super::addresses::{Addresses, Suite};
 use super::cookies::{Key, key_of_sysctl};
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Version};
 
@@ -35,29 +37,15 @@ impl Default for Setup {
     }
 }
 
-/// Names that the kernel's runner of its own scripts defines for IPv4
-/// (`tools/testing/selftests/net/packetdrill/ksft_runner.sh`, v7.3).
-const NAMES_V4: [(&str, &str); 4] = [
-    ("TFO_COOKIE", "3021b9d889017eeb"),
-    ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
-    ("CMSG_LEVEL_IP", "SOL_IP"),
-    ("CMSG_TYPE_RECVERR", "IP_RECVERR"),
-];
-/// The same for IPv6.
-const NAMES_V6: [(&str, &str); 4] = [
-    ("TFO_COOKIE", "c1d1e9742a47a9bc"),
-    ("TFO_COOKIE_ZERO", "82af1a8f9a205c34"),
-    ("CMSG_LEVEL_IP", "SOL_IPV6"),
-    ("CMSG_TYPE_RECVERR", "IPV6_RECVERR"),
-];
-
 impl Setup {
     /// The names that a script may use. They are needed before it can be read, and depend on an
     /// option in it.
     pub(super) fn definitions(&self, text: &str) -> Definitions {
-        let names = if text.contains("--ip_version=ipv6") { NAMES_V6 } else { NAMES_V4 };
-        let mut all: Definitions =
-            names.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let asked = |(name, value): &(String, Option<String>)| {
+            name == "ip_version" && value.as_deref() == Some("ipv6")
+        };
+        let ipv6 = text.contains("--ip_version=ipv6") || self.options.iter().any(asked);
+        let mut all = Suite::of(text).definitions(ipv6);
         all.extend(self.defined.clone());
         all
     }
@@ -86,6 +74,9 @@ pub(super) struct Settings {
     pub(super) strict: bool,
     /// The key of a server's cookies for Fast Open.
     pub(super) key: Key,
+    /// Whose customs the script follows.
+    suite: Suite,
+    addresses: Addresses,
     /// How often what is remembered of the peer was thrown away.
     pub(super) flushes: u32,
     /// Files that commands made, and their sizes.
@@ -113,6 +104,8 @@ impl Settings {
             injected_piece: 0,
             strict: false,
             key: Key::default(),
+            suite: Suite::of(script.setup.as_ref().map_or("", |command| &command.text)),
+            addresses: Addresses::default(),
             flushes: 0,
             files: BTreeMap::new(),
         };
@@ -123,6 +116,11 @@ impl Settings {
             settings.apply(command)?;
         }
         Ok(settings)
+    }
+
+    /// The remote and the local address.
+    pub(super) fn address_bytes(&self) -> Vec<u8> {
+        self.addresses.bytes(self.suite, self.ipv6)
     }
 
     /// How far off the time of an event may be that is so long after the one before
@@ -166,10 +164,13 @@ impl Settings {
                 }
             },
             "strict_segments" => self.strict = true,
-            // Of addresses, ports, pauses, output and buffers nothing shows.
-            "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port"
-            | "connect_port" | "speed" | "verbose" | "send_omit_free" | "define"
-            | "init_scripts" | "code_command" | "code_format" => {}
+            "local_ip" => self.addresses.local = address(value),
+            "remote_ip" => self.addresses.remote = address(value),
+            // Of gateways, ports, pauses, output and buffers nothing shows. An echo that is no timestamp
+            // of ours is as far from the first one of those as the script has it, asked for or not.
+            "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "tcp_ts_ecr_scaled"
+            | "speed" | "verbose" | "send_omit_free" | "define" | "init_scripts"
+            | "code_command" | "code_format" => {}
             _ => {
                 return Err(Stop::Unsupported { place, construct: format!("the option --{name}") });
             }
@@ -228,6 +229,11 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// An address; one that is a prefix or no address leaves the suite's.
+fn address(value: Option<&str>) -> Option<IpAddr> {
+    value?.parse().ok()
 }
 
 /// Thousandths of a percentage such as `12.5`.
