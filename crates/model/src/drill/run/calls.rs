@@ -9,6 +9,7 @@ use super::host::{File, Host};
 use super::names;
 use super::options;
 use super::poll::{self, Epoll};
+use super::ports::Port;
 use super::stream;
 use crate::socket::{Socket, State};
 
@@ -142,7 +143,11 @@ impl Operation {
         }
         match call.name.as_str() {
             "socket" => socket(&arguments, host),
-            "bind" => Ok(Operation::Ended(Outcome::value(0))),
+            "bind" => {
+                let end = arguments.end(host)?;
+                host.ends[end].port = Port::Bound;
+                Ok(Operation::Ended(Outcome::value(0)))
+            }
             "listen" => {
                 host.listen(arguments.end(host)?)?;
                 Ok(Operation::Ended(Outcome::value(0)))
@@ -323,6 +328,9 @@ fn connect(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     }
     // A connection that came about meanwhile is told once as success (`__inet_stream_connect`).
     if !host.ends[end].used {
+        if !host.take_port(end) {
+            return Ok(Operation::Ended(Outcome::error("EADDRNOTAVAIL")));
+        }
         host.connect(end)?;
     }
     if host.ends[end].socket().is_some_and(Socket::is_deferred) {

@@ -2,6 +2,7 @@
 
 use super::cookies::Key;
 use super::host::Sent;
+use super::ports::Port;
 use super::zero_copy::ZeroCopy;
 use crate::segment::Segment;
 use crate::socket::{self, Config, Socket, State};
@@ -35,6 +36,10 @@ pub(super) struct End {
     pub(super) remote_isn: u32,
     /// When the stream grew last, or the connection was made (`lrcvtime`).
     pub(super) grown_ns: u64,
+    /// The local port that it connects from.
+    pub(super) port: Port,
+    /// When it was over and began to wait for what is still under way (TIME-WAIT).
+    pub(super) over_ns: u64,
     /// Something woke those who wait for it to be readable or writable.
     pub(super) woken: bool,
     /// It was reset or given up, and nobody was told yet.

@@ -11,6 +11,7 @@ use super::cookies::Cookies;
 use super::end::{End, Role, Wire};
 use super::info;
 use super::poll::Epoll;
+use super::ports::Reuse;
 use super::settings::Settings;
 use super::zero_copy::ZeroCopy;
 use crate::profile::KnobError;
@@ -75,13 +76,15 @@ pub(super) struct Host {
     pub(super) cookies: Cookies,
     /// The remote and the local address.
     addresses: Vec<u8>,
+    /// When a client may have a port again.
+    pub(super) reuse: Reuse,
     /// The size of files by their names.
     pub(super) sizes: BTreeMap<String, u64>,
 }
 
 /// Where a script's start lies on the host's clock: in the middle of a tick at 250 and at 1000 Hz,
 /// as packetdrill begins well within one (`schedule_start_time_usecs` of run.c).
-const START_NS: u64 = 1_000_000_500_000;
+pub(super) const START_NS: u64 = 1_000_000_500_000;
 
 impl Host {
     pub(super) fn new(settings: &Settings) -> Host {
@@ -97,6 +100,7 @@ impl Host {
             flushes: 0,
             cookies: Cookies::default(),
             addresses: Vec::new(),
+            reuse: Reuse::default(),
             sizes: BTreeMap::new(),
         };
         host.configure(settings);
@@ -126,6 +130,7 @@ impl Host {
         }
         self.wire.paces = settings.paces;
         self.wire.offload = settings.offload;
+        self.reuse = settings.reuse;
         self.sizes.clone_from(&settings.files);
     }
 
@@ -270,6 +275,9 @@ impl Host {
         }
         if next(end) != next_before || is_made {
             end.grown_ns = self.now_ns;
+        }
+        if end.state() == State::TimeWait {
+            end.over_ns = self.now_ns;
         }
         let error = match before {
             State::SynSent => "ECONNREFUSED",

@@ -19,6 +19,7 @@ mod info;
 mod names;
 mod options;
 mod poll;
+mod ports;
 mod settings;
 mod stream;
 mod zero_copy;
@@ -259,7 +260,7 @@ impl<'a> Run<'a> {
             Err(Waiting::Vain) => return Err(fail(place, &expected(), &self.said_later())),
         };
         if sent.segment.flags.has(crate::segment::Flags::SYN) && tcp.flags.syn {
-            self.mapping.on_local_syn(tcp, &sent.segment);
+            self.mapping.on_local_syn(sent.owner, tcp, &sent.segment);
         }
         while sent.segment.len < tcp.length && !self.settings.strict {
             let Ok(more) = self.next_sent(end) else { break };

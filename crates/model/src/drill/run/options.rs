@@ -6,6 +6,7 @@ use super::cookies::key_of_text;
 use super::end::End;
 use super::host::Host;
 use super::names;
+use super::ports::Port;
 use crate::profile::fastopen;
 
 /// Options that change nothing a script can see.
@@ -13,6 +14,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "SO_REUSEADDR",
     "SO_REUSEPORT",
     "IP_FREEBIND",
+    "IP_BIND_ADDRESS_NO_PORT",
     "IP_TRANSPARENT",
     "SO_MARK",
     "SO_PRIORITY",
@@ -81,6 +83,7 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.syn_retries = Some(bytes);
             host.with(at, |socket, _, _| socket.set_syn_retries(bytes));
         }
+        "IP_LOCAL_PORT_RANGE" => end.port = Port::of_range(bytes),
         "SO_ZEROCOPY" => end.zero_copy.on = number != 0,
         "TCP_INQ" => end.tells_queue = number != 0,
         "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),

@@ -10,6 +10,7 @@ use super::super::shell::{self, Setting};
 use super::Stop;
 use super::addresses::{Addresses, Suite};
 use super::cookies::{Key, key_of_sysctl};
+use super::ports::Reuse;
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Version};
 
 /// What is settled before a script is read.
@@ -79,6 +80,8 @@ pub(super) struct Settings {
     addresses: Addresses,
     /// How often what is remembered of the peer was thrown away.
     pub(super) flushes: u32,
+    /// When a client may have a port again.
+    pub(super) reuse: Reuse,
     /// Files that commands made, and their sizes.
     pub(super) files: BTreeMap<String, u64>,
 }
@@ -107,6 +110,7 @@ impl Settings {
             suite: Suite::of(script.setup.as_ref().map_or("", |command| &command.text)),
             addresses: Addresses::default(),
             flushes: 0,
+            reuse: Reuse::default(),
             files: BTreeMap::new(),
         };
         for (name, value) in setup.options.iter().chain(&script.options) {
@@ -178,6 +182,11 @@ impl Settings {
         Ok(())
     }
 
+    /// `tcp_tw_reuse_delay` came with v6.14.
+    fn has_reuse_delay(&self) -> bool {
+        self.kernel.version >= Version::new(6, 14)
+    }
+
     /// What a shell command sets.
     pub(super) fn apply(&mut self, command: &Command) -> Result<(), Stop> {
         let place = command.place;
@@ -200,6 +209,10 @@ impl Settings {
                     }
                     if name == "net.ipv4.tcp_fastopen_key" {
                         self.key = key_of_sysctl(&value).ok_or_else(|| refused(""))?;
+                    } else if name == "net.ipv4.tcp_tw_reuse" {
+                        self.reuse.allowed = value.trim() == "1";
+                    } else if name == "net.ipv4.tcp_tw_reuse_delay" && self.has_reuse_delay() {
+                        self.reuse.after_ms = value.trim().parse().map_err(|_| refused(""))?;
                     } else if !WITHOUT_EFFECT.contains(&name.as_str()) {
                         self.sysctl.set(&name, value.trim()).map_err(|_| refused(""))?;
                     }
