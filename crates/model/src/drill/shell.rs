@@ -153,11 +153,17 @@ fn sysctls(words: &[&str]) -> Option<Vec<Setting>> {
         .collect()
 }
 
+/// The queue that takes nothing.
+pub(super) const REFUSING: &str = "pfifo limit 0";
+
 /// `qdisc add dev tun0 root pfifo`
 fn queue(words: &[&str]) -> Option<Vec<Setting>> {
     match words {
         ["qdisc", "add" | "replace" | "change", "dev", _, "root", kind] => {
             Some(vec![Setting::Queue((*kind).into())])
+        }
+        ["qdisc", "add" | "replace" | "change", "dev", _, "root", "pfifo", "limit", "0"] => {
+            Some(vec![Setting::Queue(REFUSING.into())])
         }
         ["qdisc", "del" | "delete", "dev", _, "root", ..] => {
             Some(vec![Setting::Queue("pfifo".into())])

@@ -122,6 +122,7 @@ pub struct Options {
 
 /// The link that a socket's packets leave by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a link")]
 pub struct Link {
     /// Largest IP packet.
     pub mtu: u32,
@@ -136,6 +137,8 @@ pub struct Link {
     /// A queue of the host keeps segments; [`super::Socket::on_departed`] tells when they leave.
     /// Otherwise they are gone at once.
     pub holds: bool,
+    /// Its queue takes nothing: what is sent is thrown away at once, and TCP is told.
+    pub refuses: bool,
 }
 
 impl Default for Link {
@@ -148,6 +151,7 @@ impl Default for Link {
             gso_max_segs: 65_535,
             paces: false,
             holds: false,
+            refuses: false,
         }
     }
 }

@@ -488,7 +488,7 @@ const DEFAULT_RATIO: u32 = 128;
 const LEAST_RCV_MSS: u32 = 88;
 
 /// `TCP_TIMEOUT_MIN` of include/net/tcp.h, in ticks.
-const LEAST_TIMEOUT: u64 = 2;
+pub(super) const LEAST_TIMEOUT: u64 = 2;
 
 /// Before the peer has told (`rx_opt.mss_clamp`, "Infinity").
 const UNKNOWN_MSS: u32 = 65_535;

@@ -32,6 +32,11 @@ impl Socket {
         self.rcv.waits = waits;
     }
 
+    /// The link's queue takes nothing from now on, or takes again.
+    pub const fn set_refused(&mut self, refuses: bool) {
+        self.config.link.refuses = refuses;
+    }
+
     /// `TCP_SYNCNT`.
     pub const fn set_syn_retries(&mut self, times: u32) {
         self.config.options.syn_retries = Some(times);

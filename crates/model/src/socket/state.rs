@@ -160,6 +160,8 @@ pub(crate) struct Recovery {
     pub(crate) retransmits: u32,
     pub(crate) backoff: u32,
     pub(crate) probes_out: u32,
+    /// Tick of the first of them (`icsk_probes_tstamp`).
+    pub(crate) probes_since: Option<u64>,
     pub(crate) frto: bool,
     pub(crate) reneging: bool,
     pub(crate) tlp_high_seq: Option<u32>,

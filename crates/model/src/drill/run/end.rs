@@ -136,6 +136,8 @@ impl End {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wire {
     pub(super) paces: bool,
+    /// Its queue takes nothing.
+    pub(super) refuses: bool,
     pub(super) offload: bool,
     pub(super) sent: std::collections::VecDeque<Sent>,
     held: Vec<(u64, Option<usize>, Segment)>,
@@ -164,6 +166,9 @@ impl Wire {
 
     /// Puts a segment on the tap: whole, or in pieces if the device cuts nothing.
     pub(super) fn put(&mut self, owner: Option<usize>, now_ns: u64, segment: &Segment) {
+        if self.refuses {
+            return;
+        }
         if self.offload {
             self.sent.push_back(Sent::new(owner, now_ns, *segment));
         } else {

@@ -114,6 +114,9 @@ impl Host {
                 socket.set_route_mtu(settings.route.mtu);
             }
         }
+        for socket in self.ends.iter_mut().filter_map(End::socket_mut) {
+            socket.set_refused(settings.refuses);
+        }
         self.config.sysctl = settings.sysctl.clone();
         self.config.route = settings.route.clone();
         self.config.link = Link {
@@ -121,6 +124,7 @@ impl Host {
             ipv6: settings.ipv6,
             paces: settings.paces,
             holds: settings.paces,
+            refuses: settings.refuses,
             ..Link::default()
         };
         self.addresses = settings.address_bytes();
@@ -129,6 +133,7 @@ impl Host {
             self.kept = None;
         }
         self.wire.paces = settings.paces;
+        self.wire.refuses = settings.refuses;
         self.wire.offload = settings.offload;
         self.reuse = settings.reuse;
         self.sizes.clone_from(&settings.files);

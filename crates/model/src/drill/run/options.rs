@@ -32,17 +32,12 @@ type Done = Result<Outcome, String>;
 pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
     let at = arguments.end(host)?;
     let name = arguments.word(2)?;
-    if WITHOUT_EFFECT.contains(&name) {
-        return Ok(Outcome::value(0));
-    }
-    if name == "TCP_CONGESTION" {
-        return congestion(arguments, host, at);
-    }
-    if name == "SO_LINGER" {
-        return linger(arguments, host, at);
-    }
-    if name.starts_with("TCP_FASTOPEN") {
-        return fast_open(name, arguments, host, at);
+    match name {
+        "TCP_CONGESTION" => return congestion(arguments, host, at),
+        "SO_LINGER" => return linger(arguments, host, at),
+        _ if name.starts_with("TCP_FASTOPEN") => return fast_open(name, arguments, host, at),
+        _ if WITHOUT_EFFECT.contains(&name) => return Ok(Outcome::value(0)),
+        _ => {}
     }
     let number = match arguments.at(3)? {
         Expression::List(_) | Expression::Int(_) => arguments.number(3)?,

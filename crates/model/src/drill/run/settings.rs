@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::super::error::{Place, ScriptError};
 use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
-use super::super::shell::{self, Setting};
+use super::super::shell::{self, REFUSING, Setting};
 use super::Stop;
 use super::addresses::{Addresses, Suite};
 use super::cookies::{Key, key_of_sysctl};
@@ -63,6 +63,8 @@ pub(super) struct Settings {
     pub(super) ipv6: bool,
     /// The queue of the device holds packets back until they are due.
     pub(super) paces: bool,
+    /// It takes nothing.
+    pub(super) refuses: bool,
     /// Super-segments are cut only behind the tap.
     pub(super) offload: bool,
     pub(super) tolerance_us: u64,
@@ -98,6 +100,7 @@ impl Settings {
             mtu: 1500,
             ipv6: false,
             paces: false,
+            refuses: false,
             offload: true,
             // set_default_config of gtests/net/packetdrill/config.c.
             tolerance_us: 4000,
@@ -220,16 +223,15 @@ impl Settings {
                 Setting::Route(word, value) => self.route.set(&word, &value).map_err(|_| {
                     Stop::Unsupported { place, construct: format!("`{word} {value}` of a route") }
                 })?,
-                Setting::Queue(kind) => match kind.as_str() {
-                    "fq" => self.paces = true,
-                    "pfifo" | "bfifo" | "pfifo_fast" | "fq_codel" | "noqueue" => self.paces = false,
-                    _ => {
-                        return Err(Stop::Unsupported {
-                            place,
-                            construct: format!("the queue {kind}"),
-                        });
+                Setting::Queue(kind) => {
+                    let known =
+                        ["fq", "pfifo", "bfifo", "pfifo_fast", "fq_codel", "noqueue", REFUSING];
+                    if !known.contains(&kind.as_str()) {
+                        let construct = format!("the queue {kind}");
+                        return Err(Stop::Unsupported { place, construct });
                     }
-                },
+                    (self.paces, self.refuses) = (kind == "fq", kind == REFUSING);
+                }
                 Setting::Offload(on) => self.offload = on,
                 Setting::FlushMetrics => self.flushes += 1,
                 // The run looks at them.
