@@ -127,6 +127,12 @@ pub struct KernelProfile {
     pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
+    /// Probes and the wait for what is out of order are allowed two ticks besides, not 2 ms (before
+    /// `TCP_TIMEOUT_MIN_US`, v6.6 and long-term kernels).
+    pub allows_two_ticks: bool,
+    /// An acknowledgment is too old by what was acknowledged in all, not only by the largest window
+    /// (v6.7 and long-term kernels).
+    pub bounds_old_acks: bool,
     /// How memory is charged.
     pub memory: Memory,
     /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO), and TCP
@@ -331,6 +337,8 @@ impl KernelProfile {
             closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
+            allows_two_ticks: !at(5, 4),
+            bounds_old_acks: at(5, 4),
             memory: Memory {
                 small_heads: at(6, 3),
                 // It was rounded up to lines of the cache in v5.7.
