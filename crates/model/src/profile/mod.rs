@@ -133,6 +133,9 @@ pub struct KernelProfile {
     /// An acknowledgment is too old by what was acknowledged in all, not only by the largest window
     /// (v6.7 and long-term kernels).
     pub bounds_old_acks: bool,
+    /// A writer that waits may go on, and the send buffer grow, with each segment that is sent, not only
+    /// when memory comes free (`tcp_event_new_data_sent`, v5.18 and long-term kernels).
+    pub looks_for_room_when_sent: bool,
     /// How memory is charged.
     pub memory: Memory,
     /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO), and TCP
@@ -339,6 +342,7 @@ impl KernelProfile {
             departure_times: at(4, 20),
             allows_two_ticks: !at(5, 4),
             bounds_old_acks: at(5, 4),
+            looks_for_room_when_sent: at(5, 4),
             memory: Memory {
                 small_heads: at(6, 3),
                 // It was rounded up to lines of the cache in v5.7.

@@ -374,7 +374,7 @@ impl Socket {
         if had == 0 || self.pending() == Some(Purpose::LossProbe) {
             self.rearm_rto();
         }
-        self.check_space();
+        self.check_space_when_sent();
         if skb.len < skb.pcount * mss {
             self.snd.sml = skb.end_seq;
         }
