@@ -152,6 +152,19 @@ fn older_kernels_wait_two_ticks_more_for_what_is_out_of_order() {
 }
 
 #[test]
+fn a_defined_name_may_say_why_the_peer_is_out_of_reach() {
+    let script = "\
+0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
++0 connect(3, ..., ...) = -1 EINPROGRESS
++0 > S 0:0(0) <...>
++0 < icmp unreachable REASON [0:0(0)]
++0 write(3, ..., 1) = -1 EHOSTUNREACH
+";
+    let defined = [("REASON".into(), "host_unreachable".into())].into_iter().collect();
+    assert_eq!(told(&run(script, &Setup { defined, ..Setup::default() })), "passes");
+}
+
+#[test]
 fn a_syn_that_crosses_ours_is_not_answered() {
     let script = "\
 0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
