@@ -252,6 +252,24 @@ pub enum ReceiveCharge {
     Copied,
 }
 
+/// When a host asks whether a silent peer is still there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct KeepaliveTimes {
+    /// `tcp_keepalive_time`, in seconds.
+    pub time: u32,
+    /// `tcp_keepalive_intvl`, in seconds.
+    pub intvl: u32,
+    /// `tcp_keepalive_probes`.
+    pub probes: u32,
+}
+
+impl Default for KeepaliveTimes {
+    fn default() -> Self {
+        // `TCP_KEEPALIVE_TIME`, `TCP_KEEPALIVE_INTVL`, `TCP_KEEPALIVE_PROBES` of include/net/tcp.h.
+        Self { time: 7200, intvl: 75, probes: 9 }
+    }
+}
+
 impl KernelProfile {
     /// The versions that are known by name.
     pub const KNOWN: [Version; 8] = [

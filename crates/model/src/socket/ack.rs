@@ -111,6 +111,7 @@ impl Socket {
             self.ecn.demand_cwr = false;
         }
         self.rec.probes_out = 0;
+        self.rec.heard = self.jiffies();
         if prior_packets == 0 {
             self.on_ack_without_queue(ack, out);
             return true;

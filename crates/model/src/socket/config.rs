@@ -1,6 +1,6 @@
 //! What one endpoint is: a kernel, its settings, a route, options of the socket, a link.
 
-use super::Metrics;
+use super::{Keepalive, Metrics};
 use crate::profile::{KernelProfile, Route, Sysctl};
 use crate::segment::Cookie;
 
@@ -110,6 +110,8 @@ pub struct Options {
     pub max_segment: Option<u32>,
     /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is sent again.
     pub user_timeout_ms: Option<u32>,
+    /// `SO_KEEPALIVE` and its times.
+    pub keepalive: Keepalive,
     /// `TCP_SYNCNT`: how often a SYN is sent again.
     pub syn_retries: Option<u32>,
     /// `TCP_FASTOPEN` of a listener: a SYN may bring data.

@@ -458,6 +458,7 @@ impl Socket {
     /// The connection is established: window, buffers, controller.
     pub(super) fn begin_transfer(&mut self) {
         self.begin_search();
+        self.start_keepalive();
         self.init_metrics();
         let repeated = self.syn_retries > 1 && self.rec.undo_marker.is_none();
         self.cw.cwnd = if repeated { 1 } else { self.initial_cwnd() };

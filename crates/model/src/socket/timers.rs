@@ -29,6 +29,10 @@ impl Socket {
             self.timers.delack = None;
             self.on_delack_timer(out);
         }
+        if self.timers.keepalive.is_some_and(|at| at <= self.now_ns) {
+            self.timers.keepalive = None;
+            self.on_keepalive_timer(out);
+        }
         if let Some((purpose, _, at)) = self.timers.transmit
             && at <= self.now_ns
         {
@@ -222,7 +226,7 @@ impl Socket {
 
     /// How long it waits where the host itself is congested: nothing is doubled
     /// (`TCP_RESOURCE_PROBE_INTERVAL` of include/net/tcp.h, HZ/2).
-    fn refused_pause(&self) -> u64 {
+    pub(super) fn refused_pause(&self) -> u64 {
         u64::from(self.config.kernel.hz / 2)
     }
 

@@ -78,6 +78,9 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.syn_retries = Some(bytes);
             host.with(at, |socket, _, _| socket.set_syn_retries(bytes));
         }
+        "SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" => {
+            keepalive(name, bytes, host, at);
+        }
         "IP_LOCAL_PORT_RANGE" => end.port = Port::of_range(bytes),
         "SO_ZEROCOPY" => end.zero_copy.on = number != 0,
         "TCP_INQ" => end.tells_queue = number != 0,
@@ -86,6 +89,18 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
         _ => return Err(format!("setting {name}")),
     }
     Ok(Outcome::value(0))
+}
+
+fn keepalive(name: &str, number: u32, host: &mut Host, at: usize) {
+    let asked = &mut host.ends[at].options.keepalive;
+    match name {
+        "SO_KEEPALIVE" => asked.on = number != 0,
+        "TCP_KEEPIDLE" => asked.idle_s = Some(number),
+        "TCP_KEEPINTVL" => asked.interval_s = Some(number),
+        _ => asked.probes = Some(number),
+    }
+    let asked = *asked;
+    host.with(at, |socket, now, _| socket.set_keepalive(now, asked));
 }
 
 fn linger(arguments: &Arguments<'_>, host: &mut Host, at: usize) -> Done {
