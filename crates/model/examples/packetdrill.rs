@@ -83,7 +83,8 @@ fn all(setup: &Setup, paths: &[PathBuf], out: &mut impl io::Write) -> io::Result
     let (mut passed, mut failed, mut unsupported) = (0, 0, 0);
     for script in &scripts {
         let name = script.display();
-        match fs::read(script).map(|bytes| run(&String::from_utf8_lossy(&bytes), setup)) {
+        let setup = by_name(setup, script);
+        match fs::read(script).map(|bytes| run(&String::from_utf8_lossy(&bytes), &setup)) {
             Ok(Verdict::Pass) => {
                 passed += 1;
                 writeln!(out, "PASS {name}")?;
@@ -119,6 +120,15 @@ fn all(setup: &Setup, paths: &[PathBuf], out: &mut impl io::Write) -> io::Result
         scripts.len()
     )?;
     Ok(failed == 0)
+}
+
+/// A script whose name ends so is for IPv6 only (`run_all.py` of google/packetdrill).
+fn by_name(setup: &Setup, script: &Path) -> Setup {
+    let mut setup = setup.clone();
+    if script.to_str().is_some_and(|name| name.ends_with("v6.pkt")) {
+        setup.options.insert(0, ("ip_version".into(), Some("ipv6".into())));
+    }
+    setup
 }
 
 /// The scripts of a path, in the order of their names.

@@ -124,6 +124,61 @@ fn what_differs_is_told_with_what_came() {
 }
 
 #[test]
+fn older_kernels_wait_two_ticks_more_for_what_is_out_of_order() {
+    // A quarter of the round trip, 25 ms, and two ticks: 7 + 2 ticks of 4 ms; now 27 ms, 7 ticks. The
+    // timer is up to one tick late.
+    for (version, time) in [((4, 18), "+.036~+.040"), ((6, 18), "+.028~+.032")] {
+        let script = format!(
+            "\
+--tolerance_usecs=50
+--tolerance_percent=0
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,nop,nop,wscale 7>
++0 > S. 0:0(0) ack 1 <...>
++.1 < . 1:1(0) ack 1 win 4096
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 3000) = 3000
++0 > P. 1:3001(3000) ack 1
++.1 < . 1:1(0) ack 1 win 4096 <sack 2001:3001,nop,nop>
+{time} > . 1:1001(1000) ack 1
+"
+        );
+        let setup =
+            Setup { version: Version::new(version.0, version.1), hz: 250, ..Setup::default() };
+        assert_eq!(told(&run(&script, &setup)), "passes", "{version:?}");
+    }
+}
+
+#[test]
+fn a_defined_name_may_say_why_the_peer_is_out_of_reach() {
+    let script = "\
+0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
++0 connect(3, ..., ...) = -1 EINPROGRESS
++0 > S 0:0(0) <...>
++0 < icmp unreachable REASON [0:0(0)]
++0 write(3, ..., 1) = -1 EHOSTUNREACH
+";
+    let defined = [("REASON".into(), "host_unreachable".into())].into_iter().collect();
+    assert_eq!(told(&run(script, &Setup { defined, ..Setup::default() })), "passes");
+}
+
+#[test]
+fn a_syn_that_crosses_ours_is_not_answered() {
+    let script = "\
+0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
++0 connect(3, ..., ...) = -1 EINPROGRESS
++0 > S 0:0(0) <...>
++0 < S 0:0(0) win 1000 <mss 1000>
+";
+    assert_eq!(
+        told(&run(script, &Setup::default())),
+        "line 4: no a SYN that crosses ours (simultaneous opening)"
+    );
+}
+
+#[test]
 fn what_the_model_does_not_have_is_named() {
     for (rest, said) in [
         ("+0 splice(4, NULL, 6, NULL, 99, 0) = 99", "line 8: no the system call splice"),

@@ -83,7 +83,7 @@ impl Parser<'_> {
             && !matches!(code, "mtu" | "id")
         {
             self.next();
-            icmp.code = Some(code.into());
+            icmp.code = Some(self.meaning(code).into());
         }
         if self.take_word("mtu") {
             icmp.mtu = Some(self.number(u32::MAX, "an MTU")?);

@@ -25,6 +25,8 @@ pub(super) enum Setting {
     FlushMetrics,
     /// The host's counters are looked at.
     Counters(Counters),
+    /// A file of so many bytes is made.
+    File(String, u64),
 }
 
 /// What `nstat` is asked.
@@ -61,16 +63,31 @@ const DEFAULTS: [(&str, &str); 19] = [
     ("net.ipv4.tcp_fastopen_key", "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4"),
 ];
 
+/// What google's sets besides or otherwise: every listener does Fast Open. The bits above say nothing to
+/// Linux.
+const DEFAULTS_OF_GOOGLE: [(&str, &str); 2] =
+    [("net.ipv4.tcp_fastopen", "0x70403"), ("net.ipv4.tcp_notsent_lowat", "4294967295")];
+
 /// The settings of some commands, in order.
 pub(super) fn settings(command: &Command) -> Result<Vec<Setting>, ScriptError> {
     let mut found = Vec::new();
     for words in commands(&command.text) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let understood =
-            one(&words).map_err(|what| ScriptError::unsupported(command.place, what))?;
+            either(&words).map_err(|what| ScriptError::unsupported(command.place, what))?;
         found.extend(understood);
     }
     Ok(found)
+}
+
+/// The settings of `a || b`: of `b` if `a` sets what Linux does not have.
+fn either(words: &[&str]) -> Result<Vec<Setting>, String> {
+    let Some(place) = words.iter().position(|word| *word == "||") else { return one(words) };
+    let first = one(&words[..place])?;
+    let fails = first.iter().any(|setting| {
+        matches!(setting, Setting::Sysctl(name, _) if name == "net.ipv4.tcp_fastopen_cookies")
+    });
+    if fails { either(&words[place + 1..]) } else { Ok(first) }
 }
 
 /// The settings of one command, or what it is that is not understood.
@@ -79,7 +96,7 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
     let unsupported = || Err(format!("the command `{}`", words.join(" ")));
     let name = program.rsplit('/').next().unwrap_or(program);
     match name {
-        "defaults.sh" => Ok(defaults()),
+        "defaults.sh" => Ok(defaults(program.ends_with("common/defaults.sh"))),
         "set_sysctls.py" => {
             sysctls(arguments).ok_or_else(|| format!("the command `{}`", words.join(" ")))
         }
@@ -103,6 +120,9 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
         "nstat" => counters(arguments)
             .map(|counters| vec![Setting::Counters(counters)])
             .ok_or_else(|| format!("the command `{}`", words.join(" "))),
+        "dd" => file(arguments).ok_or_else(|| format!("the command `{}`", words.join(" "))),
+        // Files are made anew.
+        "rm" if matches!(arguments, ["-f", _]) => Ok(Vec::new()),
         "true" | ":" | "cat" | "sync" if arguments.is_empty() => Ok(Vec::new()),
         // What a script restores when it ends is gone with its host.
         _ if name.starts_with("sysctl_restore_") => Ok(Vec::new()),
@@ -110,9 +130,11 @@ fn one(words: &[&str]) -> Result<Vec<Setting>, String> {
     }
 }
 
-fn defaults() -> Vec<Setting> {
-    let sysctls =
-        DEFAULTS.iter().map(|(name, value)| Setting::Sysctl((*name).into(), (*value).into()));
+/// Google's scripts take them from a folder that they share, the kernel's from their own.
+fn defaults(of_google: bool) -> Vec<Setting> {
+    let more = if of_google { &DEFAULTS_OF_GOOGLE[..] } else { &[] };
+    let sysctls = DEFAULTS.iter().chain(more);
+    let sysctls = sysctls.map(|(name, value)| Setting::Sysctl((*name).into(), (*value).into()));
     sysctls.chain([Setting::Queue("pfifo".into())]).collect()
 }
 
@@ -131,11 +153,17 @@ fn sysctls(words: &[&str]) -> Option<Vec<Setting>> {
         .collect()
 }
 
+/// The queue that takes nothing.
+pub(super) const REFUSING: &str = "pfifo limit 0";
+
 /// `qdisc add dev tun0 root pfifo`
 fn queue(words: &[&str]) -> Option<Vec<Setting>> {
     match words {
         ["qdisc", "add" | "replace" | "change", "dev", _, "root", kind] => {
             Some(vec![Setting::Queue((*kind).into())])
+        }
+        ["qdisc", "add" | "replace" | "change", "dev", _, "root", "pfifo", "limit", "0"] => {
+            Some(vec![Setting::Queue(REFUSING.into())])
         }
         ["qdisc", "del" | "delete", "dev", _, "root", ..] => {
             Some(vec![Setting::Queue("pfifo".into())])
@@ -186,7 +214,7 @@ fn ip(words: &[&str]) -> Option<Vec<Setting>> {
 /// `-s | grep TcpExtTCPRcvQDrop | grep -q " 1 "`
 fn counters(words: &[&str]) -> Option<Counters> {
     let text = words.join(" ");
-    let mut parts = text.split('|').map(|part| part.replace("> /dev/null", "").trim().to_string());
+    let mut parts = text.split('|').map(|part| part.trim().to_string());
     let mut counters = Counters { resets: true, wanted: None };
     match parts.next()?.as_str() {
         "" | "-n" => {}
@@ -203,6 +231,18 @@ fn counters(words: &[&str]) -> Option<Counters> {
     }
     parts.next().is_none().then_some(counters)
 }
+
+/// `bs=1 count=5 if=/dev/zero of=/tmp/file status=none`
+fn file(words: &[&str]) -> Option<Vec<Setting>> {
+    let of = |name| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name| of(name)?.parse::<u64>().ok();
+    let bytes = number("bs").unwrap_or(BLOCK).checked_mul(number("count")?)?;
+    let zeros = of("if") == Some("/dev/zero");
+    of("of").filter(|_| zeros).map(|name| vec![Setting::File(name.into(), bytes)])
+}
+
+/// What `dd` copies at a time (POSIX).
+const BLOCK: u64 = 512;
 
 /// `-K tun0 tso off gso off`
 fn offload(words: &[&str]) -> Option<Vec<Setting>> {
@@ -258,11 +298,13 @@ fn commands(text: &str) -> Vec<Vec<String>> {
     all.into_iter().filter(|words| !words.is_empty()).collect()
 }
 
-/// Puts the word behind the others of its command.
+/// Puts the word behind the others of its command, but not where it tells of output thrown away.
 fn end(all: &mut [Vec<String>], word: Option<String>) {
-    if let (Some(word), Some(last)) = (word, all.last_mut())
-        && !matches!(word.as_str(), "2>/dev/null" | "2>&1" | ">/dev/null")
-    {
+    let (Some(word), Some(last)) = (word, all.last_mut()) else { return };
+    let redirects = |word: &String| matches!(word.as_str(), ">" | "2>" | "&>");
+    if word == "/dev/null" && last.last().is_some_and(redirects) {
+        last.pop();
+    } else if !matches!(word.as_str(), "2>/dev/null" | "2>&1" | ">/dev/null" | "&>/dev/null") {
         last.push(word);
     }
 }
@@ -310,6 +352,24 @@ mod tests {
     }
 
     #[test]
+    fn what_linux_does_not_have_leaves_it_to_the_other_command() {
+        let flushed = Ok(vec![Setting::FlushMetrics]);
+        let flush = "ip tcp_metrics flush all > /dev/null 2>&1";
+        assert_eq!(of(flush), flushed);
+        let set = "sysctl -q net.ipv4.tcp_fastopen_cookies=0 &> /dev/null";
+        assert_eq!(of(&format!("{set} || \\\n {flush}")), flushed);
+        let set = "sysctl -q net.ipv4.tcp_sack=0";
+        assert_eq!(of(&format!("{set} || {flush}")), Ok(vec![sysctl("net.ipv4.tcp_sack", "0")]));
+    }
+
+    #[test]
+    fn a_file_has_the_size_that_was_copied() {
+        let made = Ok(vec![Setting::File("/tmp/a".into(), 1200)]);
+        assert_eq!(of("dd bs=400 count=3 if=/dev/zero of=/tmp/a status=none"), made);
+        assert!(of("dd count=3 if=/dev/urandom of=/tmp/a").is_err());
+    }
+
+    #[test]
     fn a_route_gives_its_words() {
         assert_eq!(
             of(
@@ -339,10 +399,10 @@ mod tests {
 
     #[test]
     fn the_suites_defaults_are_known_and_other_commands_are_named() {
-        assert_eq!(
-            of("../../common/defaults.sh").map(|settings| settings.len()),
-            Ok(DEFAULTS.len() + 1)
-        );
+        let count = |text| of(text).map(|settings| settings.len());
+        assert_eq!(count("./defaults.sh"), Ok(DEFAULTS.len() + 1));
+        let more = DEFAULTS_OF_GOOGLE.len();
+        assert_eq!(count("../../common/defaults.sh"), Ok(DEFAULTS.len() + more + 1));
         assert_eq!(
             of("rm -rf /"),
             Err("line 1, column 1: the command `rm -rf /` is not supported".into())

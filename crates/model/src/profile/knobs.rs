@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{KernelProfile, Version};
+use super::{KeepaliveTimes, KernelProfile, Version};
 
 /// Settings of a network namespace.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -96,6 +96,8 @@ pub struct Sysctl {
     pub rto_max_ms: u32,
     /// `tcp_retries1`.
     pub retries1: u32,
+    /// When a silent peer is asked.
+    pub keepalive: KeepaliveTimes,
     /// `tcp_mtu_probing`: 1 after a black hole, 2 always.
     pub mtu_probing: u8,
     /// `tcp_base_mss`.
@@ -194,7 +196,6 @@ impl Sysctl {
     /// Defaults of a version on a machine whose memory bounds no buffer.
     pub fn of(profile: &KernelProfile) -> Self {
         let at = |major, minor| profile.version >= Version::new(major, minor);
-        let newest = at(6, 18);
         Self {
             rmem: [
                 4096,
@@ -202,8 +203,8 @@ impl Sysctl {
                 if at(6, 16) { 32 << 20 } else { 6 << 20 },
             ],
             wmem: [4096, 16_384, 4 << 20],
-            rmem_max: if newest { 4 << 20 } else { 212_992 },
-            wmem_max: if newest { 4 << 20 } else { 212_992 },
+            rmem_max: if at(6, 18) { 4 << 20 } else { 212_992 },
+            wmem_max: if at(6, 18) { 4 << 20 } else { 212_992 },
             window_scaling: true,
             sack: true,
             dsack: true,
@@ -246,6 +247,7 @@ impl Sysctl {
             min_rtt_wlen: 300,
             rto_max_ms: 120_000,
             retries1: 3,
+            keepalive: KeepaliveTimes::default(),
             mtu_probing: 0,
             base_mss: 1024,
             mtu_probe_floor: 48,
@@ -322,6 +324,9 @@ impl Sysctl {
             "tcp_min_rtt_wlen" => self.min_rtt_wlen = positive()?,
             "tcp_rto_max_ms" => self.rto_max_ms = positive()?,
             "tcp_retries1" => self.retries1 = positive()?,
+            "tcp_keepalive_time" => self.keepalive.time = positive()?,
+            "tcp_keepalive_intvl" => self.keepalive.intvl = positive()?,
+            "tcp_keepalive_probes" => self.keepalive.probes = positive()?,
             "tcp_mtu_probing" => self.mtu_probing = small()?,
             "tcp_base_mss" => self.base_mss = positive()?,
             "tcp_mtu_probe_floor" => self.mtu_probe_floor = positive()?,
@@ -476,9 +481,6 @@ fn time(text: &str) -> Option<u64> {
 const WITHOUT_EFFECT: &[&str] = &[
     "tcp_allowed_congestion_control",
     "tcp_available_congestion_control",
-    "tcp_keepalive_time",
-    "tcp_keepalive_intvl",
-    "tcp_keepalive_probes",
     "tcp_fin_timeout",
     "tcp_max_syn_backlog",
     "tcp_syncookies",

@@ -127,6 +127,15 @@ pub struct KernelProfile {
     pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
+    /// Probes and the wait for what is out of order are allowed two ticks besides, not 2 ms (before
+    /// `TCP_TIMEOUT_MIN_US`, v6.6 and long-term kernels).
+    pub allows_two_ticks: bool,
+    /// An acknowledgment is too old by what was acknowledged in all, not only by the largest window
+    /// (v6.7 and long-term kernels).
+    pub bounds_old_acks: bool,
+    /// A writer that waits may go on, and the send buffer grow, with each segment that is sent, not only
+    /// when memory comes free (`tcp_event_new_data_sent`, v5.18 and long-term kernels).
+    pub looks_for_room_when_sent: bool,
     /// How memory is charged.
     pub memory: Memory,
     /// How long its driver gathers what arrives before TCP gets it, merged where it can be (GRO), and TCP
@@ -243,6 +252,24 @@ pub enum ReceiveCharge {
     Copied,
 }
 
+/// When a host asks whether a silent peer is still there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct KeepaliveTimes {
+    /// `tcp_keepalive_time`, in seconds.
+    pub time: u32,
+    /// `tcp_keepalive_intvl`, in seconds.
+    pub intvl: u32,
+    /// `tcp_keepalive_probes`.
+    pub probes: u32,
+}
+
+impl Default for KeepaliveTimes {
+    fn default() -> Self {
+        // `TCP_KEEPALIVE_TIME`, `TCP_KEEPALIVE_INTVL`, `TCP_KEEPALIVE_PROBES` of include/net/tcp.h.
+        Self { time: 7200, intvl: 75, probes: 9 }
+    }
+}
+
 impl KernelProfile {
     /// The versions that are known by name.
     pub const KNOWN: [Version; 8] = [
@@ -331,6 +358,9 @@ impl KernelProfile {
             closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
+            allows_two_ticks: !at(5, 4),
+            bounds_old_acks: at(5, 4),
+            looks_for_room_when_sent: at(5, 4),
             memory: Memory {
                 small_heads: at(6, 3),
                 // It was rounded up to lines of the cache in v5.7.

@@ -111,6 +111,7 @@ impl Socket {
             self.ecn.demand_cwr = false;
         }
         self.rec.probes_out = 0;
+        self.rec.heard = self.jiffies();
         if prior_packets == 0 {
             self.on_ack_without_queue(ack, out);
             return true;
@@ -145,7 +146,9 @@ impl Socket {
 
     /// An acknowledgment older than the newest may still carry SACKs.
     fn on_old_ack(&mut self, segment: &Segment, mut ack: Ack, out: &mut Vec<Segment>) -> bool {
-        let most = u64::from(self.snd.max_window).min(self.snd.bytes_acked) as u32;
+        let acked = u32::try_from(self.snd.bytes_acked).unwrap_or(u32::MAX);
+        let bounds = self.config.kernel.bounds_old_acks;
+        let most = self.snd.max_window.min(if bounds { acked } else { u32::MAX });
         if before(ack.number, self.snd.una.wrapping_sub(most)) {
             // RFC 5961 section 5.2.
             self.challenge(out);

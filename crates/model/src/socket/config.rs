@@ -1,6 +1,6 @@
 //! What one endpoint is: a kernel, its settings, a route, options of the socket, a link.
 
-use super::Metrics;
+use super::{Keepalive, Metrics};
 use crate::profile::{KernelProfile, Route, Sysctl};
 use crate::segment::Cookie;
 
@@ -110,6 +110,8 @@ pub struct Options {
     pub max_segment: Option<u32>,
     /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is sent again.
     pub user_timeout_ms: Option<u32>,
+    /// `SO_KEEPALIVE` and its times.
+    pub keepalive: Keepalive,
     /// `TCP_SYNCNT`: how often a SYN is sent again.
     pub syn_retries: Option<u32>,
     /// `TCP_FASTOPEN` of a listener: a SYN may bring data.
@@ -122,6 +124,7 @@ pub struct Options {
 
 /// The link that a socket's packets leave by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a link")]
 pub struct Link {
     /// Largest IP packet.
     pub mtu: u32,
@@ -136,6 +139,8 @@ pub struct Link {
     /// A queue of the host keeps segments; [`super::Socket::on_departed`] tells when they leave.
     /// Otherwise they are gone at once.
     pub holds: bool,
+    /// Its queue takes nothing: what is sent is thrown away at once, and TCP is told.
+    pub refuses: bool,
 }
 
 impl Default for Link {
@@ -148,6 +153,7 @@ impl Default for Link {
             gso_max_segs: 65_535,
             paces: false,
             holds: false,
+            refuses: false,
         }
     }
 }

@@ -458,6 +458,7 @@ impl Socket {
     /// The connection is established: window, buffers, controller.
     pub(super) fn begin_transfer(&mut self) {
         self.begin_search();
+        self.start_keepalive();
         self.init_metrics();
         let repeated = self.syn_retries > 1 && self.rec.undo_marker.is_none();
         self.cw.cwnd = if repeated { 1 } else { self.initial_cwnd() };
@@ -488,7 +489,7 @@ const DEFAULT_RATIO: u32 = 128;
 const LEAST_RCV_MSS: u32 = 88;
 
 /// `TCP_TIMEOUT_MIN` of include/net/tcp.h, in ticks.
-const LEAST_TIMEOUT: u64 = 2;
+pub(super) const LEAST_TIMEOUT: u64 = 2;
 
 /// Before the peer has told (`rx_opt.mss_clamp`, "Infinity").
 const UNKNOWN_MSS: u32 = 65_535;

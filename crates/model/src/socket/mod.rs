@@ -26,6 +26,7 @@ mod drs;
 mod fast_open;
 mod handshake;
 mod info;
+mod keepalive;
 mod metrics;
 mod mtu;
 mod options;
@@ -54,6 +55,7 @@ mod write;
 
 pub use config::{Config, Link, Offered, Options};
 pub use info::{Counters, Info, Traffic};
+pub use keepalive::Keepalive;
 pub use metrics::Metrics;
 pub use output::Wait;
 pub(crate) use state::CwndState;

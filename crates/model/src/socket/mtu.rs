@@ -208,7 +208,9 @@ impl Socket {
         }
         let place = self.q.sent();
         let Skb { seq, end_seq, .. } = *self.q.at(place);
-        self.transmit(place, out);
+        if !self.transmit(place, out) {
+            return Probed::No;
+        }
         // It counts as two, for it may be lost without congestion.
         self.cw.cwnd -= 1;
         self.on_new_data_sent(size);

@@ -30,7 +30,7 @@ pub enum Wait {
     DeferCwnd,
     /// TSO waits for more room in the peer's window.
     DeferWindow,
-    /// Earlier segments have not left the host (TCP small queues).
+    /// Earlier segments have not left the host (TCP small queues), or it takes no more.
     SmallQueue,
     /// It is not yet time (pacing).
     Pacing,
@@ -109,7 +109,9 @@ impl Socket {
                 }
             }
             let place = self.q.sent();
-            self.transmit(place, out);
+            if !self.transmit(place, out) {
+                break Wait::SmallQueue;
+            }
             sent += self.on_new_data_sent(mss);
             if push != Push::All {
                 break if self.q.has_unsent() { self.wait } else { Wait::Nothing };
@@ -262,8 +264,9 @@ impl Socket {
         }
     }
 
-    /// Hands down the segment at `place`, new or again (`__tcp_transmit_skb`).
-    pub(super) fn transmit(&mut self, place: usize, out: &mut Vec<Segment>) {
+    /// Hands down the segment at `place`, new or again (`__tcp_transmit_skb`); whether it was taken.
+    /// A queue that refuses it counts as congestion.
+    pub(super) fn transmit(&mut self, place: usize, out: &mut Vec<Segment>) -> bool {
         self.look_up_route();
         let skb = *self.q.at(place);
         let prior_stamp = self.snd.wstamp_ns;
@@ -294,6 +297,11 @@ impl Socket {
         if skb.len > 0 {
             self.on_data_sent(skb.pcount);
         }
+        if self.config.link.refuses {
+            self.q.at_mut(place).sent_ns = stamp;
+            self.enter_cwr();
+            return false;
+        }
         if self.config.link.holds {
             if self.passes_at_once(&segment) {
                 segment.truesize = 0;
@@ -310,6 +318,7 @@ impl Socket {
             self.q.touch(place);
         }
         out.push(segment);
+        true
     }
 
     /// Whether a segment has left the host before anything else is done: its memory is free again.
@@ -365,7 +374,7 @@ impl Socket {
         if had == 0 || self.pending() == Some(Purpose::LossProbe) {
             self.rearm_rto();
         }
-        self.check_space();
+        self.check_space_when_sent();
         if skb.len < skb.pcount * mss {
             self.snd.sml = skb.end_seq;
         }

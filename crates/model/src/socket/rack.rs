@@ -4,7 +4,6 @@
 
 use super::queue::Skb;
 use super::state::Purpose;
-use super::tlp::TIMEOUT_MIN_US;
 use super::{CaState, Socket};
 use crate::segment::{after, before};
 
@@ -33,7 +32,7 @@ impl Socket {
         }
         self.rec.rack.advanced = false;
         let Some(wait_us) = self.detect_loss() else { return false };
-        let delay = self.jiffies_from_us(u64::from(wait_us + TIMEOUT_MIN_US));
+        let delay = self.jiffies_with_allowance(wait_us);
         self.set_timer(Purpose::Reorder, delay.min(self.rtt.rto));
         true
     }

@@ -108,9 +108,9 @@ impl Socket {
         let pcount = self.q.at(place).pcount;
         self.snd.segs_retrans += pcount;
         self.traffic.bytes_retrans += u64::from(self.q.at(place).len);
-        self.transmit(place, out);
+        let sent = self.transmit(place, out);
         self.q.at_mut(place).marks.ever_resent = true;
-        true
+        sent
     }
 
     /// Small segments behind this one are sent along with it, as far as they fit one packet.

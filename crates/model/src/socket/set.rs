@@ -32,14 +32,19 @@ impl Socket {
         self.rcv.waits = waits;
     }
 
+    /// The link's queue takes nothing from now on, or takes again.
+    pub const fn set_refused(&mut self, refuses: bool) {
+        self.config.link.refuses = refuses;
+    }
+
     /// `TCP_SYNCNT`.
     pub const fn set_syn_retries(&mut self, times: u32) {
         self.config.options.syn_retries = Some(times);
     }
 
-    /// `TCP_NOTSENT_LOWAT`.
+    /// `TCP_NOTSENT_LOWAT`; 0 leaves it to the host (`tcp_notsent_lowat` of include/net/tcp.h).
     pub fn set_notsent_lowat(&mut self, bytes: u32) {
-        self.config.options.notsent_lowat = Some(bytes);
+        self.config.options.notsent_lowat = Some(bytes).filter(|bytes| *bytes > 0);
         self.check_space();
     }
 }

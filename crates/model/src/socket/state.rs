@@ -160,6 +160,10 @@ pub(crate) struct Recovery {
     pub(crate) retransmits: u32,
     pub(crate) backoff: u32,
     pub(crate) probes_out: u32,
+    /// Tick of the last acknowledgment (`rcv_tstamp`).
+    pub(crate) heard: u64,
+    /// Tick of the first of those probes (`icsk_probes_tstamp`).
+    pub(crate) probes_since: Option<u64>,
     pub(crate) frto: bool,
     pub(crate) reneging: bool,
     pub(crate) tlp_high_seq: Option<u32>,

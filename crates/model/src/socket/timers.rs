@@ -4,6 +4,7 @@
 //! `tcp_send_probe0`, `tcp_rearm_rto`, `retransmits_timed_out`, and kernel/time/timer.c, whose
 //! wheel gives a timer one step of its level after the tick that was asked for.
 
+use super::handshake::LEAST_TIMEOUT;
 use super::state::Purpose;
 use super::{CaState, Socket, State};
 use crate::segment::{Flags, Segment};
@@ -27,6 +28,10 @@ impl Socket {
         if self.timers.delack.is_some_and(|at| at <= self.now_ns) {
             self.timers.delack = None;
             self.on_delack_timer(out);
+        }
+        if self.timers.keepalive.is_some_and(|at| at <= self.now_ns) {
+            self.timers.keepalive = None;
+            self.on_keepalive_timer(out);
         }
         if let Some((purpose, _, at)) = self.timers.transmit
             && at <= self.now_ns
@@ -113,7 +118,10 @@ impl Socket {
             }
             self.enter_loss();
             self.rec.retransmits += 1;
-            self.retransmit(0, 1, out);
+            if !self.retransmit(0, 1, out) && self.config.link.refuses {
+                self.set_timer(Purpose::Retransmit, self.refused_pause());
+                return;
+            }
             self.rec.backoff += 1;
         } else {
             // The peer took its window back: the head is sent as a probe.
@@ -183,24 +191,43 @@ impl Socket {
     fn on_probe_timer(&mut self, out: &mut Vec<Segment>) {
         if self.rec.packets_out > 0 || !self.q.has_unsent() {
             self.rec.probes_out = 0;
+            self.rec.probes_since = None;
             return;
         }
-        if self.rec.probes_out >= self.config.sysctl.retries2 {
+        self.rec.probes_since.get_or_insert(self.jiffies());
+        let over = self.left_of_user_timeout() == Some(0);
+        if over || self.rec.probes_out >= self.config.sysctl.retries2 {
             self.give_up(true);
             return;
         }
         self.write_wakeup(out);
         if self.rec.packets_out > 0 || !self.q.has_unsent() {
             self.rec.probes_out = 0;
+            self.rec.probes_since = None;
             self.rec.backoff = 0;
             return;
         }
         self.rec.probes_out += 1;
-        if self.rec.backoff < self.config.sysctl.retries2 {
-            self.rec.backoff += 1;
-        }
-        let delay = self.probe_delay();
-        self.set_timer(Purpose::WindowProbe, delay);
+        let delay = if self.config.link.refuses {
+            self.refused_pause()
+        } else {
+            self.rec.backoff += u32::from(self.rec.backoff < self.config.sysctl.retries2);
+            self.probe_delay()
+        };
+        let left = self.left_of_user_timeout().map(|left| left.max(LEAST_TIMEOUT));
+        self.set_timer(Purpose::WindowProbe, delay.min(left.unwrap_or(u64::MAX)));
+    }
+
+    /// Ticks that the user gives probes that nobody answers (`tcp_clamp_probe0_to_user_timeout`).
+    fn left_of_user_timeout(&self) -> Option<u64> {
+        let limit = self.jiffies_from_ms(self.config.options.user_timeout_ms?.into());
+        Some(limit.saturating_sub(self.jiffies() - self.rec.probes_since?))
+    }
+
+    /// How long it waits where the host itself is congested: nothing is doubled
+    /// (`TCP_RESOURCE_PROBE_INTERVAL` of include/net/tcp.h, HZ/2).
+    pub(super) fn refused_pause(&self) -> u64 {
+        u64::from(self.config.kernel.hz / 2)
     }
 
     /// Sends what fits the window, or a segment of an old number that must be answered
@@ -224,8 +251,9 @@ impl Socket {
             let flags = self.q.at(place).flags.with(Flags::PSH);
             self.q.at_mut(place).flags = flags;
             // Neither the congestion window nor Nagle is asked.
-            self.transmit(place, out);
-            self.on_new_data_sent(mss);
+            if self.transmit(place, out) {
+                self.on_new_data_sent(mss);
+            }
             return;
         }
         self.send_bare(self.snd.una.wrapping_sub(1), Flags::ACK, out);
@@ -239,6 +267,7 @@ impl Socket {
             self.set_timer(Purpose::WindowProbe, delay);
         } else {
             self.rec.backoff = 0;
+            self.rec.probes_since = None;
             if self.pending() == Some(Purpose::WindowProbe) {
                 self.clear_timer();
             }

@@ -4,6 +4,7 @@
 //! Follows `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`.
 
 use super::ack::Ack;
+use super::handshake::LEAST_TIMEOUT;
 use super::output::{Nagle, Push};
 use super::state::Purpose;
 use super::{CaState, Socket};
@@ -21,9 +22,12 @@ impl Socket {
             return false;
         }
         let mut delay = if self.rtt.srtt_us > 0 {
-            let allowance =
-                if self.rec.packets_out == 1 { self.rto_min_us() } else { TIMEOUT_MIN_US };
-            self.jiffies_from_us(u64::from((self.rtt.srtt_us >> 2) + allowance))
+            let round_trips_us = self.rtt.srtt_us >> 2;
+            if self.rec.packets_out == 1 {
+                self.jiffies_from_us(u64::from(round_trips_us + self.rto_min_us()))
+            } else {
+                self.jiffies_with_allowance(round_trips_us)
+            }
         } else {
             self.jiffies_from_ms(1000)
         };
@@ -37,6 +41,14 @@ impl Socket {
         }
         self.set_timer(Purpose::LossProbe, delay);
         true
+    }
+
+    /// Ticks of a wait with what is allowed besides.
+    pub(super) fn jiffies_with_allowance(&self, wait_us: u32) -> u64 {
+        if self.config.kernel.allows_two_ticks {
+            return self.jiffies_from_us(u64::from(wait_us)) + LEAST_TIMEOUT;
+        }
+        self.jiffies_from_us(u64::from(wait_us + TIMEOUT_MIN_US))
     }
 
     /// Sends one new segment, or the last one again.
@@ -94,4 +106,4 @@ impl Socket {
 }
 
 /// `TCP_TIMEOUT_MIN_US` of include/net/tcp.h.
-pub(super) const TIMEOUT_MIN_US: u32 = 2_000;
+const TIMEOUT_MIN_US: u32 = 2_000;

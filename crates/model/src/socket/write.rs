@@ -261,6 +261,13 @@ impl Socket {
         }
     }
 
+    /// The same when a segment was sent (`tcp_event_new_data_sent`).
+    pub(super) fn check_space_when_sent(&mut self) {
+        if self.config.kernel.looks_for_room_when_sent {
+            self.check_space();
+        }
+    }
+
     /// The send buffer follows the congestion window (`tcp_sndbuf_expand`).
     pub(super) fn expand_sndbuf(&mut self) {
         let memory = self.config.kernel.memory;

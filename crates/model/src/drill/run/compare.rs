@@ -14,6 +14,8 @@ use crate::segment::{self, Options, Segment, Stamps};
 /// How a script's numbers stand to those of the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapping {
+    /// The connection.
+    owner: Option<usize>,
     /// The connection's initial sequence number here, once it has sent a SYN.
     local_isn: u32,
     /// What the script calls it.
@@ -32,8 +34,12 @@ impl Mapping {
         self.remote_isn = tcp.seq;
     }
 
-    /// A SYN went out where the script has one.
-    pub(super) fn on_local_syn(&mut self, script: &Tcp, live: &Segment) {
+    /// A SYN of this connection went out where the script has one. Timestamps of the one before say
+    /// nothing of it.
+    pub(super) fn on_local_syn(&mut self, owner: Option<usize>, script: &Tcp, live: &Segment) {
+        if self.owner != owner {
+            *self = Mapping { owner, remote_isn: self.remote_isn, ..Mapping::default() };
+        }
         self.local_isn = live.seq;
         self.script_isn = script.seq;
     }

@@ -1,8 +1,7 @@
 //! Cookies of Fast Open: their bytes, and the names that the model has for them.
 //!
 //! A server's cookie is `SipHash` of the two addresses under its key, so that scripts that name the bytes
-//! (`tcp_fastopen_cookie_gen`, v5.3) run unmodified; the addresses are those of the kernel's runner of
-//! its own scripts (`tools/testing/selftests/net/packetdrill/ksft_runner.sh`, v7.3).
+//! (`tcp_fastopen_cookie_gen`, v5.3) run unmodified.
 
 use crate::segment::Cookie;
 
@@ -33,22 +32,24 @@ impl Cookies {
         place.and_then(|place| self.known.get(place)).cloned().unwrap_or_default()
     }
 
-    /// The cookie that a server with this key gives to the scripts' remote host.
-    pub(super) fn of_server(&mut self, key: &Key, ipv6: bool) -> Cookie {
-        let bytes = if ipv6 { siphash(key, &ADDRESSES_V6) } else { siphash(key, &ADDRESSES_V4) };
-        self.named(&bytes.to_le_bytes(), false)
+    /// The cookie that a server with this key gives, by the remote and the local address.
+    pub(super) fn of_server(&mut self, key: &Key, addresses: &[u8]) -> Cookie {
+        self.named(&bytes_of_server(key, addresses), false)
     }
 }
 
-/// The key that a sysctl's value is: four words, and behind a comma perhaps a second key.
+/// Its bytes.
+pub(super) fn bytes_of_server(key: &Key, addresses: &[u8]) -> [u8; 8] {
+    siphash(key, addresses).to_le_bytes()
+}
+
+/// The key that a sysctl's value is: four words, and behind a comma perhaps a second key. A word's
+/// lowest byte comes first (`proc_tcp_fastopen_key`).
 pub(super) fn key_of_sysctl(value: &str) -> Option<Key> {
     let first = value.split(',').next()?;
-    let digits = first.trim().replace('-', "");
-    let digits: Option<Vec<u8>> =
-        digits.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
-    let bytes: Vec<u8> =
-        digits?.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect();
-    bytes.try_into().ok()
+    let word = |digits: &str| u32::from_str_radix(digits.trim(), 16).map(u32::to_le_bytes).ok();
+    let words: Option<Vec<[u8; 4]>> = first.split('-').map(word).collect();
+    words?.concat().try_into().ok()
 }
 
 /// The key in a text with escapes such as `\xa1`; none of another length.
@@ -57,15 +58,6 @@ pub(super) fn key_of_text(text: &str) -> Option<Key> {
     let bytes: Option<Vec<u8>> = parts.map(|part| u8::from_str_radix(part, 16).ok()).collect();
     bytes?.try_into().ok()
 }
-
-/// 192.0.2.1 and 192.168.0.1.
-const ADDRESSES_V4: [u8; 8] = [192, 0, 2, 1, 192, 168, 0, 1];
-
-/// `fd3d:fa7b:d17d::1` and `fd3d:0a0b:17d6::1`.
-const ADDRESSES_V6: [u8; 32] = [
-    0xfd, 0x3d, 0xfa, 0x7b, 0xd1, 0x7d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, //
-    0xfd, 0x3d, 0x0a, 0x0b, 0x17, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
-];
 
 /// SipHash-2-4 (Aumasson and Bernstein, 2012) of whole words.
 fn siphash(key: &Key, data: &[u8]) -> u64 {
@@ -108,15 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_servers_cookies_are_the_ones_that_the_kernels_runner_names() {
-        let key = key_of_sysctl("a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4").unwrap_or_default();
-        for (key, v4, v6) in [
-            (key, 0x3021_b9d8_8901_7eeb_u64, 0xc1d1_e974_2a47_a9bc_u64),
-            ([0; 16], 0xb7c1_2350_a90d_c8f5, 0x82af_1a8f_9a20_5c34),
-        ] {
-            assert_eq!(siphash(&key, &ADDRESSES_V4).to_le_bytes(), v4.to_be_bytes());
-            assert_eq!(siphash(&key, &ADDRESSES_V6).to_le_bytes(), v6.to_be_bytes());
-        }
+    fn a_keys_words_are_numbers() {
+        let key = key_of_sysctl("00112233-44556677-8899aabb-ccddeeff,0-0-0-0").unwrap_or_default();
+        assert_eq!(key[..5], [0x33, 0x22, 0x11, 0x00, 0x77]);
+        assert_eq!(key_of_sysctl("00112233-44556677-8899aabb"), None);
+        assert_eq!(key_of_sysctl("dead-beef-0-ghij"), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::cookies::Key;
 use super::host::Sent;
+use super::ports::Port;
 use super::zero_copy::ZeroCopy;
 use crate::segment::Segment;
 use crate::socket::{self, Config, Socket, State};
@@ -25,6 +26,8 @@ pub(super) struct End {
     pub(super) closed: bool,
     /// `connect` was called and has not been told the end.
     pub(super) connecting: bool,
+    /// A call has said that there is a connection (`SS_CONNECTED`).
+    pub(super) connected: bool,
     /// `SO_LINGER` without time: closing resets.
     pub(super) resets: bool,
     /// `TCP_INQ`
@@ -33,6 +36,10 @@ pub(super) struct End {
     pub(super) remote_isn: u32,
     /// When the stream grew last, or the connection was made (`lrcvtime`).
     pub(super) grown_ns: u64,
+    /// The local port that it connects from.
+    pub(super) port: Port,
+    /// When it was over and began to wait for what is still under way (TIME-WAIT).
+    pub(super) over_ns: u64,
     /// Something woke those who wait for it to be readable or writable.
     pub(super) woken: bool,
     /// It was reset or given up, and nobody was told yet.
@@ -129,6 +136,8 @@ impl End {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wire {
     pub(super) paces: bool,
+    /// Its queue takes nothing.
+    pub(super) refuses: bool,
     pub(super) offload: bool,
     pub(super) sent: std::collections::VecDeque<Sent>,
     held: Vec<(u64, Option<usize>, Segment)>,
@@ -157,6 +166,9 @@ impl Wire {
 
     /// Puts a segment on the tap: whole, or in pieces if the device cuts nothing.
     pub(super) fn put(&mut self, owner: Option<usize>, now_ns: u64, segment: &Segment) {
+        if self.refuses {
+            return;
+        }
         if self.offload {
             self.sent.push_back(Sent::new(owner, now_ns, *segment));
         } else {

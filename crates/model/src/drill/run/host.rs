@@ -11,6 +11,7 @@ use super::cookies::Cookies;
 use super::end::{End, Role, Wire};
 use super::info;
 use super::poll::Epoll;
+use super::ports::Reuse;
 use super::settings::Settings;
 use super::zero_copy::ZeroCopy;
 use crate::profile::KnobError;
@@ -50,6 +51,11 @@ impl Sent {
 pub(super) enum File {
     Socket(usize),
     Epoll(Epoll),
+    /// A file: its size, and how much of it was read.
+    Plain {
+        size: u64,
+        read: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -68,11 +74,17 @@ pub(super) struct Host {
     kept: Option<Metrics>,
     flushes: u32,
     pub(super) cookies: Cookies,
+    /// The remote and the local address.
+    addresses: Vec<u8>,
+    /// When a client may have a port again.
+    pub(super) reuse: Reuse,
+    /// The size of files by their names.
+    pub(super) sizes: BTreeMap<String, u64>,
 }
 
 /// Where a script's start lies on the host's clock: in the middle of a tick at 250 and at 1000 Hz,
 /// as packetdrill begins well within one (`schedule_start_time_usecs` of run.c).
-const START_NS: u64 = 1_000_000_500_000;
+pub(super) const START_NS: u64 = 1_000_000_500_000;
 
 impl Host {
     pub(super) fn new(settings: &Settings) -> Host {
@@ -87,6 +99,9 @@ impl Host {
             kept: None,
             flushes: 0,
             cookies: Cookies::default(),
+            addresses: Vec::new(),
+            reuse: Reuse::default(),
+            sizes: BTreeMap::new(),
         };
         host.configure(settings);
         host
@@ -99,6 +114,9 @@ impl Host {
                 socket.set_route_mtu(settings.route.mtu);
             }
         }
+        for socket in self.ends.iter_mut().filter_map(End::socket_mut) {
+            socket.set_refused(settings.refuses);
+        }
         self.config.sysctl = settings.sysctl.clone();
         self.config.route = settings.route.clone();
         self.config.link = Link {
@@ -106,14 +124,19 @@ impl Host {
             ipv6: settings.ipv6,
             paces: settings.paces,
             holds: settings.paces,
+            refuses: settings.refuses,
             ..Link::default()
         };
-        self.config.cookie = self.cookies.of_server(&settings.key, settings.ipv6);
+        self.addresses = settings.address_bytes();
+        self.config.cookie = self.cookies.of_server(&settings.key, &self.addresses);
         if std::mem::replace(&mut self.flushes, settings.flushes) != settings.flushes {
             self.kept = None;
         }
         self.wire.paces = settings.paces;
+        self.wire.refuses = settings.refuses;
         self.wire.offload = settings.offload;
+        self.reuse = settings.reuse;
+        self.sizes.clone_from(&settings.files);
     }
 
     /// What every new socket starts from.
@@ -258,6 +281,9 @@ impl Host {
         if next(end) != next_before || is_made {
             end.grown_ns = self.now_ns;
         }
+        if end.state() == State::TimeWait {
+            end.over_ns = self.now_ns;
+        }
         let error = match before {
             State::SynSent => "ECONNREFUSED",
             State::CloseWait => "EPIPE",
@@ -289,7 +315,7 @@ impl Host {
         let mut config = Config { metrics: self.kept, ..parent.config(&self.config) };
         config.options.fast_open &= self.early_count(listener) < parent.early_most;
         if let Some(key) = parent.key {
-            config.cookie = self.cookies.of_server(&key, config.link.ipv6);
+            config.cookie = self.cookies.of_server(&key, &self.addresses);
         }
         let mut out = Vec::new();
         // What a listener is configured with is checked when it begins to listen.

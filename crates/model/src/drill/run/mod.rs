@@ -9,6 +9,7 @@
 //! the first was due; the time of what is sent may be off by the tolerance. Packets that nobody
 //! asks for do no harm.
 
+mod addresses;
 mod calls;
 mod compare;
 mod cookies;
@@ -18,6 +19,7 @@ mod info;
 mod names;
 mod options;
 mod poll;
+mod ports;
 mod settings;
 mod stream;
 mod zero_copy;
@@ -99,6 +101,8 @@ struct Pending<'a> {
     call: &'a Call,
     operation: Operation,
     until_ns: u64,
+    /// How far off that its return may be.
+    tolerance_ns: u64,
 }
 
 struct Run<'a> {
@@ -161,8 +165,7 @@ impl<'a> Run<'a> {
         }
         self.last_injected_ns = is_injection.then_some(start);
         let since = start.saturating_sub(self.last_event_ns.replace(start).unwrap_or(start));
-        let share = since / 1000 * self.settings.tolerance_permille;
-        self.tolerance_ns = self.settings.tolerance_ns().max(share);
+        self.tolerance_ns = self.settings.tolerance_ns(since);
         match &event.action {
             Action::Expect(packet) => return self.expect(event, packet, start, end),
             Action::Call(_) => self.finish_pending()?,
@@ -221,6 +224,10 @@ impl<'a> Run<'a> {
                 construct: "a packet with ports of its own".into(),
             });
         }
+        if tcp.flags.syn && !tcp.flags.ack && self.host.is_connecting() {
+            let construct = "a SYN that crosses ours (simultaneous opening)".into();
+            return Err(Stop::Unsupported { place, construct });
+        }
         if tcp.flags.syn && (!tcp.flags.ack || self.host.is_connecting()) {
             self.mapping.on_remote_syn(tcp);
         }
@@ -253,7 +260,7 @@ impl<'a> Run<'a> {
             Err(Waiting::Vain) => return Err(fail(place, &expected(), &self.said_later())),
         };
         if sent.segment.flags.has(crate::segment::Flags::SYN) && tcp.flags.syn {
-            self.mapping.on_local_syn(tcp, &sent.segment);
+            self.mapping.on_local_syn(sent.owner, tcp, &sent.segment);
         }
         while sent.segment.len < tcp.length && !self.settings.strict {
             let Ok(more) = self.next_sent(end) else { break };
@@ -344,7 +351,10 @@ impl<'a> Run<'a> {
             (Some(until), When::At(_)) => until,
             (Some(until), _) => base + until,
         };
-        self.pending = Some(Pending { place, call, operation, until_ns });
+        // What may be off depends on how long the call lasts (`system_call_thread` of
+        // `run_system_call.c`).
+        let tolerance_ns = self.settings.tolerance_ns(until_ns.saturating_sub(self.host.now_ns));
+        self.pending = Some(Pending { place, call, operation, until_ns, tolerance_ns });
         self.try_pending()?;
         match &self.pending {
             Some(pending) if call.until_ns.is_none() => {
@@ -371,8 +381,7 @@ impl<'a> Run<'a> {
             return Err(fail(pending.place, &expected, &got));
         }
         let now = self.host.now_ns;
-        if pending.until_ns.abs_diff(now) > self.settings.tolerance_ns()
-            && pending.call.until_ns.is_some()
+        if pending.until_ns.abs_diff(now) > pending.tolerance_ns && pending.call.until_ns.is_some()
         {
             let expected = format!("{expected} to return at {}", said(pending.until_ns));
             return Err(fail(pending.place, &expected, &format!("it returned at {}", said(now))));
@@ -383,7 +392,7 @@ impl<'a> Run<'a> {
     /// Waits for the pending call, as the next one and the script's end do.
     fn finish_pending(&mut self) -> Result<(), Stop> {
         while let Some(pending) = &self.pending {
-            let last = pending.until_ns.saturating_add(self.settings.tolerance_ns());
+            let last = pending.until_ns.saturating_add(pending.tolerance_ns);
             match self.host.next_due() {
                 Some(at) if at <= last => {
                     self.step(at)?;

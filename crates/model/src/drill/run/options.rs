@@ -6,6 +6,7 @@ use super::cookies::key_of_text;
 use super::end::End;
 use super::host::Host;
 use super::names;
+use super::ports::Port;
 use crate::profile::fastopen;
 
 /// Options that change nothing a script can see.
@@ -13,6 +14,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "SO_REUSEADDR",
     "SO_REUSEPORT",
     "IP_FREEBIND",
+    "IP_BIND_ADDRESS_NO_PORT",
     "IP_TRANSPARENT",
     "SO_MARK",
     "SO_PRIORITY",
@@ -30,17 +32,12 @@ type Done = Result<Outcome, String>;
 pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
     let at = arguments.end(host)?;
     let name = arguments.word(2)?;
-    if WITHOUT_EFFECT.contains(&name) {
-        return Ok(Outcome::value(0));
-    }
-    if name == "TCP_CONGESTION" {
-        return congestion(arguments, host, at);
-    }
-    if name == "SO_LINGER" {
-        return linger(arguments, host, at);
-    }
-    if name.starts_with("TCP_FASTOPEN") {
-        return fast_open(name, arguments, host, at);
+    match name {
+        "TCP_CONGESTION" => return congestion(arguments, host, at),
+        "SO_LINGER" => return linger(arguments, host, at),
+        _ if name.starts_with("TCP_FASTOPEN") => return fast_open(name, arguments, host, at),
+        _ if WITHOUT_EFFECT.contains(&name) => return Ok(Outcome::value(0)),
+        _ => {}
     }
     let number = match arguments.at(3)? {
         Expression::List(_) | Expression::Int(_) => arguments.number(3)?,
@@ -70,7 +67,7 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             host.with(at, |socket, _, _| socket.set_rcvbuf(bytes));
         }
         "TCP_NOTSENT_LOWAT" => {
-            end.options.notsent_lowat = Some(bytes);
+            end.options.notsent_lowat = Some(bytes).filter(|bytes| *bytes > 0);
             host.with(at, |socket, _, _| socket.set_notsent_lowat(bytes));
         }
         "TCP_USER_TIMEOUT" => {
@@ -81,6 +78,10 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
             end.options.syn_retries = Some(bytes);
             host.with(at, |socket, _, _| socket.set_syn_retries(bytes));
         }
+        "SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" => {
+            keepalive(name, bytes, host, at);
+        }
+        "IP_LOCAL_PORT_RANGE" => end.port = Port::of_range(bytes),
         "SO_ZEROCOPY" => end.zero_copy.on = number != 0,
         "TCP_INQ" => end.tells_queue = number != 0,
         "TCP_MAXSEG" if end.socket().is_none() => end.options.max_segment = Some(bytes),
@@ -88,6 +89,18 @@ pub(super) fn set(arguments: &Arguments<'_>, host: &mut Host) -> Done {
         _ => return Err(format!("setting {name}")),
     }
     Ok(Outcome::value(0))
+}
+
+fn keepalive(name: &str, number: u32, host: &mut Host, at: usize) {
+    let asked = &mut host.ends[at].options.keepalive;
+    match name {
+        "SO_KEEPALIVE" => asked.on = number != 0,
+        "TCP_KEEPIDLE" => asked.idle_s = Some(number),
+        "TCP_KEEPINTVL" => asked.interval_s = Some(number),
+        _ => asked.probes = Some(number),
+    }
+    let asked = *asked;
+    host.with(at, |socket, now, _| socket.set_keepalive(now, asked));
 }
 
 fn linger(arguments: &Arguments<'_>, host: &mut Host, at: usize) -> Done {

@@ -1,11 +1,16 @@
 //! What kind of host does a script run on?
 
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
 use super::super::error::{Place, ScriptError};
 use super::super::parser::Definitions;
 use super::super::script::{Command, Script};
-use super::super::shell::{self, Setting};
+use super::super::shell::{self, REFUSING, Setting};
 use super::Stop;
+use super::addresses::{Addresses, Suite};
 use super::cookies::{Key, key_of_sysctl};
+use super::ports::Reuse;
 use crate::profile::{KernelProfile, Memory, ReceiveCharge, Route, Sysctl, Version};
 
 /// What is settled before a script is read.
@@ -33,29 +38,15 @@ impl Default for Setup {
     }
 }
 
-/// Names that the kernel's runner of its own scripts defines for IPv4
-/// (`tools/testing/selftests/net/packetdrill/ksft_runner.sh`, v7.3).
-const NAMES_V4: [(&str, &str); 4] = [
-    ("TFO_COOKIE", "3021b9d889017eeb"),
-    ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
-    ("CMSG_LEVEL_IP", "SOL_IP"),
-    ("CMSG_TYPE_RECVERR", "IP_RECVERR"),
-];
-/// The same for IPv6.
-const NAMES_V6: [(&str, &str); 4] = [
-    ("TFO_COOKIE", "c1d1e9742a47a9bc"),
-    ("TFO_COOKIE_ZERO", "82af1a8f9a205c34"),
-    ("CMSG_LEVEL_IP", "SOL_IPV6"),
-    ("CMSG_TYPE_RECVERR", "IPV6_RECVERR"),
-];
-
 impl Setup {
     /// The names that a script may use. They are needed before it can be read, and depend on an
     /// option in it.
     pub(super) fn definitions(&self, text: &str) -> Definitions {
-        let names = if text.contains("--ip_version=ipv6") { NAMES_V6 } else { NAMES_V4 };
-        let mut all: Definitions =
-            names.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let asked = |(name, value): &(String, Option<String>)| {
+            name == "ip_version" && value.as_deref() == Some("ipv6")
+        };
+        let ipv6 = text.contains("--ip_version=ipv6") || self.options.iter().any(asked);
+        let mut all = Suite::of(text).definitions(ipv6);
         all.extend(self.defined.clone());
         all
     }
@@ -72,6 +63,8 @@ pub(super) struct Settings {
     pub(super) ipv6: bool,
     /// The queue of the device holds packets back until they are due.
     pub(super) paces: bool,
+    /// It takes nothing.
+    pub(super) refuses: bool,
     /// Super-segments are cut only behind the tap.
     pub(super) offload: bool,
     pub(super) tolerance_us: u64,
@@ -84,8 +77,15 @@ pub(super) struct Settings {
     pub(super) strict: bool,
     /// The key of a server's cookies for Fast Open.
     pub(super) key: Key,
+    /// Whose customs the script follows.
+    suite: Suite,
+    addresses: Addresses,
     /// How often what is remembered of the peer was thrown away.
     pub(super) flushes: u32,
+    /// When a client may have a port again.
+    pub(super) reuse: Reuse,
+    /// Files that commands made, and their sizes.
+    pub(super) files: BTreeMap<String, u64>,
 }
 
 impl Settings {
@@ -100,6 +100,7 @@ impl Settings {
             mtu: 1500,
             ipv6: false,
             paces: false,
+            refuses: false,
             offload: true,
             // set_default_config of gtests/net/packetdrill/config.c.
             tolerance_us: 4000,
@@ -109,7 +110,11 @@ impl Settings {
             injected_piece: 0,
             strict: false,
             key: Key::default(),
+            suite: Suite::of(script.setup.as_ref().map_or("", |command| &command.text)),
+            addresses: Addresses::default(),
             flushes: 0,
+            reuse: Reuse::default(),
+            files: BTreeMap::new(),
         };
         for (name, value) in setup.options.iter().chain(&script.options) {
             settings.option(name, value.as_deref())?;
@@ -120,8 +125,16 @@ impl Settings {
         Ok(settings)
     }
 
-    pub(super) fn tolerance_ns(&self) -> u64 {
-        self.tolerance_us.saturating_mul(1000)
+    /// The remote and the local address.
+    pub(super) fn address_bytes(&self) -> Vec<u8> {
+        self.addresses.bytes(self.suite, self.ipv6)
+    }
+
+    /// How far off the time of an event may be that is so long after the one before
+    /// (`verify_time` of gtests/net/packetdrill/run.c).
+    pub(super) fn tolerance_ns(&self, since_ns: u64) -> u64 {
+        let share = since_ns / 1000 * self.tolerance_permille;
+        self.tolerance_us.saturating_mul(1000).max(share)
     }
 
     /// An option of packetdrill.
@@ -158,15 +171,23 @@ impl Settings {
                 }
             },
             "strict_segments" => self.strict = true,
-            // Of addresses, ports, pauses, output and buffers nothing shows.
-            "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port"
-            | "connect_port" | "speed" | "verbose" | "send_omit_free" | "define"
-            | "init_scripts" | "code_command" | "code_format" => {}
+            "local_ip" => self.addresses.local = address(value),
+            "remote_ip" => self.addresses.remote = address(value),
+            // Of gateways, ports, pauses, output and buffers nothing shows. An echo that is no timestamp
+            // of ours is as far from the first one of those as the script has it, asked for or not.
+            "gateway_ip" | "netmask_ip" | "bind_port" | "connect_port" | "tcp_ts_ecr_scaled"
+            | "speed" | "verbose" | "send_omit_free" | "define" | "init_scripts"
+            | "code_command" | "code_format" => {}
             _ => {
                 return Err(Stop::Unsupported { place, construct: format!("the option --{name}") });
             }
         }
         Ok(())
+    }
+
+    /// `tcp_tw_reuse_delay` came with v6.14.
+    fn has_reuse_delay(&self) -> bool {
+        self.kernel.version >= Version::new(6, 14)
     }
 
     /// What a shell command sets.
@@ -191,6 +212,10 @@ impl Settings {
                     }
                     if name == "net.ipv4.tcp_fastopen_key" {
                         self.key = key_of_sysctl(&value).ok_or_else(|| refused(""))?;
+                    } else if name == "net.ipv4.tcp_tw_reuse" {
+                        self.reuse.allowed = value.trim() == "1";
+                    } else if name == "net.ipv4.tcp_tw_reuse_delay" && self.has_reuse_delay() {
+                        self.reuse.after_ms = value.trim().parse().map_err(|_| refused(""))?;
                     } else if !WITHOUT_EFFECT.contains(&name.as_str()) {
                         self.sysctl.set(&name, value.trim()).map_err(|_| refused(""))?;
                     }
@@ -198,25 +223,32 @@ impl Settings {
                 Setting::Route(word, value) => self.route.set(&word, &value).map_err(|_| {
                     Stop::Unsupported { place, construct: format!("`{word} {value}` of a route") }
                 })?,
-                Setting::Queue(kind) => match kind.as_str() {
-                    "fq" => self.paces = true,
-                    "pfifo" | "bfifo" | "pfifo_fast" | "fq_codel" | "noqueue" => self.paces = false,
-                    _ => {
-                        return Err(Stop::Unsupported {
-                            place,
-                            construct: format!("the queue {kind}"),
-                        });
+                Setting::Queue(kind) => {
+                    let known =
+                        ["fq", "pfifo", "bfifo", "pfifo_fast", "fq_codel", "noqueue", REFUSING];
+                    if !known.contains(&kind.as_str()) {
+                        let construct = format!("the queue {kind}");
+                        return Err(Stop::Unsupported { place, construct });
                     }
-                },
+                    (self.paces, self.refuses) = (kind == "fq", kind == REFUSING);
+                }
                 Setting::Offload(on) => self.offload = on,
                 Setting::FlushMetrics => self.flushes += 1,
                 // The run looks at them.
                 Setting::Counters(_) => {}
                 Setting::Mtu(size) => self.mtu = mtu(size, place)?,
+                Setting::File(name, bytes) => {
+                    self.files.insert(name, bytes);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// An address; one that is a prefix or no address leaves the suite's.
+fn address(value: Option<&str>) -> Option<IpAddr> {
+    value?.parse().ok()
 }
 
 /// Thousandths of a percentage such as `12.5`.

@@ -5,7 +5,7 @@
 
 use super::super::script::Expression;
 use super::calls::{Arguments, Made, Operation, Outcome, field};
-use super::host::Host;
+use super::host::{File, Host};
 use super::names;
 use super::zero_copy;
 use crate::profile::fastopen;
@@ -127,6 +127,23 @@ pub(super) fn write(arguments: &Arguments<'_>, host: &Host) -> Made {
     Ok(Operation::Write { end, bytes, taken: 0, flags, borders })
 }
 
+/// `sendfile(4, 5, [0], 1000)`: from the offset, or from where reading has come to, up to the file's
+/// end. The offset that it fills in is not compared.
+pub(super) fn send_file(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let end = arguments.end(host)?;
+    let (descriptor, wanted) = (arguments.number(1)?, arguments.bytes_at(3)?);
+    let Some(File::Plain { size, read }) = host.files.get_mut(&descriptor) else {
+        return Err("sendfile of what is no file".into());
+    };
+    let given = matches!(arguments.at(2)?, Expression::List(_));
+    let offset = if given { arguments.bytes_at(2)? } else { *read };
+    let bytes = wanted.min(size.saturating_sub(offset));
+    if !given {
+        *read += bytes;
+    }
+    Ok(Operation::Write { end, bytes, taken: 0, flags: 0, borders: Vec::new() })
+}
+
 /// A write that opens the connection (`tcp_sendmsg_fastopen`): what the call returns at once, if it
 /// does not go on.
 fn open_writing(
@@ -140,9 +157,13 @@ fn open_writing(
     if end.socket().is_some_and(Socket::is_deferred) {
         let written = host.with(at, |socket, now, out| socket.write(now, bytes, out));
         *taken = written.unwrap_or(0);
-    } else if end.used {
-        let errno = if end.state() == State::SynSent { "EALREADY" } else { "EISCONN" };
+    } else if end.used && (end.connected || end.state() == State::SynSent) {
+        let errno = if end.connected { "EISCONN" } else { "EALREADY" };
         return Some(Outcome::error(errno));
+    } else if end.used {
+        // The first call after the handshake learns of it, and goes on (`__inet_stream_connect`).
+        host.ends[at].connected = end.state() != State::Closed;
+        return None;
     } else {
         // What a socket is configured with is checked when it is.
         *taken = host.connect_writing(at, bytes).unwrap_or(0);
@@ -213,7 +234,8 @@ fn write_on(
         _ if !end.used => return Some(Outcome::error("EPIPE")),
         _ => return Some(ended(*taken, "EPIPE")),
     }
-    end.connecting = false;
+    // Who waits for the handshake is told of it by what is written.
+    end.connected |= std::mem::take(&mut end.connecting) && !nonblocking;
     // A writer that is blocked goes on when it is woken.
     if *taken > 0 && *taken < bytes && !std::mem::take(&mut end.writable) {
         return None;
