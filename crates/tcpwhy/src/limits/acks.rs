@@ -121,7 +121,7 @@ impl Walker {
             Some(last) if at - last <= 2_000_000 && train.1 == last => (train.0, at),
             _ => (at, at),
         };
-        self.releases.push(at, event.is_data());
+        self.releases.push(at, self.flight.una, event.is_data());
     }
 
     fn on_rtt(&mut self, rtt: i64, acked: i64, at: i64, event: &Event) {

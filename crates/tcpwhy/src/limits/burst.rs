@@ -208,7 +208,7 @@ impl Walker {
             seq: self.window.room(self.terms.mss),
             end: self.sends.burst_start + self.rtt_scale() / 2,
             gap: tolerance,
-            near: acks.back().map_or(NEVER, |ack| ack + tolerance),
+            near: acks.back().map_or(NEVER, |ack| ack.at + tolerance),
             moved_near: self.window.moved_at + tolerance,
             frames: self.flight.frames_left(),
             flies: self.flies(),

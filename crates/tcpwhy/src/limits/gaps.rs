@@ -74,7 +74,7 @@ impl Walker {
         }
         self.replay_batch(self.now);
         self.batch.start = Some(self.now);
-        self.releases.push(self.now, false);
+        self.releases.push(self.now, self.flight.una, false);
     }
 
     /// The capture misses what passed here: the first flight is not known if it is not over, and of

@@ -45,8 +45,9 @@ pub(crate) enum Base {
     /// Decided.
     Fixed { state: State, confidence: u8, alternative: &'static [State] },
     /// An ACK released the next send, the receiver's window was open: decided by rounds.
-    /// `edge`: how much of that was left; `past_pulse`: a clock of the sender's own would have let it go before.
-    Clocked { round: u64, edge: Edge, by_data: bool, past_pulse: bool },
+    /// `edge`: how much of that was left; `past_pulse`: a clock of the sender's own would have let it go before;
+    /// `passed_over`: earlier ACKs would have let it go if the congestion window had been full.
+    Clocked { round: u64, edge: Edge, by_data: bool, past_pulse: bool, passed_over: bool },
     /// The next send came by itself while data was in flight: decided by rounds.
     Free { round: u64 },
 }

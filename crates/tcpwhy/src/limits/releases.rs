@@ -9,12 +9,20 @@ const MOST: usize = 64;
 /// ACKs of the open wait, and the last of all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Releases {
-    /// Times of the ACKs of the open wait, oldest first.
-    pub(crate) acks: VecDeque<i64>,
+    /// The ACKs of the open wait, oldest first.
+    pub(crate) acks: VecDeque<Advance>,
     /// The last one also carried data of the peer.
     pub(crate) by_data: bool,
     /// When something last left the flight.
     pub(crate) last: Option<i64>,
+}
+
+/// An ACK that took something out of the flight.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Advance {
+    pub(crate) at: i64,
+    /// Up to where all was acknowledged then.
+    pub(crate) una: i64,
 }
 
 impl Releases {
@@ -24,12 +32,13 @@ impl Releases {
         self.acks.clear();
     }
 
-    /// Something left the flight at `at`; `by_data` if it came on data of the peer.
-    pub(crate) fn push(&mut self, at: i64, by_data: bool) {
+    /// Something left the flight at `at`, of which all up to `una` is acknowledged; `by_data` if it came on data of
+    /// the peer.
+    pub(crate) fn push(&mut self, at: i64, una: i64, by_data: bool) {
         if self.acks.len() == MOST {
             self.acks.pop_front();
         }
-        self.acks.push_back(at);
+        self.acks.push_back(Advance { at, una });
         self.last = Some(at);
         self.by_data = by_data;
     }
@@ -42,8 +51,9 @@ mod tests {
     #[test]
     fn a_wait_remembers_its_newest_acks() {
         let mut releases = Releases::default();
-        (0..100).for_each(|at| releases.push(at, at == 99));
-        assert_eq!((releases.acks.front(), releases.acks.back()), (Some(&36), Some(&99)));
+        (0..100).for_each(|at| releases.push(at, 10 * at, at == 99));
+        let [first, last] = [36, 99].map(|at| Some(Advance { at, una: 10 * at }));
+        assert_eq!((releases.acks.front(), releases.acks.back()), (first.as_ref(), last.as_ref()));
         assert!(releases.by_data);
     }
 }

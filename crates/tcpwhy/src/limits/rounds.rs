@@ -172,6 +172,8 @@ pub(crate) struct Held {
     pub(crate) by_data: bool,
     /// A clock of the sender's own would have let it go before.
     pub(crate) past_pulse: bool,
+    /// ACKs before that would have let it go if the congestion window had been full.
+    pub(crate) passed_over: bool,
 }
 
 /// What the packets of a round allow to say.
@@ -249,7 +251,7 @@ impl Rounds {
 
     /// What held ack-released sends in round `number`; `rtt_min` is the path's least round trip.
     pub(crate) fn clocked(&self, number: u64, held: Held, rtt_min: i64) -> Decision {
-        let Held { edge, by_data, past_pulse } = held;
+        let Held { edge, by_data, past_pulse, passed_over } = held;
         let Some(at) = self.index(number) else {
             let either = &[State::CwndSlowStart, State::CwndAvoidance];
             return decision(State::Unknown, 30, either, 0);
@@ -285,7 +287,7 @@ impl Rounds {
         if self.outgrows_path(at) {
             return self.full_link(at, edge, rtt_min);
         }
-        let below_window = self.stays_below_window(at);
+        let below_window = passed_over || self.stays_below_window(at);
         if let Some(state) = edge.near().filter(|_| below_window || self.has_lid(at)) {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }

@@ -132,7 +132,7 @@ impl Walker {
     /// What released the send at `at`.
     fn release_of(&self, at: i64) -> Release {
         let tolerance = self.tolerance();
-        let advanced = self.releases.acks.back().copied();
+        let advanced = self.releases.acks.back().map(|ack| ack.at);
         if let Some(ack_at) = advanced
             && at - ack_at <= tolerance
             && !(self.flight.outstanding() == 0 && self.releases.by_data)

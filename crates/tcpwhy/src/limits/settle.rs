@@ -120,7 +120,7 @@ impl Walker {
         let Sends { last, lag, .. } = self.sends;
         let stop = &self.stop.evidence;
         let is_near = self.terms.own_way <= OWN_QUEUE_NS;
-        let passed = || self.releases.acks.iter().filter(|ack| **ack < until).count();
+        let passed = || self.releases.acks.iter().filter(|ack| ack.at < until).count();
         self.terms.tap_at_sender
             && lag > OWN_QUEUE_NS
             && last + lag >= until
@@ -132,7 +132,7 @@ impl Walker {
     /// The first of the ACKs that arrived together and released the send at `at`.
     fn cluster_start(&self, at: i64) -> i64 {
         let tolerance = self.tolerance();
-        self.releases.acks.iter().copied().find(|ack| at - ack <= tolerance).unwrap_or(at)
+        self.releases.acks.iter().map(|ack| ack.at).find(|ack| at - ack <= tolerance).unwrap_or(at)
     }
 
     /// Index of the first piece of the open wait at or after `from`; splits the one across it.
@@ -191,7 +191,24 @@ impl Walker {
             true => Edge::PerhapsNear,
         };
         let past_pulse = self.sends.new.is_pulse_missed(at);
-        Base::Clocked { round: self.stop.round, edge, by_data, past_pulse }
+        let passed_over = self.has_passed_over_acks(at);
+        Base::Clocked { round: self.stop.round, edge, by_data, past_pulse, passed_over }
+    }
+
+    /// Whether ACKs before those that released the send at `at` had taken more than a third of the flight, and let
+    /// nothing out: a congestion window that was full lets out what such ACKs open. Linux waits for no more than a third of
+    /// the window to open (`tcp_tso_should_defer`, `tcp_tso_win_divisor`). While it mends a loss it waits for the flight to
+    /// fall to the window that was cut.
+    fn has_passed_over_acks(&self, at: i64) -> bool {
+        let cluster = self.cluster_start(at);
+        let before = self.releases.acks.iter().rev().find(|ack| ack.at < cluster);
+        let flight = self.stop.evidence.in_flight;
+        let is_whole = self.repairs.current() == 0 && self.growth.lost_at.is_none();
+        is_whole
+            && before.is_some_and(|ack| {
+                let taken = ack.una - (self.flight.nxt - flight);
+                taken * 3 > flight + 6 * self.terms.mss
+            })
     }
 
     /// A send that came by itself, though the last stop was at a full window: the window held it
@@ -201,7 +218,8 @@ impl Walker {
         let full = !self.had_room(event, self.stop.evidence.room)
             || self.fills_cwnd()
             || self.is_window_proven();
-        let late = self.releases.acks.back().is_some_and(|ack| at - ack <= self.rtt_scale() / 10);
+        let late =
+            self.releases.acks.back().is_some_and(|ack| at - ack.at <= self.rtt_scale() / 10);
         if full && late {
             self.blocked(self.releases.by_data, event, at)
         } else {
@@ -329,8 +347,8 @@ impl Walker {
         let least = self.least_rtt();
         let (mut state, mut confidence, mut alternative) = match piece.base {
             Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
-            Base::Clocked { round, edge, by_data, past_pulse } => {
-                let held = Held { edge, by_data, past_pulse };
+            Base::Clocked { round, edge, by_data, past_pulse, passed_over } => {
+                let held = Held { edge, by_data, past_pulse, passed_over };
                 let decision = known(&mut told[0], piece.base, || {
                     self.book.closed.clocked(round, held, least)
                 });

@@ -42,7 +42,7 @@ fn state_of(rounds: &Rounds, number: u64) -> State {
 }
 
 fn held_in(rounds: &Rounds, number: u64, past_pulse: bool) -> State {
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse };
+    let held = Held { edge: Edge::Far, by_data: false, past_pulse, passed_over: false };
     rounds.clocked(number, held, RTT).state
 }
 
@@ -74,7 +74,7 @@ fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
 #[test]
 fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     let blind = |n: u64| Round { tap_at_sender: false, tap_gap: RTT, ..round(n, 36) };
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false };
+    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
     let told = closed((0..4).map(blind)).clocked(1, held, RTT);
     assert_eq!(told.state, State::Unknown);
     assert!(told.alternative.contains(&State::Pacing), "it may be one: {:?}", told.alternative);
@@ -160,7 +160,7 @@ fn a_path_that_was_silent_for_half_a_round_was_not_full() {
 
 #[test]
 fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false };
+    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
     let told = |rounds: &Rounds| {
         let decision = rounds.clocked(2, held, RTT);
         (decision.state, decision.alternative.contains(&State::BandwidthExternal))
@@ -188,7 +188,7 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
 #[test]
 fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
     let told = |rounds: &Rounds, edge| {
-        let held = Held { edge, by_data: false, past_pulse: false };
+        let held = Held { edge, by_data: false, past_pulse: false, passed_over: false };
         let decision = rounds.clocked(2, held, RTT);
         let others = decision.alternative;
         (decision.state, [State::Sndbuf, State::RwndCap].map(|state| others.contains(&state)))
@@ -204,7 +204,7 @@ fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
 fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
     let cached = closed((0..4).map(|n| Round { phase: Phase::Cached, ..round(n, 184) }));
     let told = |edge| {
-        let held = Held { edge, by_data: false, past_pulse: false };
+        let held = Held { edge, by_data: false, past_pulse: false, passed_over: false };
         let decision = cached.clocked(1, held, RTT);
         (decision.state, decision.alternative.contains(&State::RwndCap))
     };
@@ -226,7 +226,7 @@ fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round(
         };
         let uneven = |n: u64| Round { gaps: 4, acked: 1448 * (9 + n as i64 % 3), ..of(n) };
         let rounds = closed((0..4).map(uneven));
-        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false };
+        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
         let decision = rounds.clocked(1, held, RTT);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };

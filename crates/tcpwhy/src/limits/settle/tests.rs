@@ -1,6 +1,7 @@
 //! When a quiet wire is settled.
 
 use super::*;
+use crate::limits::releases::Advance;
 use crate::limits::walker::Terms;
 
 const MSS: i64 = 1448;
@@ -29,13 +30,35 @@ fn what_is_sent_before_the_last_has_left_its_host_waited_for_that_queue() {
 #[test]
 fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
     let mut walker = queued(OWN_QUEUE_NS + 1);
-    walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000]);
+    let ack = |at| Advance { at, una: 0 };
+    walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000].map(ack));
     assert!(!walker.is_held_by_own_queue(12_800_000));
-    walker.releases.acks.push_back(12_500_000);
+    walker.releases.acks.push_back(ack(12_500_000));
     assert!(walker.is_held_by_own_queue(12_800_000));
     assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
     walker.repairs.on_duplicate(9);
     assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
+}
+
+#[test]
+fn a_full_congestion_window_lets_nothing_of_a_third_of_it_pass() {
+    // Thirty segments are in flight, and two that ACKs take off let nothing out.
+    let mut walker = Walker::new(Terms { mss: MSS, detail: true, ..Terms::default() }, true, 0);
+    walker.flight.nxt = 30 * MSS;
+    walker.stop.evidence.in_flight = 30 * MSS;
+    let mut passes_over = |taken: i64| {
+        walker.releases.acks.clear();
+        let una = taken * MSS;
+        walker.releases.acks.extend(
+            [(10_000_000, una), (20_000_000, una + MSS)].map(|(at, una)| Advance { at, una }),
+        );
+        walker.has_passed_over_acks(20_000_000)
+    };
+    assert!(passes_over(13));
+    assert!(!passes_over(12), "Linux may wait for a super-segment");
+    walker.growth.cut(40);
+    walker.releases.acks[0].una = 20 * MSS;
+    assert!(!walker.has_passed_over_acks(20_000_000), "a loss has cut the window below the flight");
 }
 
 /// How a side's silence is told before the peer's first data at 10 ms, if the SYN was seen or not.
