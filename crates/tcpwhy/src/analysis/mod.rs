@@ -258,7 +258,8 @@ impl Analysis {
 
     /// Learns by how much windows are scaled: a sender knows what was announced when that could have come to it.
     fn guess_shifts(&mut self, gathered: &Gathered, known: usize) {
-        let ways = self.clocks.each_ref().map(|clock| clock.floor().unwrap_or(0));
+        // Within the noise of immediate answers a sender may be nearer than the least that is known.
+        let ways = self.clocks.each_ref().map(|clock| clock.floor().unwrap_or(0) - clock.spread());
         for event in &gathered.events[known..] {
             let (own, peer) = (event.side(), 1 - event.side());
             self.guess[own].push(&gathered.run(event).last(), ways[own]);

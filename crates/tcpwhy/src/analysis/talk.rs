@@ -138,7 +138,7 @@ impl Talk {
         Some(outline)
     }
 
-    fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
+    pub(super) fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
         let mut flow = Flow::new(0, &self.segments[0]);
         flow.long_way = long_way;
         let mut analysis =

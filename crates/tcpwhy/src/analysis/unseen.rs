@@ -194,6 +194,36 @@ fn a_window_that_falls_by_what_arrived_tells_its_scale() {
     assert!(told.clone().all(|text| !text.contains("at least")), "{:?}", told.collect::<Vec<_>>());
 }
 
+/// The scale that is guessed of windows of 64 segments, in units of 128 bytes, that are full throughout. Two ACKs with
+/// one time stamp let out half of them each: the first in 50 us or a little more, the second in `second`.
+fn scale_of_windows_filled(second: i64) -> u8 {
+    let mut talk = Talk::asked_with(724);
+    let burst = |talk: &mut Talk, after: i64| {
+        talk.now += after;
+        (0..32).for_each(|_| talk.data(1, MSS));
+    };
+    burst(&mut talk, 50_000);
+    burst(&mut talk, 0);
+    for round in 0..12 {
+        talk.now += 20 * MS;
+        talk.acked[0] = talk.next[1] - 32 * MSS;
+        talk.act(0, 0, Act::Repeat(724));
+        let before = talk.next[1];
+        burst(&mut talk, 50_000 + 10_000 * (round % 2));
+        talk.acked[0] = before;
+        talk.act(0, 10_000, Act::Repeat(724));
+        burst(&mut talk, second);
+    }
+    talk.forget_handshake();
+    talk.analysed(1 << 20, false).1.guessed_shift[0]
+}
+
+#[test]
+fn a_send_may_follow_the_ack_that_lets_it_out_sooner_than_others_do() {
+    assert_eq!(scale_of_windows_filled(50_000), 7);
+    assert_eq!(scale_of_windows_filled(42_000), 7, "others differ by as much");
+}
+
 #[test]
 fn cut_options_are_no_refusal() {
     let mut talk = Talk::asked_with(724);
