@@ -443,3 +443,16 @@ fn what_stands_in_the_senders_own_queue_was_let_in_as_something_left_it() {
     assert_eq!(paired(0, close), 0, "it left when it was stamped");
     assert!(paired(1, close) >= 8, "1.2 ms ago, though the echo alone proves but 0.6 ms");
 }
+
+#[test]
+fn packets_of_one_time_are_taken_as_the_capture_has_them() {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20, 40]);
+    let flights = |account: &Connection| {
+        let told = server(account);
+        (told.bytes, told.retransmitted.clone(), told.segments)
+    };
+    let fine = flights(&talk.account(1 << 20, false));
+    talk.segments.iter_mut().for_each(|segment| segment.time.0 -= segment.time.0 % (50 * MS));
+    assert_eq!(flights(&talk.account(1 << 20, false)), fine, "by a clock of 50 ms");
+}

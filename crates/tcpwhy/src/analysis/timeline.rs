@@ -28,6 +28,10 @@ const NEAR_KEPT: usize = 64;
 /// in the queue (`tcp_small_queue_check`), and what echoes an ACK leaves within the time of a few.
 const DEPARTED: usize = 16;
 
+/// The least way that is known may be too long by this part of it, for all that tells of it had to wait. Ours: seen by a
+/// few hundredths; a lost ACK that let data out is missed by a whole round trip.
+const NEARER: i64 = 8;
+
 /// The events of one side, in capture order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed<'a> {
@@ -207,14 +211,30 @@ pub(crate) fn walk(
             placing.place(run.head, (sends.place, run.tap(0)), (cause, causes.until))
         });
         let until = send.map_or(i64::MAX, |placed| placed.at);
-        if arrivals.tap <= until && !arrive(walker, &mut arrivals, until, horizon) {
+        // What passed the tap together with a send comes before it only if it does so in the capture.
+        let tied = run.filter(|(run, _)| run.tap(0) == until && until <= horizon);
+        let before = until - i64::from(tied.is_some());
+        if arrivals.tap <= before && !arrive(walker, &mut arrivals, before, horizon) {
             break;
         }
-        let (Some((run, causes)), Some(first)) = (run, send.filter(|placed| placed.at <= horizon))
+        if let Some((run, _)) = tied {
+            arrive_together(walker, &mut arrivals, &run.first());
+        }
+        let (Some((run, causes)), Some(mut first)) =
+            (run, send.filter(|placed| placed.at <= horizon))
         else {
             break;
         };
-        if run.rest().is_empty() {
+        if let Some(opened) = opened_for(run, walker, arrivals, placing.latest(run, first)) {
+            if !arrive(walker, &mut arrivals, opened, horizon) {
+                break;
+            }
+            first.at = opened;
+        }
+        // What may have to wait for a window that is to come is looked at one by one.
+        let latest = placing.latest(run, first) + run.last_tap() - run.tap(0);
+        let is_held = arrivals.tap <= latest && walker.lacks_window(&run.last());
+        if run.rest().is_empty() || is_held {
             cursor.largest_lag = cursor.largest_lag.max(first.lag);
             walker.on_send(&run.first(), first);
             sends.go_on(1);
@@ -258,7 +278,11 @@ pub(crate) fn walk_turns(
         let Causes { first, until, .. } = causes[*at as usize];
         let place = Place { run, of_next: 0 };
         let Placed { at, .. } = placing.place(event, (place, event.tap), (first, until));
-        while let Some(arrival) = arrivals.next_if(|arrival| arrival.tap <= at) {
+        let is_before = |arrival: &&Event| match arrival.tap {
+            tap if tap == event.tap => tap == at && arrival.frame < event.frame,
+            tap => tap <= at,
+        };
+        while let Some(arrival) = arrivals.next_if(is_before) {
             turns.on_in(arrival)?;
         }
         turns.on_out(event, at)?;
@@ -288,14 +312,42 @@ fn arrive(walker: &mut Walker, arrivals: &mut Reader<'_>, until: i64, horizon: i
         } else {
             0
         };
-        match run.untouched() {
-            _ if taken > 0 => {}
-            Some(event) => walker.on_in(event, event.tap, arrivals.passed.gathered.blocks(event)),
-            None => walker.on_in(&run.first(), arrivals.tap, &[]),
+        match taken {
+            0 => take(walker, arrivals, run),
+            _ => arrivals.go_on(taken),
         }
-        arrivals.go_on(taken.max(1));
     }
     true
+}
+
+/// Hands the walker what passed the tap when `sent` did, and stands before it in the capture.
+fn arrive_together(walker: &mut Walker, arrivals: &mut Reader<'_>, sent: &Event) {
+    while let Some(run) = arrivals.run.filter(|_| arrivals.tap == sent.tap)
+        && run.first().frame < sent.frame
+    {
+        take(walker, arrivals, run);
+    }
+}
+
+/// Hands the walker the first of the arrivals, with which `run` begins.
+fn take(walker: &mut Walker, arrivals: &mut Reader<'_>, run: Run<'_>) {
+    match run.untouched() {
+        Some(event) => walker.on_in(event, event.tap, arrivals.passed.gathered.blocks(event)),
+        None => walker.on_in(&run.first(), arrivals.tap, &[]),
+    }
+    arrivals.go_on(1);
+}
+
+/// When the receiver's window came that lets out what `run` begins with, if that goes beyond the one known when it is
+/// said to have left and came by `latest`: nothing leaves before that, however soon it followed.
+fn opened_for(run: Run<'_>, walker: &Walker, arrivals: Reader<'_>, latest: i64) -> Option<i64> {
+    if arrivals.tap > latest || !walker.lacks_window(&run.first()) {
+        return None;
+    }
+    let sent = run.first();
+    let events = arrivals.runs().flat_map(Run::events);
+    let mut in_time = events.take_while(|event| event.tap <= latest && event.frame < sent.frame);
+    in_time.find(|event| walker.allows(event, sent.end())).map(|event| event.tap)
 }
 
 /// What sends are placed by.
@@ -360,6 +412,13 @@ impl<'a> Placing<'a> {
         let here = self.sent.departed_before(place, high.saturating_add(self.floor));
         let mut all = here.chain(self.departed.iter().copied()).map(|tap| tap - self.floor);
         all.find(|at| (low..=high).contains(at))
+    }
+
+    /// The latest that what `run` begins with can have left, put at `first`: away from the sender what is on its way for
+    /// less than the least that is known is so by noise.
+    fn latest(&self, run: Run<'_>, first: Placed) -> i64 {
+        let noise = self.spread + self.floor / NEARER;
+        if self.is_at_sender { run.tap(0) } else { first.at + noise }
     }
 
     /// Goes behind the last arrival not after `time`; sends come nearly in order, so it is near.

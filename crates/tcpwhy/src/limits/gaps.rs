@@ -5,7 +5,7 @@ use super::growth::ExitCause;
 use super::piece::Base;
 use super::walker::Walker;
 use super::window::Filled;
-use crate::flow::event::Event;
+use crate::flow::event::{ACK, Event};
 use crate::report::State;
 
 /// Less than this beyond a window is damage or a probe. Ours: a super-segment.
@@ -20,6 +20,19 @@ impl Walker {
             && !self.terms.shift_guessed
             && self.window.is_known()
             && event.seq > self.window.end + HOLE_BYTES
+    }
+
+    /// Whether `event` is new data beyond the window that this sender knows of.
+    pub(crate) fn lacks_window(&self, event: &Event) -> bool {
+        event.is_data()
+            && !self.terms.shift_guessed
+            && self.window.is_known()
+            && event.end() > self.window.end.max(self.flight.nxt)
+    }
+
+    /// Whether what arrives with `event` allows data up to `end`.
+    pub(crate) fn allows(&self, event: &Event, end: i64) -> bool {
+        event.has(ACK) && event.ack + (i64::from(event.window) << self.terms.shift) >= end
     }
 
     /// Packets are missing in the capture since `before`: what happened there is not known, and
