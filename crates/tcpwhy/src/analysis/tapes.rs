@@ -450,7 +450,7 @@ fn packets_of_one_time_are_taken_as_the_capture_has_them() {
     talk.flights(&[10, 20, 40]);
     let flights = |account: &Connection| {
         let told = server(account);
-        (told.bytes, told.retransmitted.clone(), told.segments)
+        (told.bytes, told.retransmitted, told.segments)
     };
     let fine = flights(&talk.account(1 << 20, false));
     talk.segments.iter_mut().for_each(|segment| segment.time.0 -= segment.time.0 % (50 * MS));
