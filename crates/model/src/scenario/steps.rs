@@ -15,9 +15,32 @@ use super::section::Section;
 use super::tree::{Node, Value};
 use super::units::Quantity;
 
+/// Steps that an end may carry out, with all repetitions. Ours: they are laid out one by one, in 32 bytes each.
+const MOST: u64 = 4_000_000;
+
 /// Reads the list of steps under a key.
 pub(super) fn read(section: &Section<'_>, key: &str) -> Result<Vec<Step>, ScenarioError> {
-    section.list(key)?.iter().map(step).collect()
+    let nodes = section.list(key)?;
+    let steps = nodes.iter().map(step).collect::<Result<Vec<_>, _>>()?;
+    match nodes.first() {
+        Some(first) if count(&steps) > MOST => {
+            let place = &first.place;
+            Err(ScenarioError::new(
+                place,
+                format!("with all repetitions there are more than {MOST} steps"),
+            ))
+        }
+        _ => Ok(steps),
+    }
+}
+
+/// How many steps there are with all repetitions.
+fn count(steps: &[Step]) -> u64 {
+    let of = |step: &Step| match step {
+        Step::Repeat { times, steps } => u64::from(*times).saturating_mul(count(steps)),
+        _ => 1,
+    };
+    steps.iter().map(of).fold(0, u64::saturating_add)
 }
 
 fn step(node: &Node) -> Result<Step, ScenarioError> {

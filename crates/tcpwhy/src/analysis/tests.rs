@@ -134,6 +134,18 @@ pub(super) fn counts_of(connection: &Connection) -> (String, [i64; 5]) {
     (format!("{sums:?}"), all.map(|sort| (view::keep(sort, 1).worth)(connection)))
 }
 
+#[test]
+fn a_syn_that_comes_late_changes_nothing_of_the_handshake() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(1, 10_000, Act::Burst(3));
+    let late = Segment { time: Time(talk.now + 4_000_000_000), ..talk.segments[0].clone() };
+    let before = talk.account(1 << 20, false).handshake_rtt_ns;
+    talk.segments.push(late);
+    assert_eq!(talk.account(1 << 20, false).handshake_rtt_ns, before);
+    assert!(before.is_some());
+}
+
 /// Time that the server waits for Nagle's algorithm if its response begins with `head` bytes, goes
 /// on with six segments and ends with 1,000 bytes, for which it waits until the head is acknowledged
 /// after `ms`.

@@ -264,7 +264,9 @@ impl Flow {
             let handshake = &mut self.facts.handshake;
             let seen =
                 if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
-            *seen = Some(event.tap);
+            if !is_agreed {
+                *seen = Some(event.tap);
+            }
         }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());

@@ -94,14 +94,14 @@ impl Facts {
         self.end == End::Rst || self.sides.iter().all(|s| s.fin_at.is_some())
     }
 
-    /// Last SYN to the ACK of the SYN-ACK.
+    /// Last SYN to the ACK of the SYN-ACK, unless the capture's clock went back between.
     pub(crate) fn handshake_rtt(&self) -> Option<i64> {
-        Some(self.handshake.ack? - self.handshake.syn?)
+        Some(self.handshake.ack? - self.handshake.syn?).filter(|took| *took >= 0)
     }
 
     /// Last SYN to the SYN-ACK.
     pub(crate) fn syn_ack_delay(&self) -> Option<i64> {
-        Some(self.handshake.syn_ack? - self.handshake.syn?)
+        Some(self.handshake.syn_ack? - self.handshake.syn?).filter(|took| *took >= 0)
     }
 
     /// Shift of the windows `side` announces, once both SYNs were seen.
