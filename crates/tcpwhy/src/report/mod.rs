@@ -15,6 +15,7 @@ mod command;
 mod connection;
 mod direction;
 mod finding;
+mod held;
 mod interval;
 mod lookup;
 mod loss;

@@ -32,6 +32,9 @@ fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part>
     for (state, span) in direction.time_in.iter() {
         sums[group(state) as usize] += i128::from(span.0);
     }
+    let held = i128::from(connection.held_while_silent(at).get(State::IdlePeerThink).0);
+    sums[Group::ReceiverSilent as usize] -= held;
+    sums[Group::ReceiverHeld as usize] += held;
     let ends = ends(at);
     let waits = waits(direction);
     let silent_receiver = if at == 1 && connection.exchanges.len() == 1 {
@@ -43,6 +46,7 @@ fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part>
         "handshake".to_owned(),
         "repeated SYN".to_owned(),
         silent_receiver,
+        format!("{}'s data held back", ends.receiver),
         format!("{} silent", ends.sender),
         format!("{}'s data", ends.receiver),
         waits.map_or_else(|| "waits".to_owned(), |number| words::count(number, "wait")),
@@ -62,6 +66,8 @@ enum Group {
     Handshake,
     SynRetry,
     ReceiverSilent,
+    /// Silence during which TCP held the receiver's own data.
+    ReceiverHeld,
     SenderSilent,
     Receiving,
     Waits,
@@ -197,6 +203,19 @@ mod tests {
     #[test]
     fn nothing_adds_up_to_nothing() {
         assert_eq!(print(&[]).replace('\u{a0}', " "), "0 = 0 ns");
+    }
+
+    #[test]
+    fn what_tcp_held_back_is_not_the_receivers_silence() {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 5_000_000);
+        let accounted = |state| {
+            let time_in = sample::time_in(&[(state, 5_000_000)]);
+            Some(Box::new(Direction { time_in, ..Direction::default() }))
+        };
+        connection.directions = [accounted(State::NagleDelack), accounted(State::IdlePeerThink)];
+        let server = connection.directions[1].as_deref().expect("data");
+        let shown = line(&connection, 1, server).replace('\u{a0}', " ");
+        assert_eq!(shown, "client's data held back 5.000 = 5.000 ms");
     }
 
     #[test]
