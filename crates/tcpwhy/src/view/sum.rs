@@ -30,7 +30,7 @@ pub(super) fn line(connection: &Connection, at: usize, direction: &Direction) ->
 fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part> {
     let mut sums = [0_i128; GROUPS];
     for (state, span) in direction.time_in.iter() {
-        sums[group(state) as usize] += i128::from(span.0);
+        sums[group_in(direction, state) as usize] += i128::from(span.0);
     }
     let held = i128::from(connection.held_while_silent(at).get(State::IdlePeerThink).0);
     sums[Group::ReceiverSilent as usize] -= held;
@@ -102,9 +102,15 @@ const fn group(state: State) -> Group {
     }
 }
 
+/// A probe's timer belongs to the repair of a loss, but where nothing was lost: then the probe carried new data.
+fn group_in(direction: &Direction, state: State) -> Group {
+    let is_whole = direction.retransmitted.total() == 0 && direction.events.lost == 0;
+    if state == State::TlpWait && is_whole { Group::Waits } else { group(state) }
+}
+
 /// How many rounds ended in a wait; `None` where no rounds were kept to count.
 fn waits(direction: &Direction) -> Option<u64> {
-    let waiting = |state| matches!(group(state), Group::Waits);
+    let waiting = |state| matches!(group_in(direction, state), Group::Waits);
     let number = direction.rounds.iter().filter(|round| waiting(round.limited_by)).count();
     (number > 0).then_some(number as u64)
 }
@@ -203,6 +209,17 @@ mod tests {
     #[test]
     fn nothing_adds_up_to_nothing() {
         assert_eq!(print(&[]).replace('\u{a0}', " "), "0 = 0 ns");
+    }
+
+    #[test]
+    fn a_probe_repairs_only_where_something_was_sent_again() {
+        let connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 5_000_000);
+        let time_in = sample::time_in(&[(State::TlpWait, 5_000_000)]);
+        let mut direction = Direction { time_in, ..Direction::default() };
+        let shown = |direction: &Direction| line(&connection, 1, direction).replace('\u{a0}', " ");
+        assert_eq!(shown(&direction), "waits 5.000 = 5.000 ms");
+        direction.retransmitted.tlp = 1;
+        assert_eq!(shown(&direction), "loss repair 5.000 = 5.000 ms");
     }
 
     #[test]
