@@ -55,9 +55,10 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
 fn held_back(page: &mut Page, ends: words::Ends, held: Duration, span: Duration) {
     if held.percent_of(span) >= WORTH_EVIDENCE_PERCENT {
         let (receiver, time) = (ends.receiver, words::time(held.0));
-        let part = if held == span { "meanwhile".to_owned() } else { format!("for {time} of it") };
+        let part =
+            if held == span { "all the while".to_owned() } else { format!("for {time} of it") };
         let text = format!(
-            "{part} TCP held back data of the {receiver}: see the waits in the account of the {receiver}'s direction"
+            "{part} TCP held back data that the {receiver} had to send: no silence of its application"
         );
         page.wrapped(INDENT, INDENT + 2, &[plain(text)]);
     }
