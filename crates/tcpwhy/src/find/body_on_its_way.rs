@@ -66,7 +66,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let why =
         format!("{} came in {}{held_by}.", words::bytes(request.bytes), flights(&case, request));
     let told = match unread(request) {
-        Some(unread) => read_slowly(&case, title, why, unread),
+        Some(unread) => read_slowly(&case, &title, &why, unread),
         None => Told {
             title,
             why,
@@ -81,7 +81,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 }
 
 /// The program that got the body let it wait: what then took the time may be the handler.
-fn read_slowly(case: &Case<'_>, title: String, why: String, unread: i64) -> Told {
+fn read_slowly(case: &Case<'_>, title: &str, why: &str, unread: i64) -> Told {
     let time = words::time(unread);
     Told {
         title: format!("{title}, but read the body slowly"),

@@ -61,7 +61,7 @@ fn at_most(own: &Direction, other: &Direction) -> TimeIn {
     for (state, span) in own.time_in.iter().filter(|(state, _)| state.is_silence()) {
         let part = span.min(left).max(Duration::ZERO);
         held.add(state, part);
-        left = left - part;
+        left -= part;
     }
     held
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::find::sample;
 
-    fn direction(pieces: &[(State, i64, i64)]) -> Option<Box<Direction>> {
+    fn direction(pieces: &[(State, i64, i64)]) -> Box<Direction> {
         let limit = |&(state, start_ns, end_ns): &(State, i64, i64)| Limit {
             start_ns,
             end_ns,
@@ -82,14 +82,14 @@ mod tests {
             evidence: super::super::LimitEvidence::default(),
         };
         let mut time_in = TimeIn::default();
-        pieces.iter().for_each(|each| time_in.add(each.0, Duration(each.2 - each.1)));
+        time_in.add_all(pieces.iter().map(|each| (each.0, Duration(each.2 - each.1))));
         let limits = pieces.iter().map(limit).collect();
-        Some(Box::new(Direction { limits, time_in, ..Direction::default() }))
+        Box::new(Direction { limits, time_in, ..Direction::default() })
     }
 
     fn held(own: &[(State, i64, i64)], other: &[(State, i64, i64)]) -> Vec<(State, i64)> {
         let mut connection = sample::download();
-        connection.directions = [direction(other), direction(own)];
+        connection.directions = [direction(other), direction(own)].map(Some);
         let exact: Vec<_> = connection.held_while_silent(1).iter().map(|(s, t)| (s, t.0)).collect();
         connection.directions.iter_mut().flatten().for_each(|each| each.limits.clear());
         let most = connection.held_while_silent(1).total().0;
