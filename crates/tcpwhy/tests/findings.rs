@@ -64,13 +64,18 @@ const RUNS: [Row; 29] = [
 ];
 
 /// Captures of one host only, or where the hosts see different things.
-const SINGLE: [Row; 9] = [
+const SINGLE: [Row; 12] = [
     ("kernel/local-tbf-8mbit.server", &["LOCAL_QDISC"], &["SEND_BUFFER", "WINDOW_CAP"]),
     ("kernel/local-tbf-8mbit.client", &["BOTTLENECK"], &["SEND_BUFFER", "WINDOW_CAP"]),
     ("waits/1m-rtt40-rcvbuf64k", &["WINDOW_CAP", "SLOW_START"], LOSSES),
     ("waits/1m-rtt12-iw10", &["SLOW_START"], LOSSES),
     ("waits/300k-twice-idle1s", &["IDLE_RESTART", "SLOW_START"], LOSSES),
     ("waits/4m-rtt12-100mbit", &["BOTTLENECK"], &["WINDOW_CAP", "SEND_BUFFER"]),
+    // The server stops in the middle of its answer.
+    ("resets/answer-cut-off.server", &["RESET"], LOSSES),
+    ("resets/answer-cut-off.client", &["RESET"], LOSSES),
+    // Closed in order.
+    ("waits/200k-rtt3-iw10", &[], &["RESET"]),
     // Lost at random: the flight is no cause, whatever a test says of it by chance.
     ("truth/lossy-sender", &[], &["LOSS_CONGESTION", "BOTTLENECK", "POLICER"]),
     ("truth/lossy-receiver", &["LOSS_RANDOM"], &["LOSS_CONGESTION", "BOTTLENECK", "POLICER"]),

@@ -9,10 +9,10 @@ use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction,
     End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss,
     InitialWindow, Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed,
-    PredictedBy, Prediction, Quality, Rate, Remedy, Report, Retransmission, Retransmitted, Round,
-    RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
-    StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage, WindowScaling,
-    With,
+    PredictedBy, Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission, Retransmitted,
+    Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent,
+    State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage,
+    WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -122,6 +122,13 @@ fn connection() -> Connection {
         syns: [Some(syn()), Some(syn())],
         sender_stack: [stack(), stack()],
         end: End::Fin,
+        reset: Some(Reset {
+            by: "server".into(),
+            at_ns: 60_000_000,
+            frame: 88,
+            after_fin: [true, false],
+            unacked_bytes: [0, 14_480],
+        }),
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
             from: "server".into(),

@@ -94,6 +94,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         syns: [None; 2],
         sender_stack: [no_stack(), no_stack()],
         end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
+        reset: facts.reset.as_deref().cloned(),
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),

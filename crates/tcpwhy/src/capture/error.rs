@@ -57,6 +57,16 @@ pub enum CaptureError {
         /// The start of the first line with text in it, escaped.
         first: String,
     },
+    /// Packets that `tcpdump` printed, none of them with a time.
+    #[error(
+        "this is a packet listing without times (tcpdump -t), and where time went cannot be told \
+         from its {packets} packets: print it again without -t, or try the capture file itself \
+         (tcpdump -w)"
+    )]
+    NoTimes {
+        /// How many there are.
+        packets: u64,
+    },
     /// A version of the format that nobody is known to write.
     #[error(
         "it claims {format} version {major}.{minor}, but only {known} is known: its header is \

@@ -274,7 +274,7 @@ impl State {
         match format {
             sniff::Format::Pcap => Self::Pcap(pcap::PcapReader::default()),
             sniff::Format::PcapNg => Self::PcapNg(pcapng::PcapNgReader::default()),
-            sniff::Format::Listing => Self::Listing(Box::new(listing::ListingReader::new())),
+            sniff::Format::Listing => Self::Listing(Box::new(listing::ListingReader::of_timed())),
         }
     }
 }

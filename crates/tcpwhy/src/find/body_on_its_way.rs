@@ -13,19 +13,22 @@
 //! # What it is not
 //! Not the handler, and nothing that its profile would show but a wait in a read. What held the body
 //! is in the account of the client's direction: mostly slow start on a new connection, the server's
-//! window, or the client's own writing.
+//! window, or the client's own writing. Only where the server's window was full because its program did
+//! not read (`rwnd.reader`, `zero_window`) for a tenth of the body's way or more, the handler is not
+//! acquitted: then the finding says that it took the body slowly.
 //!
 //! # What to do
 //! Measure from the last byte of the body. Then see what else was found on this connection: what held
 //! the body is what to change; a connection that is kept open and used again sends a body of this size
-//! in fewer round trips.
+//! in fewer round trips. Where the server read slowly, see what its program does between reads.
 //!
 //! # Sources
-//! RFC 5681 section 3.1; RFC 9110 section 6.4 (content follows the head). Ours: a quarter, not measured.
+//! RFC 5681 section 3.1; RFC 9110 section 6.4 (content follows the head). Ours: a quarter and a tenth, not
+//! measured.
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Exchange, Finding, State, Transfer};
+use crate::report::{Connection, Exchange, Finding, Remedy, State, Transfer};
 use crate::units::Duration;
 use crate::words;
 
@@ -34,6 +37,10 @@ pub(super) const RULE: Rule =
 
 /// The server thought for at most this share of the body's way. Ours, not measured.
 const MOST_THINKING_PERCENT: i64 = 25;
+
+/// Who did not read for this share of the body's way is not acquitted. Ours, not measured: what a verdict
+/// names in a sentence.
+const SLOW_READING_PERCENT: i64 = 10;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 0) else { return Vec::new() };
@@ -53,25 +60,52 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let held_by = main_wait(request).map_or_else(String::new, |state| {
         format!("; most of that in {} ({})", state.name(), state.meaning())
     });
-    let told = Told {
-        title: format!(
-            "the request's body took {came} to arrive; the server then answered within {thought}"
-        ),
-        why: format!(
-            "{} came in {}{held_by}.",
-            words::bytes(request.bytes),
-            flights(&case, request)
-        ),
-        not: "not the handler, though a clock started at the request's head would say so"
-            .to_owned(),
-        remedies: vec![remedies::application(
-            "measure the handler from the last byte of the body; keep connections open, so that bodies go out \
-             in fewer round trips",
-        )],
+    let title = format!(
+        "the request's body took {came} to arrive; the server then answered within {thought}"
+    );
+    let why =
+        format!("{} came in {}{held_by}.", words::bytes(request.bytes), flights(&case, request));
+    let told = match unread(request) {
+        Some(unread) => read_slowly(&case, &title, &why, unread),
+        None => Told {
+            title,
+            why,
+            not: "not the handler, though a clock started at the request's head would say so"
+                .to_owned(),
+            remedies: vec![measure_from_the_end()],
+        },
     };
     let mut finding = held.finding(RULE.code, told);
     finding.cost_ns = length(request);
     vec![finding]
+}
+
+/// The program that got the body let it wait: what then took the time may be the handler.
+fn read_slowly(case: &Case<'_>, title: &str, why: &str, unread: i64) -> Told {
+    let time = words::time(unread);
+    Told {
+        title: format!("{title}, but read the body slowly"),
+        why: format!(
+            "{why} For {time} of that its window was full of what its program had not read."
+        ),
+        not: format!("not the network alone: for {time} the body waited for the server's program"),
+        remedies: vec![remedies::reader(case), measure_from_the_end()],
+    }
+}
+
+fn measure_from_the_end() -> Remedy {
+    remedies::application(
+        "measure the handler from the last byte of the body; keep connections open, so that bodies go out \
+         in fewer round trips",
+    )
+}
+
+/// How long the body waited for its reader, if that was a good part of its way.
+fn unread(request: &Transfer) -> Option<i64> {
+    let reading = [State::RwndReader, State::ZeroWindow];
+    let unread: i64 = reading.into_iter().map(|state| request.time_in.get(state).0).sum();
+    let whole = length(request).saturating_mul(SLOW_READING_PERCENT);
+    (unread > 0 && unread.saturating_mul(100) >= whole).then_some(unread)
 }
 
 fn length(transfer: &Transfer) -> i64 {
@@ -124,6 +158,34 @@ mod tests {
     #[test]
     fn a_handler_that_takes_its_time_is_not_excused() {
         assert!(find(&posts(500_000, 200 * MS)).is_empty());
+    }
+
+    /// The body, of whose way so many thousandths went by in a state of the reader's.
+    fn read_in(state: State, thousandths: i64) -> Finding {
+        let mut connection = posts(500_000, MS);
+        let request = &mut connection.transfers[0];
+        let unread = length(request) * thousandths / 1000 + i64::from(thousandths % 100 == 0);
+        request.time_in.add(state, Duration(unread));
+        find(&connection).remove(0)
+    }
+
+    #[test]
+    fn a_handler_that_reads_the_body_slowly_is_not_acquitted() {
+        let found = read_in(State::RwndReader, 500);
+        insta::assert_snapshot!(sample::shown(&[found]));
+        assert!(read_in(State::ZeroWindow, 500).title.contains("slowly"));
+    }
+
+    #[test]
+    fn a_tenth_unread_is_slow_and_less_is_not() {
+        assert!(read_in(State::RwndReader, 100).title.contains("slowly"));
+        let found = read_in(State::RwndReader, 99);
+        assert!(!found.title.contains("slowly") && found.not.starts_with("not the handler"));
+    }
+
+    #[test]
+    fn a_window_at_its_maximum_is_not_the_readers() {
+        assert!(read_in(State::RwndCap, 500).not.starts_with("not the handler"));
     }
 
     #[test]

@@ -50,6 +50,7 @@ mod options_stripped;
 mod pacing;
 mod policer;
 mod reordering;
+mod reset;
 mod scale_lost;
 mod send_buffer;
 mod slow_reader;
@@ -87,7 +88,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 44] = [
+const RULES: [Rule; 45] = [
     syn_unanswered::RULE,
     syn_retry::RULE,
     fast_open::RULE,
@@ -131,6 +132,7 @@ const RULES: [Rule; 44] = [
     slow_writer::RULE,
     body_on_its_way::RULE,
     not_tcp::RULE,
+    reset::RULE,
     capture_gap::RULE,
 ];
 

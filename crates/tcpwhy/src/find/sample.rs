@@ -65,7 +65,7 @@ impl Default for Sim {
 }
 
 /// The download most tests use.
-pub(super) fn download() -> Connection {
+pub(crate) fn download() -> Connection {
     Sim::default().run()
 }
 

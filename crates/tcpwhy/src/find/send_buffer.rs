@@ -8,7 +8,8 @@
 //! # How we know
 //! Intervals in the state `sndbuf`: ACKs released the sends, the flight stood at one size for rounds,
 //! the receiver's window and the congestion window had room, nothing was lost and no queue stood.
-//! They hold at least a tenth of the working time. A congestion window clamped by a route, an
+//! They hold at least a tenth of the working time. Where the flights were not of one size after all, as of a
+//! buffer that grows, the finding says so. A congestion window clamped by a route, an
 //! application that writes once a round trip, or its own window look alike on the wire; where the
 //! packets allow one of them it is named, and how sure we are.
 //!
@@ -36,24 +37,21 @@ use crate::words;
 pub(super) const RULE: Rule =
     Rule { code: "SEND_BUFFER", file: include_str!("send_buffer.rs"), find };
 
+/// A flight larger than the usual one by more than one part of so many is of another size. Ours, not measured: how much
+/// a buffer holds depends on how the data is cut.
+const SAME_SIZE: u64 = 4;
+
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::Sndbuf);
         if !held.is_worth_naming() || super::scale_lost::explains(case) {
             return None;
         }
-        let flight = usual_flight(case, State::Sndbuf)?;
-        let (sender, receiver) = (case.sender(), case.receiver());
+        let receiver = case.receiver();
+        let (title, why) = size(case, held.time_ns())?;
         let told = Told {
-            title: format!(
-                "the {sender}'s socket buffer lets no more than {} be in flight",
-                words::bytes(flight)
-            ),
-            why: format!(
-                "the flight stood at that size and each ACK let just as much go, for {} in all{}.",
-                words::time(held.time_ns()),
-                at_most(case, flight)
-            ),
+            title,
+            why,
             not: format!(
                 "not the {receiver}'s window and not the congestion window: both had room; not the path: no \
                  queue stood"
@@ -64,11 +62,46 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
-/// The median flight of the rounds that `state` stopped.
-pub(super) fn usual_flight(case: &Case<'_>, state: State) -> Option<u64> {
+/// What is true of the flights: they stood at one size, or they did not.
+fn size(case: &Case<'_>, time_ns: i64) -> Option<(String, String)> {
+    let flights = flights(case, State::Sndbuf);
+    let (least, most) = (*flights.first()?, *flights.last()?);
+    let usual = usual_flight(case, State::Sndbuf)?;
+    let (sender, time) = (case.sender(), words::time(time_ns));
+    if most <= usual + usual / SAME_SIZE {
+        let title = format!(
+            "the {sender}'s socket buffer lets no more than {} be in flight",
+            words::bytes(most)
+        );
+        let limit = at_most(case, most);
+        let stood = format!(
+            "the flight stood at that size and each ACK let just as much go, for {time} in all{limit}."
+        );
+        return Some((title, stood));
+    }
+    let title = format!(
+        "the {sender}'s socket buffer seems to hold its flights, of {} to {}",
+        words::bytes(least),
+        words::bytes(most)
+    );
+    let why = format!(
+        "ACKs let each of them go although both windows had room, for {time} in all; they were not of one size: a \
+         buffer that the kernel still enlarges, or the program's writes, do so."
+    );
+    Some((title, why))
+}
+
+/// The flights of the rounds that `state` stopped, the smallest first.
+fn flights(case: &Case<'_>, state: State) -> Vec<u64> {
     let stopped = case.direction.rounds.iter().filter(|round| round.limited_by == state);
     let mut flights: Vec<u64> = stopped.map(|round| round.in_flight_bytes).collect();
     flights.sort_unstable();
+    flights
+}
+
+/// The median flight of the rounds that `state` stopped.
+pub(super) fn usual_flight(case: &Case<'_>, state: State) -> Option<u64> {
+    let flights = flights(case, state);
     flights.get(flights.len() / 2).copied()
 }
 
@@ -114,6 +147,28 @@ mod tests {
         let found = find(&buffered(32_768));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    /// The flights, the largest of them so many bytes above the usual one.
+    fn with_one_larger(more: u64) -> Finding {
+        let mut connection = buffered(32_768);
+        let direction = connection.directions[1].as_mut().expect("data");
+        let mut held = direction.rounds.iter_mut().filter(|r| r.limited_by == State::Sndbuf);
+        let last = held.next_back().expect("rounds");
+        last.in_flight_bytes += more;
+        find(&connection).remove(0)
+    }
+
+    #[test]
+    fn flights_of_several_sizes_did_not_stand() {
+        let case_of = buffered(32_768);
+        let usual = Case::of(&case_of, 1).and_then(|case| usual_flight(&case, State::Sndbuf));
+        let usual = usual.expect("rounds");
+        let found = with_one_larger(usual / SAME_SIZE + 1);
+        assert!(!found.title.contains("no more than"), "{}", found.title);
+        insta::assert_snapshot!(sample::shown(&[found]));
+        let same = with_one_larger(usual / SAME_SIZE);
+        assert!(same.title.contains("no more than"), "{}", same.title);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! segments there is nothing that the receiver could report, so the sender waits for a timer: a
 //! probe after two round trips, or the retransmission timeout of at least 200 ms in Linux. Or nothing was
 //! lost, and the receiver's ACKs came later than that: a host or program that stood still. The title says
-//! which of the two it was.
+//! which of the two it was. A probe may also carry new data, where there is some: then nothing was sent
+//! again at all, and the finding speaks of no loss.
 //!
 //! # How we know
 //! Intervals in the states `rto_wait` and `tlp_wait`: from the last progress to a send that no ACK
@@ -60,6 +61,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
         if by.spurious > 0 && by.spurious >= by.rto + by.tlp {
             return Some(held.finding(RULE.code, needless(case, &timers, longest)));
         }
+        if timeouts == 0 && !case.lost_something() {
+            return Some(held.finding(RULE.code, nothing_again(case, probes, longest)));
+        }
         let told = Told {
             title: "losses were repaired only after a timer ran out".to_owned(),
             why: format!(
@@ -100,6 +104,24 @@ fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
         ),
         not: "not loss: nothing was missing".to_owned(),
         remedies: vec![remedies::reader(case)],
+    }
+}
+
+/// The probes carried new data, and nothing was ever sent again: all that shows is that no ACK came in time.
+fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
+    let (sender, receiver) = (case.sender(), case.receiver());
+    Told {
+        title: format!("the {receiver}'s ACKs came later than the {sender}'s probe timer"),
+        why: format!(
+            "{}, {} at the longest, the {sender} sent new data after a pause as long as that timer, released by no \
+             ACK; nothing was sent again.",
+            words::count(probes, "time"),
+            words::time(longest)
+        ),
+        not: "not loss: nothing had to be repaired".to_owned(),
+        remedies: vec![remedies::path(format!(
+            "see what held the ACKs up: a capture on the {receiver}'s host shows when they left it"
+        ))],
     }
 }
 
@@ -154,6 +176,27 @@ mod tests {
         };
         assert!(title(4).contains("ACKs came so late"), "{}", title(4));
         assert!(title(3).contains("losses"), "one of them was needed");
+    }
+
+    #[test]
+    fn a_probe_with_new_data_repairs_nothing() {
+        let found = find(&held_by(State::TlpWait, 5_000));
+        assert_eq!(found.len(), 1);
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn one_segment_sent_again_is_a_repair() {
+        let mut connection = held_by(State::TlpWait, 5_000);
+        connection.directions[1].as_mut().expect("data").retransmitted.tlp = 1;
+        assert!(find(&connection)[0].title.contains("losses"));
+    }
+
+    #[test]
+    fn a_loss_that_shows_by_its_timeout_alone_is_one() {
+        // Away from the sender what is sent again may look new.
+        let found = find(&held_by(State::RtoWait, 5_000));
+        assert!(found[0].title.contains("losses"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::event::{self, Block, Event, Side};
 use super::facts::Facts;
 use super::gathered::Gathered;
 use super::usual::Next;
-use crate::report::End;
+use crate::report::{End, Reset};
 use crate::units::{Seq, Time};
 use crate::wire::{Flags, Head, Segment};
 
@@ -274,9 +274,28 @@ impl Flow {
         }
         if event.has(event::RST) {
             self.facts.end = End::Rst;
+            if self.facts.reset.is_none() {
+                self.facts.reset = Some(Box::new(self.reset_of(side, event)));
+            }
         }
         if event.has(event::SYN) && !is_agreed {
             self.facts.shifts = self.agreed_shifts();
+        }
+    }
+
+    /// A reset of `side`, before it counts among what the sides sent.
+    fn reset_of(&self, side: Side, event: &Event) -> Reset {
+        let unacked = |at: Side| {
+            let [sent, got] = [self.facts.peers.last(at)?, self.facts.peers.last(1 - at)?];
+            let own = if side != at && event.has(event::ACK) { event.ack } else { got.ack };
+            Some((sent.next_seq - got.ack.max(own)).max(0) as u64)
+        };
+        Reset {
+            by: ["client", "server"][side].into(),
+            at_ns: event.tap,
+            frame: event.frame,
+            after_fin: [0, 1].map(|at| self.facts.sides[at].fin_at.is_some()),
+            unacked_bytes: [0, 1].map(|at| unacked(at).unwrap_or(0)),
         }
     }
 

@@ -9,7 +9,7 @@ use super::event::Side;
 use super::peers::Peers;
 use super::side::{Handshake, SideInfo};
 use crate::measure::tls::TlsWatch;
-use crate::report::End;
+use crate::report::{End, Reset};
 use crate::units::Time;
 use crate::wire::{Flags, Segment};
 
@@ -34,6 +34,8 @@ pub(crate) struct Facts {
     pub(crate) duplicates: u64,
     pub(crate) sides: [SideInfo; 2],
     pub(crate) end: End,
+    /// The first reset.
+    pub(crate) reset: Option<Box<Reset>>,
     pub(crate) peers: Peers,
     pub(crate) tls: TlsWatch,
     pub(super) handshake: Handshake,
@@ -60,6 +62,7 @@ impl Facts {
             duplicates: 0,
             sides: [SideInfo::default(), SideInfo::default()],
             end: End::Open,
+            reset: None,
             peers: Peers::default(),
             tls: TlsWatch::default(),
             handshake: Handshake::default(),

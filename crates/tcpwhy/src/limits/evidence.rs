@@ -82,7 +82,7 @@ impl Evidence {
             }
             State::Sndbuf | State::AppWindow => {
                 format!(
-                    "{flight}, the same for rounds, {least}{} bytes left of the receiver's window",
+                    "{flight}, {least}{} bytes left of the receiver's window; the next send follows an ACK",
                     self.room.max(0)
                 )
             }

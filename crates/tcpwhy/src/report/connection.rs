@@ -61,6 +61,8 @@ pub struct Connection {
     pub sender_stack: [SenderStack; 2],
     /// How it ended.
     pub end: End,
+    /// The first reset (RST), and what it ended; `None` without one.
+    pub reset: Option<Reset>,
     /// Client to server, then server to client; `None` where no data flowed.
     pub directions: [Option<Box<Direction>>; 2],
     /// Runs of application data of one direction.
@@ -240,6 +242,21 @@ pub enum End {
     /// The capture ended first.
     #[default]
     Open,
+}
+
+/// A reset, and how the connection stood when it passed.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Reset {
+    /// `client` or `server`: who sent it, or in whose name it was sent.
+    pub by: Text,
+    /// When.
+    pub at_ns: i64,
+    /// Its frame.
+    pub frame: u64,
+    /// Whether client and server had sent a FIN before.
+    pub after_fin: [bool; 2],
+    /// Bytes of client and server that were not acknowledged by then, the reset's own ACK counted.
+    pub unacked_bytes: [u64; 2],
 }
 
 /// TLS as its clear record headers show it.

@@ -15,6 +15,7 @@ mod command;
 mod connection;
 mod direction;
 mod finding;
+mod held;
 mod interval;
 mod lookup;
 mod loss;
@@ -26,7 +27,7 @@ mod transfer;
 pub use beside::{Beside, CallsIn, LongestCall, With};
 pub use command::{Command, Spent};
 pub use connection::{
-    Connection, End, Part, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
+    Connection, End, Part, Reset, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
     WindowScaling,
 };
 pub use direction::{

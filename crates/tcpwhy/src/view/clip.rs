@@ -120,6 +120,9 @@ impl Cut {
             bytes[at] = (rounds[at].1 > 0).then(|| kept.fold(0, u64::saturating_add));
         }
         self.transfers(connection, rounds);
+        let reset = connection.reset.take();
+        connection.reset =
+            reset.and_then(|mut reset| self.instant(&mut reset.at_ns).then_some(reset));
         let tls = connection.tls.take();
         connection.tls = tls
             .filter(|tls| self.holds(tls.start_ns) && tls.end_ns.is_none_or(|end| self.holds(end)));

@@ -81,14 +81,12 @@ fn facts(connection: &Connection) -> Vec<String> {
     });
     facts.extend(connection.mss.map(|mss| format!("MSS {}", words::exact_bytes(u64::from(mss)))));
     facts.extend(stacks(&connection.sender_stack));
-    facts.push(
-        match connection.end {
-            End::Fin => "closed with FIN",
-            End::Rst => "cut off with RST",
-            End::Open => "still open when the capture ended",
-        }
-        .to_owned(),
-    );
+    facts.push(match (connection.end, &connection.reset) {
+        (End::Fin, _) => "closed with FIN".to_owned(),
+        (End::Rst, None) => "cut off with RST".to_owned(),
+        (End::Rst, Some(reset)) => format!("cut off with RST by the {}", reset.by),
+        (End::Open, _) => "still open when the capture ended".to_owned(),
+    });
     facts
 }
 

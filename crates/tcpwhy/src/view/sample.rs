@@ -57,6 +57,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         window_scaling_note: None,
         sender_stack: [SenderStack::default(), SenderStack::default()],
         end: End::Open,
+        reset: None,
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),

@@ -37,7 +37,9 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
     let proof = proof(&direction.limits);
     let mut filters = 2;
     let meaning = |state| words::meaning(state, ends);
+    let held = connection.held_while_silent(at);
     table(page, &direction.time_in, lifetime, meaning, |page, state, span| {
+        held_back(page, ends, held.get(state), span);
         if let Some(proof) = &proof[state as usize] {
             let whole = (i64::MIN, i64::MAX);
             doubts(page, &Doubt::about(state, &direction.limits, whole));
@@ -47,6 +49,19 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
             }
         }
     });
+}
+
+/// That the silence of this direction was not the other application's, where TCP held that one's data meanwhile.
+fn held_back(page: &mut Page, ends: words::Ends, held: Duration, span: Duration) {
+    if held.percent_of(span) >= WORTH_EVIDENCE_PERCENT {
+        let (receiver, time) = (ends.receiver, words::time(held.0));
+        let part =
+            if held == span { "all the while".to_owned() } else { format!("for {time} of it") };
+        let text = format!(
+            "{part} TCP held back data that the {receiver} had to send: no silence of its application"
+        );
+        page.wrapped(INDENT, INDENT + 2, &[plain(text)]);
+    }
 }
 
 /// The states of several transfers in sum.

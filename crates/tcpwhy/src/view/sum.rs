@@ -30,8 +30,11 @@ pub(super) fn line(connection: &Connection, at: usize, direction: &Direction) ->
 fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part> {
     let mut sums = [0_i128; GROUPS];
     for (state, span) in direction.time_in.iter() {
-        sums[group(state) as usize] += i128::from(span.0);
+        sums[group_in(direction, state) as usize] += i128::from(span.0);
     }
+    let held = i128::from(connection.held_while_silent(at).get(State::IdlePeerThink).0);
+    sums[Group::ReceiverSilent as usize] -= held;
+    sums[Group::ReceiverHeld as usize] += held;
     let ends = ends(at);
     let waits = waits(direction);
     let silent_receiver = if at == 1 && connection.exchanges.len() == 1 {
@@ -43,6 +46,7 @@ fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part>
         "handshake".to_owned(),
         "repeated SYN".to_owned(),
         silent_receiver,
+        format!("{}'s data held back", ends.receiver),
         format!("{} silent", ends.sender),
         format!("{}'s data", ends.receiver),
         waits.map_or_else(|| "waits".to_owned(), |number| words::count(number, "wait")),
@@ -62,6 +66,8 @@ enum Group {
     Handshake,
     SynRetry,
     ReceiverSilent,
+    /// Silence during which TCP held the receiver's own data.
+    ReceiverHeld,
     SenderSilent,
     Receiving,
     Waits,
@@ -96,9 +102,15 @@ const fn group(state: State) -> Group {
     }
 }
 
+/// A probe's timer belongs to the repair of a loss, but where nothing was lost: then the probe carried new data.
+fn group_in(direction: &Direction, state: State) -> Group {
+    let is_whole = direction.retransmitted.total() == 0 && direction.events.lost == 0;
+    if state == State::TlpWait && is_whole { Group::Waits } else { group(state) }
+}
+
 /// How many rounds ended in a wait; `None` where no rounds were kept to count.
 fn waits(direction: &Direction) -> Option<u64> {
-    let waiting = |state| matches!(group(state), Group::Waits);
+    let waiting = |state| matches!(group_in(direction, state), Group::Waits);
     let number = direction.rounds.iter().filter(|round| waiting(round.limited_by)).count();
     (number > 0).then_some(number as u64)
 }
@@ -197,6 +209,30 @@ mod tests {
     #[test]
     fn nothing_adds_up_to_nothing() {
         assert_eq!(print(&[]).replace('\u{a0}', " "), "0 = 0 ns");
+    }
+
+    #[test]
+    fn a_probe_repairs_only_where_something_was_sent_again() {
+        let connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 5_000_000);
+        let time_in = sample::time_in(&[(State::TlpWait, 5_000_000)]);
+        let mut direction = Direction { time_in, ..Direction::default() };
+        let shown = |direction: &Direction| line(&connection, 1, direction).replace('\u{a0}', " ");
+        assert_eq!(shown(&direction), "waits 5.000 = 5.000 ms");
+        direction.retransmitted.tlp = 1;
+        assert_eq!(shown(&direction), "loss repair 5.000 = 5.000 ms");
+    }
+
+    #[test]
+    fn what_tcp_held_back_is_not_the_receivers_silence() {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 5_000_000);
+        let accounted = |state| {
+            let time_in = sample::time_in(&[(state, 5_000_000)]);
+            Some(Box::new(Direction { time_in, ..Direction::default() }))
+        };
+        connection.directions = [accounted(State::NagleDelack), accounted(State::IdlePeerThink)];
+        let server = connection.directions[1].as_deref().expect("data");
+        let shown = line(&connection, 1, server).replace('\u{a0}', " ");
+        assert_eq!(shown, "client's data held back 5.000 = 5.000 ms");
     }
 
     #[test]

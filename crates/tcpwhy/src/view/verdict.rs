@@ -69,13 +69,15 @@ fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<
     if connection.findings.iter().any(|finding| finding.code == "SCALE_LOST") {
         return None;
     }
-    let silent = choose::silence(&direction.time_in);
+    // While TCP holds the other side's data back this one is silent, too.
+    let held = connection.held_while_silent(at);
+    let time = |state| direction.time_in.get(state) - held.get(state);
+    let silent = choose::silence(&direction.time_in) - held.total();
     let lifetime = connection.duration_ns;
     if i128::from(silent.0) * 2 <= i128::from(lifetime) || lifetime <= 0 {
         return None;
     }
     let ends = ends(at);
-    let time = |state| direction.time_in.get(state);
     let sender = time(State::IdleAppThink) + time(State::App);
     let mut shares = [(ends.sender, sender), (ends.receiver, time(State::IdlePeerThink))];
     shares.sort_by_key(|(_, span)| core::cmp::Reverse(*span));
@@ -218,6 +220,23 @@ mod tests {
     fn silence_of_half_the_time_is_not_most_of_it() {
         assert_eq!(said(50_000_000), None);
         assert_eq!(said(0), None);
+    }
+
+    #[test]
+    fn time_in_which_tcp_held_the_other_side_is_not_the_applications() {
+        let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000_000);
+        let rows = [(State::IdlePeerThink, 90_000_000), (State::LastFlight, 10_000_000)];
+        let server = Direction { time_in: sample::time_in(&rows), ..Direction::default() };
+        let mut held = |nagle: i64| {
+            let rows = [(State::NagleDelack, nagle), (State::IdleAppThink, 100_000_000 - nagle)];
+            let client = Direction { time_in: sample::time_in(&rows), ..Direction::default() };
+            connection.directions = [Some(Box::new(client)), Some(Box::new(server.clone()))];
+            not_tcp(&connection, 1, &server)
+        };
+        assert_eq!(held(80_000_000), None);
+        assert_eq!(held(40_000_000), None, "half is not most");
+        let text = held(39_999_999).expect("just more than half").replace('\u{a0}', " ");
+        assert!(text.contains("(50.0 ms)") && text.contains("the client's application"), "{text}");
     }
 
     fn sentence_of(connection: &Connection, at: usize) -> String {

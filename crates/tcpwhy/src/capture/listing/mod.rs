@@ -70,6 +70,8 @@ pub struct ListingReader {
     first_unreadable: Option<(u64, String)>,
     without_numbers: u64,
     without_time: u64,
+    /// Packets without a time are left out: nothing can be said of them.
+    needs_times: bool,
     first_text: Option<String>,
 }
 
@@ -114,6 +116,11 @@ impl ListingReader {
     /// A reader at the start of a listing.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same for who asks where the time went: packets without one are not handed on.
+    pub(super) fn of_timed() -> Self {
+        Self { needs_times: true, ..Self::default() }
     }
 
     /// What the times of the listing are relative to; of the last one where several follow one
@@ -163,7 +170,7 @@ impl ListingReader {
     /// Takes note that the listing ends here: hands on what was still held back.
     ///
     /// # Errors
-    /// Nothing was there, or none of it was a packet.
+    /// Nothing was there, none of it was a packet, or no packet has a time where that is needed.
     pub fn finish<F: FnMut(Item<'_>) + ?Sized>(
         &mut self,
         each: &mut F,
@@ -174,6 +181,9 @@ impl ListingReader {
         self.end_wrapped(each);
         self.end_listing(each);
         self.tell_remarks(each);
+        if self.needs_times && self.packets > 0 && self.without_time >= self.packets {
+            return Err(CaptureError::NoTimes { packets: self.packets });
+        }
         if self.packets > 0 {
             return Ok(());
         }

@@ -177,6 +177,9 @@ impl ListingReader {
     {
         let is_packet = matches!(what, What::Segment(_) | What::OtherPacket);
         self.without_time += u64::from(is_packet && stamp.is_none());
+        if is_packet && stamp.is_none() && self.needs_times {
+            return;
+        }
         if self.held.is_empty() && !self.timeline.must_wait(stamp) {
             return emit(&mut self.timeline, Held { stamp, what }, each);
         }
@@ -266,8 +269,11 @@ impl ListingReader {
             remark(QualityKind::Other, self.without_numbers, note, each);
         }
         if self.without_time > 0 {
-            let note =
-                "packets are listed without a time (tcpdump -t): nothing can be said about time";
+            let note = if self.needs_times {
+                "packets are listed without a time (tcpdump -t) and left out: nothing can be said of them"
+            } else {
+                "packets are listed without a time (tcpdump -t): nothing can be said about time"
+            };
             remark(QualityKind::Other, self.without_time, note, each);
         }
     }

@@ -35,8 +35,11 @@ impl Read {
 }
 
 fn read_chunks<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
+    read_by(ListingReader::new(), chunks)
+}
+
+fn read_by<'a>(mut reader: ListingReader, chunks: impl IntoIterator<Item = &'a [u8]>) -> Read {
     let mut read = Read::default();
-    let mut reader = ListingReader::new();
     let mut each = |item: Item<'_>| {
         read.tape.push(format!("{item:?}"));
         match item {

@@ -266,6 +266,39 @@ fn text_without_packets_is_an_error_that_says_so() {
     assert_eq!(read("").error, Some(CaptureError::Empty));
 }
 
+/// `lines` read for where the time went.
+fn read_for_times(lines: &[&str]) -> Read {
+    read_by(ListingReader::of_timed(), [lines.join("\n").as_bytes()])
+}
+
+/// A packet line as `tcpdump -t` prints it.
+fn untimed(line: &str) -> &str {
+    line.split_once(' ').expect("time").1
+}
+
+#[test]
+fn packets_without_times_tell_nothing_of_time() {
+    let listing = read_for_times(&[untimed(SYN), untimed(SYN_ACK)]);
+    assert_eq!(listing.error, Some(CaptureError::NoTimes { packets: 2 }));
+    assert!(listing.segments.is_empty());
+    let told = CaptureError::NoTimes { packets: 2 }.to_string();
+    assert!(told.contains("2 packets") && told.contains("without -t"), "{told}");
+}
+
+#[test]
+fn one_packet_with_a_time_is_read_and_those_without_are_left_out() {
+    let listing = read_for_times(&[untimed(SYN), SYN_ACK]);
+    assert_eq!((listing.error, listing.segments.len()), (None, 1));
+    assert_eq!(listing.quality.len(), 1);
+    assert!(listing.quality[0].2.contains("left out"), "{:?}", listing.quality);
+}
+
+#[test]
+fn packets_that_all_have_times_are_all_read() {
+    let listing = read_for_times(&[SYN, SYN_ACK]);
+    assert_eq!((listing.error, listing.segments.len(), listing.quality.len()), (None, 2, 0));
+}
+
 #[test]
 fn a_line_without_end_is_skipped_in_bounded_memory() {
     let mut reader = ListingReader::new();
