@@ -111,7 +111,12 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
     let walkers = analysis.walkers.as_ref();
     let truncated = walkers.into_iter().flatten().any(Walker::is_truncated);
-    let pairs = |walkers| exchanges::pairs(walkers, floors.map(Option::unwrap_or_default));
+    let tls = facts.tls.report();
+    let clear = exchanges::Clear {
+        early: facts.tls.early(),
+        fin_at: tls.as_ref().and(facts.sides[0].fin_at),
+    };
+    let pairs = |walkers| exchanges::pairs(walkers, floors.map(Option::unwrap_or_default), clear);
     let mut passed = analysis.passed.take().unwrap_or_default();
     let Connection { directions: [client, server], .. } = outline;
     let directions = [(0, client), (1, server)].map(|(side, direction)| {
@@ -144,7 +149,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             .map(|side| stack::name(&facts.sides[side], analysis.clocks[side].tick())),
         directions,
         exchanges: walkers.map(pairs).unwrap_or_default(),
-        tls: facts.tls.report(),
+        tls,
         truncated,
         ..outline
     }

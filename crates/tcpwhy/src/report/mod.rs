@@ -40,7 +40,7 @@ pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
 pub use totals::Totals;
-pub use transfer::{Exchange, RoundRange, Transfer};
+pub use transfer::{Early, EarlyKind, Exchange, RoundRange, Transfer};
 
 /// The format number of the JSON; every change to it has a changelog entry.
 pub const FORMAT: &str = "tcpwhy/1";
