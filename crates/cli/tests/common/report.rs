@@ -51,6 +51,7 @@ pub(crate) fn full() -> Report {
             bytes: 524_288,
             retransmitted: 2,
             time_in: every_state(),
+            waited: every_state(),
         },
         connections: vec![connection()],
     }
