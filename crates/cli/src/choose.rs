@@ -11,7 +11,8 @@ use crate::filter::Filter;
 pub enum Sort {
     /// As they began.
     Start,
-    /// Longest transfer first, time in which an application was silent not counted.
+    /// Longest wait first: a request, the server's time to answer and the answer, the first with the handshake;
+    /// silence between an answer and the next request not counted.
     Time,
     /// Longest lifetime first.
     Duration,

@@ -132,24 +132,27 @@ fn phases_of(connection: &Connection, mut add: impl FnMut(Phase, i64, i64)) {
         answered[request] = true;
         let (from, end) =
             (connection.transfers[request].start_ns, connection.transfers[request].end_ns);
-        let Some(first_byte) = exchange.first_byte_ns.filter(|_| exchange.response.is_some())
-        else {
+        // What cannot be decided is the server's time in either reading.
+        let early = exchange.early.as_ref();
+        let first_byte = exchange.first_byte_ns.or(early.map(|early| early.first_byte_ns));
+        let Some(first_byte) = first_byte.filter(|_| exchange.response.is_some()) else {
             add(Phase::Request, from, end);
             continue;
         };
-        let think = exchange.server_think_ns.unwrap_or(0).clamp(0, first_byte.max(0));
+        let think = exchange.server_think_ns.or(early.map(|early| early.server_think_ns));
+        let think = think.unwrap_or(0).clamp(0, first_byte.max(0));
         let response = from.saturating_add(first_byte);
         add(Phase::Request, from, response - think);
         add(Phase::Server, response - think, response);
         add(Phase::Transfer, response, end_of(connection, exchange, from).max(response));
-        if let Some(response) = exchange.response.and_then(|at| usize::try_from(at).ok())
-            && let Some(answered) = answered.get_mut(response)
-        {
-            *answered = true;
-        }
+        let response = exchange.response.and_then(|at| usize::try_from(at).ok());
+        let upto = response.map_or(request, |response| response.min(answered.len() - 1));
+        // Whatever lies between is no answer.
+        answered[request..=upto.max(request)].fill(true);
     }
     for (transfer, answered) in connection.transfers.iter().zip(answered) {
-        if !answered {
+        // What the client sent and no exchange has asks for nothing: it closes TLS.
+        if !answered && transfer.from == "server" {
             add(Phase::Transfer, transfer.start_ns, transfer.end_ns);
         }
     }
@@ -240,6 +243,7 @@ mod tests {
             server_think_ns: Some(5 * MS),
             first_byte_ns: Some(45 * MS),
             total_ns: Some(60 * MS),
+            early: None,
         }];
         connection
     }
@@ -296,6 +300,32 @@ mod tests {
             Some(Tls { start_ns: 20 * MS, end_ns: Some(35 * MS), flights: Vec::new() });
         let mut report = Report { connections: vec![connection], ..Report::default() };
         assert_eq!(spent_ms(&mut report, 1000, 1080), [0, 0, 20, 15, 25, 5, 15, 0]);
+    }
+
+    #[test]
+    fn what_came_before_the_answer_is_the_server_s_time_and_what_closes_tls_nobody_s() {
+        let mut connection = connection(1000);
+        connection.transfers = vec![
+            transfer("client", 20, 30),
+            transfer("server", 31, 35),
+            transfer("server", 65, 80),
+            transfer("client", 90, 110),
+        ];
+        connection.exchanges[0].response = Some(2);
+        connection.exchanges[0].server_think_ns = Some(25 * MS);
+        let parts = [0, 0, 20, 0, 20, 25, 15, 20];
+        let mut report = Report { connections: vec![connection], ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 1000, 1100), parts);
+        let exchange = &mut report.connections[0].exchanges[0];
+        (exchange.first_byte_ns, exchange.server_think_ns) = (None, None);
+        exchange.early = Some(crate::report::Early {
+            first_byte_ns: 45 * MS,
+            server_think_ns: 25 * MS,
+            or_server_think_ns: Some(0),
+            ..crate::report::Early::default()
+        });
+        exchange.response = Some(1);
+        assert_eq!(spent_ms(&mut report, 1000, 1100), parts, "whichever reading is true");
     }
 
     #[test]

@@ -79,7 +79,7 @@ proptest! {
         for sort in SORTS {
             let keep = Some(view::keep(sort, number));
             let mut few = report(&segments, Config { keep, ..Config::default() });
-            prop_assert!(few.connections.len() <= number + 3);
+            prop_assert!(few.connections.len() <= number + 64);
             let options = Options { sort, top: number, ..Options::default() };
             prop_assert_eq!(
                 view::text::render(&few, &options),

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction,
-    End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed,
-    PredictedBy, Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission, Retransmitted,
-    Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent,
-    State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage,
-    WindowScaling, With,
+    Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart,
+    InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh,
+    Part, Passed, PredictedBy, Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission,
+    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped,
+    SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals,
+    Transfer, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -51,6 +51,7 @@ pub(crate) fn full() -> Report {
             bytes: 524_288,
             retransmitted: 2,
             time_in: every_state(),
+            waited: every_state(),
         },
         connections: vec![connection()],
     }
@@ -145,6 +146,15 @@ fn connection() -> Connection {
             server_think_ns: Some(107_000),
             first_byte_ns: Some(3_332_000),
             total_ns: Some(49_164_000),
+            early: Some(Early {
+                kind: EarlyKind::Undecided,
+                start_ns: 11_000_000,
+                records: 2,
+                bytes: 510,
+                first_byte_ns: 3_400_000,
+                server_think_ns: 175_000,
+                or_server_think_ns: Some(107_000),
+            }),
         }],
         tls: Some(Tls {
             start_ns: 7_000_000,

@@ -14,7 +14,7 @@ use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::stack;
 use crate::report::{
-    CongestionControl, Connection, Direction, End, Events, FrameRange, InFlightAtLoss,
+    CongestionControl, Connection, Direction, End, Events, Exchange, FrameRange, InFlightAtLoss,
     InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt,
     RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, State, StuckSegment, Syn, TakenBack,
     Transfer, Vantage, WindowScaling,
@@ -30,14 +30,29 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         let walker = walkers.map(|walkers| &walkers[side])?;
         (walker.tally.frames > 0).then(|| Box::new(direction_outline(facts, walker)))
     });
+    let exchanges = match walkers {
+        // What came early is no answer, and the wait goes on.
+        Some(walkers) if facts.tls.early().is_some() => pairs(facts, analysis, walkers),
+        _ => Vec::new(),
+    };
     Connection {
         vantage: analysis.place.vantage,
         tap_to_client_rtt_ns: analysis.clocks[0].floor(),
         tap_to_server_rtt_ns: analysis.clocks[1].floor(),
         directions,
         transfers: walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime)),
+        exchanges,
         ..blank(facts)
     }
+}
+
+fn pairs(facts: &Facts, analysis: &Analysis, walkers: &[Walker; 2]) -> Vec<Exchange> {
+    let floors = [0, 1].map(|side| analysis.clocks[side].floor().unwrap_or_default());
+    let clear = exchanges::Clear {
+        early: facts.tls.early(),
+        fin_at: facts.tls.report().and(facts.sides[0].fin_at),
+    };
+    exchanges::pairs(walkers, floors, clear)
 }
 
 /// Lays down in `outline` what [`outline`] counts of a connection whose sides talked in `turns`.
@@ -47,7 +62,7 @@ pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Tu
     outline.duplicates = facts.duplicates;
     let count = turns.iter().map(|turns| turns.done.len()).sum();
     outline.transfers.resize_with(count, Transfer::default);
-    let mut transfers = outline.transfers.iter_mut();
+    outline.handshake_rtt_ns = facts.handshake_rtt();
     for (turns, direction) in turns.iter().zip(&mut outline.directions) {
         if turns.done.is_empty() {
             *direction = None;
@@ -55,14 +70,23 @@ pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Tu
             let bytes = turns.done.iter().map(|turn| u64::from(turn.bytes)).sum();
             direction.get_or_insert_default().bytes = bytes;
         }
-        for (turn, transfer) in turns.done.iter().zip(&mut transfers) {
-            let [start, end] =
-                [turn.start, turn.end].map(|at| (at + turns.shift_in).clamp(0, facts.last_tap));
-            (transfer.start_ns, transfer.end_ns) = (start, end);
-            transfer.bytes = u64::from(turn.bytes);
-            transfer.time_in.clear();
-            transfer.time_in.add(State::LastFlight, Duration(end - start));
-        }
+    }
+    let mut next = [0, 0];
+    for transfer in &mut outline.transfers {
+        let [of_client, of_server] = [0, 1].map(|side| {
+            let turn = turns[side].done.get(next[side]);
+            turn.map_or(i64::MAX, |turn| turn.start + turns[side].shift_in)
+        });
+        let side = usize::from(of_server < of_client);
+        let Some(turn) = turns[side].done.get(next[side]) else { break };
+        next[side] += 1;
+        let [start, end] =
+            [turn.start, turn.end].map(|at| (at + turns[side].shift_in).clamp(0, facts.last_tap));
+        transfer.from = ["client", "server"][side].into();
+        (transfer.start_ns, transfer.end_ns) = (start, end);
+        transfer.bytes = u64::from(turn.bytes);
+        transfer.time_in.clear();
+        transfer.time_in.add(State::LastFlight, Duration(end - start));
     }
 }
 
@@ -112,7 +136,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
     let walkers = analysis.walkers.as_ref();
     let truncated = walkers.into_iter().flatten().any(Walker::is_truncated);
-    let pairs = |walkers| exchanges::pairs(walkers, floors.map(Option::unwrap_or_default));
+    let exchanges = walkers.map(|walkers| pairs(facts, analysis, walkers)).unwrap_or_default();
     let mut passed = analysis.passed.take().unwrap_or_default();
     let Connection { directions: [client, server], .. } = outline;
     let directions = [(0, client), (1, server)].map(|(side, direction)| {
@@ -144,7 +168,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         sender_stack: [0, 1]
             .map(|side| stack::name(&facts.sides[side], analysis.clocks[side].tick())),
         directions,
-        exchanges: walkers.map(pairs).unwrap_or_default(),
+        exchanges,
         tls: facts.tls.report(),
         truncated,
         ..outline

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::report::{
-    Connection, Direction, Evidence, Finding, FrameRange, Limit, Remedy, Round, State, Transfer,
-    Vantage,
+    Connection, Direction, EarlyKind, Evidence, Exchange, Finding, FrameRange, Limit, Remedy,
+    Round, State, Transfer, Vantage,
 };
 use crate::units::Duration;
 
@@ -46,6 +46,22 @@ pub(crate) fn active_ns(connection: &Connection) -> i64 {
         }
     }
     union(spans).min(connection.duration_ns)
+}
+
+/// From what a TLS server sent early to the first byte of its answer, where that is decided: nobody waits for
+/// what came early, but for the application behind it.
+pub(super) fn early_spans(connection: &Connection) -> Vec<(i64, i64)> {
+    let span = |exchange: &Exchange| {
+        let early = exchange.early.as_ref().filter(|e| e.kind != EarlyKind::Undecided)?;
+        let request = connection.transfers.get(usize::try_from(exchange.request).ok()?)?;
+        Some((early.start_ns, request.start_ns.saturating_add(early.first_byte_ns)))
+    };
+    connection.exchanges.iter().filter_map(span).collect()
+}
+
+/// Whether an interval lies in one of `spans`.
+pub(super) fn lies_in(limit: &Limit, spans: &[(i64, i64)]) -> bool {
+    spans.iter().any(|(from, to)| limit.start_ns >= *from && limit.end_ns <= *to)
 }
 
 /// Time in which TCP had something to do: the same without the silence of applications.

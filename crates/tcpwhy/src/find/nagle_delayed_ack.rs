@@ -26,7 +26,7 @@
 //! `tcp_nagle_check`, `tcp_minshall_check`, `TCP_ATO_MIN` 40 ms, `TCP_DELACK_MAX` 200 ms (v6.1,
 //! `net/ipv4/tcp_output.c`, `include/net/tcp.h`).
 
-use super::case::{Told, in_each};
+use super::case::{Told, early_spans, in_each, lies_in};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -39,7 +39,10 @@ const LEAST_DELAY_NS: i64 = 35_000_000;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let held = case.held(|state| state == State::NagleDelack);
+        let mut held = case.held(|state| state == State::NagleDelack);
+        // Nobody waits for session tickets.
+        let early = early_spans(connection);
+        held.limits.retain(|limit| case.at == 0 || !lies_in(limit, &early));
         if !held.is_worth_naming() {
             return None;
         }

@@ -7,7 +7,8 @@
 //! # How we know
 //! Intervals in the state `idle.app_think` of the server between a request and its response; all
 //! that the server had sent before was acknowledged. The round trip between the tap and the server is
-//! taken off, so distance is not counted as thinking. They hold at least a tenth of the active time.
+//! taken off, so distance is not counted as thinking. What a TLS server sends before its first answer (session
+//! tickets, HTTP/2's settings), told by the records' lengths, is no answer: the wait goes on behind it. They hold at least a tenth of the active time.
 //!
 //! # What it is not
 //! Not TCP and not the network: nothing was waiting to be sent. Not a timer of the server for an answer that
@@ -23,9 +24,9 @@
 //! `docs/reference/limits-method.md` section 6 (whose silence it is); Ours: `testdata/waits`, where
 //! the think time is configured.
 
-use super::case::{Case, Told, active_ns};
+use super::case::{Case, Told, active_ns, early_spans, lies_in};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Limit, ScalingRefusedBy, State};
+use crate::report::{Connection, EarlyKind, Exchange, Finding, Limit, ScalingRefusedBy, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -33,18 +34,30 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 1) else { return Vec::new() };
+    let early = early_spans(connection);
     let mut held = case
-        .held(|state| state == State::IdleAppThink)
+        .held(|state| {
+            // Of what came early the rest is judged below.
+            let of_early = matches!(state, State::NagleDelack | State::LastFlight);
+            state == State::IdleAppThink || of_early && !early.is_empty()
+        })
         .and_the_other_is(1, |state| state.is_silence() || state == State::LastFlight);
     let waits = answered(connection);
     held.limits.retain(|limit| {
-        waits.iter().any(|(from, to)| limit.start_ns < *to && limit.end_ns > *from)
+        (limit.state == State::IdleAppThink || lies_in(limit, &early))
+            && waits.iter().any(|(from, to)| limit.start_ns < *to && limit.end_ns > *from)
             && !ends_with_a_timer(&case, limit)
     });
     if !held.is_share_of(active_ns(connection)) {
         return Vec::new();
     }
-    let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max().unwrap_or(0);
+    // What a wait is made of counts as one: behind session tickets it is several intervals.
+    let of_wait = |(from, to): &(i64, i64)| -> i64 {
+        let of = held.limits.iter().filter(|each| each.start_ns < *to && each.end_ns > *from);
+        of.map(|each| each.end_ns - each.start_ns).sum()
+    };
+    let spans: Vec<i64> = waits.iter().map(of_wait).filter(|span| *span > 0).collect();
+    let longest = spans.iter().copied().max().unwrap_or(0);
     let (who, way) = if device_between(connection) {
         (
             "whoever is behind the device that answers for the server",
@@ -53,13 +66,16 @@ fn find(connection: &Connection) -> Vec<Finding> {
     } else {
         ("the server's application", "")
     };
-    let how_often = match held.limits.len() as u64 {
+    let how_often = match spans.len() {
         0 | 1 => String::new(),
         number => format!(", {number} times, {} at the longest", words::time(longest)),
     };
     let told = Told {
         title: format!("{who} took its time to answer{how_often}"),
-        why: format!("the request was there and all that was sent before was acknowledged{way}."),
+        why: format!(
+            "the request was there and all that was sent before was acknowledged{way}{}.",
+            behind(connection)
+        ),
         not: "not TCP: nothing was waiting to be sent".to_owned(),
         remedies: vec![remedies::program(
             remedies::SERVER,
@@ -91,11 +107,33 @@ const fn device_between(connection: &Connection) -> bool {
     matches!(connection.window_scaling_refused_by, Some(ScalingRefusedBy::Device))
 }
 
-/// From the first byte of each request to the first of its response.
+/// What came before an answer of this connection, in words to follow others.
+fn behind(connection: &Connection) -> &'static str {
+    let kind = |each: &Exchange| each.early.as_ref().map(|early| early.kind);
+    match connection.exchanges.iter().find_map(kind) {
+        Some(EarlyKind::Tickets) => {
+            "; the first answer begins after what looks like session tickets"
+        }
+        Some(EarlyKind::Settings) => {
+            "; the first answer begins after what looks like HTTP/2's settings"
+        }
+        Some(EarlyKind::Unasked) => {
+            "; the first answer begins after what was sent before the request came"
+        }
+        Some(EarlyKind::Undecided) => {
+            "; what stands before the first pause may be session tickets or the beginning of the answer"
+        }
+        None => "",
+    }
+}
+
+/// From the first byte of each request to the first of its response, or behind what may come before that.
 fn answered(connection: &Connection) -> Vec<(i64, i64)> {
     let transfer = |at: u64| connection.transfers.get(usize::try_from(at).ok()?);
-    let span = |each: &crate::report::Exchange| {
-        Some((transfer(each.request)?.start_ns, transfer(each.response?)?.start_ns))
+    let span = |each: &Exchange| {
+        let begun = transfer(each.request)?.start_ns;
+        let early = each.early.as_ref().map(|early| begun.saturating_add(early.first_byte_ns));
+        Some((begun, early.unwrap_or(transfer(each.response?)?.start_ns)))
     };
     connection.exchanges.iter().filter_map(span).collect()
 }
@@ -104,7 +142,7 @@ fn answered(connection: &Connection) -> Vec<(i64, i64)> {
 mod tests {
     use super::super::sample::{self, Sim};
     use super::*;
-    use crate::report::InFlightAtLoss;
+    use crate::report::{Early, InFlightAtLoss};
 
     const MS: i64 = 1_000_000;
 
@@ -123,6 +161,55 @@ mod tests {
     fn several_requests_are_counted() {
         let found = find(&Sim { bytes: 5_000, think: 50 * MS, times: 3, ..Sim::default() }.run());
         assert!(found[0].title.contains("3 times"), "{}", found[0].title);
+    }
+
+    /// The server's data begins with session tickets, which Nagle's algorithm held for 50 ms.
+    fn behind_tickets(kind: EarlyKind) -> Connection {
+        let mut connection = thinks(300 * MS);
+        let exchange = &mut connection.exchanges[0];
+        let (request, response) =
+            (exchange.request as usize, exchange.response.expect("an answer"));
+        let answer_ns = connection.transfers[response as usize].start_ns;
+        let request_ns = connection.transfers[request].start_ns;
+        let server = connection.directions[1].as_mut().expect("data");
+        let silence = server
+            .limits
+            .iter_mut()
+            .find(|limit| limit.state == State::IdleAppThink && limit.end_ns == answer_ns);
+        let silence = silence.expect("the server thinks");
+        let start_ns = silence.start_ns;
+        silence.start_ns += 50 * MS;
+        let end_ns = silence.start_ns;
+        let nagle = Limit { state: State::NagleDelack, start_ns, end_ns, ..silence.clone() };
+        server.limits.insert(0, nagle);
+        exchange.early = Some(Early {
+            kind,
+            start_ns,
+            records: 2,
+            bytes: 510,
+            first_byte_ns: answer_ns - request_ns,
+            server_think_ns: 300 * MS,
+            or_server_think_ns: None,
+        });
+        connection
+    }
+
+    #[test]
+    fn the_wait_goes_on_behind_session_tickets() {
+        let found = find(&behind_tickets(EarlyKind::Tickets));
+        assert!(found[0].why.contains("after what looks like session tickets"), "{}", found[0].why);
+        assert!(!found[0].title.contains("times"), "one wait: {}", found[0].title);
+        let undecided = find(&behind_tickets(EarlyKind::Undecided));
+        assert!(
+            undecided[0].why.contains("or the beginning of the answer"),
+            "{}",
+            undecided[0].why
+        );
+        assert_eq!(
+            found[0].cost_ns - undecided[0].cost_ns,
+            50 * MS,
+            "its pieces may be the answer's"
+        );
     }
 
     #[test]

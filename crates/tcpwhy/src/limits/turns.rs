@@ -62,6 +62,8 @@ pub(crate) fn may_be_turns(facts: &Facts, gathered: &Gathered) -> bool {
         && gathered.events.len() == gathered.frames()
         && facts.sides.iter().all(|side| side.syns == 1)
         && facts.window_shift(0).is_some()
+        // What came before an answer is told by exchanges, and these by a walk.
+        && facts.tls.early().is_none()
         && gathered.events.iter().all(is_plain)
 }
 

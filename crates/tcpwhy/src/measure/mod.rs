@@ -13,6 +13,7 @@ pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;
 pub(crate) mod tls;
+pub(crate) mod tls_behind;
 
 /// Drops the first `number` of `queue`, which are mostly one or two.
 #[inline]

@@ -7,8 +7,11 @@
 //! be lost without harm: where its records begin inside of cut segments its flights have fewer of them,
 //! but the handshake ends with the client's.
 //! TLS 1.3 hides its later handshake records as application data; the first flight of the client
-//! after the server's hello is therefore reported as the end of the handshake.
+//! after the server's hello is therefore reported as the end of the handshake. What the server sends
+//! directly behind it is watched, too, up to the first answer ([`super::tls_behind`]): there a trail that was
+//! lost is found again where a segment begins with a header.
 
+use super::tls_behind::{Behind, Early};
 use crate::flow::event::{Event, Side};
 use crate::report::{Tls, TlsFlight};
 
@@ -18,13 +21,18 @@ const MAX_RECORD: usize = (1 << 14) + 2048;
 /// A handshake takes four or five flights; more is renegotiation and not our question.
 const MAX_FLIGHTS: usize = 8;
 
+/// Ours: an answer begins with a header; where none shows in so many segments the watch costs more than it tells.
+const MOST_ASTRAY: u32 = 16;
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     /// No payload seen yet.
     Fresh,
     /// Hopping from record to record.
     Watching,
-    /// Not TLS, or the handshake is over, or the trail was lost.
+    /// The handshake is over, the first answer still to come.
+    Behind,
+    /// Not TLS, or the first answer is there, or the trail was lost.
     Done,
 }
 
@@ -36,6 +44,9 @@ pub(crate) struct TlsWatch {
     next: [i64; 2],
     flights: Vec<Flight>,
     end: Option<i64>,
+    behind: Behind,
+    /// Segments of the server behind the handshake while its trail was lost.
+    astray: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +59,14 @@ struct Flight {
 
 impl Default for TlsWatch {
     fn default() -> Self {
-        Self { phase: Phase::Fresh, next: [0; 2], flights: Vec::new(), end: None }
+        Self {
+            phase: Phase::Fresh,
+            next: [0; 2],
+            flights: Vec::new(),
+            end: None,
+            behind: Behind::default(),
+            astray: 0,
+        }
     }
 }
 
@@ -63,6 +81,9 @@ impl TlsWatch {
         if self.phase == Phase::Fresh {
             let hello = side == 0 && event.seq == 0 && payload.len() > HEADER && payload[0] == 22;
             self.phase = if hello { Phase::Watching } else { Phase::Done };
+        }
+        if self.phase == Phase::Behind {
+            self.push_behind(side, event, payload);
         }
         if self.phase != Phase::Watching {
             return;
@@ -80,27 +101,61 @@ impl TlsWatch {
         while self.phase == Phase::Watching && self.next[side] < event.end() {
             self.hop(side, event, payload);
         }
+        if self.phase == Phase::Behind {
+            self.push_behind(side, event, payload);
+        }
+    }
+
+    /// Takes what follows the handshake, record by record.
+    fn push_behind(&mut self, side: Side, event: &Event, payload: &[u8]) {
+        let starts_with_header = header(event.seq, event, payload).is_some();
+        if side == 1 && self.next[1] == i64::MAX {
+            self.astray += 1;
+            if starts_with_header {
+                self.next[1] = event.seq;
+            } else if self.astray > MOST_ASTRAY {
+                self.phase = Phase::Done;
+            }
+        }
+        while self.phase == Phase::Behind && self.next[side] < event.end() {
+            let at = self.next[side];
+            let Some((23, len)) = header(at, event, payload) else {
+                self.phase = Phase::Done;
+                return;
+            };
+            self.next[side] += HEADER as i64 + i64::from(len);
+            let goes_on = match side {
+                0 => self.behind.on_request(event.tap, at, len),
+                _ => self.behind.on_record(event.tap, at, len, event.ack),
+            };
+            if !goes_on {
+                self.phase = Phase::Done;
+            }
+        }
+        if self.phase == Phase::Behind && side == 0 {
+            self.behind.on_request_bytes(event.tap, event.end());
+        }
+    }
+
+    /// What came between the handshake and the first answer.
+    pub(crate) fn early(&self) -> Option<Early> {
+        self.end?;
+        self.behind.early()
     }
 
     /// Reads the record header at `next`, if this payload holds it.
     fn hop(&mut self, side: Side, event: &Event, payload: &[u8]) {
-        let at = usize::try_from(self.next[side] - event.seq).ok();
-        let header = at.and_then(|at| payload.get(at..at + HEADER));
-        if header.is_none() && side == 1 {
+        let header = header(self.next[side], event, payload);
+        if header.is_none() && side == 1 && !self.holds_header(event, payload) {
             // Cut by the snap length, or split over two segments. The end shows in the client's records.
             self.next[side] = i64::MAX;
             return;
         }
-        let Some(&[kind @ 20..=23, 3, 0..=4, high, low]) = header else {
+        let Some((kind, len)) = header else {
             self.phase = Phase::Done;
             return;
         };
-        let len = usize::from(high) << 8 | usize::from(low);
-        if len > MAX_RECORD {
-            self.phase = Phase::Done;
-            return;
-        }
-        self.next[side] += (HEADER + len) as i64;
+        self.next[side] += HEADER as i64 + i64::from(len);
         let server_spoke = self.flights.iter().any(|f| f.side == 1 && f.records.contains(&22));
         if let Some(flight) = self.flights.last_mut()
             && flight.records.last() != Some(&kind)
@@ -109,8 +164,31 @@ impl TlsWatch {
         }
         if kind == 23 && side == 0 && server_spoke {
             self.end = Some(event.tap);
-            self.phase = Phase::Done;
+            self.phase = Phase::Behind;
+            self.behind = Behind::new(self.is_tls_13());
+            if !self.is_tls_13() {
+                // Finished went before, in the clear: this is a request.
+                self.behind.on_request(
+                    event.tap,
+                    self.next[0] - HEADER as i64 - i64::from(len),
+                    len,
+                );
+            }
         }
+    }
+
+    /// Whether later records of the handshake are hidden: the server's are application data, and so is the
+    /// client's Finished, where before TLS 1.3 it is a handshake record behind its change of cipher.
+    fn is_tls_13(&self) -> bool {
+        let hides = self.flights.iter().any(|f| f.side == 1 && f.records.contains(&23));
+        let last = self.flights.last();
+        hides || last.is_some_and(|f| f.side == 0 && !f.records.contains(&22))
+    }
+
+    /// Whether the five bytes of the next header are there, whatever they say.
+    fn holds_header(&self, event: &Event, payload: &[u8]) -> bool {
+        let at = usize::try_from(self.next[1] - event.seq).ok();
+        at.is_some_and(|at| payload.get(at..at + HEADER).is_some())
     }
 
     /// What was seen; `None` if this was no TLS.
@@ -128,6 +206,16 @@ impl TlsWatch {
             flights: flights.collect(),
         })
     }
+}
+
+/// Type and length of the record whose header is at offset `at`, if this payload holds it.
+fn header(at: i64, event: &Event, payload: &[u8]) -> Option<(u8, u32)> {
+    let at = usize::try_from(at.checked_sub(event.seq)?).ok()?;
+    let &[kind @ 20..=23, 3, 0..=4, high, low] = payload.get(at..at.checked_add(HEADER)?)? else {
+        return None;
+    };
+    let len = usize::from(high) << 8 | usize::from(low);
+    (len <= MAX_RECORD).then_some((kind, len as u32))
 }
 
 fn record_name(kind: u8) -> &'static str {
@@ -178,6 +266,41 @@ mod tests {
         let answer = record(22, 90);
         watch.push(1, &event(3, 0, &answer), &answer);
         assert_eq!(watch.report().expect("this is TLS").flights[0].bytes, 205);
+    }
+
+    /// A handshake whose last flight ends with a request, and the server's records after it with their times.
+    fn behind(records: &[(i64, u16)], snap: usize) -> Option<Early> {
+        let mut watch = TlsWatch::default();
+        let hello = record(22, 200);
+        let cut = |bytes: &[u8]| bytes[..bytes.len().min(snap)].to_vec();
+        watch.push(0, &event(10, 0, &hello), &cut(&hello));
+        let answer = [record(22, 90), record(20, 1), record(23, 700)].concat();
+        watch.push(1, &event(20, 0, &answer), &cut(&answer));
+        let finish = [record(20, 1), record(23, 53)].concat();
+        watch.push(0, &event(30, hello.len() as i64, &finish), &cut(&finish));
+        let asked = record(23, 3_000);
+        let (at, half) = ((hello.len() + finish.len()) as i64, 1_448);
+        watch.push(0, &event(31, at, &asked[..half]), &cut(&asked[..half]));
+        watch.push(0, &event(33, at + half as i64, &asked[half..]), &cut(&asked[half..]));
+        let mut seq = answer.len() as i64;
+        for (tap, len) in records {
+            let bytes = record(23, *len);
+            let ack = at + asked.len() as i64;
+            watch.push(1, &Event { ack, ..event(*tap, seq, &bytes) }, &cut(&bytes));
+            seq += bytes.len() as i64;
+        }
+        watch.early()
+    }
+
+    #[test]
+    fn an_answer_is_looked_for_behind_session_tickets() {
+        let records = [(50, 250), (50, 250), (300_000_000, 1_400)];
+        for snap in [9_000, 80] {
+            let early = behind(&records, snap).expect("tickets and an answer");
+            assert_eq!((early.records, early.request_at, early.answer_at), (2, 33, 300_000_000));
+        }
+        assert_eq!(behind(&records[..1], 9_000), None, "a short answer");
+        assert_eq!(behind(&records[2..], 9_000), None, "a long answer");
     }
 
     #[test]

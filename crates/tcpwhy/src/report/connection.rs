@@ -122,6 +122,15 @@ impl Connection {
         }
     }
 
+    /// Adds to `sum` what its users waited for: its transfers, the opening, answers.
+    pub fn add_time_waited(&self, sum: &mut TimeIn) {
+        self.add_time_in_transfers(sum);
+        // Its whole account has the opening already.
+        if !self.transfers.is_empty() {
+            self.waited().add_to(sum);
+        }
+    }
+
     /// The client as people know it: by the listing's name, else by address and port.
     pub fn client_shown(&self) -> String {
         shown(self.client_name.as_deref(), self.client)

@@ -23,6 +23,7 @@ pub mod state;
 mod strip;
 mod totals;
 mod transfer;
+mod waited;
 
 pub use beside::{Beside, CallsIn, LongestCall, With};
 pub use command::{Command, Spent};
@@ -41,7 +42,8 @@ pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
 pub use totals::Totals;
-pub use transfer::{Exchange, RoundRange, Transfer};
+pub use transfer::{Early, EarlyKind, Exchange, RoundRange, Transfer};
+pub use waited::Waited;
 
 /// The format number of the JSON; every change to it has a changelog entry.
 pub const FORMAT: &str = "tcpwhy/1";

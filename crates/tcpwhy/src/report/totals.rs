@@ -19,6 +19,10 @@ pub struct Totals {
     pub retransmitted: u64,
     /// What held their transfers, in sum.
     pub time_in: TimeIn,
+    /// What was waited for from the first SYN to the last ACK of data, in sum: the same with the opening and the
+    /// waits for answers, but without the silence between answers and requests.
+    #[serde(default)]
+    pub waited: TimeIn,
 }
 
 impl Totals {
@@ -39,6 +43,7 @@ impl Totals {
         self.bytes = self.bytes.saturating_add(connection.bytes());
         self.retransmitted = self.retransmitted.saturating_add(connection.retransmitted());
         connection.add_time_in_transfers(&mut self.time_in);
+        connection.add_time_waited(&mut self.waited);
     }
 
     /// Adds what other connections add up to.
@@ -49,5 +54,6 @@ impl Totals {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);
         self.time_in.add_all(other.time_in.iter());
+        self.waited.add_all(other.waited.iter());
     }
 }

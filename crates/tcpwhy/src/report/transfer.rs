@@ -45,4 +45,42 @@ pub struct Exchange {
     pub first_byte_ns: Option<i64>,
     /// First request byte to the last ACK of the response.
     pub total_ns: Option<i64>,
+    /// What a TLS server sent before the answer, so that the answer began later than the server's data.
+    #[serde(default)]
+    pub early: Option<Early>,
+}
+
+/// What a TLS server sends directly behind the handshake, and which answers no request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Early {
+    /// What it looks like.
+    pub kind: EarlyKind,
+    /// Its first byte.
+    pub start_ns: i64,
+    /// Its records.
+    pub records: u64,
+    /// Their bytes with headers.
+    pub bytes: u64,
+    /// First request byte to the first byte behind it.
+    pub first_byte_ns: i64,
+    /// Last request byte to the first byte behind it, less the round trip from the tap to the server.
+    pub server_think_ns: i64,
+    /// Where it may be the beginning of the answer: last request byte to the first byte that may be, less the
+    /// same round trip.
+    pub or_server_think_ns: Option<i64>,
+}
+
+/// What early records of a server look like, by their lengths and places.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyKind {
+    /// Session tickets of TLS 1.3 (RFC 8446 section 4.6.1).
+    Tickets,
+    /// HTTP/2's SETTINGS (RFC 9113 section 3.4).
+    Settings,
+    /// Sent before the request was there.
+    Unasked,
+    /// They may be any of these or the beginning of the answer.
+    #[default]
+    Undecided,
 }

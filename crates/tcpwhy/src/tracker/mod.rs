@@ -50,8 +50,8 @@ const SPARE_LARGE: usize = 16;
 const PLACES: usize = 64;
 
 /// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
-/// a few is shown in full.
-const ALWAYS_DETAILED: u64 = 6;
+/// a few is shown in full, and of many these tell what is to be found. Ours: a page of a browser opens fewer.
+pub const DETAILED: u64 = 64;
 
 /// Connections that have not ended in a provisional report. Ours: more than its table shows, and a
 /// hundredth of a second's work.
@@ -240,7 +240,7 @@ impl Tracker {
         live.retain(|flow| !flow.is_half_open());
         live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.ordinal));
         live.truncate(STANDING);
-        let rounds = self.common.config.detail || live.len() as u64 <= ALWAYS_DETAILED;
+        let rounds = self.common.config.detail || live.len() as u64 <= DETAILED;
         let detail = Detail { rounds, passed: false };
         live.into_iter().map(|flow| Part::standing(flow, detail)).collect()
     }
@@ -353,9 +353,9 @@ impl Common {
     /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
     fn wants_detail(&mut self, flow: &Flow) -> bool {
         let carries_data = || flow.facts.sides.iter().any(|side| side.data_frames > 0);
-        let first = self.detailed < ALWAYS_DETAILED && carries_data();
+        let first = self.detailed < DETAILED && carries_data();
         self.detailed += u64::from(first);
-        self.config.detail || first || flow.facts.ordinal < ALWAYS_DETAILED
+        self.config.detail || first || flow.facts.ordinal < DETAILED
     }
 
     /// Hands on what `flow` has gathered so far.

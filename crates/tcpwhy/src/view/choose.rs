@@ -1,8 +1,9 @@
 //! What is worth showing: the main direction, the worst transfers, the order of connections.
 //!
-//! The unit is the transfer, not the connection: a keep-alive connection that is silent for most
-//! of its life is not slow. So "worst" is the longest transfer with the time subtracted in which
-//! an application had nothing to say.
+//! The unit is not the connection: one that is kept alive and silent for most of its life is not slow. So the
+//! "worst" is the longest that a user waited at a time: for a request, the server's application and its answer,
+//! the first time for the opening, too ([`crate::report::Waited`]). Of a single connection the worst transfers
+//! are those that took longest, without the time in which an application had nothing to say.
 
 use core::cmp::Reverse;
 
@@ -36,11 +37,6 @@ pub(super) fn direction_of(transfer: &Transfer) -> Option<usize> {
     }
 }
 
-/// How long a transfer took, the silence of applications not counted.
-pub(super) fn worked(transfer: &Transfer) -> Duration {
-    Duration(transfer.end_ns) - Duration(transfer.start_ns) - silence(&transfer.time_in)
-}
-
 /// Time in which an application, not TCP, held the sender.
 pub(super) fn silence(time_in: &TimeIn) -> Duration {
     time_in
@@ -51,14 +47,14 @@ pub(super) fn silence(time_in: &TimeIn) -> Duration {
 
 /// At most `number` transfers, the worst first, as indices.
 pub(super) fn worst_transfers(connection: &Connection, number: usize) -> Vec<usize> {
-    let order = |at: &usize| (Reverse(worked(&connection.transfers[*at])), *at);
+    let order = |at: &usize| (Reverse(connection.transfers[*at].worked()), *at);
     first_by_key((0..connection.transfers.len()).collect(), number, order)
 }
 
-/// What held a connection's transfers, in sum; its main direction's account where it lists none.
-pub(super) fn time_in_transfers(connection: &Connection) -> TimeIn {
+/// What a connection's users waited for, in sum; its main direction's account where it lists no transfers.
+pub(super) fn time_waited(connection: &Connection) -> TimeIn {
     let mut sum = TimeIn::default();
-    connection.add_time_in_transfers(&mut sum);
+    connection.add_time_waited(&mut sum);
     sum
 }
 
@@ -74,12 +70,12 @@ pub(super) fn rate(connection: &Connection) -> Option<BitRate> {
     let worked = if connection.transfers.is_empty() {
         Duration(connection.duration_ns)
     } else {
-        connection.transfers.iter().fold(Duration::ZERO, |sum, each| sum + worked(each))
+        connection.transfers.iter().fold(Duration::ZERO, |sum, each| sum + each.worked())
     };
     BitRate::of(Bytes(connection.bytes()), worked)
 }
 
-/// The state that held a connection's transfers longest.
+/// The state that was waited for longest.
 pub(super) fn dominant(time_in: &TimeIn) -> Option<(State, Duration)> {
     time_in.ranked().into_iter().next().filter(|(_, span)| span.0 > 0)
 }
@@ -105,17 +101,16 @@ pub(crate) fn key(connection: &Connection, sort: Sort) -> i64 {
     }
 }
 
-/// The longest transfer of a connection, silence not counted; without a list of transfers the
-/// lifetime; `None` where no data flowed.
+/// The longest wait of a connection's users; without a list of transfers the lifetime, silence not counted; `None`
+/// where no data flowed.
 pub(super) fn worst(connection: &Connection) -> Option<Duration> {
     if !connection.carried_data() {
         return None;
     }
-    let longest = connection.transfers.iter().map(worked).max();
-    Some(longest.unwrap_or_else(|| {
-        let silent = silence(&time_in_transfers(connection));
-        Duration(connection.duration_ns) - silent
-    }))
+    if connection.transfers.is_empty() {
+        return Some(Duration(connection.duration_ns) - silence(&time_waited(connection)));
+    }
+    Some(connection.waited().longest)
 }
 
 /// The first `number` of `items` by `key`, in order, without sorting the others.
@@ -153,7 +148,13 @@ mod tests {
     #[test]
     fn a_connection_silent_for_a_minute_is_not_worse_than_a_slow_transfer() {
         let slow = sample::worked_example().connections.remove(0);
-        let silent = sample::keep_alive().connections.remove(0);
+        let mut silent = sample::keep_alive().connections.remove(0);
+        // Its server answers at once.
+        for at in (0..silent.transfers.len()).step_by(2) {
+            let took = silent.transfers[at + 1].end_ns - silent.transfers[at + 1].start_ns;
+            silent.transfers[at + 1].start_ns = silent.transfers[at].end_ns;
+            silent.transfers[at + 1].end_ns = silent.transfers[at].end_ns + took;
+        }
         let report = sample::report("x", 0, vec![silent, slow]);
         assert_eq!(connections(&report, Sort::Worst, 2), [1, 0]);
         assert_eq!(connections(&report, Sort::Duration, 2), [0, 1]);

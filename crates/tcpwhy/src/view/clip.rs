@@ -185,9 +185,12 @@ impl Cut {
         }
         connection.transfers = kept;
         let place = |at: u64| places.get(usize::try_from(at).ok()?).copied().flatten();
-        connection.exchanges.retain_mut(|Exchange { request, response, .. }| {
+        connection.exchanges.retain_mut(|Exchange { request, response, early, .. }| {
             let Some(new) = place(*request) else { return false };
             *request = new;
+            if let Some(early) = early {
+                early.start_ns -= self.from;
+            }
             response.as_mut().is_none_or(|at| place(*at).map(|new| *at = new).is_some())
         });
     }

@@ -26,6 +26,7 @@ mod command;
 pub mod csv;
 mod doubt;
 mod finding;
+mod found;
 mod head;
 pub mod host;
 mod numbers;
@@ -52,7 +53,7 @@ pub use anonymize::{StandIns, anonymize};
 pub use clip::clip;
 
 use crate::report::{Connection, Report};
-use crate::tracker::Keep;
+use crate::tracker::{DETAILED, Keep};
 
 /// Keeps at most `number` connections of `report`, in the order asked for.
 pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
@@ -74,7 +75,7 @@ pub fn keep(sort: Sort, number: usize) -> Keep {
         }
         Sort::Start => |connection: &Connection| choose::key(connection, Sort::Start),
     };
-    Keep { most: number, worth, first_with_data: text::FEW }
+    Keep { most: number, worth, first_with_data: DETAILED as usize }
 }
 
 /// How a text view is to look and what it is to hold.
@@ -113,7 +114,7 @@ impl Default for Options {
 /// Order of the table of connections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Sort {
-    /// Longest transfer first, time in which an application was silent not counted.
+    /// Longest wait first: a request, the server's application and the answer; the first with the opening.
     #[default]
     Worst,
     /// Longest lifetime first.

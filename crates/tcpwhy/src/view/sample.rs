@@ -232,6 +232,7 @@ pub(super) fn worked_example() -> Report {
         server_think_ns: Some(us(107)),
         first_byte_ns: Some(us(3_332)),
         total_ns: Some(us(49_164)),
+        early: None,
     }];
     let mut report = report("download-512k-rtt7ms.tcpdump.txt", 60, vec![connection]);
     report.captures[0].quality.push(Quality {
@@ -342,6 +343,7 @@ pub(super) fn keep_alive() -> Report {
             server_think_ns: Some(think - ack),
             first_byte_ns: Some(think),
             total_ns: Some(think + ack),
+            early: None,
         });
     }
     let flight = |from: &str, at_us, bytes, records: &[&str]| TlsFlight {

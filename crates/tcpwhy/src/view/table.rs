@@ -1,4 +1,4 @@
-//! Many connections: totals, what held all transfers in sum, and the worst ones as a table.
+//! Many connections: totals, what was waited for in sum, what was found, and the worst ones as a table.
 //!
 //! Only the rows that are printed are formatted, and finding them takes linear time, so a capture
 //! of a hundred thousand connections costs no more than reading its report once. Columns that do
@@ -9,7 +9,7 @@ use core::fmt::Write as _;
 
 use super::columns::Columns;
 use super::page::{Ink, Page, plain};
-use super::{Options, Sort, choose, spent, words};
+use super::{Options, Sort, choose, found, spent, words};
 use crate::report::{Connection, Report, Totals};
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -24,9 +24,11 @@ pub fn render(report: &Report, options: &Options) -> String {
 pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     let totals = &report.totals;
     write_totals(page, totals);
-    if totals.time_in.total() > Duration::ZERO {
-        spent::write_sum(page, "Where the time went, over all transfers", &totals.time_in);
+    if totals.waited.total() > Duration::ZERO {
+        let title = "Where the time went, from the SYNs to the last ACKs of data, in sum";
+        spent::write_sum(page, title, &totals.waited);
     }
+    found::write(page, report);
     let shown = choose::connections(report, options.sort, options.top);
     let rows: Vec<Row> = shown.iter().map(|at| Row::of(&report.connections[*at])).collect();
     page.heading(&title(options.sort, rows.len() as u64, totals.connections));
@@ -37,8 +39,9 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
         for row in &rows {
             TABLE.row(page, &layout, &row.cells, (HELD, row.ink));
         }
-        let legend = "longest: its longest transfer, silence of applications not counted; rate: over \
-                      all its transfers; retr: retransmitted segments";
+        let legend = "longest: the longest wait, for a request, the server and the answer, the first with the \
+                      handshake; silence between them not counted; rate: over all its transfers; retr: \
+                      retransmitted segments";
         page.wrapped(2, 2, &[(Ink::Faint, legend.to_owned())]);
     } else {
         two_lines_each(page, &rows);
@@ -69,7 +72,7 @@ fn write_totals(page: &mut Page, totals: &Totals) {
 
 fn title(sort: Sort, shown: u64, of: u64) -> String {
     let order = match sort {
-        Sort::Worst => "longest transfer first",
+        Sort::Worst => "longest wait first",
         Sort::Duration => "longest first",
         Sort::Bytes => "most bytes first",
         Sort::Rate => "slowest first",
@@ -113,7 +116,7 @@ const TABLE: Columns<10> = Columns {
 
 impl Row {
     fn of(connection: &Connection) -> Self {
-        let time_in = choose::time_in_transfers(connection);
+        let time_in = choose::time_waited(connection);
         let dominant = choose::dominant(&time_in);
         let held = match dominant {
             Some((state, span)) => {
@@ -153,7 +156,7 @@ fn two_lines_each(page: &mut Page, rows: &[Row]) {
             row.cells.each_ref().map(|cell| words::tie(cell));
         page.wrapped(2, 4, &[(Ink::Strong, id), plain(format!(" {client} -> {server}"))]);
         let numbers =
-            format!("from {start}, {bytes} in {duration}, longest transfer {longest}, {rate}, ");
+            format!("from {start}, {bytes} in {duration}, longest wait {longest}, {rate}, ");
         let end = format!(", {retransmitted}\u{a0}retransmitted");
         page.wrapped(4, 6, &[plain(numbers), (row.ink, held), plain(end)]);
     }

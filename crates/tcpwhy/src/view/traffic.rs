@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use super::words;
-use crate::report::{Connection, Exchange, Tls, TlsFlight};
+use crate::report::{Connection, Early, EarlyKind, Exchange, Tls, TlsFlight};
 
 /// Exchanges listed one by one; the rest is summed up.
 const EXCHANGES: usize = 5;
@@ -39,6 +39,7 @@ fn describe(connection: &Connection, exchange: &Exchange) -> String {
     let response = size(response).unwrap_or_else(|| "unknown size".to_owned());
     let mut parts = vec![format!("{request}, answered with {response}")];
     match (exchange.server_think_ns, exchange.think_ns) {
+        _ if exchange.early.is_some() => parts.extend(exchange.early.as_ref().map(behind)),
         (Some(0), _) => parts.push("the server answered at once".to_owned()),
         (Some(server), _) => parts.push(format!("the server thought for {}", words::time(server))),
         (None, Some(tap)) => {
@@ -50,6 +51,29 @@ fn describe(connection: &Connection, exchange: &Exchange) -> String {
     parts.extend(exchange.first_byte_ns.map(|ns| format!("first byte after {}", words::time(ns))));
     parts.extend(exchange.total_ns.map(|ns| format!("all of it after {}", words::time(ns))));
     parts.join("; ")
+}
+
+/// How long the server thought, where something came before the answer or may have.
+fn behind(early: &Early) -> String {
+    let what = match early.kind {
+        EarlyKind::Tickets => "looks like session tickets",
+        EarlyKind::Settings => "looks like HTTP/2's settings",
+        EarlyKind::Unasked => "was sent before the request was there",
+        EarlyKind::Undecided => {
+            let or = early.or_server_think_ns.map_or_else(|| "?".to_owned(), words::time);
+            return format!(
+                "the server thought for {} if the first {} are session tickets or settings, for {or} if they \
+                 begin the answer (the records' headers cannot tell)",
+                words::time(early.server_think_ns),
+                words::bytes(early.bytes),
+            );
+        }
+    };
+    format!(
+        "the server thought for {}, to the first byte after what {what} ({})",
+        words::time(early.server_think_ns),
+        words::bytes(early.bytes)
+    )
 }
 
 fn summary(exchanges: &[Exchange]) -> String {

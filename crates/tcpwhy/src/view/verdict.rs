@@ -41,8 +41,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
         page.wrapped(2, 4, &[(Ink::Strong, text)]);
     }
     let mut worst = choose::worst_transfers(connection, sentences);
-    if let Some(longest) = worst.first().map(|at| choose::worked(&connection.transfers[*at])) {
-        let share = |at: &usize| choose::worked(&connection.transfers[*at]).percent_of(longest);
+    if let Some(longest) = worst.first().map(|at| connection.transfers[*at].worked()) {
+        let share = |at: &usize| connection.transfers[*at].worked().percent_of(longest);
         let mut first = true;
         worst.retain(|at| {
             core::mem::replace(&mut first, false) || share(at) >= WORTH_NAMING_PERCENT

@@ -133,10 +133,10 @@ fn a_frame_of_another_connection_retires_nothing() {
 #[test]
 fn the_first_that_carry_data_are_kept_in_detail_however_many_do_not() {
     let mut only = Only::new();
-    for client in 0..20 {
+    for client in 0..80 {
         only.push(&segment(0, client, true, Flags::SYN, 0));
     }
-    for client in 20..40 {
+    for client in 80..160 {
         for (ms, from_client, len) in [(1, true, 10), (5, false, 20), (9, true, 0)] {
             only.push(&segment(ms, client, from_client, Flags::ACK, len));
         }
@@ -146,6 +146,6 @@ fn the_first_that_carry_data_are_kept_in_detail_however_many_do_not() {
         let account = only.accounts().into_iter().find(|c| c.id == id).expect("an account");
         account.directions.iter().flatten().any(|direction| !direction.limits.is_empty())
     };
-    let detailed: Vec<u64> = (20..40).filter(|id| is_detailed(*id)).collect();
-    assert_eq!(detailed, (20..26).collect::<Vec<_>>());
+    let detailed: Vec<u64> = (80..160).filter(|id| is_detailed(*id)).collect();
+    assert_eq!(detailed, (80..144).collect::<Vec<_>>());
 }
