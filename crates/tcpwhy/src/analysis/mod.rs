@@ -13,6 +13,7 @@
 mod analyst;
 pub(crate) mod exchanges;
 mod kept;
+mod passed;
 pub(crate) mod summary;
 pub(crate) mod terms;
 pub(crate) mod timeline;
@@ -42,7 +43,7 @@ use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
-use timeline::Passed;
+use passed::Passed;
 
 /// Events taken at a time. Ours: 4,096 of 64 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
