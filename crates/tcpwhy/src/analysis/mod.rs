@@ -49,9 +49,8 @@ use passed::Passed;
 /// round of a 100 Gbit/s transfer is no larger.
 pub(crate) const CHUNK: usize = 4096;
 
-/// A sender may be nearer to the tap than the least that is known by this, and by a small part of that: a few
-/// microseconds on its own host, some hundred behind 20 ms. Ours: `testdata/windows`, and captures of the client's
-/// side of its like.
+/// A sender may be nearer to the tap than the least that is known by this, and by a small part of that. Ours: not
+/// measured; on its own host (`testdata/windows`) it was some microseconds.
 const NEARER_NS: i64 = 100_000;
 
 /// What is kept of a connection one by one.

@@ -25,8 +25,8 @@ const MOST_WAITING: usize = 4 * super::CHUNK;
 /// Arrivals kept for the next send of a silent side to be put at. Ours: ACKs that come together.
 const NEAR_KEPT: usize = 64;
 
-/// The least way that is known may be too long by this part of it, for all that tells of it had to wait. Ours: seen by a
-/// few hundredths; a lost ACK that let data out is missed by a whole round trip.
+/// The least way that is known may be too long by this part of it, for all that tells of it had to wait. Ours: not
+/// measured; an ACK that the capture lacks is missed by a whole round trip.
 const NEARER: i64 = 8;
 
 /// How far a walker has taken the events: sends and arrivals separately, because a send that
