@@ -103,9 +103,6 @@ impl Walker {
         }
         if self.flight.outstanding() == 0 {
             self.progress.done = at;
-            if let Some(run) = self.transfers.runs.last_mut() {
-                run.end = at;
-            }
             self.pauses.watch.on_quiet(at, self.trips.timers.rto());
         }
     }

@@ -231,8 +231,20 @@ impl Walker {
             return;
         }
         let from = event.seq.max(self.flight.nxt);
+        self.end_run(at);
         let after_peer = self.peer.last_data.filter(|_| self.peer.spoke).map(|peer| at - peer);
         self.transfers.begin(Run { after_peer, ..Run::at(at, from, self.book.open.number) });
+    }
+
+    /// The open transfer is over, for another begins at `at`.
+    fn end_run(&mut self, at: i64) {
+        let is_in_flight = self.flight.outstanding() > 0;
+        self.transfers.last_until(if is_in_flight { at } else { self.gone_on_at() });
+    }
+
+    /// When the open transfer was last seen to go on: its last send, or the last ACK of its data.
+    pub(crate) fn gone_on_at(&self) -> i64 {
+        self.progress.at.max(self.sends.last)
     }
 
     /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
@@ -240,6 +252,7 @@ impl Walker {
     pub(crate) fn extend_run(&mut self, since: i64, to: i64) {
         let from = self.flight.nxt;
         if self.transfers.runs.is_empty() || self.peer.spoke {
+            self.end_run(since);
             self.transfers.begin(Run { to, ..Run::at(since, from, self.book.open.number) });
             self.peer.spoke = false;
         }
@@ -254,7 +267,7 @@ impl Walker {
     }
 
     fn last_progress_before(&self, at: i64) -> i64 {
-        at - self.progress.at.max(self.sends.last)
+        at - self.gone_on_at()
     }
 
     /// Whether an arrival set off the send at `at`: one long after it may have had another cause.

@@ -394,7 +394,8 @@ impl Walker {
         let end = piece.end + self.shift_in;
         let from = self.ledger.cursor();
         self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
-        self.transfers.share(from, self.ledger.cursor(), state, self.shift_in, self.finishing);
+        self.transfers.last_until(self.gone_on_at());
+        self.transfers.share(from, self.ledger.cursor(), state, self.shift_in);
     }
 
     /// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.
@@ -438,7 +439,6 @@ impl Walker {
 
     /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did.
     pub(crate) fn finish(&mut self, end: i64, closed: bool) {
-        self.finishing = true;
         self.take_stop();
         self.advance(end - self.shift_in, self.frame);
         self.replay_batch(i64::MAX);
@@ -456,9 +456,6 @@ impl Walker {
         }
         self.judge_idle(false);
         let done = self.flight.outstanding() == 0;
-        if !done && let Some(run) = self.transfers.runs.last_mut() {
-            run.end = run.end.max(self.progress.at).max(self.sends.last);
-        }
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.
         let rest =
@@ -472,6 +469,8 @@ impl Walker {
             self.relabel(self.progress.done, Base::sure(State::Closing, 99));
         }
         self.flush(true);
+        self.transfers.last_until(self.gone_on_at());
+        self.transfers.settle();
         let state = self.ledger.last;
         let state = if self.ledger.cursor() == 0 {
             State::Unknown

@@ -1,7 +1,9 @@
 //! The transfers of one direction: data that belongs together, and the time it took.
 //!
-//! A transfer ends with an idle time, or with data of the peer (design, "Transfers"). Time is
-//! shared out to the transfers as it is booked.
+//! A transfer ends with an idle time, or with data of the peer (design, "Transfers"): with its last send or
+//! the last ACK of its data, whichever is later, or where the next begins with data of it in flight. Time is
+//! shared out to the transfers as it is booked, which is at any time after it passed: what lies behind the
+//! end that is known so far waits for whether the transfer goes on.
 
 use crate::report::{State, TimeIn};
 use crate::units::Duration;
@@ -47,9 +49,11 @@ pub(crate) struct Transfers {
     /// Time in each state of each; behind those of `runs`, room for more of them.
     pub(crate) times: Vec<TimeIn>,
     /// The one that time is booked to.
-    pub(crate) next: usize,
-    /// Time booked behind its end in each of [`IDLE`]: its own only if it goes on.
-    idle: [Duration; 3],
+    next: usize,
+    /// The end of that one as far as it was known when time was booked to it.
+    known_end: i64,
+    /// Time booked behind that end: its own only if it goes on.
+    behind: TimeIn,
     pub(crate) dropped: u64,
     /// When the first data byte that the capture meets was sent, and its offset.
     pub(crate) first_at: Option<i64>,
@@ -65,7 +69,7 @@ impl Transfers {
         self.times.iter_mut().for_each(TimeIn::clear);
     }
 
-    /// Begins `run`, if there is room.
+    /// Begins `run`, if there is room: the one before it has ended.
     pub(crate) fn begin(&mut self, run: Run) {
         if self.runs.len() >= MOST {
             self.dropped += 1;
@@ -77,77 +81,110 @@ impl Transfers {
         }
     }
 
-    /// Adds time booked as `state`, from `start` to `end` of the report, to the transfer it falls
-    /// into; `shift` leads from the sender's timeline to the report's. The newest transfer still
-    /// grows unless it is `finished`: what is decided of it lies before its last send.
-    pub(crate) fn share(&mut self, start: i64, end: i64, state: State, shift: i64, finished: bool) {
-        while self.runs.get(self.next + 1).is_some_and(|next| next.start + shift <= start) {
-            self.next += 1;
-            self.idle = [Duration::ZERO; 3];
+    /// The newest transfer lasts until `at` at least.
+    pub(crate) fn last_until(&mut self, at: i64) {
+        if let Some(run) = self.runs.last_mut() {
+            run.end = run.end.max(at);
         }
-        let newest = self.next + 1 == self.runs.len();
-        let Some(run) = self.runs.get_mut(self.next) else { return };
-        let growing = newest && !finished;
-        let start = start.max(run.start + shift);
-        let end = if growing { end } else { end.min(run.end + shift) };
-        if end <= start {
+    }
+
+    /// Adds time booked as `state`, from `start` to `end` of the report, to the transfers it falls into;
+    /// `shift` leads from the sender's timeline to the report's.
+    pub(crate) fn share(&mut self, start: i64, end: i64, state: State, shift: i64) {
+        let mut from = start;
+        while from < end {
+            self.settle();
+            if self.runs.get(self.next + 1).is_some_and(|next| next.start + shift <= from) {
+                self.next += 1;
+                (self.known_end, self.behind) = (i64::MIN, TimeIn::default());
+                continue;
+            }
+            let Some(run) = self.runs.get(self.next) else { return };
+            let next = self.runs.get(self.next + 1).map_or(end, |next| end.min(next.start + shift));
+            let (first, last) = (from.max(run.start + shift), next.min(run.end + shift));
+            if first < last {
+                self.times[self.next].add(state, Duration(last - first));
+            }
+            if first.max(last) < next {
+                self.behind.add(state, Duration(next - first.max(last)));
+            }
+            from = next;
+        }
+    }
+
+    /// Gives the transfer that time is booked to what was booked behind its end, if it has gone on since.
+    pub(crate) fn settle(&mut self) {
+        let Some(run) = self.runs.get(self.next).filter(|run| run.end > self.known_end) else {
             return;
-        }
-        let idle = IDLE.iter().position(|idle| *idle == state);
-        if let (true, Some(at)) = (growing, idle) {
-            self.idle[at] += Duration(end - start);
-            return;
-        }
-        run.end = run.end.max(end - shift);
-        let times = &mut self.times[self.next];
-        let before = core::mem::take(&mut self.idle);
-        times.add_all(IDLE.into_iter().zip(before));
-        times.add(state, Duration(end - start));
+        };
+        self.known_end = run.end;
+        self.times[self.next].add_all(self.behind.iter());
+        self.behind.clear();
     }
 }
-
-/// What ends a transfer if it lasts.
-const IDLE: [State; 3] = [State::IdleAppThink, State::IdlePeerThink, State::Receiving];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn time_is_shared_out_to_the_transfer_it_falls_into() {
-        let mut transfers = Transfers::default();
-        transfers.share(0, 5, State::Handshake, 0, false);
-        transfers.begin(Run { end: 20, ..Run::at(10, 0, 0) });
-        transfers.share(5, 12, State::CwndSlowStart, 0, false);
-        transfers.begin(Run::at(30, 9, 1));
-        transfers.share(12, 30, State::IdleAppThink, 0, false);
-        transfers.share(30, 34, State::App, 0, false);
-        let times: Vec<Vec<_>> = transfers.times.iter().map(|t| t.iter().collect()).collect();
-        let of = |state, ns| (state, Duration(ns));
-        assert_eq!(times[0], [of(State::IdleAppThink, 8), of(State::CwndSlowStart, 2)]);
-        assert_eq!(times[1], [of(State::App, 4)]);
-        assert_eq!(transfers.runs[1].end, 34);
+    const fn of(state: State, ns: i64) -> (State, Duration) {
+        (state, Duration(ns))
+    }
+
+    fn times(transfers: &Transfers) -> Vec<Vec<(State, Duration)>> {
+        transfers.times.iter().map(|times| times.iter().collect()).collect()
     }
 
     #[test]
-    fn an_idle_time_is_the_transfers_only_if_it_goes_on() {
-        let of = |state, ns| (state, Duration(ns));
+    fn time_is_shared_out_to_the_transfers_it_falls_into() {
+        let mut transfers = Transfers::default();
+        transfers.share(0, 5, State::Handshake, 0);
+        transfers.begin(Run { end: 20, ..Run::at(10, 0, 0) });
+        transfers.share(5, 12, State::CwndSlowStart, 0);
+        transfers.begin(Run::at(30, 9, 1));
+        transfers.last_until(34);
+        transfers.share(12, 32, State::App, 0);
+        transfers.share(32, 40, State::LastFlight, 0);
+        assert_eq!(times(&transfers)[0], [of(State::App, 8), of(State::CwndSlowStart, 2)]);
+        assert_eq!(times(&transfers)[1], [of(State::LastFlight, 2), of(State::App, 2)]);
+    }
+
+    #[test]
+    fn what_lies_behind_its_end_is_the_transfers_only_if_it_goes_on() {
         for goes_on in [false, true] {
             let mut transfers = Transfers::default();
             transfers.begin(Run { end: 10, ..Run::at(0, 0, 0) });
-            transfers.share(0, 10, State::LastFlight, 0, false);
-            transfers.share(10, 14, State::IdlePeerThink, 0, false);
+            transfers.share(0, 10, State::LastFlight, 0);
+            transfers.share(10, 14, State::IdlePeerThink, 0);
             if goes_on {
-                transfers.share(14, 20, State::App, 0, false);
+                transfers.last_until(14);
             }
             transfers.begin(Run::at(30, 9, 1));
-            transfers.share(20, 30, State::IdlePeerThink, 0, false);
-            let times: Vec<_> = transfers.times[0].iter().collect();
-            let all = [of(State::IdlePeerThink, 4), of(State::App, 6), of(State::LastFlight, 10)];
-            let first = if goes_on { (20, all.to_vec()) } else { (10, all[2..].to_vec()) };
-            assert_eq!((transfers.runs[0].end, times.len()), (first.0, first.1.len()));
-            assert!(first.1.iter().all(|row| times.contains(row)), "{times:?}");
+            transfers.share(14, 30, State::IdlePeerThink, 0);
+            transfers.share(30, 31, State::App, 0);
+            let all = [of(State::LastFlight, 10), of(State::IdlePeerThink, 4)];
+            assert_eq!(times(&transfers)[0], all[..1 + usize::from(goes_on)]);
         }
+    }
+
+    #[test]
+    fn when_time_is_booked_makes_no_difference() {
+        let shared = |late: bool| {
+            let mut transfers = Transfers::default();
+            transfers.begin(Run::at(0, 0, 0));
+            let mut due = vec![(0, 4, State::LastFlight), (4, 7, State::IdleAppThink)];
+            for (end, more) in [(4, (7, 9, State::CwndSlowStart)), (9, (9, 12, State::Closing))] {
+                transfers.last_until(end);
+                if !late {
+                    due.drain(..).for_each(|(a, b, state)| transfers.share(a, b, state, 0));
+                }
+                due.push(more);
+            }
+            due.into_iter().for_each(|(a, b, state)| transfers.share(a, b, state, 0));
+            times(&transfers)
+        };
+        assert_eq!(shared(true), shared(false));
+        assert_eq!(shared(true)[0].iter().map(|row| row.1.0).sum::<i64>(), 9);
     }
 
     #[test]

@@ -159,7 +159,6 @@ pub(crate) struct Walker {
     pub(crate) frame: u64,
     /// Constant part of the way from the tap to this sender: added to every inner border.
     pub(crate) shift_in: i64,
-    pub(crate) finishing: bool,
     pub(crate) handshake: Handshake,
     pub(crate) flight: Flight,
     pub(crate) window: ReceiverWindow,
@@ -203,7 +202,6 @@ impl Walker {
             event_before: start,
             frame: 0,
             shift_in,
-            finishing: false,
             handshake: Handshake { is_over: midway, ..Handshake::default() },
             flight: Flight::default(),
             window: ReceiverWindow::default(),

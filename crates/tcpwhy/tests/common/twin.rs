@@ -91,7 +91,7 @@ fn span(transfer: &Transfer, lifetime: i64) -> Result<(), String> {
     }
     let booked = by_name(&transfer.time_in);
     let total: i64 = booked.values().sum();
-    if total > end - start || booked.values().any(|ns| *ns < 0) {
+    if total != end - start || booked.values().any(|ns| *ns < 0) {
         return Err(format!("time_in {booked:?} adds up to {total} of {} ns", end - start));
     }
     Ok(())
