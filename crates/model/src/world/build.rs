@@ -7,7 +7,7 @@ use super::program::Program;
 use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::{Chance, Device, Driver, Way};
 use crate::profile::{KernelProfile, KnobError, Version};
-use crate::scenario::plan::{Egress, Flow, Host, Plan};
+use crate::scenario::plan::{self, Egress, Flow, Host, Plan};
 use crate::socket::{Config, Link};
 
 /// Which kernels the hosts run.
@@ -107,7 +107,23 @@ fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
         check_congestion(client, flow, Side::Client)?;
         check_congestion(server, flow, Side::Server)?;
     }
-    Ok(())
+    takes_time(plan)
+}
+
+/// Refuses a path on which nothing takes any time: what is said of it would be 0 ns, whatever is asked.
+fn takes_time(plan: &Plan) -> Result<(), KnobError> {
+    let hosts = [&plan.client, &plan.server];
+    let is_slow = |host: &&Host| host.device.is_some() || host.stack_to_tap_ns > 0;
+    let ways = [&plan.path.up, &plan.path.down];
+    let takes = |way: &&plan::Way| {
+        way.delay_ns > 0 || way.jitter_ns > 0 || way.rate > 0 || way.bucket.is_some()
+    };
+    if hosts.iter().any(is_slow) || ways.iter().any(takes) {
+        return Ok(());
+    }
+    let why = "0 on a path without a rate takes no time at all; there it lies between 1ns and 60s"
+        .to_owned();
+    Err(KnobError { name: "path.rtt".to_owned(), why })
 }
 
 fn driver(host: &Host, kernel: KernelProfile, clock_ns: u64, seed: u64) -> Driver {

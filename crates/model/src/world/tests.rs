@@ -500,3 +500,11 @@ fn only_the_tap_that_is_asked_for_is_kept() {
     let at_client = both.segments.iter().filter(|seen| seen.tap == Tap::Client);
     assert!(at_client.eq(&one.segments));
 }
+
+#[test]
+fn a_path_on_which_nothing_takes_time_is_refused() {
+    let plan = plan("[path]\nrtt = 0\nrate = \"unlimited\"\n[application]\nsend = \"1kB\"\n");
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let error = World::new(&plan, kernels, Keep::default()).err().expect("refused").to_string();
+    assert!(error.starts_with("path.rtt: 0 ") && error.contains("1ns and 60s"), "{error}");
+}
