@@ -23,6 +23,7 @@ mod units;
 
 pub use error::{Place, ScenarioError};
 pub use keys::manual;
+pub use tree::MOST_BYTES;
 pub use units::{Quantity, QuantityError};
 
 use host::is_word;
