@@ -252,6 +252,17 @@ impl Study {
         self.ask_within(changes, &Work::of(MOST_WORK))
     }
 
+    /// The same, one of several questions that together may take so many events; what it takes is taken off.
+    ///
+    /// # Errors
+    /// The change makes no sense, or there is no answer within these.
+    pub fn ask_of(&self, left: &mut u64, changes: &[String]) -> Result<Answer, Refusal> {
+        let work = Work::of(MOST_WORK.min(*left));
+        let answer = self.ask_within(changes, &work);
+        *left -= work.spent();
+        answer
+    }
+
     fn ask_within(&self, changes: &[String], work: &Work) -> Result<Answer, Refusal> {
         self.answer(changes, &|fit, changes, kernels, recorded| {
             let plan = plan(&fit.scenario(1), changes)?;
