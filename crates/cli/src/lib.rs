@@ -22,10 +22,13 @@ pub mod screen;
 mod whole;
 pub mod window;
 
+use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo, UnwindSafe};
 
 use clap::{CommandFactory, Parser};
+use tcpwhy::host::shown;
 
 use exit::Exit;
 use flags::{Command, Flags};
@@ -56,11 +59,7 @@ fn own_up(panic: &PanicHookInfo<'_>) {
 fn command() -> Exit {
     let flags = match Flags::try_parse() {
         Ok(flags) => flags,
-        Err(error) => {
-            // A closed standard error leaves nobody to tell.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Analysed };
-        }
+        Err(error) => return not_flags(&error),
     };
     let explain = match flags.command {
         Some(Command::Explain(explain)) => explain,
@@ -85,6 +84,29 @@ fn command() -> Exit {
         Err(error) => return refuse(&error),
     };
     told(ran)
+}
+
+/// Tells what clap has to say: help, which has to arrive, or what is wrong with the flags.
+fn not_flags(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        let printed = error.print().and_then(|()| io::stdout().flush());
+        return match output::unless_seen_enough(printed) {
+            Ok(()) => Exit::Analysed,
+            Err(error) => {
+                complain(&format!("cannot write the help: {error}"));
+                Exit::Unreadable
+            }
+        };
+    }
+    let is_plain = |word: OsString| printable(&word.to_string_lossy()) == word.to_string_lossy();
+    // A closed standard error leaves nobody to tell.
+    let _ = if env::args_os().all(is_plain) {
+        error.print()
+    } else {
+        // It repeats what was typed.
+        write!(io::stderr(), "{}", printable(&error.render().to_string()))
+    };
+    Exit::Usage
 }
 
 /// How a command ended; what kept it from ending well is told.
@@ -127,10 +149,16 @@ fn refuse(error: &OptionsError) -> Exit {
     Exit::Usage
 }
 
-/// Tells the user something on standard error.
+/// Tells the user something on standard error. Names of files and what was typed or read may be in it, so that
+/// what a terminal would obey is shown escaped.
 fn complain(sentence: &str) {
     // A closed standard error leaves nobody to tell.
-    let _ = writeln!(io::stderr(), "tcpwhy: {sentence}");
+    let _ = writeln!(io::stderr(), "tcpwhy: {}", printable(sentence));
+}
+
+/// A text of several lines in which nothing but their ends is obeyed by a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.split('\n').map(|line| shown(line.as_bytes())).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -145,6 +173,12 @@ mod tests {
             in_words(&told.context("cannot record")),
             "cannot record: no eth7: entity not found"
         );
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_escaped_but_for_ends_of_lines() {
+        let said = printable("cannot read a\u{1b}[31m\u{7}b\r:\n  größer \u{9b}2J\u{202e}");
+        assert_eq!(said, "cannot read a\\u{1b}[31m\\u{7}b\\r:\n  größer \\u{9b}2J\\u{202e}");
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn json(report: &Report, pretty: bool, to: impl Write) -> io::Result<()> {
     to.flush()
 }
 
-fn unless_seen_enough(written: io::Result<()>) -> io::Result<()> {
+/// A reader who has seen enough is no error.
+pub(crate) fn unless_seen_enough(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,

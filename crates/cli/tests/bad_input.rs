@@ -352,3 +352,42 @@ fn limited(args: &[&str], stdin: &[u8]) -> Run {
     let status = child.wait().expect("ends");
     finish(std::process::Output { status, stdout, stderr })
 }
+
+#[test]
+fn an_answer_that_finds_no_room_is_told_and_one_that_nobody_reads_is_not() {
+    let capture = common::in_repository("testdata/kernel/slowstart-rtt6.server.pcap.gz");
+    let capture = capture.to_str().expect("a name");
+    for words in [&["--help"][..], &["--version"], &["predict", "--help"], &["doc"], &[capture]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+        let run = finish(tcpwhy().args(words).stdout(full).output().expect("it starts"));
+        assert_eq!(run.status, Some(3), "{words:?}: {run:?}");
+        assert!(run.stderr.starts_with("tcpwhy: cannot write the "), "{words:?}: {run:?}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let run = finish(tcpwhy().args(words).stdout(writer).output().expect("it starts"));
+        assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{words:?}");
+    }
+}
+
+#[test]
+fn nothing_that_was_typed_or_read_reaches_the_terminal_as_a_command() {
+    let folder = TempDir::new().expect("a folder");
+    let hostile = folder.path().join("red\u{1b}[31m\u{7}.toml");
+    fs::write(&hostile, "[path]\nrtt = \"\\u001b]0;own\\u0007\"\n[application]\nsend = 1\n")
+        .expect("written");
+    let hostile = hostile.to_str().expect("a name");
+    let runs: [&[&str]; 6] = [
+        &[&format!("{hostile}.pcap")],
+        &["predict", hostile],
+        &["predict", "--size", "1\u{1b}[31mMB", "--rtt", "1ms"],
+        &["predict", "--size", "1MB", "--rtt", "1ms", "--set", "\u{9b}31m"],
+        &["lab", "run", "\u{1b}[31m"],
+        &["--bogus\u{1b}]0;own\u{7}", "x"],
+    ];
+    for words in runs {
+        let run = run(words);
+        assert!(matches!(run.status, Some(2 | 3)), "{words:?}: {run:?}");
+        let obeyed = run.stderr.chars().find(|letter| letter.is_control() && *letter != '\n');
+        assert_eq!(obeyed, None, "{words:?}: {run:?}");
+    }
+}

@@ -153,3 +153,23 @@ fn what_makes_no_sense_is_refused_with_what_to_write() {
     let no_capture = run(&["whatif", &testdata("links/README.md")]);
     assert_eq!(no_capture.status, Some(3), "{}", no_capture.stderr);
 }
+
+#[test]
+fn what_takes_no_time_or_too_much_has_no_answer_and_says_why() {
+    let file = testdata("kernel/slowstart-rtt6.server.pcap.gz");
+    let asked = |set: &[&str]| {
+        let words = set.iter().flat_map(|set| ["--set", set]);
+        run(&["whatif", &file].into_iter().chain(words).collect::<Vec<_>>())
+    };
+    let nothing = asked(&["rtt=0", "rate=unlimited"]);
+    assert_eq!(nothing.status, Some(2), "{}", nothing.stdout);
+    assert!(nothing.stderr.contains("path.rtt: 0 on a path without a rate"), "{}", nothing.stderr);
+    let larger = ["rmem=1GiB", "wmem=1GiB", "rate=unlimited"];
+    let endless = asked(&[&["application.download=64GiB"], &larger[..]].concat());
+    assert_eq!(endless.status, Some(0), "{}", endless.stderr);
+    assert!(endless.stdout.contains(" events of the model, many times what"), "{}", endless.stdout);
+    assert!(endless.stdout.contains("with `tcpwhy predict`"), "{}", endless.stdout);
+    let unknown = asked(&["rmem=16TiB"]);
+    assert_eq!(unknown.status, Some(2), "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("rmem: `TiB` is no unit of a size"), "{}", unknown.stderr);
+}

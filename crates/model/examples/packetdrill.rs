@@ -8,10 +8,11 @@
 //! not have; then the totals. The exit code is 1 if a script failed or could not be read.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use tcpwhy::host::shown;
 use tcpwhy_model::drill::{Setup, Verdict, run};
 use tcpwhy_model::profile::Version;
 
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let ended = match arguments(std::env::args().skip(1)) {
         Ok((setup, paths)) => all(&setup, &paths, &mut out),
-        Err(what) => writeln!(io::stderr(), "packetdrill: {what}").map(|()| false),
+        Err(what) => writeln!(io::stderr(), "packetdrill: {}", printable(&what)).map(|()| false),
     };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
@@ -27,6 +28,11 @@ fn main() -> ExitCode {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Ok(false) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// What scripts and names say, without what a terminal would obey.
+fn printable(text: &str) -> String {
+    shown(text.as_bytes())
 }
 
 /// What is asked for.
@@ -71,42 +77,43 @@ fn known_version(text: &str) -> Result<Version, String> {
 }
 
 /// Runs every script; whether none failed.
-#[expect(clippy::disallowed_methods, reason = "the crate takes text; this reads files")]
 fn all(setup: &Setup, paths: &[PathBuf], out: &mut impl io::Write) -> io::Result<bool> {
     let mut scripts = Vec::new();
     for path in paths {
         if let Err(error) = collect(path, &mut scripts) {
-            writeln!(io::stderr(), "packetdrill: cannot read {}: {error}", path.display())?;
+            let path = printable(&path.to_string_lossy());
+            writeln!(io::stderr(), "packetdrill: cannot read {path}: {error}")?;
             return Ok(false);
         }
     }
     let (mut passed, mut failed, mut unsupported) = (0, 0, 0);
     for script in &scripts {
-        let name = script.display();
+        let name = printable(&script.to_string_lossy());
         let setup = by_name(setup, script);
-        match fs::read(script).map(|bytes| run(&String::from_utf8_lossy(&bytes), &setup)) {
+        match read(script).map(|text| run(&text, &setup)) {
             Ok(Verdict::Pass) => {
                 passed += 1;
                 writeln!(out, "PASS {name}")?;
             }
             Ok(Verdict::Fail { place, expected, got }) => {
                 failed += 1;
-                let oneline = |text: &str| text.trim().replace('\n', " ");
-                writeln!(
-                    out,
-                    "FAIL {name}: line {}, expected {}, got {}",
-                    place.line,
-                    oneline(&expected),
-                    oneline(&got)
-                )?;
+                let oneline = |text: &str| printable(&text.trim().replace('\n', " "));
+                let (expected, got) = (oneline(&expected), oneline(&got));
+                let line = place.line;
+                writeln!(out, "FAIL {name}: line {line}, expected {expected}, got {got}")?;
             }
             Ok(Verdict::Unsupported { place, construct }) => {
                 unsupported += 1;
-                writeln!(out, "UNSUPPORTED {name}: {construct} (line {})", place.line)?;
+                writeln!(
+                    out,
+                    "UNSUPPORTED {name}: {} (line {})",
+                    printable(&construct),
+                    place.line
+                )?;
             }
             Ok(Verdict::Broken(error)) => {
                 failed += 1;
-                writeln!(out, "FAIL {name}: {error}")?;
+                writeln!(out, "FAIL {name}: {}", printable(&error.to_string()))?;
             }
             Err(error) => {
                 failed += 1;
@@ -120,6 +127,20 @@ fn all(setup: &Setup, paths: &[PathBuf], out: &mut impl io::Write) -> io::Result
         scripts.len()
     )?;
     Ok(failed == 0)
+}
+
+/// A script's text. What is larger than any script, or endless, is not read to its end.
+#[expect(clippy::disallowed_methods, reason = "the crate takes text; this reads files")]
+fn read(script: &Path) -> io::Result<String> {
+    /// Ours: a hundred times the longest script of the Linux kernel and of google/packetdrill.
+    const MOST_BYTES: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    fs::File::open(script)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let what = format!("it has more than {MOST_BYTES} bytes, the most of a script; is it one?");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A script whose name ends so is for IPv6 only (`run_all.py` of google/packetdrill).

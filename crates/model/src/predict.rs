@@ -8,10 +8,14 @@ use serde::Serialize;
 
 use crate::profile::KnobError;
 use crate::scenario::plan::Plan;
-use crate::world::{Keep, Kernels, Limit, Side, Trace, World};
+use crate::world::{Keep, Kernels, Limit, Outcome, Side, Trace, World};
 
 /// The form of predictions as JSON.
 pub const FORMAT: &str = "tcpwhy-predict/1";
+
+/// Events of the model that all runs of one question may take together: beyond that nobody waits for an answer.
+/// Ours: some 400 GB of downloads, in two minutes of a processor; one of 10 GB takes three seconds.
+pub const MOST_WORK: u64 = 1_000_000_000;
 
 /// What comes of the connection that carries the most data. Times count from its opening.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -30,6 +34,8 @@ pub struct Prediction {
     pub waits: Vec<(Limit, u64)>,
     /// What had not come to its end within the scenario's limit; empty if all had.
     pub unfinished: Vec<String>,
+    /// Events of the model that it took, as [`World::at_most`] counts them.
+    pub events: u64,
 }
 
 /// One run as JSON, with what was asked for it.
@@ -63,17 +69,31 @@ impl Prediction {
     /// # Errors
     /// It asks for something that the model does not have.
     pub fn of(plan: &Plan, kernels: Kernels) -> Result<Self, KnobError> {
-        let keep = Keep { transfers: true, ..Keep::default() };
-        let (outcome, trace) = World::new(plan, kernels, keep)?.run();
-        let (connection, sender) = busiest(&trace);
+        let (outcome, trace) = world(plan, kernels)?.run();
+        Ok(Self::told_by(outcome, &trace))
+    }
+
+    /// The same if it takes fewer than so many events of the model; none if not.
+    ///
+    /// # Errors
+    /// As of [`Self::of`].
+    pub fn within(plan: &Plan, kernels: Kernels, events: u64) -> Result<Option<Self>, KnobError> {
+        let (outcome, trace) = world(plan, kernels)?.at_most(events).run();
+        let is_whole = outcome.events < events;
+        Ok(is_whole.then(|| Self::told_by(outcome, &trace)))
+    }
+
+    fn told_by(outcome: Outcome, trace: &Trace) -> Self {
+        let events = outcome.events;
+        let (connection, sender) = busiest(trace);
         let unfinished = outcome.waiting;
         let Some(carried) = trace.transfers.get(connection) else {
-            return Ok(Self { time_ns: outcome.end_ns, unfinished, ..Self::nothing() });
+            return Self { time_ns: outcome.end_ns, unfinished, events, ..Self::nothing() };
         };
         let transfer = &carried.directions[sender.index()];
         let arrived = transfer.arrived_ns.filter(|_| outcome.done);
         let end_ns = arrived.unwrap_or(outcome.end_ns);
-        Ok(Self {
+        Self {
             sender,
             bytes: transfer.bytes,
             resent_bytes: transfer.resent_bytes,
@@ -81,7 +101,8 @@ impl Prediction {
             rounds: transfer.rounds,
             waits: if outcome.done { transfer.waits() } else { transfer.waits_until(end_ns) },
             unfinished,
-        })
+            events,
+        }
     }
 
     const fn nothing() -> Self {
@@ -93,6 +114,7 @@ impl Prediction {
             rounds: 0,
             waits: Vec::new(),
             unfinished: Vec::new(),
+            events: 0,
         }
     }
 
@@ -131,6 +153,10 @@ impl Prediction {
             unfinished: &self.unfinished,
         }
     }
+}
+
+fn world(plan: &Plan, kernels: Kernels) -> Result<World, KnobError> {
+    World::new(plan, kernels, Keep { transfers: true, ..Keep::default() })
 }
 
 /// The connection and side that handed down the most data, the first of equals.
@@ -192,6 +218,19 @@ mod tests {
         let told = predicted("download = \"512KiB\"", &["path.loss=\"100%\"", "limit=\"3s\""]);
         assert_eq!((told.bytes, told.time_ns), (0, 3_000_000_000));
         assert_ne!(told.unfinished, [""; 0]);
+    }
+
+    #[test]
+    fn a_run_that_takes_more_than_it_may_has_no_answer() {
+        let text = "[path]\nrtt = \"6ms\"\n[application]\ndownload = \"512KiB\"\n";
+        let scenario = Scenario::read("test", text, &[]).expect("a scenario");
+        let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+        let within = |events| {
+            Prediction::within(&scenario.variants[0], kernels, events).expect("the model has it")
+        };
+        let told = within(u64::MAX).expect("it ends");
+        assert_eq!(within(told.events), None);
+        assert_eq!(within(told.events + 1).as_ref(), Some(&told));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tcpwhy::tracker::Config;
 use tcpwhy_model::fit::{Fit, Unfit};
 use tcpwhy_model::profile::{KernelProfile, ReceiveCharge, Version};
 use tcpwhy_model::scenario::Scenario;
-use tcpwhy_model::whatif::{MOST_WORK, Study};
+use tcpwhy_model::whatif::{MOST_WORK, Refusal, Study};
 use tcpwhy_model::world::{Keep, Kernels, Side, Tap, World};
 
 fn explained(bytes: &[u8]) -> Report {
@@ -255,6 +255,20 @@ fn work_ends_at_its_limit_and_that_is_told() {
         let study = Study::within(&connection, most).expect("all is there");
         assert!(study.was_cut_short && study.work <= most, "{} of {most}", study.work);
     }
+}
+
+#[test]
+fn questions_that_share_their_work_have_answers_until_it_is_done() {
+    let study = Study::of(&captured(DOWNLOAD, &[])).expect("all is there");
+    let (change, whole) = (changed("server.route.initcwnd=20"), 1_000_000);
+    let mut left = whole;
+    let answer = study.ask_of(&mut left, &change).expect("there is work for one");
+    assert_eq!(answer.best.ns, study.ask(&change).expect("the same").best.ns);
+    let took = whole - left;
+    let mut left = took + took / 2;
+    assert!(study.ask_of(&mut left, &change).is_ok());
+    assert_eq!(study.ask_of(&mut left, &change).err(), Some(Refusal::NoWorkLeft));
+    assert_eq!(left, 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tcpwhy_model::predict::{FORMAT, Prediction, Run};
+use tcpwhy_model::predict::{FORMAT, MOST_WORK, Prediction, Run};
 use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
@@ -75,7 +75,10 @@ fn runs(question: &[u8]) -> Result<Vec<serde_json::Value>, String> {
 
 fn run(question: &Question, plan: &Plan, kernels: Kernels) -> Result<serde_json::Value, String> {
     let refused = |error| format!("the model cannot run it: {error}");
-    let prediction = Prediction::of(plan, kernels).map_err(refused)?;
+    let prediction = Prediction::within(plan, kernels, MOST_WORK).map_err(refused)?;
+    let prediction = prediction.ok_or_else(|| {
+        format!("it takes more than {MOST_WORK} events of the model; ask for a smaller size, or set a shorter `limit`")
+    })?;
     let mut settings = BTreeMap::from([("kernel", question.kernel.as_str())]);
     settings.extend(question.set.iter().filter_map(|set| set.split_once('=')));
     let digest = if question.digest {

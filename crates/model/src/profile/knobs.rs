@@ -456,7 +456,10 @@ fn whole(text: &str) -> Option<i64> {
 fn three(name: &str, value: &str) -> Result<[u32; 3], KnobError> {
     let error = || KnobError {
         name: name.to_owned(),
-        why: format!("`{value}` is not three numbers: least, first, most"),
+        why: format!(
+            "`{value}` is not three numbers of bytes from 1 to {MOST_MEMORY}: least, first, most, as `4096 131072 \
+             6291456`"
+        ),
     };
     let mut numbers = value.split_whitespace().map(str::parse::<u32>);
     let mut next = || numbers.next().and_then(Result::ok).ok_or_else(error);

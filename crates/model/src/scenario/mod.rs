@@ -23,6 +23,7 @@ mod units;
 
 pub use error::{Place, ScenarioError};
 pub use keys::manual;
+pub use tree::MOST_BYTES;
 pub use units::{Quantity, QuantityError};
 
 use host::is_word;
@@ -238,8 +239,29 @@ fn flows(top: &Section<'_>, sockets: [Option<&Node>; 2]) -> Result<Vec<Flow>, Sc
         }
         flows.push(flow);
     }
+    check_together(&flows)?;
     flows.sort_by_key(|flow| flow.start_ns);
     Ok(flows)
+}
+
+/// What no application has too much of alone, all may have together.
+fn check_together(flows: &[Flow]) -> Result<(), ScenarioError> {
+    let wrong = |what| Err(ScenarioError::new(&Place::Unwritten, what));
+    let connections: u64 = flows.iter().map(|flow| u64::from(flow.connections)).sum();
+    if connections > MAX_CONNECTIONS {
+        return wrong(format!(
+            "all applications together open {connections} connections; at most {MAX_CONNECTIONS} can be run"
+        ));
+    }
+    let steps =
+        flows.iter().flat_map(|flow| [&flow.client, &flow.server]).map(|end| steps::count(end));
+    let steps = steps.fold(0, u64::saturating_add);
+    if steps > MAX_STEPS {
+        return wrong(format!(
+            "all applications together have {steps} steps, with their repetitions; at most {MAX_STEPS} can be run"
+        ));
+    }
+    Ok(())
 }
 
 /// Ours: what one table can show.
@@ -247,3 +269,9 @@ const MAX_VARIANTS: usize = 1000;
 
 /// Ours: each is a process at both ends.
 const MAX_APPLICATIONS: usize = 1000;
+
+/// Ours: the model keeps each to the end of a run, in 7 kB.
+const MAX_CONNECTIONS: u64 = 100_000;
+
+/// Ours: they are laid out one by one, in 32 bytes each; a million exchanges have eight million.
+const MAX_STEPS: u64 = 10_000_000;

@@ -35,7 +35,7 @@ pub(super) fn read(section: &Section<'_>, key: &str) -> Result<Vec<Step>, Scenar
 }
 
 /// How many steps there are with all repetitions.
-fn count(steps: &[Step]) -> u64 {
+pub(super) fn count(steps: &[Step]) -> u64 {
     let of = |step: &Step| match step {
         Step::Repeat { times, steps } => u64::from(*times).saturating_mul(count(steps)),
         _ => 1,

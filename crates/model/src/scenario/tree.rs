@@ -41,8 +41,8 @@ pub(super) type Table = BTreeMap<String, (Place, Node)>;
 impl Node {
     /// Reads a file.
     pub(super) fn read(text: &str) -> Result<Self, ScenarioError> {
-        if text.len() > MAX_TEXT {
-            let what = format!("it has {} bytes; scenarios have at most {MAX_TEXT}", text.len());
+        if text.len() > MOST_BYTES {
+            let what = format!("it has {} bytes; scenarios have at most {MOST_BYTES}", text.len());
             return Err(ScenarioError::new(&Place::Unwritten, what));
         }
         let lines = Lines::of(text);
@@ -60,7 +60,7 @@ impl Node {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             ScenarioError::new(&place, "there is no `=`; write it as `path.rtt=20ms`")
         })?;
-        if text.len() > MAX_TEXT || key.split('.').count() > MAX_DEPTH {
+        if text.len() > MOST_BYTES || key.split('.').count() > MAX_DEPTH {
             return Err(ScenarioError::new(&place, "it is too long"));
         }
         if key.split('.').any(|part| part.trim().is_empty()) {
@@ -279,8 +279,8 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// Ours: a hundred times the longest scenario shipped.
-const MAX_TEXT: usize = 1 << 20;
+/// Bytes that a scenario has at most. Ours: a hundred times the longest one shipped.
+pub const MOST_BYTES: usize = 1 << 20;
 
 /// Ours: twice the deepest key there is.
 const MAX_DEPTH: usize = 16;

@@ -130,8 +130,8 @@ pub enum Refusal {
     Build(KnobError),
     /// The run left no connection that could be explained.
     Nothing,
-    /// The run takes many times the work that the capture lets expect.
-    TooLong,
+    /// The run takes more than so many events, many times what the capture lets expect.
+    TooLong(u64),
     /// The runs take more than [`MOST_WORK`].
     NoWorkLeft,
     /// Windows would be smaller, and the capture does not show when the receiver's program read.
@@ -144,7 +144,13 @@ impl core::fmt::Display for Refusal {
             Self::Scenario(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::Nothing => f.write_str("the run left nothing to explain"),
-            Self::TooLong => f.write_str("the run takes many times the packets of the capture"),
+            Self::TooLong(most) => {
+                write!(
+                    f,
+                    "it takes more than {most} events of the model, many times what the capture's packets take; \
+                     {ASK_LESS}"
+                )
+            }
             Self::ReaderUnseen => f.write_str(
                 "the windows would be smaller, and when the receiver's program read the last of the data does not \
                  show: the larger ones hid it",
@@ -152,13 +158,17 @@ impl core::fmt::Display for Refusal {
             Self::NoWorkLeft => {
                 write!(
                     f,
-                    "that takes more than {} million events of the model",
+                    "its runs take more than {} million events of the model; {ASK_LESS}",
                     MOST_WORK / 1_000_000
                 )
             }
         }
     }
 }
+
+/// What to try where a run is too long.
+const ASK_LESS: &str =
+    "change it by less, or run the scenario that --scenario prints with `tcpwhy predict`";
 
 impl std::error::Error for Refusal {}
 
@@ -240,6 +250,17 @@ impl Study {
     /// The change makes no sense.
     pub fn ask(&self, changes: &[String]) -> Result<Answer, Refusal> {
         self.ask_within(changes, &Work::of(MOST_WORK))
+    }
+
+    /// The same, one of several questions that together may take so many events; what it takes is taken off.
+    ///
+    /// # Errors
+    /// The change makes no sense, or there is no answer within these.
+    pub fn ask_of(&self, left: &mut u64, changes: &[String]) -> Result<Answer, Refusal> {
+        let work = Work::of(MOST_WORK.min(*left));
+        let answer = self.ask_within(changes, &work);
+        *left -= work.spent();
+        answer
     }
 
     fn ask_within(&self, changes: &[String], work: &Work) -> Result<Answer, Refusal> {

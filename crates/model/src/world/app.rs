@@ -1,27 +1,28 @@
 //! An application: plays the steps of one end of a connection, as the lab's agent does
 //! (`docs/scenarios.md`).
 
-use super::{Side, is_over};
-use crate::scenario::plan::{Flow, Step};
+use std::sync::Arc;
+
+use super::is_over;
+use super::program::{Flat, Program};
 use crate::segment::Segment;
 use crate::socket::{Events, Socket, State};
 
 /// An application under way.
 #[derive(Clone, Debug)]
 pub(super) struct App {
-    steps: Vec<Flat>,
-    /// Which is carried out.
+    program: Arc<Program>,
+    /// Which step is carried out.
     at: usize,
     doing: Doing,
-    /// Where the heads that the peer writes end in its stream.
-    heads: Vec<u64>,
     next_head: usize,
     /// Bytes read from the socket, and those of them that steps have taken.
     received: u64,
     consumed: u64,
-    cork: bool,
     done: bool,
     waits: Waits,
+    /// Calls that it made since that was last asked.
+    calls: u64,
 }
 
 /// What a step has left to do.
@@ -52,18 +53,6 @@ pub(super) enum Pause {
     Until(u64),
 }
 
-/// Steps without repetition.
-#[derive(Clone, Copy, Debug)]
-enum Flat {
-    Write { bytes: u64, chunk: u64, pause_ns: u64 },
-    Read { bytes: u64, chunk: u64, pause_ns: u64 },
-    ReadHead,
-    Sleep(u64),
-    Drain,
-    EndWriting,
-    Reset,
-}
-
 /// How a step stands.
 enum Went {
     Done,
@@ -72,26 +61,17 @@ enum Went {
 }
 
 impl App {
-    pub(super) fn new(flow: &Flow, side: Side) -> Self {
-        let (own, peers, socket) = match side {
-            Side::Client => (&flow.client, &flow.server, &flow.client_socket),
-            Side::Server => (&flow.server, &flow.client, &flow.server_socket),
-        };
-        let mut steps = Vec::new();
-        flatten(own, &mut steps);
-        let mut heads = Vec::new();
-        head_ends(peers, &mut 0, &mut heads);
+    pub(super) fn new(program: Arc<Program>) -> Self {
         Self {
-            steps,
+            program,
             at: 0,
             doing: Doing::default(),
-            heads,
             next_head: 0,
             received: 0,
             consumed: 0,
-            cork: socket.cork,
             done: false,
             waits: Waits::Connection,
+            calls: 0,
         }
     }
 
@@ -116,12 +96,14 @@ impl App {
 
     /// No step writes any more.
     pub(super) fn writes_no_more(&self) -> bool {
-        let writes_on = matches!(self.steps.get(self.at), Some(Flat::Write { .. }))
-            && self.doing.begun
-            && self.doing.left == 0;
-        let from = self.at + usize::from(writes_on);
-        let rest = self.steps.get(from..).unwrap_or_default();
-        !rest.iter().any(|step| matches!(step, Flat::Write { .. }))
+        let has_written = self.doing.begun && self.doing.left == 0;
+        let last = self.program.last_write;
+        last.is_none_or(|last| last < self.at || (last == self.at && has_written))
+    }
+
+    /// Calls that it made since this was last asked.
+    pub(super) const fn take_calls(&mut self) -> u64 {
+        std::mem::replace(&mut self.calls, 0)
     }
 
     pub(super) const fn is_woken_by(&self, events: Events) -> bool {
@@ -144,7 +126,13 @@ impl App {
         if self.done {
             return Pause::Event;
         }
-        while let Some(step) = self.steps.get(self.at).copied() {
+        let program = Arc::clone(&self.program);
+        while let Some(step) = program.steps.get(self.at).copied() {
+            self.calls += 1;
+            if self.calls >= CALLS_AT_ONCE {
+                self.waits = Waits::Time;
+                return Pause::Until(now);
+            }
             if is_over(socket.state()) && !matches!(step, Flat::Read { .. } | Flat::ReadHead) {
                 break;
             }
@@ -165,7 +153,7 @@ impl App {
         }
         self.done = true;
         self.waits = Waits::Nothing;
-        if self.cork {
+        if program.cork {
             socket.set_cork(now, false, out);
         }
         if socket.state() != State::Closed {
@@ -236,6 +224,7 @@ impl App {
             } else {
                 socket.resume_write(now, self.doing.chunk_left, out)
             };
+            self.calls += 1;
             self.doing.chunk_left -= taken;
             self.doing.left -= taken;
             if self.doing.chunk_left > 0 {
@@ -247,6 +236,9 @@ impl App {
             }
             if pause_ns > 0 {
                 return Went::Sleeps(now + pause_ns + SLACK_NS);
+            }
+            if self.calls >= CALLS_AT_ONCE && self.doing.left > 0 {
+                return Went::Sleeps(now);
             }
         }
         Went::Done
@@ -281,17 +273,21 @@ impl App {
                 }
                 got
             };
+            self.calls += 1;
             self.consumed += got;
             self.doing.left -= got;
             if pause_ns > 0 {
                 return Went::Sleeps(now + pause_ns + SLACK_NS);
+            }
+            if self.calls >= CALLS_AT_ONCE && self.doing.left > 0 {
+                return Went::Sleeps(now);
             }
         }
         Went::Done
     }
 
     fn read_head(&mut self, socket: &mut Socket, now: u64, out: &mut Vec<Segment>) -> Went {
-        let Some(&end) = self.heads.get(self.next_head) else { return Went::Done };
+        let Some(&end) = self.program.heads.get(self.next_head) else { return Went::Done };
         while self.received < end {
             let got = socket.read(now, HEAD_CHUNK, out);
             self.received += got;
@@ -308,47 +304,6 @@ impl App {
     }
 }
 
-fn flatten(steps: &[Step], flat: &mut Vec<Flat>) {
-    for step in steps {
-        match step {
-            Step::Write { bytes, chunk, pause_ns } => {
-                flat.push(Flat::Write { bytes: *bytes, chunk: *chunk, pause_ns: *pause_ns });
-            }
-            Step::WriteHead(bytes) => {
-                flat.push(Flat::Write { bytes: *bytes, chunk: 0, pause_ns: 0 });
-            }
-            Step::Read { bytes, chunk, pause_ns } => {
-                flat.push(Flat::Read { bytes: *bytes, chunk: *chunk, pause_ns: *pause_ns });
-            }
-            Step::ReadToEnd { chunk, pause_ns } => {
-                flat.push(Flat::Read { bytes: u64::MAX, chunk: *chunk, pause_ns: *pause_ns });
-            }
-            Step::ReadHead => flat.push(Flat::ReadHead),
-            Step::Sleep(ns) => flat.push(Flat::Sleep(*ns)),
-            Step::Drain => flat.push(Flat::Drain),
-            Step::EndWriting => flat.push(Flat::EndWriting),
-            Step::Reset => flat.push(Flat::Reset),
-            Step::Repeat { times, steps } => (0..*times).for_each(|_| flatten(steps, flat)),
-        }
-    }
-}
-
-fn head_ends(steps: &[Step], written: &mut u64, ends: &mut Vec<u64>) {
-    for step in steps {
-        match step {
-            Step::Write { bytes, .. } => *written += bytes,
-            Step::WriteHead(bytes) => {
-                *written += bytes;
-                ends.push(*written);
-            }
-            Step::Repeat { times, steps } => {
-                (0..*times).for_each(|_| head_ends(steps, written, ends));
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Read at a time unless the plan says otherwise; what the lab's agent reads.
 const READ_CHUNK: u64 = 64 << 10;
 
@@ -359,6 +314,10 @@ const HEAD_CHUNK: u64 = 4096;
 /// it. A timer with slack fires at the end of it unless the processor is interrupted before
 /// (`hrtimer_set_expires_range_ns`).
 const SLACK_NS: u64 = 1;
+
+/// Calls after which others of the same instant have their turn, so that a run can be broken off among them.
+/// Ours: more than a buffer of 32 MiB takes by 512 bytes.
+const CALLS_AT_ONCE: u64 = 1 << 16;
 
 /// How often the lab's agent looks whether all is acknowledged.
 const DRAIN_LOOK_NS: u64 = 200_000;

@@ -1,10 +1,13 @@
 //! From a plan to a world: hosts with their kernels and settings, the path, the first events.
 
+use std::sync::Arc;
+
 use super::events::{Event, Events};
+use super::program::Program;
 use super::{FlowState, Keep, Side, Trace, World};
 use crate::path::{Chance, Device, Driver, Way};
 use crate::profile::{KernelProfile, KnobError, Version};
-use crate::scenario::plan::{Egress, Flow, Host, Plan};
+use crate::scenario::plan::{self, Egress, Flow, Host, Plan};
 use crate::socket::{Config, Link};
 
 /// Which kernels the hosts run.
@@ -35,11 +38,7 @@ impl World {
     pub fn new(plan: &Plan, kernels: Kernels, keep: Keep) -> Result<Self, KnobError> {
         let client = host(&plan.client, kernels.client, &kernels, plan.ipv6)?;
         let server = host(&plan.server, kernels.server, &kernels, plan.ipv6)?;
-        for flow in &plan.flows {
-            for (config, side) in [(&client, Side::Client), (&server, Side::Server)] {
-                check_congestion(config, flow, side)?;
-            }
-        }
+        check(plan, [&client, &server])?;
         let mut up = plan.path.up.clone();
         let mut down = plan.path.down.clone();
         for way in [&mut up, &mut down] {
@@ -54,7 +53,7 @@ impl World {
             Device::of(&plan.client, driver(&plan.client, kernels.client, clock_ns, plan.seed ^ 2)),
             Device::of(&plan.server, driver(&plan.server, kernels.server, clock_ns, plan.seed ^ 3)),
         ];
-        let flows = plan.flows.iter().map(|_| FlowState { opened: 0, ended: [0; 2] }).collect();
+        let flows = plan.flows.iter().map(FlowState::of).collect();
         let mut world = Self {
             now: 0,
             limit: plan.limit_ns,
@@ -73,6 +72,8 @@ impl World {
             out: Vec::new(),
             trace: Trace { keep, ..Trace::default() },
             processed: 0,
+            delivered: 0,
+            calls: 0,
             most_events: u64::MAX,
             last_done: 0,
             lost: [Vec::new(), Vec::new()],
@@ -91,6 +92,38 @@ impl World {
         world.plan_cross(Side::Server);
         Ok(world)
     }
+}
+
+impl FlowState {
+    fn of(flow: &Flow) -> Self {
+        let program = |side| Arc::new(Program::of(flow, side));
+        Self { opened: 0, ended: [0; 2], programs: [Side::Client, Side::Server].map(program) }
+    }
+}
+
+/// Whether the model has what is asked for.
+fn check(plan: &Plan, [client, server]: [&Config; 2]) -> Result<(), KnobError> {
+    for flow in &plan.flows {
+        check_congestion(client, flow, Side::Client)?;
+        check_congestion(server, flow, Side::Server)?;
+    }
+    takes_time(plan)
+}
+
+/// Refuses a path on which nothing takes any time: what is said of it would be 0 ns, whatever is asked.
+fn takes_time(plan: &Plan) -> Result<(), KnobError> {
+    let hosts = [&plan.client, &plan.server];
+    let is_slow = |host: &&Host| host.device.is_some() || host.stack_to_tap_ns > 0;
+    let ways = [&plan.path.up, &plan.path.down];
+    let takes = |way: &&plan::Way| {
+        way.delay_ns > 0 || way.jitter_ns > 0 || way.rate > 0 || way.bucket.is_some()
+    };
+    if hosts.iter().any(is_slow) || ways.iter().any(takes) {
+        return Ok(());
+    }
+    let why = "0 on a path without a rate takes no time at all; there it lies between 1ns and 60s"
+        .to_owned();
+    Err(KnobError { name: "path.rtt".to_owned(), why })
 }
 
 fn driver(host: &Host, kernel: KernelProfile, clock_ns: u64, seed: u64) -> Driver {

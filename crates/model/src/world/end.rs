@@ -1,8 +1,10 @@
 //! One end of a connection: its socket, its application, and what is planned for it.
 
+use std::sync::Arc;
+
+use super::Limit;
 use super::app::App;
-use super::{Limit, Side};
-use crate::scenario::plan::Plan;
+use super::program::Program;
 use crate::socket::{CaState, Socket, State, Wait};
 
 /// One end of a connection.
@@ -20,8 +22,8 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn new(socket: Socket, plan: &Plan, flow: usize, side: Side) -> Self {
-        let app = App::new(&plan.flows[flow], side);
+    pub(super) fn new(socket: Socket, program: Arc<Program>) -> Self {
+        let app = App::new(program);
         Self { socket, app, due: u64::MAX, pause: u64::MAX, limit: None, packets: 0, window: None }
     }
 

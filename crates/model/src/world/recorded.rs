@@ -15,7 +15,8 @@ pub struct Recorded {
 }
 
 impl World {
-    /// The same run, given up as unfinished after so many events.
+    /// The same run, given up as unfinished after so many events, or as many packets: a single instant may
+    /// have thousands.
     #[must_use]
     pub const fn at_most(mut self, events: u64) -> Self {
         self.most_events = events;

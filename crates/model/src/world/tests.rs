@@ -426,3 +426,85 @@ fn on_short_round_trips_older_kernels_take_two_rounds_for_one_train() {
         assert!(found.is_none_or(|found| found > 100), "{rtt} {version:?}: {found:?}");
     }
 }
+
+/// What a run kept, and what it took, of so many events at most.
+fn within(plan: &Plan, events: u64) -> (Outcome, Trace) {
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let keep = Keep { segments: true, ..Keep::default() };
+    World::new(plan, kernels, keep).expect("a world").at_most(events).run()
+}
+
+#[test]
+fn many_packets_of_one_instant_are_no_more_than_a_run_may_take() {
+    let plan = plan(
+        "[path]\nrtt = \"100ms\"\nrate = \"unlimited\"\n\
+         [client.sysctl]\nnet.ipv4.tcp_rmem = \"4096 131072 268435456\"\n\
+         [server.sysctl]\nnet.ipv4.tcp_wmem = \"4096 16384 268435456\"\n\
+         [application]\ndownload = \"64GiB\"\n",
+    );
+    let (outcome, trace) = within(&plan, 20_000);
+    assert!(!outcome.done && outcome.events >= 20_000, "{outcome:?}");
+    assert!(trace.segments.len() < 4 * 20_000, "{}", trace.segments.len());
+}
+
+#[test]
+fn calls_that_move_a_byte_each_are_no_more_than_a_run_may_take() {
+    let plan = plan(
+        "[path]\nrtt = \"6ms\"\n[server.socket]\nsndbuf = \"64MiB\"\n\
+         [application]\ndownload = \"1024GiB\"\nwrite = \"1B\"\n",
+    );
+    let (outcome, _) = within(&plan, 10_000);
+    assert!(!outcome.done && (10_000..60_000).contains(&outcome.events), "{outcome:?}");
+}
+
+#[test]
+fn all_that_is_written_by_single_bytes_arrives() {
+    let plan = plan(
+        "[path]\nrtt = \"6ms\"\n[server.socket]\nsndbuf = \"1MiB\"\n\
+         [application]\ndownload = \"150kB\"\nwrite = \"1B\"\n",
+    );
+    let (outcome, trace) = within(&plan, u64::MAX);
+    assert!(outcome.done, "{outcome:?}");
+    let data = trace.segments.iter().filter(|s| s.tap == Tap::Client && s.from == Side::Server);
+    assert_eq!(data.map(|s| u64::from(s.segment.len)).sum::<u64>(), 150_200);
+}
+
+#[test]
+fn a_sender_with_many_steps_left_is_done_writing_after_the_last_that_writes() {
+    let plan = plan(
+        "limit = \"1h\"\n[path]\nrtt = \"6ms\"\n[application]\nserver = [\"read to end\"]\n\
+         client = [\"write 1000\", { repeat = 100000, steps = [\"sleep 1ms\"] }, \"write 1\"]\n",
+    );
+    let (outcome, trace) = run(&plan, (6, 1));
+    assert!(outcome.done, "{outcome:?}");
+    let own = trace.limits.iter().filter(|since| since.side == Side::Client);
+    let of: Vec<_> = own.map(|since| since.limit).collect();
+    assert_eq!(
+        of,
+        [
+            Limit::Handshake,
+            Limit::ApplicationInFlight,
+            Limit::Application,
+            Limit::LastFlight,
+            Limit::Closed
+        ]
+    );
+}
+
+#[test]
+fn only_the_tap_that_is_asked_for_is_kept() {
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let keep = Keep { segments: true, only: Some(Tap::Client), ..Keep::default() };
+    let (_, one) = World::new(&plan(DOWNLOAD), kernels, keep).expect("a world").run();
+    let (_, both) = within(&plan(DOWNLOAD), u64::MAX);
+    let at_client = both.segments.iter().filter(|seen| seen.tap == Tap::Client);
+    assert!(at_client.eq(&one.segments));
+}
+
+#[test]
+fn a_path_on_which_nothing_takes_time_is_refused() {
+    let plan = plan("[path]\nrtt = 0\nrate = \"unlimited\"\n[application]\nsend = \"1kB\"\n");
+    let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+    let error = World::new(&plan, kernels, Keep::default()).err().expect("refused").to_string();
+    assert!(error.starts_with("path.rtt: 0 ") && error.contains("1ns and 60s"), "{error}");
+}

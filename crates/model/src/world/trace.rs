@@ -12,6 +12,8 @@ use crate::socket::{CaState, Info, Wait};
 pub struct Keep {
     /// Wire segments at both hosts' taps.
     pub segments: bool,
+    /// Of those only at this host's tap.
+    pub only: Option<Tap>,
     /// What sockets hand down, before it is cut.
     pub handed_down: bool,
     /// State of a socket after each segment that reaches it.
@@ -220,7 +222,7 @@ impl Trace {
         from: Side,
         segment: &Segment,
     ) {
-        if self.keep.segments {
+        if self.keep.segments && self.keep.only.is_none_or(|only| only == tap) {
             self.segments.push(Seen { at_ns, tap, connection, from, segment: *segment });
         }
         if tap != Tap::from(from)

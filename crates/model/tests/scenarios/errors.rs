@@ -110,3 +110,17 @@ fn an_override_that_is_wrong_is_quoted() {
         "in `--set path.rtt`: there is no `=`; write it as `path.rtt=20ms`"
     );
 }
+
+#[test]
+fn applications_together_have_no_more_than_one_may_have() {
+    let two = |keys: &str| {
+        let text = format!("[applications.a]\n{keys}\n[applications.b]\n{keys}\n");
+        Scenario::read("test", &text, &[]).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(two("download = 1\nconnections = 50000"), Ok(()));
+    let error = two("download = 1\nconnections = 50001").expect_err("too many");
+    assert!(error.contains("open 100002 connections; at most 100000"), "{error}");
+    assert_eq!(two("download = 1\ntimes = 800000"), Ok(()));
+    let error = two("download = 1\ntimes = 1000000").expect_err("too many");
+    assert!(error.contains("steps, with their repetitions; at most 10000000"), "{error}");
+}

@@ -19,6 +19,7 @@ mod sniff;
 mod tape;
 
 pub use error::{BlockProblem, CaptureError};
+pub use sniff::bare_utf16;
 
 use crate::units::Time;
 use crate::wire::{Direction, Segment};

@@ -49,6 +49,23 @@ pub(super) fn format(first: &[u8]) -> Result<Format, CaptureError> {
     if is_text(first) {
         return Ok(Format::Listing);
     }
+    if let Some(name) = bare_utf16(first) {
+        let big = name == UTF_16_BE;
+        return Err(CaptureError::Other {
+            what: if big { "text in UTF-16, big-endian" } else { "text in UTF-16, little-endian" },
+            advice: if big {
+                "convert it with `iconv -f UTF-16BE -t UTF-8 FILE | tcpwhy -`"
+            } else {
+                "convert it with `iconv -f UTF-16LE -t UTF-8 FILE | tcpwhy -`"
+            },
+        });
+    }
+    if is_text_of_bytes(first) {
+        return Err(CaptureError::Other {
+            what: "text, but not in UTF-8",
+            advice: "convert it, if it is Western European with `iconv -f WINDOWS-1252 -t UTF-8 FILE | tcpwhy -`",
+        });
+    }
     let digits: Vec<String> = first.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     Err(CaptureError::Unknown { first: digits.join(" ") })
 }
@@ -76,10 +93,38 @@ fn is_text(first: &[u8]) -> bool {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
     };
-    let printed =
-        |byte: &u8| !byte.is_ascii_control() || matches!(byte, 0x07..=0x0d | 0x1b /* ESC */);
-    encoded && text.iter().all(printed)
+    encoded && text.iter().all(|byte| is_of_text(*byte))
 }
+
+fn is_of_text(byte: u8) -> bool {
+    !byte.is_ascii_control() || matches!(byte, 0x07..=0x0d | 0x1b /* ESC */)
+}
+
+/// Text of another encoding, a byte a letter: most of it is ASCII, as all is that tcpdump prints itself.
+fn is_text_of_bytes(first: &[u8]) -> bool {
+    let ascii = first.iter().filter(|byte| byte.is_ascii()).count();
+    first.iter().all(|byte| is_of_text(*byte)) && ascii * 4 >= first.len() * 3
+}
+
+/// The name, for iconv(1), of the UTF-16 in which ASCII text begins so, without the mark that would tell: one
+/// byte of each pair is zero, and always the same.
+pub fn bare_utf16(first: &[u8]) -> Option<&'static str> {
+    let (pairs, _) = first.as_chunks::<2>();
+    let is_letter = |byte: u8| byte.is_ascii() && byte != 0 && is_of_text(byte);
+    let all = |zero: usize| pairs.iter().all(|pair| pair[zero] == 0 && is_letter(pair[1 - zero]));
+    match () {
+        () if pairs.len() < LEAST_PAIRS => None,
+        () if all(0) => Some(UTF_16_BE),
+        () if all(1) => Some(UTF_16_LE),
+        () => None,
+    }
+}
+
+const UTF_16_BE: &str = "UTF-16BE";
+const UTF_16_LE: &str = "UTF-16LE";
+
+/// Fewer letters may be numbers. Ours: not measured.
+const LEAST_PAIRS: usize = 4;
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -205,6 +250,24 @@ mod tests {
         ];
         for (first, sentence) in cases {
             assert_eq!(said(first), *sentence);
+        }
+    }
+
+    #[test]
+    fn text_in_other_letters_is_told_with_how_to_convert_it() {
+        let units = || "21:59:32.78 IP 127.0.0.1".encode_utf16();
+        let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+        let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+        for (first, words) in [
+            (&big[..], ["it is text in UTF-16, big-endian", "iconv -f UTF-16BE"]),
+            (&little, ["it is text in UTF-16, little-endian", "iconv -f UTF-16LE"]),
+            (b"# Gr\xf6\xdfe der Datei", ["it is text, but not in UTF-8", "iconv -f WINDOWS-1252"]),
+        ] {
+            let told = said(first);
+            assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        }
+        for first in [&b"\0\x01\0\x02\0\x03\0\x04"[..], b"\0a\0b", b"\x80\x81\x82ab"] {
+            assert!(said(first).starts_with("it begins with"), "{}", said(first));
         }
     }
 

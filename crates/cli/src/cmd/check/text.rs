@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use anyhow::bail;
+use tcpwhy::capture::bare_utf16;
 
 use crate::read::unpack;
 
@@ -32,7 +33,12 @@ fn decoded(mut source: impl Read, most: u64) -> anyhow::Result<String> {
             most >> 20
         );
     }
-    Ok(encoding.text(&bytes))
+    Ok(with_lines(encoding.text(&bytes)))
+}
+
+/// Where nothing but carriage returns ends lines, they are read as line feeds.
+fn with_lines(text: String) -> String {
+    if text.contains('\n') { text } else { text.replace('\r', "\n") }
 }
 
 fn in_words(error: io::Error) -> anyhow::Error {
@@ -63,6 +69,12 @@ impl Encoding {
         if CAPTURES.iter().any(|magic| head.starts_with(magic)) {
             bail!(
                 "it is a capture of packets, no text: `tcpwhy FILE` explains it, and `--capture FILE` uses it"
+            );
+        }
+        if let Some(name) = bare_utf16(head) {
+            bail!(
+                "it is text in UTF-16 without a mark at its start: convert it with `iconv -f {name} -t UTF-8 FILE | \
+                 tcpwhy check -`"
             );
         }
         // As grep(1) tells them apart (GNU grep 3.11 manual, \"File and Directory Selection\").
@@ -132,6 +144,7 @@ mod tests {
             "cut in a letter"
         );
         assert_eq!(read(b"caf\xe9\n").as_deref(), Ok("caf\u{fffd}\n"));
+        assert_eq!(read(b"a\rb\r").as_deref(), Ok("a\nb\n"));
     }
 
     #[test]
@@ -140,6 +153,8 @@ mod tests {
             (&b"\0\0"[..], "byte 0 is zero"),
             (b"\x7fELF\x02\x01\0", "byte 6 is zero"),
             (b"t\0c\0p\0", "byte 1 is zero"),
+            (b"t\0c\0p\0 \0", "iconv -f UTF-16LE"),
+            (b"\0t\0c\0p\0 ", "iconv -f UTF-16BE"),
             (&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0], "a capture of packets"),
             (&[0x0a, 0x0d, 0x0d, 0x0a, 0x1c, 0, 0, 0], "a capture of packets"),
         ] {

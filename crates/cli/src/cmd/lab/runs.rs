@@ -19,6 +19,7 @@ use super::path::{Measured, probe};
 use super::summary::{Answer, FORMAT, Variant};
 use crate::cmd::explain::stop_on_signals;
 use crate::options::Surroundings;
+use crate::printable;
 
 /// A backend and a place for its folders.
 pub(super) struct Lab<'b> {
@@ -231,6 +232,7 @@ impl<'b> Lab<'b> {
 
     /// Progress: one line that is overwritten on a terminal, a line each elsewhere.
     pub(super) fn tell(&self, line: &str) {
+        let line = printable(line);
         let mut out = io::stderr().lock();
         // A closed standard error leaves nobody to tell.
         let _ = match (self.on_terminal, line.is_empty()) {

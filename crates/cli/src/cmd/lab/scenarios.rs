@@ -1,9 +1,11 @@
 //! Scenarios by name or file: those that come with tcpwhy stand in the binary.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use anyhow::Context;
-use tcpwhy_model::scenario::Scenario;
+use anyhow::{Context, anyhow, bail};
+use tcpwhy_model::scenario::{MOST_BYTES, Scenario};
 
 use super::runs::Ended;
 
@@ -33,11 +35,24 @@ pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<S
         let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
         return Err(Ended::Unknown { name: name.to_owned(), known: known.join(", ") }.into());
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = read(path).with_context(|| format!("cannot read {name}"))?;
     let stem = path.file_stem().map_or_else(|| "scenario".into(), |stem| stem.to_string_lossy());
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
     let stem: String = stem.chars().map(plain).take(64).collect();
     Scenario::read(&stem, &text, overrides).with_context(|| format!("cannot read {name}"))
+}
+
+/// The text of a file; of one that is larger than any scenario, or endless, no more than shows that.
+fn read(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MOST_BYTES {
+        bail!("it has more than {MOST_BYTES} bytes, the most of a scenario; is it one?");
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow!("it is no UTF-8 text at byte {at}; is it a scenario? If so, save it as UTF-8")
+    })
 }
 
 /// Names and what each shows.
@@ -73,6 +88,20 @@ mod tests {
         assert!(error.contains("slow-start"), "{error}");
         let error = format!("{:#}", open("nowhere.toml", &[]).expect_err("none"));
         assert!(error.starts_with("cannot read nowhere.toml: "), "{error}");
+    }
+
+    #[test]
+    fn what_has_no_end_or_is_no_text_is_refused() {
+        let said = |name: &str| format!("{:#}", open(name, &[]).expect_err("no scenario"));
+        assert_eq!(
+            said("/dev/zero"),
+            "cannot read /dev/zero: it has more than 1048576 bytes, the most of a scenario; is it one?"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("latin.toml");
+        std::fs::write(&path, b"about = \"caf\xe9\"\n").expect("written");
+        let error = said(&path.to_string_lossy());
+        assert!(error.contains("no UTF-8 text at byte 12") && error.contains("save it"), "{error}");
     }
 
     #[test]

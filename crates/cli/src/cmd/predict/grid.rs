@@ -13,7 +13,7 @@ pub(in crate::cmd) struct Axis {
 }
 
 /// Most runs of one command. Ours: some seconds.
-const MOST_RUNS: usize = 10_000;
+pub(super) const MOST_RUNS: usize = 10_000;
 
 impl Axis {
     /// A setting with what was typed for it: values with commas between them, each alone or a range

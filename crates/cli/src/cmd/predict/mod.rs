@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use tcpwhy_model::ladder::{Rung, ladder};
-use tcpwhy_model::predict::Prediction;
+use tcpwhy_model::predict::{MOST_WORK, Prediction};
 use tcpwhy_model::profile::KernelProfile;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
@@ -29,6 +29,7 @@ Values may be lists and ranges: --initcwnd 10,20,40..100:20. Every combination i
   tcpwhy predict mine.toml --set path.queue=20,200 --csv
   tcpwhy predict textbook --rounds
 
+One command runs at most a billion events of the model, some 400 GB of downloads; what was run before is printed.
 Keys of --set: `tcpwhy lab list --keys`. What the model follows and what it leaves out: docs/model.md.";
 
 /// Flags of `tcpwhy predict`.
@@ -93,47 +94,44 @@ struct Run {
 
 /// Predicts and prints.
 pub fn run(flags: &PredictFlags) -> Exit {
-    let text = match answer(flags) {
-        Ok(text) => text,
+    let (text, stopped) = match answer(flags, MOST_WORK) {
+        Ok(told) => told,
         Err(error) => {
             complain(&format!("{error:#}"));
             let unread = error.chain().any(<dyn std::error::Error>::is::<std::io::Error>);
             return if unread { Exit::Unreadable } else { Exit::Usage };
         }
     };
-    match output::print(&text) {
-        Ok(()) => Exit::Analysed,
-        Err(error) => {
-            complain(&format!("cannot write the answer: {error}"));
-            Exit::Unreadable
+    if let Err(error) = output::print(&text) {
+        complain(&format!("cannot write the answer: {error}"));
+        return Exit::Unreadable;
+    }
+    match stopped {
+        None => Exit::Analysed,
+        Some(why) => {
+            complain(&why);
+            Exit::Usage
         }
     }
 }
 
-/// The answer as it is printed.
-fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
+/// The answer as it is printed, and if not all was run, why: at most so many events of the model are.
+fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<String>)> {
     if flags.scenario.is_none() && (flags.size.is_none() || flags.rtt.is_none()) {
         bail!("name a scenario, or say --size and --rtt, as --size 512KiB --rtt 7ms");
     }
     let axes = axes(flags)?;
-    let mut runs = Vec::new();
-    for values in grid::combinations(&axes)? {
-        let kernels = kernels(&axes, &values)?;
-        for plan in scenario(flags, &axes, &values)?.variants {
-            let prediction = Prediction::of(&plan, kernels).context("the model cannot run it")?;
-            let (values, variant) = (owned(&values), plan.variant.clone());
-            let ladder =
-                if flags.rounds || flags.plot { ladder(&plan, kernels)? } else { Vec::new() };
-            runs.push(Run { values, variant, plan, kernels, prediction, ladder });
-        }
+    let (runs, stopped) = all_runs(flags, &axes, most)?;
+    if runs.is_empty() {
+        bail!("{}", stopped.unwrap_or_default());
     }
     if let Some(path) = &flags.capture {
-        let [run] = &runs[..] else {
-            bail!("--capture writes the packets of one run, and these are {}", runs.len());
+        let ([run], None) = (&runs[..], &stopped) else {
+            bail!("--capture writes the packets of one run, and these are more");
         };
         write_capture(path, run)?;
     }
-    Ok(match () {
+    let text = match () {
         () if flags.json => table::json(&axes, &runs)?,
         () if flags.csv => table::csv(&axes, &runs),
         () => {
@@ -146,7 +144,67 @@ fn answer(flags: &PredictFlags) -> anyhow::Result<String> {
             }
             text
         }
-    })
+    };
+    Ok((text, stopped))
+}
+
+/// Every combination with every variant, as far as the work goes; if that is not to the end, why.
+fn all_runs(
+    flags: &PredictFlags,
+    axes: &[Axis],
+    most: u64,
+) -> anyhow::Result<(Vec<Run>, Option<String>)> {
+    let keeps = flags.rounds || flags.plot || flags.capture.is_some();
+    let (mut runs, mut left) = (Vec::new(), most);
+    for values in grid::combinations(axes)? {
+        let kernels = kernels(axes, &values)?;
+        for plan in scenario(flags, axes, &values)?.variants {
+            if runs.len() == grid::MOST_RUNS {
+                let why = format!(
+                    "stopped after {} runs, the most of one command; take fewer values or variants",
+                    grid::MOST_RUNS
+                );
+                return Ok((runs, Some(why)));
+            }
+            let within = if keeps { left.min(MOST_KEPT) } else { left };
+            let predicted = Prediction::within(&plan, kernels, within);
+            let Some(prediction) = predicted.context("the model cannot run it")? else {
+                let why = too_much(&values, &plan, runs.len(), within < left, most);
+                return Ok((runs, Some(why)));
+            };
+            left -= prediction.events;
+            let (values, variant) = (owned(&values), plan.variant.clone());
+            let ladder =
+                if flags.rounds || flags.plot { ladder(&plan, kernels)? } else { Vec::new() };
+            runs.push(Run { values, variant, plan, kernels, prediction, ladder });
+        }
+    }
+    Ok((runs, None))
+}
+
+/// Why a run was broken off: its packets would not fit into memory, or all runs take too long.
+fn too_much(values: &[&str], plan: &Plan, done: usize, is_kept: bool, most: u64) -> String {
+    let variant =
+        if plan.variant.is_empty() { String::new() } else { format!(", {}", plan.variant) };
+    let settings = format!("{}{variant}", values.join(", "));
+    let (limit, advice) = if is_kept {
+        let limit = format!(
+            "takes more than {} million events of the model, and --rounds, --plot and --capture keep all its packets",
+            MOST_KEPT / 1_000_000
+        );
+        (limit, "leave them out, or take a smaller size")
+    } else {
+        let all = if done > 0 { " with the runs before it" } else { "" };
+        let most = if most < 1_000_000 {
+            most.to_string()
+        } else {
+            format!("{} million", most / 1_000_000)
+        };
+        let limit =
+            format!("takes{all} more than {most} events of the model, the most of one command");
+        (limit, "take a smaller size, fewer values, or a shorter `limit`")
+    };
+    format!("stopped after {done} runs: the next ({settings}) {limit}; {advice}")
 }
 
 fn owned(values: &[&str]) -> Vec<String> {
@@ -154,9 +212,10 @@ fn owned(values: &[&str]) -> Vec<String> {
 }
 
 fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
-    let keep = Keep { segments: true, ..Keep::default() };
+    let tap = run.prediction.sender.into();
+    let keep = Keep { segments: true, only: Some(tap), ..Keep::default() };
     let (_, trace) = World::new(&run.plan, run.kernels, keep)?.run();
-    let file = trace.pcapng(run.prediction.sender.into(), run.plan.ipv6);
+    let file = trace.pcapng(tap, run.plan.ipv6);
     let written = whole::write(path, |out| std::io::Write::write_all(out, &file));
     written.with_context(|| format!("cannot write {}", path.display()))
 }
@@ -184,6 +243,10 @@ fn axes(flags: &PredictFlags) -> anyhow::Result<Vec<Axis>> {
     Ok(axes)
 }
 
+/// Events of a run whose packets are kept in memory. Ours: a download of 1 GB takes 2 million of them, and 300 MB;
+/// where packets come many at once, 2 GB take 760 MB.
+const MOST_KEPT: u64 = 3_000_000;
+
 /// The axis that is no key of a scenario.
 const KERNEL: &str = "kernel";
 
@@ -204,4 +267,42 @@ fn kernels(axes: &[Axis], values: &[&str]) -> anyhow::Result<Kernels> {
     kernel.map(Kernels::both).with_context(|| {
         format!("`{typed}` is no kernel that the model knows; it knows 4.18 to 6.18")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: PredictFlags,
+    }
+
+    fn within(words: &str, most: u64) -> anyhow::Result<(String, Option<String>)> {
+        let words = ["predict"].into_iter().chain(words.split_whitespace());
+        answer(&Typed::parse_from(words).flags, most)
+    }
+
+    #[test]
+    fn what_was_run_before_the_work_was_done_is_told_with_why_it_is_not_all() {
+        let few = "--size 100kB,900kB,200kB --rtt 7ms --csv";
+        let (text, stopped) = within(few, MOST_WORK).expect("three runs");
+        assert_eq!((text.lines().count(), stopped), (4, None));
+        let (text, stopped) = within(few, 1500).expect("one run");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert_eq!(
+            stopped.as_deref(),
+            Some(
+                "stopped after 1 runs: the next (900kB, 7ms, 6.12) takes with the runs before it more than 1500 events \
+                 of the model, the most of one command; take a smaller size, fewer values, or a shorter `limit`"
+            )
+        );
+        let error = within("--size 900kB --rtt 7ms", 1500).expect_err("nothing to tell");
+        assert!(error.to_string().starts_with("stopped after 0 runs: "), "{error}");
+        let error = within("--size 100kB,900kB --rtt 7ms --capture x", 1500).expect_err("two");
+        assert!(error.to_string().contains("these are more"), "{error}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Short names of settings: `initcwnd`, `server.rmem`, `rtt`; all else is a key of a scenario.
 
+use anyhow::{anyhow, bail};
+use tcpwhy_model::scenario::Quantity;
 use tcpwhy_model::world::Side;
 
 use super::super::predict::grid::Axis;
@@ -32,7 +34,7 @@ pub(super) fn axis(title: &str, typed: &str, sender: Side) -> anyhow::Result<Axi
     let mut axis = Axis::read(title, &key, typed)?;
     if axis.key.ends_with("mem") {
         for value in &mut axis.values {
-            *value = three(value, if axis.key.contains("wmem") { 16_384 } else { 131_072 });
+            *value = three(title, value, if axis.key.contains("wmem") { 16_384 } else { 131_072 })?;
         }
     }
     Ok(axis)
@@ -57,12 +59,26 @@ fn key(title: &str, sender: Side) -> String {
 }
 
 /// The three values of `tcp_rmem` and `tcp_wmem` where only the largest was said.
-fn three(largest: &str, first: u64) -> String {
-    match tcpwhy_model::scenario::Quantity::Size.read(largest) {
-        Ok(bytes) => format!("4096 {} {bytes}", first.min(bytes)),
-        Err(_) => largest.to_owned(),
+fn three(title: &str, largest: &str, first: u64) -> anyhow::Result<String> {
+    let is_bare = !largest.is_empty() && largest.bytes().all(|byte| byte.is_ascii_digit());
+    let size = if is_bare { format!("{largest}B") } else { largest.to_owned() };
+    let bytes = Quantity::Size.read(&size).map_err(|error| {
+        anyhow!(
+            "{title}: {error}; it takes a size from 1B to {MOST_BYTES}B, as 16MiB, or three in bytes: least, first, \
+             most"
+        )
+    })?;
+    if !(1..=MOST_BYTES).contains(&bytes) {
+        bail!("{title}: {largest} is out of range; it goes from 1B to {MOST_BYTES}B");
     }
+    Ok(format!("{} {} {bytes}", LEAST.min(bytes), first.min(bytes)))
 }
+
+/// The first of the three as Linux has it: a page (`tcp_init`).
+const LEAST: u64 = 4096;
+
+/// `INT_MAX`: what the kernel takes.
+const MOST_BYTES: u64 = 2_147_483_647;
 
 #[cfg(test)]
 mod tests {
@@ -88,5 +104,20 @@ mod tests {
         assert_eq!(asked("rmem", "16MiB"), (key.clone(), vec!["4096 131072 16777216".to_owned()]));
         assert_eq!(asked("rmem", "4096 8192 8192"), (key, vec!["4096 8192 8192".to_owned()]));
         assert_eq!(asked("server.wmem", "8KiB").1, ["4096 8192 8192"]);
+        assert_eq!(asked("wmem", "65536").1, ["4096 16384 65536"]);
+    }
+
+    #[test]
+    fn a_buffer_of_no_size_is_refused_with_what_it_takes() {
+        for (typed, said) in [
+            ("16TiB", "`TiB` is no unit of a size"),
+            ("big", "`big` is not a size"),
+            ("2GiB", "rmem: 2GiB is out of range"),
+            ("0", "rmem: 0 is out of range"),
+            ("99999999999999999999999", "greater than anything"),
+        ] {
+            let error = format!("{:#}", axis("rmem", typed, Side::Server).expect_err(typed));
+            assert!(error.contains(said) && error.contains("1B to 2147483647B"), "{error}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use tcpwhy::report::Connection;
+use tcpwhy_model::predict;
 use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 
 use super::explain::stop_on_signals;
@@ -82,7 +83,9 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     };
     let text = answer(flags, &connection, &study, &rows)?;
     output::print(&text).context("cannot write the answer")?;
-    Ok(Exit::Analysed)
+    let Some(why) = rows.stopped else { return Ok(Exit::Analysed) };
+    complain(&why);
+    Ok(Exit::Usage)
 }
 
 /// What is told of changes.
@@ -91,7 +94,12 @@ struct Rows {
     remedies: Remedies,
     /// Changes without an answer.
     refused: Vec<(String, Refusal)>,
+    /// Why not all were tried, if that is so.
+    stopped: Option<String>,
 }
+
+/// Events of the model for all answers of one command. Ours: as many as of one prediction's, two minutes.
+const MOST_EVENTS: u64 = predict::MOST_WORK;
 
 fn answer(
     flags: &WhatifFlags,
@@ -112,9 +120,9 @@ fn answer(
 fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Rows> {
     let axes = axes(flags, study)?;
     if axes.is_empty() {
-        return Ok(Rows { remedies: study.remedies(), refused: Vec::new() });
+        return Ok(Rows { remedies: study.remedies(), ..Rows::default() });
     }
-    let mut rows = Rows::default();
+    let (mut rows, mut left) = (Rows::default(), MOST_EVENTS);
     for values in grid::combinations(&axes)? {
         let changes: Vec<String> =
             axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key)).collect();
@@ -122,10 +130,18 @@ fn rows(flags: &WhatifFlags, study: &Study) -> anyhow::Result<Rows> {
         let what = named.collect::<Vec<_>>().join(", ");
         study.check(&changes).with_context(|| format!("cannot answer `{what}`"))?;
         if study.repeats() {
-            match study.ask(&changes) {
+            match study.ask_of(&mut left, &changes) {
                 Ok(answer) => rows.remedies.tried.push(Tried { what, changes, answer }),
                 Err(error @ (Refusal::Scenario(_) | Refusal::Build(_))) => {
                     return Err(error).with_context(|| format!("cannot answer `{what}`"));
+                }
+                Err(_) if left == 0 => {
+                    rows.stopped = Some(format!(
+                        "stopped at `{what}`: all answers together take more than {} million events of the model; \
+                         try fewer values",
+                        MOST_EVENTS / 1_000_000
+                    ));
+                    break;
                 }
                 Err(why) => rows.refused.push((what, why)),
             }

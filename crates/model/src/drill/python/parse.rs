@@ -51,11 +51,14 @@ pub(super) fn statements(code: &str) -> Result<Vec<(u32, Statement)>, Fault> {
     let tokens = tokens(code)?;
     let mut parser = Parser { code, tokens: &tokens, at: 0, depth: 0, operators: 0 };
     let mut found = Vec::new();
+    let (mut line, mut counted) = (1, 0);
     while parser.at < tokens.len() {
         if parser.take(&Token::End) {
             continue;
         }
-        let line = 1 + code[..tokens[parser.at].1].matches('\n').count() as u32;
+        let at = tokens[parser.at].1;
+        line += code[counted..at].matches('\n').count() as u32;
+        counted = at;
         parser.operators = 0;
         found.push((line, parser.statement()?));
         if !parser.take(&Token::End) && parser.at < tokens.len() {

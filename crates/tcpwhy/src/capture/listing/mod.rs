@@ -51,6 +51,8 @@ pub struct ListingReader {
     partial: Vec<u8>,
     /// The line is longer than [`LONGEST_LINE`]: its rest is skipped.
     skipping: bool,
+    /// What came last was a carriage return: a line feed behind it ends no other line.
+    after_return: bool,
     lines: u64,
     /// A packet line without its end, and the number of its pieces.
     wrapped: Option<(String, u8)>,
@@ -148,9 +150,12 @@ impl ListingReader {
         bytes: &[u8],
         each: &mut F,
     ) -> Result<(), CaptureError> {
-        for piece in bytes.split_inclusive(|&b| b == b'\n') {
+        for piece in bytes.split_inclusive(|&b| b == b'\n' || b == b'\r') {
+            let after_return = core::mem::replace(&mut self.after_return, piece.ends_with(b"\r"));
             let (text, ends) = match piece.split_last() {
-                Some((b'\n', text)) => (text, true),
+                // Both end the same line.
+                Some((b'\n', [])) if after_return => continue,
+                Some((b'\n' | b'\r', text)) => (text, true),
                 _ => (piece, false),
             };
             if ends && self.partial.is_empty() && !self.skipping && text.len() <= LONGEST_LINE {

@@ -388,3 +388,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn lines_end_as_on_any_system_wherever_the_chunks_end() {
+    let unix = "12:00:00.000000 IP 10.0.0.1.80 > 10.0.0.2.4000: Flags [.], seq 1:101, ack 1, win 500, length 100\n\
+                12:00:00.000100 IP 10.0.0.2.4000 > 10.0.0.1.80: Flags [.], ack 101, win 500, length 0\n";
+    let tape = read_chunks([unix.as_bytes()]).tape;
+    assert_eq!(tape.len(), 2);
+    for text in [unix.replace('\n', "\r\n"), unix.replace('\n', "\r")] {
+        for size in [1, 7, text.len()] {
+            assert_eq!(read_chunks(text.as_bytes().chunks(size)).tape, tape, "{text:?} by {size}");
+        }
+    }
+}
