@@ -277,7 +277,8 @@ impl Rounds {
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
-        let is_full = round.is_answered_throughout() && (never_empty || self.is_rate_flat(at));
+        let is_full = round.is_answered_throughout()
+            && (never_empty || self.is_rate_flat(at) || self.keeps_rate_across_loss(at));
         if queue_is_one && is_full {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
