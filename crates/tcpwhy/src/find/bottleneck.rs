@@ -33,6 +33,7 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
+        use State::{AppWindow, CwndClamp, RwndCap, RwndReader, Sndbuf};
         let held = case.held(|state| state == State::BandwidthSelfQueue);
         if !held.is_worth_naming() {
             return None;
@@ -44,7 +45,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: "the path is full; the queue in it is this transfer's own".to_owned(),
             why: format!("it delivers {rate}{}.", queue(case)),
-            not: "not a window, not a buffer: with more in flight only the queue grows".to_owned(),
+            not: held.not(&[
+                ("not a window", &[RwndCap, RwndReader, CwndClamp, AppWindow]),
+                ("not a buffer", &[Sndbuf]),
+                ("not cured by more in flight: only the queue would grow", &[]),
+            ]),
             remedies: vec![
                 remedies::program(case.at, "send fewer bytes (compress, cache)"),
                 remedies::path(
