@@ -83,7 +83,7 @@ fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     for round in &mut pulses.kept {
         (round.tap_at_sender, round.tap_gap) = (false, RTT);
     }
-    assert_eq!(pulses.free(1, RTT).state, State::Unknown);
+    assert_eq!(pulses.free(1, false, RTT).state, State::Unknown);
 }
 
 /// Four rounds of three pulses each, which the sender set off itself, and which end so.
@@ -101,7 +101,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
 
 #[test]
 fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
-    let state = |rounds: &Rounds| rounds.free(1, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(1, false, RTT).state;
     assert_eq!(state(&pulsing(false, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, true)), State::App);
@@ -133,7 +133,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
 
 #[test]
 fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
-    let state = |rounds: &Rounds| rounds.free(0, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(0, false, RTT).state;
     assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
     assert_eq!(state(&jolted(2, true)), State::App);
     assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
