@@ -5,9 +5,10 @@
 //! its packets queue there and the round trip grows with the flight.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat while the round
-//! trip stood above its least and followed the flight; or flights grew by a fifth and the rate did not
-//! (the queue may then empty once a round trip). They hold at least a tenth of the working time.
+//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat, or a loss that cut the
+//! window left it as it was, while the round trip stood above its least and followed the flight; or flights
+//! grew by a fifth and the rate did not (the queue may then empty once a round trip). They hold at least a
+//! tenth of the working time.
 //!
 //! # What it is not
 //! Not a window and not a buffer: with more in flight only the queue grows. Not a fault of the
