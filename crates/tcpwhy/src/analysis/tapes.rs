@@ -355,6 +355,36 @@ fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
     assert_eq!(told(&[3, 7], false), (false, 0), "what was sent once was doubled on the way");
 }
 
+/// Whether round trips are told of segments sent `gap` apart, each acknowledged 60 ms later, on a path of 20 ms.
+fn acknowledged_one_by_one(gap: i64) -> bool {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20]);
+    let mut acts: Vec<(i64, usize)> =
+        (0..40).flat_map(|n| [(n * gap, 1), (n * gap + 60 * MS, 0)]).collect();
+    acts.sort_unstable();
+    let (from, mut answered) = (talk.now, talk.next[1]);
+    for (at, side) in acts {
+        talk.now = from + at;
+        if side == 1 {
+            talk.data(1, MSS);
+        } else {
+            answered += MSS;
+            talk.acked[0] = answered;
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+        }
+    }
+    let account = talk.account(1 << 20, false);
+    let mut rounds = server(&account).rounds.iter().skip(4);
+    rounds.any(|round| round.rtt_ns.is_some())
+}
+
+#[test]
+fn an_ack_that_the_next_segment_drew_waited_for_no_timer() {
+    assert!(acknowledged_one_by_one(6 * MS), "a queue of 40 ms");
+    assert!(acknowledged_one_by_one(34 * MS));
+    assert!(!acknowledged_one_by_one(35 * MS), "the timer may have run out before");
+}
+
 /// At the client, which stands 20 ms from the server: flights of 44 and then 30 segments, the window being
 /// 44 of them; before the last ones one segment is lost if `lost`.
 fn once_filled(lost: bool) -> Connection {

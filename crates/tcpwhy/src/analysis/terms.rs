@@ -199,7 +199,7 @@ impl Why {
                 NAMES[side]
             ),
             Self::Offloaded { side, longest, peer } => format!(
-                "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {:.2} ms later: this host sent them",
+                "frames of up to {longest} bytes of the {}, longer than a segment, are acknowledged {:.3} ms later: this host sent them",
                 NAMES[side],
                 peer as f64 / 1e6
             ),
@@ -259,6 +259,11 @@ fn by_checksums(facts: &Facts) -> Option<(Vantage, Why)> {
     Some((HOSTS[side], Why::Summed { side }))
 }
 
+/// Whether no packet of either side had its checksum finished: none was made for a wire.
+fn is_within_one_computer(facts: &Facts) -> bool {
+    facts.sides.iter().all(|side| side.open_sums > 0 && side.good_sums == 0)
+}
+
 /// A hop limit that a router has lowered: this side is on another network.
 fn is_routed(facts: &Facts, side: usize) -> bool {
     facts.sides[side].ttl.is_some_and(|ttl| !matches!(ttl, 64 | 128 | 255))
@@ -266,7 +271,13 @@ fn is_routed(facts: &Facts, side: usize) -> bool {
 
 /// Frames longer than a segment exist only between a stack and its network card. Sent ones pass
 /// the tap a tenth of a round trip or more before their ACK, received ones (GRO) just before it.
+///
+/// Between namespaces, containers and virtual machines of one computer they go all the way as they are; without a
+/// delay between, either end acknowledges them at once: there they tell nothing.
 fn by_offload(facts: &Facts, floors: [i64; 2]) -> Option<(Vantage, Why)> {
+    if is_within_one_computer(facts) && floors.iter().all(|floor| *floor < HOST_NS) {
+        return None;
+    }
     let path = (floors[0] + floors[1]).max(1);
     let mss = mss(facts);
     let side = (0..2).find(|side| {

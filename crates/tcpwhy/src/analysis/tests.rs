@@ -220,6 +220,35 @@ fn a_router_sends_packets_of_others() {
     assert_eq!(marked_as_sent(63), Vantage::Middle);
 }
 
+/// Where a capture was taken of a client that answers within 1 us and sends frames of five segments, which are
+/// acknowledged `way` later; what the checksums of each side's packets say, and of the server's first.
+fn large_frames(sums: [Checksum; 2], first: Checksum, way: i64) -> Vantage {
+    let mut talk = Talk::default();
+    talk.open();
+    for _ in 0..4 {
+        talk.now += 1_000_000;
+        talk.data(0, 5 * MSS);
+        talk.act(1, 100 * way, Act::Ack(500));
+    }
+    for segment in &mut talk.segments {
+        let side = usize::from(segment.source.ip() != Ipv4Addr::new(10, 0, 0, 1));
+        segment.link.checksum = Some(sums[side]);
+        segment.time = Time(segment.time.0 / 100);
+    }
+    talk.segments[1].link.checksum = Some(first);
+    talk.account(1 << 20, false).vantage
+}
+
+#[test]
+fn frames_longer_than_a_segment_tell_nothing_where_both_ends_answer_at_once_on_one_computer() {
+    use Checksum::{Good, Offloaded};
+    let within = |way| large_frames([Offloaded; 2], Offloaded, way);
+    assert_eq!(within(4_000), Vantage::Unknown);
+    assert_eq!(within(100_000), Vantage::Client, "something delays them on the way");
+    assert_eq!(large_frames([Offloaded; 2], Good, 4_000), Vantage::Client, "one was for a wire");
+    assert_eq!(large_frames([Good; 2], Good, 4_000), Vantage::Client);
+}
+
 /// Segments of the server that the capture is said to miss, of three it does not hold, if the client's
 /// packets are captured or not.
 fn missed(one_way: bool) -> u64 {

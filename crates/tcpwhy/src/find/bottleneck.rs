@@ -5,9 +5,10 @@
 //! its packets queue there and the round trip grows with the flight.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat while the round
-//! trip stood above its least and followed the flight; or flights grew by a fifth and the rate did not
-//! (the queue may then empty once a round trip). They hold at least a tenth of the working time.
+//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat, or a loss that cut the
+//! window left it as it was, while the round trip stood above its least and followed the flight; or flights
+//! grew by a fifth and the rate did not (the queue may then empty once a round trip). They hold at least a
+//! tenth of the working time.
 //!
 //! # What it is not
 //! Not a window and not a buffer: with more in flight only the queue grows. Not a fault of the
@@ -33,6 +34,7 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
+        use State::{AppWindow, CwndClamp, RwndCap, RwndReader, Sndbuf};
         let held = case.held(|state| state == State::BandwidthSelfQueue);
         if !held.is_worth_naming() {
             return None;
@@ -44,7 +46,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: "the path is full; the queue in it is this transfer's own".to_owned(),
             why: format!("it delivers {rate}{}.", queue(case)),
-            not: "not a window, not a buffer: with more in flight only the queue grows".to_owned(),
+            not: held.not(&[
+                ("not a window", &[RwndCap, RwndReader, CwndClamp, AppWindow]),
+                ("not a buffer", &[Sndbuf]),
+                ("not cured by more in flight: only the queue would grow", &[]),
+            ]),
             remedies: vec![
                 remedies::program(case.at, "send fewer bytes (compress, cache)"),
                 remedies::path(

@@ -263,6 +263,18 @@ impl Held<'_> {
         allowed.into_keys().collect()
     }
 
+    /// What it is not, of clauses that each deny some states: all but what these packets allow too.
+    pub(super) fn not(&self, clauses: &[(&str, &[State])]) -> String {
+        let allowed = self.others();
+        let kept = clauses.iter().filter(|(_, denied)| !denied.iter().any(|s| allowed.contains(s)));
+        kept.map(|(clause, _)| *clause).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether the packets allow `state` too, for a good part of them.
+    pub(super) fn may_be(&self, state: State) -> bool {
+        self.others().contains(&state)
+    }
+
     /// The same as a sentence to follow others.
     fn doubt(&self) -> String {
         let names: Vec<String> = self.others().into_iter().map(|s| s.name().to_owned()).collect();
@@ -377,6 +389,22 @@ mod tests {
         assert_eq!(of_100(9, 99), "info");
         assert_eq!(of_100(90, 59), "info");
         assert_eq!(severity(999_999, 1_000_000, 99), "info", "nobody waits for a millisecond");
+    }
+
+    #[test]
+    fn what_the_packets_allow_is_not_denied() {
+        let mut connection = sample::held_by(State::Pacing, 5_000);
+        let clauses: &[(&str, &[State])] =
+            &[("not a window", &[State::RwndCap]), ("not writes", &[State::App, State::Sndbuf])];
+        let denied = |connection: &Connection| {
+            let case = Case::of(connection, 1).expect("data");
+            case.held(|state| state == State::Pacing).not(clauses)
+        };
+        assert_eq!(denied(&connection), "not a window; not writes");
+        let direction = connection.directions[1].as_mut().expect("data");
+        let held = direction.limits.iter_mut().filter(|limit| limit.state == State::Pacing);
+        held.for_each(|limit| limit.alternative = vec![State::Sndbuf]);
+        assert_eq!(denied(&connection), "not a window");
     }
 
     #[test]

@@ -35,13 +35,23 @@ fn find(connection: &Connection) -> Vec<Finding> {
             return None;
         }
         let sender = case.sender();
+        // Writes at even times leave in such a rhythm as well.
+        let title = if held.may_be(State::App) {
+            format!("the {sender} or its application spaces its packets out")
+        } else {
+            format!("the {sender} spaces its packets out on purpose")
+        };
         let told = Told {
-            title: format!("the {sender} spaces its packets out on purpose"),
+            title,
             why: format!(
                 "they left in an even rhythm that no ACK and no window set, for {}.",
                 words::time(held.time_ns())
             ),
-            not: "not a window, not the application's writes; BBR does so by design".to_owned(),
+            not: held.not(&[
+                ("not a window", &[State::RwndCap, State::RwndReader, State::RwndAutotune]),
+                ("not the application's writes", &[State::App]),
+                ("BBR does so by design", &[]),
+            ]),
             remedies: vec![remedies::look(
                 case.at,
                 "see whether a program or a queue limits the rate (`pacing_rate` and the limit behind it; \
@@ -63,6 +73,17 @@ mod tests {
         let found = find(&held_by(State::Pacing, 5_000));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn where_the_application_may_have_written_so_it_is_not_acquitted() {
+        let mut connection = held_by(State::Pacing, 5_000);
+        let direction = connection.directions[1].as_mut().expect("data");
+        let paced = direction.limits.iter_mut().filter(|limit| limit.state == State::Pacing);
+        paced.for_each(|limit| limit.alternative = vec![State::App]);
+        let found = find(&connection).remove(0);
+        assert!(found.title.contains("or its application"), "{}", found.title);
+        assert!(!found.not.contains("application"), "{}", found.not);
     }
 
     #[test]

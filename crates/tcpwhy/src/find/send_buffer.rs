@@ -43,6 +43,10 @@ const SAME_SIZE: u64 = 4;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
+        use State::{
+            BandwidthExternal, BandwidthSelfQueue, CwndAvoidance, CwndClamp, CwndSlowStart,
+            LocalQdisc, RwndAutotune, RwndCap, RwndReader,
+        };
         let held = case.held(|state| state == State::Sndbuf);
         if !held.is_worth_naming() || super::scale_lost::explains(case) {
             return None;
@@ -52,10 +56,20 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title,
             why,
-            not: format!(
-                "not the {receiver}'s window and not the congestion window: both had room; not the path: no \
-                 queue stood"
-            ),
+            not: held.not(&[
+                (
+                    &format!("not the {receiver}'s window: it had room"),
+                    &[RwndCap, RwndAutotune, RwndReader],
+                ),
+                (
+                    "not the congestion window: it had room",
+                    &[CwndSlowStart, CwndAvoidance, CwndClamp],
+                ),
+                (
+                    "not the path: no queue stood",
+                    &[LocalQdisc, BandwidthSelfQueue, BandwidthExternal],
+                ),
+            ]),
             remedies: help(case),
         };
         Some(held.finding(RULE.code, told))
@@ -68,9 +82,11 @@ fn size(case: &Case<'_>, time_ns: i64) -> Option<(String, String)> {
     let (least, most) = (*flights.first()?, *flights.last()?);
     let usual = usual_flight(case, State::Sndbuf)?;
     let (sender, time) = (case.sender(), words::time(time_ns));
+    // When its packets left and the ACKs came is only rebuilt elsewhere, and the flights with it.
+    let about = if case.tap_at_sender() { "" } else { "about " };
     if most <= usual + usual / SAME_SIZE {
         let title = format!(
-            "the {sender}'s socket buffer lets no more than {} be in flight",
+            "the {sender}'s socket buffer lets no more than {about}{} be in flight",
             words::bytes(most)
         );
         let limit = at_most(case, most);
@@ -80,7 +96,7 @@ fn size(case: &Case<'_>, time_ns: i64) -> Option<(String, String)> {
         return Some((title, stood));
     }
     let title = format!(
-        "the {sender}'s socket buffer seems to hold its flights, of {} to {}",
+        "the {sender}'s socket buffer seems to hold its flights, of {about}{} to {}",
         words::bytes(least),
         words::bytes(most)
     );
@@ -169,6 +185,16 @@ mod tests {
         insta::assert_snapshot!(sample::shown(&[found]));
         let same = with_one_larger(usual / SAME_SIZE);
         assert!(same.title.contains("no more than"), "{}", same.title);
+    }
+
+    #[test]
+    fn a_flight_that_was_rebuilt_elsewhere_is_about_that_size() {
+        use crate::report::Vantage::{Client, Middle, Server};
+        let told = |vantage| {
+            let found = find(&Connection { vantage, ..buffered(32_768) }).remove(0);
+            found.title.contains("about")
+        };
+        assert_eq!([Server, Client, Middle].map(told), [false, true, true]);
     }
 
     #[test]

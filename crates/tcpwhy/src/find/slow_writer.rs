@@ -8,7 +8,8 @@
 //! Intervals in the state `app`: the receiver's window, the congestion window and the buffer had room,
 //! and what came next was not released by an ACK. They hold at least a tenth of the working time. Away from
 //! the sender's host there must be more of them than repaired losses, for the wait for a segment lost
-//! before the capture point looks alike.
+//! before the capture point looks alike; and what came no later behind an ACK than the path delays packets at
+//! times is not counted, for that ACK may have been late.
 //!
 //! # What it is not
 //! Not TCP and not the network. Not the pause before an answer (`THINK_SERVER`): this is within it. A

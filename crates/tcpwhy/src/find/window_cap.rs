@@ -28,7 +28,7 @@
 //! RFC 9293 section 3.8.6, RFC 7323 section 2; Linux `__tcp_select_window`, `tcp_rcv_space_adjust`
 //! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
 
-use super::case::{Case, Told, in_each, window_at};
+use super::case::{Case, Held, Told, in_each, window_at};
 use super::{Rule, remedies, scale_lost, window_scale};
 use crate::report::{Connection, Finding, Remedy, State};
 use crate::units::{BitRate, Bytes, Duration};
@@ -62,13 +62,25 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 words::time(held.time_ns()),
                 at_most(case, window)
             ),
-            not: format!(
-                "not the network and not the {sender}: its congestion window allowed more"
-            ),
+            not: not_the_sender(case, &held),
             remedies: help(case),
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// What a receiver's window that held the sender is not.
+pub(super) fn not_the_sender(case: &Case<'_>, held: &Held<'_>) -> String {
+    use State::{App, AppWindow, CwndAvoidance, CwndSlowStart, Sndbuf};
+    let sender = case.sender();
+    held.not(&[
+        ("not the network", &[State::BandwidthSelfQueue, State::BandwidthExternal]),
+        (
+            &format!("not the {sender}'s congestion window: it allowed more"),
+            &[CwndAvoidance, CwndSlowStart],
+        ),
+        (&format!("not the {sender}'s program"), &[App, AppWindow, Sndbuf]),
+    ])
 }
 
 /// The largest window that stopped a round in `state`.

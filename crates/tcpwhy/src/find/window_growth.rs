@@ -26,6 +26,7 @@
 //! `net/ipv4/tcp_input.c`, `tcp_output.c`); RFC 7323 section 2.2 (a SYN's window is not scaled).
 
 use super::case::{Case, Told, in_each, window_at};
+use super::window_cap::not_the_sender;
 use super::{Rule, remedies, window_cap, window_scale};
 use crate::report::{Connection, Finding, Round, State};
 use crate::words;
@@ -61,9 +62,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "the {sender} filled it to the edge{windows} and waited, {} in all; it grew afterwards.",
                 words::time(held.time_ns())
             ),
-            not: format!(
-                "not the network, and not the {sender}'s congestion window: it allowed more"
-            ),
+            not: not_the_sender(case, &held),
             remedies: vec![
                 remedies::program(
                     remedies::CLIENT,

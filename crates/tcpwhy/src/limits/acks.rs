@@ -134,7 +134,9 @@ impl Walker {
             self.trips.jumps.push(rtt, at, event);
         }
         // A delayed ACK measures the peer's timer, not the path (limits-method section 3).
-        let is_prompt = acked >= 2 * self.terms.mss || !trips::is_delayed_ack(late);
+        let next = self.flight.oldest_at().filter(|_| behind >= self.terms.mss);
+        let is_drawn = next.is_some_and(|next| trips::draws_ack(next - (at - rtt)));
+        let is_prompt = acked >= 2 * self.terms.mss || is_drawn || !trips::is_delayed_ack(late);
         // One on data may have waited for the peer's application.
         self.trips.push(rtt, is_prompt && !event.is_data());
         if is_prompt {

@@ -9,6 +9,7 @@ use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::are_same;
 use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use super::walker::Walker;
 use crate::report::State;
 
 /// Fewer packets do not show whether a stream pauses. Ours: not measured.
@@ -56,6 +57,11 @@ impl Rounds {
         })
     }
 
+    /// How long the way to the tap held up what found nothing of its sender's before it, at most.
+    pub(crate) fn held_up(&self) -> i64 {
+        self.kept.iter().map(|round| round.held_up).max().unwrap_or(0)
+    }
+
     /// The rate before the newest loss and after its repair, if that is one: the window was cut meanwhile, and so
     /// did not hold the sender.
     pub(super) fn rate_across_loss(&self) -> Option<u64> {
@@ -95,6 +101,18 @@ impl Rounds {
     }
 }
 
+impl Walker {
+    /// Whether the last ACK before the send at `at` may have come so late to a sender elsewhere that it let that go. The
+    /// tap does not see that way, but how long the other one held up what found it empty of the sender's own.
+    pub(super) fn may_be_late_acks(&self, at: i64) -> bool {
+        let delay = self.book.closed.held_up().max(self.book.open.held_up);
+        let since = self.releases.last.map(|last| at - last);
+        !self.terms.tap_at_sender
+            && delay > 0
+            && since.is_some_and(|since| since <= delay + self.tolerance())
+    }
+}
+
 impl Round {
     /// Seen away from its sender, without the time stamps that tell what stood in queues: its packets come as the
     /// path let them through, and whether the sender had a clock does not show.
@@ -112,6 +130,13 @@ impl Round {
     }
 }
 
+/// A send that seems to have come by itself, where the ACK before it may have been late at the sender, which this tap
+/// does not see.
+pub(super) fn late_ack(queue: i64) -> Decision {
+    use State::{App, CwndAvoidance, CwndSlowStart, Pacing, Sndbuf};
+    decision(State::Unknown, 30, &[App, Sndbuf, CwndSlowStart, CwndAvoidance, Pacing], queue)
+}
+
 /// Packets that pass steadily where no queue can be seen.
 fn unseen(edge: Edge, queue: i64) -> Decision {
     use State::{App, BandwidthSelfQueue, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
@@ -125,6 +150,7 @@ fn unseen(edge: Edge, queue: i64) -> Decision {
 
 #[cfg(test)]
 mod tests {
+    use super::super::walker::Terms;
     use super::*;
 
     const RTT: i64 = 20_000_000;
@@ -171,6 +197,36 @@ mod tests {
         assert!(!pause(RTT / 2 + 1, RTT / 4));
         assert!(pause(RTT, RTT));
         assert!(!pause(RTT, RTT - 1));
+    }
+
+    /// Whether an ACK may be late that came `since` before a send, where the way to the tap held up an empty one's data so
+    /// long.
+    fn may_be_late(since: i64, held_up: i64, tap_at_sender: bool) -> bool {
+        let terms = Terms { floor: RTT, tap_at_sender, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
+        walker.releases.push(RTT, 1448, false);
+        walker.book.open.held_up = held_up;
+        walker.may_be_late_acks(RTT + since)
+    }
+
+    #[test]
+    fn an_ack_may_be_as_late_as_data_that_found_the_way_empty() {
+        // At once is within 3 % of the round trip.
+        let latest = 5_000_000 + RTT * 3 / 100;
+        assert!(may_be_late(latest, 5_000_000, false));
+        assert!(!may_be_late(latest + 1, 5_000_000, false), "the application's pause");
+        assert!(!may_be_late(latest, 5_000_000, true), "at the sender it is seen when it comes");
+        assert!(!may_be_late(1_000, 0, false), "nothing is ever late here");
+    }
+
+    #[test]
+    fn what_a_late_ack_may_have_let_go_is_not_called_the_applications() {
+        let mut rounds = Rounds::default();
+        rounds.push(&Round { end: RTT, rtt_min: Some(RTT), sends: 9, ..Round::default() });
+        let told = |by_ack| rounds.free(0, by_ack, RTT);
+        assert_eq!(told(false).state, State::App);
+        assert_eq!(told(true).state, State::Unknown);
+        assert!(told(true).alternative.contains(&State::App));
     }
 
     #[test]

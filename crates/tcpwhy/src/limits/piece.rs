@@ -48,8 +48,9 @@ pub(crate) enum Base {
     /// `edge`: how much of that was left; `past_pulse`: a clock of the sender's own would have let it go before;
     /// `passed_over`: earlier ACKs would have let it go if the congestion window had been full.
     Clocked { round: u64, edge: Edge, by_data: bool, past_pulse: bool, passed_over: bool },
-    /// The next send came by itself while data was in flight: decided by rounds.
-    Free { round: u64 },
+    /// The next send came by itself while data was in flight: decided by rounds. `by_ack`: unless an ACK came late
+    /// to the sender, and let it go.
+    Free { round: u64, by_ack: bool },
 }
 
 impl Base {

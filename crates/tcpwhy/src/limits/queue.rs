@@ -14,6 +14,9 @@ const FLAT_PER_MILLE: u128 = 100;
 /// Rates within this of each other are the same, in per mille (limits-method section 6: 5 %).
 const SAME_PER_MILLE: u128 = 50;
 
+/// Rounds that tell of a rate (limits-method section 6: 4 rounds).
+const FLAT_ROUNDS: usize = 4;
+
 /// Segments of a flight whose rate can be told by counting: one more or less is half of the least difference that
 /// matters, a quarter of a fifth.
 const COUNTABLE: u64 = 40;
@@ -75,6 +78,26 @@ impl Rounds {
         })
     }
 
+    /// Whether the rounds around `at` together ran at a rate that a loss did not change, though it cut the window. Where
+    /// delays vary, the ends of rounds do, and one's rate with them; of several in a row that is little.
+    pub(super) fn keeps_rate_across_loss(&self, at: usize) -> bool {
+        let Some(unmoved) = self.across_loss else { return false };
+        let from = at.saturating_sub(3);
+        // The first round behind a repair answers what the repair let out.
+        let first = (from..=at).rev().take_while(|at| {
+            let before = at.checked_sub(1).and_then(|before| self.kept.get(before));
+            is_plain(&self.kept[*at]) && before.is_none_or(|before| !before.loss)
+        });
+        let Some(first) = first.last() else { return false };
+        let later = self.kept.range(at + 1..).take(2).take_while(|round| is_plain(round));
+        let last = at + later.count();
+        let acked: i64 = self.kept.range(first..=last).map(|round| round.acked).sum();
+        let span = self.kept[last].end - self.kept[first].start;
+        last - first + 1 >= FLAT_ROUNDS
+            && span > 0
+            && are_same(unmoved, (i128::from(acked) * 1_000_000_000 / i128::from(span)) as u64)
+    }
+
     /// Whether these rounds have one rate.
     fn is_flat_over(&self, rounds: RangeInclusive<usize>) -> bool {
         let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
@@ -133,14 +156,14 @@ impl Rounds {
             (_, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
         };
         match self.follows_own_flight(rtt_min) {
-            Some(false) => {
+            Some(false) if !self.keeps_rate_across_loss(at) => {
                 let others = &[BandwidthSelfQueue, BandwidthVariable];
                 decision(BandwidthExternal, 70, others, queue)
             }
             Some(true) if edge == Edge::Far && !stands => {
                 decision(BandwidthSelfQueue, 85, &[], queue)
             }
-            Some(true) | None => decision(BandwidthSelfQueue, 70, others, queue),
+            _ => decision(BandwidthSelfQueue, 70, others, queue),
         }
     }
 

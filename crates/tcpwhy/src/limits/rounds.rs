@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::afar::late_ack;
 use super::evidence::Evidence;
 use super::piece::Edge;
 use super::pulse::Pulses;
@@ -80,6 +81,8 @@ pub(crate) struct Round {
     pub(crate) sends: u32,
     pub(crate) ack_released: u32,
     pub(crate) free: u32,
+    /// Longest lag of its sends that found nothing of their sender's before them on the way to the tap.
+    pub(crate) held_up: i64,
     /// Least variable lag of its sends.
     pub(crate) lag_min: i64,
     pub(crate) tap_at_sender: bool,
@@ -277,7 +280,8 @@ impl Rounds {
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
-        let is_full = round.is_answered_throughout() && (never_empty || self.is_rate_flat(at));
+        let is_full = round.is_answered_throughout()
+            && (never_empty || self.is_rate_flat(at) || self.keeps_rate_across_loss(at));
         if queue_is_one && is_full {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);
@@ -299,7 +303,7 @@ impl Rounds {
     }
 
     /// What held sends that came by themselves in round `number`.
-    pub(crate) fn free(&self, number: u64, rtt_min: i64) -> Decision {
+    pub(crate) fn free(&self, number: u64, by_ack: bool, rtt_min: i64) -> Decision {
         let Some(at) = self.index(number) else {
             return decision(State::App, 60, &[State::Pacing], 0);
         };
@@ -310,6 +314,9 @@ impl Rounds {
         let queue = round.standing_queue(rtt_min);
         if let Some(decision) = self.link_afar(at, Edge::Far, rtt_min) {
             return decision;
+        }
+        if by_ack {
+            return late_ack(queue);
         }
         if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
             return decision;

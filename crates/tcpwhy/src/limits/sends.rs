@@ -303,6 +303,9 @@ impl Walker {
             Release::Free => round.free += 1,
             Release::Burst => {}
         }
+        if release != Release::Burst && self.sends.last + self.sends.lag <= send.at {
+            round.held_up = round.held_up.max(send.lag);
+        }
         round.add_send(send);
         self.stop.on_send(send.frame);
     }

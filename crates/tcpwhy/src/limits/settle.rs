@@ -219,10 +219,11 @@ impl Walker {
             || self.is_window_proven();
         let late =
             self.releases.acks.back().is_some_and(|ack| at - ack.at <= self.rtt_scale() / 10);
-        if full && late {
+        let by_ack = self.may_be_late_acks(at);
+        if full && (late || by_ack) {
             self.blocked(self.releases.by_data, event, at)
         } else {
-            Base::Free { round: self.stop.round }
+            Base::Free { round: self.stop.round, by_ack }
         }
     }
 
@@ -332,7 +333,7 @@ impl Walker {
             return false;
         }
         match piece.base {
-            Base::Clocked { round, .. } | Base::Free { round } => {
+            Base::Clocked { round, .. } | Base::Free { round, .. } => {
                 self.book.closed.newest().is_some_and(|newest| newest >= round + 2)
             }
             _ => true,
@@ -360,9 +361,9 @@ impl Walker {
                     (decision.state, decision.confidence, decision.alternative)
                 }
             }
-            Base::Free { round } => {
+            Base::Free { round, by_ack } => {
                 let decision =
-                    known(&mut told[1], piece.base, || self.book.closed.free(round, least));
+                    known(&mut told[1], piece.base, || self.book.closed.free(round, by_ack, least));
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
@@ -378,7 +379,7 @@ impl Walker {
         if self.terms.unanswered {
             (state, confidence, alternative) = self.told_alone(piece, state);
         }
-        if let Base::Clocked { round, .. } | Base::Free { round } = piece.base
+        if let Base::Clocked { round, .. } | Base::Free { round, .. } = piece.base
             && matches!(
                 state,
                 State::BandwidthSelfQueue

@@ -32,6 +32,12 @@ pub(crate) fn is_delayed_ack(late: i64) -> bool {
     DELAYED_ACK_NS.contains(&late)
 }
 
+/// Whether what is sent so long behind a segment draws its ACK before that timer runs out: the second full segment
+/// does (RFC 9293 section 3.8.6.3), and it arrives as long behind.
+pub(crate) fn draws_ack(behind: i64) -> bool {
+    behind < *DELAYED_ACK_NS.start()
+}
+
 /// What is known of the round trip.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrips {

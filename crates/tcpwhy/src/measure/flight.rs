@@ -206,6 +206,11 @@ impl Flight {
         unseen.map(|entry| u64::from(entry.first.segments)).sum()
     }
 
+    /// When the oldest in flight left.
+    pub(crate) fn oldest_at(&self) -> Option<i64> {
+        self.entries.front().map(|oldest| oldest.first.at)
+    }
+
     /// Segments in flight.
     pub(crate) fn outstanding_segments(&self) -> u64 {
         self.segments_to_nxt - self.segments_to(self.una)

@@ -66,7 +66,7 @@ fn write_remedy(page: &mut Page, connection: &Connection, remedy: &Remedy) {
     };
     let mut text = format!("what would help ({who}): {what}");
     if let Some(predicted) = remedy.predicted_ns {
-        let _ = write!(text, "; predicted {}", foreseen(predicted));
+        let _ = write!(text, "; {}", foreseen(predicted));
     }
     page.wrapped(4, 6, &[plain(text)]);
     for (label, command) in [("do", &remedy.command), ("undo", &remedy.rollback)] {
@@ -76,16 +76,23 @@ fn write_remedy(page: &mut Page, connection: &Connection, remedy: &Remedy) {
     }
 }
 
-/// `1.09 s instead of 1.20 s (from 1.05 s to 1.12 s)`; what may gain nothing says so.
+/// `predicted 1.09 s instead of 1.20 s (from 1.05 s to 1.12 s)`; what may gain nothing says so, and so does what
+/// most likely gains none that shows in the figures.
 fn foreseen(predicted: Prediction) -> String {
     let Prediction { low, best, high, now, by } = predicted;
-    let mut text = format!("{} instead of {}", words::time(best), words::time(now));
+    let [then, as_it_was] = [best, now].map(words::time);
+    let mut text = match best.cmp(&now) {
+        _ if then == as_it_was => format!("predicted to change nothing: {then}"),
+        Ordering::Less => format!("predicted {then} instead of {as_it_was}"),
+        _ => format!("predicted to gain nothing: {then} instead of {as_it_was}"),
+    };
     if by == PredictedBy::Model {
         text += " from the handshake to the last ACK, by a model that repeats it as it was";
     }
     let [least, most] = [low, high].map(words::time);
     match high.cmp(&now) {
         Ordering::Less if least == most => text,
+        _ if least == most && then == as_it_was => text,
         Ordering::Less => format!("{text} (from {least} to {most})"),
         Ordering::Equal => format!("{text} ({least} at best; at worst nothing is gained)"),
         Ordering::Greater => format!("{text} ({least} at best, {most} at worst: longer than now)"),
@@ -120,12 +127,30 @@ mod tests {
             });
             text.replace('\u{a0}', " ")
         };
-        assert_eq!(said(90, 100, 110), "100 ms instead of 120 ms (from 90.0 ms to 110 ms)");
-        assert_eq!(said(100, 100, 100), "100 ms instead of 120 ms");
-        let nothing = "100 ms instead of 120 ms (90.0 ms at best; at worst nothing is gained)";
+        let range = "predicted 100 ms instead of 120 ms (from 90.0 ms to 110 ms)";
+        assert_eq!(said(90, 100, 110), range);
+        assert_eq!(said(100, 100, 100), "predicted 100 ms instead of 120 ms");
+        let nothing =
+            "predicted 100 ms instead of 120 ms (90.0 ms at best; at worst nothing is gained)";
         assert_eq!(said(90, 100, 120), nothing);
         assert!(
             said(90, 100, 150).ends_with("(90.0 ms at best, 150 ms at worst: longer than now)")
         );
+    }
+
+    #[test]
+    fn what_most_likely_gains_nothing_is_shown_as_no_gain() {
+        let said = |low, best, high| {
+            let [low, best, high] = [low, best, high].map(|us: i64| us * 1_000);
+            let now = 1_571_000_000;
+            let text = foreseen(Prediction { low, best, high, now, ..Prediction::default() });
+            text.replace('\u{a0}', " ")
+        };
+        let one = "predicted to change nothing: 1.57 s (1.55 s at best, 1.58 s at worst: longer than now)";
+        assert_eq!(said(1_550_000, 1_570_000, 1_580_000), one, "1 ms that does not show");
+        assert_eq!(said(1_570_000, 1_570_000, 1_570_000), "predicted to change nothing: 1.57 s");
+        let longer = "predicted to gain nothing: 1.61 s instead of 1.57 s";
+        assert!(said(1_550_000, 1_610_000, 1_620_000).starts_with(longer));
+        assert!(said(1_550_000, 1_564_000, 1_570_000).starts_with("predicted 1.56 s instead of"));
     }
 }

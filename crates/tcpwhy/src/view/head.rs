@@ -69,16 +69,7 @@ fn headline(page: &mut Page, connection: &Connection) {
 
 fn facts(connection: &Connection) -> Vec<String> {
     let mut facts = vec![vantage(connection)];
-    facts.push(match connection.window_scaling {
-        WindowScaling::Used => "windows scaled".to_owned(),
-        WindowScaling::NotNegotiated => "windows not scaled, so never above 64 KiB".to_owned(),
-        WindowScaling::HandshakeNotSeen if connection.syns.iter().all(Option::is_some) => {
-            "the SYNs' options not captured, so the windows' scale is an estimate".to_owned()
-        }
-        WindowScaling::HandshakeNotSeen => {
-            "handshake not captured, so the windows' scale is an estimate".to_owned()
-        }
-    });
+    facts.extend(windows(connection).map(str::to_owned));
     facts.extend(connection.mss.map(|mss| format!("MSS {}", words::exact_bytes(u64::from(mss)))));
     facts.extend(stacks(&connection.sender_stack));
     facts.push(match (connection.end, &connection.reset) {
@@ -88,6 +79,25 @@ fn facts(connection: &Connection) -> Vec<String> {
         (End::Open, _) => "still open when the capture ended".to_owned(),
     });
     facts
+}
+
+/// What is known of the windows' scale. A connection that never opened has no windows.
+fn windows(connection: &Connection) -> Option<&'static str> {
+    match (connection.window_scaling, &connection.syns) {
+        (WindowScaling::Used, _) => Some("windows scaled"),
+        (WindowScaling::NotNegotiated, _) => Some("windows not scaled, so never above 64 KiB"),
+        (WindowScaling::HandshakeNotSeen, [Some(_), Some(_)]) => {
+            Some("the SYNs' options not captured, so the windows' scale is an estimate")
+        }
+        (WindowScaling::HandshakeNotSeen, [Some(_), None])
+            if connection.present().next().is_none() =>
+        {
+            None
+        }
+        (WindowScaling::HandshakeNotSeen, _) => {
+            Some("handshake not captured, so the windows' scale is an estimate")
+        }
+    }
 }
 
 /// Ours: a host that holds its packets back for less than this does nothing a reader looks for.
@@ -165,4 +175,28 @@ fn which(connection: &Connection) -> String {
         parts.push(format!("from {}", connection.start));
     }
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use crate::report::Syn;
+
+    /// Whether a word is said of windows.
+    fn tells_of_windows(connection: &Connection) -> bool {
+        facts(connection).iter().any(|fact| fact.contains("window"))
+    }
+
+    #[test]
+    fn of_a_connection_that_never_opened_nothing_is_said_of_windows() {
+        let whole = sample::midway().connections.remove(0);
+        assert!(tells_of_windows(&whole), "it begins midway");
+        let asked = Connection { syns: [Some(Syn::default()), None], ..whole };
+        assert!(tells_of_windows(&asked), "data flowed: only the answer was not captured");
+        let refused = Connection { directions: [None, None], ..asked };
+        assert!(!tells_of_windows(&refused));
+        let unseen = Connection { syns: [None; 2], ..refused };
+        assert!(tells_of_windows(&unseen), "it may have opened before");
+    }
 }

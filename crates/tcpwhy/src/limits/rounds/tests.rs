@@ -83,7 +83,7 @@ fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     for round in &mut pulses.kept {
         (round.tap_at_sender, round.tap_gap) = (false, RTT);
     }
-    assert_eq!(pulses.free(1, RTT).state, State::Unknown);
+    assert_eq!(pulses.free(1, false, RTT).state, State::Unknown);
 }
 
 /// Four rounds of three pulses each, which the sender set off itself, and which end so.
@@ -101,7 +101,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
 
 #[test]
 fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
-    let state = |rounds: &Rounds| rounds.free(1, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(1, false, RTT).state;
     assert_eq!(state(&pulsing(false, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, true)), State::App);
@@ -133,7 +133,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
 
 #[test]
 fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
-    let state = |rounds: &Rounds| rounds.free(0, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(0, false, RTT).state;
     assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
     assert_eq!(state(&jolted(2, true)), State::App);
     assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
@@ -354,4 +354,44 @@ fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
         Round { start: round.start, end: round.start + 1, ..round }
     });
     assert_eq!(state_of(&closed(rounds), 3), State::BandwidthSelfQueue);
+}
+
+/// The state of round 12 of 16, each behind a queue of a fifth of the path's round trip, whose ends come 3 ms too early
+/// and too late by turns; a loss in round 6 cuts the window by half, and what arrives becomes so much in per cent.
+fn jittering(lost: bool, percent: i64, queue: i64) -> State {
+    let rounds = (0..16).map(|n: u64| {
+        let border = |n: u64| n as i64 * RTT + if n.is_multiple_of(2) { 3_000_000 } else { 0 };
+        let plain = round(n, if n > 6 { 40 + n % 2 } else { 80 });
+        let rate = if n > 6 { percent } else { 100 };
+        // In the rounds that the comparison rests on, nothing is late.
+        let (start, end) = match n {
+            0..10 => (plain.start, plain.end),
+            10 => (plain.start, border(11)),
+            _ => (border(n), border(n + 1)),
+        };
+        Round {
+            start,
+            end,
+            acked: 1448 * rate,
+            loss: lost && n == 6,
+            phase: Phase::Avoidance,
+            rtt_min: Some(RTT + queue),
+            ..plain
+        }
+    });
+    state_of(&closed(rounds), 12)
+}
+
+#[test]
+fn a_rate_that_a_cut_window_left_as_it_was_is_the_links_though_rounds_vary() {
+    let queue = RTT / 5;
+    assert_eq!(jittering(true, 100, queue), State::BandwidthSelfQueue);
+    assert_eq!(jittering(true, 95, queue), State::BandwidthSelfQueue);
+    assert_eq!(
+        jittering(true, 94, queue),
+        State::CwndAvoidance,
+        "the window was cut, and holds it"
+    );
+    assert_eq!(jittering(false, 100, queue), State::CwndAvoidance, "no loss has tried");
+    assert_eq!(jittering(true, 100, RTT / 10), State::CwndAvoidance, "no queue stands");
 }
