@@ -11,6 +11,7 @@
 //! the inner borders when they are booked.
 
 mod analyst;
+mod directions;
 pub(crate) mod exchanges;
 mod kept;
 mod passed;

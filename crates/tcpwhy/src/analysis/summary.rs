@@ -1,25 +1,16 @@
 //! From the walkers to the report's plain data.
 
-use super::Analysis;
-use super::exchanges;
+use super::{Analysis, directions, exchanges};
 use crate::flow::facts::Facts;
-use crate::flow::peers::Counts;
 use crate::flow::side::SideInfo;
-use crate::limits::growth::ExitCause;
-use crate::limits::jumps::Jump;
-use crate::limits::ledger::Interval;
-use crate::limits::listed::ListedRound;
 use crate::limits::turns::Turns;
-use crate::limits::walker::{Tally, Walker};
-use crate::measure::clock::{NearMap, SideClock};
+use crate::limits::walker::Walker;
 use crate::measure::stack;
 use crate::report::{
-    CongestionControl, Connection, Direction, End, Events, Exchange, FrameRange, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, LossPattern, LowHigh, Rate, Retransmitted, Round, Rtt,
-    RttJump, ScalingRefusedBy, SenderStack, SlowStartExit, State, StuckSegment, Syn, TakenBack,
+    Connection, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy, SenderStack, State, Syn,
     Transfer, Vantage, WindowScaling,
 };
-use crate::units::{BitRate, Duration};
+use crate::units::Duration;
 
 /// What the account of a connection counts in the totals and is put in order by: its data, its transfers
 /// and their times. The rest is empty.
@@ -28,7 +19,7 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let walkers = analysis.walkers.as_ref();
     let directions = [0, 1].map(|side| {
         let walker = walkers.map(|walkers| &walkers[side])?;
-        (walker.tally.frames > 0).then(|| Box::new(direction_outline(facts, walker)))
+        (walker.tally.frames > 0).then(|| Box::new(directions::outline(facts, walker)))
     });
     let exchanges = match walkers {
         // What came early is no answer, and the wait goes on.
@@ -141,7 +132,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
     let Connection { directions: [client, server], .. } = outline;
     let directions = [(0, client), (1, server)].map(|(side, direction)| {
         let (walker, mut direction) = (&walkers?[side], direction?);
-        fill_direction(
+        directions::fill(
             &mut direction,
             outline.vantage,
             (walker, &analysis.clocks[1 - side]),
@@ -245,271 +236,4 @@ fn refused(facts: &Facts, shift: u8, floors: [Option<i64>; 2]) -> (ScalingRefuse
     } else {
         (ScalingRefusedBy::Server, offer)
     }
-}
-
-fn direction_outline(facts: &Facts, walker: &Walker) -> Direction {
-    let tally = &walker.tally;
-    let bytes = walker.flight.nxt - walker.transfers.first_offset;
-    Direction {
-        bytes: bytes.max(0) as u64,
-        // What passed unseen was sent, too.
-        bytes_sent: tally.bytes_sent.max(bytes.max(0) as u64),
-        segments: tally.segments,
-        frames: tally.frames,
-        retransmitted: retransmitted(tally),
-        events: events(&facts.peers.counts[walker.terms.side], tally),
-        max_in_flight_bytes: if walker.terms.unanswered {
-            0
-        } else {
-            tally.max_in_flight.max(0) as u64
-        },
-        time_in: walker.ledger.time_in.clone(),
-        ..Direction::default()
-    }
-}
-
-/// Fills in what the outline of a direction lacks.
-fn fill_direction(
-    direction: &mut Direction,
-    vantage: Vantage,
-    (walker, peer): (&Walker, &SideClock),
-    facts: &Facts,
-) {
-    let (lifetime, outline) = (facts.last_tap, core::mem::take(direction));
-    let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
-    let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
-    let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
-    let restarts = walker.pauses.watch.reported.iter();
-    let repeats = walker.retransmissions.iter();
-    *direction = Direction {
-        rtt: Rtt {
-            min_ns: walker.trips.spans.min(),
-            median_ns: walker.trips.spans.quantile(500),
-            p95_ns: walker.trips.spans.quantile(950),
-            method: rtt_method(vantage, walker.terms.side).into(),
-            samples: walker.trips.spans.len(),
-        },
-        delivery_rate_bps: rates(walker),
-        bottleneck_rate_bps: path_rate.map(|rate| rate.0),
-        bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
-        rounds: rounds.collect(),
-        limits: limits(walker),
-        strip: walker.ledger.strip(lifetime),
-        initial_window: initial_window(walker),
-        slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
-        congestion_control: congestion_control(walker),
-        idle_restarts: restarts
-            .map(|r| crate::report::IdleRestart { at_ns: at(r.at_ns), ..r.clone() })
-            .collect(),
-        in_flight_at_loss: in_flight_at_loss(walker, &at),
-        loss_pattern: loss_pattern(walker).map(Box::new),
-        retransmissions: repeats
-            .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
-            .collect(),
-        burst_proven_bytes: burst_proven(walker),
-        stuck_segment: stuck_segment(walker, &at).map(Box::new),
-        window_taken_back: taken_back(walker),
-        rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
-        ..outline
-    };
-    if walker.terms.unanswered {
-        hide_untold(direction);
-    }
-}
-
-/// Takes out what rests on flights and rounds: without an ACK nobody knows where one ends.
-fn hide_untold(direction: &mut Direction) {
-    *direction = Direction {
-        rounds: Vec::new(),
-        initial_window: None,
-        slow_start_exit: None,
-        congestion_control: None,
-        idle_restarts: Vec::new(),
-        in_flight_at_loss: Vec::new(),
-        loss_pattern: None,
-        burst_proven_bytes: None,
-        stuck_segment: None,
-        ..core::mem::take(direction)
-    };
-}
-
-/// Of an original that was sent during a repair its flight counts what SACK had reported by then, too: it was
-/// no more than was ever in flight.
-fn in_flight_at_loss(walker: &Walker, at: &impl Fn(i64) -> i64) -> Vec<InFlightAtLoss> {
-    let most = walker.tally.max_in_flight.max(0) as u64;
-    let told = |loss: &InFlightAtLoss| InFlightAtLoss {
-        at_ns: at(loss.at_ns),
-        bytes: loss.bytes.min(most),
-        ..*loss
-    };
-    walker.repairs.flights_at_loss.iter().map(told).collect()
-}
-
-/// A burst into a flight with holes is no more than what was in flight at once.
-fn burst_proven(walker: &Walker) -> Option<u64> {
-    let burst = walker.book.burst_proven.min(walker.tally.max_in_flight);
-    (burst > 0).then_some(burst as u64)
-}
-
-fn initial_window(walker: &Walker) -> Option<InitialWindow> {
-    let first = walker.initial.filter(|_| !walker.initial_hidden)?;
-    Some(InitialWindow {
-        segments: first.segments,
-        bytes: first.bytes.max(0) as u64,
-        full: first.full == Some(true),
-    })
-}
-
-fn taken_back(walker: &Walker) -> Option<TakenBack> {
-    let (bytes, window) = walker.window.taken_back;
-    (bytes > 0).then_some(TakenBack { bytes: bytes as u64, window_bytes: window.max(0) as u64 })
-}
-
-fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegment> {
-    let head = walker.repairs.heads.worst()?;
-    let bytes = |bytes: i64| bytes.max(0) as u64;
-    Some(StuckSegment {
-        bytes: bytes(head.size),
-        sent: head.sent,
-        from_ns: at(head.from),
-        to_ns: at(head.to),
-        arrived_bytes: bytes(walker.repairs.heads.largest_arrived),
-        passed_bytes: head.smaller.filter(|_| head.passed).map(bytes),
-        peer_heard: head.peer_heard,
-        frames: FrameRange { first: head.frames.0, last: head.frames.1 },
-    })
-}
-
-/// `peer` is the clock of the side that acknowledged: it tells when the ACK left that side's TCP.
-fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump {
-    let latest = jump.ack.tap - peer.floor().unwrap_or(0);
-    let tick = peer.tick_of(&jump.ack, jump.ack.tap, &mut NearMap::default());
-    RttJump {
-        at_ns: at(jump.at),
-        rtt_ns: jump.rtt,
-        before_ns: jump.before,
-        data_late_ns: jump.lag_of_data,
-        ack_late_ns: tick.map(|(_, end)| (latest - end).max(0)),
-        frame: jump.ack.frame,
-    }
-}
-
-fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
-    let (when, ssthresh, cause) = walker.growth.exit?;
-    let cause = exit_cause(cause).to_owned();
-    Some(SlowStartExit { at_ns: at(when), cause, ssthresh, measured_by: None })
-}
-
-fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
-    let (name, rounds) = walker.avoidance.controller()?;
-    Some(CongestionControl { name: name.to_owned(), rounds })
-}
-
-fn retransmitted(tally: &Tally) -> Retransmitted {
-    Retransmitted {
-        fast: tally.fast,
-        rto: tally.rto,
-        tlp: tally.tlp,
-        spurious: tally.spurious,
-        unnecessary: tally.unnecessary,
-        syn: tally.syn,
-    }
-}
-
-fn events(counts: &Counts, tally: &Tally) -> Events {
-    Events {
-        zero_window: counts.zero_window,
-        zero_window_probe: counts.zero_window_probe,
-        window_full: counts.window_full,
-        window_update: counts.window_update,
-        keep_alive: counts.keep_alive,
-        duplicate_ack: counts.duplicate_ack,
-        partial_ack: tally.partial_acks,
-        out_of_order: tally.out_of_order,
-        ecn_echo: counts.ecn_echo,
-        lost: tally.lost,
-        not_captured: tally.not_captured,
-    }
-}
-
-fn exit_cause(cause: ExitCause) -> &'static str {
-    match cause {
-        ExitCause::Loss => "loss",
-        ExitCause::HystartDelay => "hystart_delay",
-        ExitCause::Cached => "cached_ssthresh",
-        ExitCause::HystartTrain => "hystart_train",
-        ExitCause::Unknown | ExitCause::Unseen => "unknown",
-    }
-}
-
-fn rtt_method(vantage: Vantage, side: usize) -> &'static str {
-    let at_sender = matches!((vantage, side), (Vantage::Client, 0) | (Vantage::Server, 1));
-    if at_sender {
-        "data to its ACK at the sender's host, from the stack's own clock"
-    } else {
-        "data to its ACK on the sender's timeline, rebuilt from the round trips on both sides of the tap"
-    }
-}
-
-fn rates(walker: &Walker) -> Option<Rate> {
-    let (median, max) = (walker.book.rates.quantile(500)?, walker.book.rates.quantile(1000)?);
-    // The sketch holds bytes per second.
-    Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
-}
-
-fn round(r: &ListedRound, least_rtt: i64, at: &impl Fn(i64) -> i64) -> Round {
-    let rate = r.rate.map(|bytes| BitRate(bytes * 8));
-    Round {
-        start_ns: at(r.start),
-        bytes: r.bytes.max(0) as u64,
-        segments: r.segments,
-        rtt_ns: r.rtt_min,
-        window_room_bytes: (r.room < i64::MAX).then_some(r.room),
-        cwnd: r.cwnd,
-        cwnd_measured_by: None,
-        limited_by: r.limited_by,
-        in_flight_bytes: r.in_flight.max(0) as u64,
-        delivery_rate_bps: rate.map(|rate| rate.0),
-        bdp_bytes: rate.filter(|_| least_rtt > 0).map(|rate| rate.bytes_in(Duration(least_rtt)).0),
-        frames: FrameRange { first: r.first_frame, last: r.last_frame },
-    }
-}
-
-fn limits(walker: &Walker) -> Vec<Limit> {
-    walker
-        .ledger
-        .intervals
-        .iter()
-        .map(|i| {
-            let frames = i.evidence.frames();
-            let filter = match (frames.first, frames.last) {
-                (0, _) => String::new(),
-                (first, last) if first == last => format!("frame.number == {first}"),
-                (first, last) => format!("frame.number >= {first} && frame.number <= {last}"),
-            };
-            Limit {
-                start_ns: i.start,
-                end_ns: i.end,
-                state: i.state,
-                confidence: i.confidence,
-                alternative: i.alternative.to_vec(),
-                evidence: LimitEvidence { text: evidence(walker, i), frames, filter },
-            }
-        })
-        .collect()
-}
-
-fn evidence(walker: &Walker, interval: &Interval) -> String {
-    match interval.state {
-        State::Unknown => walker.why_untold(interval.alternative).to_owned(),
-        state => interval.evidence.words(state, walker.terms.shift_guessed),
-    }
-}
-
-fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
-    crate::measure::loss::pattern(
-        &walker.repairs.lost,
-        &walker.samples.kept,
-        walker.repairs.episodes,
-    )
 }
