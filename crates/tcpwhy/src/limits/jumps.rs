@@ -1,7 +1,7 @@
 //! Round trips that are suddenly far longer than the one before: something stood still.
 //!
 //! A queue that fills makes each round trip a little longer than the last. One that is three times as long at
-//! once waited for a host or a link that did nothing; what was late tells which (`analysis::summary` asks the
+//! once waited for a host or a link that did nothing; what was late tells which (`analysis::directions` asks the
 //! clocks). Left out are ACKs that the receiver may have held back by itself. And it passes: what was sent
 //! after that ACK comes back as before. Where ACKs are few, a round trip grows at once by what a burst takes
 //! on the slowest link, and stays so long.
