@@ -126,15 +126,15 @@ impl Rounds {
         ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(4)?)).find_map(|from| {
             let first = &self.kept[from];
             let grown = latest.flight - first.flight;
+            if first.flight_segments < COUNTABLE || grown * 5 < first.flight {
+                return None;
+            }
             let before = self.kept[from + 1].rate()?;
             let gained = i128::from(rate.saturating_sub(before));
             let brought_none =
                 gained * 4 * i128::from(first.flight) <= i128::from(grown) * i128::from(before);
-            (first.flight_segments >= COUNTABLE
-                && grown * 5 >= first.flight
-                && brought_none
-                && self.is_flat_over(from + 1..=last))
-            .then_some(Outgrown { flight: first.flight, rate })
+            (brought_none && self.is_flat_over(from + 1..=last))
+                .then_some(Outgrown { flight: first.flight, rate })
         })
     }
 
