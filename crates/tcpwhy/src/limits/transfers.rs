@@ -163,7 +163,7 @@ mod tests {
             transfers.share(14, 30, State::IdlePeerThink, 0);
             transfers.share(30, 31, State::App, 0);
             let all = [of(State::LastFlight, 10), of(State::IdlePeerThink, 4)];
-            assert_eq!(times(&transfers)[0], all[..1 + usize::from(goes_on)]);
+            assert_eq!(times(&transfers)[0], all[..=usize::from(goes_on)]);
         }
     }
 
@@ -172,15 +172,21 @@ mod tests {
         let shared = |late: bool| {
             let mut transfers = Transfers::default();
             transfers.begin(Run::at(0, 0, 0));
-            let mut due = vec![(0, 4, State::LastFlight), (4, 7, State::IdleAppThink)];
-            for (end, more) in [(4, (7, 9, State::CwndSlowStart)), (9, (9, 12, State::Closing))] {
-                transfers.last_until(end);
-                if !late {
-                    due.drain(..).for_each(|(a, b, state)| transfers.share(a, b, state, 0));
+            let share = |transfers: &mut Transfers, due: &[(i64, i64, State)]| {
+                for (start, end, state) in due {
+                    transfers.share(*start, *end, *state, 0);
                 }
-                due.push(more);
+            };
+            let early = [(0, 4, State::LastFlight), (4, 7, State::IdleAppThink)];
+            transfers.last_until(4);
+            if !late {
+                share(&mut transfers, &early);
             }
-            due.into_iter().for_each(|(a, b, state)| transfers.share(a, b, state, 0));
+            transfers.last_until(9);
+            if late {
+                share(&mut transfers, &early);
+            }
+            share(&mut transfers, &[(7, 9, State::CwndSlowStart), (9, 12, State::Closing)]);
             times(&transfers)
         };
         assert_eq!(shared(true), shared(false));
