@@ -51,7 +51,7 @@ pub(crate) struct Transfers {
     /// The one that time is booked to.
     next: usize,
     /// The end of that one as far as it was known when time was booked to it.
-    known_end: i64,
+    known_end: Option<i64>,
     /// Time booked behind that end: its own only if it goes on.
     behind: TimeIn,
     pub(crate) dropped: u64,
@@ -96,7 +96,7 @@ impl Transfers {
             self.settle();
             if self.runs.get(self.next + 1).is_some_and(|next| next.start + shift <= from) {
                 self.next += 1;
-                (self.known_end, self.behind) = (i64::MIN, TimeIn::default());
+                (self.known_end, self.behind) = (None, TimeIn::default());
                 continue;
             }
             let Some(run) = self.runs.get(self.next) else { return };
@@ -114,10 +114,11 @@ impl Transfers {
 
     /// Gives the transfer that time is booked to what was booked behind its end, if it has gone on since.
     pub(crate) fn settle(&mut self) {
-        let Some(run) = self.runs.get(self.next).filter(|run| run.end > self.known_end) else {
+        let end = self.runs.get(self.next).map(|run| run.end);
+        if end <= self.known_end {
             return;
-        };
-        self.known_end = run.end;
+        }
+        self.known_end = end;
         self.times[self.next].add_all(self.behind.iter());
         self.behind.clear();
     }
@@ -167,26 +168,29 @@ mod tests {
         }
     }
 
+    /// A far sender's timeline begins before the report's, which is `shift` ahead of it.
     #[test]
     fn when_time_is_booked_makes_no_difference() {
+        let shift = 20;
         let shared = |late: bool| {
             let mut transfers = Transfers::default();
-            transfers.begin(Run::at(0, 0, 0));
+            transfers.begin(Run::at(-shift, 0, 0));
             let share = |transfers: &mut Transfers, due: &[(i64, i64, State)]| {
                 for (start, end, state) in due {
-                    transfers.share(*start, *end, *state, 0);
+                    transfers.share(*start, *end, *state, shift);
                 }
             };
-            let early = [(0, 4, State::LastFlight), (4, 7, State::IdleAppThink)];
-            transfers.last_until(4);
+            let early = [(0, 4, State::LastFlight), (4, 9, State::IdleAppThink)];
+            transfers.last_until(4 - shift);
             if !late {
                 share(&mut transfers, &early);
             }
-            transfers.last_until(9);
+            transfers.last_until(9 - shift);
             if late {
                 share(&mut transfers, &early);
             }
-            share(&mut transfers, &[(7, 9, State::CwndSlowStart), (9, 12, State::Closing)]);
+            share(&mut transfers, &[(9, 12, State::Closing)]);
+            transfers.settle();
             times(&transfers)
         };
         assert_eq!(shared(true), shared(false));

@@ -11,7 +11,7 @@ pub struct Transfer {
     pub from: Text,
     /// First byte sent.
     pub start_ns: i64,
-    /// Its last ACK.
+    /// Its last send or the last ACK of its data, or where the next begins with data of it in flight.
     pub end_ns: i64,
     /// Payload bytes.
     pub bytes: u64,
