@@ -10,6 +10,7 @@ use crate::report::{
     Round, State, Transfer, Vantage,
 };
 use crate::units::Duration;
+use crate::words;
 
 /// A finding rests on at least this share of the time. Ours, not measured: what a verdict
 /// names in a sentence.
@@ -172,8 +173,21 @@ impl<'a> Case<'a> {
 
     /// The intervals in states that are `wanted`.
     pub(super) fn held(&self, wanted: impl Fn(State) -> bool) -> Held<'a> {
-        let limits = self.direction.limits.iter().filter(|limit| wanted(limit.state)).collect();
-        Held { connection: self.connection, limits }
+        let limits: Vec<&Limit> =
+            self.direction.limits.iter().filter(|limit| wanted(limit.state)).collect();
+        let listed = if self.connection.truncated { self.listed(&limits) } else { Vec::new() };
+        Held { connection: self.connection, limits, listed }
+    }
+
+    /// Of each state of `limits` that not all intervals are listed of: the time of those, and of all.
+    fn listed(&self, limits: &[&Limit]) -> Vec<(State, i64, i64)> {
+        let mut listed = BTreeMap::new();
+        for limit in limits {
+            *listed.entry(limit.state).or_insert(0) += limit.end_ns - limit.start_ns;
+        }
+        let whole = |state: State| self.direction.time_in.get(state).0;
+        let rows = listed.into_iter().map(|(state, time)| (state, time, whole(state)));
+        rows.filter(|(_, time, whole)| 0 < *time && time < whole).collect()
     }
 }
 
@@ -195,6 +209,8 @@ fn address_of(connection: &Connection, at: usize) -> Option<SocketAddr> {
 pub(super) struct Held<'a> {
     connection: &'a Connection,
     pub(super) limits: Vec<&'a Limit>,
+    /// See [`Case::listed`].
+    listed: Vec<(State, i64, i64)>,
 }
 
 /// What a rule says of its intervals.
@@ -207,9 +223,32 @@ pub(super) struct Told {
 }
 
 impl Held<'_> {
-    /// Their time.
+    /// Their time, with that of intervals like them which are not listed.
     pub(super) fn time_ns(&self) -> i64 {
-        self.limits.iter().map(|each| each.end_ns - each.start_ns).sum()
+        self.limits.iter().map(|each| self.stands_for(each)).sum()
+    }
+
+    /// That of those in `states`.
+    pub(super) fn time_of(&self, states: &[State]) -> i64 {
+        let named = self.limits.iter().filter(|each| states.contains(&each.state));
+        named.map(|each| self.stands_for(each)).sum()
+    }
+
+    /// The time of a limit, with its share of what is not listed of its state.
+    fn stands_for(&self, limit: &Limit) -> i64 {
+        let time = limit.end_ns - limit.start_ns;
+        match self.listed.iter().find(|row| row.0 == limit.state) {
+            Some((_, listed, whole)) => {
+                (i128::from(time) * i128::from(*whole) / i128::from(*listed)) as i64
+            }
+            None => time,
+        }
+    }
+
+    /// How many times it was: `3 times`.
+    pub(super) fn times(&self) -> String {
+        let times = words::count(self.limits.len() as u64, "time");
+        if self.listed.is_empty() { times } else { format!("more than {times}") }
     }
 
     /// Whether they are worth a finding, by their share of the time in which TCP had something to do
@@ -245,7 +284,7 @@ impl Held<'_> {
     /// How sure they are, each by its time.
     pub(super) fn confidence(&self) -> i64 {
         let weighed =
-            |each: &&Limit| i128::from(each.end_ns - each.start_ns) * i128::from(each.confidence);
+            |each: &&Limit| i128::from(self.stands_for(each)) * i128::from(each.confidence);
         let sum: i128 = self.limits.iter().map(weighed).sum();
         (sum / i128::from(self.time_ns().max(1))) as i64
     }
@@ -256,7 +295,7 @@ impl Held<'_> {
         let mut allowed = BTreeMap::new();
         for limit in &self.limits {
             for state in &limit.alternative {
-                *allowed.entry(*state).or_insert(0) += limit.end_ns - limit.start_ns;
+                *allowed.entry(*state).or_insert(0) += self.stands_for(limit);
             }
         }
         allowed.retain(|_, time| Duration(*time).percent_of(whole) >= DOUBT_PERCENT);
@@ -405,6 +444,25 @@ mod tests {
         let held = direction.limits.iter_mut().filter(|limit| limit.state == State::Pacing);
         held.for_each(|limit| limit.alternative = vec![State::Sndbuf]);
         assert_eq!(denied(&connection), "not a window");
+    }
+
+    #[test]
+    fn what_a_full_list_left_out_counts_as_what_it_has_of_that_state() {
+        let mut connection = sample::held_by(State::Pacing, 5_000);
+        let told = |connection: &Connection| {
+            let held = Case::of(connection, 1).expect("data").held(|state| state == State::Pacing);
+            (held.time_ns(), held.time_of(&[State::Pacing]), held.times())
+        };
+        let (listed, ..) = told(&connection);
+        let direction = connection.directions[1].as_mut().expect("data");
+        let times = direction.limits.iter().filter(|each| each.state == State::Pacing).count();
+        let missing = listed * 2 - direction.time_in.get(State::Pacing).0;
+        direction.time_in.add(State::Pacing, Duration(missing));
+        let (time, ..) = told(&connection);
+        assert_eq!(time, listed, "a list that was not cut is believed");
+        connection.truncated = true;
+        let more = format!("more than {}", words::count(times as u64, "time"));
+        assert_eq!(told(&connection), (listed * 2, listed * 2, more));
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             why: format!(
                 "{}, {} at the longest: the {sender} does not send a second short segment before the first is \
                  acknowledged{delay}.",
-                words::count(held.limits.len() as u64, "time"),
+                held.times(),
                 words::time(longest)
             ),
             not: "not a window: a short segment fills none".to_owned(),

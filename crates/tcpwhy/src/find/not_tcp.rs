@@ -45,13 +45,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
         return Vec::new();
     }
     let (sender, receiver) = (case.sender(), case.receiver());
-    let time = |states: &[State]| {
-        let named = held.limits.iter().filter(|each| states.contains(&each.state));
-        named.map(|each| each.end_ns - each.start_ns).sum::<i64>()
-    };
     let mut silent = [
-        (sender, time(&[State::IdleAppThink, State::App])),
-        (receiver, time(&[State::IdlePeerThink])),
+        (sender, held.time_of(&[State::IdleAppThink, State::App])),
+        (receiver, held.time_of(&[State::IdlePeerThink])),
     ];
     silent.sort_by_key(|(_, ns)| core::cmp::Reverse(*ns));
     let said: Vec<String> = silent

@@ -44,7 +44,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         title: "the client's application was silent between requests".to_owned(),
         why: format!(
             "nothing was in flight, {}, {} at the longest; requests and answers took {} in all.",
-            words::count(held.limits.len() as u64, "time"),
+            held.times(),
             words::time(longest),
             words::time(active_ns(connection))
         ),

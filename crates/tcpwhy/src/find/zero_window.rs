@@ -38,7 +38,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         let receiver = case.receiver();
         let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;
-        let times = words::count(held.limits.len() as u64, "time");
+        let times = held.times();
         // A window of less than a segment stops a sender as well.
         let shut = match case.direction.events.zero_window {
             0 => "left no room for a segment in its window",

@@ -3,8 +3,9 @@
 //! Question: does every nanosecond of the lifetime belong to exactly one state? The ledger takes
 //! decided intervals in order, each starting where the last one ended, and keeps the totals, a
 //! strip of at most 512 cells, the transfers' shares, and (when asked for) the intervals
-//! themselves, neighbours of one state merged. It closes whatever gap or overlap its caller
-//! leaves, so the sum is the lifetime by construction; the naive twin in the tests checks it.
+//! themselves, neighbours of one state merged; of very many the longest of each state. It closes
+//! whatever gap or overlap its caller leaves, so the sum is the lifetime by construction; the naive
+//! twin in the tests checks it.
 
 use core::cmp::Reverse;
 
@@ -15,7 +16,7 @@ use crate::units::Duration;
 /// Most cells of a strip, and how many are folded when it is full.
 const CELLS: usize = 512;
 /// Most intervals kept of one direction. Ours: 20,000 of 120 bytes are 2.4 MB, more than a page
-/// can draw.
+/// can draw; half of them are left out at a time.
 const MAX_INTERVALS: usize = 20_000;
 
 /// A decided interval.
@@ -30,6 +31,10 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
+    fn length(&self) -> i64 {
+        self.end - self.start
+    }
+
     /// Whether both say the same. What is not decided is told by what it may be.
     fn is_like(&self, other: &Self) -> bool {
         self.state == other.state
@@ -49,6 +54,8 @@ pub(crate) struct Ledger {
     pub(crate) time_in: TimeIn,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) truncated: bool,
+    /// Once some were left out: shorter ones of each state are.
+    least: [i64; State::COUNT],
     strip: Strip,
 }
 
@@ -63,6 +70,7 @@ impl Ledger {
             time_in: TimeIn::default(),
             intervals: Vec::new(),
             truncated: false,
+            least: [0; State::COUNT],
             strip: Strip::default(),
         }
     }
@@ -90,12 +98,18 @@ impl Ledger {
         self.last = interval.state;
         self.time_in.add(interval.state, Duration(interval.end - interval.start));
         self.strip.add(interval.start, interval.end, interval.state);
-        if !self.keep {
-            return;
+        if self.keep {
+            self.list(interval);
         }
-        if let Some(last) = self.intervals.last_mut()
-            && last.is_like(&interval)
-        {
+    }
+
+    /// Keeps `interval`, the newest: behind the one before it, or as a part of that.
+    fn list(&mut self, interval: Interval) {
+        let Some(last) = self.intervals.last_mut() else {
+            self.intervals.push(interval);
+            return;
+        };
+        if last.end == interval.start && last.is_like(&interval) {
             last.end = interval.end;
             // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
             let doubt = |of: &Interval| (Reverse(of.confidence), of.alternative.len());
@@ -103,11 +117,41 @@ impl Ledger {
                 (last.confidence, last.alternative) = (interval.confidence, interval.alternative);
             }
             last.evidence.join(&interval.evidence);
-        } else if self.intervals.len() < MAX_INTERVALS {
-            self.intervals.push(interval);
-        } else {
-            self.truncated = true;
+            return;
         }
+        if last.length() < self.least[last.state as usize] {
+            self.intervals.pop();
+        } else if self.intervals.len() == MAX_INTERVALS {
+            self.thin();
+        }
+        self.intervals.push(interval);
+    }
+
+    /// Keeps half of the intervals: the longest of each state, of equal ones the earlier, and as many of each as of the
+    /// others unless there are fewer. Findings rest on those of one state, however short they are beside others.
+    fn thin(&mut self) {
+        self.truncated = true;
+        let mut by_state: Vec<usize> = (0..self.intervals.len()).collect();
+        by_state.sort_unstable_by_key(|at| {
+            let interval = &self.intervals[*at];
+            (interval.state as usize, Reverse(interval.length()), *at)
+        });
+        let state_of = |at: &usize| self.intervals[*at].state;
+        let mut states: Vec<&[usize]> =
+            by_state.chunk_by(|a, b| state_of(a) == state_of(b)).collect();
+        states.sort_by_key(|of_one| of_one.len());
+        let mut kept = vec![false; self.intervals.len()];
+        let (mut room, mut left) = (MAX_INTERVALS / 2, states.len());
+        for of_one in states {
+            let longest = &of_one[..of_one.len().min(room / left)];
+            longest.iter().for_each(|at| kept[*at] = true);
+            if let Some(last) = longest.last().filter(|_| longest.len() < of_one.len()) {
+                self.least[state_of(last) as usize] = self.intervals[*last].length();
+            }
+            (room, left) = (room - longest.len(), left - 1);
+        }
+        let mut kept = kept.into_iter();
+        self.intervals.retain(|_| kept.next().unwrap_or(true));
     }
 
     /// Books what is left of a lifetime of `end` as `state`.
@@ -254,6 +298,62 @@ mod tests {
         }
         let intervals = ledger.intervals.iter();
         intervals.map(|each| (each.state, each.confidence, each.alternative)).collect()
+    }
+
+    /// Books that were given intervals of these states and lengths one behind the other.
+    fn books_of(rows: impl Iterator<Item = (State, i64)>) -> Ledger {
+        let mut ledger = Ledger::new(true);
+        let mut end = 0;
+        for (state, length) in rows {
+            end += length;
+            let evidence = Evidence::default();
+            ledger.book(Interval {
+                start: 0,
+                end,
+                state,
+                confidence: 80,
+                alternative: &[],
+                evidence,
+            });
+        }
+        ledger
+    }
+
+    #[test]
+    fn of_very_many_intervals_the_longest_of_each_state_are_kept_as_they_were() {
+        use State::{App, CwndAvoidance, RtoWait};
+        // Turns of short and longer waits; timeouts before and behind them.
+        let turns = (0..50_000).flat_map(|n| [(CwndAvoidance, 1000 + n), (App, 10 + n % 7)]);
+        let few = [(RtoWait, 9), (App, 500), (RtoWait, 1)];
+        let ledger = books_of([(RtoWait, 5)].into_iter().chain(turns).chain(few));
+        assert!(ledger.truncated);
+        let kept = |state| ledger.intervals.iter().filter(move |each| each.state == state);
+        assert_eq!(
+            kept(RtoWait).map(Interval::length).collect::<Vec<_>>(),
+            [5, 9, 1],
+            "all of a few"
+        );
+        let longest = kept(CwndAvoidance).map(Interval::length).max();
+        assert_eq!(longest, Some(50_999), "also what came when the list was full before");
+        assert_eq!(kept(App).map(Interval::length).max(), Some(500));
+        assert!(kept(App).count() > 2_000 && ledger.intervals.len() <= MAX_INTERVALS);
+        assert!(kept(App).take(1_000).all(|each| each.length() == 16), "the longest of them");
+        let in_order = ledger.intervals.windows(2).all(|pair| pair[0].end <= pair[1].start);
+        assert!(in_order);
+    }
+
+    #[test]
+    fn a_list_that_is_just_full_lacks_nothing() {
+        let turns = |count: usize| {
+            let states = [State::App, State::CwndAvoidance];
+            books_of((0..count).map(move |n| (states[n % 2], 5)))
+        };
+        let full = turns(MAX_INTERVALS);
+        assert!(!full.truncated && full.intervals.len() == MAX_INTERVALS);
+        let cut = turns(MAX_INTERVALS + 1);
+        assert!(cut.truncated && cut.intervals.len() == MAX_INTERVALS / 2 + 1);
+        let spans: i64 = cut.intervals.iter().map(Interval::length).sum();
+        assert_eq!(spans, 5 * cut.intervals.len() as i64, "none grew over those left out");
     }
 
     #[test]

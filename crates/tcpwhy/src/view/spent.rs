@@ -45,7 +45,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
             doubts(page, &Doubt::about(state, &direction.limits, whole));
             let plain_fact = matches!(state, State::Handshake | State::Closing);
             if !plain_fact && span.percent_of(lifetime) >= WORTH_EVIDENCE_PERCENT {
-                filters -= evidence(page, proof, filters > 0);
+                let listed = Duration(proof.time_ns);
+                filters -= evidence(page, proof, listed < span, filters > 0);
             }
         }
     });
@@ -115,6 +116,7 @@ fn table(
 struct Proof<'a> {
     longest: &'a Limit,
     others: u64,
+    time_ns: i64,
 }
 
 /// One pass over the intervals, by state.
@@ -122,7 +124,12 @@ fn proof(limits: &[Limit]) -> [Option<Proof<'_>>; State::COUNT] {
     let mut all = [const { None }; State::COUNT];
     for limit in limits {
         let length = |limit: &Limit| i128::from(limit.end_ns) - i128::from(limit.start_ns);
-        let proof = all[limit.state as usize].get_or_insert(Proof { longest: limit, others: 0 });
+        let proof = all[limit.state as usize].get_or_insert(Proof {
+            longest: limit,
+            others: 0,
+            time_ns: 0,
+        });
+        proof.time_ns = proof.time_ns.saturating_add(limit.end_ns.saturating_sub(limit.start_ns));
         if !core::ptr::eq(proof.longest, limit) {
             proof.others += 1;
         }
@@ -143,15 +150,15 @@ fn doubts(page: &mut Page, doubt: &Doubt) {
     }
 }
 
-/// The longest interval in words; returns how many filters were printed.
-fn evidence(page: &mut Page, proof: &Proof<'_>, with_filter: bool) -> usize {
+/// The longest interval in words, of all or of those that are listed; returns how many filters were printed.
+fn evidence(page: &mut Page, proof: &Proof<'_>, some_are_not: bool, with_filter: bool) -> usize {
     let limit = proof.longest;
     if limit.evidence.text.is_empty() && limit.evidence.frames == FrameRange::default() {
         return 0;
     }
     let mut text = String::new();
     if proof.others > 0 {
-        text.push_str("longest of ");
+        text.push_str(if some_are_not { "longest of more than " } else { "longest of " });
         text.push_str(&words::count(proof.others.saturating_add(1), "interval"));
         text.push_str(", ");
     }
