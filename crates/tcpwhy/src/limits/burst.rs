@@ -206,7 +206,7 @@ impl Walker {
         let acks = &self.releases.acks;
         may_go_on.then(|| Bounds {
             seq: self.window.room(self.terms.mss),
-            end: self.sends.burst_start + self.rtt_scale() / 2,
+            end: self.burst_end(),
             gap: tolerance,
             near: acks.back().map_or(NEVER, |ack| ack.at + tolerance),
             moved_near: self.window.moved_at + tolerance,

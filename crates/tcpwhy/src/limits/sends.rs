@@ -147,8 +147,14 @@ impl Walker {
         let in_burst = self.flight.outstanding() > 0
             && self.sends.last > NEVER
             && at - self.sends.last <= tolerance
-            && at - self.sends.burst_start <= self.rtt_scale() / 2;
+            && at <= self.burst_end();
         if in_burst { Release::Burst } else { Release::Free }
+    }
+
+    /// When the last burst is over, however close its sends followed each other: half a round trip behind its begin, but
+    /// not while they may still have been released with its first.
+    pub(super) fn burst_end(&self) -> i64 {
+        self.sends.burst_start + (self.rtt_scale() / 2).max(self.tolerance())
     }
 
     /// Whether so little of the receiver's window was left at the last stop that its opening may let data out: less
