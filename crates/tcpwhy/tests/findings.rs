@@ -39,7 +39,7 @@ const RUNS: [Row; 29] = [
     ("slowstart-router-rtt20", &["SLOW_START"], LOSSES),
     ("slowstart-router-gro", &["SLOW_START"], LOSSES),
     ("ipv6-512k", &["SLOW_START"], WINDOWS),
-    ("mss-536", &["SLOW_START"], WINDOWS),
+    ("mss-536", &["SLOW_START", "SMALL_MSS"], WINDOWS),
     ("notimestamps-4m", &["SLOW_START"], LOSSES),
     ("initcwnd100", &["WINDOW_GROWTH"], &["WINDOW_CAP", "SLOW_READER", "SEND_BUFFER"]),
     ("idle-restart-on", &["IDLE_RESTART", "NOT_TCP"], LOSSES),
@@ -64,7 +64,7 @@ const RUNS: [Row; 29] = [
 ];
 
 /// Captures of one host only, or where the hosts see different things.
-const SINGLE: [Row; 12] = [
+const SINGLE: [Row; 18] = [
     ("kernel/local-tbf-8mbit.server", &["LOCAL_QDISC"], &["SEND_BUFFER", "WINDOW_CAP"]),
     ("kernel/local-tbf-8mbit.client", &["BOTTLENECK"], &["SEND_BUFFER", "WINDOW_CAP"]),
     ("waits/1m-rtt40-rcvbuf64k", &["WINDOW_CAP", "SLOW_START"], LOSSES),
@@ -79,6 +79,13 @@ const SINGLE: [Row; 12] = [
     // Lost at random: the flight is no cause, whatever a test says of it by chance.
     ("truth/lossy-sender", &[], &["LOSS_CONGESTION", "BOTTLENECK", "POLICER"]),
     ("truth/lossy-receiver", &["LOSS_RANDOM"], &["LOSS_CONGESTION", "BOTTLENECK", "POLICER"]),
+    ("openings/tls12.server", &["TLS_ROUND_TRIPS"], &["THINK_SERVER", "NOT_TCP", "SLOW_START"]),
+    ("openings/tls12.client", &["TLS_ROUND_TRIPS"], &["THINK_SERVER", "NOT_TCP", "SLOW_START"]),
+    ("openings/filtered-reverse-path.server", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
+    ("openings/filtered-reverse-path.client", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
+    // Behind the link what is queued there does not show whose it is.
+    ("openings/shared-link.server", &["BOTTLENECK_SHARED"], &["WINDOW_CAP", "SEND_BUFFER"]),
+    ("openings/shared-link.client", &["BOTTLENECK"], &["WINDOW_CAP", "SEND_BUFFER"]),
     ("truth/only-data", &[], &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "WINDOW_CAP"]),
 ];
 
@@ -208,4 +215,14 @@ fn what_was_configured_is_found() {
         check(&mut sheet, capture, wanted, excluded);
     }
     sheet.settle();
+}
+
+#[test]
+fn what_a_listing_left_out_is_found_and_is_no_loss() {
+    let listing = "articles/download-512k-rtt3ms-abridged.tcpdump.txt";
+    let report = explain(&testdata(listing));
+    let codes: Vec<&str> =
+        report.connections[0].findings.iter().map(|each| each.code.as_str()).collect();
+    assert!(codes.contains(&"CAPTURE_GAP"), "{codes:?}");
+    assert!(!codes.iter().any(|code| LOSSES.contains(code)), "{codes:?}");
 }
