@@ -44,12 +44,16 @@ fn find(connection: &Connection) -> Vec<Finding> {
             0 => after_losses(case, needless),
             _ => case.held(needless),
         };
-        if case.held(needless).limits.is_empty() {
+        let repairs = case.held(needless);
+        if repairs.limits.is_empty() || !held.is_worth_naming() {
             return None;
         }
-        if !held.is_worth_naming() {
-            return None;
-        }
+        let growing = match held.time_ns() - repairs.time_ns() {
+            0 => String::new(),
+            time => {
+                format!(", {} of it with the window growing back that was cut", words::time(time))
+            }
+        };
         let number = match case.direction.retransmitted.spurious {
             0 => String::new(),
             some => format!("{} were sent again for nothing; ", words::count(some, "segment")),
@@ -57,7 +61,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: "segments were sent again that had not been lost".to_owned(),
             why: format!(
-                "{number}the originals had only been overtaken or late, and the {} spent {} on it.",
+                "{number}the originals had only been overtaken or late, and the {} spent {} on it{growing}.",
                 case.sender(),
                 words::time(held.time_ns())
             ),
@@ -93,7 +97,9 @@ mod tests {
             direction.in_flight_at_loss.push(first);
             let flight = direction.limits.iter_mut().find(|l| l.state == State::LastFlight);
             flight.expect("one").state = State::CwndAvoidance;
-            find(&connection)[0].cost_ns
+            let found = find(&connection);
+            assert_eq!(found[0].why.contains("growing back"), lost == 0, "{}", found[0].why);
+            found[0].cost_ns
         };
         assert!(cost(0) > cost(1), "{} {}", cost(0), cost(1));
     }
