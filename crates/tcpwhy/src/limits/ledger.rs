@@ -144,7 +144,9 @@ impl Ledger {
         let (mut room, mut left) = (MAX_INTERVALS / 2, states.len());
         for of_one in states {
             let longest = &of_one[..of_one.len().min(room / left)];
-            longest.iter().for_each(|at| kept[*at] = true);
+            for at in longest {
+                kept[*at] = true;
+            }
             if let Some(last) = longest.last().filter(|_| longest.len() < of_one.len()) {
                 self.least[state_of(last) as usize] = self.intervals[*last].length();
             }
