@@ -361,4 +361,23 @@ mod tests {
         assert_eq!(released(9_999), Release::Window, "Linux may wait for a third");
         assert_eq!(released(10_000), Release::Free);
     }
+
+    /// What released a send right behind another, so long after the begin of their burst, where a round trip is `rtt`.
+    fn released_behind(rtt: i64, since_begin: i64) -> Release {
+        let mut walker = Walker::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
+        walker.trips.sample(rtt, 0, 0);
+        walker.flight.nxt = 1448;
+        walker.sends.burst_start = 10_000_000;
+        let at = 10_000_000 + since_begin;
+        walker.sends.last = at - 500;
+        walker.release_of(at)
+    }
+
+    #[test]
+    fn a_burst_lasts_half_a_round_trip_and_as_long_as_it_may_have_left_at_once() {
+        assert_eq!(released_behind(8_000, 50_000), Release::Burst, "line rate on a fast LAN");
+        assert_eq!(released_behind(8_000, 50_001), Release::Free);
+        assert_eq!(released_behind(1_000_000, 500_000), Release::Burst);
+        assert_eq!(released_behind(1_000_000, 500_001), Release::Free);
+    }
 }
