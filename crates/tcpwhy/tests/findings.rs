@@ -84,8 +84,16 @@ const SINGLE: [Row; 18] = [
     ("openings/filtered-reverse-path.server", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
     ("openings/filtered-reverse-path.client", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
     // Told for a fifth of its time only; behind the link what is queued there does not show whose it is.
-    ("openings/shared-link.server", &["BOTTLENECK_SHARED"], &["WINDOW_CAP", "SEND_BUFFER"]),
-    ("openings/shared-link.client", &["BOTTLENECK"], &["WINDOW_CAP", "SEND_BUFFER"]),
+    (
+        "openings/shared-link.server",
+        &["BOTTLENECK_SHARED"],
+        &["BOTTLENECK", "WINDOW_CAP", "SEND_BUFFER"],
+    ),
+    (
+        "openings/shared-link.client",
+        &["BOTTLENECK_SHARED"],
+        &["BOTTLENECK", "WINDOW_CAP", "SEND_BUFFER"],
+    ),
     ("truth/only-data", &[], &["LOSS", "LOSS_CONGESTION", "LOSS_RANDOM", "WINDOW_CAP"]),
 ];
 

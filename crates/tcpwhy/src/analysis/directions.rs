@@ -48,6 +48,7 @@ pub(super) fn fill(
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
     let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+    let shared_link = walker.book.shared_links.quantile(500);
     let restarts = walker.pauses.watch.reported.iter();
     let repeats = walker.retransmissions.iter();
     *direction = Direction {
@@ -60,6 +61,7 @@ pub(super) fn fill(
         },
         delivery_rate_bps: rates(walker),
         bottleneck_rate_bps: path_rate.map(|rate| rate.0),
+        shared_link_rate_bps: shared_link.map(|bytes| bytes as u64 * 8),
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
         rounds: rounds.collect(),
         limits: limits(walker),

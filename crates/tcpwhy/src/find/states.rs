@@ -89,8 +89,8 @@ pub(super) const fn told(state: State) -> &'static str {
              flight."
         }
         S::BandwidthExternal => {
-            "The delivery rate is flat behind a queue that was there from the start or does not follow this \
-             transfer's own flight."
+            "A queue stands; some of this transfer's packets leave the narrowest link as close as it lets them, others \
+             much later: it gets two thirds of the link or less."
         }
         S::BandwidthPolicer => {
             "Losses begin when a credit is spent, and the rate is flat afterwards without a queue."

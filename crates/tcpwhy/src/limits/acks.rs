@@ -94,6 +94,11 @@ impl Walker {
         if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
+        if let Some(last) =
+            self.releases.last.filter(|_| clean.is_some() && acked.bytes >= self.terms.mss)
+        {
+            self.book.spacing.push(acked.bytes, at - last);
+        }
         self.watch_echo(event, positions_before);
         self.note_release(at, event);
         if round_over {

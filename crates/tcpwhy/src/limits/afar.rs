@@ -9,6 +9,7 @@ use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::are_same;
 use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use super::spacing::shared;
 use super::walker::Walker;
 use crate::report::State;
 
@@ -27,6 +28,9 @@ impl Rounds {
         let is_far = !round.tap_at_sender && round.edge_flight == 0;
         if !is_far || round.sees_queues && !queue_is_one || !self.passes_steadily(at, rtt_min) {
             return None;
+        }
+        if queue_is_one && self.shared_link(at).is_some() {
+            return Some(shared(queue));
         }
         let near = self.around(at).filter(|r| !r.loss).map(|r| &r.pulses);
         if Pulses::sum(near).end_short() {

@@ -5,7 +5,8 @@
 use super::evidence::Evidence;
 use super::listed::ListedRound;
 use super::pulse::BURST_GAP_NS;
-use super::rounds::{Round, Rounds};
+use super::rounds::{Round, Rounds, is_queue};
+use super::spacing::Spacing;
 use super::streak::Streak;
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;
@@ -102,6 +103,8 @@ pub(crate) struct RoundBook {
     /// The open round, and the sequence number that ends it.
     pub(crate) open: Round,
     pub(crate) marker: i64,
+    /// How close its ACKs come.
+    pub(crate) spacing: Spacing,
     /// The last closed ones.
     pub(crate) closed: Rounds,
     still: Still,
@@ -111,6 +114,8 @@ pub(crate) struct RoundBook {
     /// Bytes per second of all rounds, and of those that the path's rate held.
     pub(crate) rates: Sketch,
     pub(crate) path_rates: Sketch,
+    /// Rates of the link that others have a part of, in bytes per second.
+    pub(crate) shared_links: Sketch,
     pub(crate) last_path_round: Option<u64>,
     /// Largest burst that passed without loss or queue.
     pub(crate) burst_proven: i64,
@@ -121,12 +126,14 @@ impl Default for RoundBook {
         Self {
             open: Round::default(),
             marker: NEVER,
+            spacing: Spacing::default(),
             closed: Rounds::default(),
             still: Still::default(),
             listed: Vec::new(),
             next_unnamed: 0,
             rates: Sketch::default(),
             path_rates: Sketch::default(),
+            shared_links: Sketch::default(),
             last_path_round: None,
             burst_proven: 0,
         }
@@ -137,6 +144,7 @@ impl RoundBook {
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         self.closed.reuse(&mut old.closed);
+        self.spacing.reuse(&mut old.spacing);
     }
 
     /// Enters `round`, which is closed; `least_rtt` is the path's, `list` keeps it for the report.
@@ -144,7 +152,9 @@ impl RoundBook {
         if round.is_clean(least_rtt) {
             self.burst_proven = self.burst_proven.max(round.burst);
         }
-        let round = &Round { still: self.still.push(round), ..*round };
+        let queue_stood = is_queue(round.standing_queue(least_rtt), least_rtt);
+        let link = if queue_stood { self.spacing.link() } else { None };
+        let round = &Round { still: self.still.push(round), link, ..*round };
         self.closed.push(round);
         if let Some(rate) = round.rate() {
             self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));

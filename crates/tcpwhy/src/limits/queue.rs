@@ -157,8 +157,8 @@ impl Rounds {
         };
         match self.follows_own_flight(rtt_min) {
             Some(false) if !self.keeps_rate_across_loss(at) => {
-                let others = &[BandwidthSelfQueue, BandwidthVariable];
-                decision(BandwidthExternal, 70, others, queue)
+                let others = &[BandwidthVariable, BandwidthExternal];
+                decision(BandwidthSelfQueue, 55, others, queue)
             }
             Some(true) if edge == Edge::Far && !stands => {
                 decision(BandwidthSelfQueue, 85, &[], queue)

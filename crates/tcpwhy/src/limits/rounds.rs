@@ -15,6 +15,7 @@ use super::evidence::Evidence;
 use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::Outgrown;
+use super::spacing::shared;
 use crate::report::{Cwnd, State};
 
 /// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
@@ -96,6 +97,8 @@ pub(crate) struct Round {
     /// Longest time between two of its sends, and between two ACKs that let something out.
     pub(crate) longest_gap: i64,
     pub(crate) ack_gap: i64,
+    /// Rate of the link, in bytes per second, if a queue stood and the ACKs show that others had a part of it.
+    pub(crate) link: Option<u64>,
     pub(crate) loss: bool,
     /// The capture misses some of what passed in it.
     pub(crate) holed: bool,
@@ -240,7 +243,7 @@ impl Rounds {
         self.kept.back().is_some_and(|round| is_queue(round.standing_queue(rtt_min), rtt_min))
     }
 
-    fn index(&self, number: u64) -> Option<usize> {
+    pub(super) fn index(&self, number: u64) -> Option<usize> {
         let first = self.kept.front()?.number;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
         // A round still open is judged by the last closed one.
@@ -282,6 +285,9 @@ impl Rounds {
         let never_empty = queue * 2 >= rtt_min && round.rtt_count >= 8;
         let is_full = round.is_answered_throughout()
             && (never_empty || self.is_rate_flat(at) || self.keeps_rate_across_loss(at));
+        if queue_is_one && self.shared_link(at).is_some() {
+            return shared(queue);
+        }
         if queue_is_one && is_full {
             if self.is_rate_variable(at, rtt_min) {
                 return decision(State::BandwidthVariable, 65, &[State::BandwidthExternal], queue);

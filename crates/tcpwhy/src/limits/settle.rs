@@ -388,7 +388,7 @@ impl Walker {
                     | State::BandwidthVariable
             )
         {
-            self.note_path_rate(round);
+            self.note_path_rate(round, state);
         }
         self.name_rounds(piece, state);
 
@@ -416,12 +416,16 @@ impl Walker {
         (by_rounds && !by_clock) || was_full || state == State::LastFlight
     }
 
-    /// Round `number` ran at the path's rate.
-    fn note_path_rate(&mut self, number: u64) {
+    /// Round `number` ran at the path's rate, or at what others left of it.
+    fn note_path_rate(&mut self, number: u64, state: State) {
         if self.book.last_path_round == Some(number) {
             return;
         }
         self.book.last_path_round = Some(number);
+        let link = self.book.closed.link_at(number).filter(|_| state == State::BandwidthExternal);
+        if let Some(rate) = link {
+            self.book.shared_links.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
         if let Some(rate) = self.book.closed.rate(number) {
             self.book.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
         }

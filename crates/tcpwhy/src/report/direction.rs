@@ -29,6 +29,9 @@ pub struct Direction {
     pub delivery_rate_bps: Option<Rate>,
     /// Estimate of the narrowest link's rate (payload), where the packets show one.
     pub bottleneck_rate_bps: Option<u64>,
+    /// Rate (payload) of the narrowest link where others have a part of it (`bandwidth.external`): as its closest
+    /// packets say, while `bottleneck_rate_bps` is what was left.
+    pub shared_link_rate_bps: Option<u64>,
     /// `bottleneck_rate_bps` times the least round trip.
     pub bdp_bytes: Option<u64>,
     /// Rounds (only when asked for).

@@ -88,7 +88,7 @@ pub enum State {
     /// The path is full: a queue of this transfer's own stands there.
     #[serde(rename = "bandwidth.self_queue")]
     BandwidthSelfQueue,
-    /// The path is full: others' traffic queues there.
+    /// The path is full: others' traffic queues there, too.
     #[serde(rename = "bandwidth.external")]
     BandwidthExternal,
     /// A policer drops what exceeds its rate.
@@ -178,7 +178,7 @@ const TABLE: [(State, &str, char, &str); 35] = [
         State::BandwidthExternal,
         "bandwidth.external",
         'E',
-        "the path is full: others' traffic queues there",
+        "the path is full: others' traffic queues there, too",
     ),
     (State::BandwidthPolicer, "bandwidth.policer", 'L', "a policer drops what exceeds its rate"),
     (State::BandwidthVariable, "bandwidth.variable", 'V', "the path's rate varies"),

@@ -331,11 +331,13 @@ fn rates(direction: &Direction) -> Option<String> {
         let (median, most) = (words::rate(rate.median), words::rate(rate.max));
         parts.push(format!("delivered at {median} (median round), {most} at most"));
     }
-    if let Some(bps) = direction.bottleneck_rate_bps {
+    if let Some(bps) = direction.shared_link_rate_bps.or(direction.bottleneck_rate_bps) {
         parts.push(format!("narrowest link about {}", words::rate(bps)));
     }
     if let Some(bytes) = direction.bdp_bytes {
-        parts.push(format!("it holds {} in flight without a queue (BDP)", words::bytes(bytes)));
+        let what =
+            if direction.shared_link_rate_bps.is_some() { "its share holds" } else { "it holds" };
+        parts.push(format!("{what} {} in flight without a queue (BDP)", words::bytes(bytes)));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }

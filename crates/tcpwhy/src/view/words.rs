@@ -110,7 +110,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
         S::NagleDelack => "where Nagle's algorithm waits for a delayed ACK",
         S::Pacing => "spacing packets out (pacing)",
         S::BandwidthSelfQueue => "at the path's full rate, behind its own queue",
-        S::BandwidthExternal => "behind other traffic that fills the path",
+        S::BandwidthExternal => "at a full path that others have a part of",
         S::BandwidthPolicer => "held down by a policer that drops what exceeds its rate",
         S::BandwidthVariable => "at the full rate of a path whose rate varies",
         S::CwndSlowStart => "in slow start, waiting for ACKs to open the congestion window",

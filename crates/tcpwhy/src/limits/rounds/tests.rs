@@ -180,9 +180,28 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
     };
     assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
     assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
-    assert_eq!(told(&vary(10)), (State::BandwidthExternal, false));
+    let sure = |rounds: &Rounds| rounds.clocked(2, held, RTT).confidence;
+    assert_eq!((told(&vary(10)), sure(&vary(10))), ((State::BandwidthSelfQueue, true), 55));
     let three = closed(vary(10).kept.into_iter().take(4));
-    assert_eq!(told(&three), (State::BandwidthSelfQueue, true), "three answers");
+    assert_eq!(
+        (told(&three), sure(&three)),
+        ((State::BandwidthSelfQueue, true), 70),
+        "three answers"
+    );
+}
+
+#[test]
+fn a_link_that_others_have_a_part_of_is_told_wherever_the_tap_is() {
+    let told = |tap_at_sender, per_mille: u64| {
+        let mut rounds = queued(0);
+        for round in &mut rounds.kept {
+            let own = round.acked as u64 * 1_000_000_000 / RTT as u64;
+            (round.link, round.tap_at_sender) = (Some(own * 1000 / per_mille), tap_at_sender);
+        }
+        state_of(&rounds, 1)
+    };
+    assert_eq!([true, false].map(|at| told(at, 600)), [State::BandwidthExternal; 2]);
+    assert_eq!([true, false].map(|at| told(at, 700)), [State::BandwidthSelfQueue; 2]);
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! How far apart the narrowest link let this sender's packets out.
+//!
+//! A queue that stands keeps its link busy: packets that stood next to each other leave it one after the
+//! other, spaced by their length at the link's rate, and never closer (packet pairs; Jacobson 1988, Keshav
+//! 1991). Their ACKs keep that spacing. Where the sender's packets are alone in the queue all of them are
+//! spaced so, and the rate of a round is the link's. Where others stand among them some pairs are still
+//! neighbours: the closest ones tell the link's rate, all together the share of it that this sender got.
+
+use std::collections::VecDeque;
+
+use super::rounds::{Decision, Rounds, decision};
+use crate::report::State;
+
+/// ACKs that are kept, the newest. Ours: enough for the closest hundredths to be more than one.
+const KEPT: usize = 64;
+/// Fewer do not show how close packets come. Ours: of these the closest seventh are three.
+const ENOUGH: usize = 24;
+/// Rounds that must tell of one spacing. Ours: half of what limits-method section 6 looks at around one.
+const LEAST_ROUNDS: usize = 3;
+/// Steps within this of the fastest are the link's, in tenths. Ours: where jitter spreads distances evenly by a
+/// third and more, a seventh of them lies wider than that; what it spreads less is no share of [`SHARED`].
+const CLOSE_TENTHS: u128 = 9;
+/// A rate that this sender got this much less of than the link carries is shared. Ours: a third of the link
+/// goes to others.
+const SHARED: (u128, u128) = (2, 3);
+/// Where it got less than this of what its closest packets say, they did not come from a queue one by one:
+/// radio links and hosts let out bunches of packets at a rate that is not the link's. Ours: an eighth.
+const BUNCHED: u128 = 8;
+
+/// From one ACK to the next.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    ns: u32,
+    bytes: u32,
+}
+
+impl Step {
+    fn rate(self) -> u64 {
+        u64::from(self.bytes) * 1_000_000_000 / u64::from(self.ns.max(1))
+    }
+}
+
+/// The last steps from one ACK to the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spacing {
+    steps: VecDeque<Step>,
+}
+
+impl Spacing {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        core::mem::swap(&mut self.steps, &mut old.steps);
+        self.steps.clear();
+    }
+
+    /// An ACK for so many bytes came so long after the one before it.
+    pub(crate) fn push(&mut self, bytes: i64, ns: i64) {
+        if self.steps.len() == KEPT {
+            self.steps.pop_front();
+        }
+        let most = |of: i64| u32::try_from(of).unwrap_or(u32::MAX);
+        self.steps.push_back(Step { ns: most(ns.max(0)), bytes: most(bytes.max(0)) });
+    }
+
+    /// The rate of the link, in bytes per second, if these packets stood in its queue among others': some came
+    /// as close as it lets them, none closer, and in between others came much later.
+    pub(crate) fn link(&self) -> Option<u64> {
+        let count = self.steps.len();
+        if count < ENOUGH {
+            return None;
+        }
+        let mut rates = [0; KEPT];
+        self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
+        let rates = &mut rates[..count];
+        rates.sort_unstable_by(|a, b| b.cmp(a));
+        let (fastest, link) = (rates[count / 50], rates[count / 14]);
+        let is_close = |rate: u64| u128::from(rate) * 10 >= u128::from(fastest) * CLOSE_TENTHS;
+        let close = || self.steps.iter().map(|step| is_close(step.rate()));
+        // A link that runs slower for a while makes one change of it. Of two that share one in turns a third
+        // or more of the steps are changes. Ours: a fifth.
+        let changes = close().zip(close().skip(1)).filter(|(one, next)| one != next).count();
+        // Where ACKs come at even distances, what they are for differs: their own way is the narrow one.
+        let mean = |of: &dyn Fn(&Step) -> bool| {
+            let (sum, count) = self
+                .steps
+                .iter()
+                .filter(|step| of(step))
+                .fold((0, 0), |(sum, count), step| (sum + u64::from(step.ns), count + 1));
+            sum / count.max(1)
+        };
+        let is_closer = mean(&|step| is_close(step.rate())) * 4 <= mean(&|_| true) * 3;
+        (is_close(rates[count / 7]) && changes * 5 >= count && is_closer).then_some(link)
+    }
+}
+
+impl Rounds {
+    /// The rate of the link that round `number` shared with others, in bytes per second.
+    pub(crate) fn link_at(&self, number: u64) -> Option<u64> {
+        self.index(number).and_then(|at| self.shared_link(at))
+    }
+
+    /// The rate of the link, in bytes per second, if others have a part of it: what the spacing of the rounds
+    /// kept says, with which this sender got much less around `at`.
+    pub(super) fn shared_link(&self, at: usize) -> Option<u64> {
+        let links = || self.kept.iter().filter_map(|round| round.link);
+        let (least, most) = (links().min()?, links().max()?);
+        if links().count() < LEAST_ROUNDS || u128::from(least) * 10 < u128::from(most) * 9 {
+            return None;
+        }
+        let near = || self.around(at).filter(|round| !round.loss && !round.holed);
+        let acked: i64 = near().map(|round| round.acked).sum();
+        let span: i64 = near().map(|round| round.end - round.start).sum();
+        let share = u128::try_from(acked).ok()? * 1_000_000_000;
+        let whole = u128::from(least) * u128::try_from(span).ok()?;
+        (share * SHARED.1 <= whole * SHARED.0 && share * BUNCHED >= whole).then_some(least)
+    }
+}
+
+/// A full link that others have a part of.
+pub(super) fn shared(queue: i64) -> Decision {
+    use State::{BandwidthExternal, BandwidthSelfQueue, BandwidthVariable};
+    decision(BandwidthExternal, 80, &[BandwidthSelfQueue, BandwidthVariable], queue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rounds::Round;
+    use super::*;
+
+    /// What two segments take on the link.
+    const SLOT: i64 = 1_200_000;
+    const LINK: u64 = 2 * 1448 * 1_000_000_000 / 1_200_000;
+
+    /// So many ACKs of two segments each, over and over in these distances.
+    fn told(count: usize, slots: &[i64]) -> Option<u64> {
+        let mut spacing = Spacing::default();
+        slots.iter().cycle().take(count).for_each(|ns| spacing.push(2 * 1448, *ns));
+        spacing.link()
+    }
+
+    #[test]
+    fn packets_among_others_come_as_close_as_the_link_lets_them_and_never_closer() {
+        let among = [SLOT, SLOT, 3 * SLOT, 2 * SLOT, 3 * SLOT];
+        assert_eq!(told(200, &among), Some(LINK));
+        assert_eq!(told(ENOUGH, &among), Some(LINK));
+        assert_eq!(told(ENOUGH - 1, &among), None, "too few");
+        assert_eq!(told(200, &[SLOT]), None, "alone");
+        let rare = |each: i64| {
+            told(200, &[SLOT, 2 * SLOT, 2 * SLOT, 2 * SLOT, 2 * SLOT, each * SLOT, 2 * SLOT])
+        };
+        assert_eq!(rare(1), Some(LINK), "two of seven");
+        assert_eq!(rare(2), None, "one of seven");
+    }
+
+    #[test]
+    fn jitter_is_no_traffic_of_others() {
+        for width in (5..=100).step_by(5) {
+            // So many per cent to either side of the mean, evenly.
+            let spread: Vec<i64> =
+                (0..63).map(|n| SLOT * (100 + (n * 26 % 63 - 31) * width / 31) / 100).collect();
+            let share = told(200, &spread).map(|link| LINK as f64 / link as f64);
+            assert!(share.is_none_or(|share| share > 2.0 / 3.0), "{width} %: {share:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_is_slower_for_a_while_is_none_that_is_shared() {
+        let blocks = |each: usize| [vec![SLOT; each], vec![3 * SLOT; each]].concat();
+        assert_eq!(told(64, &blocks(5)), None);
+        assert_eq!(told(64, &blocks(3)), Some(LINK), "in turns");
+    }
+
+    #[test]
+    fn acks_at_even_distances_were_spaced_by_their_own_way() {
+        let mut spacing = Spacing::default();
+        for segments in [4, 4, 2, 2, 2].into_iter().cycle().take(64) {
+            spacing.push(segments * 1448, SLOT);
+        }
+        assert_eq!(spacing.link(), None);
+    }
+
+    /// Six rounds of this share of `LINK`, in per mille, that many of which told of these rates of the link.
+    fn shared(share: i64, links: &[u64]) -> Option<u64> {
+        let mut rounds = Rounds::default();
+        for number in 0..6 {
+            let link = links.get(number as usize).copied();
+            let acked = LINK as i64 * share / 1000;
+            let (start, end) = (number * 1_000_000_000, (number + 1) * 1_000_000_000);
+            rounds.push(&Round {
+                number: number as u64,
+                start,
+                end,
+                acked,
+                link,
+                ..Round::default()
+            });
+        }
+        rounds.shared_link(3)
+    }
+
+    #[test]
+    fn two_thirds_of_a_link_are_a_share_of_it_and_more_is_the_link() {
+        assert_eq!(shared(666, &[LINK; 3]), Some(LINK));
+        assert_eq!(shared(668, &[LINK; 3]), None);
+        assert_eq!(shared(126, &[LINK; 3]), Some(LINK));
+        assert_eq!(shared(124, &[LINK; 3]), None, "bunches");
+        assert_eq!(shared(500, &[LINK; 2]), None, "two rounds");
+        assert_eq!(shared(500, &[LINK, LINK, LINK * 91 / 100]), Some(LINK * 91 / 100));
+        assert_eq!(shared(500, &[LINK, LINK, LINK * 89 / 100]), None, "two links");
+    }
+}
