@@ -13,9 +13,10 @@
 //!
 //! # What it is not
 //! Not a link that is slower for a while: that changes all spacings for that while. Not ACKs that their own
-//! way spaces: those come at even distances. Not bunches as radio links and busy hosts let them out: a rate
-//! more than eight times what was got is not taken for the link's. Others of whom more than seven such shares
-//! would fit are therefore not seen, nor those that take turns with this transfer packet by packet. What the
+//! way spaces: those come at even distances. Not a shaper in front of a faster link: what it lets out keeps to an
+//! even rate, within a few packets. Not bunches as radio links and busy hosts let them out: a rate more than eight
+//! times what was got is not taken for the link's. Not seen are therefore constant traffic (a call, a stream), others
+//! of more than seven such shares, and where this transfer's packets and others' take turns one by one. What the
 //! other traffic is these packets do not show.
 //!
 //! # What to do

@@ -26,6 +26,9 @@ const SHARED: (u128, u128) = (2, 3);
 /// Where it got less than this of what its closest packets say, they did not come from a queue one by one:
 /// radio links and hosts let out bunches of packets at a rate that is not the link's. Ours: an eighth.
 const BUNCHED: u128 = 8;
+/// What came strays so many ACKs from an even rate and more where it is shared. Ours: two and a half to three for a
+/// token bucket in front of a link twice as fast and beside constant traffic, seven and more beside other connections.
+const STRAYED_STEPS: i128 = 5;
 
 /// From one ACK to the next.
 #[derive(Clone, Copy, Debug)]
@@ -80,16 +83,34 @@ impl Spacing {
         // or more of the steps are changes. Ours: a fifth.
         let changes = close().zip(close().skip(1)).filter(|(one, next)| one != next).count();
         // Where ACKs come at even distances, what they are for differs: their own way is the narrow one.
-        let mean = |of: &dyn Fn(&Step) -> bool| {
-            let (sum, count) = self
-                .steps
-                .iter()
-                .filter(|step| of(step))
-                .fold((0, 0), |(sum, count), step| (sum + u64::from(step.ns), count + 1));
-            sum / count.max(1)
+        let near = self.steps.iter().filter(|step| is_close(step.rate()));
+        let ns = |step: &Step| u64::from(step.ns);
+        let (sum, alike) = near.fold((0, 0), |(sum, n), step| (sum + ns(step), n + 1));
+        let all: u64 = self.steps.iter().map(ns).sum();
+        let is_closer = sum * 4 * count as u64 <= all * 3 * alike;
+        let is_among_others = changes * 5 >= count && is_closer && self.strays();
+        (is_close(rates[count / 7]) && is_among_others).then_some(link)
+    }
+
+    /// Whether what came strays from an even rate further than a shaper's clock makes it, that lets out a few
+    /// packets at a time in front of a faster link. Constant traffic of others leaves as even a rate.
+    fn strays(&self) -> bool {
+        let (ns, bytes) = self.steps.iter().fold((0, 0), |(ns, bytes), step| {
+            (ns + i64::from(step.ns), bytes + i64::from(step.bytes))
+        });
+        let (mut at, mut came, mut least, mut most) = (0, 0, i128::MAX, i128::MIN);
+        let mut note = |at: i64, came: i64| {
+            let ahead = i128::from(came) * i128::from(ns) - i128::from(bytes) * i128::from(at);
+            (least, most) = (least.min(ahead), most.max(ahead));
         };
-        let is_closer = mean(&|step| is_close(step.rate())) * 4 <= mean(&|_| true) * 3;
-        (is_close(rates[count / 7]) && changes * 5 >= count && is_closer).then_some(link)
+        for step in &self.steps {
+            at += i64::from(step.ns);
+            note(at, came);
+            came += i64::from(step.bytes);
+            note(at, came);
+        }
+        let of_steps = (most - least) * self.steps.len() as i128;
+        of_steps >= STRAYED_STEPS * i128::from(bytes) * i128::from(ns)
     }
 }
 
@@ -138,26 +159,51 @@ mod tests {
         spacing.link()
     }
 
+    /// Distances among others' packets: a run of its own ones and a few pairs, then only others'.
+    fn among() -> Vec<i64> {
+        let pairs = [SLOT, SLOT, 3 * SLOT, 2 * SLOT, 3 * SLOT].into_iter().cycle();
+        pairs.take(15).chain([20 * SLOT]).collect()
+    }
+
     #[test]
     fn packets_among_others_come_as_close_as_the_link_lets_them_and_never_closer() {
-        let among = [SLOT, SLOT, 3 * SLOT, 2 * SLOT, 3 * SLOT];
-        assert_eq!(told(200, &among), Some(LINK));
-        assert_eq!(told(ENOUGH, &among), Some(LINK));
-        assert_eq!(told(ENOUGH - 1, &among), None, "too few");
+        assert_eq!(told(200, &among()), Some(LINK));
+        assert_eq!(told(ENOUGH, &among()), Some(LINK));
+        assert_eq!(told(ENOUGH - 1, &among()), None, "too few");
         assert_eq!(told(200, &[SLOT]), None, "alone");
-        let rare = |each: i64| {
-            told(200, &[SLOT, 2 * SLOT, 2 * SLOT, 2 * SLOT, 2 * SLOT, each * SLOT, 2 * SLOT])
+    }
+
+    #[test]
+    fn the_closest_are_a_seventh_or_more() {
+        let rare = |alike: usize| {
+            let mut slots = vec![2 * SLOT; 16];
+            (0..alike).for_each(|n| slots[n * 5] = SLOT);
+            slots[15] = 20 * SLOT;
+            told(64, &slots)
         };
-        assert_eq!(rare(1), Some(LINK), "two of seven");
-        assert_eq!(rare(2), None, "one of seven");
+        assert_eq!(rare(3), Some(LINK), "three of sixteen");
+        assert_eq!(rare(2), None, "two of sixteen");
+    }
+
+    #[test]
+    fn a_clock_that_lets_out_a_few_at_a_time_keeps_to_its_rate() {
+        assert_eq!(told(200, &[SLOT, SLOT, 4 * SLOT]), None, "a token bucket before a faster link");
+        let silence = |slots: i64| {
+            let mut steps = [SLOT, 2 * SLOT].repeat(16);
+            steps[31] = slots * SLOT;
+            told(64, &steps)
+        };
+        // So long a silence falls behind by four ACKs, or seven.
+        assert_eq!(silence(6), None);
+        assert_eq!(silence(14), Some(LINK));
     }
 
     #[test]
     fn jitter_is_no_traffic_of_others() {
         for width in (5..=100).step_by(5) {
-            // So many per cent to either side of the mean, evenly.
-            let spread: Vec<i64> =
-                (0..63).map(|n| SLOT * (100 + (n * 26 % 63 - 31) * width / 31) / 100).collect();
+            // So many per cent to either side of the mean, evenly; and a silence.
+            let spread = |n: i64| SLOT * (100 + (n * 26 % 63 - 31) * width / 31) / 100;
+            let spread: Vec<i64> = (0..63).map(spread).chain([10 * SLOT]).collect();
             let share = told(200, &spread).map(|link| LINK as f64 / link as f64);
             assert!(share.is_none_or(|share| share > 2.0 / 3.0), "{width} %: {share:?}");
         }
@@ -165,17 +211,22 @@ mod tests {
 
     #[test]
     fn a_link_that_is_slower_for_a_while_is_none_that_is_shared() {
-        let blocks = |each: usize| [vec![SLOT; each], vec![3 * SLOT; each]].concat();
-        assert_eq!(told(64, &blocks(5)), None);
-        assert_eq!(told(64, &blocks(3)), Some(LINK), "in turns");
+        let blocks = |each: usize| {
+            let mut steps = [vec![SLOT; each], vec![3 * SLOT; each]].concat().repeat(4);
+            steps.push(30 * SLOT);
+            told(64, &steps)
+        };
+        assert_eq!(blocks(8), None);
+        assert_eq!(blocks(2), Some(LINK), "in turns");
     }
 
     #[test]
     fn acks_at_even_distances_were_spaced_by_their_own_way() {
         let mut spacing = Spacing::default();
-        for segments in [4, 4, 2, 2, 2].into_iter().cycle().take(64) {
+        for segments in [[4, 2].repeat(16), vec![2; 32]].concat() {
             spacing.push(segments * 1448, SLOT);
         }
+        assert!(spacing.strays());
         assert_eq!(spacing.link(), None);
     }
 
