@@ -421,10 +421,19 @@ fn what_broke_the_books_before_does_so_no_more() {
             clock(i64::MAX),
             data(0, 5, 0),
         ],
+        // A repeat that reaches over the end of what is repaired; its ACK passes before the last data.
+        vec![
+            Step::Probe { side: 1, old: false },
+            Step::Ack { side: 0, behind: 1448, sack: true },
+            Step::Repeat { side: 1, back: 306, len: 1448 },
+            Step::Data { side: 1, segments: 2, len: 2, lost: 2 },
+            data(0, 1, 2),
+        ],
     ];
     for (number, steps) in streams.into_iter().enumerate() {
+        let swaps: &[usize] = if number == 3 { &[3] } else { &[] };
         let steps: Vec<(usize, Step)> = steps.into_iter().map(|step| (0, step)).collect();
-        let packets = stream(vec![silent.clone()], 1_700_000_000_000_000_000, &steps, &[]);
+        let packets = stream(vec![silent.clone()], 1_700_000_000_000_000_000, &steps, swaps);
         let fault = check(&packets).err().map(|fault| fault.to_string());
         assert_eq!(fault, None, "stream {number}");
     }

@@ -337,7 +337,9 @@ impl Walker {
     pub(super) fn repair_on(&mut self, at: i64) {
         let una = self.flight.una;
         let head = self.flight.overlapping(una, una + 1).next().copied();
-        if head.is_some_and(|head| head.flags & RETRANSMITTED != 0) {
+        // One repeat may reach over the end of what the repair was for: it is no second one.
+        let has_another = self.tally.lost + self.tally.spurious > self.repairs.episodes;
+        if has_another && head.is_some_and(|head| head.flags & RETRANSMITTED != 0) {
             self.repairs.begin(self.flight.nxt);
             self.cut_window(self.flight.outstanding_segments(), at);
         }
