@@ -242,6 +242,7 @@ fn direction() -> Direction {
         max_in_flight_bytes: 232_600,
         delivery_rate_bps: Some(Rate { median: 33_000_000, max: 254_000_000 }),
         bottleneck_rate_bps: Some(941_000_000),
+        shared_link_rate_bps: Some(9),
         bdp_bytes: Some(806_000),
         rounds: vec![round()],
         limits: vec![limit()],

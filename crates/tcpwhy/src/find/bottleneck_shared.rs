@@ -66,7 +66,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 fn share(direction: &Direction) -> String {
     match (direction.shared_link_rate_bps, direction.bottleneck_rate_bps) {
         (Some(link), Some(own)) => format!(
-            ": the closest of its packets leave the narrowest link at {}, but together it got {}",
+            ": the closest of this transfer's packets leave the narrowest link at {}, but it got {}",
             BitRate(link),
             BitRate(own)
         ),
@@ -81,7 +81,11 @@ mod tests {
 
     #[test]
     fn other_traffic_in_the_queue_is_told() {
-        let found = find(&held_by(State::BandwidthExternal, 5_000));
+        let mut connection = held_by(State::BandwidthExternal, 5_000);
+        let server = connection.directions[1].as_mut().expect("it sent data");
+        (server.shared_link_rate_bps, server.bottleneck_rate_bps) =
+            (Some(20_000_000), Some(5_000_000));
+        let found = find(&connection);
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
     }

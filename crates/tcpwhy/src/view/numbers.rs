@@ -371,6 +371,24 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_is_shared_is_as_wide_as_all_of_it() {
+        let alone = Direction {
+            bottleneck_rate_bps: Some(5_000_000),
+            bdp_bytes: Some(12_500),
+            ..Direction::default()
+        };
+        let shared = Direction { shared_link_rate_bps: Some(20_000_000), ..alone.clone() };
+        let said = |direction| rates(&direction).map(|text| text.replace('\u{a0}', " "));
+        let narrowest = |rate, what| {
+            Some(format!(
+                "narrowest link about {rate} Mbit/s; {what} 12.2 KiB in flight without a queue (BDP)"
+            ))
+        };
+        assert_eq!(said(alone), narrowest("5.00", "it holds"));
+        assert_eq!(said(shared), narrowest("20.0", "its share holds"));
+    }
+
+    #[test]
     fn a_repeated_syn_is_no_share_of_the_data() {
         let syn = Retransmitted { syn: 1, ..Retransmitted::default() };
         assert_eq!(said(syn, &[]).as_deref(), Some("1 segment: 1 SYN or SYN-ACK"));
