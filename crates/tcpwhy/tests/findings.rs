@@ -83,7 +83,7 @@ const SINGLE: [Row; 18] = [
     ("openings/tls12.client", &["TLS_ROUND_TRIPS"], &["THINK_SERVER", "NOT_TCP", "SLOW_START"]),
     ("openings/filtered-reverse-path.server", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
     ("openings/filtered-reverse-path.client", &["SYN_UNANSWERED"], &["SYN_RETRY", "NOT_TCP"]),
-    // Told for a fifth of its time only; behind the link what is queued there does not show whose it is.
+    // Beside another download that began before.
     (
         "openings/shared-link.server",
         &["BOTTLENECK_SHARED"],

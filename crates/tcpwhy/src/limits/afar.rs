@@ -5,10 +5,11 @@
 //! the stream pauses. A window or a buffer that holds the sender leaves the way silent for the rest of
 //! the round trip; a link that is full does not.
 
+use super::decision::{Decision, decision};
 use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::are_same;
-use super::rounds::{Decision, Round, Rounds, decision, is_queue};
+use super::rounds::{Round, Rounds, is_queue};
 use super::spacing::shared;
 use super::walker::Walker;
 use crate::report::State;
@@ -93,15 +94,31 @@ impl Rounds {
         near().map(|r| r.sends).sum::<u32>() >= ENOUGH_PACKETS && near().all(steady)
     }
 
-    /// Whether the sender seems paced as seen from elsewhere, where the ACK that released a packet
+    /// What holds a sender that seems paced as seen from elsewhere, where the ACK that released a packet
     /// cannot be told from one that passed by: a steady rate without pauses and without a queue.
-    pub(super) fn is_paced_afar(&self, at: usize, queue_is_one: bool) -> bool {
+    pub(super) fn paced_afar(&self, at: usize, queue: i64) -> Option<Decision> {
+        use State::{App, BandwidthExternal, BandwidthSelfQueue, Pacing, Sndbuf};
         let round = &self.kept[at];
-        !round.tap_at_sender
-            && !queue_is_one
+        let is_even = !round.tap_at_sender
             && round.edge_flight == 0
             && round.is_smooth()
-            && self.is_rate_flat(at)
+            && self.is_rate_flat(at);
+        // A link that a queue has shown to be full at this rate is so without one, too: a window that a loss has cut
+        // just fills it.
+        let is_links = |rate| self.full_rate.is_some_and(|full| are_same(rate, full));
+        let others = &[Pacing, BandwidthExternal, App, Sndbuf];
+        is_even.then(|| match round.rate() {
+            Some(rate) if is_links(rate) => decision(BandwidthSelfQueue, 60, others, queue),
+            _ => round.paced_afar(queue),
+        })
+    }
+
+    /// In the newest round a queue stood all the time: if its rate is one with those before, the link has no more.
+    pub(super) fn note_full(&mut self) {
+        let newest = self.kept.len() - 1;
+        if !self.kept[newest].loss && self.is_rate_flat(newest) {
+            self.full_rate = self.kept[newest].rate();
+        }
     }
 }
 
@@ -269,6 +286,38 @@ mod tests {
         assert_eq!(told_blind(true, 95), (State::BandwidthSelfQueue, 60));
         assert_eq!(told_blind(true, 94), (State::Unknown, 30), "the window was cut, and holds it");
         assert_eq!(told_blind(false, 100), (State::Unknown, 30), "a pace is as steady");
+    }
+
+    /// What an even stream without a queue is called, at this rate in per cent of that at which a queue stood before.
+    fn told_even(percent: i64, was_full: bool) -> State {
+        let mut rounds = Rounds::default();
+        for number in 0..8 {
+            let (is_even, start) = (number > 3, number * RTT);
+            rounds.push(&Round {
+                number: number as u64,
+                start,
+                end: start + RTT,
+                stopped_at: start + RTT,
+                sends: 50,
+                gaps: 49,
+                segments: 50,
+                acked: 1448 * if is_even { percent } else { 100 },
+                sees_queues: true,
+                ..Round::default()
+            });
+            if was_full && !is_even {
+                rounds.note_full();
+            }
+        }
+        rounds.paced_afar(7, 0).expect("it is even").state
+    }
+
+    #[test]
+    fn an_even_stream_at_the_rate_of_a_link_that_was_full_is_the_links() {
+        assert_eq!(told_even(100, true), State::BandwidthSelfQueue);
+        assert_eq!(told_even(95, true), State::BandwidthSelfQueue);
+        assert_eq!(told_even(94, true), State::Pacing);
+        assert_eq!(told_even(100, false), State::Pacing);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::spacing::Spacing;
 use super::streak::Streak;
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;
+use crate::report::State;
 
 /// Most rounds kept for the report.
 const MOST_LISTED: usize = 10_000;
@@ -156,6 +157,9 @@ impl RoundBook {
         let link = if queue_stood { self.spacing.link() } else { None };
         let round = &Round { still: self.still.push(round), link, ..*round };
         self.closed.push(round);
+        if queue_stood && round.is_answered_throughout() {
+            self.closed.note_full();
+        }
         if let Some(rate) = round.rate() {
             self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
         }
@@ -176,6 +180,21 @@ impl RoundBook {
         let Round { number, holed, .. } = self.open;
         self.open = Round { number, start, holed, ..Round::default() };
         self.marker = marker;
+    }
+
+    /// Round `number` ran at the path's rate, or at what others left of it.
+    pub(super) fn note_path_rate(&mut self, number: u64, state: State) {
+        if self.last_path_round == Some(number) {
+            return;
+        }
+        self.last_path_round = Some(number);
+        let link = self.closed.link_at(number).filter(|_| state == State::BandwidthExternal);
+        if let Some(rate) = link {
+            self.shared_links.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+        if let Some(rate) = self.closed.rate(number) {
+            self.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
     }
 
     /// Whether more rounds came than are listed.

@@ -12,6 +12,7 @@ pub(crate) mod avoidance;
 pub(crate) mod batch;
 pub(crate) mod book;
 pub(crate) mod burst;
+pub(crate) mod decision;
 pub(crate) mod evidence;
 pub(crate) mod gaps;
 pub(crate) mod growth;

@@ -4,8 +4,9 @@
 use core::cmp::Ordering;
 use core::ops::RangeInclusive;
 
+use super::decision::{Decision, decision};
 use super::piece::Edge;
-use super::rounds::{Decision, Phase, Round, Rounds, decision, is_queue};
+use super::rounds::{Phase, Round, Rounds, is_queue};
 use crate::report::State;
 
 /// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set

@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use super::afar::late_ack;
+use super::decision::{Decision, Held, decision};
 use super::evidence::Evidence;
 use super::piece::Edge;
 use super::pulse::Pulses;
@@ -170,27 +171,6 @@ impl Round {
     }
 }
 
-/// What a send waited behind that an ACK released.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    pub(crate) edge: Edge,
-    /// The ACK came on data of the peer.
-    pub(crate) by_data: bool,
-    /// A clock of the sender's own would have let it go before.
-    pub(crate) past_pulse: bool,
-    /// ACKs before that would have let it go if the congestion window had been full.
-    pub(crate) passed_over: bool,
-}
-
-/// What the packets of a round allow to say.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Decision {
-    pub(crate) state: State,
-    pub(crate) confidence: u8,
-    pub(crate) alternative: &'static [State],
-    pub(crate) queue: i64,
-}
-
 /// The last rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
@@ -199,6 +179,8 @@ pub(crate) struct Rounds {
     pub(super) outgrown: Option<Outgrown>,
     /// The newest rate, in bytes per second, that a loss did not change.
     pub(super) across_loss: Option<u64>,
+    /// The newest rate, in bytes per second, at which a queue stood.
+    pub(super) full_rate: Option<u64>,
 }
 
 impl Rounds {
@@ -207,7 +189,7 @@ impl Rounds {
         core::mem::swap(&mut self.kept, &mut old.kept);
         self.kept.clear();
         self.outgrown = None;
-        self.across_loss = None;
+        (self.across_loss, self.full_rate) = (None, None);
     }
 
     /// Closes a round.
@@ -277,8 +259,8 @@ impl Rounds {
         if edge.near().is_some() && round.edge_flight >= round.flight {
             return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
         }
-        if self.is_paced_afar(at, queue_is_one) {
-            return round.paced_afar(queue);
+        if let Some(decision) = self.paced_afar(at, queue).filter(|_| !queue_is_one) {
+            return decision;
         }
 
         // A queue that never emptied in a round kept the path's slowest link busy throughout.
@@ -327,8 +309,8 @@ impl Rounds {
         if let Some(decision) = self.paced(at, queue, is_queue(queue, rtt_min), true) {
             return decision;
         }
-        if self.is_paced_afar(at, is_queue(queue, rtt_min)) {
-            return round.paced_afar(0);
+        if let Some(decision) = self.paced_afar(at, 0).filter(|_| !is_queue(queue, rtt_min)) {
+            return decision;
         }
         decision(State::App, 85, &[], 0)
     }
@@ -488,15 +470,6 @@ fn window_of(round: &Round, has_clock: bool, queue: i64) -> Decision {
         }
     };
     decision(state, if round.rtt_count > 0 { 90 } else { 70 }, &[], queue)
-}
-
-pub(super) fn decision(
-    state: State,
-    confidence: u8,
-    alternative: &'static [State],
-    queue: i64,
-) -> Decision {
-    Decision { state, confidence, alternative, queue }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! How pieces are decided: at the next send, by the rounds after, at the end.
 
+use super::decision::{Decision, Held};
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Edge, Piece};
-use super::rounds::{Decision, Held, Phase};
+use super::rounds::Phase;
 use super::sends::Release;
 use super::trips;
 use super::unseen::MAY_BE_FULL;
@@ -388,7 +389,7 @@ impl Walker {
                     | State::BandwidthVariable
             )
         {
-            self.note_path_rate(round, state);
+            self.book.note_path_rate(round, state);
         }
         self.name_rounds(piece, state);
 
@@ -414,21 +415,6 @@ impl Walker {
         let was_full = (!piece.at_edge || self.terms.shift_guessed)
             && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
         (by_rounds && !by_clock) || was_full || state == State::LastFlight
-    }
-
-    /// Round `number` ran at the path's rate, or at what others left of it.
-    fn note_path_rate(&mut self, number: u64, state: State) {
-        if self.book.last_path_round == Some(number) {
-            return;
-        }
-        self.book.last_path_round = Some(number);
-        let link = self.book.closed.link_at(number).filter(|_| state == State::BandwidthExternal);
-        if let Some(rate) = link {
-            self.book.shared_links.push(i64::try_from(rate).unwrap_or(i64::MAX));
-        }
-        if let Some(rate) = self.book.closed.rate(number) {
-            self.book.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
-        }
     }
 
     /// Rounds whose last send lies before the end of `piece` were limited by its state.

@@ -8,7 +8,8 @@
 
 use std::collections::VecDeque;
 
-use super::rounds::{Decision, Rounds, decision};
+use super::decision::{Decision, decision};
+use super::rounds::Rounds;
 use crate::report::State;
 
 /// ACKs that are kept, the newest. Ours: enough for the closest hundredths to be more than one.
