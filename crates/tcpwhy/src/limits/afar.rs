@@ -9,7 +9,7 @@ use super::decision::{Decision, decision};
 use super::piece::Edge;
 use super::pulse::Pulses;
 use super::queue::are_same;
-use super::rounds::{Round, Rounds, is_queue};
+use super::rounds::{Phase, Round, Rounds, is_queue};
 use super::spacing::shared;
 use super::walker::Walker;
 use crate::report::State;
@@ -97,7 +97,9 @@ impl Rounds {
     /// What holds a sender that seems paced as seen from elsewhere, where the ACK that released a packet
     /// cannot be told from one that passed by: a steady rate without pauses and without a queue.
     pub(super) fn paced_afar(&self, at: usize, queue: i64) -> Option<Decision> {
-        use State::{App, BandwidthExternal, BandwidthSelfQueue, Pacing, Sndbuf};
+        use State::{
+            App, BandwidthExternal, BandwidthSelfQueue, CwndAvoidance, LocalQdisc, Pacing, Sndbuf,
+        };
         let round = &self.kept[at];
         let is_even = !round.tap_at_sender
             && round.edge_flight == 0
@@ -106,11 +108,26 @@ impl Rounds {
         // A link that a queue has shown to be full at this rate is so without one, too: a window that a loss has cut
         // just fills it.
         let is_links = |rate| self.full_rate.is_some_and(|full| are_same(rate, full));
-        let others = &[Pacing, BandwidthExternal, App, Sndbuf];
-        is_even.then(|| match round.rate() {
-            Some(rate) if is_links(rate) => decision(BandwidthSelfQueue, 60, others, queue),
+        let others = &[Pacing, LocalQdisc, BandwidthExternal, App, Sndbuf];
+        is_even.then(|| match (round.rate(), round.phase) {
+            (Some(rate), _) if is_links(rate) => decision(BandwidthSelfQueue, 60, others, queue),
+            (_, Phase::Avoidance | Phase::Uncut) if self.opens_at(at) => {
+                decision(CwndAvoidance, 60, &[Pacing, BandwidthSelfQueue, App], queue)
+            }
             _ => round.paced_afar(queue),
         })
+    }
+
+    /// Whether flights around `at` grow by a segment a round, as a window that nothing else holds does in congestion
+    /// avoidance (RFC 5681 section 3.1). What is in flight at a pace stands. Ours: in five rounds or more, one of
+    /// which may not have.
+    fn opens_at(&self, at: usize) -> bool {
+        let near = || self.around(at).filter(|round| !round.loss).map(|r| r.flight_segments);
+        let rounds = near().count() as u64;
+        let falls = near().zip(near().skip(1)).any(|(one, next)| next + 1 < one);
+        let grown =
+            near().last().zip(near().next()).map(|(last, first)| last.saturating_sub(first));
+        rounds >= 5 && !falls && grown.is_some_and(|grown| grown + 2 >= rounds)
     }
 
     /// In the newest round a queue stood all the time: if its rate is one with those before, the link has no more.
@@ -318,6 +335,36 @@ mod tests {
         assert_eq!(told_even(95, true), State::BandwidthSelfQueue);
         assert_eq!(told_even(94, true), State::Pacing);
         assert_eq!(told_even(100, false), State::Pacing);
+    }
+
+    #[test]
+    fn an_even_stream_whose_flight_grows_by_a_segment_a_round_has_a_window() {
+        let told = |flights: &[u64], phase| {
+            let mut rounds = Rounds::default();
+            for (number, flight) in (0..).zip(flights) {
+                let start = number * RTT;
+                rounds.push(&Round {
+                    number: number as u64,
+                    start,
+                    end: start + RTT,
+                    stopped_at: start + RTT,
+                    phase,
+                    sends: 50,
+                    gaps: 49,
+                    flight_segments: *flight,
+                    acked: 1448 * 50,
+                    sees_queues: true,
+                    ..Round::default()
+                });
+            }
+            rounds.paced_afar(3, 0).expect("it is even").state
+        };
+        let after = |flights| told(flights, Phase::Avoidance);
+        assert_eq!(after(&[29, 29, 31, 30, 32, 33]), State::CwndAvoidance);
+        assert_eq!(after(&[29, 29, 31, 30, 32, 32]), State::Pacing, "three in six");
+        assert_eq!(after(&[30, 31, 32, 33]), State::Pacing, "four rounds");
+        assert_eq!(after(&[29, 32, 30, 31, 32, 33]), State::Pacing, "it fell");
+        assert_eq!(told(&[29, 30, 31, 32, 33, 34], Phase::SlowStart), State::Pacing);
     }
 
     #[test]

@@ -158,7 +158,11 @@ impl Rounds {
         };
         match self.follows_own_flight(rtt_min) {
             Some(false) if !self.keeps_rate_across_loss(at) => {
-                let others = &[BandwidthVariable, BandwidthExternal];
+                let others: &[State] = match (edge.may_be_near(), round.tap_at_sender) {
+                    (true, _) => &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader],
+                    (_, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
+                    (_, false) => &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf],
+                };
                 decision(BandwidthSelfQueue, 55, others, queue)
             }
             Some(true) if edge == Edge::Far && !stands => {
