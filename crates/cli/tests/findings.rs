@@ -20,7 +20,7 @@ const LOSSES: &[&str] =
 const WINDOWS: &[&str] =
     &["WINDOW_CAP", "WINDOW_GROWTH", "WINDOW_SCALE", "SLOW_READER", "ZERO_WINDOW", "SEND_BUFFER"];
 
-const VARIANTS: [Row; 33] = [
+const VARIANTS: [Row; 35] = [
     ("slow-start", BOTH, &["SLOW_START"], WINDOWS),
     ("slow-start", BOTH, &[], LOSSES),
     ("initial-window", BOTH, &["INITIAL_WINDOW", "SLOW_START"], WINDOWS),
@@ -83,6 +83,13 @@ const VARIANTS: [Row; 33] = [
         BOTH,
         &["BOTTLENECK"],
         &["LOSS_PERIODIC", "LOSS_RANDOM", "TOKEN_BUCKET", "SLOW_START"],
+    ),
+    ("paced", BOTH, &["PACING"], &["BOTTLENECK", "SEND_BUFFER", "SLOW_WRITER"]),
+    (
+        "congestion-loss",
+        BOTH,
+        &["LOSS_CONGESTION", "BOTTLENECK"],
+        &["LOSS_PERIODIC", "LOSS_RANDOM", "POLICER", "PACING"],
     ),
 ];
 
