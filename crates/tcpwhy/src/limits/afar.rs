@@ -31,7 +31,7 @@ impl Rounds {
             return None;
         }
         if queue_is_one && self.shared_link(at).is_some() {
-            return Some(shared(queue));
+            return Some(shared(round.tap_at_sender, queue));
         }
         let near = self.around(at).filter(|r| !r.loss).map(|r| &r.pulses);
         if Pulses::sum(near).end_short() {

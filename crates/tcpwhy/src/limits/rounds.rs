@@ -268,7 +268,7 @@ impl Rounds {
         let is_full = round.is_answered_throughout()
             && (never_empty || self.is_rate_flat(at) || self.keeps_rate_across_loss(at));
         if queue_is_one && self.shared_link(at).is_some() {
-            return shared(queue);
+            return shared(round.tap_at_sender, queue);
         }
         if queue_is_one && is_full {
             if self.is_rate_variable(at, rtt_min) {

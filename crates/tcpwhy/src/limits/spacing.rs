@@ -138,10 +138,15 @@ impl Rounds {
     }
 }
 
-/// A full link that others have a part of.
-pub(super) fn shared(queue: i64) -> Decision {
-    use State::{BandwidthExternal, BandwidthSelfQueue, BandwidthVariable};
-    decision(BandwidthExternal, 80, &[BandwidthSelfQueue, BandwidthVariable], queue)
+/// A full link that others have a part of; away from the sender a shaper of its own may look so, too.
+pub(super) fn shared(tap_at_sender: bool, queue: i64) -> Decision {
+    use State::{BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, LocalQdisc};
+    let others: &[State] = if tap_at_sender {
+        &[BandwidthSelfQueue, BandwidthVariable]
+    } else {
+        &[BandwidthSelfQueue, BandwidthVariable, LocalQdisc]
+    };
+    decision(BandwidthExternal, 80, others, queue)
 }
 
 #[cfg(test)]
