@@ -48,7 +48,10 @@ pub(super) fn fill(
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
     let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
-    let shared_link = walker.book.shared_links.quantile(500);
+    // A moment that seems shared does not make the link a wider one.
+    let spent = |state| walker.ledger.time_in.get(state);
+    let is_shared = spent(State::BandwidthExternal) >= spent(State::BandwidthSelfQueue);
+    let shared_link = walker.book.shared_links.quantile(500).filter(|_| is_shared);
     let restarts = walker.pauses.watch.reported.iter();
     let repeats = walker.retransmissions.iter();
     *direction = Direction {

@@ -13,11 +13,12 @@
 //!
 //! # What it is not
 //! Not a link that is slower for a while: that changes all spacings for that while. Not ACKs that their own
-//! way spaces: those come at even distances. Not a shaper in front of a faster link: what it lets out keeps to an
-//! even rate, within a few packets. Not bunches as radio links and busy hosts let them out: a rate more than eight
-//! times what was got is not taken for the link's. Not seen are therefore constant traffic (a call, a stream), others
-//! of more than seven such shares, and where this transfer's packets and others' take turns one by one. What the
-//! other traffic is these packets do not show.
+//! way spaces: those come at even distances. Not bunches as radio links and busy hosts let them out: a rate more than
+//! eight times what was got is not taken for the link's. What a shaper in front of a faster link lets out keeps to an
+//! even rate within a few packets, and is told apart by that; where its rhythm changes it can be taken for others for a
+//! while (three of 300 runs, for a twentieth of theirs), so away from the sender it is named as possible. Not seen are
+//! therefore constant traffic (a call, a stream), others of more than seven such shares, and where this transfer's
+//! packets and others' take turns one by one. What the other traffic is these packets do not show.
 //!
 //! # What to do
 //! Find what else uses the link (the router's counters, a capture there), move it to another time, give it or
@@ -26,8 +27,9 @@
 //!
 //! # Sources
 //! `docs/reference/limits-method.md` section 6; packet pairs: Keshav, A Control-Theoretic Approach to Flow
-//! Control (1991); RFC 8290. Ours: 150 runs of the model with one to twelve connections on a link, with constant
-//! traffic, and with links that jitter, reorder, vary, or space the ACKs; `testdata/openings/shared-link`.
+//! Control (1991); RFC 8290. Ours: runs of the model with several connections on a link, and with one on
+//! links that jitter, reorder, vary, space the ACKs or have constant traffic (`crates/cli/tests/shared_link.toml`);
+//! `testdata/openings/shared-link`.
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
