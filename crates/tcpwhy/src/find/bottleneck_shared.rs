@@ -16,9 +16,9 @@
 //! way spaces: those come at even distances. Not bunches as radio links and busy hosts let them out: a rate more than
 //! eight times what was got is not taken for the link's. What a shaper in front of a faster link lets out keeps to an
 //! even rate within a few packets, and is told apart by that; where its rhythm changes it can be taken for others for a
-//! while (three of 300 runs, for a twentieth of theirs), so away from the sender it is named as possible. Not seen are
-//! therefore constant traffic (a call, a stream), others of more than seven such shares, and where this transfer's
-//! packets and others' take turns one by one. What the other traffic is these packets do not show.
+//! while (three of 300 runs, for a twentieth of theirs), so away from the sender it is named as possible. Mostly not
+//! seen are therefore constant traffic (a call, a stream), others of more than seven such shares, and where this
+//! transfer's packets and others' take turns one by one. What the other traffic is these packets do not show.
 //!
 //! # What to do
 //! Find what else uses the link (the router's counters, a capture there), move it to another time, give it or
