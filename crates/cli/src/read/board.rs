@@ -177,11 +177,7 @@ impl Task {
     /// Does it; what is left for the next part of the connection stands in it then.
     pub(super) fn carry_out(&mut self, analyst: &mut Analyst) {
         match self {
-            Self::Whole(parts) => {
-                for part in parts {
-                    analyst.take(part, None);
-                }
-            }
+            Self::Whole(parts) => analyst.take_all(parts),
             Self::Next(part, begun) => *begun = analyst.take(part, begun.take()),
             Self::Follow(follower, batch) => follower.follow(batch),
         }

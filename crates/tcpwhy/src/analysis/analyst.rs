@@ -5,6 +5,9 @@
 //! of different connections have nothing to do with each other, so that several analysts may share
 //! them; what they know together does not depend on who took what.
 
+use core::hint::black_box;
+use core::ops::BitXor;
+
 use super::kept::{Keep, Kept};
 use super::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
@@ -45,6 +48,20 @@ pub struct Part {
     detail: Detail,
     is_first: bool,
     is_last: bool,
+}
+
+/// Connections that have left the caches are brought back so many at once, before the first of them is
+/// studied. Ours: with 8 of them, 100,000 connections of ten packets take 10 % less time than with each alone.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// Reads a little of all of these, so that what is not in the caches comes at once: read one by one, each
+/// would be waited for.
+pub(crate) fn bring<'a>(those: impl Iterator<Item = (&'a Facts, &'a Gathered)>) {
+    let bits = those.map(|(facts, gathered)| {
+        let events = gathered.events.iter().map(|event| event.frame);
+        facts.a_bit_of_each_line() ^ events.fold(0, BitXor::bitxor)
+    });
+    black_box(bits.fold(0, BitXor::bitxor));
 }
 
 /// What a part is made of.
@@ -127,9 +144,13 @@ impl Part {
 
 impl Content {
     fn facts(&self) -> &Facts {
+        self.seen().0
+    }
+
+    fn seen(&self) -> (&Facts, &Gathered) {
         match self {
-            Self::Whole(flow) => &flow.facts,
-            Self::Piece(piece) => &piece.facts,
+            Self::Whole(flow) => (&flow.facts, &flow.gathered),
+            Self::Piece(piece) => (&piece.facts, &piece.gathered),
         }
     }
 
@@ -164,6 +185,16 @@ impl Analyst {
             counted: None,
             done: Kept::new(keep),
             sums: Sums::default(),
+        }
+    }
+
+    /// Takes connections in one part each, as [`Analyst::take`] does.
+    pub fn take_all(&mut self, parts: &mut [Part]) {
+        for group in parts.chunks_mut(AT_ONCE) {
+            bring(group.iter().map(|part| part.content.seen()));
+            for part in group {
+                self.take(part, None);
+            }
         }
     }
 

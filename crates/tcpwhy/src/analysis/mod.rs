@@ -32,7 +32,7 @@ mod turns;
 #[cfg(test)]
 mod unseen;
 
-pub(crate) use analyst::Content;
+pub(crate) use analyst::{AT_ONCE, Content, bring};
 pub use analyst::{Analyst, Begun, Part, Sums};
 pub use kept::Keep;
 

@@ -4,6 +4,7 @@
 //! the events goes to it with a copy of what was known when that part ended.
 
 use core::net::SocketAddr;
+use core::ops::BitXor;
 
 use super::event::Side;
 use super::peers::Peers;
@@ -68,6 +69,13 @@ impl Facts {
             handshake: Handshake::default(),
             shifts: None,
         }
+    }
+
+    /// Something of each of its cache lines that the analysis reads first.
+    pub(crate) fn a_bit_of_each_line(&self) -> u64 {
+        let of_side = |side: &SideInfo| side.data_frames ^ u64::from(side.outgoing ^ side.syns);
+        let sides = self.sides.iter().map(of_side).fold(0, BitXor::bitxor);
+        sides ^ self.packets ^ self.first_frame ^ self.handshake.syn.unwrap_or_default() as u64
     }
 
     /// Whether a few packets are all there was, and at most one side sent data: a scan, a stray

@@ -17,7 +17,7 @@ use shard::Shard;
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
 
-use crate::analysis::{Content, Detail};
+use crate::analysis::{Content, Detail, bring};
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
@@ -356,6 +356,13 @@ impl Common {
         let first = self.detailed < DETAILED && carries_data();
         self.detailed += u64::from(first);
         self.config.detail || first || flow.facts.ordinal < DETAILED
+    }
+
+    /// Brings what ends next into the caches, where it is analysed here.
+    fn bring<'a>(&self, flows: impl Iterator<Item = &'a Flow>) {
+        if let Desk::Here(..) = self.desk {
+            bring(flows.map(|flow| (&flow.facts, &flow.gathered)));
+        }
     }
 
     /// Hands on what `flow` has gathered so far.
