@@ -421,15 +421,18 @@ fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: 
     let tap_at_sender = round.tap_at_sender;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
+        // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
+        // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
-        // There a pace keeps a flight as still; what it spaces pauses for less than half a round, a full
-        // window for most of it. Ours: a half, made with one pace of three pulses a round.
         (_, _) if !tap_at_sender && round.tap_gap * 2 <= round.end - round.start => {
             (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
         }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
         (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
         _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
+        _ if round.is_smooth() => {
+            (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
+        }
         (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
         // The window of a controller that watches delays may stand by itself.
         (_, false) if round.phase == Phase::Uncut => {

@@ -113,14 +113,15 @@ impl Walker {
         let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
         let tap_gap = event.tap - self.sends.tap;
         let cause = self.cause_of(release, event, at);
-        self.book.open.pulses.push(at, &mut self.sends.new, cause);
+        let behind = self.behind_arrival(event.tap);
+        self.book.open.pulses.push(at, &mut self.sends.new, cause, behind);
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
-        // What fills the window is cut by it, not by the application.
-        let room = self.window.room(self.flight.nxt);
-        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
         if short {
             self.sends.short = (event.end(), event.len);
         }
+        // What fills the window is cut by it, not by the application.
+        let room = self.window.room(self.flight.nxt);
+        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
         self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
@@ -288,10 +289,17 @@ impl Walker {
             }
             _ if !self.terms.tap_at_sender => Cause::Arrival { before: 0 },
             Release::Ack { .. } | Release::Window => {
-                let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
-                Cause::Arrival { before: event.tap - self.terms.own_way - arrived }
+                let before = self.behind_arrival(event.tap).unwrap_or_default();
+                Cause::Arrival { before }
             }
         }
+    }
+
+    /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
+    /// queues make a send late, and if nothing has.
+    fn behind_arrival(&self, tap: i64) -> Option<i64> {
+        let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
+        (self.terms.tap_at_sender && arrived > NEVER).then(|| tap - self.terms.own_way - arrived)
     }
 
     /// Takes down a send of new data: the wait that follows is judged by it.

@@ -92,7 +92,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
     closed((0..4).map(|n| {
         let mut round = Round { longest_gap: RTT / 3, ..round(n, 36) };
         for at in [0, RTT / 3, RTT * 2 / 3] {
-            round.pulses.push(round.start + at, &mut before, Cause::Own);
+            round.pulses.push(round.start + at, &mut before, Cause::Own, None);
             before = Before { at: round.start + at, pushed, short, ..before };
         }
         round
@@ -124,7 +124,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
     let gaps: &[i64] = if some_alike { &[1, 1, 3] } else { &[1, 3, 9] };
     let mut at = round.start;
     for number in 0..10 {
-        round.pulses.push(at, &mut before, Cause::Own);
+        round.pulses.push(at, &mut before, Cause::Own, None);
         before = Before { at, pushed: true, short: number < short, ..before };
         at += gaps[number % 3] * RTT / 40;
     }
@@ -251,6 +251,21 @@ fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round(
     };
     assert_eq!(told(RTT / 2), (State::Sndbuf, true));
     assert_eq!(told(RTT / 2 + 1), (State::Sndbuf, false), "a buffer's silence");
+}
+
+#[test]
+fn a_lid_that_leaves_no_silence_may_be_a_pace() {
+    let told = |stopped: i64| {
+        let of = |n| {
+            let round = round(n, 184);
+            Round { phase: Phase::Cached, stopped_at: round.start + stopped, ..round }
+        };
+        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
+        let decision = closed((0..4).map(of)).clocked(1, held, RTT);
+        (decision.state, decision.alternative.contains(&State::Pacing))
+    };
+    assert_eq!(told(RTT - RTT / 8), (State::Sndbuf, true));
+    assert_eq!(told(RTT - RTT / 8 - 1), (State::Sndbuf, false), "a full buffer waits for ACKs");
 }
 
 #[test]
