@@ -100,7 +100,9 @@ fn step(case: &Case<'_>) -> Option<Step> {
     let mut sorted: Vec<u64> = rates.iter().map(|row| row.1).collect();
     sorted.sort_unstable();
     let (mut before, mut after) = (Chosen::none_of(&sorted), Chosen::none_of(&sorted));
-    rates.iter().for_each(|row| after.take(row.1));
+    for (_, rate) in &rates {
+        after.take(*rate);
+    }
     (0..last).find_map(|at| {
         before.take(rates[at].1);
         after.drop(rates[at].1);
@@ -250,8 +252,12 @@ mod tests {
             let mut sorted: Vec<u64> = all.iter().map(|(rate, _)| *rate).collect();
             sorted.sort_unstable();
             let mut chosen = Chosen::none_of(&sorted);
-            all.iter().for_each(|(rate, _)| chosen.take(*rate));
-            all.iter().filter(|(_, stays)| !stays).for_each(|(rate, _)| chosen.drop(*rate));
+            for (rate, _) in &all {
+                chosen.take(*rate);
+            }
+            for (rate, _) in all.iter().filter(|(_, stays)| !stays) {
+                chosen.drop(*rate);
+            }
             let mut left: Vec<u64> = all.iter().filter(|row| row.1).map(|row| row.0).collect();
             left.sort_unstable();
             prop_assert_eq!(chosen.count, left.len());
