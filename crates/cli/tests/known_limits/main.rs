@@ -301,3 +301,24 @@ fn another_transfers_truth_does_not_fit() {
     let agreement = compare(&truth, &explained(&window), &[SIDE]).expect("a report");
     assert!(agreement.lenient_error() > Some(300), "{agreement:?}");
 }
+
+/// What the receiver's host is told of a transfer whose window just fills the link, and of one that it does not.
+#[test]
+fn from_afar_a_window_that_just_fills_the_link_holds_the_sender_and_no_pace() {
+    for rate in ["6217kbit", "50mbit"] {
+        let case = Case {
+            name: format!("a window at {rate}"),
+            scenario: format!(
+                "[path]\nrtt = \"80ms\"\nrate = \"{rate}\"\n[client]\nsocket.rcvbuf = 55020\n\
+                 [application]\ndownload = 1980720\n"
+            ),
+            kernel: "6.6".to_owned(),
+            limits: &[State::Rwnd],
+            is_near: true,
+        };
+        let (truth, [_, at_receiver]) = carried_out(&case, &[]);
+        assert!(is_limited(&case, &truth), "the window holds it");
+        let agreement = compare(&truth, &explained(&at_receiver), &[SIDE]).expect("a report");
+        assert!(agreement.lenient_error() < Some(100), "a tenth, {rate}: {agreement:?}");
+    }
+}

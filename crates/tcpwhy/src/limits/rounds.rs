@@ -222,7 +222,12 @@ impl Rounds {
 
     /// Whether packets stood in a queue throughout the newest round.
     pub(crate) fn is_queue_standing(&self, rtt_min: i64) -> bool {
-        self.kept.back().is_some_and(|round| is_queue(round.standing_queue(rtt_min), rtt_min))
+        is_queue(self.standing_queue(rtt_min), rtt_min)
+    }
+
+    /// How long packets stood in queues in the newest round, at least.
+    pub(super) fn standing_queue(&self, rtt_min: i64) -> i64 {
+        self.kept.back().map_or(0, |round| round.standing_queue(rtt_min))
     }
 
     pub(super) fn index(&self, number: u64) -> Option<usize> {

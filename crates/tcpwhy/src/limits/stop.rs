@@ -37,6 +37,14 @@ impl Walker {
         }
     }
 
+    /// How much larger than `flight` a flight is that is seen away from its sender: a queue on the way to the tap lets
+    /// data pass later than it was sent.
+    fn hidden_by_queues(&self, flight: i64) -> i64 {
+        let least = self.least_rtt();
+        let queue = self.book.closed.standing_queue(least);
+        if self.terms.tap_at_sender || queue == 0 { 0 } else { flight * queue / (least + queue) }
+    }
+
     #[inline(never)]
     fn take_stop_after(&mut self, frame: u64) {
         let flight = self.flight.in_flight();
@@ -46,6 +54,8 @@ impl Walker {
         let room = self.window.room(self.flight.nxt);
         // In a repair more is outstanding than the congestion window holds.
         if self.repairs.current() == 0 {
+            let hidden = self.hidden_by_queues(flight).min(room);
+            let (flight, room) = (flight + hidden, room - hidden);
             self.window.on_stop(flight, room, self.terms.mss, self.book.open.number);
         }
         self.stop = Stop {
