@@ -42,7 +42,11 @@ impl Walker {
     fn hidden_by_queues(&self, flight: i64) -> i64 {
         let least = self.least_rtt();
         let queue = self.book.closed.standing_queue(least);
-        if self.terms.tap_at_sender || queue == 0 { 0 } else { flight * queue / (least + queue) }
+        if self.terms.tap_at_sender || queue == 0 {
+            return 0;
+        }
+        let [flight, least, queue] = [flight, least, queue].map(i128::from);
+        (flight * queue / (least + queue)) as i64
     }
 
     #[inline(never)]
@@ -54,7 +58,7 @@ impl Walker {
         let room = self.window.room(self.flight.nxt);
         // In a repair more is outstanding than the congestion window holds.
         if self.repairs.current() == 0 {
-            let hidden = self.hidden_by_queues(flight).min(room);
+            let hidden = self.hidden_by_queues(flight).min(room.max(0));
             let (flight, room) = (flight + hidden, room - hidden);
             self.window.on_stop(flight, room, self.terms.mss, self.book.open.number);
         }
