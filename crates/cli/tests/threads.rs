@@ -2,13 +2,14 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use common::{Pcap, all_captures, ipv4};
 use tcpwhy::session::{Intake, Session};
-use tcpwhy::tracker::{Batch, Config, Tracker};
+use tcpwhy::tracker::{Analyst, Batches, Config, Tracker};
 use tcpwhy::view::{self, Sort};
 use tcpwhy_cli::read::{Input, Run, read_all};
 use tempfile::TempDir;
@@ -36,24 +37,34 @@ fn every_capture_gives_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn what_is_followed_from_batches_is_what_were_followed_at_once() {
+fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
     let config = Config { detail: true, ..Config::default() };
     for path in all_captures() {
         let bytes = fs::read(&path).expect("it is there");
         let (mut session, mut intake) = (Session::new(config), Intake::new());
-        let (mut tracker, mut batch) = (Tracker::new(config), Batch::default());
+        let (mut tracker, mut analyst) = (Tracker::handing_on(config), Analyst::new(config.keep));
+        let (mut lanes, mut batches) = (tracker.part(|_| None), Batches::default());
         session.begin("capture");
         intake.begin("capture");
         for chunk in bytes.chunks(4_001) {
             let pushed = session.push(chunk).map_err(|error| error.to_string());
-            let ahead = intake.push_ahead(chunk, &mut batch).map_err(|error| error.to_string());
+            let ahead = intake.push_ahead(chunk, &mut batches).map_err(|error| error.to_string());
             assert_eq!(ahead, pushed, "{}", path.display());
-            tracker.follow(&mut batch);
-            assert!(batch.is_empty());
+            for (lane, batch) in lanes.iter_mut().zip(batches.iter_mut()) {
+                lane.follow(batch, &mut analyst);
+                assert!(batch.is_empty());
+            }
         }
+        let mut begun: HashMap<_, _> = tracker.rejoin(lanes).into_iter().collect();
         let ended = session.end().map_err(|error| error.to_string());
         assert_eq!(intake.end(&mut tracker).map_err(|error| error.to_string()), ended);
-        assert!(intake.finish(tracker.finish()) == session.finish(), "{}", path.display());
+        while tracker.close_some() {}
+        while let Some(mut part) = tracker.next_part() {
+            let earlier = begun.remove(&part.connection());
+            assert!(analyst.take(&mut part, earlier).is_none(), "it was the last part");
+        }
+        let followed = tracker.finish_with([analyst]);
+        assert!(intake.finish(followed) == session.finish(), "{}", path.display());
     }
 }
 

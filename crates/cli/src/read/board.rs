@@ -1,19 +1,21 @@
 //! What is to be done of a capture's analysis, and in which order?
 //!
 //! ```text
-//! batches of segments --follower, one at a time--> parts of connections --> analysts
+//! follower --parts of connections--> analysts
+//! batches of segments, each of a lane --> whoever follows the lane, and analyses what it gathers
 //! ```
 //!
-//! Any thread may take what comes next: a connection that came in one part with others like it, one in
-//! several parts a part at a time and in order, with what the part before it left; and, while the reading
-//! thread does not follow the connections itself, the next batch of segments with the [`Follower`], of
-//! which there is one.
+//! Any thread may take what comes next: a connection that came in one part with others like it; one in
+//! several parts a part at a time and in order, with what the part before it left; a lane that nobody follows with
+//! the next of its segments.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use tcpwhy::tracker::{Analyst, Batch, Begun, Part, Tracker};
+use tcpwhy::tracker::{Analyst, Batch, Begun, Lane, Part, Tracker};
+
+use super::lanes::Lanes;
 
 /// Jobs that wait before nobody makes more of them. Ours: 1.8 MB of events that wait.
 pub(super) const WAITING: usize = 8;
@@ -21,9 +23,6 @@ pub(super) const WAITING: usize = 8;
 /// cores, 256 at a time wake threads a quarter as often as 32, and take 0.23 s instead of 0.24 s.
 const SHORT: usize = 256;
 const SHORT_PACKETS: usize = 4096;
-/// Of this many segments of a batch at most one had to be looked for: then one thread had better read and
-/// follow them. Ours: not measured.
-const STEADY: u64 = 4;
 
 /// What is to be done.
 #[derive(Default)]
@@ -36,16 +35,11 @@ pub(super) struct Board {
     pub(super) running: usize,
     /// Parts that were analysed, for their room.
     spent: Vec<Part>,
-    /// Who follows the batches; `None` while somebody does, or the reading thread has it.
-    pub(super) follower: Option<Box<Follower>>,
-    /// Segments to be followed, and room for more.
-    pub(super) batches: VecDeque<Batch>,
-    pub(super) room: Vec<Batch>,
+    /// Where others follow the connections than who reads.
+    pub(super) lanes: Lanes,
     /// Threads that have nothing to do, and whether the reading thread awaits the end of a task.
     pub(super) idle: usize,
     pub(super) is_awaited: bool,
-    /// The last batch could have been followed as quickly as it was read.
-    pub(super) is_steady: bool,
     pub(super) is_over: bool,
     /// What a panic carried.
     pub(super) mistake: Option<Box<dyn Any + Send>>,
@@ -70,7 +64,7 @@ pub(super) enum Job {
 pub(super) enum Task {
     Whole(Vec<Part>),
     Next(Part, Option<Begun>),
-    Follow(Box<Follower>, Batch),
+    Follow(Box<Lane>, Batch),
 }
 
 /// Follows connections, and sorts what they gathered.
@@ -84,8 +78,6 @@ pub(super) struct Follower {
     pieces: Vec<Part>,
     /// Parts that were analysed.
     spent: Vec<Part>,
-    /// Whether the last batch was a steady one.
-    is_steady: bool,
 }
 
 impl Board {
@@ -112,27 +104,14 @@ impl Board {
 
     /// Whether there is something to begin.
     pub(super) fn has_work(&self) -> bool {
-        !self.ready.is_empty() || !self.batches.is_empty() && self.follower.is_some()
+        !self.ready.is_empty() || self.lanes.wait()
     }
 
-    /// The next task, which is begun. Whoever reads had better not follow, which others are in the midst of.
-    pub(super) fn next(&mut self, reads: bool) -> Option<Task> {
-        let task = if reads || self.waiting > WAITING {
-            self.next_job().or_else(|| self.next_batch())
-        } else {
-            self.next_batch().or_else(|| self.next_job())
-        };
+    /// The next task of this thread, which is begun.
+    pub(super) fn next(&mut self, thread: usize) -> Option<Task> {
+        let task = self.next_job().or_else(|| self.lanes.next(thread));
         self.running += usize::from(task.is_some());
         task
-    }
-
-    fn next_batch(&mut self) -> Option<Task> {
-        if self.batches.is_empty() {
-            return None;
-        }
-        let mut follower = self.follower.take()?;
-        follower.spent.append(&mut self.spent);
-        Some(Task::Follow(follower, self.batches.pop_front()?))
     }
 
     fn next_job(&mut self) -> Option<Task> {
@@ -163,13 +142,15 @@ impl Board {
                     self.long.remove(&number);
                 }
             }
-            Task::Follow(mut follower, batch) => {
-                self.exchange(&mut follower);
-                self.is_steady = follower.is_steady;
-                self.follower = Some(follower);
-                self.room.push(batch);
-            }
+            Task::Follow(lane, batch) => self.lanes.put_back(lane, batch),
         }
+    }
+}
+
+impl Long {
+    /// What the parts so far left, of which none waits.
+    pub(super) fn of(begun: Begun) -> Self {
+        Self { begun: Some(begun), ..Self::default() }
     }
 }
 
@@ -179,7 +160,7 @@ impl Task {
         match self {
             Self::Whole(parts) => analyst.take_all(parts),
             Self::Next(part, begun) => *begun = analyst.take(part, begun.take()),
-            Self::Follow(follower, batch) => follower.follow(batch),
+            Self::Follow(lane, batch) => lane.follow(batch, analyst),
         }
     }
 }
@@ -193,16 +174,7 @@ impl Follower {
             whole: Vec::new(),
             pieces: Vec::new(),
             spent: Vec::new(),
-            is_steady: false,
         }
-    }
-
-    fn follow(&mut self, batch: &mut Batch) {
-        self.reuse();
-        let (segments, before) = (batch.len() as u64, self.tracker.looked_for());
-        self.tracker.follow(batch);
-        self.is_steady = (self.tracker.looked_for() - before) * STEADY < segments;
-        self.sort();
     }
 
     /// Gives back the room of what was analysed.

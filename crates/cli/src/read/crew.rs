@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! packets that go on:   reading thread, follows connections --parts--> board --> analysts, one a thread
-//! packets all over:     reading thread --batches--> board --> whoever follows --parts--> board --> analysts
-//!                             \__ while enough waits, it does of that what it may
+//! packets all over:     reading thread --a batch for each lane--> board --> who follows the lane, and analyses
+//!                             \__ follows lanes itself while enough waits
 //! ```
 //!
-//! Packets come in one order, and are followed in it by one thread at a time. Where few connections carry most
-//! of them, that is quicker than to write down what was read of each, and the reading thread does it. Where most have to be
-//! looked for, it takes longer than reading, and another does it meanwhile. The
-//! analysis is cut into parts that any thread may take ([`Board`]). What comes out does not depend on who
-//! took what ([`tcpwhy::tracker::Analyst`]). Threads begin when there is a second job for them: small captures
+//! Packets of a connection are followed in their order, by one thread at a time. Where few connections carry most
+//! of them, the reading thread follows all, for that is quicker than to write down what was read of each; only the
+//! analysis is cut into parts that any thread may take ([`Board`]). Where most have to be looked for, following
+//! takes longer than reading: then connections are divided into lanes ([`super::lanes`]). What comes out does not
+//! depend on who took what ([`tcpwhy::tracker::Analyst`]). Threads begin when there is a second job for them: small captures
 //! need none.
 
 use std::mem;
@@ -21,30 +21,33 @@ use std::thread::{self, JoinHandle};
 use tcpwhy::capture::CaptureError;
 use tcpwhy::report::Report;
 use tcpwhy::session::Intake;
-use tcpwhy::tracker::{self, Analyst, Batch, Config, Tracker};
+use tcpwhy::tracker::{Analyst, Batches, Config, Tracker};
 
-use super::board::{Board, Follower, Task, WAITING};
+use super::board::{Board, Follower, Long, Task, WAITING};
 
 /// Analysts that there may be. Ours: more than one reading thread can feed.
 const MOST: usize = 64;
-/// Bytes of the capture that go into a batch, and batches that wait before the reading thread lends a hand. Ours: for
-/// 100,000 connections of ten packets on two cores, 64 KiB and four of them differed by no more than runs do.
+/// Bytes of the capture whose segments are put up at once, and batches that wait before the reading
+/// thread lends a hand. Ours: for 100,000 connections of ten packets on two cores, 128 to 512 KiB and 8 to 64
+/// batches took 0.13 to 0.14 s, the first of both least.
 const BATCH: usize = 128 << 10;
-const BATCHES: usize = 2;
-/// Of this many packets of a chunk more than one had to be looked for: then another follows the next. Ours: the share
-/// itself was not varied.
+const BATCHES: usize = 16;
+/// Of this many packets of a chunk more than one had to be looked for: then they are divided into
+/// lanes. Ours: the share itself was not varied.
 const SCATTERED: u64 = 2;
+/// Packets of a capture before it is worth other threads. Ours: a millisecond's work of one.
+const ENOUGH: u64 = 4096;
 
 /// The analysts, the reading thread among them.
 pub(super) struct Crew {
     shared: Arc<Shared>,
     /// `None` until there is a second job for them.
     threads: Option<Vec<JoinHandle<()>>>,
-    /// `None` while others follow the connections.
-    follower: Option<Box<Follower>>,
-    /// What they will follow next, of so many bytes.
-    batch: Batch,
-    batch_bytes: usize,
+    /// Follows the connections while there are no lanes.
+    follower: Follower,
+    /// What will be followed next in lanes, of so many bytes; `None` while there are none.
+    batches: Option<Batches>,
+    bytes: usize,
 }
 
 struct Shared {
@@ -67,47 +70,51 @@ impl Crew {
             done: Condvar::new(),
             analysts: analysts.collect(),
         };
-        let follower = Some(Box::new(Follower::new(Tracker::handing_on(config))));
-        let (batch, batch_bytes) = (Batch::default(), 0);
-        Self { shared: Arc::new(shared), threads: None, follower, batch, batch_bytes }
+        let follower = Follower::new(Tracker::handing_on(config));
+        let shared = Arc::new(shared);
+        Self { shared, threads: None, follower, batches: None, bytes: 0 }
     }
 
     /// Takes the next bytes of the capture that `intake` reads.
     pub(super) fn push(&mut self, intake: &mut Intake, bytes: &[u8]) -> Result<(), CaptureError> {
-        let Some(follower) = &mut self.follower else {
-            let pushed = intake.push_ahead(bytes, &mut self.batch);
-            self.batch_bytes += bytes.len();
-            if self.batch_bytes >= BATCH {
-                self.post_batch();
+        if let Some(batches) = &mut self.batches {
+            let pushed = intake.push_ahead(bytes, batches);
+            self.bytes += bytes.len();
+            if self.bytes >= BATCH && self.post_batches() {
+                self.rejoin();
             }
             return pushed;
-        };
-        let before = (intake.packets(), follower.tracker.looked_for());
-        let pushed = intake.push(bytes, &mut follower.tracker);
+        }
+        let tracker = &mut self.follower.tracker;
+        let before = (intake.packets(), tracker.looked_for());
+        let pushed = intake.push(bytes, tracker);
         let packets = intake.packets() - before.0;
-        let is_scattered = (follower.tracker.looked_for() - before.1) * SCATTERED > packets;
+        let is_scattered = (tracker.looked_for() - before.1) * SCATTERED > packets;
+        let may_part = is_scattered && tracker.may_part() && intake.packets() >= ENOUGH;
         self.post_parts();
-        if is_scattered && self.threads.as_ref().is_some_and(|threads| !threads.is_empty()) {
-            lock(&self.shared.board).follower = self.follower.take();
+        if may_part && !call(&mut self.threads, &self.shared).is_empty() {
+            self.part();
         }
         pushed
     }
 
     /// Ends the capture that `intake` reads; any damage stands there.
     pub(super) fn end(&mut self, intake: &mut Intake) {
-        let _ = intake.end(&mut self.own_follower().tracker);
+        self.rejoin();
+        let _ = intake.end(&mut self.follower.tracker);
         self.post_parts();
     }
 
     /// The report over all that `intake` has read.
     pub(super) fn finish(mut self, intake: Intake) -> Report {
-        while self.own_follower().tracker.close_some() {
+        self.rejoin();
+        while self.follower.tracker.close_some() {
             self.post_parts();
         }
         self.catch_up();
         self.dismiss();
         let idle = Follower::new(Tracker::handing_on(Config::default()));
-        let tracker = mem::replace(self.own_follower(), idle).tracker;
+        let tracker = mem::replace(&mut self.follower, idle).tracker;
         let all = self.shared.analysts.iter();
         let all = all.map(|one| mem::replace(&mut *lock(one), Analyst::new(None)));
         intake.finish(tracker.finish_with(all))
@@ -115,8 +122,10 @@ impl Crew {
 
     /// What is known so far of what `intake` has read.
     pub(super) fn provisional(&mut self, intake: &Intake) -> Report {
+        self.rejoin();
         self.catch_up();
-        let standing = self.own_follower().tracker.standing();
+        let tracker = &self.follower.tracker;
+        let standing = tracker.standing();
         let board = lock(&self.shared.board);
         let begun = |number| board.long.get(&number).and_then(|long| long.begun.as_ref());
         let standing = standing.into_iter().map(|part| {
@@ -124,71 +133,71 @@ impl Crew {
             part.account(begun)
         });
         let ended = self.shared.analysts.iter().map(|one| lock(one).so_far());
-        intake.provisional(tracker::together(ended, standing))
+        intake.provisional(tracker.together(ended, standing))
     }
 
-    /// The follower, once all batches are followed.
-    fn own_follower(&mut self) -> &mut Follower {
-        if !self.batch.is_empty() {
-            self.post_batch();
+    /// Divides the connections into lanes.
+    fn part(&mut self) {
+        self.catch_up();
+        let mut board = lock(&self.shared.board);
+        let Board { lanes, long, .. } = &mut *board;
+        let begun = |id| long.remove(&id).and_then(|long| long.begun);
+        lanes.begin(&mut self.follower.tracker, begun);
+        self.batches = Some(Batches::default());
+    }
+
+    /// Follows all connections again, once all batches are followed.
+    fn rejoin(&mut self) {
+        self.post_batches();
+        if self.batches.take().is_none() {
+            return;
         }
-        let Self { shared, follower, .. } = self;
-        follower.get_or_insert_with(|| shared.follower_back())
+        let mut board = self.shared.all_done(lock(&self.shared.board));
+        let Board { lanes, long, .. } = &mut *board;
+        let begun = lanes.end(&mut self.follower.tracker).into_iter();
+        long.extend(begun.map(|(id, begun)| (id, Long::of(begun))));
     }
 
     /// Waits until all is analysed that was taken.
     fn catch_up(&mut self) {
-        self.own_follower().end_short();
+        self.follower.end_short();
         self.post_parts();
-        let mut board = lock(&self.shared.board);
-        while board.waiting + board.running > 0 && board.mistake.is_none() {
-            board = self.shared.lend_a_hand(board);
-        }
-        give_up_if_mistaken(board);
+        drop(self.shared.all_done(lock(&self.shared.board)));
     }
 
     /// Puts up what the reading thread has gathered following connections; lends a hand while too much is there.
     fn post_parts(&mut self) {
-        let Some(follower) = &mut self.follower else { return };
+        let follower = &mut self.follower;
         if !follower.sort() {
             return;
         }
         let mut board = lock(&self.shared.board);
         let jobs = board.exchange(follower).min(board.idle);
         (0..jobs).for_each(|_| self.shared.job.notify_one());
-        if self.threads.is_none() && board.ready.len() > 1 {
-            // Where the system refuses one, those there are do the work: it takes longer.
-            let begun = (1..self.shared.analysts.len()).map_while(|number| {
-                let shared = Arc::clone(&self.shared);
-                thread::Builder::new().spawn(move || shared.work(number)).ok()
-            });
-            self.threads = Some(begun.collect());
+        if board.ready.len() > 1 {
+            call(&mut self.threads, &self.shared);
         }
         while board.waiting > WAITING && board.mistake.is_none() {
             board = self.shared.lend_a_hand(board);
         }
-        give_up_if_mistaken(board);
+        drop(unless_mistaken(board));
         follower.reuse();
     }
 
-    /// Puts up segments to be followed; lends a hand while too much is there.
-    fn post_batch(&mut self) {
-        self.batch_bytes = 0;
+    /// Puts up segments to be followed; lends a hand while too much is there. Whether following takes no longer than
+    /// reading any more.
+    fn post_batches(&mut self) -> bool {
+        let Some(batches) = &mut self.batches else { return false };
+        self.bytes = 0;
         let mut board = lock(&self.shared.board);
-        let room = board.room.pop().unwrap_or_default();
-        board.batches.push_back(mem::replace(&mut self.batch, room));
-        if board.idle > 0 {
-            self.shared.job.notify_one();
-        }
-        let is_too_much = |board: &Board| board.batches.len() > BATCHES || board.waiting > WAITING;
-        while is_too_much(&board) && board.mistake.is_none() {
+        let posted = board.lanes.put(batches).min(board.idle);
+        (0..posted).for_each(|_| self.shared.job.notify_one());
+        while board.lanes.waiting > BATCHES && board.mistake.is_none() {
             board = self.shared.lend_a_hand(board);
         }
-        let is_steady = mem::take(&mut board.is_steady);
-        give_up_if_mistaken(board);
-        if is_steady {
-            self.own_follower();
-        }
+        let is_steady = board.lanes.are_steady();
+        drop(unless_mistaken(board));
+        is_steady
     }
 
     /// Ends the threads.
@@ -213,7 +222,7 @@ impl Shared {
     fn work(&self, number: usize) {
         let mut board = lock(&self.board);
         while !board.is_over {
-            board = if let Some(task) = board.next(false) {
+            board = if let Some(task) = board.next(number) {
                 self.carry_out(board, task, number)
             } else {
                 board.idle += 1;
@@ -226,7 +235,7 @@ impl Shared {
 
     /// Does a task on the reading thread, or waits until one is done.
     fn lend_a_hand<'a>(&'a self, mut board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
-        if let Some(task) = board.next(true) {
+        if let Some(task) = board.next(0) {
             self.carry_out(board, task, 0)
         } else {
             board.is_awaited = true;
@@ -234,21 +243,12 @@ impl Shared {
         }
     }
 
-    /// Waits until all batches are followed, and takes the follower.
-    fn follower_back(&self) -> Box<Follower> {
-        let mut board = lock(&self.board);
-        loop {
-            if board.batches.is_empty()
-                && let Some(follower) = board.follower.take()
-            {
-                return follower;
-            }
-            if board.mistake.is_some() {
-                give_up_if_mistaken(board);
-                board = lock(&self.board);
-            }
+    /// Waits until all is done that was put up, and lends a hand.
+    fn all_done<'a>(&'a self, mut board: MutexGuard<'a, Board>) -> MutexGuard<'a, Board> {
+        while board.waiting + board.lanes.waiting + board.running > 0 && board.mistake.is_none() {
             board = self.lend_a_hand(board);
         }
+        unless_mistaken(board)
     }
 
     fn carry_out<'a>(
@@ -276,12 +276,28 @@ impl Shared {
     }
 }
 
+/// The threads, which begin now if they have not.
+fn call<'a>(
+    threads: &'a mut Option<Vec<JoinHandle<()>>>,
+    shared: &Arc<Shared>,
+) -> &'a [JoinHandle<()>] {
+    threads.get_or_insert_with(|| {
+        // Where the system refuses one, those there are do the work: it takes longer.
+        let begun = (1..shared.analysts.len()).map_while(|number| {
+            let shared = Arc::clone(shared);
+            thread::Builder::new().spawn(move || shared.work(number)).ok()
+        });
+        begun.collect()
+    })
+}
+
 /// Goes on with an analyst's panic, of which its own thread has told.
-fn give_up_if_mistaken(mut board: MutexGuard<'_, Board>) {
+fn unless_mistaken(mut board: MutexGuard<'_, Board>) -> MutexGuard<'_, Board> {
     if let Some(mistake) = board.mistake.take() {
         drop(board);
         resume_unwind(mistake);
     }
+    board
 }
 
 /// What a panic of somebody else left is not used any more: all end with it.
@@ -307,26 +323,26 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_of_whoever_follows_is_everybody_s_though_the_follower_is_lost() {
+    fn a_mistake_of_whoever_follows_is_everybody_s_though_the_lane_is_lost() {
         let mut crew = Crew::new(Config::default(), 2);
-        crew.follower = None;
+        crew.part();
         let mut board = lock(&crew.shared.board);
         board.mistake = Some(Box::new("a mistake made for a test"));
         drop(board);
-        let posted = catch_unwind(AssertUnwindSafe(|| crew.post_batch()));
+        let posted = catch_unwind(AssertUnwindSafe(|| crew.post_batches()));
         let said = posted.expect_err("it goes on as a panic");
         assert_eq!(said.downcast_ref(), Some(&"a mistake made for a test"));
     }
 
-    /// A classic capture of so many SYNs of different clients.
-    fn syns(from: u32, count: u32) -> Vec<u8> {
+    /// A classic capture of so many requests of different clients, of 4 bytes each.
+    fn requests(from: u32, count: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in from..from + count {
             let mut frame = vec![2; 12];
-            frame.extend([8, 0, 0x45, 0, 0, 40, 0, 7, 0x40, 0, 64, 6, 0, 0]);
+            frame.extend([8, 0, 0x45, 0, 0, 44, 0, 7, 0x40, 0, 64, 6, 0, 0]);
             frame.extend((0x0a00_0000 + number).to_be_bytes());
-            frame.extend([198, 51, 100, 2, 0x9c, 0x40, 0, 80, 1, 2, 3, 4, 0, 0, 0, 0]);
-            frame.extend([0x50, 2, 1, 2, 0, 0, 0, 0]);
+            frame.extend([198, 51, 100, 2, 0x9c, 0x40, 0, 80, 1, 2, 3, 4, 5, 6, 7, 8]);
+            frame.extend([0x50, 0x18, 1, 2, 0, 0, 0, 0, b'G', b'E', b'T', b' ']);
             let length = frame.len() as u32;
             for word in [number / 1000, number % 1000, length, length] {
                 bytes.extend(word.to_le_bytes());
@@ -337,24 +353,27 @@ mod tests {
     }
 
     #[test]
-    fn packets_all_over_are_followed_by_others_once_there_are_some() {
+    fn packets_all_over_are_followed_in_lanes_and_steady_ones_are_not() {
         let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
         header.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
         let (mut crew, mut intake) = (Crew::new(Config::default(), 2), Intake::new());
-        intake.begin("flood");
-        crew.push(&mut intake, &header).expect("it is sound");
-        crew.push(&mut intake, &syns(0, 1000)).expect("it is sound");
-        assert!(crew.follower.is_some(), "there is nobody yet");
+        // Nobody else does it here: the reading thread takes it all up itself.
         crew.threads = Some(vec![thread::spawn(|| {})]);
-        crew.push(&mut intake, &syns(1000, 1000)).expect("it is sound");
-        assert!(crew.follower.is_none());
-        // Nobody else does it here: the reading thread takes it up itself.
-        for turn in 2..12 {
-            crew.push(&mut intake, &syns(turn * 1000, 1000)).expect("it is sound");
+        intake.begin("many clients");
+        crew.push(&mut intake, &header).expect("it is sound");
+        crew.push(&mut intake, &requests(0, 4000)).expect("it is sound");
+        assert!(crew.batches.is_none(), "so few are not worth it");
+        for turn in 4..16 {
+            crew.push(&mut intake, &requests(turn * 1000, 1000)).expect("it is sound");
+            assert!(crew.batches.is_some());
         }
+        crew.rejoin();
+        assert!(crew.batches.is_none());
+        crew.push(&mut intake, &requests(16_000, 1000)).expect("it is sound");
+        assert!(crew.batches.is_some(), "they are divided again");
         crew.end(&mut intake);
-        assert!(crew.follower.is_some());
+        assert!(crew.batches.is_none());
         let report = crew.finish(intake);
-        assert_eq!((report.captures[0].packets, report.totals.connections), (12_000, 12_000));
+        assert_eq!((report.captures[0].packets, report.totals.connections), (17_000, 17_000));
     }
 }

@@ -17,6 +17,7 @@ mod crew;
 mod decompress;
 mod evidence;
 mod glance;
+mod lanes;
 mod open;
 mod order;
 mod run;

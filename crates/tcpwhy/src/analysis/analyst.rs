@@ -118,9 +118,9 @@ impl Part {
         self.content
     }
 
-    /// Number of the connection.
+    /// The frame that the connection began with, which no other did.
     pub fn connection(&self) -> u64 {
-        self.content.facts().ordinal
+        self.content.facts().first_frame
     }
 
     /// Whether none of the connection was handed on before.

@@ -48,7 +48,7 @@ fn pairs(facts: &Facts, analysis: &Analysis, walkers: &[Walker; 2]) -> Vec<Excha
 
 /// Lays down in `outline` what [`outline`] counts of a connection whose sides talked in `turns`.
 pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Turns; 2]) {
-    outline.id = facts.ordinal;
+    outline.id = facts.first_frame;
     outline.duration_ns = facts.last_tap;
     outline.duplicates = facts.duplicates;
     let count = turns.iter().map(|turns| turns.done.len()).sum();
@@ -81,12 +81,13 @@ pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Tu
     }
 }
 
-/// An account without data and words.
+/// An account without data and words; its number is that of its first frame, until all have begun that come
+/// before it (`tracker::starts`).
 pub(crate) fn blank(facts: &Facts) -> Connection {
     let no_stack = || SenderStack { name: "".into(), evidence: "".into(), timestamp_tick_ns: None };
     Connection {
-        id: facts.ordinal,
-        stream: Some(facts.ordinal),
+        id: facts.first_frame,
+        stream: Some(facts.first_frame),
         client: facts.endpoints[0],
         server: facts.endpoints[1],
         client_name: None,

@@ -125,7 +125,7 @@ impl Talk {
 
     /// The same as it is counted without a walk, if both sides talk in turns.
     pub(super) fn counted(&self) -> Option<Connection> {
-        let mut flow = Flow::new(0, &self.segments[0]);
+        let mut flow = Flow::new(&self.segments[0]);
         (0..self.segments.len()).for_each(|at| {
             self.take_alone(&mut flow, at);
         });
@@ -139,7 +139,7 @@ impl Talk {
     }
 
     pub(super) fn analysed(&self, chunk: usize, long_way: bool) -> (Facts, Analysis) {
-        let mut flow = Flow::new(0, &self.segments[0]);
+        let mut flow = Flow::new(&self.segments[0]);
         flow.long_way = long_way;
         let mut analysis =
             Analysis { long_way, ..Analysis::new(Detail { rounds: true, passed: false }) };

@@ -49,9 +49,9 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// The connection that `segment` opens or that the capture meets midway.
-    pub(crate) fn new(ordinal: u64, segment: &Segment<'_>) -> Self {
+    pub(crate) fn new(segment: &Segment<'_>) -> Self {
         Self {
-            facts: Facts::new(ordinal, segment),
+            facts: Facts::new(segment),
             gathered: Gathered::default(),
             earlier: Gathered::default(),
             copies: Copies::default(),
@@ -65,10 +65,10 @@ impl Flow {
     }
 
     /// Starts anew as [`Flow::new`] does, and keeps the room for events.
-    pub(crate) fn renew(&mut self, ordinal: u64, segment: &Segment<'_>) {
+    pub(crate) fn renew(&mut self, segment: &Segment<'_>) {
         let mut gathered = core::mem::take(&mut self.gathered);
         gathered.clear();
-        *self = Self { gathered, ..Self::new(ordinal, segment) };
+        *self = Self { gathered, ..Self::new(segment) };
     }
 
     /// Whether `segment` cannot belong to this connection any more: its tuple is used anew.

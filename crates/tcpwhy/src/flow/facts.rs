@@ -21,18 +21,19 @@ const MOST_OF_SLIGHT: u64 = 3;
 /// What is known of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    /// Number among all connections, by first packet.
-    pub(crate) ordinal: u64,
     /// Client and server.
     pub(crate) endpoints: [SocketAddr; 2],
     /// Capture time of the first packet.
     pub(crate) start: Time,
     /// Capture time of the last packet, relative.
     pub(crate) last_tap: i64,
+    /// The frame that it began with, which no other connection did.
     pub(crate) first_frame: u64,
     pub(crate) last_frame: u64,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
+    /// Whether it is one of the first that carry data, which are shown in detail.
+    pub(crate) is_chosen: bool,
     pub(crate) sides: [SideInfo; 2],
     pub(crate) end: End,
     /// The first reset.
@@ -46,14 +47,13 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// What the first segment tells.
-    pub(super) fn new(ordinal: u64, segment: &Segment<'_>) -> Self {
+    pub(super) fn new(segment: &Segment<'_>) -> Self {
         let endpoints = if opened_by_source(segment) {
             [segment.source, segment.destination]
         } else {
             [segment.destination, segment.source]
         };
         Self {
-            ordinal,
             endpoints,
             start: segment.time,
             last_tap: 0,
@@ -61,6 +61,7 @@ impl Facts {
             last_frame: segment.frame,
             packets: 0,
             duplicates: 0,
+            is_chosen: false,
             sides: [SideInfo::default(), SideInfo::default()],
             end: End::Open,
             reset: None,
@@ -83,6 +84,11 @@ impl Facts {
     /// nothing, and a hostile capture holds millions.
     pub(crate) fn is_slight(&self) -> bool {
         self.packets <= MOST_OF_SLIGHT && self.sides.iter().any(|side| side.data_frames == 0)
+    }
+
+    /// Whether any side sent data.
+    pub(crate) fn carries_data(&self) -> bool {
+        self.sides.iter().any(|side| side.data_frames > 0)
     }
 
     /// Whether one side sent nothing that was captured.

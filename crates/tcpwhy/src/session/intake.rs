@@ -7,7 +7,7 @@ use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, Quality, Report};
-use crate::tracker::{Batch, Follow, Forgotten, Sums, Tracker, WentOn};
+use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
 use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, Skip, Usual};
 
@@ -54,12 +54,12 @@ impl Intake {
         pushed
     }
 
-    /// The same where another will follow its segments later, in this order: they are put into `batch`.
+    /// The same where others follow its segments later, for which they are put into `batches`.
     ///
     /// # Errors
     /// As of [`Intake::push`].
-    pub fn push_ahead(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<(), CaptureError> {
-        self.read(Some(bytes), batch)
+    pub fn push_ahead(&mut self, bytes: &[u8], batches: &mut Batches) -> Result<(), CaptureError> {
+        self.read(Some(bytes), batches)
     }
 
     /// Ends the capture begun last.

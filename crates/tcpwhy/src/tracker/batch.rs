@@ -1,7 +1,7 @@
-//! Segments between the thread that reads them and the one that follows their connections.
+//! Segments between the thread that reads them and those that follow their connections.
 //!
 //! Where most segments have to be looked for, following takes longer than all else, for it waits for
-//! memory. A batch lets another thread do that meanwhile: it holds what was read, in its order.
+//! memory. Batches let other threads do that meanwhile: one holds what was read of a lane's connections, in its order.
 
 use super::Tracker;
 use crate::capture::Frame;
@@ -137,20 +137,9 @@ impl Batch {
         self.payloads.extend_from_slice(payload);
         payload.len()
     }
-}
-
-impl Follow for Batch {
-    #[inline]
-    fn gather<'a>(
-        &mut self,
-        _: &mut (impl Iterator<Item = Frame<'a>> + Clone),
-        _: u64,
-    ) -> Option<WentOn> {
-        None
-    }
 
     #[inline]
-    fn push_usual(&mut self, usual: &Usual<'_>, _: &Frame<'_>) {
+    pub(super) fn push_usual(&mut self, usual: &Usual<'_>) {
         if self.entries.is_empty() {
             self.first = usual.head.frame;
         }
@@ -158,7 +147,7 @@ impl Follow for Batch {
         self.entries.push(Entry::Usual(Brief::of(usual, self.first)));
     }
 
-    fn push(&mut self, segment: &Segment<'_>) {
+    pub(super) fn push(&mut self, segment: &Segment<'_>) {
         if self.entries.is_empty() {
             self.first = segment.frame;
         }
@@ -167,7 +156,7 @@ impl Follow for Batch {
         self.entries.push(Entry::Segment(kept));
     }
 
-    fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         // Only listings have gaps, and no usual frames.
         self.entries.push(Entry::Gap);
     }
@@ -175,7 +164,7 @@ impl Follow for Batch {
 
 impl Tracker {
     /// Takes the segments of `batch`, which come next in capture order, and leaves it empty.
-    pub fn follow(&mut self, batch: &mut Batch) {
+    pub(super) fn follow(&mut self, batch: &mut Batch) {
         let Batch { entries, first, segments, payloads } = batch;
         let (mut segments, payloads) = (segments.drain(..), payloads.drain(..));
         let mut payloads = payloads.as_slice();

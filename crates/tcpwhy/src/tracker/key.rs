@@ -5,7 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use foldhash::fast::FixedState;
 
-use crate::wire::Segment;
+use crate::wire::{self, Segment};
 
 /// Who talks to whom, in which network; the smaller endpoint first. Plain words, because a key is
 /// made of each packet and compared or hashed.
@@ -36,6 +36,13 @@ impl Key {
     /// A hash that is the same on any machine and any run.
     pub(super) fn hash(&self) -> u64 {
         FixedState::default().hash_one(self)
+    }
+
+    /// What [`wire::Ends::mixed`] tells of the same ends.
+    pub(super) fn mixed(&self) -> u32 {
+        let hosts = self.low.0 ^ self.low.1 ^ self.high.0 ^ self.high.1;
+        let ports = self.ports >> 48 ^ self.ports >> 32;
+        wire::mix((hosts >> 32 ^ hosts) as u32, ports as u16)
     }
 }
 

@@ -8,11 +8,14 @@
 
 mod batch;
 mod key;
+mod lanes;
 mod shard;
+mod starts;
 
 pub use batch::Batch;
 pub(crate) use batch::Follow;
 use key::Key;
+pub use lanes::{Batches, LANES, Lane};
 use shard::Shard;
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
@@ -28,6 +31,7 @@ use hashbrown::HashMap;
 
 use crate::capture::Frame;
 use crate::flow::connection::Flow;
+use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Follower;
 use crate::flow::usual::Streaming;
@@ -44,10 +48,6 @@ const SPARE: usize = 1024;
 const SPARE_EVENTS: usize = 64;
 /// Longer ones kept for parts of long connections. Ours: 4 MB.
 const SPARE_LARGE: usize = 16;
-
-/// Connections that are found without looking for them. Ours: not measured; more than talk at once where
-/// a few carry most packets.
-const PLACES: usize = 64;
 
 /// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
 /// a few is shown in full, and of many these tell what is to be found. Ours: a page of a browser opens fewer.
@@ -73,9 +73,10 @@ pub struct Config {
 #[derive(Debug)]
 struct Common {
     config: Config,
-    /// How many connections began.
+    /// How many connections began, and with which frame the first that is not among the first of these.
     connections: u64,
-    /// How many with data keep their intervals because they are the first.
+    first_until: u64,
+    /// How many are the first that carry data, and keep their intervals.
     detailed: u64,
     desk: Desk,
     /// Room for many events, from parts that were analysed.
@@ -104,8 +105,6 @@ pub struct Tracker {
     common: Common,
     /// Shards whose connections were all handed on, at the end.
     closed: usize,
-    /// Where connections of the last packets are, by what mixes their ends: the next one is often of these.
-    places: [Place; PLACES],
     /// What the last packet's frame has in common with those like it, and what went on in them, if it
     /// just went on with its data; and where its connection is.
     streaming: Option<(Place, Mould, Streaming)>,
@@ -130,15 +129,7 @@ impl Tracker {
     fn with(config: Config, desk: Desk) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
         let common = Common::new(config, desk);
-        Self {
-            shards,
-            common,
-            closed: 0,
-            places: [(0, 0); PLACES],
-            streaming: None,
-            followers: Vec::new(),
-            looked_for: 0,
-        }
+        Self { shards, common, closed: 0, streaming: None, followers: Vec::new(), looked_for: 0 }
     }
 
     /// How many segments came whose connections had to be looked for: all but those that go on in few
@@ -170,17 +161,16 @@ impl Tracker {
     #[inline(always)]
     fn take_usual(&mut self, usual: &Usual<'_>, frame: Option<&Frame<'_>>) {
         self.end_stream();
-        let place = (usual.ends.mixed() >> (u32::BITS - PLACES.ilog2())) as usize;
-        let (at, slot) = self.places[place];
+        let at = shard_of(usual.ends.mixed());
         let shard = &mut self.shards[at];
-        match shard.goes_on(slot, usual, &mut self.common) {
-            Some((_, false)) => {}
-            Some((side, true)) => {
+        match shard.goes_on(usual, &mut self.common) {
+            Some((_, false, _)) => {}
+            Some((side, true, slot)) => {
                 let Some(frame) = frame else { return };
                 let streaming = shard.streaming(slot, side, &mut self.followers);
                 self.streaming = streaming.and_then(|s| Some(((at, slot), usual.mould(frame)?, s)));
             }
-            None => self.places[place] = self.look_for(&usual.segment()),
+            None => self.look_for(&usual.segment()),
         }
     }
 
@@ -190,21 +180,12 @@ impl Tracker {
         self.look_for(segment);
     }
 
-    /// Takes a segment of a connection that has to be looked for; where it is.
+    /// Takes a segment of a connection that has to be looked for.
     #[inline(never)]
-    fn look_for(&mut self, segment: &Segment<'_>) -> Place {
+    fn look_for(&mut self, segment: &Segment<'_>) {
         self.looked_for += 1;
-        let (at, slot) = self.find(segment);
-        self.shards[at].take(slot, segment, &mut self.common);
-        (at, slot)
-    }
-
-    /// Where the connection of `segment` is, which may be new.
-    fn find(&mut self, segment: &Segment<'_>) -> Place {
         let key = Key::of(segment);
-        let hash = key.hash();
-        let at = (hash >> 40) as usize % SHARDS;
-        (at, self.shards[at].find(&key, hash, segment, &mut self.common))
+        self.shards[shard_of(key.mixed())].take(&key, segment, &mut self.common);
     }
 
     /// Packets are missing here that the capture saw (a listing's dots).
@@ -238,7 +219,7 @@ impl Tracker {
     pub fn standing(&self) -> Vec<Part> {
         let mut live: Vec<&Flow> = self.shards.iter().flat_map(Shard::live).collect();
         live.retain(|flow| !flow.is_half_open());
-        live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.ordinal));
+        live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.first_frame));
         live.truncate(STANDING);
         let rounds = self.common.config.detail || live.len() as u64 <= DETAILED;
         let detail = Detail { rounds, passed: false };
@@ -254,7 +235,7 @@ impl Tracker {
                     let begun = begun.get(&part.connection());
                     part.account(begun)
                 });
-                together([analyst.so_far()], standing)
+                self.together([analyst.so_far()], standing)
             }
             Desk::Elsewhere(_) => Default::default(),
         }
@@ -282,9 +263,36 @@ impl Tracker {
             Desk::Elsewhere(_) => None,
         };
         let all = here.into_iter().chain(analysts).reduce(Analyst::joined);
-        let (accounts, sums) = all.map(Analyst::finish).unwrap_or_default();
+        let (mut accounts, sums) = all.map(Analyst::finish).unwrap_or_default();
+        starts::number(&mut accounts, self.shards.iter().map(|shard| &shard.starts));
         (accounts, sums, forgotten)
     }
+
+    /// Accounts of connections that ended, and of some that have not, in the order of their first
+    /// packets.
+    pub fn together(
+        &self,
+        ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
+        standing: impl IntoIterator<Item = Connection>,
+    ) -> (Vec<Connection>, Sums) {
+        let (mut accounts, mut sums) = <(Vec<Connection>, Sums)>::default();
+        for (some, theirs) in ended {
+            accounts.extend(some);
+            sums.join(&theirs);
+        }
+        for account in standing {
+            sums.add(&account);
+            accounts.push(account);
+        }
+        accounts.sort_by_cached_key(|account| account.id);
+        starts::number(&mut accounts, self.shards.iter().map(|shard| &shard.starts));
+        (accounts, sums)
+    }
+}
+
+/// The shard of connections whose ends are mixed to this.
+const fn shard_of(mixed: u32) -> usize {
+    (mixed >> (u32::BITS - SHARDS.ilog2())) as usize
 }
 
 impl Follow for Tracker {
@@ -313,49 +321,45 @@ impl Follow for Tracker {
     }
 }
 
-/// Accounts of connections that ended, and of some that have not, in the order of their first
-/// packets.
-pub fn together(
-    ended: impl IntoIterator<Item = (Vec<Connection>, Sums)>,
-    standing: impl IntoIterator<Item = Connection>,
-) -> (Vec<Connection>, Sums) {
-    let (mut accounts, mut sums) = <(Vec<Connection>, Sums)>::default();
-    for (some, theirs) in ended {
-        accounts.extend(some);
-        sums.join(&theirs);
-    }
-    for account in standing {
-        sums.add(&account);
-        accounts.push(account);
-    }
-    accounts.sort_by_cached_key(|account| account.id);
-    (accounts, sums)
-}
-
 impl Common {
     fn new(config: Config, desk: Desk) -> Self {
-        Self { config, connections: 0, detailed: 0, desk, large: Vec::new(), rooms: Vec::new() }
+        Self {
+            config,
+            connections: 0,
+            first_until: u64::MAX,
+            detailed: 0,
+            desk,
+            large: Vec::new(),
+            rooms: Vec::new(),
+        }
     }
 
     /// The connection that `segment` begins.
     fn open(&mut self, segment: &Segment<'_>) -> Box<Flow> {
-        let ordinal = self.connections;
+        if self.connections == DETAILED {
+            self.first_until = segment.frame;
+        }
         self.connections += 1;
         match self.rooms.pop() {
             Some(mut room) => {
-                room.renew(ordinal, segment);
+                room.renew(segment);
                 room
             }
-            None => Box::new(Flow::new(ordinal, segment)),
+            None => Box::new(Flow::new(segment)),
         }
     }
 
     /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
-    fn wants_detail(&mut self, flow: &Flow) -> bool {
-        let carries_data = || flow.facts.sides.iter().any(|side| side.data_frames > 0);
-        let first = self.detailed < DETAILED && carries_data();
-        self.detailed += u64::from(first);
-        self.config.detail || first || flow.facts.ordinal < DETAILED
+    fn wants_detail(&self, flow: &Flow) -> bool {
+        self.config.detail || flow.facts.is_chosen || flow.facts.first_frame < self.first_until
+    }
+
+    /// Chooses a connection if it is one of the first that carry data.
+    #[inline]
+    fn choose(&mut self, facts: &mut Facts) {
+        let is_one = self.detailed < DETAILED && !facts.is_chosen && facts.carries_data();
+        facts.is_chosen |= is_one;
+        self.detailed += u64::from(is_one);
     }
 
     /// Brings what ends next into the caches, where it is analysed here.

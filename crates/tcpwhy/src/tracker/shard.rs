@@ -19,6 +19,7 @@ use hashbrown::HashTable;
 
 use super::Common;
 use super::key::Key;
+use super::starts::Starts;
 use crate::analysis::{AT_ONCE, CHUNK};
 use crate::flow::connection::Flow;
 use crate::flow::event::Side;
@@ -47,8 +48,8 @@ const MAX_SLIGHT: u64 = 1024;
 pub(super) struct Tracked {
     key: Key,
     hash: u64,
-    /// Number of the connection.
-    ordinal: u64,
+    /// The frame that it began with.
+    began: u64,
     /// Of the client's frames and of the server's, if these may be usual ones.
     ends: Option<[Ends; 2]>,
     /// Apart from the above, by which it is found: most connections wait, and have left the caches.
@@ -70,11 +71,11 @@ impl Tracked {
     }
 }
 
-/// A connection that was in a slot; it is still if the number is the same.
+/// A connection that was in a slot; it is still if the one there began with the same frame.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     slot: u32,
-    ordinal: u64,
+    began: u64,
 }
 
 /// How many connections were counted and forgotten.
@@ -101,20 +102,23 @@ pub(super) struct Shard {
     grown: VecDeque<(i64, Seat)>,
     /// From when on there is something to retire.
     due: i64,
+    /// Where that segment went whose connection was looked for last: the next one often follows it.
+    last: u32,
+    pub(super) starts: Starts,
     slight: u64,
     pub(super) forgotten: Forgotten,
 }
 
 impl Shard {
-    /// Takes the segment in a usual frame if it just goes on in the connection in `slot`; which side
-    /// sent it if it did, and whether it went on from another itself.
+    /// Takes the segment in a usual frame if it just goes on in the connection of the last one that was looked
+    /// for; which side sent it if it did, whether it went on from another itself, and where that is.
     #[inline]
     pub(super) fn goes_on(
         &mut self,
-        slot: u32,
         usual: &Usual<'_>,
         common: &mut Common,
-    ) -> Option<(Side, bool)> {
+    ) -> Option<(Side, bool, u32)> {
+        let slot = self.last;
         let tracked = self.slots.get(slot as usize)?.as_ref()?;
         let side = match tracked.ends {
             Some([ends, _]) if ends == usual.ends => 0,
@@ -127,11 +131,12 @@ impl Shard {
         }
         let tracked = self.slots.get_mut(slot as usize)?.as_mut()?;
         let takes = tracked.flow.goes_on(side, &usual.head);
+        common.choose(&mut tracked.flow.facts);
         if takes && tracked.flow.gathered.frames() >= CHUNK {
             tracked.hand_on_if_due(common);
         }
         let is_follower = tracked.flow.gathered.events.last().is_some_and(|head| head.run > 0);
-        takes.then_some((side, is_follower))
+        takes.then_some((side, is_follower, slot))
     }
 
     /// What may go on from the segment that `side` of the connection in `slot` just sent.
@@ -160,16 +165,27 @@ impl Shard {
         }
     }
 
+    /// Takes a segment of the connection of `key`, which may begin with it.
+    pub(super) fn take(&mut self, key: &Key, segment: &Segment<'_>, common: &mut Common) {
+        let slot = self.find(key, segment, common);
+        self.last = slot;
+        let Some(tracked) = &mut self.slots[slot as usize] else { return };
+        tracked.flow.push(tracked.flow.side_of(segment), segment);
+        common.choose(&mut tracked.flow.facts);
+        tracked.hand_on_if_due(common);
+        if !tracked.flow.lingering && tracked.flow.facts.is_closed() {
+            tracked.flow.lingering = true;
+            let deadline = segment.time.0.saturating_add(LINGER_NS);
+            self.lingering.push_back((deadline, Seat { slot, began: tracked.began }));
+        }
+        self.due = self.next_due();
+    }
+
     /// The slot of the connection of `key`, which may begin with `segment`.
-    pub(super) fn find(
-        &mut self,
-        key: &Key,
-        hash: u64,
-        segment: &Segment<'_>,
-        common: &mut Common,
-    ) -> u32 {
+    fn find(&mut self, key: &Key, segment: &Segment<'_>, common: &mut Common) -> u32 {
         self.retire(segment.time.0, common);
         let Self { live, slots, .. } = self;
+        let hash = key.hash();
         let is_key = |slot: &u32| slots[*slot as usize].as_ref().is_some_and(|t| t.key == *key);
         match live.find(hash, is_key).copied() {
             Some(slot) => {
@@ -180,19 +196,6 @@ impl Shard {
         }
     }
 
-    /// Takes a segment of the connection in `slot`.
-    pub(super) fn take(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
-        let Some(tracked) = &mut self.slots[slot as usize] else { return };
-        tracked.flow.push(tracked.flow.side_of(segment), segment);
-        tracked.hand_on_if_due(common);
-        if !tracked.flow.lingering && tracked.flow.facts.is_closed() {
-            tracked.flow.lingering = true;
-            let deadline = segment.time.0.saturating_add(LINGER_NS);
-            self.lingering.push_back((deadline, Seat { slot, ordinal: tracked.ordinal }));
-        }
-        self.due = self.next_due();
-    }
-
     /// Ends the connection in `slot` if `segment` opens the next one between the same ends.
     fn renew_if_reused(&mut self, slot: u32, segment: &Segment<'_>, common: &mut Common) {
         let Some(tracked) = &mut self.slots[slot as usize] else { return };
@@ -200,8 +203,9 @@ impl Shard {
             return;
         }
         let new = common.open(segment);
-        tracked.ordinal = new.facts.ordinal;
-        self.young.push_back(Seat { slot, ordinal: tracked.ordinal });
+        self.starts.push(segment.frame);
+        tracked.began = new.facts.first_frame;
+        self.young.push_back(Seat { slot, began: tracked.began });
         tracked.ends = ends_of(&new).filter(|_| segment.network == 0);
         let old = core::mem::replace(&mut tracked.flow, new);
         self.settle(old, common);
@@ -249,11 +253,12 @@ impl Shard {
     /// A new connection.
     fn begin(&mut self, key: Key, hash: u64, segment: &Segment<'_>, common: &mut Common) -> u32 {
         let flow = common.open(segment);
+        self.starts.push(segment.frame);
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
-        let ordinal = flow.facts.ordinal;
-        self.young.push_back(Seat { slot, ordinal });
+        let began = flow.facts.first_frame;
+        self.young.push_back(Seat { slot, began });
         let ends = ends_of(&flow).filter(|_| segment.network == 0);
-        let tracked = Some(Tracked { key, hash, ordinal, ends, flow });
+        let tracked = Some(Tracked { key, hash, began, ends, flow });
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = tracked,
             None => self.slots.push(tracked),
@@ -315,7 +320,7 @@ impl Shard {
     /// The connection that took `seat`, if it is still there.
     fn flow_of(&self, seat: Seat) -> Option<&Flow> {
         let tracked = self.slots.get(seat.slot as usize)?.as_ref()?;
-        (tracked.ordinal == seat.ordinal).then_some(&*tracked.flow)
+        (tracked.began == seat.began).then_some(&*tracked.flow)
     }
 
     /// The first so many of the lingering connections leave.
@@ -342,7 +347,7 @@ impl Shard {
     fn remove_if(&mut self, seat: Seat, wanted: impl Fn(&Flow) -> bool) -> Option<Tracked> {
         let place = self.slots.get_mut(seat.slot as usize)?;
         let tracked =
-            place.take_if(|tracked| tracked.ordinal == seat.ordinal && wanted(&tracked.flow))?;
+            place.take_if(|tracked| tracked.began == seat.began && wanted(&tracked.flow))?;
         if let Ok(entry) = self.live.find_entry(tracked.hash, |slot| *slot == seat.slot) {
             entry.remove();
         }

@@ -28,7 +28,7 @@ use core::net::{IpAddr, SocketAddr};
 pub(crate) use self::alike::{Alike, Mould};
 pub use self::checksum::{Checksum, checksum};
 pub(crate) use self::datagram::{Datagram, name_datagram};
-pub(crate) use self::usual::{Ends, Head, Usual};
+pub(crate) use self::usual::{Ends, Head, Usual, mix};
 use self::walk::Walk;
 use crate::capture::Frame;
 use crate::units::{Seq, Time};

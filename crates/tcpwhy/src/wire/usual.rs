@@ -76,10 +76,8 @@ impl Ends {
     /// A number that is the same for both directions, and mostly begins otherwise for other ends.
     #[inline]
     pub(crate) fn mixed(self) -> u32 {
-        let both = (self.addresses >> 32) as u32 ^ self.addresses as u32;
-        let ports = self.ports >> 16 ^ self.ports & 0xffff;
-        // The last bits of ports and addresses differ most; 2^32 over the golden ratio spreads them.
-        (both ^ ports).wrapping_mul(0x9e37_79b9)
+        let hosts = (self.addresses >> 32) as u32 ^ self.addresses as u32;
+        mix(hosts, (self.ports >> 16 ^ self.ports) as u16)
     }
 
     fn source(self) -> SocketAddr {
@@ -91,6 +89,15 @@ impl Ends {
         let address = Ipv4Addr::from_bits(self.addresses as u32);
         SocketAddr::V4(SocketAddrV4::new(address, self.ports as u16))
     }
+}
+
+/// The number that [`Ends::mixed`] tells, from what both hosts' addresses and both ports come to, each pair combined
+/// without regard to its order. The last bits of ports and addresses differ most; 2^64 over the golden
+/// ratio spreads them.
+#[inline]
+pub(crate) fn mix(hosts: u32, ports: u16) -> u32 {
+    let both = u64::from(hosts) << 16 | u64::from(ports);
+    (both.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 /// A usual frame.

@@ -2,7 +2,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 
 use hashbrown::HashMap;
 
-use super::super::{Analyst, Config, Desk};
+use super::super::{Analyst, Config, Desk, starts};
 use super::*;
 use crate::report::{Connection, End};
 use crate::units::{Seq, Time};
@@ -31,27 +31,27 @@ fn segment(ms: i64, client: u32, from_client: bool, flags: Flags, len: u32) -> S
     }
 }
 
-/// One shard with everything in it.
-struct Only(Shard, Common);
+/// One shard with everything in it, and how many segments it took.
+struct Only(Shard, Common, u64);
 
 impl Only {
     fn new() -> Self {
         let desk = Desk::Here(Box::new(Analyst::new(None)), HashMap::default());
-        Self(Shard::default(), Common::new(Config::default(), desk))
+        Self(Shard::default(), Common::new(Config::default(), desk), 0)
     }
 
     fn push(&mut self, segment: &Segment<'_>) {
-        let key = Key::of(segment);
-        let slot = self.0.find(&key, key.hash(), segment, &mut self.1);
-        self.0.take(slot, segment, &mut self.1);
+        self.2 += 1;
+        let segment = Segment { frame: self.2, ..segment.clone() };
+        self.0.take(&Key::of(&segment), &segment, &mut self.1);
     }
 
     /// The accounts of those that left.
     fn accounts(&self) -> Vec<Connection> {
-        match &self.1.desk {
-            Desk::Here(analyst, _) => analyst.so_far().0,
-            Desk::Elsewhere(_) => Vec::new(),
-        }
+        let Desk::Here(analyst, _) = &self.1.desk else { return Vec::new() };
+        let mut accounts = analyst.so_far().0;
+        starts::number(&mut accounts, [&self.0.starts].into_iter());
+        accounts
     }
 
     /// A request and its response: no slight connection.
@@ -124,7 +124,7 @@ fn a_frame_of_another_connection_retires_nothing() {
     let late = segment(60_000, 2, true, Flags::ACK, 0);
     let ends = Ends::of(&late.source, &late.destination).expect("IPv4");
     let usual = Usual { head: Head::of(&late), ends, payload: &[] };
-    assert_eq!(only.0.goes_on(0, &usual, &mut only.1), None);
+    assert_eq!(only.0.goes_on(&usual, &mut only.1), None);
     assert!(only.accounts().is_empty(), "it still lingers");
     only.push(&late);
     assert_eq!(only.accounts().len(), usize::from(only.0.lingering.is_empty()));
