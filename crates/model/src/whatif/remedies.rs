@@ -57,6 +57,10 @@ impl Study {
             let change = format!("{sender}.sysctl.net.ipv4.tcp_wmem=4096 1048576 33554432");
             ask(format!("{sender}: tcp_wmem 4096 1048576 33554432"), &[change]);
         }
+        if self.fit.is_held(&[State::NagleDelack]) {
+            let change = format!("{sender}.socket.nodelay=true");
+            ask(format!("{sender}: TCP_NODELAY"), &[change]);
+        }
         if self.fit.loss > 0 {
             ask("path: no losses".to_owned(), &["path.loss=none".to_owned()]);
         }

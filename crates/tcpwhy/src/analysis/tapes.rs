@@ -208,6 +208,38 @@ fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
     );
 }
 
+/// Slow start, then a flight of so many segments at a window of 81,920 bytes, of which the client, who does not read,
+/// leaves `left` (in units of 128 B); 280 ms after its ACK come 1,024 bytes more, then it has read all.
+/// Time of the application and of the window, in round trips of 20 ms.
+fn before_a_late_segment(segments: u32, left: u16) -> [i64; 2] {
+    let mut talk = Talk::asked();
+    for flight in [10, 20, 40] {
+        (0..flight).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 20 * MS, Act::Ack(640));
+        talk.now += 100_000;
+    }
+    (0..segments).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 20 * MS, Act::Ack(left));
+    talk.now += 280 * MS;
+    talk.data(1, 1024);
+    talk.act(0, 20 * MS, Act::Ack(640));
+    talk.flights(&[40, 40]);
+    let account = talk.account(1 << 20, false);
+    [
+        time(&account, &[State::App]) / (20 * MS),
+        time(&account, &[State::RwndCap, State::RwndReader, State::ZeroWindow]) / (20 * MS),
+    ]
+}
+
+#[test]
+fn a_window_that_is_shut_behind_the_flight_that_filled_it_was_not_open_between() {
+    let full = 640 * 128 / MSS;
+    let [app, window] = before_a_late_segment(full, 8);
+    assert_eq!((app, window), (0, 16));
+    let [app, window] = before_a_late_segment(40, 640 - (40 * MSS / 128) as u16);
+    assert_eq!((app, window), (15, 0), "there was room for more");
+}
+
 /// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
 /// first of these.
 fn refused(more: u16) -> Connection {

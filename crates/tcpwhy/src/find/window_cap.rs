@@ -13,7 +13,8 @@
 //!
 //! # What it is not
 //! Not the network, and not the sender's host. Not a reader that lags: then the window shrinks
-//! (`SLOW_READER`). Not a window without scaling, which has a finding of its own (`WINDOW_SCALE`).
+//! (`SLOW_READER`), or is shut for longer than it holds the sender while open (`ZERO_WINDOW`): then a larger
+//! one is full as well. Not a window without scaling, which has a finding of its own (`WINDOW_SCALE`).
 //!
 //! # What to do
 //! On the receiver's host. First the program: a socket with `SO_RCVBUF` has a fixed window (the kernel
@@ -45,7 +46,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
             other => other == State::RwndCap,
         });
         let by_reader = case.held(|state| state == State::RwndReader).time_ns();
-        let reader_lags = shrank && by_reader > held.time_ns();
+        let shut = case.held(|state| state == State::ZeroWindow).time_ns();
+        let reader_lags = shrank && by_reader > held.time_ns() || shut > held.time_ns();
         if !held.is_worth_naming()
             || window_scale::explains(case)
             || reader_lags

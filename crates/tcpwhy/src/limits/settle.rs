@@ -45,6 +45,9 @@ impl Walker {
             _ => false,
         };
         let quiet = (self.waits.from..upto).any(is_quiet);
+        // Where a window was shut that had been full before, it was at no time open between.
+        let stays_full = (self.waits.from..upto).any(|at| self.waits.pieces[at].base == Base::Shut)
+            && !self.had_room(event, self.stop.evidence.room);
         let flying = match release {
             _ if self.waits.blind => {
                 Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
@@ -62,6 +65,7 @@ impl Walker {
             }
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(92, &[]),
+            Release::Burst | Release::Free if stays_full => self.window_wait(92, &[]),
             Release::Burst | Release::Free if quiet => self.last_flight_before(event),
             Release::Free if self.is_new_data_probe(event, at) => {
                 Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }

@@ -132,7 +132,9 @@ fn slow_start_exit(exit: &SlowStartExit) -> String {
 fn idle_restart(restart: &IdleRestart) -> String {
     let verdict = match restart.verdict.as_str() {
         "on" => "the congestion window was cut back (idle restart on)",
-        "off" => "the congestion window was kept (idle restart off)",
+        "off" => {
+            "the congestion window was kept (idle restart off, or a controller such as BBR that has none)"
+        }
         "not_applicable" => "an idle restart would make no difference here",
         _ => "whether the congestion window was cut back is unknown",
     };
