@@ -32,6 +32,15 @@ impl Talk {
         talk
     }
 
+    /// All of it was captured at the server.
+    fn mark_at_server(&mut self) {
+        for segment in &mut self.segments {
+            let is_own = segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+            let direction = if is_own { Direction::Outgoing } else { Direction::Incoming };
+            segment.link.direction = Some(direction);
+        }
+    }
+
     /// The server sends so many segments at once, which arrive and are acknowledged `rtt` later.
     fn flight(&mut self, segments: u32, rtt: i64) {
         (0..segments).for_each(|_| self.data(1, MSS));
@@ -237,7 +246,35 @@ fn a_window_that_is_shut_behind_the_flight_that_filled_it_was_not_open_between()
     let [app, window] = before_a_late_segment(full, 8);
     assert_eq!((app, window), (0, 16));
     let [app, window] = before_a_late_segment(40, 640 - (40 * MSS / 128) as u16);
-    assert_eq!((app, window), (15, 0), "there was room for more");
+    assert_eq!((app, window), (0, 0), "there was room for more: two transfers, and a pause");
+}
+
+/// Twelve writes of 2,500 bytes, each so long after the ACK of the one before.
+/// Time of the application and of last flights, in round trips of 20 ms.
+fn written_in_pieces(pause: i64, at_server: bool) -> [i64; 2] {
+    let mut talk = Talk::asked();
+    for _ in 0..12 {
+        talk.data(1, MSS);
+        talk.data(1, 2500 - MSS);
+        talk.act(0, 20 * MS, Act::Ack(640));
+        talk.now += pause;
+    }
+    if at_server {
+        talk.mark_at_server();
+    }
+    let account = talk.account(1 << 20, false);
+    [State::App, State::LastFlight].map(|state| time(&account, &[state]) / (20 * MS))
+}
+
+#[test]
+fn between_two_writes_of_a_transfer_its_flight_is_not_the_last() {
+    assert_eq!(written_in_pieces(5 * MS, true), [11, 1]);
+    assert_eq!(written_in_pieces(300 * MS, true), [0, 12], "each is a transfer");
+    assert_eq!(
+        written_in_pieces(5 * MS, false),
+        [0, 12],
+        "each may be a tail that was lost before"
+    );
 }
 
 /// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
@@ -482,11 +519,7 @@ fn paired(stale: usize, (behind, before): (i64, i64)) -> i64 {
             stamps.push(talk.stamps[0]);
         }
     }
-    for segment in &mut talk.segments {
-        let is_own = segment.source.ip() == IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-        let direction = if is_own { Direction::Outgoing } else { Direction::Incoming };
-        segment.link.direction = Some(direction);
-    }
+    talk.mark_at_server();
     let account = talk.account(1 << 20, false);
     time(&account, &[State::LocalQdisc]) * 10 / account.duration_ns
 }

@@ -34,15 +34,19 @@ impl Walker {
         Base::Fixed { state, confidence: 75, alternative }
     }
 
-    /// What a sender waited for whose flight was acknowledged before it sent `event`, which came by itself. If that is a
+    /// What a sender waited for whose flight was acknowledged before it sent `event` at `at`, which came by itself: if
+    /// that goes on with the same transfer, its application had written no more. If it is a
     /// short end of a tail that was lost before the tap, Nagle's algorithm may have held it meanwhile.
-    pub(super) fn last_flight_before(&self, event: &Event) -> Base {
+    pub(super) fn flight_before(&self, event: &Event, at: i64) -> Base {
         let is_short = i64::from(event.len) < self.terms.mss;
         if self.progress.tail_probed && is_short && self.waited_for_short() {
             let (state, alternative) = (State::LastFlight, &[State::NagleDelack] as &[_]);
             return Base::Fixed { state, confidence: 60, alternative };
         }
-        Base::sure(State::LastFlight, 95)
+        // Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
+        let goes_on = self.terms.tap_at_sender
+            && self.transfers.runs.last().is_some_and(|run| run.start < at);
+        Base::sure(if goes_on { State::App } else { State::LastFlight }, 95)
     }
 
     /// Whether the last short segment was acknowledged since the sender stopped.

@@ -66,7 +66,7 @@ impl Walker {
             Release::Ack { by_data } => self.blocked(by_data, event, at),
             Release::Window => self.window_wait(92, &[]),
             Release::Burst | Release::Free if stays_full => self.window_wait(92, &[]),
-            Release::Burst | Release::Free if quiet => self.last_flight_before(event),
+            Release::Burst | Release::Free if quiet => self.flight_before(event, at),
             Release::Free if self.is_new_data_probe(event, at) => {
                 Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }
             }
