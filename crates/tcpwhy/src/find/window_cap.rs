@@ -152,6 +152,7 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
 mod tests {
     use super::super::sample::{self, Sim};
     use super::*;
+    use crate::report::Limit;
 
     #[test]
     fn a_window_of_one_size_that_is_always_full_is_told() {
@@ -163,6 +164,22 @@ mod tests {
     #[test]
     fn a_window_that_grows_ahead_of_the_flight_is_no_cap() {
         assert!(find(&Sim { bytes: 2_000_000, ..Sim::default() }.run()).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_is_shut_for_longer_than_it_holds_the_sender_open_is_no_cap() {
+        let connection = Sim { bytes: 2_000_000, window: 131_072, ..Sim::default() }.run();
+        let time = Case::of(&connection, 1).expect("data").held(|s| s == State::RwndCap).time_ns();
+        for (share, number) in [(time / 2, 1), (time / 2 + 1, 0)] {
+            let mut other = connection.clone();
+            let limits = &mut other.directions[1].as_mut().expect("data").limits;
+            let at = limits.iter().position(|limit| limit.state == State::RwndCap).expect("a cap");
+            let end_ns = limits[at].start_ns + share;
+            let shut = Limit { state: State::ZeroWindow, end_ns, ..limits[at].clone() };
+            limits[at].start_ns = end_ns;
+            limits.insert(at, shut);
+            assert_eq!(find(&other).len(), number, "{share} of {time}");
+        }
     }
 
     #[test]
