@@ -94,6 +94,27 @@ fn remedies_are_ranked_and_none_asks_for_more_than_the_first_window() {
     assert!(named[0].starts_with("application: on a connection"), "{named:?}");
 }
 
+const SMALL_WRITES: &str = "
+[path]
+rtt = \"20ms\"
+rate = \"100mbit\"
+[application]
+client = [{ repeat = 8, steps = [\"write head 60\", \"read 900\"] }]
+server = [{ repeat = 8, steps = [\"read head\", \"write 300\", \"write 600\"] }]
+";
+
+#[test]
+fn what_nagles_algorithm_held_is_tried_without_it() {
+    let study = Study::of(&captured(SMALL_WRITES, &[])).expect("all is there");
+    assert!(study.repeats(), "{:?}", study.nearest().map(|replay| replay.gap(&study.fit)));
+    let tried = study.remedies().tried;
+    let named: Vec<_> = tried.iter().map(|each| each.what.as_str()).collect();
+    assert!(named.contains(&"server: TCP_NODELAY"), "{named:?}");
+    let open = Study::of(&captured(SMALL_WRITES, &["server.socket.nodelay=true"]));
+    let tried = open.expect("all is there").remedies().tried;
+    assert!(tried.iter().all(|each| !each.what.contains("NODELAY")), "nothing was held");
+}
+
 const DOWNLOAD: &str = "
 [path]
 rtt = \"30ms\"
