@@ -79,7 +79,7 @@ const SHOWS_PERCENT: i64 = 10;
 
 /// Buffers that are tried, in sixteenths and eighths of the most that was in flight: a sender's counts headers
 /// and keeps what is not acknowledged, a receiver's offers about half.
-const SNDBUFS: core::ops::Range<u64> = 8..64;
+const SNDBUFS: core::ops::Range<u64> = 1..64;
 const RCVBUFS: [u64; 10] = [4, 5, 6, 7, 8, 9, 10, 12, 16, 24];
 
 /// Rates that are tried, in eighths of the fastest delivery over a whole round.

@@ -65,6 +65,9 @@ pub(super) fn rate(bytes: u64, ns: i64) -> u64 {
 
 /// Where a write of the application ended, counted in bytes from the first: a segment that is not full
 /// and that no window cut short ends one. None where not each packet was kept.
+///
+/// A window cuts the buffer that is to be sent (`tso_fragment`, 6.1): what is left of it goes out when the window
+/// opens, full segments first, and its tail is short though no write ends there.
 pub(super) fn write_ends(direction: &Direction, mss: u64) -> Vec<u64> {
     if direction.passed.is_thinned {
         return Vec::new();
@@ -76,12 +79,14 @@ pub(super) fn write_ends(direction: &Direction, mss: u64) -> Vec<u64> {
         while let Some(answer) = answers.next_if(|answer| answer.at_ns <= at_ns) {
             edge = edge.max(answer.edge);
         }
-        let is_cut = end == edge;
-        // What a window cut off is as short as what a write left over.
-        if (end - before) % mss != 0 && !is_cut && !was_cut {
-            ends.push(end);
+        if (end - before) % mss != 0 {
+            let is_cut = end == edge;
+            if !is_cut && !was_cut {
+                ends.push(end);
+            }
+            was_cut = is_cut;
         }
-        (before, was_cut) = (end, is_cut && (end - before) % mss != 0);
+        before = end;
     }
     ends
 }
@@ -236,6 +241,14 @@ mod tests {
         let mut thinned = sent;
         thinned.passed.is_thinned = true;
         assert!(write_ends(&thinned, MSS).is_empty());
+    }
+
+    #[test]
+    fn the_tail_of_a_buffer_that_a_window_cut_ends_no_write() {
+        // Of a buffer of four segments the window lets 2500 bytes pass; the tail comes behind a full segment.
+        let passed = [(0, 1000), (1, 2000), (2, 2500), (9, 3500), (9, 4000), (10, 4300)];
+        let sent = direction(&passed, &[(0, 0, 2500), (8, 2500, 9000)]);
+        assert_eq!(write_ends(&sent, MSS), [4300]);
     }
 
     #[test]
