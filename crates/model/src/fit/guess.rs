@@ -5,7 +5,7 @@ use tcpwhy::report::{Connection, Direction, State};
 
 use super::path::{self, Bucket, Path};
 use super::steps::Pieces;
-use super::{Fit, trace};
+use super::{Fit, reader, trace};
 
 /// A value that may be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,6 +24,8 @@ pub enum Guess {
     Rcvbuf(u64),
     /// The receiver reads so much at once, with a pause in nanoseconds after each.
     Reads(u64, u64),
+    /// The same, and it is that which held the transfer back, not a link.
+    ReadsOnly(u64, u64),
     /// The sender writes so.
     Writes(u64, u64),
     /// The receiver waits for the sender to close, and that for the last acknowledgment.
@@ -42,6 +44,8 @@ pub(super) struct Hints {
     buckets: Vec<Bucket>,
     /// Bytes that the receiver's program reads in a second.
     reads: Option<u64>,
+    /// The time between two of its reads, where windows tell.
+    read_ns: Option<i64>,
     /// Bytes and pause of the sender's writes.
     writes: Option<(u64, u64)>,
     /// The largest window that was offered.
@@ -64,11 +68,14 @@ impl Hints {
             rates: path.rate.into_iter().collect(),
             queues: queues.filter(|_| has_losses).collect(),
             buckets: path.buckets(direction),
-            reads: trace::edge_rate(direction),
+            reads: reader::edge_rate(direction),
+            // A window that opens once a round trip tells nothing of reads.
+            read_ns: reader::read_period(direction, mss)
+                .filter(|ns| (ns - path.rtt_ns).abs() > path.rtt_ns / reader::OFF),
             writes: trace::steady_writes(direction, mss),
             window: trace::largest_window(direction),
-            stand: trace::longest_stand(direction),
-            unread_ns: trace::longest_unread(direction),
+            stand: reader::longest_stand(direction),
+            unread_ns: reader::longest_unread(direction),
         }
     }
 }
@@ -90,6 +97,10 @@ const PIECES: [u64; 10] = [1024, 2048, 4096, 6144, 8192, 12_288, 16_384, 24_576,
 
 /// The time that a reader takes for what comes in a second, in percent.
 const READERS: [u64; 6] = [100, 90, 80, 65, 50, 30];
+
+/// What a program with a known pause reads at once, in percent of what the window's edge goes on by meanwhile: that
+/// goes on by what the buffer grows, too.
+const OF_A_PERIOD: core::ops::RangeInclusive<u64> = 50..=110;
 
 /// Finer steps around a value that was kept, in thousandths.
 const FINER: [u64; 12] = [900, 940, 965, 980, 990, 995, 1005, 1010, 1020, 1035, 1060, 1100];
@@ -120,6 +131,7 @@ pub(crate) const STORIES: [Story; 8] = [
         Fit::rates,
         Fit::waits,
         Fit::reads,
+        Fit::rates,
         Fit::rcvbufs,
         Fit::reads,
         Fit::finer_reads,
@@ -142,9 +154,8 @@ impl Fit {
     fn rates(&self) -> Vec<Guess> {
         let mut rates = vec![Guess::Rate(None)];
         rates.extend(self.hints.rates.iter().map(|rate| Guess::Rate(Some(*rate))));
-        if self.hints.rates.is_empty()
-            && let Some((rate, _)) = self.proven
-        {
+        let is_known = self.hints.rates.iter().any(|rate| !self.is_of_reads(*rate));
+        if !is_known && let Some((rate, _)) = self.proven {
             rates.extend(RATES.map(|eighths| Guess::Rate(Some(rate * eighths / 8))));
         }
         rates.extend(self.hints.queues.iter().map(|(rate, queue)| Guess::Queue(*rate, *queue)));
@@ -217,6 +228,9 @@ impl Fit {
     }
 
     fn reads(&self) -> Vec<Guess> {
+        if self.reads_in_time().next().is_some() {
+            return self.timed_reads();
+        }
         let Some(rate) = self.hints.reads.filter(|rate| *rate > 0) else {
             return Vec::new();
         };
@@ -225,12 +239,44 @@ impl Fit {
         PIECES.into_iter().flat_map(of).collect()
     }
 
+    /// Reads of each size, with the pause that the windows show.
+    fn reads_in_time(&self) -> impl Iterator<Item = (u64, u64)> {
+        let both = self.hints.reads.zip(self.hints.read_ns);
+        both.into_iter().flat_map(|(rate, ns)| {
+            let moved = u128::from(rate) * u128::from(ns.unsigned_abs()) / 1_000_000_000;
+            let moved = u64::try_from(moved / 100).unwrap_or(u64::MAX >> 8).max(1);
+            // Programs read by parts of 1 KiB.
+            let mut sizes: Vec<u64> =
+                OF_A_PERIOD.map(|part| (moved * part).next_multiple_of(1024)).collect();
+            sizes.dedup();
+            sizes.into_iter().map(move |bytes| (bytes, ns.unsigned_abs()))
+        })
+    }
+
+    fn timed_reads(&self) -> Vec<Guess> {
+        let is_link = self.path.rate.is_some_and(|rate| self.is_of_reads(rate));
+        let guess = if is_link { Guess::ReadsOnly } else { Guess::Reads };
+        self.reads_in_time().map(|(bytes, ns)| guess(bytes, ns)).collect()
+    }
+
+    /// What was taken for a link's rate may be what was read: acknowledgments of a full window come at that pace.
+    fn is_of_reads(&self, rate: u64) -> bool {
+        let reads = self.hints.reads.filter(|_| self.hints.read_ns.is_some());
+        reads.is_some_and(|bytes| rate / 8 < 2 * bytes)
+    }
+
     fn finer_reads(&self) -> Vec<Guess> {
         let kept = self.manner.reads.filter(|kept| kept.pause_ns > 0).into_iter();
-        kept.flat_map(|kept| {
-            FINER.map(|part| Guess::Reads(kept.bytes, kept.pause_ns * part / 1000))
-        })
-        .collect()
+        let is_timed = self.hints.read_ns.is_some();
+        let other = |kept: Pieces, part: u64| {
+            let (bytes, pause_ns) = (kept.bytes, kept.pause_ns);
+            if is_timed {
+                Guess::Reads(bytes * part / 1000, pause_ns)
+            } else {
+                Guess::Reads(bytes, pause_ns * part / 1000)
+            }
+        };
+        kept.flat_map(|kept| FINER.map(|part| other(kept, part))).collect()
     }
 
     fn writes(&self) -> Vec<Guess> {
@@ -264,7 +310,7 @@ impl Fit {
         let mut fit = self.clone();
         match guess {
             Guess::Rate(rate) => {
-                fit.rate_is_guessed = rate.is_some() && self.hints.rates.is_empty();
+                fit.rate_is_guessed = rate.is_some_and(|rate| !self.hints.rates.contains(&rate));
                 (fit.path.rate, fit.path.bucket) = (rate, None);
             }
             Guess::Queue(rate, queue) => {
@@ -292,6 +338,9 @@ impl Fit {
                 fit.rcvbuf = Some(size);
             }
             Guess::Reads(bytes, pause_ns) => fit.manner.reads = Some(Pieces { bytes, pause_ns }),
+            Guess::ReadsOnly(bytes, pause_ns) => {
+                fit = self.with(Guess::Rate(None)).with(Guess::Reads(bytes, pause_ns));
+            }
             Guess::Writes(bytes, pause_ns) => {
                 fit.manner.writes = Some(Pieces { bytes, pause_ns });
                 fit.write_as_one();
@@ -331,15 +380,19 @@ impl Fit {
             .iter()
             .sum();
         let reads_slowly = lasts(slow);
-        let has_pauses = self.manner.reads.is_some_and(|reads| reads.pause_ns > 0);
-        (stood || reads_slowly) && !has_pauses && self.manner.stall.is_none()
+        (stood || reads_slowly) && !self.has_pauses() && self.manner.stall.is_none()
+    }
+
+    /// What is fitted reads with pauses.
+    fn has_pauses(&self) -> bool {
+        self.manner.reads.is_some_and(|reads| reads.pause_ns > 0)
     }
 
     /// The windows show that the receiver's program left something unread for long, and what is fitted reads at
     /// once.
     pub(crate) fn hides_reader(&self) -> bool {
         self.hints.unread_ns > ROUNDS * self.path.rtt_ns
-            && self.manner.reads.is_none_or(|reads| reads.pause_ns == 0)
+            && !self.has_pauses()
             && self.manner.stall.is_none()
     }
 

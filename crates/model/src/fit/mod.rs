@@ -14,6 +14,7 @@ mod guess;
 mod hosts;
 mod path;
 mod progress;
+mod reader;
 mod steps;
 mod trace;
 

@@ -3,7 +3,7 @@
 //!
 //! Only spacing and sizes are looked at. When a packet was sent is not taken over: the model finds it.
 
-use tcpwhy::report::{Answer, Direction, Vantage};
+use tcpwhy::report::{Direction, Vantage};
 
 use crate::socket::Offered;
 use crate::world::Side;
@@ -127,15 +127,6 @@ pub(super) fn excess(curve: &[(i64, u64)], rate: u128) -> u64 {
     u64::try_from(most).unwrap_or(0)
 }
 
-/// Rate in bytes read per second by which the window's edge went on in the last half of what came.
-pub(super) fn edge_rate(direction: &Direction) -> Option<u64> {
-    let edges: Vec<(i64, u64)> =
-        direction.answers.points.iter().map(|each| (each.at_ns, each.edge)).collect();
-    let acked = direction.answers.points.last()?.acked;
-    let last = edges.partition_point(|edge| edge.1 <= acked);
-    sustained(&edges[..last.max(2).min(edges.len())]).map(|bits| bits / 8)
-}
-
 /// The windows that the receiver offered, one by one.
 pub(super) fn windows(direction: &Direction) -> Offered {
     Offered::new(direction.answers.points.iter().map(|answer| (answer.acked, answer.edge)))
@@ -146,48 +137,6 @@ pub(super) fn largest_window(direction: &Direction) -> u64 {
     let points = direction.answers.points.iter();
     points.map(|answer| answer.edge.saturating_sub(answer.acked)).max().unwrap_or(0)
 }
-
-/// The longest time for which the window's edge stood still before it went on, though a good part of the window
-/// had come: what was acknowledged when it last moved, and how long it stood.
-pub(super) fn longest_stand(direction: &Direction) -> Option<(u64, i64)> {
-    let points = &direction.answers.points;
-    let stands = points.chunk_by(|a, b| b.edge <= a.edge);
-    let moved: Vec<(Answer, u64)> =
-        stands.filter_map(|stand| Some((*stand.first()?, stand.last()?.acked))).collect();
-    let came = |(first, acked): &(Answer, u64)| {
-        (acked - first.acked) * STANDS >= first.edge.saturating_sub(first.acked)
-    };
-    let pairs = moved.windows(2).filter(|pair| came(&pair[0]));
-    let stands = pairs.map(|pair| (pair[0].0.acked, pair[1].0.at_ns - pair[0].0.at_ns));
-    stands.max_by_key(|(_, ns)| *ns)
-}
-
-/// The longest time for which the window was smaller than it had been, by an eighth or more: what its receiver's
-/// program had not read was missing in it. A window that is never told again counts until the last answer.
-pub(super) fn longest_unread(direction: &Direction) -> i64 {
-    let (mut largest, mut since, mut longest) = (0, None, 0);
-    for answer in &direction.answers.points {
-        let window = answer.edge.saturating_sub(answer.acked);
-        if let Some(since) = since {
-            longest = longest.max(answer.at_ns - since);
-        }
-        if window >= largest - largest / SHRINKS {
-            since = None;
-        } else {
-            since = since.or(Some(answer.at_ns));
-        }
-        largest = largest.max(window);
-    }
-    longest
-}
-
-/// A window is smaller where this part of the largest is missing. Ours: of `make whatif EACH=2 SEED=39` a reader
-/// that stopped took a quarter of it; half of that is enough.
-const SHRINKS: u64 = 8;
-
-/// An edge stands where this part of the window came without that it moved. Ours: windows that grow, or open
-/// again by steps of two segments, show less; half and twice as much change nothing (`whatif::search`).
-const STANDS: u64 = 4;
 
 /// Writes that are all alike, in bytes, and the time between two of them: where the ends that show lie
 /// at multiples of one size.
@@ -214,15 +163,18 @@ const LEAST_WRITE: u64 = 64;
 const LEAST_ENDS: usize = 3;
 
 #[cfg(test)]
-mod tests {
-    use tcpwhy::report::{Answers, Passed};
+pub(super) mod tests {
+    use tcpwhy::report::{Answer, Answers, Passed};
 
     use super::*;
 
     const MSS: u64 = 1000;
 
     /// Data that passed (time, last byte), and the windows that were offered (time, acknowledged, edge).
-    fn direction(passed: &[(i64, u64)], answers: &[(i64, u64, u64)]) -> Direction {
+    pub(in crate::fit) fn direction(
+        passed: &[(i64, u64)],
+        answers: &[(i64, u64, u64)],
+    ) -> Direction {
         let answer = |&(at_ns, acked, edge)| Answer { at_ns, acked, edge };
         Direction {
             bytes: passed.last().map_or(0, |last| last.1),
@@ -266,12 +218,5 @@ mod tests {
             (1..=6).map(|n: i64| (n * 2_000_000, n.unsigned_abs() * 700)).collect();
         assert_eq!(steady_writes(&direction(&passed, &[]), MSS), Some((700, 2_000_000)));
         assert_eq!(steady_writes(&direction(&passed[..4], &[]), MSS), None, "too few");
-    }
-
-    #[test]
-    fn a_window_stands_when_much_of_it_came_and_its_edge_did_not_move() {
-        let answers =
-            [(0, 0, 8000), (5, 1000, 9000), (6, 3000, 9000), (7, 5000, 9000), (90, 5000, 20_000)];
-        assert_eq!(longest_stand(&direction(&[(1, 5000)], &answers)), Some((1000, 85)));
     }
 }
