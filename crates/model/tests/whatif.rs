@@ -215,6 +215,22 @@ idle = \"30ms\"
 }
 
 #[test]
+fn a_readers_pauses_are_those_in_which_its_window_opens() {
+    let text = "
+[path]
+rtt = \"15ms\"
+rate = \"137mbit\"
+[application]
+download = \"407KiB\"
+read = \"6KiB\"
+read_pause = \"25ms\"
+";
+    let study = Study::of(&captured(text, &[])).expect("all is there");
+    let scenario = study.fit.scenario(1);
+    assert!(scenario.contains("B pause 25000"), "{scenario}");
+}
+
+#[test]
 fn windows_of_a_slow_reader_prove_nothing_without_the_reader() {
     let mut connection =
         captured(DOWNLOAD, &["application.read=8KiB", "application.read_pause=21ms"]);
