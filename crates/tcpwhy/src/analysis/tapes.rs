@@ -551,3 +551,35 @@ fn packets_of_one_time_are_taken_as_the_capture_has_them() {
     talk.segments.iter_mut().for_each(|segment| segment.time.0 -= segment.time.0 % (50 * MS));
     assert_eq!(flights(&talk.account(1 << 20, false)), fine, "by a clock of 50 ms");
 }
+
+/// At the client: flights that fill a window of 64,000 bytes, all but the last `behind` segments of which it answers
+/// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later. What held the server.
+fn answered(behind: u32, late: i64) -> State {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    for _ in 0..10 {
+        (0..43).for_each(|_| talk.data(1, MSS));
+        talk.data(1, 500 * 128 - 43 * MSS);
+        talk.now += 100_000 + late;
+        if behind > 0 {
+            talk.acked[0] = talk.next[1] - behind * MSS;
+            talk.window[0] = (500 - (behind * MSS).div_ceil(128)) as u16;
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+        }
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    }
+    let account = talk.account(1 << 20, false);
+    let held = [State::RwndCap, State::RwndReader, State::ZeroWindow];
+    held.into_iter().max_by_key(|state| time(&account, &[*state])).expect("three")
+}
+
+#[test]
+fn a_full_window_that_is_answered_late_and_at_once_waits_for_its_reader() {
+    assert_eq!(answered(0, 0), State::RwndCap, "as soon as it came");
+    assert_eq!(answered(0, 19 * MS), State::RwndCap, "sooner than a round trip after that");
+    assert_eq!(answered(0, 21 * MS), State::RwndReader);
+    assert_eq!(answered(4, 21 * MS), State::RwndCap, "a queue lets it through in parts");
+}

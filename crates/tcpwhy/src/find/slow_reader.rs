@@ -1,13 +1,16 @@
 //! The receiving application reads more slowly than the data comes.
 //!
 //! # What it says
-//! The receiver's window shrank and was full: its buffer holds data that the program has not read.
-//! The sender waited at the window's edge.
+//! The receiver's window was full, and its buffer holds data that the program has not read. The sender
+//! waited at the window's edge.
 //!
 //! # How we know
 //! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
 //! than it had been in the last rounds, and in half of the rounds or more less than three quarters of the
-//! largest. They hold at least a tenth of the working time and three round
+//! largest. Or the receiver answered all of a flight at once, later than a round trip after it had come: Linux
+//! answers every second segment while it can offer its whole window, and else when the program reads. A
+//! program that reads all there is, but rarely, does that as well, and a larger buffer would help it: so these
+//! are less sure. They hold at least a tenth of the working time and three round
 //! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
 //! is `ZERO_WINDOW`.
 //!
@@ -21,10 +24,11 @@
 //! small reads). Memory pressure on that host shrinks windows too. No setting of TCP helps.
 //!
 //! # Sources
-//! RFC 9293 section 3.8.6.2; Linux `__tcp_select_window` (v6.1, `net/ipv4/tcp_output.c`).
+//! RFC 9293 section 3.8.6.2, RFC 1122 section 4.2.3.2; Linux `__tcp_select_window`, `__tcp_ack_snd_check` and
+//! `tcp_cleanup_rbuf` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `tcp.c`).
 
 use super::case::{Told, in_each};
-use super::window_cap::shrank;
+use super::window_cap::lags;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -41,18 +45,27 @@ fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::RwndReader);
         let lasting = case.rtt().is_some_and(|rtt| held.time_ns() >= LEAST_ROUND_TRIPS * rtt);
-        if !held.is_worth_naming() || !lasting || !shrank(case) {
+        if !held.is_worth_naming() || !lasting || !lags(case) {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
+        let seen = match held.may_be(State::RwndCap) {
+            true => "it answered full windows at once and late, as where the program had not read",
+            false => "its window shrank and was full",
+        };
         let told = Told {
             title: format!("the {receiver}'s application reads too slowly"),
             why: format!(
-                "its window shrank and was full: the {sender} waited {} for it to be read.",
+                "{seen}: the {sender} waited {} for it to be read.",
                 words::time(held.time_ns())
             ),
-            not: "not the network; not the buffer's size: a larger one fills as well, only later"
-                .to_owned(),
+            not: held.not(&[
+                ("not the network", &[]),
+                (
+                    "not the buffer's size: a larger one fills as well, only later",
+                    &[State::RwndCap],
+                ),
+            ]),
             remedies: vec![remedies::reader(case)],
         };
         Some(held.finding(RULE.code, told))
@@ -86,6 +99,28 @@ mod tests {
             connection.directions[1].as_mut().expect("data").rtt.min_ns = Some(rtt);
             assert_eq!(find(&connection).len(), number, "{rtt}");
         }
+    }
+
+    #[test]
+    fn a_window_that_did_not_shrink_is_a_readers_where_answers_were_kept_back() {
+        let mut connection = held_by(State::RwndReader, 5_000);
+        let direction = connection.directions[1].as_mut().expect("data");
+        for round in direction.rounds.iter_mut() {
+            round.window_room_bytes = Some(100_000 - round.in_flight_bytes as i64);
+        }
+        let found = |connection: &Connection| {
+            let rules = [find, super::super::window_cap::RULE.find];
+            rules.map(|rule| rule(connection).len())
+        };
+        assert_eq!(found(&connection)[0], 0, "it is a buffer's accounting");
+        let direction = connection.directions[1].as_mut().expect("data");
+        for limit in direction.limits.iter_mut().filter(|l| l.state == State::RwndReader) {
+            limit.alternative = vec![State::RwndCap];
+        }
+        assert_eq!(found(&connection), [1, 0]);
+        let told = &find(&connection)[0];
+        assert!(told.why.starts_with("it answered full windows at once and late"), "{}", told.why);
+        assert!(!told.not.contains("buffer"), "a larger one may help: {}", told.not);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //!
 //! # What it is not
 //! Not the network, and not the sender's host. Not a reader that lags: then the window shrinks
-//! (`SLOW_READER`), or is shut for longer than it holds the sender while open (`ZERO_WINDOW`): then a larger
+//! or answers come late (`SLOW_READER`), or it is shut for longer than it holds the sender while open (`ZERO_WINDOW`): then a larger
 //! one is full as well. Not a window without scaling, which has a finding of its own (`WINDOW_SCALE`).
 //!
 //! # What to do
@@ -40,14 +40,14 @@ pub(super) const RULE: Rule =
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
-        let shrank = shrank(case);
+        let lags = lags(case);
         let held = case.held(|state| match state {
-            State::RwndReader => !shrank,
+            State::RwndReader => !lags,
             other => other == State::RwndCap,
         });
         let by_reader = case.held(|state| state == State::RwndReader).time_ns();
         let shut = case.held(|state| state == State::ZeroWindow).time_ns();
-        let reader_lags = shrank && by_reader > held.time_ns() || shut > held.time_ns();
+        let reader_lags = lags && by_reader > held.time_ns() || shut > held.time_ns();
         if !held.is_worth_naming()
             || window_scale::explains(case)
             || reader_lags
@@ -99,6 +99,12 @@ pub(super) fn stays(case: &Case<'_>) -> Option<bool> {
     let later = rounds[first..].iter().filter_map(window_at).max()?;
     let cap = largest_window(case, State::RwndCap)?;
     Some(later.saturating_mul(95) <= cap.saturating_mul(100))
+}
+
+/// Whether a reader lags where one is named: windows shrank, or answers were kept back (then the packets allow a
+/// window at its maximum as well).
+pub(super) fn lags(case: &Case<'_>) -> bool {
+    shrank(case) || case.held(|state| state == State::RwndReader).may_be(State::RwndCap)
 }
 
 /// Whether half of the windows that a lagging reader is named for, or more, are below three quarters of

@@ -138,10 +138,12 @@ impl Walker {
         if !may_wait || late > LONGEST_DELAYED_ACK_NS && !event.is_data() {
             self.trips.jumps.push(rtt, at, event);
         }
-        // A delayed ACK measures the peer's timer, not the path (limits-method section 3).
+        // A delayed ACK measures the peer's timer, not the path (limits-method section 3), one that waited for a
+        // program that one.
         let next = self.flight.oldest_at().filter(|_| behind >= self.terms.mss);
         let is_drawn = next.is_some_and(|next| trips::draws_ack(next - (at - rtt)));
-        let is_prompt = acked >= 2 * self.terms.mss || is_drawn || !trips::is_delayed_ack(late);
+        let is_prompt = (acked >= 2 * self.terms.mss || is_drawn || !trips::is_delayed_ack(late))
+            && !(behind == 0 && self.is_kept_back(acked, rtt));
         // One on data may have waited for the peer's application.
         self.trips.push(rtt, is_prompt && !event.is_data());
         if is_prompt {

@@ -13,6 +13,7 @@ pub(crate) mod batch;
 pub(crate) mod book;
 pub(crate) mod burst;
 pub(crate) mod decision;
+mod edge;
 pub(crate) mod evidence;
 pub(crate) mod gaps;
 pub(crate) mod growth;

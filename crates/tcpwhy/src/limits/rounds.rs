@@ -317,6 +317,10 @@ impl Rounds {
         if let Some(decision) = self.paced_afar(at, 0).filter(|_| !is_queue(queue, rtt_min)) {
             return decision;
         }
+        // Who fills the receiver's window has more to send, and need not have written it just then.
+        if round.edge_flight > 0 && round.edge_flight >= round.flight {
+            return decision(State::App, 55, &[State::Pacing], 0);
+        }
         decision(State::App, 85, &[], 0)
     }
 

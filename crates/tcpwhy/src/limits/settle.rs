@@ -20,8 +20,6 @@ const OWN_QUEUE_NS: i64 = 1_000_000;
 /// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
 /// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
 const UNANSWERED: usize = 4;
-/// A window within this of its maximum is at it, in per cent.
-const AT_MAXIMUM_PERCENT: i64 = 95;
 /// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
 const MAX_PIECES: usize = 65_536;
 
@@ -236,37 +234,6 @@ impl Walker {
     fn fills_cwnd(&self) -> bool {
         let segments = self.stop.evidence.segments;
         self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
-    }
-
-    /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
-    /// did, and without a cut the congestion window does not become smaller than that. Away from the
-    /// sender a flight looks smaller than it is by what stands in queues on the way.
-    fn is_window_proven(&self) -> bool {
-        !self.terms.tap_at_sender
-            && self.repairs.current() == 0
-            && self.is_edge_told()
-            && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
-    }
-
-    /// Which of the receiver's limits the window was at.
-    fn window_wait(&self, confidence: u8, alternative: &'static [State]) -> Base {
-        let (confidence, alternative) = if self.terms.shift_guessed {
-            (55, &[State::Sndbuf, State::CwndAvoidance, State::App] as &[_])
-        } else {
-            (confidence, alternative)
-        };
-        Base::Fixed { state: self.window_state(), confidence, alternative }
-    }
-
-    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
-    fn window_state(&self) -> State {
-        if self.window.largest > self.stop.window_largest {
-            State::RwndAutotune
-        } else if self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
-            State::RwndCap
-        } else {
-            State::RwndReader
-        }
     }
 
     /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at

@@ -299,6 +299,19 @@ fn a_flight_that_stands_still_for_eight_rounds_in_a_window_that_no_loss_has_cut_
     assert_eq!(in_phase(Phase::Avoidance, 8), State::CwndAvoidance, "CUBIC's plateau");
 }
 
+#[test]
+fn who_fills_the_receivers_window_may_have_written_before() {
+    let told = |edge_flight| {
+        let rounds = closed((0..5).map(|n| Round { edge_flight, ..round(n, 10) }));
+        (rounds.kept[2].flight, rounds.free(2, false, RTT))
+    };
+    let (flight, far) = told(0);
+    assert_eq!((far.state, far.alternative), (State::App, &[] as &[State]));
+    assert_eq!(told(flight - 1).1.alternative, &[] as &[State], "another flight was larger");
+    let full = told(flight).1;
+    assert_eq!((full.state, full.alternative), (State::App, &[State::Pacing] as &[State]));
+}
+
 /// Rounds of slow start in which so many segments flew; the window would have let out as many as `windows`.
 fn flights(flights: [u64; 5], windows: [u64; 5]) -> Rounds {
     closed((0..5).map(|n| {
