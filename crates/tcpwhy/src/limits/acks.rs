@@ -159,7 +159,9 @@ impl Walker {
     pub(crate) fn take_window(&mut self, event: &Event) -> bool {
         let shift = if event.has(crate::flow::event::SYN) { 0 } else { self.terms.shift };
         let window = i64::from(event.window) << shift;
-        self.window.take(event.ack, window, self.flight.una)
+        let moved = self.window.take(event.ack, window, self.flight.una);
+        self.window.note_growth(self.now);
+        moved
     }
 
     /// Longest gap within one flow of the peer's data.

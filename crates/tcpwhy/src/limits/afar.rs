@@ -261,7 +261,7 @@ mod tests {
     fn what_a_late_ack_may_have_let_go_is_not_called_the_applications() {
         let mut rounds = Rounds::default();
         rounds.push(&Round { end: RTT, rtt_min: Some(RTT), sends: 9, ..Round::default() });
-        let told = |by_ack| rounds.free(0, by_ack, RTT);
+        let told = |by_ack| rounds.free(0, by_ack, false, RTT);
         assert_eq!(told(false).state, State::App);
         assert_eq!(told(true).state, State::Unknown);
         assert!(told(true).alternative.contains(&State::App));

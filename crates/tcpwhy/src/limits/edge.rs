@@ -4,10 +4,9 @@
 
 use super::piece::Base;
 use super::walker::Walker;
+use super::window::AT_MAXIMUM_PERCENT;
 use crate::report::State;
 
-/// A window within this of its maximum is at it, in per cent.
-const AT_MAXIMUM_PERCENT: i64 = 95;
 /// A receiver may wait for a second full segment before it answers (RFC 1122 section 4.2.3.2); for one more it
 /// does so at once.
 const DELAYABLE_SEGMENTS: i64 = 2;

@@ -49,8 +49,8 @@ pub(crate) enum Base {
     /// `passed_over`: earlier ACKs would have let it go if the congestion window had been full.
     Clocked { round: u64, edge: Edge, by_data: bool, past_pulse: bool, passed_over: bool },
     /// The next send came by itself while data was in flight: decided by rounds. `by_ack`: unless an ACK came late
-    /// to the sender, and let it go.
-    Free { round: u64, by_ack: bool },
+    /// to the sender, and let it go; `whole`: the send before did not end as writes do, with a short segment.
+    Free { round: u64, by_ack: bool, whole: bool },
 }
 
 impl Base {

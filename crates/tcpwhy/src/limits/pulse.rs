@@ -10,6 +10,7 @@
 //! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
 //! application writes is seldom a whole number of segments.
 
+use super::rounds::LID_ROUNDS;
 use super::walker::NEVER;
 
 /// Sends closer than this are one burst. Ours: not measured.
@@ -175,6 +176,12 @@ impl Pulses {
         self.gaps >= ENOUGH
             && u64::from(self.short) * 8 <= u64::from(self.gaps)
             && u64::from(self.alike) * 3 >= u64::from(self.gaps)
+    }
+
+    /// Whether nearly all ended as writes do, with a short segment. Ours: three of four, of as many as make flights of
+    /// one size a lid.
+    pub(crate) fn all_end_short(&self) -> bool {
+        self.gaps >= LID_ROUNDS as u32 && u64::from(self.short) * 4 >= u64::from(self.gaps) * 3
     }
 
     /// Whether many ended as writes do, with a short segment. Ours: one of four.

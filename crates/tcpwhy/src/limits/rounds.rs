@@ -24,7 +24,7 @@ const KEPT: usize = 10;
 /// A queue is one only above this (limits-method section 6).
 const QUEUE_MIN_NS: i64 = 1_000_000;
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
-const LID_ROUNDS: usize = 4;
+pub(super) const LID_ROUNDS: usize = 4;
 
 /// A window that a loss has cut stands still for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the
 /// curve is 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one
@@ -261,8 +261,8 @@ impl Rounds {
         if !past_pulse && let Some(decision) = self.paced(at, queue, queue_is_one, false) {
             return decision;
         }
-        if edge.near().is_some() && round.edge_flight >= round.flight {
-            return decision(State::RwndCap, 75, &[State::CwndAvoidance], queue);
+        if let Some(state) = edge.near().filter(|_| round.edge_flight >= round.flight) {
+            return decision(state, 75, &[State::CwndAvoidance], queue);
         }
         if let Some(decision) = self.paced_afar(at, queue).filter(|_| !queue_is_one) {
             return decision;
@@ -289,6 +289,10 @@ impl Rounds {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
         if below_window || self.has_lid(at) {
+            // A buffer that is full ends with a whole segment: the rest of a write goes out with the next one.
+            if !by_data && self.pulses_near(at).all_end_short() {
+                return decision(State::App, 60, &[State::Sndbuf, State::AppWindow], queue);
+            }
             return lid(round, (edge, by_data, below_window), queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
@@ -296,7 +300,7 @@ impl Rounds {
     }
 
     /// What held sends that came by themselves in round `number`.
-    pub(crate) fn free(&self, number: u64, by_ack: bool, rtt_min: i64) -> Decision {
+    pub(crate) fn free(&self, number: u64, by_ack: bool, whole: bool, rtt_min: i64) -> Decision {
         let Some(at) = self.index(number) else {
             return decision(State::App, 60, &[State::Pacing], 0);
         };
@@ -317,9 +321,11 @@ impl Rounds {
         if let Some(decision) = self.paced_afar(at, 0).filter(|_| !is_queue(queue, rtt_min)) {
             return decision;
         }
-        // Who fills the receiver's window has more to send, and need not have written it just then.
-        if round.edge_flight > 0 && round.edge_flight >= round.flight {
-            return decision(State::App, 55, &[State::Pacing], 0);
+        // Who fills the receiver's window has more to send, and need not have written it just then; what ends with a
+        // whole segment is seldom the end of a write.
+        let has_more = round.edge_flight > 0 && round.edge_flight >= round.flight;
+        if whole || has_more {
+            return decision(State::App, 60, &[State::Pacing], 0);
         }
         decision(State::App, 85, &[], 0)
     }
@@ -334,9 +340,7 @@ impl Rounds {
         queue_is_one: bool,
         by_itself: bool,
     ) -> Option<Decision> {
-        // A round may hold just one or two of them.
-        let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
-        let pulses = Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses));
+        let pulses = self.pulses_near(at);
         let has_clock = pulses.are_even() || self.kept[at].is_smooth();
         if !pulses.are_own() || !(has_clock || by_itself && pulses.end_whole()) {
             return None;
@@ -352,6 +356,12 @@ impl Rounds {
         } else {
             decision(State::Pacing, 60, &[State::LocalQdisc, State::App, State::Sndbuf], queue)
         })
+    }
+
+    /// The pulses of the rounds around `at`, each of which may hold just one or two.
+    fn pulses_near(&self, at: usize) -> Pulses {
+        let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
+        Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses))
     }
 
     /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window

@@ -226,7 +226,7 @@ impl Walker {
         if full && (late || by_ack) {
             self.blocked(self.releases.by_data, event, at)
         } else {
-            Base::Free { round: self.stop.round, by_ack }
+            Base::Free { round: self.stop.round, by_ack, whole: !self.sends.new.short }
         }
     }
 
@@ -333,9 +333,10 @@ impl Walker {
                     (decision.state, decision.confidence, decision.alternative)
                 }
             }
-            Base::Free { round, by_ack } => {
-                let decision =
-                    known(&mut told[1], piece.base, || self.book.closed.free(round, by_ack, least));
+            Base::Free { round, by_ack, whole } => {
+                let decision = known(&mut told[1], piece.base, || {
+                    self.book.closed.free(round, by_ack, whole, least)
+                });
                 evidence.queue_ns = decision.queue;
                 (decision.state, decision.confidence, decision.alternative)
             }
@@ -361,6 +362,10 @@ impl Walker {
             )
         {
             self.book.note_path_rate(round, state);
+        }
+        // What became larger since was not at its maximum.
+        if state == State::RwndCap && self.window.has_grown_since(piece.end) {
+            state = State::RwndAutotune;
         }
         self.name_rounds(piece, state);
 

@@ -18,11 +18,16 @@ pub(crate) struct ReceiverWindow {
     pub(crate) recent: [i64; 2],
     /// When its edge last moved without an ACK of new data.
     pub(crate) moved_at: i64,
+    /// The largest window when it last counted as grown, and when that was.
+    grown: (i64, i64),
     /// What filled it since the congestion window was last cut, which is no smaller.
     pub(crate) filled: Filled,
     /// How far an ACK in order took the right edge back at most, and the largest window while it was.
     pub(crate) taken_back: (i64, i64),
 }
+
+/// A window within this of its maximum is at it, in per cent.
+pub(super) const AT_MAXIMUM_PERCENT: i64 = 95;
 
 /// Rounds whose flights filled the receiver's window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +50,7 @@ impl Default for ReceiverWindow {
             largest: 0,
             recent: [0; 2],
             moved_at: NEVER,
+            grown: (0, NEVER),
             filled: Filled::default(),
             taken_back: (0, 0),
         }
@@ -77,6 +83,18 @@ impl ReceiverWindow {
         self.largest = self.largest.max(size);
         self.recent[0] = self.recent[0].max(size);
         moved
+    }
+
+    /// The announcement taken last came at `at`.
+    pub(crate) fn note_growth(&mut self, at: i64) {
+        if self.largest * AT_MAXIMUM_PERCENT > self.grown.0 * 100 {
+            self.grown = (self.largest, at);
+        }
+    }
+
+    /// Whether it became larger than ever at `at` or later.
+    pub(crate) fn has_grown_since(&self, at: i64) -> bool {
+        self.grown.1 >= at
     }
 
     /// A flight of so many bytes in `round` leaves `room` in it, less than a segment or not.
@@ -124,6 +142,21 @@ mod tests {
         assert!(!window.take(100, 500, 100), "shrunk: RFC 9293 tells senders to bear it");
         assert_eq!((window.end, window.size, window.largest), (1100, 500, 1000));
         assert_eq!(window.taken_back, (500, 500));
+    }
+
+    #[test]
+    fn a_window_has_grown_if_it_is_a_twentieth_larger_than_ever() {
+        let mut window = ReceiverWindow::default();
+        let grown = |window: &mut ReceiverWindow, size, at| {
+            window.take(at, size, at);
+            window.note_growth(at);
+            window.has_grown_since(at)
+        };
+        assert!(grown(&mut window, 9500, 1));
+        assert!(!grown(&mut window, 10_000, 2));
+        assert!(grown(&mut window, 10_001, 3), "since it last was, little by little or not");
+        assert!(!grown(&mut window, 4000, 4));
+        assert!(window.has_grown_since(3));
     }
 
     #[test]

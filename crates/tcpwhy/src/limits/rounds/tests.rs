@@ -83,7 +83,7 @@ fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     for round in &mut pulses.kept {
         (round.tap_at_sender, round.tap_gap) = (false, RTT);
     }
-    assert_eq!(pulses.free(1, false, RTT).state, State::Unknown);
+    assert_eq!(pulses.free(1, false, false, RTT).state, State::Unknown);
 }
 
 /// Four rounds of three pulses each, which the sender set off itself, and which end so.
@@ -101,7 +101,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
 
 #[test]
 fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
-    let state = |rounds: &Rounds| rounds.free(1, false, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(1, false, false, RTT).state;
     assert_eq!(state(&pulsing(false, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, true)), State::App);
@@ -133,7 +133,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
 
 #[test]
 fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
-    let state = |rounds: &Rounds| rounds.free(0, false, RTT).state;
+    let state = |rounds: &Rounds| rounds.free(0, false, false, RTT).state;
     assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
     assert_eq!(state(&jolted(2, true)), State::App);
     assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
@@ -300,16 +300,18 @@ fn a_flight_that_stands_still_for_eight_rounds_in_a_window_that_no_loss_has_cut_
 }
 
 #[test]
-fn who_fills_the_receivers_window_may_have_written_before() {
+fn who_fills_the_receivers_window_or_ends_with_a_whole_segment_may_have_written_before() {
     let told = |edge_flight| {
         let rounds = closed((0..5).map(|n| Round { edge_flight, ..round(n, 10) }));
-        (rounds.kept[2].flight, rounds.free(2, false, RTT))
+        let told = [false, true].map(|whole| rounds.free(2, false, whole, RTT));
+        (rounds.kept[2].flight, told.map(|one| (one.state, one.alternative)))
     };
+    const SURE: (State, &[State]) = (State::App, &[]);
+    const UNSURE: (State, &[State]) = (State::App, &[State::Pacing]);
     let (flight, far) = told(0);
-    assert_eq!((far.state, far.alternative), (State::App, &[] as &[State]));
-    assert_eq!(told(flight - 1).1.alternative, &[] as &[State], "another flight was larger");
-    let full = told(flight).1;
-    assert_eq!((full.state, full.alternative), (State::App, &[State::Pacing] as &[State]));
+    assert_eq!(far, [SURE, UNSURE]);
+    assert_eq!(told(flight - 1).1, [SURE, UNSURE], "another flight was larger");
+    assert_eq!(told(flight).1, [UNSURE; 2]);
 }
 
 /// Rounds of slow start in which so many segments flew; the window would have let out as many as `windows`.

@@ -95,7 +95,7 @@ fn a_repair_ends_what_only_seems_to_hold_the_sender() {
         };
         walker.is_repairs(&piece, state)
     };
-    let free = Base::Free { round: 0, by_ack: false };
+    let free = Base::Free { round: 0, by_ack: false, whole: false };
     let seen = Terms { sees_queues: true, ..Terms::default() };
     assert!(!told(State::Pacing, free, seen) && !told(State::BandwidthSelfQueue, free, seen));
     assert!(told(State::BandwidthSelfQueue, free, Terms::default()), "no queue can be seen");
