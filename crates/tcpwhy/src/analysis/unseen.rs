@@ -113,6 +113,7 @@ fn a_repeated_syn_waits_for_its_timer_whoever_was_captured() {
     let again = talk.segments[1].clone();
     talk.segments.insert(1, again);
     talk.segments[1].time.0 -= 15 * MS;
+    talk.segments[1].options.timestamps = Some((5, 0));
     talk.act(1, 5 * MS, Act::Burst(10));
     talk.keep_host(2);
     let account = talk.explained();

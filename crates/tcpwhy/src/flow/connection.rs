@@ -6,7 +6,7 @@
 //! fix units (scale, MSS, timestamps) are remembered. Everything about *time at the sender*
 //! happens later, in `measure`, which takes the events in chunks.
 
-use super::copies::{Copies, RECENT, Spot, is_met_again};
+use super::copies::{Copies, RECENT, Spot, met_again_after};
 use super::event::{self, Block, Event, Side};
 use super::facts::Facts;
 use super::gathered::Gathered;
@@ -122,11 +122,13 @@ impl Flow {
         let mut event = self.unwrap(side, segment);
         let spot = Spot::of(segment.ip, segment.link);
         let blocks = segment.options.sack_blocks();
-        let met = self.copies.may_be_copy(&event) && self.has_met(&event, blocks);
+        let met = self.copies.may_be_copy(&event)
+            && (self.copies.is_remembered(&event) || self.has_met(&event, blocks));
         if self.copies.is_copy(&event, spot, met) {
             self.facts.duplicates += 1;
             return;
         }
+        self.copies.remember(&event);
         if core::mem::take(&mut self.gap_pending) {
             event.bits |= event::AFTER_GAP;
         }
@@ -146,27 +148,39 @@ impl Flow {
     }
 
     /// Whether one of the last packets was just like `event` with its SACK blocks.
-    fn has_met(&self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
+    fn has_met(&mut self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
+        let Some(age) = self.age_of_copy(event, blocks) else { return false };
+        if self.copies.are_from_far(age) {
+            let before = self.gathered.backwards().chain(self.earlier.backwards());
+            self.copies.begin_remembering(before.map(|(event, _)| event).take(RECENT));
+        }
+        true
+    }
+
+    /// How long `event` came behind one of the last packets that was just like it.
+    fn age_of_copy(&self, event: &Event, blocks: &[(Seq, Seq)]) -> Option<i64> {
         let unwrapped = self.unwrapped(event.side(), blocks);
         let mut back = 0;
         for gathered in [&self.gathered, &self.earlier] {
-            let has_met = |old: Event| {
+            let age_behind = |old: Event| {
                 let theirs = gathered.blocks(&old).iter().copied();
-                is_met_again(&old, event) && theirs.eq(unwrapped.clone())
+                met_again_after(&old, event).filter(|_| theirs.eq(unwrapped.clone()))
             };
             for run in gathered.runs().rev() {
                 // A run of the other side, which most are, is passed over at once.
                 let is_own = run.head.side() == event.side();
-                if is_own && run.events().rev().take(RECENT - back).any(has_met) {
-                    return true;
+                if is_own
+                    && let Some(age) = run.events().rev().take(RECENT - back).find_map(age_behind)
+                {
+                    return Some(age);
                 }
                 back += run.len();
                 if back >= RECENT {
-                    return false;
+                    return None;
                 }
             }
         }
-        false
+        None
     }
 
     /// SACK blocks of a segment of `side` as offsets of the other side's data.

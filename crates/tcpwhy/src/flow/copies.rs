@@ -8,19 +8,27 @@
 //! been seen twice. A retransmission within one tick of the timestamp clock on IPv6 cannot be
 //! told from a copy.
 //!
+//! Captures of two hosts that were joined into one hold each packet twice, as far apart as the path is long. There a
+//! copy has the identification and the time stamps of its original (a SYN the time stamps: Linux counts no SYN-ACKs),
+//! and once one was met that way, more packets are remembered than the last few.
+//!
 //! A router or a bridge meets each packet again on its way out, perhaps much later and cut into
 //! other sizes, so fields do not tell. There every direction is followed where it was first met;
 //! what comes by elsewhere, changed as forwarding changes it, and brings nothing new, was met
 //! before. A retransmission that takes another interface than its original did, and has fewer hops
 //! left there, cannot be told from that.
 
+use std::collections::BTreeMap;
+
 use super::event::{Event, FIN, FLAGS, FROM_SERVER, ID, SYN, Side, TS};
 use crate::wire::{Direction, IpInfo, LinkInfo};
 
 /// Copies follow their original within this (limits-method section 2). Ours: not measured.
 const WITHIN_NS: i64 = 1_000_000;
-/// The same packet met on another interface, behind a delay of this host's own.
-const OTHER_INTERFACE_WITHIN_NS: i64 = 1_000_000_000;
+/// The same packet met on another interface, behind a delay of this host's own, or at another host.
+const ELSEWHERE_WITHIN_NS: i64 = 1_000_000_000;
+/// Packets remembered where copies come from another host. Ours: what 100 Mbit/s carry in that time.
+const MOST_REMEMBERED: usize = 8_192;
 
 /// Packets looked back at.
 pub(crate) const RECENT: usize = 8;
@@ -107,7 +115,12 @@ pub(crate) struct Copies {
     singles: u32,
     doubles: u32,
     first: [First; 2],
+    /// What was met in the last second, and when, if copies come from far.
+    remembered: Option<BTreeMap<Said, i64>>,
 }
+
+/// What a packet says.
+type Said = (u16, u16, i64, u32, i64, u16, [u32; 2]);
 
 impl Copies {
     /// Whether `event` brings nothing that none before it did, so that it may be a copy.
@@ -116,7 +129,7 @@ impl Copies {
     }
 
     /// Whether `event`, met at `spot`, is a copy of a packet already seen; `met` says whether one
-    /// of the last was just like it ([`is_met_again`]).
+    /// of the last was just like it ([`met_again_after`]).
     pub(super) fn is_copy(&mut self, event: &Event, spot: Spot, met: bool) -> bool {
         if self.first[event.side()].has_seen(event, spot) {
             return true;
@@ -134,8 +147,39 @@ impl Copies {
         false
     }
 
-    /// Where packets of `side` are met, and up to which end and ACK they were.
+    /// Whether a copy met so long behind its original is the first that shows that they come from far.
+    pub(super) fn are_from_far(&self, age: i64) -> bool {
+        age > WITHIN_NS && self.remembered.is_none()
+    }
+
+    /// Remembers these packets and those to come.
+    pub(super) fn begin_remembering(&mut self, events: impl Iterator<Item = Event>) {
+        self.remembered = Some(events.map(|event| (said(&event), event.tap)).collect());
+    }
+
+    /// Whether a packet just like `event` is remembered.
+    pub(super) fn is_remembered(&self, event: &Event) -> bool {
+        let met = self.remembered.as_ref().and_then(|met| met.get(&said(event)));
+        met.is_some_and(|met| event.tap - met <= ELSEWHERE_WITHIN_NS) && is_told_apart(event)
+    }
+
+    /// Remembers `event`, which is no copy, if that is of use.
+    pub(super) fn remember(&mut self, event: &Event) {
+        let Some(met) = &mut self.remembered else { return };
+        if met.len() == MOST_REMEMBERED {
+            met.retain(|_, tap| event.tap - *tap <= ELSEWHERE_WITHIN_NS);
+            if met.len() > MOST_REMEMBERED / 2 {
+                met.clear();
+            }
+        }
+        met.insert(said(event), event.tap);
+    }
+
+    /// Where packets of `side` are met, and up to which end and ACK they were; `None` if each has to be looked at.
     pub(super) fn front(&self, side: Side) -> Option<(Spot, i64, i64)> {
+        if self.remembered.is_some() {
+            return None;
+        }
         let First { spot, end, ack } = self.first[side];
         Some((spot?, end, ack))
     }
@@ -153,14 +197,17 @@ impl Copies {
     }
 }
 
-/// Whether `event` is just like `old`, SACK blocks apart, and came close enough behind it.
-pub(super) fn is_met_again(old: &Event, event: &Event) -> bool {
+/// How long `event` came behind `old`, if it is just like that, SACK blocks apart, and came close enough.
+pub(super) fn met_again_after(old: &Event, event: &Event) -> Option<i64> {
     let age = event.tap - old.tap;
-    let near = age <= WITHIN_NS
-        || (old.interface != event.interface
-            && age <= OTHER_INTERFACE_WITHIN_NS
-            && is_counted(event));
-    near && same_packet(old, event)
+    let elsewhere = old.interface != event.interface && is_counted(event) || is_told_apart(event);
+    let near = age <= WITHIN_NS || age <= ELSEWHERE_WITHIN_NS && elsewhere;
+    (near && said(old) == said(event)).then_some(age)
+}
+
+/// Whether a packet that says the same as `event` is that packet, and no repeat by its sender.
+fn is_told_apart(event: &Event) -> bool {
+    event.has(TS) && (is_counted(event) || event.has(SYN))
 }
 
 /// Whether the identification is one that a stack counts up. Zero is what Linux sends where it
@@ -169,16 +216,11 @@ pub(super) fn is_counted(event: &Event) -> bool {
     event.has(ID) && event.id != 0
 }
 
-fn same_packet(a: &Event, b: &Event) -> bool {
-    // What the packet itself says, not what was found about it.
+/// What the packet itself says, not what was found about it.
+fn said(event: &Event) -> Said {
     const SAID: u16 = FLAGS | FROM_SERVER | TS | ID;
-    a.bits & SAID == b.bits & SAID
-        && a.id == b.id
-        && a.seq == b.seq
-        && a.len == b.len
-        && a.ack == b.ack
-        && a.window == b.window
-        && (a.tsval, a.tsecr) == (b.tsval, b.tsecr)
+    let Event { bits, id, seq, len, ack, window, tsval, tsecr, .. } = *event;
+    (bits & SAID, id, seq, len, ack, window, [tsval, tsecr])
 }
 
 #[cfg(test)]
@@ -232,5 +274,47 @@ mod tests {
             spot(4, Direction::Incoming, 63),
             false
         ));
+    }
+
+    #[test]
+    fn a_packet_of_the_same_number_and_time_stamps_within_a_second_is_the_same_packet() {
+        let old = Event { id: 7, tsval: 5, bits: FROM_SERVER | TS | ID, ..data(0, 0, 1448) };
+        let met = |change: fn(&mut Event), after: i64| {
+            let mut event = old;
+            change(&mut event);
+            let mut first = old;
+            (first.bits, first.id) = (event.bits, event.id);
+            event.tap = after;
+            met_again_after(&first, &event)
+        };
+        let second = ELSEWHERE_WITHIN_NS;
+        assert_eq!(met(|_| {}, second), Some(second));
+        assert_eq!(met(|_| {}, second + 1), None);
+        assert_eq!(met(|event| event.tsval += 1, WITHIN_NS), None, "it was sent again");
+        assert_eq!(
+            met(|event| event.bits &= !TS, WITHIN_NS + 1),
+            None,
+            "nothing proves the number"
+        );
+        assert_eq!(met(|event| event.id = 0, WITHIN_NS + 1), None, "nobody counts these");
+        assert_eq!(
+            met(|event| (event.id, event.bits) = (0, event.bits | SYN), second),
+            Some(second)
+        );
+    }
+
+    #[test]
+    fn packets_are_remembered_once_a_copy_came_from_far_and_a_bounded_number_of_them() {
+        let event = |id: u16| Event { id, tap: i64::from(id), bits: TS | ID, ..data(0, 0, 1448) };
+        let mut copies = Copies::default();
+        assert!(!copies.are_from_far(WITHIN_NS), "a neighbour tells nothing of two hosts");
+        assert!(copies.are_from_far(WITHIN_NS + 1));
+        copies.remember(&event(1));
+        assert!(!copies.is_remembered(&event(1)));
+        copies.begin_remembering([event(1)].into_iter());
+        assert!(copies.is_remembered(&event(1)));
+        (1..=9_000).for_each(|id| copies.remember(&event(id)));
+        assert!(copies.is_remembered(&event(9_000)) && !copies.is_remembered(&event(1)));
+        assert!(copies.remembered.is_some_and(|met| met.len() <= MOST_REMEMBERED));
     }
 }
