@@ -126,6 +126,8 @@ pub enum QualityKind {
     UnreadableLine,
     /// Timestamps go back by more than 1 ms.
     TimeGoesBack,
+    /// All segments have one time.
+    TimeStandsStill,
     /// Packets were captured twice.
     Duplicates,
     /// Bytes were acknowledged that the capture never saw.
@@ -148,6 +150,7 @@ impl QualityKind {
             Self::CutShort => "cut_short",
             Self::UnreadableLine => "unreadable_line",
             Self::TimeGoesBack => "time_goes_back",
+            Self::TimeStandsStill => "time_stands_still",
             Self::Duplicates => "duplicates",
             Self::MissedByCapture => "missed_by_capture",
             Self::HalfOpenForgotten => "half_open_forgotten",

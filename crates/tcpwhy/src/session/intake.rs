@@ -24,7 +24,7 @@ pub struct Intake {
     undated: u64,
     /// What the listings among them print instead of addresses.
     names: Names,
-    steps_back: StepsBack,
+    clock: Clock,
 }
 
 impl Intake {
@@ -79,7 +79,7 @@ impl Intake {
         }
         let capture = self.captures.last_mut().expect("a capture was begun");
         self.frames_before += capture.packets;
-        if let Some(told) = core::mem::take(&mut self.steps_back).told() {
+        if let Some(told) = core::mem::take(&mut self.clock).told(capture.tcp_segments) {
             capture.quality.push(told);
         }
         self.aside.hand_over(capture);
@@ -199,9 +199,9 @@ impl Intake {
 
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>, to: &mut impl Follow) -> Result<(), CaptureError> {
-        let Self { reader, aside, frames_before, steps_back, .. } = self;
+        let Self { reader, aside, frames_before, clock, .. } = self;
         let frames_before = *frames_before;
-        let mut reading = Reading { to, aside, steps_back, frames_before, packets: 0, segments: 0 };
+        let mut reading = Reading { to, aside, clock, frames_before, packets: 0, segments: 0 };
         let result = match bytes {
             Some(bytes) => reader.push(bytes, &mut reading),
             None => reader.finish(&mut reading),
@@ -216,7 +216,7 @@ impl Intake {
 struct Reading<'a, To> {
     to: &'a mut To,
     aside: &'a mut Aside,
-    steps_back: &'a mut StepsBack,
+    clock: &'a mut Clock,
     frames_before: u64,
     /// Packets and TCP segments met.
     packets: u64,
@@ -232,7 +232,7 @@ impl<To: Follow> Sink for Reading<'_, To> {
             if let Some(WentOn { frames, last }) = self.to.gather(frames, before) {
                 self.packets += frames;
                 self.segments += frames;
-                self.steps_back.go_on(last);
+                self.clock.go_on(last);
             }
             let Some(frame) = frames.next() else { break };
             self.packets += 1;
@@ -287,7 +287,7 @@ impl<To: Follow> Reading<'_, To> {
     #[inline]
     fn meet(&mut self, time: Time, frame: u64) {
         self.segments += 1;
-        self.steps_back.look_at(time, frame);
+        self.clock.look_at(time, frame);
     }
 }
 
@@ -298,41 +298,45 @@ fn is_worth_summing(flags: Flags, payload_len: u32, payload: &[u8]) -> bool {
     payload.len() as u64 == u64::from(payload_len) && (payload_len > 0 || flags.has(Flags::SYN))
 }
 
-/// Where the time of a capture's segments goes back.
-#[derive(Debug)]
-struct StepsBack {
-    /// Time of the segment before, the least there is at first.
-    before: Time,
+/// The time of a capture's segments: where does it go back, and does it go on at all?
+#[derive(Debug, Default)]
+struct Clock {
+    first: Option<Time>,
+    /// Time of the segment before.
+    before: Option<Time>,
+    /// Steps back, and the frame of the first.
     count: u64,
     first_frame: u64,
 }
 
-impl Default for StepsBack {
-    fn default() -> Self {
-        Self { before: Time(i64::MIN), count: 0, first_frame: 0 }
-    }
-}
-
-impl StepsBack {
+impl Clock {
     /// Packets of several interfaces or processors may be stored out of order by less. Ours.
     const TOLERATED: Duration = Duration::from_millis(1);
 
+    /// As many segments of one time have lost theirs. Ours: a handshake, a request, and its answer with their ACKs take
+    /// longer than any clock's tick but those that count seconds.
+    const TIMELESS: u64 = 10;
+
     #[inline]
     fn look_at(&mut self, time: Time, frame: u64) {
-        if time < self.before {
+        if self.before.is_none_or(|before| time < before) {
             self.step(time, frame);
         }
-        self.before = time;
+        self.before = Some(time);
     }
 
     /// Segments came in order, from the one before up to `time`.
     fn go_on(&mut self, time: Time) {
-        self.before = time;
+        self.before = Some(time);
     }
 
     #[cold]
     fn step(&mut self, time: Time, frame: u64) {
-        if self.before.since(time) > Self::TOLERATED {
+        let Some(before) = self.before else {
+            self.first = Some(time);
+            return;
+        };
+        if before.since(time) > Self::TOLERATED {
             if self.count == 0 {
                 self.first_frame = frame;
             }
@@ -340,15 +344,49 @@ impl StepsBack {
         }
     }
 
-    fn told(&self) -> Option<Quality> {
-        (self.count > 0).then(|| Quality {
-            kind: QualityKind::TimeGoesBack.name().to_owned(),
-            count: self.count,
-            note: format!(
+    /// What is to be said of it in a capture of so many segments.
+    fn told(&self, segments: u64) -> Option<Quality> {
+        if self.count > 0 {
+            let note = format!(
                 "the time goes back between packets, first at frame {}: the clock was set, or captures \
                  were joined out of order; waits around there are not to be trusted",
                 self.first_frame
-            ),
+            );
+            let kind = QualityKind::TimeGoesBack.name().to_owned();
+            return Some(Quality { kind, count: self.count, note });
+        }
+        (segments >= Self::TIMELESS && self.first == self.before).then(|| Quality {
+            kind: QualityKind::TimeStandsStill.name().to_owned(),
+            count: segments,
+            note: "all segments have one time: what wrote or converted the capture lost it, and no time here is known"
+                .to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of segments at these milliseconds, of which the capture counts so many.
+    fn told(times: &[i64], segments: u64) -> Option<(String, u64)> {
+        let mut clock = Clock::default();
+        for (time, frame) in times.iter().zip(1..) {
+            clock.look_at(Time(time * 1_000_000), frame);
+        }
+        clock.told(segments).map(|told| (told.kind, told.count))
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_or_stands_still_is_told() {
+        assert_eq!(
+            told(&[5, 6, 5, 3, 7], 5),
+            Some(("time_goes_back".to_owned(), 1)),
+            "by 1 ms it may"
+        );
+        assert_eq!(told(&[5, 5, 5], 10), Some(("time_stands_still".to_owned(), 10)));
+        assert_eq!(told(&[5, 5, 5], 9), None, "so few may come within a tick");
+        assert_eq!(told(&[5, 5, 6], 10), None);
+        assert_eq!(told(&[], 0), None);
     }
 }

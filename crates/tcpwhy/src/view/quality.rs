@@ -1,10 +1,11 @@
 //! What is to be known about the captures: where reading stopped, what was missing or passed over.
 //!
-//! An error stands at the top of the page, since everything below it may be incomplete; remarks
-//! stand at its end, one line each, and no more than a screen of them.
+//! An error stands at the top of the page, since everything below it may be incomplete, and so does a
+//! clock that cannot be trusted, since everything below it rests on times; other remarks stand at its end, one line each, and no more than a screen of them.
 
 use super::page::{Ink, Page, plain};
 use super::words;
+use crate::capture::QualityKind;
 use crate::report::Report;
 
 /// Remarks printed one by one.
@@ -39,7 +40,20 @@ pub(super) fn write_errors(page: &mut Page, report: &Report) {
         let text = format!("INCOMPLETE: {} as well", words::count(left, "more capture"));
         page.wrapped(0, 2, &[(Ink::Alarm, text)]);
     }
+    write_clocks(page, report);
     page.blank();
+}
+
+/// Captures whose clock cannot be trusted.
+fn write_clocks(page: &mut Page, report: &Report) {
+    let clocks = [QualityKind::TimeGoesBack, QualityKind::TimeStandsStill].map(QualityKind::name);
+    let remarks = report.captures.iter().flat_map(|capture| {
+        let told = capture.quality.iter().filter(|each| clocks.contains(&&*each.kind));
+        told.map(|each| (spoken(&capture.source), &each.note))
+    });
+    for (source, note) in remarks.take(REMARKS) {
+        page.wrapped(0, 2, &[(Ink::Alarm, format!("CLOCK: in {source} {note}."))]);
+    }
 }
 
 /// A capture's name as people say it.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::sample;
 use super::*;
-use crate::report::{Finding, PredictedBy, Prediction, Remedy, Report};
+use crate::report::{Finding, PredictedBy, Prediction, Quality, Remedy, Report};
 
 fn anonymize_all(report: &mut Report) {
     let stand_ins = StandIns::of(report);
@@ -158,6 +158,17 @@ fn a_capture_that_cannot_be_read_says_so_first() {
     let expected = "INCOMPLETE: cannot read x.pcap: no capture format begins with 0x00000000\n\n\
                     No TCP connection was found";
     assert!(shown(&report).starts_with(expected), "{}", shown(&report));
+}
+
+#[test]
+fn a_clock_that_cannot_be_trusted_is_told_first() {
+    let mut report = sample::report("x.pcap", 0, Vec::new());
+    let remark =
+        |kind: &str| Quality { kind: kind.to_owned(), count: 12, note: "all is so".to_owned() };
+    report.captures[0].quality.push(remark("duplicates"));
+    assert!(!shown(&report).starts_with("CLOCK"), "other remarks stand at the end");
+    report.captures[0].quality.push(remark("time_stands_still"));
+    assert!(shown(&report).starts_with("CLOCK: in x.pcap all is so.\n"), "{}", shown(&report));
 }
 
 #[test]
