@@ -390,6 +390,11 @@ impl Walker {
         self.now = at;
         let evidence = match base {
             Base::Flying => self.stop.evidence,
+            // What shut came after the stop.
+            Base::Shut => {
+                let window = self.window.size;
+                Evidence { first_frame, last_frame, window, ..self.stop.evidence }
+            }
             _ => Evidence { first_frame, last_frame, ..self.stop.evidence },
         };
         let at_edge = base == Base::Flying

@@ -73,7 +73,7 @@ pub enum State {
     /// The application protocol's own window is full.
     #[serde(rename = "app_window")]
     AppWindow,
-    /// Nagle's algorithm waits for a delayed ACK.
+    /// Nagle's algorithm waits for an ACK.
     #[serde(rename = "nagle_delack")]
     NagleDelack,
     /// The sending application has nothing to send.
@@ -164,7 +164,7 @@ const TABLE: [(State, &str, char, &str); 35] = [
     ),
     (State::Sndbuf, "sndbuf", 'b', "the sender's socket buffer is full"),
     (State::AppWindow, "app_window", 'w', "the application protocol's own window is full"),
-    (State::NagleDelack, "nagle_delack", 'n', "Nagle's algorithm waits for a delayed ACK"),
+    (State::NagleDelack, "nagle_delack", 'n', "Nagle's algorithm waits for an ACK"),
     (State::App, "app", 'A', "the sending application has nothing to send"),
     (State::LocalQdisc, "local_qdisc", 'Q', "packets stand in a queue of the sending host"),
     (State::Pacing, "pacing", 'P', "the sender spaces its packets"),

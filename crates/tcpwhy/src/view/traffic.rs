@@ -27,6 +27,20 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     }
 }
 
+/// Size of the answer that begins with transfer `first`: all that its sender sent until the other side did, with pauses or not.
+fn answer(connection: &Connection, first: u64) -> String {
+    let transfers = usize::try_from(first).ok().and_then(|at| connection.transfers.get(at..));
+    let Some([first, rest @ ..]) = transfers else { return "unknown size".to_owned() };
+    let rest: Vec<u64> =
+        rest.iter().take_while(|each| each.from == first.from).map(|each| each.bytes).collect();
+    let bytes = rest.iter().fold(first.bytes, |sum, bytes| sum.saturating_add(*bytes));
+    let pieces = match rest.len() as u64 {
+        0 => String::new(),
+        more => format!(" in {} with pauses between", words::count(more + 1, "piece")),
+    };
+    format!("{}{pieces}", words::bytes(bytes))
+}
+
 fn describe(connection: &Connection, exchange: &Exchange) -> String {
     let size = |at: u64| {
         let at = usize::try_from(at).ok()?;
@@ -36,8 +50,7 @@ fn describe(connection: &Connection, exchange: &Exchange) -> String {
     let Some(response) = exchange.response else {
         return format!("{request}, no response in the capture");
     };
-    let response = size(response).unwrap_or_else(|| "unknown size".to_owned());
-    let mut parts = vec![format!("{request}, answered with {response}")];
+    let mut parts = vec![format!("{request}, answered with {}", answer(connection, response))];
     match (exchange.server_think_ns, exchange.think_ns) {
         _ if exchange.early.is_some() => parts.extend(exchange.early.as_ref().map(behind)),
         (Some(0), _) => parts.push("the server answered at once".to_owned()),
@@ -125,5 +138,29 @@ fn describe_tls(page: &mut Page, tls: &Tls) {
     if tls.flights.len() > FLIGHTS {
         let more = (tls.flights.len() - FLIGHTS) as u64;
         page.item("", &format!("and {}", words::count(more, "more flight")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use crate::report::Transfer;
+
+    #[test]
+    fn an_answer_has_all_its_pieces_up_to_the_next_request() {
+        let connection = sample::keep_alive().connections.remove(0);
+        let [request, response] = [0, 1].map(|at| connection.transfers[at].clone());
+        let answered = |pieces: usize, then: &[Transfer]| {
+            let mut connection = connection.clone();
+            connection.transfers = vec![request.clone()];
+            connection.transfers.extend(vec![Transfer { bytes: 700, ..response.clone() }; pieces]);
+            connection.transfers.extend(then.to_vec());
+            answer(&connection, 1).replace('\u{a0}', " ")
+        };
+        assert_eq!(answered(1, &[]), "700 B");
+        assert_eq!(answered(1, &[request.clone(), response.clone()]), "700 B");
+        assert_eq!(answered(3, &[request.clone()]), "2,100 B in 3 pieces with pauses between");
+        assert_eq!(answered(0, &[]), "unknown size");
     }
 }

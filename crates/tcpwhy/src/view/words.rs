@@ -107,7 +107,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
         S::RecoveryCorrupt => "repairing damaged segments",
         S::RecoveryEcn => "slowing down for congestion marks",
         S::AppWindow => "stopped by the application protocol's own window",
-        S::NagleDelack => "where Nagle's algorithm waits for a delayed ACK",
+        S::NagleDelack => "where Nagle's algorithm waits for an ACK",
         S::Pacing => "spacing packets out (pacing)",
         S::BandwidthSelfQueue => "at the path's full rate, behind its own queue",
         S::BandwidthExternal => "at a full path that others have a part of",

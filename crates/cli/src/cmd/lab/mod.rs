@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use tcpwhy_model::scenario::{Scenario, manual};
+use tcpwhy_model::scenario::{Scenario, ScenarioError, manual};
 
 pub use backends::inner;
 
@@ -138,7 +138,9 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
         complain(&in_words(&error));
         match error.downcast_ref::<Ended>() {
             Some(Ended::Refused(_) | Ended::Unknown { .. }) => Exit::Usage,
-            _ => Exit::Unreadable,
+            Some(_) => Exit::Unreadable,
+            None if error.is::<ScenarioError>() => scenarios::exit(&error),
+            None => Exit::Unreadable,
         }
     })
 }

@@ -1,13 +1,15 @@
 //! Scenarios by name or file: those that come with tcpwhy stand in the binary.
 
+use core::error::Error;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
-use tcpwhy_model::scenario::{MOST_BYTES, Scenario};
+use anyhow::Context;
+use tcpwhy_model::scenario::{MOST_BYTES, Place, Scenario, ScenarioError};
 
 use super::runs::Ended;
+use crate::exit::Exit;
 
 /// Names and texts of those that come with tcpwhy, in the order of `lab list`.
 pub(super) const SHIPPED: [(&str, &str); 7] = [
@@ -42,17 +44,33 @@ pub(in crate::cmd) fn open(name: &str, overrides: &[String]) -> anyhow::Result<S
     Scenario::read(&stem, &text, overrides).with_context(|| format!("cannot read {name}"))
 }
 
+/// How a command ends that `error` kept from its scenario: a file that cannot be read is no wrong usage, what was said on
+/// the command line is.
+pub(in crate::cmd) fn exit(error: &anyhow::Error) -> Exit {
+    let is_input = |cause: &(dyn Error + 'static)| match cause.downcast_ref::<ScenarioError>() {
+        Some(ScenarioError { place, .. }) => !matches!(place, Place::Set(_)),
+        None => cause.is::<io::Error>(),
+    };
+    if error.chain().any(is_input) { Exit::Unreadable } else { Exit::Usage }
+}
+
 /// The text of a file; of one that is larger than any scenario, or endless, no more than shows that.
 fn read(path: &Path) -> anyhow::Result<String> {
+    let no_scenario = |what| ScenarioError { place: Place::Unwritten, what };
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > MOST_BYTES {
-        bail!("it has more than {MOST_BYTES} bytes, the most of a scenario; is it one?");
+        let what =
+            format!("it has more than {MOST_BYTES} bytes, the most of a scenario; is it one?");
+        return Err(no_scenario(what).into());
     }
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        anyhow!("it is no UTF-8 text at byte {at}; is it a scenario? If so, save it as UTF-8")
-    })
+        no_scenario(format!(
+            "it is no UTF-8 text at byte {at}; is it a scenario? If so, save it as UTF-8"
+        ))
+    })?;
+    Ok(text)
 }
 
 /// Names and what each shows.
@@ -72,6 +90,18 @@ pub(super) fn list() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_unreadable_and_a_flag_wrongly_used() {
+        let ends = |name: &str, set: &[&str]| {
+            let set: Vec<String> = set.iter().map(|one| (*one).to_owned()).collect();
+            exit(&open(name, &set).expect_err("it is wrong"))
+        };
+        assert!(matches!(ends("nowhere.toml", &[]), Exit::Unreadable));
+        assert!(matches!(ends("/dev/zero", &[]), Exit::Unreadable));
+        assert!(matches!(ends("initcwnd", &["path.rtt=-1"]), Exit::Usage));
+        assert!(matches!(ends("no-such-name", &[]), Exit::Usage));
+    }
 
     #[test]
     fn what_comes_with_tcpwhy_can_be_opened_and_is_listed() {

@@ -98,8 +98,7 @@ pub fn run(flags: &PredictFlags) -> Exit {
         Ok(told) => told,
         Err(error) => {
             complain(&format!("{error:#}"));
-            let unread = error.chain().any(<dyn std::error::Error>::is::<std::io::Error>);
-            return if unread { Exit::Unreadable } else { Exit::Usage };
+            return scenarios::exit(&error);
         }
     };
     if let Err(error) = output::print(&text) {
