@@ -161,7 +161,8 @@ pub(super) fn ssthresh(
         let text = format!("the {who}'s kernel had a slow start threshold of {kernel} segments");
         return Some(entry(MEASURED, Some(kernel), None, text));
     }
-    let estimate = exit.ssthresh;
+    // What another file measured is no estimate.
+    let estimate = exit.ssthresh.filter(|_| exit.measured_by.is_none());
     exit.ssthresh = Some(kernel);
     exit.measured_by = u32::try_from(case.source).ok();
     let Some(ours) = estimate else {
