@@ -231,6 +231,27 @@ read_pause = \"25ms\"
 }
 
 #[test]
+fn a_window_that_the_system_keeps_small_grows_with_its_setting_and_not_with_another() {
+    let text = "
+[path]
+rtt = \"40ms\"
+rate = \"100mbit\"
+[client.sysctl]
+net.ipv4.tcp_rmem = \"4096 16384 16384\"
+[application]
+download = \"1MB\"
+";
+    let larger = "client.sysctl.net.ipv4.tcp_rmem=4096 131072 6291456";
+    let (study, answer, truth) = answered(text, larger);
+    assert!((answer - truth).abs() * 5 <= truth, "{answer} for {truth}");
+    assert!(study.fit.gives_way(&changed(larger)));
+    let as_before = study.ask(&changed("client.route.quickack=1")).expect("an answer").best.ns;
+    assert!(as_before > 5 * truth, "the window is as small: {as_before}");
+    let both = [larger.to_owned(), "client.socket.rcvbuf=16384B".to_owned()];
+    assert!(!study.fit.gives_way(&both), "a program's own buffer stays");
+}
+
+#[test]
 fn windows_of_a_slow_reader_prove_nothing_without_the_reader() {
     let mut connection =
         captured(DOWNLOAD, &["application.read=8KiB", "application.read_pause=21ms"]);

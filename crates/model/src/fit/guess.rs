@@ -54,6 +54,8 @@ pub(super) struct Hints {
     stand: Option<(u64, i64)>,
     /// How long windows showed that something was not read.
     unread_ns: i64,
+    /// The least rate, in bits per second, at which bursts pass as they did: without standing in a queue for long.
+    least_rate: u64,
 }
 
 impl Hints {
@@ -76,6 +78,7 @@ impl Hints {
             window: trace::largest_window(direction),
             stand: reader::longest_stand(direction),
             unread_ns: reader::longest_unread(direction),
+            least_rate: path.least_rate(direction),
         }
     }
 }
@@ -83,6 +86,12 @@ impl Hints {
 /// So much of the busy time shows that something held the sender, in percent. Ours: half and
 /// twice as much change nothing (`whatif::search`).
 const SHOWS_PERCENT: i64 = 10;
+
+/// A window that stands at its maximum for most of the time is no reader's. Ours, not measured.
+const CAPPED_PERCENT: i64 = 50;
+
+/// The receiver's program reads too slowly.
+const READER: [State; 2] = [State::RwndReader, State::ZeroWindow];
 
 /// Buffers that are tried, in sixteenths and eighths of the most that was in flight: a sender's counts headers
 /// and keeps what is not acknowledged, but lets one large write pass; a receiver's offers about half.
@@ -94,6 +103,9 @@ const RATES: [u64; 10] = [8, 10, 12, 16, 24, 32, 48, 64, 96, 128];
 
 /// Pieces that programs read or wrote, in bytes.
 const PIECES: [u64; 10] = [1024, 2048, 4096, 6144, 8192, 12_288, 16_384, 24_576, 32_768, 65_536];
+
+/// The receiver's buffer in the scenario's language.
+const RCVBUF: &str = "rcvbuf";
 
 /// The time that a reader takes for what comes in a second, in percent.
 const READERS: [u64; 6] = [100, 90, 80, 65, 50, 30];
@@ -156,7 +168,9 @@ impl Fit {
         rates.extend(self.hints.rates.iter().map(|rate| Guess::Rate(Some(*rate))));
         let is_known = self.hints.rates.iter().any(|rate| !self.is_of_reads(*rate));
         if !is_known && let Some((rate, _)) = self.proven {
-            rates.extend(RATES.map(|eighths| Guess::Rate(Some(rate * eighths / 8))));
+            let guesses = RATES.map(|eighths| rate * eighths / 8);
+            let may_be = guesses.into_iter().filter(|rate| *rate >= self.hints.least_rate);
+            rates.extend(may_be.map(|rate| Guess::Rate(Some(rate))));
         }
         rates.extend(self.hints.queues.iter().map(|(rate, queue)| Guess::Queue(*rate, *queue)));
         rates
@@ -228,6 +242,10 @@ impl Fit {
     }
 
     fn reads(&self) -> Vec<Guess> {
+        // A program that reads too slowly leaves its mark on windows, or on when they are answered.
+        if self.holds(&[State::RwndCap], CAPPED_PERCENT) && !self.is_held(&READER) {
+            return Vec::new();
+        }
         if self.reads_in_time().next().is_some() {
             return self.timed_reads();
         }
@@ -334,7 +352,7 @@ impl Fit {
             }
             Guess::Rcvbuf(size) => {
                 let socket = &mut fit.hosts[self.sender.peer().index()].socket;
-                socket.insert("rcvbuf".to_owned(), format!("\"{}B\"", size.max(1)));
+                socket.insert(RCVBUF.to_owned(), format!("\"{}B\"", size.max(1)));
                 fit.rcvbuf = Some(size);
             }
             Guess::Reads(bytes, pause_ns) => fit.manner.reads = Some(Pieces { bytes, pause_ns }),
@@ -348,6 +366,24 @@ impl Fit {
             Guess::Waits => fit.manner.waits = true,
             Guess::Stall(after, ns) => fit.manner.stall = Some((after, ns)),
         }
+        fit
+    }
+
+    /// Whether the receiver's buffer was guessed and these set its `tcp_rmem`. A buffer of a program's own would keep that
+    /// from mattering, but windows do not tell the two apart, and who asks takes it for the system's.
+    pub fn gives_way(&self, changes: &[String]) -> bool {
+        let host = self.sender.peer().name();
+        let keys =
+            || changes.iter().map(|change| change.split('=').next().unwrap_or_default().trim());
+        self.rcvbuf.is_some()
+            && keys().any(|key| key.strip_prefix(host) == Some(".sysctl.net.ipv4.tcp_rmem"))
+            && !keys().any(|key| key.ends_with(".socket.rcvbuf"))
+    }
+
+    /// The same with a receiver's buffer that its kernel sizes.
+    pub(crate) fn without_rcvbuf(&self) -> Self {
+        let mut fit = self.clone();
+        fit.hosts[self.sender.peer().index()].socket.remove(RCVBUF);
         fit
     }
 
@@ -365,8 +401,13 @@ impl Fit {
 
     /// Whether these held the sender for long enough to show.
     pub(crate) fn is_held(&self, states: &[State]) -> bool {
+        self.holds(states, SHOWS_PERCENT)
+    }
+
+    /// Whether these held the sender for more than such a part of the busy time.
+    fn holds(&self, states: &[State], percent: i64) -> bool {
         let held: i64 = states.iter().map(|state| self.seen.time_in.get(*state).0).sum();
-        held > self.seen.busy_ns() / 100 * SHOWS_PERCENT
+        held > self.seen.busy_ns() / 100 * percent
     }
 
     /// The receiver's program stopped for long, or read with pauses, and what is fitted does not.
@@ -375,10 +416,7 @@ impl Fit {
             ns > ROUNDS * self.path.rtt_ns && ns > self.seen.busy_ns() / 100 * SHOWS_PERCENT
         };
         let stood = self.hints.stand.is_some_and(|(_, ns)| lasts(ns));
-        let slow: i64 = [State::RwndReader, State::ZeroWindow]
-            .map(|state| self.seen.time_in.get(state).0)
-            .iter()
-            .sum();
+        let slow: i64 = READER.map(|state| self.seen.time_in.get(state).0).iter().sum();
         let reads_slowly = lasts(slow);
         (stood || reads_slowly) && !self.has_pauses() && self.manner.stall.is_none()
     }

@@ -66,6 +66,17 @@ impl Path {
             is_own: false,
             wire,
         }
+        .without_slow_link(direction)
+    }
+
+    /// The same without a link that is slower than bursts show it to be: what seemed its pace was the window's.
+    fn without_slow_link(self, direction: &Direction) -> Self {
+        match self.rate {
+            Some(rate) if rate < self.least_rate(direction) => {
+                Self { rate: None, queue: None, ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The same as the rounds show it, without the spacing of packets.
@@ -100,6 +111,19 @@ impl Path {
         let held = direction.max_in_flight_bytes.saturating_sub(in_pipe(rate, self.rtt_ns));
         let burst = direction.burst_proven_bytes.unwrap_or(0);
         Some((rate.max(LEAST_RATE), on_wire(held.max(burst), self.wire).max(LEAST_QUEUE)))
+    }
+
+    /// The least rate by which the largest burst that passed without a queue (`burst_proven_bytes`) would not have stood in
+    /// one: that is what lasts longer than a millisecond and a tenth of the round trip. Nothing is known of it where not
+    /// the receiver's window held the sender for most of the time: a bucket's credit lets bursts pass as well.
+    pub(super) fn least_rate(&self, direction: &Direction) -> u64 {
+        let whole: i64 = State::all().map(|state| direction.time_in.get(state).0).sum();
+        if direction.time_in.get(State::RwndCap).0 * 2 < whole {
+            return 0;
+        }
+        let burst = on_wire(direction.burst_proven_bytes.unwrap_or(0), self.wire);
+        let most_ns = u128::from((self.rtt_ns / 10).max(LEAST_QUEUE_NS).unsigned_abs());
+        u64::try_from(u128::from(burst) * 8_000_000_000 / most_ns).unwrap_or(u64::MAX)
     }
 
     /// Buckets that would let the data through as it came, of each rate that shows: those whose credit is
@@ -255,6 +279,9 @@ const WAITS: [u64; 5] = [16, 14, 18, 12, 22];
 
 /// The largest that the language of scenarios takes.
 const ENDLESS: u64 = 1 << 30;
+
+/// What stands for less is no queue (limits-method section 6).
+const LEAST_QUEUE_NS: i64 = 1_000_000;
 
 /// A queue holds a packet at least.
 const LEAST_QUEUE: u64 = 1514;

@@ -241,7 +241,7 @@ impl Study {
     /// # Errors
     /// It does not.
     pub fn check(&self, changes: &[String]) -> Result<(), Refusal> {
-        Ok(plan(&self.fit.scenario(1), changes).map(drop)?)
+        Ok(plan(&self.fit, 1, changes).map(drop)?)
     }
 
     /// What would be with these changes, `KEY=VALUE` of the scenario language.
@@ -265,7 +265,7 @@ impl Study {
 
     fn ask_within(&self, changes: &[String], work: &Work) -> Result<Answer, Refusal> {
         self.answer(changes, &|fit, changes, kernels, recorded| {
-            let plan = plan(&fit.scenario(1), changes)?;
+            let plan = plan(fit, 1, changes)?;
             Replay::of(fit, &plan, kernels, recorded, work)
         })
     }
@@ -280,9 +280,9 @@ impl Study {
 
     fn ask_again_within(&self, work: &Work) -> Result<Answer, Refusal> {
         self.answer(&[], &|fit, changes, kernels, recorded| {
-            let once = plan(&fit.scenario(1), changes)?;
+            let once = plan(fit, 1, changes)?;
             let once = Replay::of(fit, &once, kernels, recorded, work)?;
-            let twice = plan(&fit.scenario(2), changes)?;
+            let twice = plan(fit, 2, changes)?;
             let twice = Replay::of(fit, &twice, kernels, recorded, work)?;
             Ok(Replay { account: twice.account.less(&once.account), ..twice })
         })
@@ -335,9 +335,10 @@ impl Study {
 /// Runs the conversation with changes, on these kernels, with what is taken from the capture.
 type Run<'a> = dyn Fn(&Fit, &[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
 
-/// The plan of a fitted scenario with changes.
-fn plan(scenario: &str, changes: &[String]) -> Result<Plan, ScenarioError> {
-    let mut scenario = Scenario::read("capture", scenario, changes)?;
+/// The plan of a fitted scenario with changes, its conversation so many times.
+fn plan(fit: &Fit, times: u32, changes: &[String]) -> Result<Plan, ScenarioError> {
+    let fit = if fit.gives_way(changes) { &fit.without_rcvbuf() } else { fit };
+    let mut scenario = Scenario::read("capture", &fit.scenario(times), changes)?;
     Ok(scenario.variants.swap_remove(0))
 }
 

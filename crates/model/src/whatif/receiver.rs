@@ -18,7 +18,7 @@ use crate::world::{Keep, Kernels, Recorded, Side, Tap, Trace, World};
 /// The kernel and the driver by which the replay comes nearest, of a reader that takes all there is.
 pub(super) fn by_replay(fit: &Fit, work: &Work) -> KernelProfile {
     let usual = KernelProfile::of(USUAL);
-    let Ok(plan) = plan(&fit.scenario(1), &[]) else { return usual };
+    let Ok(plan) = plan(fit, 1, &[]) else { return usual };
     let by_rules = Recorded { lost: fit.recorded.lost.clone(), ..Recorded::default() };
     let of = |receiver: &KernelProfile| {
         let replay = Replay::of(fit, &plan, joined(fit, usual, *receiver), &by_rules, work);
@@ -32,7 +32,7 @@ pub(super) fn by_windows(fit: &Fit, work: &Work) -> Option<(Fit, KernelProfile)>
     let seen = fit.recorded.offered[fit.sender.peer().index()].as_ref()?;
     let readers = READS.map(|reads| fit.reading(reads));
     let tried = readers.into_iter().filter_map(|fit| {
-        let plan = plan(&fit.scenario(1), &[]).ok()?;
+        let plan = plan(&fit, 1, &[]).ok()?;
         let misfit = |kernel| misfit(&fit, &plan, kernel, seen, work);
         let nearest = kernels(&RECEIVERS).map(|kernel| (misfit(kernel), kernel));
         nearest.min_by_key(|(misfit, _)| *misfit).map(|(misfit, kernel)| (misfit, fit, kernel))

@@ -160,7 +160,7 @@ impl Study {
 
 /// A run by the receiver's rules, or with the windows of the capture if only that repeats it.
 pub(super) fn nearer_replay(fit: &Fit, kernels: Kernels, work: &Work) -> Option<Replay> {
-    let plan = &plan(&fit.scenario(1), &[]).ok()?;
+    let plan = &plan(fit, 1, &[]).ok()?;
     let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
     let by_rules = Replay::of(fit, plan, kernels, &by_rules, work).ok();
     if by_rules.as_ref().is_some_and(|replay| replay.is_near(fit)) {
@@ -196,7 +196,7 @@ fn distance_by_rules(fit: &Fit, kernels: Kernels, work: &Work) -> i64 {
 }
 
 fn distance_and_replay(fit: &Fit, kernels: Kernels, work: &Work) -> Option<(i64, Replay)> {
-    let plan = plan(&fit.scenario(1), &[]).ok()?;
+    let plan = plan(fit, 1, &[]).ok()?;
     let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
     let replay = Replay::of(fit, &plan, kernels, &by_rules, work).ok()?;
     Some((distance(fit, &replay), replay))

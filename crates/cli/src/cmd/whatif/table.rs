@@ -55,7 +55,22 @@ pub(super) fn text(connection: &Connection, study: &Study, told: &Rows) -> Strin
         let _ =
             writeln!(text, "\nnot finished ({}): {}", row.what, row.answer.unfinished.join("; "));
     }
-    text + &why_ranges(study, rows) + not_all(tried.was_cut_short) + &refused
+    text + &given_way(study, rows)
+        + &why_ranges(study, rows)
+        + not_all(tried.was_cut_short)
+        + &refused
+}
+
+/// What is taken for granted where a buffer may be the program's own.
+fn given_way(study: &Study, rows: &[Tried]) -> String {
+    let row = rows.iter().find(|row| study.fit.gives_way(&row.changes));
+    row.map_or_else(String::new, |row| {
+        let receiver = study.fit.sender.peer().name();
+        format!(
+            "\n{}: if the {receiver}'s program fixes its buffer (SO_RCVBUF), no setting of the system changes it\n",
+            row.what
+        )
+    })
 }
 
 /// What is told of remedies where the work ended before all were tried.
