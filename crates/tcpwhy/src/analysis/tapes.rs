@@ -598,7 +598,9 @@ fn joined(counted: bool) -> [u64; 3] {
         segment.ip.id = Some(if counted { id } else { 0 });
     }
     let mut copies = talk.segments.clone();
-    copies.iter_mut().for_each(|copy| copy.time.0 += 20 * MS);
+    for copy in &mut copies {
+        copy.time.0 += 20 * MS;
+    }
     talk.segments.extend(copies);
     talk.segments.sort_by_key(|segment| segment.time.0);
     let account = talk.account(1 << 20, false);

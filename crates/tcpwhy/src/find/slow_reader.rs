@@ -49,9 +49,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let seen = match held.may_be(State::RwndCap) {
-            true => "it answered full windows at once and late, as where the program had not read",
-            false => "its window shrank and was full",
+        let seen = if held.may_be(State::RwndCap) {
+            "it answered full windows at once and late, as where the program had not read"
+        } else {
+            "its window shrank and was full"
         };
         let told = Told {
             title: format!("the {receiver}'s application reads too slowly"),
@@ -105,7 +106,7 @@ mod tests {
     fn a_window_that_did_not_shrink_is_a_readers_where_answers_were_kept_back() {
         let mut connection = held_by(State::RwndReader, 5_000);
         let direction = connection.directions[1].as_mut().expect("data");
-        for round in direction.rounds.iter_mut() {
+        for round in &mut direction.rounds {
             round.window_room_bytes = Some(100_000 - round.in_flight_bytes as i64);
         }
         let found = |connection: &Connection| {

@@ -393,7 +393,7 @@ impl Walker {
             // What shut came after the stop.
             Base::Shut => {
                 let window = self.window.size;
-                Evidence { first_frame, last_frame, window, ..self.stop.evidence }
+                Evidence { window, first_frame, last_frame, ..self.stop.evidence }
             }
             _ => Evidence { first_frame, last_frame, ..self.stop.evidence },
         };

@@ -160,7 +160,10 @@ mod tests {
         };
         assert_eq!(answered(1, &[]), "700 B");
         assert_eq!(answered(1, &[request.clone(), response.clone()]), "700 B");
-        assert_eq!(answered(3, &[request.clone()]), "2,100 B in 3 pieces with pauses between");
+        assert_eq!(
+            answered(3, core::slice::from_ref(&request)),
+            "2,100 B in 3 pieces with pauses between"
+        );
         assert_eq!(answered(0, &[]), "unknown size");
     }
 }

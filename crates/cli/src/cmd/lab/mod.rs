@@ -138,9 +138,8 @@ pub fn run(command: &LabCommand, around: &Surroundings) -> Exit {
         complain(&in_words(&error));
         match error.downcast_ref::<Ended>() {
             Some(Ended::Refused(_) | Ended::Unknown { .. }) => Exit::Usage,
-            Some(_) => Exit::Unreadable,
             None if error.is::<ScenarioError>() => scenarios::exit(&error),
-            None => Exit::Unreadable,
+            _ => Exit::Unreadable,
         }
     })
 }

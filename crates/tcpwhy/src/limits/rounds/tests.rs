@@ -301,13 +301,13 @@ fn a_flight_that_stands_still_for_eight_rounds_in_a_window_that_no_loss_has_cut_
 
 #[test]
 fn who_fills_the_receivers_window_or_ends_with_a_whole_segment_may_have_written_before() {
+    const SURE: (State, &[State]) = (State::App, &[]);
+    const UNSURE: (State, &[State]) = (State::App, &[State::Pacing]);
     let told = |edge_flight| {
         let rounds = closed((0..5).map(|n| Round { edge_flight, ..round(n, 10) }));
         let told = [false, true].map(|whole| rounds.free(2, false, whole, RTT));
         (rounds.kept[2].flight, told.map(|one| (one.state, one.alternative)))
     };
-    const SURE: (State, &[State]) = (State::App, &[]);
-    const UNSURE: (State, &[State]) = (State::App, &[State::Pacing]);
     let (flight, far) = told(0);
     assert_eq!(far, [SURE, UNSURE]);
     assert_eq!(told(flight - 1).1, [SURE, UNSURE], "another flight was larger");
