@@ -553,13 +553,14 @@ fn packets_of_one_time_are_taken_as_the_capture_has_them() {
 }
 
 /// At the client: flights that fill a window of 64,000 bytes, all but the last `behind` segments of which it answers
-/// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later. What held the server.
-fn answered(behind: u32, late: i64) -> State {
+/// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later; after two of ten the server lets
+/// a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
+fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
     let mut talk = Talk::default();
     talk.open();
     talk.act(0, 10_000, Act::Short);
     talk.now += 20 * MS;
-    for _ in 0..10 {
+    for flight in 0..10 {
         (0..43).for_each(|_| talk.data(1, MSS));
         talk.data(1, 500 * 128 - 43 * MSS);
         talk.now += 100_000 + late;
@@ -569,19 +570,23 @@ fn answered(behind: u32, late: i64) -> State {
             talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
         }
         talk.act(0, 100_000, Act::Ack(500));
-        talk.now += 20 * MS;
+        talk.now += 20 * MS + if flight % 4 == 3 { pause } else { 0 };
     }
     let account = talk.account(1 << 20, false);
     let held = [State::RwndCap, State::RwndReader, State::ZeroWindow];
-    held.into_iter().max_by_key(|state| time(&account, &[*state])).expect("three")
+    let most = held.into_iter().max_by_key(|state| time(&account, &[*state])).expect("three");
+    (most, time(&account, &[State::LastFlight]) / (40 * MS))
 }
 
 #[test]
 fn a_full_window_that_is_answered_late_and_at_once_waits_for_its_reader() {
-    assert_eq!(answered(0, 0), State::RwndCap, "as soon as it came");
-    assert_eq!(answered(0, 19 * MS), State::RwndCap, "sooner than a round trip after that");
-    assert_eq!(answered(0, 21 * MS), State::RwndReader);
-    assert_eq!(answered(4, 21 * MS), State::RwndCap, "a queue lets it through in parts");
+    let most = |behind, late| answered(behind, late, 0).0;
+    assert_eq!(most(0, 0), State::RwndCap, "as soon as it came");
+    assert_eq!(most(0, 19 * MS), State::RwndCap, "sooner than a round trip after that");
+    assert_eq!(most(0, 21 * MS), State::RwndReader);
+    assert_eq!(most(4, 21 * MS), State::RwndCap, "a queue lets it through in parts");
+    assert_eq!(answered(0, 21 * MS, 2 * MS), (State::RwndReader, 0), "the server is a little late");
+    assert_eq!(answered(0, 21 * MS, 3 * MS), (State::RwndReader, 2), "it had no more then");
 }
 
 /// Captures of the client and of the server, 20 ms from each other, joined: packets, copies, and segments sent again.

@@ -5,6 +5,7 @@
 use super::piece::Base;
 use super::walker::Walker;
 use super::window::AT_MAXIMUM_PERCENT;
+use crate::flow::event::Event;
 use crate::report::State;
 
 /// A receiver may wait for a second full segment before it answers (RFC 1122 section 4.2.3.2); for one more it
@@ -77,6 +78,14 @@ impl Walker {
         acked > DELAYABLE_SEGMENTS * self.terms.mss
             && self.stop.evidence.room < self.terms.mss
             && self.is_late(rtt - self.least_rtt())
+    }
+
+    /// Whether the sender of `event` at `at` had filled the receiver's window when it stopped, and was a little late to use
+    /// the answer.
+    pub(super) fn is_full_until_late(&self, event: &Event, at: i64) -> bool {
+        let most = (self.rtt_scale() / 10).max(PROMPT_NS);
+        !self.had_room(event, self.stop.evidence.room)
+            && self.releases.acks.back().is_some_and(|ack| at - ack.at <= most)
     }
 
     /// Whether what comes `late` is more than the path took.

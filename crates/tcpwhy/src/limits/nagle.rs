@@ -38,6 +38,9 @@ impl Walker {
     /// that goes on with the same transfer, its application had written no more. If it is a
     /// short end of a tail that was lost before the tap, Nagle's algorithm may have held it meanwhile.
     pub(super) fn flight_before(&self, event: &Event, at: i64) -> Base {
+        if self.is_full_until_late(event, at) {
+            return self.window_wait(92, &[]);
+        }
         let is_short = i64::from(event.len) < self.terms.mss;
         if self.progress.tail_probed && is_short && self.waited_for_short() {
             let (state, alternative) = (State::LastFlight, &[State::NagleDelack] as &[_]);

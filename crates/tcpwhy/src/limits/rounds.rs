@@ -289,8 +289,9 @@ impl Rounds {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
         if below_window || self.has_lid(at) {
-            // A buffer that is full ends with a whole segment: the rest of a write goes out with the next one.
-            if !by_data && self.pulses_near(at).all_end_short() {
+            // A buffer that is full mostly ends with a whole segment: the rest of a write goes out with the next one. On
+            // the sender's host a program's sends are seen to need no ACK.
+            if !by_data && !round.tap_at_sender && self.pulses_near(at).all_end_short() {
                 return decision(State::App, 60, &[State::Sndbuf, State::AppWindow], queue);
             }
             return lid(round, (edge, by_data, below_window), queue);
