@@ -23,6 +23,9 @@ use crate::report::{Cwnd, State};
 const KEPT: usize = 10;
 /// A queue is one only above this (limits-method section 6).
 const QUEUE_MIN_NS: i64 = 1_000_000;
+/// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs besides
+/// (`SOCK_MIN_SNDBUF`, `include/net/sock.h`, v6.1).
+const LEAST_BUFFER_SEGMENTS: u64 = 2;
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
 pub(super) const LID_ROUNDS: usize = 4;
 
@@ -289,9 +292,10 @@ impl Rounds {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
         if below_window || self.has_lid(at) {
-            // A buffer that is full mostly ends with a whole segment: the rest of a write goes out with the next one. On
-            // the sender's host a program's sends are seen to need no ACK.
-            if !by_data && !round.tap_at_sender && self.pulses_near(at).all_end_short() {
+            // Any buffer holds more. On the sender's host a program's sends are seen to need no ACK.
+            let is_little = round.flight_segments <= LEAST_BUFFER_SEGMENTS;
+            if !by_data && !round.tap_at_sender && is_little && self.pulses_near(at).all_end_short()
+            {
                 return decision(State::App, 60, &[State::Sndbuf, State::AppWindow], queue);
             }
             return lid(round, (edge, by_data, below_window), queue);

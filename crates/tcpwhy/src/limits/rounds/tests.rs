@@ -235,22 +235,24 @@ fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
 
 #[test]
 fn from_afar_a_lid_whose_flights_end_as_writes_do_is_the_application() {
-    // Six rounds of one burst each, of which so many end with a short segment.
-    let told = |short: u64, tap_at_sender| {
+    // Six rounds of one burst of so many segments each, of which so many end with a short one.
+    let told = |segments, short: u64, tap_at_sender| {
         let mut before = Before::NONE;
         let rounds = closed((0..6).map(|n| {
             let phase = Phase::Cached;
-            let mut round = Round { phase, tap_at_sender, tap_gap: RTT, gaps: 1, ..round(n, 12) };
+            let mut round =
+                Round { phase, tap_at_sender, tap_gap: RTT, gaps: 1, ..round(n, segments) };
             round.pulses.push(round.start, &mut before, Cause::Arrival { before: 0 }, None);
             before = Before { at: round.start, pushed: true, short: n < short, ..before };
             round
         }));
         state_of(&rounds, 3)
     };
-    assert_eq!(told(6, false), State::App);
-    assert_eq!(told(4, false), State::App, "four of five");
-    assert_eq!(told(3, false), State::Sndbuf, "three of five");
-    assert_eq!(told(6, true), State::Sndbuf, "ACKs were seen to let them go");
+    assert_eq!(told(2, 6, false), State::App);
+    assert_eq!(told(2, 4, false), State::App, "four of five");
+    assert_eq!(told(2, 3, false), State::Sndbuf, "three of five");
+    assert_eq!(told(3, 6, false), State::Sndbuf, "a writer that blocks may end so");
+    assert_eq!(told(2, 6, true), State::Sndbuf, "ACKs were seen to let them go");
 }
 
 #[test]
