@@ -167,8 +167,13 @@ impl Copies {
     pub(super) fn remember(&mut self, event: &Event) {
         let Some(met) = &mut self.remembered else { return };
         if met.len() == MOST_REMEMBERED {
-            met.retain(|_, tap| event.tap - *tap <= ELSEWHERE_WITHIN_NS);
-            if met.len() > MOST_REMEMBERED / 2 {
+            // Where more come in a second, the newest are the likelier originals.
+            let mut within = ELSEWHERE_WITHIN_NS;
+            while met.len() > MOST_REMEMBERED / 2 && within > 0 {
+                met.retain(|_, tap| event.tap - *tap <= within);
+                within /= 2;
+            }
+            if met.len() == MOST_REMEMBERED {
                 met.clear();
             }
         }
@@ -315,6 +320,7 @@ mod tests {
         assert!(copies.is_remembered(&event(1)));
         (1..=9_000).for_each(|id| copies.remember(&event(id)));
         assert!(copies.is_remembered(&event(9_000)) && !copies.is_remembered(&event(1)));
+        assert!(copies.is_remembered(&event(8_100)), "the newest are kept when there are too many");
         assert!(copies.remembered.is_some_and(|met| met.len() <= MOST_REMEMBERED));
     }
 }
