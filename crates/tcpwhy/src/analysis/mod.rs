@@ -20,6 +20,8 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
+mod joined;
+#[cfg(test)]
 mod tails;
 #[cfg(test)]
 mod talk;
@@ -31,6 +33,8 @@ mod tests;
 mod turns;
 #[cfg(test)]
 mod unseen;
+#[cfg(test)]
+mod windows;
 
 pub(crate) use analyst::{AT_ONCE, Content, bring};
 pub use analyst::{Analyst, Begun, Part, Sums};

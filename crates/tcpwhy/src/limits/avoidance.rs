@@ -8,7 +8,7 @@
 //! Left out: controllers that pace by a model of the path (BBR), whose rounds are not limited by
 //! ACKs of a full window, and all others that shrink by half or to 0.7.
 
-use super::rounds::Round;
+use super::round::Round;
 use crate::cc::cubic::Cubic;
 use crate::cc::reno::Reno;
 use crate::report::Cwnd;

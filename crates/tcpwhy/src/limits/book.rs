@@ -5,7 +5,8 @@
 use super::evidence::Evidence;
 use super::listed::ListedRound;
 use super::pulse::BURST_GAP_NS;
-use super::rounds::{Round, Rounds, is_queue};
+use super::round::{Round, is_queue};
+use super::rounds::Rounds;
 use super::spacing::Spacing;
 use super::streak::Streak;
 use super::walker::NEVER;

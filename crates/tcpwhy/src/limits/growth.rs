@@ -5,7 +5,7 @@
 //! flight that stands still, or rises once, has another lid than the window; so has one below what the
 //! window has let out since it was last cut.
 
-use super::rounds::{Phase, Round};
+use super::round::{Phase, Round};
 
 /// Why slow start ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

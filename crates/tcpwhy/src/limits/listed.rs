@@ -1,6 +1,6 @@
 //! Closed rounds as the report lists them: what it says of each, and what names the wait after it.
 
-use super::rounds::Round;
+use super::round::Round;
 use crate::report::{Cwnd, State};
 
 /// A closed round with the state of the wait after its last send, once known.

@@ -31,6 +31,7 @@ pub(crate) mod releases;
 pub(crate) mod repair;
 pub(crate) mod repeats;
 pub(crate) mod replay;
+mod round;
 pub(crate) mod rounds;
 pub(crate) mod samples;
 pub(crate) mod sends;

@@ -6,7 +6,8 @@ use core::ops::RangeInclusive;
 
 use super::decision::{Decision, decision};
 use super::piece::Edge;
-use super::rounds::{Phase, Round, Rounds, is_queue};
+use super::round::{Phase, Round, is_queue};
+use super::rounds::Rounds;
 use crate::report::State;
 
 /// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set

@@ -5,7 +5,7 @@ use super::growth::{ExitCause, InitialFlight};
 use super::holes::Hole;
 use super::pulse::{Before, Cause};
 use super::replay::{Ack, FrameEnd};
-use super::rounds::{Phase, Round};
+use super::round::{Phase, Round};
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{Event, PSH};

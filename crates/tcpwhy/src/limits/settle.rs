@@ -4,7 +4,7 @@ use super::decision::{Decision, Held};
 use super::evidence::Evidence;
 use super::ledger::Interval;
 use super::piece::{Base, Edge, Piece};
-use super::rounds::Phase;
+use super::round::Phase;
 use super::sends::Release;
 use super::trips;
 use super::unseen::MAY_BE_FULL;

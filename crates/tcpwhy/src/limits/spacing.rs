@@ -151,7 +151,7 @@ pub(super) fn shared(tap_at_sender: bool, queue: i64) -> Decision {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::Round;
+    use super::super::round::Round;
     use super::*;
 
     /// What two segments take on the link.

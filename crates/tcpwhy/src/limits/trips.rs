@@ -12,7 +12,7 @@
 //! that stands that long would become the path.
 
 use super::jumps::Jumps;
-use super::rounds::least_queue;
+use super::round::least_queue;
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
 

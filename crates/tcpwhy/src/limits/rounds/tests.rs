@@ -2,6 +2,7 @@
 
 use super::super::pulse::{Before, Cause};
 use super::*;
+use crate::report::Cwnd;
 
 const RTT: i64 = 20_000_000;
 

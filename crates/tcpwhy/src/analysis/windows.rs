@@ -1,0 +1,148 @@
+//! Receive windows that stop a flight, and what the sender waits for behind them.
+
+use super::talk::{Act, MSS, Talk};
+use super::tapes::{server, time};
+use crate::report::{Connection, State};
+use crate::wire::{Flags, Options};
+
+const MS: i64 = 1_000_000;
+
+/// Slow start to 40 segments, after which the client shuts its window; a second later it opens that by
+/// `window` (in units of 128 B), and takes a first flight of 10 segments, then 20 and 40.
+fn after_a_stall(window: u16) -> Connection {
+    let mut talk = Talk::asked();
+    for (segments, left) in [(10, 678), (20, 452), (40, 0)] {
+        (0..segments).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 20 * MS, Act::Ack(left));
+        talk.now += 100_000;
+    }
+    talk.act(0, 1000 * MS, Act::Repeat(window));
+    talk.now += 100_000;
+    talk.flights(&[10, 20, 40, 80]);
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
+    let told = |window| {
+        let account = after_a_stall(window);
+        let restart = time(&account, &[State::CwndAfterIdle]) / (20 * MS);
+        (restart, server(&account).idle_restarts[0].verdict.clone())
+    };
+    assert_eq!(told(5000), (3, "on".to_owned()));
+    assert_eq!(
+        told(114),
+        (0, "unknown".to_owned()),
+        "the receiver's window ended the first flight"
+    );
+}
+
+/// Slow start, then a flight of so many segments at a window of 81,920 bytes, of which the client, who does not read,
+/// leaves `left` (in units of 128 B); 280 ms after its ACK come 1,024 bytes more, then it has read all.
+/// Time of the application and of the window, in round trips of 20 ms.
+fn before_a_late_segment(segments: u32, left: u16) -> [i64; 2] {
+    let mut talk = Talk::asked();
+    for flight in [10, 20, 40] {
+        (0..flight).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 20 * MS, Act::Ack(640));
+        talk.now += 100_000;
+    }
+    (0..segments).for_each(|_| talk.data(1, MSS));
+    talk.act(0, 20 * MS, Act::Ack(left));
+    talk.now += 280 * MS;
+    talk.data(1, 1024);
+    talk.act(0, 20 * MS, Act::Ack(640));
+    talk.flights(&[40, 40]);
+    let account = talk.account(1 << 20, false);
+    [
+        time(&account, &[State::App]) / (20 * MS),
+        time(&account, &[State::RwndCap, State::RwndReader, State::ZeroWindow]) / (20 * MS),
+    ]
+}
+
+#[test]
+fn a_window_that_is_shut_behind_the_flight_that_filled_it_was_not_open_between() {
+    let full = 640 * 128 / MSS;
+    let [app, window] = before_a_late_segment(full, 8);
+    assert_eq!((app, window), (0, 16));
+    let [app, window] = before_a_late_segment(40, 640 - (40 * MSS / 128) as u16);
+    assert_eq!((app, window), (0, 0), "there was room for more: two transfers, and a pause");
+}
+
+/// At the client, which stands 20 ms from the server: flights of 44 and then 30 segments, the window being
+/// 44 of them; before the last ones one segment is lost if `lost`.
+fn once_filled(lost: bool) -> Connection {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    let flight = |talk: &mut Talk, segments: u32| {
+        (0..segments).for_each(|_| talk.data(1, MSS));
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    };
+    for segments in [10, 20, 30, 44, 44, 44] {
+        flight(&mut talk, segments);
+    }
+    if lost {
+        let first = talk.next[1];
+        (0..44).for_each(|_| talk.data(1, MSS));
+        (0..4).for_each(|_| talk.act(0, 1_000, Act::Repeat(500)));
+        talk.now += 20 * MS;
+        talk.push(1, Flags::ACK, first, MSS, Options::default());
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS;
+    }
+    for round in 0..8 {
+        flight(&mut talk, 30 + round % 3);
+    }
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_window_once_filled_is_the_limit_until_the_congestion_window_is_cut() {
+    let rwnd = |account: &Connection| {
+        time(account, &[State::RwndCap, State::RwndAutotune, State::RwndReader]) / MS
+    };
+    let (whole, cut) = (once_filled(false), once_filled(true));
+    assert_eq!(whole.tap_to_server_rtt_ns.map(|ns| ns / MS), Some(20));
+    assert!(rwnd(&whole) >= 200, "{:?}", server(&whole).time_in);
+    assert!(rwnd(&cut) < 130, "{:?}", server(&cut).time_in);
+}
+
+/// At the client: flights that fill a window of 64,000 bytes, all but the last `behind` segments of which it answers
+/// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later; after two of ten the server lets
+/// a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
+fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    for flight in 0..10 {
+        (0..43).for_each(|_| talk.data(1, MSS));
+        talk.data(1, 500 * 128 - 43 * MSS);
+        talk.now += 100_000 + late;
+        if behind > 0 {
+            talk.acked[0] = talk.next[1] - behind * MSS;
+            talk.window[0] = (500 - (behind * MSS).div_ceil(128)) as u16;
+            talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+        }
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += 20 * MS + if flight % 4 == 3 { pause } else { 0 };
+    }
+    let account = talk.account(1 << 20, false);
+    let held = [State::RwndCap, State::RwndReader, State::ZeroWindow];
+    let most = held.into_iter().max_by_key(|state| time(&account, &[*state])).expect("three");
+    (most, time(&account, &[State::LastFlight]) / (40 * MS))
+}
+
+#[test]
+fn a_full_window_that_is_answered_late_and_at_once_waits_for_its_reader() {
+    let most = |behind, late| answered(behind, late, 0).0;
+    assert_eq!(most(0, 0), State::RwndCap, "as soon as it came");
+    assert_eq!(most(0, 19 * MS), State::RwndCap, "sooner than a round trip after that");
+    assert_eq!(most(0, 21 * MS), State::RwndReader);
+    assert_eq!(most(4, 21 * MS), State::RwndCap, "a queue lets it through in parts");
+    assert_eq!(answered(0, 21 * MS, 2 * MS), (State::RwndReader, 0), "the server is a little late");
+    assert_eq!(answered(0, 21 * MS, 3 * MS), (State::RwndReader, 2), "it had no more then");
+}
