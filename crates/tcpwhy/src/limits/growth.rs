@@ -84,7 +84,7 @@ impl Growth {
         self.most = most.max(round.flight_segments);
         let limited = round.ack_released > round.free && round.edge_flight == 0 && is_full;
         if !limited || self.exit.is_some() {
-            self.last = flight;
+            (self.last, self.slow) = (flight, 0);
             return None;
         }
         let slow = flight * 2 < self.last * 3;
@@ -194,6 +194,25 @@ mod tests {
         let mut growth = Growth::default();
         let seen = shown(&mut growth, &[10, 20, 40, 35, 36, 37, 38]);
         assert_eq!(seen.iter().flatten().count(), 1, "within what an ACK may hide: {seen:?}");
+    }
+
+    #[test]
+    fn rounds_that_no_window_limited_are_no_steps_of_its_growth() {
+        let mut growth = Growth::default();
+        shown(&mut growth, &[10, 20]);
+        for number in 2..20 {
+            let (segments, free) = if number % 2 == 0 { (20, 20) } else { (21, 0) };
+            let round = Round {
+                number,
+                segments,
+                flight_segments: segments,
+                ack_released: 1,
+                free,
+                ..Round::default()
+            };
+            assert_eq!(growth.push(&round, 100), None);
+        }
+        assert_eq!(growth.phase(), Phase::SlowStart);
     }
 
     #[test]
