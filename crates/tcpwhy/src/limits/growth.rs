@@ -71,6 +71,11 @@ impl Growth {
         (self.lost_at, self.was_cut, self.most) = (Some(cwnd), true, 0);
     }
 
+    /// Whether the window, which nothing has cut since, has let out clearly more than `flight` segments.
+    pub(crate) fn has_let_out_more(&self, flight: u64) -> bool {
+        self.regain.is_none() && flight * 8 < self.most * FULL_EIGHTHS
+    }
+
     /// Takes a closed round; from which round on slow start had ended, if this one shows it.
     pub(crate) fn push(&mut self, round: &Round, least_rtt: i64) -> Option<SlowFrom> {
         let flight = round.segments;
@@ -78,9 +83,9 @@ impl Growth {
         // A loss ends slow start, after a pause too.
         let regaining = self.regain.filter(|_| !round.loss);
         (self.regain, self.lost_at) = (regaining.filter(below), self.lost_at.filter(below));
+        let is_full = !self.has_let_out_more(round.flight_segments);
         // A pause cuts it, too.
         let most = if self.regain.is_some() { 0 } else { self.most };
-        let is_full = round.flight_segments * 8 >= most * FULL_EIGHTHS;
         self.most = most.max(round.flight_segments);
         let limited = round.ack_released > round.free && round.edge_flight == 0 && is_full;
         if !limited || self.exit.is_some() {
@@ -213,6 +218,17 @@ mod tests {
             assert_eq!(growth.push(&round, 100), None);
         }
         assert_eq!(growth.phase(), Phase::SlowStart);
+    }
+
+    #[test]
+    fn a_window_has_let_out_more_until_it_is_cut() {
+        let mut growth = Growth::default();
+        shown(&mut growth, &[20, 40]);
+        assert!(growth.has_let_out_more(34) && !growth.has_let_out_more(35), "seven eighths of 40");
+        let paused = Growth { regain: Some(30), ..growth };
+        assert!(!paused.has_let_out_more(10), "a pause has cut it");
+        growth.cut(40);
+        assert!(!growth.has_let_out_more(10));
     }
 
     #[test]

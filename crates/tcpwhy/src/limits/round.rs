@@ -44,6 +44,8 @@ pub(crate) struct Round {
     /// Largest flight after a stop.
     pub(crate) flight: i64,
     pub(crate) flight_segments: u64,
+    /// The window had let out clearly more before, and nothing has cut it since.
+    pub(crate) let_out_more: bool,
     /// Where the last send stopped.
     pub(crate) stop: Evidence,
     pub(crate) stopped_at: i64,
@@ -106,11 +108,12 @@ impl Round {
         (self.tap_at_sender && is_queue(self.lag_min, rtt_min)).then_some(self.lag_min)
     }
 
-    /// In slow start, a flight well below the replayed window.
+    /// In slow start, a flight well below the replayed window, or below one that was let out before.
     pub(super) fn is_below_window(&self) -> bool {
+        let replayed = self.cwnd.low.filter(|_| self.cwnd.high.is_some());
         self.phase == Phase::SlowStart
-            && self.cwnd.high.is_some()
-            && self.cwnd.low.is_some_and(|cwnd| cwnd * 4 >= self.flight_segments * 5)
+            && (self.let_out_more
+                || replayed.is_some_and(|cwnd| cwnd * 4 >= self.flight_segments * 5))
     }
 
     /// What the round's least round trip has above the path's: a queue that never emptied in it.

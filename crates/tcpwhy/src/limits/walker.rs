@@ -424,6 +424,7 @@ impl Walker {
                     round.cwnd.best = None;
                 }
             }
+            round.let_out_more = self.growth.has_let_out_more(round.flight_segments);
             self.trips.on_round(!round.is_answered_throughout());
             self.book.enter(&round, self.least_rtt(), self.terms.detail);
             self.note_growth(&round);

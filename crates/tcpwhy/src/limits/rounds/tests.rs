@@ -369,6 +369,22 @@ fn a_flight_that_swings_below_the_window_of_slow_start_has_a_lid() {
 }
 
 #[test]
+fn flights_below_what_slow_start_has_let_out_before_have_a_lid_though_no_replay_knows_the_window() {
+    let told = |below: &[u64]| {
+        let rounds = [10, 20, 27, 20, 21].into_iter().zip(0..).map(|(flight, n)| Round {
+            phase: Phase::SlowStart,
+            cwnd: Cwnd { low: Some(flight), ..Cwnd::default() },
+            let_out_more: below.contains(&n),
+            ..round(n, flight)
+        });
+        let closed = closed(rounds);
+        [3, 4].map(|n| state_of(&closed, n))
+    };
+    assert_eq!(told(&[3, 4]), [State::Sndbuf; 2]);
+    assert_eq!(told(&[3]), [State::CwndSlowStart; 2], "one round alone");
+}
+
+#[test]
 fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
     // Five flights from `first` segments up by so many a round, each answered in the next at a rate that grows by so
     // many thousandths a round.
