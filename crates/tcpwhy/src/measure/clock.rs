@@ -32,9 +32,9 @@ const BUCKET_NS: i64 = 4_000_000_000;
 /// Ticks that stacks use: 1 us (Linux >= 6.7 by route option), 1 ms (Linux, Windows, Apple),
 /// 4 and 10 ms (older Linux with HZ 250 and 100, BSD), 100 and 500 ms (old BSD).
 const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000];
-/// Three quarters of what jitter spreads lie above its least by this many times the distance of their quarters, at
-/// most. Ours: 1.5 where all delays up to a most are as likely, 2.2 for the sum of two such, or a bell, of which 50
-/// were drawn.
+/// Three quarters of what jitter spreads lie above its least by no more than this many times the distance of the
+/// quarters. Ours, for 50 answers: 1.5 times where all delays up to a most are as likely, 1.9 for the sum of two such,
+/// 2.2 for a bell.
 const JITTER: i64 = 3;
 
 /// What is known of one side's clocks.
