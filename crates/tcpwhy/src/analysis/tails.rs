@@ -3,6 +3,7 @@
 use super::talk::{Act, MSS, Talk};
 use super::tapes::{server, time};
 use crate::report::State;
+use crate::wire::{Flags, Options};
 
 const MS: i64 = 1_000_000;
 
@@ -61,6 +62,29 @@ fn lost_short_tail(short: bool) -> Vec<State> {
 fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
     assert_eq!(lost_short_tail(true), [State::NagleDelack]);
     assert_eq!(lost_short_tail(false), [], "no short segment was in flight");
+}
+
+/// A first flight of so many segments, the first of which is short; the ACK of that alone lets out a short last one.
+/// How long the first waited for the congestion window and for Nagle's algorithm, in round trips.
+fn short_after(segments: u32) -> [i64; 2] {
+    let mut talk = Talk::asked();
+    talk.data(1, 200);
+    let head = talk.next[1];
+    (1..segments).for_each(|_| talk.data(1, MSS));
+    talk.now += 20 * MS;
+    talk.acked[0] = head;
+    talk.push(0, Flags::ACK, talk.next[0], 0, Options::default());
+    talk.data(1, 300);
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    let account = talk.account(1 << 20, false);
+    [State::CwndSlowStart, State::NagleDelack].map(|state| time(&account, &[state]) / (20 * MS))
+}
+
+#[test]
+fn a_full_initial_window_holds_a_short_segment_before_nagles_algorithm_does() {
+    assert_eq!(short_after(10), [1, 0]);
+    assert_eq!(short_after(9), [0, 1], "it let out one more");
+    assert_eq!(short_after(11), [0, 1], "it is larger");
 }
 
 /// The probe sends again what had arrived, and is acknowledged so many times more, without a word of it; then the tail

@@ -1,6 +1,7 @@
 //! Nagle's algorithm: a short segment waits until the one before it is acknowledged (RFC 9293 section 3.7.4).
 
 use super::piece::Base;
+use super::replay::LINUX_INITIAL_WINDOW;
 use super::sends::Release;
 use super::trips;
 use super::walker::Walker;
@@ -16,7 +17,18 @@ impl Walker {
             && i64::from(event.len) < self.terms.mss
             && self.had_room(event, self.window.room(event.seq))
             && !self.repairs.is_repairing()
+            && !self.is_held_by_cwnd_first()
             && self.waited_for_short()
+    }
+
+    /// Whether the congestion window was full, too: it is asked for first (`tcp_write_xmit`, v6.1: `tcp_cwnd_test` before
+    /// `tcp_nagle_test`). Of the first flight nothing tells but that Linux begins with so many segments.
+    fn is_held_by_cwnd_first(&self) -> bool {
+        let sent = self.flight.segments_to_nxt;
+        match self.initial {
+            Some(initial) if initial.segments == sent => sent == LINUX_INITIAL_WINDOW,
+            _ => self.fills_cwnd(),
+        }
     }
 
     /// What `event` waited for that Nagle's algorithm may have held until the short segment before it

@@ -15,7 +15,7 @@ use crate::report::Cwnd;
 /// More than the window by this many segments is a probe or a split segment, not a contradiction.
 const SLACK: u64 = 2;
 /// Linux `TCP_INIT_CWND` (RFC 6928): assumed where the first flight did not fill the window.
-const LINUX_INITIAL_WINDOW: u64 = 10;
+pub(super) const LINUX_INITIAL_WINDOW: u64 = 10;
 
 /// An ACK as the replay needs it.
 #[derive(Clone, Copy, Debug)]

@@ -231,7 +231,7 @@ impl Walker {
     }
 
     /// Whether the last stop was at the congestion window, as far as that is known.
-    fn fills_cwnd(&self) -> bool {
+    pub(super) fn fills_cwnd(&self) -> bool {
         let segments = self.stop.evidence.segments;
         self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
     }
