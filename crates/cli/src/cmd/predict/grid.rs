@@ -17,7 +17,7 @@ pub(super) const MOST_RUNS: usize = 10_000;
 
 impl Axis {
     /// A setting with what was typed for it: values with commas between them, each alone or a range
-    /// of whole numbers as `10..100` or `10..100:10`.
+    /// of whole numbers of one unit as `10..100`, `10..100:10` or `2ms..8ms:2ms`.
     ///
     /// # Errors
     /// A range that is none.
@@ -26,7 +26,9 @@ impl Axis {
         for part in typed.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once("..") {
                 Some((from, rest)) => values.extend(range(from, rest).with_context(|| {
-                    format!("`{part}` for {title} is no range; write 10..100 or 10..100:10")
+                    format!(
+                        "`{part}` for {title} is no range; write 10..100, 10..100:10 or 2ms..8ms:2ms"
+                    )
                 })?),
                 None => values.push(part.to_owned()),
             }
@@ -40,14 +42,22 @@ impl Axis {
 
 fn range(from: &str, rest: &str) -> anyhow::Result<Vec<String>> {
     let (to, step) = rest.split_once(':').unwrap_or((rest, "1"));
+    let ends = [from, to, step]
+        .map(|end| end.split_at(end.find(|c: char| !c.is_ascii_digit()).unwrap_or(end.len())));
+    let [from, to, step] = ends.map(|(number, _)| number);
     let (from, to, step): (u64, u64, usize) = (from.parse()?, to.parse()?, step.parse()?);
+    let unit = ends.iter().map(|(_, unit)| *unit).find(|unit| !unit.is_empty()).unwrap_or("");
+    let is_unit = |text: &str| text.chars().all(|c| c.is_alphabetic() || c == '%' || c == '/');
+    if ends.iter().any(|(_, other)| !other.is_empty() && *other != unit) || !is_unit(unit) {
+        bail!("it has to be of whole numbers of one unit");
+    }
     if step == 0 || to < from {
         bail!("it goes nowhere");
     }
     if (to - from) / step as u64 >= MOST_RUNS as u64 {
         bail!("it has more than {MOST_RUNS} values");
     }
-    Ok((from..=to).step_by(step).map(|value| value.to_string()).collect())
+    Ok((from..=to).step_by(step).map(|value| format!("{value}{unit}")).collect())
 }
 
 /// Every combination, the last setting changing first.
@@ -82,7 +92,9 @@ mod tests {
     fn values_are_lists_and_ranges() {
         assert_eq!(values("10, 20,40"), ["10", "20", "40"]);
         assert_eq!(values("8..10,20..40:10,7ms"), ["8", "9", "10", "20", "30", "40", "7ms"]);
-        for wrong in ["", ",", "10..8", "1..9:0", "a..b", "0..99999999", "1..2..3", "1..5ms"] {
+        assert_eq!(values("2ms..6ms:2ms"), ["2ms", "4ms", "6ms"]);
+        assert_eq!(values("1..3mbit"), ["1mbit", "2mbit", "3mbit"], "a unit is of all of them");
+        for wrong in ["", ",", "10..8", "1..9:0", "a..b", "0..99999999", "1..2..3", "500us..5ms"] {
             assert_eq!(values(wrong), [""; 0], "{wrong}");
         }
     }

@@ -22,7 +22,8 @@ use grid::Axis;
 
 /// What is shown below the flags.
 pub const AFTER: &str = "\
-Values may be lists and ranges: --initcwnd 10,20,40..100:20. Every combination is run.
+Values may be lists and ranges: --initcwnd 10,20,40..100:20, --rtt 2ms..8ms:2ms.
+Every combination is run.
 
   tcpwhy predict --size 512KiB --rtt 7ms --rate 1gbit --initcwnd 10,20,100
   tcpwhy predict --size 1MB --rtt 20ms,80ms --kernel 4.18,5.10,6.12
