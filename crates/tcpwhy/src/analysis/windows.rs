@@ -146,3 +146,28 @@ fn a_full_window_that_is_answered_late_and_at_once_waits_for_its_reader() {
     assert_eq!(answered(0, 21 * MS, 2 * MS), (State::RwndReader, 0), "the server is a little late");
     assert_eq!(answered(0, 21 * MS, 3 * MS), (State::RwndReader, 2), "it had no more then");
 }
+
+/// At the client, 20 ms from the server: flights that fill a window of 64,000 bytes, of which all but the first three follow
+/// the ACK of the one before 4 ms later than that. How long the window held them and the application did, in flights.
+fn longer_way_of_acks() -> [i64; 2] {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    talk.now += 20 * MS;
+    for flight in 0..20 {
+        (0..43).for_each(|_| talk.data(1, MSS));
+        talk.data(1, 500 * 128 - 43 * MSS);
+        talk.act(0, 100_000, Act::Ack(500));
+        talk.now += if flight < 3 { 20 * MS } else { 24 * MS };
+    }
+    let account = talk.account(1 << 20, false);
+    let window = [State::RwndCap, State::RwndReader, State::RwndAutotune];
+    let application = [State::App, State::IdleAppThink];
+    [time(&account, &window), time(&account, &application)].map(|held| held / (24 * MS))
+}
+
+#[test]
+fn a_way_of_acks_that_became_longer_is_no_pause_of_the_application() {
+    let [window, application] = longer_way_of_acks();
+    assert!(window >= 16 && application == 0, "{window} {application}");
+}

@@ -32,11 +32,6 @@ const BUCKET_NS: i64 = 4_000_000_000;
 /// Ticks that stacks use: 1 us (Linux >= 6.7 by route option), 1 ms (Linux, Windows, Apple),
 /// 4 and 10 ms (older Linux with HZ 250 and 100, BSD), 100 and 500 ms (old BSD).
 const TICKS_NS: [i64; 6] = [1_000, 1_000_000, 4_000_000, 10_000_000, 100_000_000, 500_000_000];
-/// Three quarters of what jitter spreads lie above its least by no more than this many times the distance of the
-/// quarters. Ours, for 50 answers: 1.5 times where all delays up to a most are as likely, 1.9 for the sum of two such,
-/// 2.2 for a bell.
-const JITTER: i64 = 3;
-
 /// What is known of one side's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideClock {
@@ -369,18 +364,12 @@ impl SideClock {
 
     /// How far answers that leave at once spread above the floor, by the capture's noise and the
     /// jitter of a constant delay: three quarters of the answers, but at most a quarter of the floor and
-    /// 100 us, because late answers are no reflexes (a delayed ACK, an application's pause). Most answers of an
-    /// application may be late, and all alike, which jitter is not; where time stamps would show a lag, what they
-    /// do not is the sender's own.
+    /// 100 us, because late answers are no reflexes (a delayed ACK, an application's pause).
     pub(crate) fn spread(&self) -> i64 {
         let (Some(floor), Some(middle)) = (self.reflexes.min(), self.reflexes.quantile(750)) else {
             return 0;
         };
-        let spread = (middle - floor).min(floor / 4 + 100_000);
-        match self.tick.zip(self.reflexes.quantile(250)) {
-            Some((tick, early)) => spread.min((JITTER * (middle - early)).max(tick)),
-            None => spread,
-        }
+        (middle - floor).min(floor / 4 + 100_000)
     }
 
     /// Length of one tick of its timestamps.
@@ -420,20 +409,6 @@ mod tests {
         assert!(is_drawn(40_000_000, 20) && is_drawn(48_000_000, 20) && is_drawn(32_000_000, 20));
         assert!(!is_drawn(48_000_001, 20) && !is_drawn(31_999_999, 20));
         assert!(!is_drawn(0, 10), "the capture has it");
-    }
-
-    #[test]
-    fn answers_that_are_all_late_alike_are_no_jitter_where_stamps_tell() {
-        let spread = |tick: Option<i64>, late: fn(i64) -> i64| {
-            let mut clock = SideClock { tick, ..SideClock::default() };
-            (0..40).for_each(|answer| clock.reflexes.push(30_000_000 + late(answer)));
-            clock.spread() / 100_000
-        };
-        let constant = |answer: i64| if answer == 0 { 0 } else { 6_000_000 };
-        assert_eq!(spread(None, constant), 60, "by nothing but when they pass");
-        assert_eq!(spread(Some(1_000_000), constant), 10, "less than a tick does not show");
-        let jitter = |answer: i64| answer * 200_000;
-        assert_eq!(spread(Some(1_000_000), jitter), spread(None, jitter));
     }
 
     #[test]
