@@ -64,10 +64,11 @@ fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
     assert_eq!(lost_short_tail(false), [], "no short segment was in flight");
 }
 
-/// A first flight of so many segments, the first of which is short; the ACK of that alone lets out a short last one.
-/// How long the first waited for the congestion window and for Nagle's algorithm, in round trips.
-fn short_after(segments: u32) -> [i64; 2] {
+/// Whole flights of `before`, then one of so many segments, the first of which is short; the ACK of that alone lets out a
+/// short last one. How long the sender waited for the congestion window and for Nagle's algorithm, in round trips.
+fn short_after(before: &[u32], segments: u32) -> [i64; 2] {
     let mut talk = Talk::asked();
+    talk.flights(before);
     talk.data(1, 200);
     let head = talk.next[1];
     (1..segments).for_each(|_| talk.data(1, MSS));
@@ -82,9 +83,15 @@ fn short_after(segments: u32) -> [i64; 2] {
 
 #[test]
 fn a_full_initial_window_holds_a_short_segment_before_nagles_algorithm_does() {
-    assert_eq!(short_after(10), [1, 0]);
-    assert_eq!(short_after(9), [0, 1], "it let out one more");
-    assert_eq!(short_after(11), [0, 1], "it is larger");
+    assert_eq!(short_after(&[], 10), [1, 0]);
+    assert_eq!(short_after(&[], 9), [0, 1], "it let out one more");
+    assert_eq!(short_after(&[], 11), [0, 1], "it is larger");
+}
+
+#[test]
+fn a_full_window_of_slow_start_holds_a_short_segment_before_nagles_algorithm_does() {
+    assert_eq!(short_after(&[10], 20), [2, 0]);
+    assert_eq!(short_after(&[10], 18), [1, 1], "it let out two more");
 }
 
 /// The probe sends again what had arrived, and is acknowledged so many times more, without a word of it; then the tail
