@@ -121,3 +121,30 @@ fn what_a_probe_brought_twice_is_acknowledged_twice_and_tells_of_no_loss() {
     assert_eq!(probed_in_vain(1), (2, 0));
     assert_eq!(probed_in_vain(2), (1, 1), "something behind it arrived");
 }
+
+/// The last two of three segments are lost, and the capture lacks the ACK of the first: the probe sends the last again,
+/// and so long after it the second comes again. How many timeouts and other repeats there were, and how many tens of
+/// milliseconds the timeout took. With `signs` there is a duplicate ACK before.
+fn behind_an_ack_not_seen(pause: i64, signs: bool) -> (u64, u64, i64) {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 10]);
+    (0..3).for_each(|_| talk.data(1, MSS));
+    talk.act(1, 50 * MS, Act::Resend);
+    if signs {
+        talk.act(0, 20 * MS, Act::Repeat(5000));
+    }
+    talk.now += pause;
+    let second = talk.next[1] - 2 * MSS;
+    talk.push(1, Flags::ACK, second, MSS, Options::default());
+    talk.act(0, 20 * MS, Act::Ack(5000));
+    let account = talk.account(1 << 20, false);
+    let repeated = server(&account).retransmitted;
+    (repeated.rto, repeated.fast, time(&account, &[State::RtoWait]) / (10 * MS))
+}
+
+#[test]
+fn without_a_sign_of_a_hole_it_is_a_timer_that_sends_again() {
+    assert_eq!(behind_an_ack_not_seen(230 * MS, false), (1, 0, 23));
+    assert_eq!(behind_an_ack_not_seen(100 * MS, false), (0, 1, 0), "no timer ran out");
+    assert_eq!(behind_an_ack_not_seen(230 * MS, true), (0, 1, 0), "a hole may be known");
+}

@@ -281,7 +281,8 @@ impl Walker {
             self.progress.tail_probed = true;
             self.repairs.note_probe(event, self.flight.outstanding_segments());
             "tlp"
-        } else if in_timeout || is_timer(rto) && event.seq <= self.flight.una {
+        } else if in_timeout || is_timer(rto) && (event.seq <= self.flight.una || !signs) {
+            // Beyond `una`, nothing told of a hole: the capture lacks the ACK that moved it.
             "rto"
         } else {
             "fast"
