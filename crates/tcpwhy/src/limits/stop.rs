@@ -38,10 +38,10 @@ impl Walker {
     }
 
     /// How much larger than `flight` a flight is that is seen away from its sender: a queue on the way to the tap lets
-    /// data pass later than it was sent.
+    /// data pass later than it was sent, beyond the lag that its time stamps tell.
     fn hidden_by_queues(&self, flight: i64) -> i64 {
         let least = self.least_rtt();
-        let queue = self.book.closed.standing_queue(least);
+        let queue = (self.book.closed.standing_queue(least) - self.sends.lag).max(0);
         // A clock too coarse for the round trip tells no queue.
         if self.terms.tap_at_sender || queue == 0 || least == 0 {
             return 0;
@@ -80,5 +80,33 @@ impl Walker {
             due: None,
         };
         self.book.open.stop_at(&self.stop.evidence, self.terms.mss);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::round::Round;
+    use super::super::walker::Terms;
+    use super::*;
+
+    const RTT: i64 = 20_000_000;
+
+    /// How much of a flight of 60 kB is hidden by a queue of 10 ms, as much of which as `lag` its time stamps tell.
+    fn hidden(lag: i64, tap_at_sender: bool) -> i64 {
+        let terms = Terms { tap_at_sender, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
+        walker.trips.least = RTT;
+        walker.sends.lag = lag;
+        walker.book.closed.push(&Round { rtt_min: Some(RTT * 3 / 2), ..Round::default() });
+        walker.hidden_by_queues(60_000)
+    }
+
+    #[test]
+    fn a_queue_hides_what_no_time_stamp_puts_into_the_flight() {
+        assert_eq!(hidden(0, false), 20_000);
+        assert_eq!(hidden(RTT / 4, false), 12_000);
+        assert_eq!(hidden(RTT / 2, false), 0);
+        assert_eq!(hidden(RTT, false), 0, "the tick is coarse");
+        assert_eq!(hidden(0, true), 0);
     }
 }
