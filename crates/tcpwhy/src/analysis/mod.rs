@@ -35,6 +35,8 @@ mod turns;
 mod unseen;
 #[cfg(test)]
 mod windows;
+#[cfg(test)]
+mod writers;
 
 pub(crate) use analyst::{AT_ONCE, Content, bring};
 pub use analyst::{Analyst, Begun, Part, Sums};

@@ -48,3 +48,4 @@ pub(crate) mod unseen;
 pub(crate) mod waits;
 pub(crate) mod walker;
 pub(crate) mod window;
+pub(crate) mod writes;

@@ -53,6 +53,9 @@ impl Walker {
         if self.is_full_until_late(event, at) {
             return self.window_wait(92, &[]);
         }
+        if let Some(late) = self.written(State::App) {
+            return late;
+        }
         let is_short = i64::from(event.len) < self.terms.mss;
         if self.progress.tail_probed && is_short && self.waited_for_short() {
             let (state, alternative) = (State::LastFlight, &[State::NagleDelack] as &[_]);

@@ -56,7 +56,7 @@ impl Walker {
     }
 
     fn on_new_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
-        let release = self.release_of(at);
+        let release = self.unless_written(self.release_of(at), event, at);
         // What Nagle's algorithm holds is all that was written: more data is not right behind it.
         if let Some(nagled) = self.waits.nagled.take()
             && release == Release::Burst
@@ -118,6 +118,7 @@ impl Walker {
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         if short {
             self.sends.short = (event.end(), event.len);
+            self.sends.writes.on_short();
         }
         // What fills the window is cut by it, not by the application.
         let room = self.window.room(self.flight.nxt);

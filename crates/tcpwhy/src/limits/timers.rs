@@ -112,6 +112,9 @@ impl Walker {
     /// last flight that was seen did not end short, as an application's writes do, and it took as long as a chain
     /// of timers. A full segment is remembered then: what follows it may tell.
     pub(super) fn quiet_wait(&mut self, event: &Event, at: i64) -> Base {
+        if let Some(late) = self.written(State::IdleAppThink) {
+            return late;
+        }
         let (since, quiet) = self.quiet_until(at);
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };

@@ -23,6 +23,7 @@ use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
 use super::waits::Waits;
 use super::window::ReceiverWindow;
+use super::writes::Writes;
 use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, UNSEEN_CAUSE};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
@@ -112,6 +113,8 @@ pub(crate) struct Sends {
     pub(crate) burst_start: i64,
     /// The last of new data.
     pub(crate) new: Before,
+    /// What may have been a write each.
+    pub(crate) writes: Writes,
     /// Offset after the last that was no whole number of full segments (`snd_sml`), and its length.
     pub(crate) short: (i64, u32),
 }
@@ -211,6 +214,7 @@ impl Walker {
                 lag: 0,
                 burst_start: NEVER,
                 new: Before::NONE,
+                writes: Writes::default(),
                 short: (NEVER, 0),
             },
             releases: Releases::default(),
