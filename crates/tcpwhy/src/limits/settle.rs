@@ -16,7 +16,7 @@ use crate::report::State;
 
 /// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
 /// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
-const OWN_QUEUE_NS: i64 = 1_000_000;
+pub(super) const OWN_QUEUE_NS: i64 = 1_000_000;
 /// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
 /// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
 const UNANSWERED: usize = 4;

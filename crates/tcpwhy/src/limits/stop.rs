@@ -5,6 +5,7 @@
 //! anything else can change what it is made of.
 
 use super::evidence::Evidence;
+use super::settle::OWN_QUEUE_NS;
 use super::walker::Walker;
 
 /// The last send, as far as the wait after it cares.
@@ -38,10 +39,11 @@ impl Walker {
     }
 
     /// How much larger than `flight` a flight is that is seen away from its sender: a queue on the way to the tap lets
-    /// data pass later than it was sent, beyond the lag that its time stamps tell.
+    /// data pass later than it was sent, beyond the lag that its time stamps tell for sure.
     fn hidden_by_queues(&self, flight: i64) -> i64 {
         let least = self.least_rtt();
-        let queue = (self.book.closed.standing_queue(least) - self.sends.lag).max(0);
+        let told = (self.sends.lag - OWN_QUEUE_NS).max(0);
+        let queue = (self.book.closed.standing_queue(least) - told).max(0);
         // A clock too coarse for the round trip tells no queue.
         if self.terms.tap_at_sender || queue == 0 || least == 0 {
             return 0;
@@ -104,9 +106,10 @@ mod tests {
     #[test]
     fn a_queue_hides_what_no_time_stamp_puts_into_the_flight() {
         assert_eq!(hidden(0, false), 20_000);
-        assert_eq!(hidden(RTT / 4, false), 12_000);
-        assert_eq!(hidden(RTT / 2, false), 0);
-        assert_eq!(hidden(RTT, false), 0, "the tick is coarse");
+        assert_eq!(hidden(OWN_QUEUE_NS, false), 20_000, "a tick is no lag for sure");
+        assert_eq!(hidden(OWN_QUEUE_NS + RTT / 4, false), 12_000);
+        assert_eq!(hidden(OWN_QUEUE_NS + RTT / 2, false), 0);
+        assert_eq!(hidden(RTT, false), 0);
         assert_eq!(hidden(0, true), 0);
     }
 }
