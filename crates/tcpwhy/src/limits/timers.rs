@@ -253,19 +253,22 @@ impl Walker {
         missing
     }
 
-    /// A probe of the tail that sends new data (`tcp_send_loss_probe`): a frame of full segments by
-    /// itself, after the probe timer's quiet time, while data is in flight and the application has
+    /// A probe of the tail that looks new: it sends new data (`tcp_send_loss_probe`), a frame of full segments by
+    /// itself, or away from the sender the end of a tail that was lost before the tap, behind a hole. It comes
+    /// after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same.
     pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
         let quiet = at - self.progress.at.max(self.sends.last);
-        let timer = self.trips.timers.pto(self.flight.outstanding() <= self.terms.mss);
+        let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
+        let sent = if behind_hole { event.end() } else { self.flight.nxt };
+        let timer = self.trips.timers.pto(sent - self.flight.una <= self.terms.mss);
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
             && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT) + JIFFIES_NS * 100;
         in_time
             && self.terms.sack
             && self.flight.outstanding() > 0
             && !self.sends.new.short
-            && i64::from(event.len) % self.terms.mss.max(1) == 0
+            && (behind_hole || i64::from(event.len) % self.terms.mss.max(1) == 0)
             && self.trips.timers.srtt().is_some()
     }
 }
@@ -278,11 +281,18 @@ mod tests {
     /// Whether `segments` at `at` are taken for a probe, 10 ms being the round trip and two segments
     /// in flight since 0.
     fn is_probe(segments: i64, at: i64) -> bool {
-        let mut walker = Walker::new(Terms { mss: 1448, sack: true, ..Terms::default() }, true, 0);
+        is_probe_of([0, 2 * 1448, segments * 1448], at, false)
+    }
+
+    /// Whether `len` bytes from offset `seq` on are, all before `una` being acknowledged.
+    fn is_probe_of([una, seq, len]: [i64; 3], at: i64, tap_at_sender: bool) -> bool {
+        let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
         walker.trips.sample(10_000_000, 0, 0);
         walker.flight.send_unseen(2 * 1448, 0, 1448);
+        walker.flight.una = una;
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
-        let event = Event { len: (segments * 1448) as u32, ..Event::default() };
+        let event = Event { seq, len: len as u32, ..Event::default() };
         walker.is_new_data_probe(&event, at)
     }
 
@@ -293,6 +303,23 @@ mod tests {
         assert!(!is_probe(2, 17_599_999));
         assert!(is_probe(2, 46_400_000));
         assert!(!is_probe(2, 46_400_001));
+    }
+
+    #[test]
+    fn the_short_end_of_a_tail_behind_a_hole_is_probed_with() {
+        assert!(is_probe_of([0, 3 * 1448, 500], 22_000_000, false));
+        assert!(
+            is_probe_of([1448, 3 * 1448, 500], 22_000_000, false),
+            "more than one is in flight"
+        );
+        assert!(
+            !is_probe_of([0, 2 * 1448, 500], 22_000_000, false),
+            "no hole: an application's write"
+        );
+        assert!(
+            !is_probe_of([0, 3 * 1448, 500], 22_000_000, true),
+            "a lost tail would be in the capture"
+        );
     }
 
     /// Whether a pause of so long before `event` may have been a timer's, seen away from the sender, 10 ms being the
