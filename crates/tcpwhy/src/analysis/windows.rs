@@ -110,6 +110,12 @@ fn a_window_once_filled_is_the_limit_until_the_congestion_window_is_cut() {
     assert!(rwnd(&cut) < 130, "{:?}", server(&cut).time_in);
 }
 
+/// A flight that fills a window of 64,000 bytes.
+fn fill_window(talk: &mut Talk) {
+    (0..43).for_each(|_| talk.data(1, MSS));
+    talk.data(1, 500 * 128 - 43 * MSS);
+}
+
 /// At the client: flights that fill a window of 64,000 bytes, all but the last `behind` segments of which it answers
 /// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later; after two of ten the server lets
 /// a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
@@ -119,8 +125,7 @@ fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
     talk.act(0, 10_000, Act::Short);
     talk.now += 20 * MS;
     for flight in 0..10 {
-        (0..43).for_each(|_| talk.data(1, MSS));
-        talk.data(1, 500 * 128 - 43 * MSS);
+        fill_window(&mut talk);
         talk.now += 100_000 + late;
         if behind > 0 {
             talk.acked[0] = talk.next[1] - behind * MSS;
@@ -155,8 +160,7 @@ fn longer_way_of_acks() -> [i64; 2] {
     talk.act(0, 10_000, Act::Short);
     talk.now += 20 * MS;
     for flight in 0..20 {
-        (0..43).for_each(|_| talk.data(1, MSS));
-        talk.data(1, 500 * 128 - 43 * MSS);
+        fill_window(&mut talk);
         talk.act(0, 100_000, Act::Ack(500));
         talk.now += if flight < 3 { 20 * MS } else { 24 * MS };
     }

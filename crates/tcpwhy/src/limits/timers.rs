@@ -257,7 +257,7 @@ impl Walker {
     /// itself, or away from the sender the end of a tail that was lost before the tap, behind a hole. It comes
     /// after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same.
-    pub(crate) fn is_new_data_probe(&self, event: &Event, at: i64) -> bool {
+    pub(crate) fn is_probe_like_new(&self, event: &Event, at: i64) -> bool {
         let quiet = at - self.progress.at.max(self.sends.last);
         let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
         let sent = if behind_hole { event.end() } else { self.flight.nxt };
@@ -293,7 +293,7 @@ mod tests {
         walker.flight.una = una;
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
         let event = Event { seq, len: len as u32, ..Event::default() };
-        walker.is_new_data_probe(&event, at)
+        walker.is_probe_like_new(&event, at)
     }
 
     #[test]
