@@ -40,12 +40,16 @@ impl Rounds {
         }
         Some(if queue_is_one {
             use State::{BandwidthExternal, LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf};
+            let stands = self.stands_still(at);
             let others: &[State] = match edge {
-                _ if edge.may_be_near() => {
+                Edge::PerhapsNear if stands => {
+                    &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
+                }
+                Edge::PerhapsNear | Edge::Near(_) => {
                     &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader]
                 }
-                _ if self.stands_still(at) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
-                _ => &[LocalQdisc, Pacing, BandwidthExternal],
+                Edge::Far if stands => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
+                Edge::Far => &[LocalQdisc, Pacing, BandwidthExternal],
             };
             let confidence = if others.len() > 3 { 65 } else { 75 };
             decision(State::BandwidthSelfQueue, confidence, others, queue)
@@ -195,7 +199,7 @@ mod tests {
     const RTT: i64 = 20_000_000;
 
     /// Six rounds of nine packets each, changed by `change`, seen away from the sender.
-    fn told(change: impl Fn(&mut Round)) -> Option<(State, u8)> {
+    fn stream(change: impl Fn(&mut Round)) -> Rounds {
         let mut rounds = Rounds::default();
         for number in 0..6 {
             let start = number * 2 * RTT;
@@ -214,7 +218,12 @@ mod tests {
             change(&mut round);
             rounds.push(&round);
         }
-        rounds.link_afar(3, Edge::Far, RTT).map(|decision| (decision.state, decision.confidence))
+        rounds
+    }
+
+    fn told(change: impl Fn(&mut Round)) -> Option<(State, u8)> {
+        let decision = stream(change).link_afar(3, Edge::Far, RTT);
+        decision.map(|decision| (decision.state, decision.confidence))
     }
 
     #[test]
@@ -271,6 +280,14 @@ mod tests {
     #[test]
     fn a_flight_that_stands_still_may_have_a_buffer_for_a_lid() {
         assert_eq!(told(|r| r.segments = 10), Some((State::BandwidthSelfQueue, 65)));
+        let others = |edge| {
+            let decision =
+                stream(|r| r.segments = 10).link_afar(3, edge, RTT).expect("a full link");
+            [State::Sndbuf, State::RwndCap].map(|state| decision.alternative.contains(&state))
+        };
+        assert_eq!(others(Edge::Far), [true, false]);
+        assert_eq!(others(Edge::Near(State::RwndCap)), [false, true]);
+        assert_eq!(others(Edge::PerhapsNear), [true, true], "its scale is a guess");
     }
 
     /// As `told` where no queue can be seen, with a loss in round 3 of ten and this rate after it, in per cent of that

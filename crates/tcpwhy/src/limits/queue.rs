@@ -151,18 +151,26 @@ impl Rounds {
         let round = &self.kept[at];
         let queue = round.standing_queue(rtt_min);
         let stands = self.stands_still(at);
-        let others: &'static [State] = match (edge.may_be_near(), stands, round.tap_at_sender) {
-            (true, ..) => &[BandwidthExternal, RwndCap, RwndReader],
-            (_, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
-            (_, false, true) => &[BandwidthExternal, Sndbuf],
-            (_, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
+        let others: &'static [State] = match (edge, stands, round.tap_at_sender) {
+            (Edge::PerhapsNear, ..) => &[BandwidthExternal, RwndCap, RwndReader, Sndbuf],
+            (Edge::Near(_), ..) => &[BandwidthExternal, RwndCap, RwndReader],
+            (Edge::Far, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
+            (Edge::Far, false, true) => &[BandwidthExternal, Sndbuf],
+            (Edge::Far, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
         };
         match self.follows_own_flight(rtt_min) {
             Some(false) if !self.keeps_rate_across_loss(at) => {
-                let others: &[State] = match (edge.may_be_near(), round.tap_at_sender) {
-                    (true, _) => &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader],
-                    (_, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
-                    (_, false) => &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf],
+                let others: &[State] = match (edge, round.tap_at_sender) {
+                    (Edge::PerhapsNear, _) => {
+                        &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
+                    }
+                    (Edge::Near(_), _) => {
+                        &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader]
+                    }
+                    (Edge::Far, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
+                    (Edge::Far, false) => {
+                        &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf]
+                    }
                 };
                 decision(BandwidthSelfQueue, 55, others, queue)
             }
