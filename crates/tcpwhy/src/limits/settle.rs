@@ -34,7 +34,7 @@ impl Walker {
     /// New data at `at` ends the open wait.
     pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
         let by_ack = matches!(release, Release::Ack { .. });
-        let from = if by_ack { self.released_at(at) } else { at };
+        let from = if by_ack { self.cluster_start(at) } else { at };
         let upto = self.split_at(from);
         // Before it stood still, or waited for a timer, it had sent all there was.
         let is_quiet = |at: usize| match self.waits.pieces[at].base {
@@ -130,19 +130,6 @@ impl Walker {
             && stop.room >= self.terms.mss
             && !self.fills_cwnd()
             && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
-    }
-
-    /// When the send at `at` was released: on the sender's own host by the last ACK before it, for those before had let
-    /// nothing out; elsewhere by those that fit it best.
-    fn released_at(&self, at: i64) -> i64 {
-        let acks = &self.releases.acks;
-        match acks.back() {
-            Some(last) if self.terms.tap_at_sender => last.at,
-            _ => {
-                let prompt = acks.iter().find(|ack| at - ack.at <= self.promptness());
-                prompt.map_or_else(|| self.cluster_start(at), |ack| ack.at)
-            }
-        }
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.
