@@ -34,7 +34,7 @@ impl Walker {
     /// New data at `at` ends the open wait.
     pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
         let by_ack = matches!(release, Release::Ack { .. });
-        let from = if by_ack { self.cluster_start(at) } else { at };
+        let from = if by_ack { self.released_at(at) } else { at };
         let upto = self.split_at(from);
         // Before it stood still, or waited for a timer, it had sent all there was.
         let is_quiet = |at: usize| match self.waits.pieces[at].base {
@@ -130,6 +130,16 @@ impl Walker {
             && stop.room >= self.terms.mss
             && !self.fills_cwnd()
             && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
+    }
+
+    /// When the send at `at` was released: by the last ACK before it where those before are seen to have let nothing out,
+    /// on the sender's own host. Behind a delay there, and elsewhere, which of those that came together did it does not show.
+    fn released_at(&self, at: i64) -> i64 {
+        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
+        match self.releases.acks.back() {
+            Some(last) if self.terms.tap_at_sender && is_near => last.at,
+            _ => self.cluster_start(at),
+        }
     }
 
     /// The first of the ACKs that arrived together and released the send at `at`.

@@ -41,6 +41,21 @@ fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
 }
 
 #[test]
+fn on_the_senders_host_an_ack_that_let_nothing_out_is_waited_past() {
+    let released_at = |tap_at_sender, own_way| {
+        let terms = Terms { tap_at_sender, own_way, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
+        walker.trips.sample(100_000_000, 0, 0);
+        let ack = |at| Advance { at, una: 0 };
+        walker.releases.acks.extend([9_000_000, 10_000_000, 10_700_000].map(ack));
+        walker.released_at(10_701_000)
+    };
+    assert_eq!(released_at(true, OWN_QUEUE_NS), 10_700_000);
+    assert_eq!(released_at(true, OWN_QUEUE_NS + 1), 9_000_000, "what it let out is delayed");
+    assert_eq!(released_at(false, 0), 9_000_000, "all came within 3 % of a round trip");
+}
+
+#[test]
 fn a_full_congestion_window_lets_nothing_of_a_third_of_it_pass() {
     // Thirty segments are in flight, and two that ACKs take off let nothing out.
     let mut walker = Walker::new(Terms { mss: MSS, detail: true, ..Terms::default() }, true, 0);
