@@ -43,7 +43,7 @@ fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
 #[test]
 fn on_the_senders_host_an_ack_that_let_nothing_out_is_waited_past() {
     let released_at = |tap_at_sender, own_way| {
-        let terms = Terms { tap_at_sender, own_way, ..Terms::default() };
+        let terms = Terms { own_way, tap_at_sender, ..Terms::default() };
         let mut walker = Walker::new(terms, true, 0);
         walker.trips.sample(100_000_000, 0, 0);
         let ack = |at| Advance { at, una: 0 };
