@@ -57,7 +57,8 @@ impl Walker {
         let is_sign = duplicate && !moved && blocks.is_empty() && !dsack;
         if newly > 0 || is_sign && !self.repairs.is_probes_answer(event.ack) {
             self.repairs.heads.on_arrival();
-            self.repairs.on_duplicate(self.flight.nxt);
+            let behind = (newly / self.terms.mss.max(1)).max(1) as u64;
+            self.repairs.on_duplicate(self.flight.nxt, behind, at);
         }
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {

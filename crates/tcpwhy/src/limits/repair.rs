@@ -30,6 +30,8 @@ pub(super) const TIMER_SHARE_PERCENT: i64 = 80;
 /// Without better evidence, a hole filled within this share of the least round trip was reordering: a repair takes a
 /// whole one.
 const REORDER_SHARE_PERCENT: i64 = 75;
+/// Segments that came behind a hole, after which Linux repairs it (`tcp_reordering`, RFC 5681 §3.2).
+const DUP_THRESH: u64 = 3;
 /// Episodes remembered for late D-SACKs.
 const EPISODES: usize = 64;
 
@@ -58,6 +60,9 @@ pub(crate) struct Episode {
     needless: i64,
     /// What was lost first had arrived here damaged.
     damaged: bool,
+    /// Segments of which the receiver told that they came behind the hole, and when they were enough to repair it.
+    behind: u64,
+    told: Option<i64>,
 }
 
 impl Episode {
@@ -144,9 +149,13 @@ impl Repairs {
         self.open.get_or_insert(Episode { id, high, ..Episode::default() })
     }
 
-    /// A sign of a hole.
-    pub(crate) fn on_duplicate(&mut self, high: i64) {
-        self.open_at(high);
+    /// At `at` the receiver tells of `segments` behind a hole.
+    pub(super) fn on_duplicate(&mut self, high: i64, segments: u64, at: i64) {
+        let episode = self.open_at(high);
+        episode.behind += segments;
+        if episode.behind >= DUP_THRESH {
+            episode.told.get_or_insert(at);
+        }
     }
 
     /// Something is sent again; whether it is the episode's first. What was waited for before that
@@ -164,6 +173,8 @@ impl Repairs {
         let id = self.next_id;
         if let Some(episode) = &mut self.open {
             (episode.id, episode.kind) = (id, Kind::Repair);
+            // What was sent between the sign and the repeat is repaired, too (`tcp_enter_recovery`: `high_seq`).
+            episode.high = episode.high.max(high);
         }
         self.episodes += 1;
         true
@@ -298,12 +309,24 @@ impl Walker {
         if cause != "tlp" {
             if self.repairs.begin(nxt) {
                 self.on_first_repair(event, at);
+                if cause == "fast" {
+                    self.repair_since_told();
+                }
             }
             if let Some(episode) = &mut self.repairs.open {
                 episode.timeout |= cause == "rto";
             }
         }
         cause
+    }
+
+    /// What repaired first may have stood in a queue that does not show, and seems to be sent late by that; the signs
+    /// of the hole had no such queue before them.
+    fn repair_since_told(&mut self) {
+        let Some(Episode { id, told: Some(told), .. }) = self.repairs.open else { return };
+        if !self.terms.sees_queues {
+            self.waits.belong(told, id);
+        }
     }
 
     /// An episode's first repair: where the flight stood when the lost original went out.
@@ -447,17 +470,62 @@ impl Walker {
 
 #[cfg(test)]
 mod tests {
+    use super::super::evidence::Evidence;
+    use super::super::piece::Piece;
+    use super::super::walker::Terms;
     use super::*;
 
     #[test]
     fn what_was_waited_for_before_the_first_repeat_was_no_repair() {
         let mut repairs = Repairs::default();
-        repairs.on_duplicate(9);
+        repairs.on_duplicate(9, 1, 0);
         let signs = repairs.current();
         assert!(repairs.begin(9), "the first repeat");
         assert!(!repairs.begin(9), "the second");
         assert_eq!(repairs.verdict(signs), None);
         assert_eq!(repairs.verdict(repairs.current()), Some(State::RecoveryLoss));
+    }
+
+    #[test]
+    fn a_repair_lasts_until_what_was_sent_before_its_first_repeat_has_come() {
+        let mut repairs = Repairs::default();
+        repairs.on_duplicate(9, 1, 0);
+        repairs.begin(12);
+        repairs.begin(20);
+        repairs.on_progress(11);
+        assert!(repairs.is_repairing(), "sent between the sign and the repeat");
+        repairs.on_progress(12);
+        assert!(!repairs.is_repairing(), "what came behind the first repeat is none of it");
+    }
+
+    #[test]
+    fn where_queues_do_not_show_a_repair_begins_when_enough_has_come_behind_the_hole() {
+        let repaired_since = |sees_queues, signs: &[(u64, i64)]| {
+            let mut walker = Walker::new(Terms { sees_queues, ..Terms::default() }, true, 0);
+            for &(segments, at) in signs {
+                walker.repairs.on_duplicate(9, segments, at);
+            }
+            walker.waits.lay(
+                Piece {
+                    start: 0,
+                    end: 100,
+                    base: Base::Flying,
+                    episode: walker.repairs.current(),
+                    at_edge: false,
+                    evidence: Evidence::default(),
+                },
+                true,
+            );
+            walker.repairs.begin(9);
+            walker.repair_since_told();
+            let repair = walker.repairs.current();
+            walker.waits.pieces.iter().find(|p| p.episode == repair).map(|p| (p.start, p.end))
+        };
+        let one_by_one = [(1, 10), (1, 20), (1, 30), (1, 40)];
+        assert_eq!(repaired_since(false, &one_by_one), Some((30, 100)));
+        assert_eq!(repaired_since(false, &[(1, 10), (2, 20)]), Some((20, 100)), "one ACK for two");
+        assert_eq!(repaired_since(false, &[(1, 10), (1, 20)]), None, "two may be reordering");
+        assert_eq!(repaired_since(true, &one_by_one), None, "its time is that of the repeat");
     }
 
     #[test]

@@ -89,25 +89,33 @@ impl Waits {
 
     /// Gives all time since `from` a decided base; a piece that straddles it is split.
     pub(crate) fn relabel(&mut self, from: i64, base: Base) {
+        for piece in self.since(from) {
+            piece.base = base;
+            piece.episode = 0;
+        }
+    }
+
+    /// Lets all time since `from` belong to the episode `id`; a piece that straddles it is split.
+    pub(crate) fn belong(&mut self, from: i64, id: u32) {
+        self.since(from).for_each(|piece| piece.episode = id);
+    }
+
+    /// What lies behind `from`, of which a piece that straddles it is split.
+    fn since(&mut self, from: i64) -> impl Iterator<Item = &mut Piece> {
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].end > from {
             at -= 1;
         }
-        let Some(first) = self.pieces.get_mut(at) else { return };
-        if first.start < from {
-            let mut tail = *first;
+        if let Some(first) = self.pieces.get_mut(at).filter(|first| first.start < from) {
+            let tail = Piece { start: from, ..*first };
             first.end = from;
-            tail.start = from;
             at += 1;
             self.pieces.insert(at, tail);
             if at <= self.from {
                 self.from += 1;
             }
         }
-        for piece in self.pieces.range_mut(at..) {
-            piece.base = base;
-            piece.episode = 0;
-        }
+        self.pieces.range_mut(at..)
     }
 
     /// The last wait was not for Nagle's algorithm.

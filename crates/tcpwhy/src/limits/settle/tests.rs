@@ -36,7 +36,7 @@ fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
     walker.releases.acks.push_back(ack(12_500_000));
     assert!(walker.is_held_by_own_queue(12_800_000));
     assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
-    walker.repairs.on_duplicate(9);
+    walker.repairs.on_duplicate(9, 1, 0);
     assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
 }
 
