@@ -233,11 +233,32 @@ impl Rounds {
     }
 
     /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window
-    /// that hardly grows.
+    /// that hardly grows. Or they swing, and it is a lid.
     pub(super) fn stands_still(&self, at: usize) -> bool {
         let later = self.kept.range(at..).zip(0..);
         self.has_lid(at)
+            || self.swings(at)
             || later.into_iter().any(|(r, n)| r.still.1 >= LID_ROUNDS as u32 && n < r.still.1)
+    }
+
+    /// Whether flights around `at` go up and down between two sizes without a loss, as a send buffer lets them that
+    /// takes more of large packets than of small ones, and no congestion window does. Ours: by an eighth.
+    fn swings(&self, at: usize) -> bool {
+        (at.saturating_sub(3)..=at).any(|from| {
+            let mut four = self.kept.iter().skip(from).take(4);
+            let (Some(a), Some(b), Some(c), Some(d)) =
+                (four.next(), four.next(), four.next(), four.next())
+            else {
+                return false;
+            };
+            let are_one = |a: &Round, b: &Round| a.flight_segments.abs_diff(b.flight_segments) <= 1;
+            let apart = a.flight_segments.abs_diff(b.flight_segments);
+            let has_loss = [a, b, c, d].iter().any(|round| round.loss);
+            !has_loss
+                && are_one(a, c)
+                && are_one(b, d)
+                && apart * 8 > a.flight_segments.max(b.flight_segments)
+        })
     }
 
     /// Whether something else than the congestion window stopped the flight of `at`: in slow start it doubles.

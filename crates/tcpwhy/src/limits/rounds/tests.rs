@@ -225,6 +225,31 @@ fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
 }
 
 #[test]
+fn flights_that_swing_behind_a_full_link_are_no_windows() {
+    // The queue goes with the flight, so it is this transfer's own.
+    let rounds = |flights: [u64; 6], lost: u64| {
+        closed((0..).zip(flights).map(|(n, flight)| {
+            let before = flights[(n as usize).saturating_sub(1)];
+            let rtt = 2 * RTT * before as i64 / 160;
+            let (rtt_min, rtt_max, rtt_sum) = (Some(rtt), rtt, 19 * rtt);
+            let phase = Phase::Avoidance;
+            Round { rtt_min, rtt_max, rtt_sum, phase, loss: n == lost, ..round(n, flight) }
+        }))
+    };
+    let told = |flights| {
+        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
+        let decision = rounds(flights, u64::MAX).clocked(4, held, RTT);
+        (decision.state, decision.confidence, decision.alternative.contains(&State::Sndbuf))
+    };
+    let full = State::BandwidthSelfQueue;
+    assert_eq!(told([130, 140, 150, 160, 170, 180]), (full, 85, false), "it grows");
+    assert_eq!(told([180, 158, 180, 158, 180, 158]), (full, 85, false), "by less than an eighth");
+    assert_eq!(told([183, 158, 182, 158, 183, 157]), (full, 70, true));
+    assert!(rounds([200, 160, 200, 160, 200, 160], 5).swings(4), "not yet");
+    assert!(!rounds([200, 160, 200, 160, 200, 160], 3).swings(4), "cut by a loss");
+}
+
+#[test]
 fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
     let cached = closed((0..4).map(|n| Round { phase: Phase::Cached, ..round(n, 184) }));
     let told = |edge| {
