@@ -155,11 +155,14 @@ impl Rounds {
             return decision(state, 60, &[State::Sndbuf, State::AppWindow, State::App], queue);
         }
         if below_window || self.has_lid(at) {
-            // Any buffer holds more. On the sender's host a program's sends are seen to need no ACK.
+            // On the sender's host a program's sends are seen to need no ACK.
             let is_little = round.flight_segments <= LEAST_BUFFER_SEGMENTS;
-            if !by_data && !round.tap_at_sender && is_little && self.pulses_near(at).all_end_short()
+            if !by_data
+                && !round.tap_at_sender
+                && is_little
+                && let Some(decision) = little_afar(self.pulses_near(at), queue)
             {
-                return decision(State::App, 60, &[State::Sndbuf, State::AppWindow], queue);
+                return decision;
             }
             return lid(round, (edge, by_data, below_window), queue);
         }
@@ -339,6 +342,17 @@ fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: 
         (_, false) => (Sndbuf, 60, &[CwndClamp, AppWindow, App]),
     };
     decision(state, confidence, alternative, queue)
+}
+
+/// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, or
+/// Linux, which paces by two segments at least (`tcp_tso_autosize`, v6.1).
+fn little_afar(pulses: Pulses, queue: i64) -> Option<Decision> {
+    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, Sndbuf};
+    if pulses.all_end_short() {
+        return Some(decision(App, 60, &[Sndbuf, AppWindow], queue));
+    }
+    let others = &[LocalQdisc, App, Sndbuf, AppWindow, CwndClamp];
+    (pulses.are_even() && pulses.end_whole()).then(|| decision(Pacing, 50, others, queue))
 }
 
 /// The congestion window held `round`, which has a clock of its own or not.

@@ -286,6 +286,33 @@ fn from_afar_a_lid_whose_flights_end_as_writes_do_is_the_application() {
 }
 
 #[test]
+fn from_afar_even_flights_of_two_whole_segments_are_a_pace() {
+    let told = |segments, end: u64, distances: [i64; 2]| {
+        let mut before = Before::NONE;
+        let mut at = 0;
+        let rounds = closed((0..end).map(|n| {
+            let mut round = Round {
+                phase: Phase::Cached,
+                tap_at_sender: false,
+                sees_queues: true,
+                tap_gap: RTT,
+                gaps: 1,
+                ..round(n, segments)
+            };
+            round.pulses.push(at, &mut before, Cause::Arrival { before: 0 }, None);
+            before = Before { at, ..before };
+            at += distances[n as usize % 2];
+            round
+        }));
+        state_of(&rounds, 6)
+    };
+    assert_eq!(told(2, 9, [RTT; 2]), State::Pacing);
+    assert_eq!(told(2, 8, [RTT; 2]), State::Sndbuf, "seven distances");
+    assert_eq!(told(3, 9, [RTT; 2]), State::Sndbuf, "a small buffer");
+    assert_eq!(told(2, 9, [RTT, 2 * RTT]), State::Sndbuf, "no clock");
+}
+
+#[test]
 fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round() {
     let told = |tap_gap| {
         let of = |n| Round {
