@@ -116,6 +116,11 @@ impl Round {
                 || replayed.is_some_and(|cwnd| cwnd * 4 >= self.flight_segments * 5))
     }
 
+    /// In slow start, a flight as large as the replayed window.
+    pub(super) fn fills_window(&self) -> bool {
+        self.phase == Phase::SlowStart && self.cwnd.high.is_some() && !self.is_below_window()
+    }
+
     /// What the round's least round trip has above the path's: a queue that never emptied in it.
     /// The mean would count a burst's own serialisation as a queue.
     pub(super) fn standing_queue(&self, rtt_min: i64) -> i64 {

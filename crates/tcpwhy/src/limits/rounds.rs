@@ -222,6 +222,10 @@ impl Rounds {
             self.kept[at].paced_afar(queue)
         } else if queue_is_one && self.is_rate_flat(at) {
             decision(State::BandwidthSelfQueue, 75, &[State::Pacing], queue)
+        } else if self.kept[at].fills_window() {
+            // What a pace still holds has filled the window already.
+            let others = &[State::LocalQdisc, State::CwndSlowStart, State::App, State::Sndbuf];
+            decision(State::Pacing, 60, others, queue)
         } else if has_clock && pulses.are_unfinished() {
             decision(State::Pacing, 80, &[State::LocalQdisc], queue)
         } else {

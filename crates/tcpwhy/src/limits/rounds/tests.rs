@@ -117,6 +117,22 @@ fn what_waits_longer_than_its_clock_waits_for_a_window() {
     assert_eq!(held_in(&rounds, 1, true), State::Sndbuf, "flights that stand still have a lid");
 }
 
+#[test]
+fn what_a_pace_still_holds_may_have_filled_slow_starts_window() {
+    let told = |cwnd: Option<u64>, phase| {
+        let mut rounds = pulsing(false, false);
+        for round in &mut rounds.kept {
+            (round.cwnd, round.phase) = (Cwnd { low: cwnd, high: cwnd, best: cwnd }, phase);
+        }
+        let decision = rounds.free(1, false, false, RTT);
+        (decision.state, decision.alternative.contains(&State::CwndSlowStart))
+    };
+    assert_eq!(told(Some(44), Phase::SlowStart), (State::Pacing, true));
+    assert_eq!(told(Some(45), Phase::SlowStart), (State::Pacing, false), "it had room for more");
+    assert_eq!(told(None, Phase::SlowStart), (State::Pacing, false), "nothing tells of one");
+    assert_eq!(told(Some(44), Phase::Avoidance), (State::Pacing, false), "it is over");
+}
+
 /// Nine pulses a round that ACKs and windows jolt, of which so many end with a short segment;
 /// each third distance is like the one before, or none.
 fn jolted(short: usize, some_alike: bool) -> Rounds {
