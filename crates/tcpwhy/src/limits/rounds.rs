@@ -348,15 +348,16 @@ fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: 
     decision(state, confidence, alternative, queue)
 }
 
-/// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, or
-/// Linux, which paces by two segments at least (`tcp_tso_autosize`, v6.1).
+/// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, a
+/// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
+/// does not show there.
 fn little_afar(pulses: Pulses, queue: i64) -> Option<Decision> {
-    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, Sndbuf};
+    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, Sndbuf, Unknown};
     if pulses.all_end_short() {
         return Some(decision(App, 60, &[Sndbuf, AppWindow], queue));
     }
-    let others = &[LocalQdisc, App, Sndbuf, AppWindow, CwndClamp];
-    (pulses.are_even() && pulses.end_whole()).then(|| decision(Pacing, 50, others, queue))
+    let either = &[Pacing, LocalQdisc, CwndClamp, AppWindow, App, Sndbuf];
+    (pulses.are_even() && pulses.end_whole()).then(|| decision(Unknown, 30, either, queue))
 }
 
 /// The congestion window held `round`, which has a clock of its own or not.

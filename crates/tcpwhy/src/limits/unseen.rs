@@ -74,6 +74,8 @@ impl Walker {
             "nothing that the receiver sent was captured: no ACK tells what the sender waited for"
         } else if alternative.contains(&State::RwndCap) {
             "the capture lacks the scale of the receiver's windows: the flight fills the least that it can be"
+        } else if alternative.contains(&State::Pacing) && self.terms.sees_queues {
+            "whether an ACK or a clock of the sender let the next send out does not show here"
         } else if alternative.contains(&State::Pacing) {
             "packets come as the path let them through: without time stamps a clock of the sender does not show here"
         } else {
@@ -95,5 +97,21 @@ impl Walker {
             }
             _ => (Unknown, 30, &[]),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::walker::Terms;
+    use super::*;
+
+    #[test]
+    fn missing_time_stamps_are_the_reason_only_where_they_are_missing() {
+        let why = |sees_queues| {
+            let walker = Walker::new(Terms { sees_queues, ..Terms::default() }, true, 0);
+            walker.why_untold(&[State::Pacing, State::App])
+        };
+        assert!(why(false).contains("without time stamps"));
+        assert!(why(true).contains("an ACK or a clock"));
     }
 }
