@@ -61,10 +61,13 @@ impl Walker {
             let (state, alternative) = (State::LastFlight, &[State::NagleDelack] as &[_]);
             return Base::Fixed { state, confidence: 60, alternative };
         }
+        let goes_on = self.transfers.runs.last().is_some_and(|run| run.start < at);
+        if goes_on && let Some(pace) = self.slow_pace(at) {
+            return pace;
+        }
         // Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
-        let goes_on = self.terms.tap_at_sender
-            && self.transfers.runs.last().is_some_and(|run| run.start < at);
-        Base::sure(if goes_on { State::App } else { State::LastFlight }, 95)
+        let is_late = goes_on && self.terms.tap_at_sender;
+        Base::sure(if is_late { State::App } else { State::LastFlight }, 95)
     }
 
     /// Whether the last short segment was acknowledged since the sender stopped.

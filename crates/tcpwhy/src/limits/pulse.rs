@@ -178,6 +178,12 @@ impl Pulses {
             && u64::from(self.alike) * 3 >= u64::from(self.gaps)
     }
 
+    /// Whether full segments went out at even distances, as Linux paces them. ACKs that a pace spread come as evenly: it may
+    /// seem that they let the next ones out.
+    pub(crate) fn are_even_and_whole(&self) -> bool {
+        self.are_even() && self.end_whole()
+    }
+
     /// Whether nearly all ended as writes do, with a short segment. Ours: three of four, of as many as make flights of
     /// one size a lid.
     pub(crate) fn all_end_short(&self) -> bool {

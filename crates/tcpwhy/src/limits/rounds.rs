@@ -24,6 +24,15 @@ const KEPT: usize = 10;
 /// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs besides
 /// (`SOCK_MIN_SNDBUF`, `include/net/sock.h`, v6.1).
 const LEAST_BUFFER_SEGMENTS: u64 = 2;
+/// What may let out full segments at even distances, as seen away from their sender.
+pub(super) const ANY_CLOCK: &[State] = &[
+    State::Pacing,
+    State::LocalQdisc,
+    State::CwndClamp,
+    State::AppWindow,
+    State::App,
+    State::Sndbuf,
+];
 /// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
 pub(super) const LID_ROUNDS: usize = 4;
 
@@ -164,7 +173,8 @@ impl Rounds {
             {
                 return decision;
             }
-            return lid(round, (edge, by_data, below_window), queue);
+            let is_clocked = self.pulses_near(at).are_even_and_whole();
+            return lid(round, (edge, by_data, below_window), is_clocked, queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
         window_of(round, has_clock, queue)
@@ -231,6 +241,12 @@ impl Rounds {
         } else {
             decision(State::Pacing, 60, &[State::LocalQdisc, State::App, State::Sndbuf], queue)
         })
+    }
+
+    /// Whether the last rounds look like a pace that the sender itself set.
+    pub(super) fn are_paced(&self) -> bool {
+        let pulses = Pulses::sum(self.kept.iter().filter(|r| !r.loss).map(|r| &r.pulses));
+        pulses.are_own() && pulses.are_even_and_whole()
     }
 
     /// The pulses of the rounds around `at`, each of which may hold just one or two.
@@ -321,21 +337,31 @@ impl Rounds {
 
 /// A lid on the flight that is not the congestion window: these packets do not tell the send
 /// buffer, an application's window and one write a round trip apart.
-fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: i64) -> Decision {
+fn lid(
+    round: &Round,
+    (edge, by_data, below_window): (Edge, bool, bool),
+    is_clocked: bool,
+    queue: i64,
+) -> Decision {
     use State::{App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
     let tap_at_sender = round.tap_at_sender;
+    // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
+    // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
+    let has_no_pause = round.tap_gap * 2 <= round.end - round.start;
+    let may_be_paced = round.is_smooth() || is_clocked && has_no_pause;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
-        // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
-        // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
-        (_, _) if !tap_at_sender && round.tap_gap * 2 <= round.end - round.start => {
+        (_, _) if !tap_at_sender && has_no_pause => {
             (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
         }
         (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
         (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
+        _ if edge.may_be_near() && may_be_paced => {
+            (Sndbuf, 50, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
+        }
         _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
-        _ if round.is_smooth() => {
+        _ if may_be_paced => {
             (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
         }
         (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
@@ -352,12 +378,11 @@ fn lid(round: &Round, (edge, by_data, below_window): (Edge, bool, bool), queue: 
 /// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
 /// does not show there.
 fn little_afar(pulses: Pulses, queue: i64) -> Option<Decision> {
-    use State::{App, AppWindow, CwndClamp, LocalQdisc, Pacing, Sndbuf, Unknown};
+    use State::{App, AppWindow, Sndbuf, Unknown};
     if pulses.all_end_short() {
         return Some(decision(App, 60, &[Sndbuf, AppWindow], queue));
     }
-    let either = &[Pacing, LocalQdisc, CwndClamp, AppWindow, App, Sndbuf];
-    (pulses.are_even() && pulses.end_whole()).then(|| decision(Unknown, 30, either, queue))
+    pulses.are_even_and_whole().then(|| decision(Unknown, 30, ANY_CLOCK, queue))
 }
 
 /// The congestion window held `round`, which has a clock of its own or not.

@@ -3,14 +3,17 @@
 use super::book::NewSend;
 use super::growth::{ExitCause, InitialFlight};
 use super::holes::Hole;
+use super::piece::Base;
 use super::pulse::{Before, Cause};
 use super::replay::{Ack, FrameEnd};
 use super::round::{Phase, Round};
+use super::rounds::ANY_CLOCK;
 use super::transfers::Run;
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{Event, PSH};
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
+use crate::report::State;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
 /// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
@@ -296,6 +299,22 @@ impl Walker {
         }
     }
 
+    /// What a sender waited for that had nothing in flight before its send at `at`, which came by itself and in time with
+    /// those before, if they look like a pace of less than a pulse a round trip. An application that always writes whole
+    /// segments by a timer looks the same, and from afar so does what ACKs let go.
+    pub(super) fn slow_pace(&self, at: i64) -> Option<Base> {
+        let is_paced = !self.peer.spoke
+            && !self.sends.new.short
+            && !self.sends.new.is_pulse_missed(at)
+            && self.book.closed.are_paced();
+        let alternative = &[State::LocalQdisc, State::App];
+        is_paced.then_some(if self.terms.tap_at_sender {
+            Base::Fixed { state: State::Pacing, confidence: 60, alternative }
+        } else {
+            Base::Fixed { state: State::Unknown, confidence: 30, alternative: ANY_CLOCK }
+        })
+    }
+
     /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
     /// queues make a send late, and if nothing has.
     fn behind_arrival(&self, tap: i64) -> Option<i64> {
@@ -388,5 +407,38 @@ mod tests {
         assert_eq!(released_behind(8_000, 50_001), Release::Free);
         assert_eq!(released_behind(1_000_000, 500_000), Release::Burst);
         assert_eq!(released_behind(1_000_000, 500_001), Release::Free);
+    }
+
+    const TICK: i64 = 10_000_000;
+
+    /// What a sender waited for `since` its last send, if before it sent so many full segments by itself, each after one
+    /// tick; changed by `change`.
+    fn slow_pace(sends: u64, since: i64, change: impl Fn(&mut Walker)) -> Option<(State, u8)> {
+        let terms = Terms { mss: 1448, tap_at_sender: true, ..Terms::default() };
+        let mut walker = Walker::new(terms, true, 0);
+        for number in 0..sends {
+            let at = number as i64 * TICK;
+            let mut round = Round { number, ..Round::default() };
+            round.pulses.push(at, &mut walker.sends.new, Cause::Own, None);
+            walker.sends.new = Before { at, pushed: true, ..walker.sends.new };
+            walker.book.closed.push(&round);
+        }
+        change(&mut walker);
+        match walker.slow_pace(walker.sends.new.at + since) {
+            Some(Base::Fixed { state, confidence, .. }) => Some((state, confidence)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_comes_in_time_after_nothing_was_in_flight_may_be_a_slow_pace() {
+        assert_eq!(slow_pace(9, TICK, |_| ()), Some((State::Pacing, 60)));
+        assert_eq!(slow_pace(8, TICK, |_| ()), None, "seven distances");
+        assert_eq!(slow_pace(9, 2 * TICK, |_| ()), Some((State::Pacing, 60)));
+        assert_eq!(slow_pace(9, 2 * TICK + 1, |_| ()), None, "the application's pause");
+        assert_eq!(slow_pace(9, TICK, |w| w.sends.new.short = true), None, "a write's end");
+        assert_eq!(slow_pace(9, TICK, |w| w.peer.spoke = true), None, "an answer");
+        let afar = slow_pace(9, TICK, |w| w.terms.tap_at_sender = false);
+        assert_eq!(afar, Some((State::Unknown, 30)), "ACKs may have let them go");
     }
 }

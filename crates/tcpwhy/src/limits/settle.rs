@@ -65,9 +65,7 @@ impl Walker {
             Release::Window => self.window_wait(92, &[]),
             Release::Burst | Release::Free if stays_full => self.window_wait(92, &[]),
             Release::Burst | Release::Free if quiet => self.flight_before(event, at),
-            Release::Free if self.is_probe_like_new(event, at) => {
-                Base::Fixed { state: State::TlpWait, confidence: 60, alternative: &[State::App] }
-            }
+            Release::Free if let Some(probed) = self.probe_like_new(event, at) => probed,
             Release::Burst | Release::Free => self.held_until_late(event, at),
         };
         let shut = if by_ack || release == Release::Window || self.waits.probed {

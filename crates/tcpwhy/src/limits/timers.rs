@@ -115,6 +115,9 @@ impl Walker {
         if let Some(late) = self.written(State::IdleAppThink) {
             return late;
         }
+        if let Some(pace) = self.slow_pace(at) {
+            return pace;
+        }
         let (since, quiet) = self.quiet_until(at);
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
@@ -256,20 +259,26 @@ impl Walker {
     /// A probe of the tail that looks new: it sends new data (`tcp_send_loss_probe`), a frame of full segments by
     /// itself, or away from the sender the end of a tail that was lost before the tap, behind a hole. It comes
     /// after the probe timer's quiet time, while data is in flight and the application has
-    /// not ended a write short. An application that pauses just that long looks the same.
-    pub(crate) fn is_probe_like_new(&self, event: &Event, at: i64) -> bool {
+    /// not ended a write short. An application that pauses just that long looks the same, and away from the sender a
+    /// timeout behind a probe that was lost before the tap.
+    pub(super) fn probe_like_new(&self, event: &Event, at: i64) -> Option<Base> {
         let quiet = at - self.progress.at.max(self.sends.last);
         let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
         let sent = if behind_hole { event.end() } else { self.flight.nxt };
         let timer = self.trips.timers.pto(sent - self.flight.una <= self.terms.mss);
         let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
             && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT) + JIFFIES_NS * 100;
-        in_time
+        let is_probe = in_time
             && self.terms.sack
             && self.flight.outstanding() > 0
             && !self.sends.new.short
             && (behind_hole || i64::from(event.len) % self.terms.mss.max(1) == 0)
-            && self.trips.timers.srtt().is_some()
+            && self.trips.timers.srtt().is_some();
+        let may_be_timeout = !self.terms.tap_at_sender
+            && quiet * 100 >= self.trips.timers.rto() * TIMER_SHARE_PERCENT;
+        let alternative: &[State] =
+            if may_be_timeout { &[State::App, State::RtoWait] } else { &[State::App] };
+        is_probe.then_some(Base::Fixed { state: State::TlpWait, confidence: 60, alternative })
     }
 }
 
@@ -293,7 +302,7 @@ mod tests {
         walker.flight.una = una;
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
         let event = Event { seq, len: len as u32, ..Event::default() };
-        walker.is_probe_like_new(&event, at)
+        walker.probe_like_new(&event, at).is_some()
     }
 
     #[test]
@@ -320,6 +329,28 @@ mod tests {
             !is_probe_of([0, 3 * 1448, 500], 22_000_000, true),
             "a lost tail would be in the capture"
         );
+    }
+
+    #[test]
+    fn from_afar_a_probe_of_one_segment_comes_as_late_as_a_timeout() {
+        // So many segments are in flight since 0, 10 ms being the round trip: the timeout is due at 210 ms.
+        let told = |segments: i64, at: i64, tap_at_sender: bool| {
+            let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
+            let mut walker = Walker::new(terms, true, 0);
+            walker.trips.sample(10_000_000, 0, 0);
+            walker.flight.send_unseen(segments * 1448, 0, 1448);
+            (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
+            let event = Event { seq: segments * 1448, len: 1448, ..Event::default() };
+            match walker.probe_like_new(&event, at) {
+                Some(Base::Fixed { state: State::TlpWait, alternative, .. }) => {
+                    alternative.contains(&State::RtoWait)
+                }
+                told => panic!("{told:?}"),
+            }
+        };
+        assert!(told(1, 210_000_000, false));
+        assert!(!told(1, 210_000_000, true), "there the first probe would be seen");
+        assert!(!told(2, 22_000_000, false), "no timeout yet");
     }
 
     /// Whether a pause of so long before `event` may have been a timer's, seen away from the sender, 10 ms being the

@@ -364,6 +364,44 @@ fn a_lid_that_leaves_no_silence_may_be_a_pace() {
 }
 
 #[test]
+fn a_lid_whose_pulses_follow_acks_at_even_distances_may_be_a_pace() {
+    // So many rounds of four bursts each, which ACKs seem to let go, at these two distances in turn, ended so.
+    let told = |rounds: u64, [one, other]: [i64; 2], short: bool, edge: Edge, tap_gap: i64| {
+        let mut before = Before::NONE;
+        let rounds = closed((0..rounds).map(|n| {
+            let mut round = Round {
+                phase: Phase::Cached,
+                tap_gap,
+                longest_gap: RTT / 4,
+                gaps: 4,
+                ..round(n, 8)
+            };
+            for at in [0, one, one + other, 2 * one + other] {
+                round.pulses.push(
+                    round.start + at,
+                    &mut before,
+                    Cause::Arrival { before: 0 },
+                    None,
+                );
+                before = Before { at: round.start + at, pushed: true, short, ..before };
+            }
+            round
+        }));
+        let held = Held { edge, by_data: false, past_pulse: false, passed_over: true };
+        let decision = rounds.clocked(1, held, RTT);
+        (decision.state, decision.alternative.contains(&State::Pacing))
+    };
+    let even = [RTT / 4; 2];
+    let (buffer, may_be_paced) = ((State::Sndbuf, false), (State::Sndbuf, true));
+    assert_eq!(told(4, even, false, Edge::Far, RTT / 2), may_be_paced);
+    assert_eq!(told(4, even, false, Edge::PerhapsNear, RTT / 2), may_be_paced);
+    assert_eq!(told(4, even, false, Edge::Far, RTT / 2 + 1), buffer, "a full window's silence");
+    assert_eq!(told(2, even, false, Edge::Far, RTT / 2), buffer, "seven distances");
+    assert_eq!(told(4, [RTT / 3, RTT / 6], false, Edge::Far, RTT / 2), buffer, "no clock");
+    assert_eq!(told(4, even, true, Edge::Far, RTT / 2), buffer, "they end as writes do");
+}
+
+#[test]
 fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
     let rounds = |acked: [i64; 6]| {
         closed(acked.into_iter().enumerate().map(|(n, acked)| {
