@@ -127,6 +127,9 @@ pub struct KernelProfile {
     pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
+    /// A queue of more than its buffer, and as much as two large segments take, is not cut further but at its ends
+    /// (`tcp_fragment`, v5.3 and long-term kernels).
+    pub bounds_splits: bool,
     /// Probes and the wait for what is out of order are allowed two ticks besides, not 2 ms (before
     /// `TCP_TIMEOUT_MIN_US`, v6.6 and long-term kernels).
     pub allows_two_ticks: bool,
@@ -358,6 +361,7 @@ impl KernelProfile {
             closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
+            bounds_splits: at(4, 19),
             allows_two_ticks: !at(5, 4),
             bounds_old_acks: at(5, 4),
             looks_for_room_when_sent: at(5, 4),

@@ -95,6 +95,9 @@ impl Socket {
             len = if room < mss { room } else { room / mss * mss };
         }
         if skb.len > len {
+            if !self.may_split(place) {
+                return false;
+            }
             self.split(place, len, mss);
         } else {
             let skb_now = self.q.at_mut(place);

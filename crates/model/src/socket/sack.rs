@@ -50,12 +50,15 @@ impl Socket {
         let known = self.rec.sack_cache;
         for &(from, to, is_dup) in sorted.iter() {
             let cached = known.iter().find(|(a, b)| *a == from && !after(*b, to) && *a != *b);
-            let from = match cached {
-                Some(&(_, end)) if !is_dup => later(end, una),
+            // What was walked before is passed over, but for a segment that goes on behind it; unless a
+            // segment that could not be cut stopped the walk.
+            let was_walked = !is_dup && before(from, self.highest_sacked());
+            let entry = match cached {
+                Some(&(_, end)) if was_walked => later(end, una),
                 _ => from,
             };
-            if before(from, to) {
-                self.walk_block(from, to, is_dup, ack);
+            if before(entry, to) {
+                self.walk_block(entry, (from, to), is_dup, ack);
             }
         }
         self.rec.sack_cache = [(0, 0); 4];
@@ -64,8 +67,8 @@ impl Socket {
         }
     }
 
-    fn walk_block(&mut self, from: u32, to: u32, is_dup: bool, ack: &mut Ack) {
-        let mut place = self.q.find(from);
+    fn walk_block(&mut self, entry: u32, (from, to): (u32, u32), is_dup: bool, ack: &mut Ack) {
+        let mut place = self.q.find(entry);
         while place < self.q.sent() {
             let skb = *self.q.at(place);
             if !before(skb.seq, to) {
@@ -109,9 +112,23 @@ impl Socket {
             return Some(false);
         }
         if len < skb.len {
+            if !self.may_split(place) {
+                return None;
+            }
             self.split(place, len, mss);
         }
         Some(begins_inside)
+    }
+
+    /// Whether a segment that was sent may be cut: a peer's blocks must not fill the memory with pieces
+    /// (CVE-2019-11478), nor may they where a small send buffer was asked for.
+    pub(super) fn may_split(&self, place: usize) -> bool {
+        /// `GSO_LEGACY_MAX_SIZE`.
+        const LARGE: u32 = 65_536;
+        let memory = self.config.kernel.memory;
+        let limit = u64::from(self.snd.sndbuf) + 2 * u64::from(LARGE + memory.skb + memory.shared);
+        let is_end = place == 0 || place + 1 == self.q.sent();
+        !self.config.kernel.bounds_splits || is_end || u64::from(self.snd.wmem_queued >> 1) <= limit
     }
 
     fn mark_one(&mut self, place: usize, is_dup: bool, ack: &mut Ack) {
