@@ -84,6 +84,9 @@ pub struct KernelProfile {
     pub compress_after_three: bool,
     /// Held-back acknowledgments are sent before a third range is told (v5.8).
     pub third_range_flushes: bool,
+    /// They are sent when the timer of a delayed one runs out, even if that has left (v6.4 and long-term kernels; 5.10, 6.1
+    /// and 6.12 in simulated time do so).
+    pub delack_flushes: bool,
     /// The window grows by the payload's charge alone (`truesize_adjust`, v5.9 and long-term
     /// kernels).
     pub grows_by_payload: bool,
@@ -340,6 +343,7 @@ impl KernelProfile {
             linear_syns: if at(6, 5) { 4 } else { 0 },
             compress_after_three: at(4, 19),
             third_range_flushes: at(5, 8),
+            delack_flushes: at(4, 19),
             grows_by_payload: at(5, 9),
             tuning_counts_read: at(6, 12),
             push_counts_full: at(6, 6) || version == Version::new(6, 1) || long_term,

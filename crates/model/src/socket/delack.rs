@@ -183,7 +183,7 @@ impl Socket {
     }
 
     pub(super) fn on_delack_timer(&mut self, out: &mut Vec<Segment>) {
-        if self.ack.compressed > 0 {
+        if self.ack.compressed > 0 && self.config.kernel.delack_flushes {
             self.on_compressed_timer(out);
             return;
         }
@@ -221,7 +221,6 @@ impl Socket {
         self.ack.pushed_again = false;
         self.ack.now = false;
         self.ack.no_memory = false;
-        self.timers.delack = None;
     }
 
     pub(super) fn in_quickack_mode(&self) -> bool {

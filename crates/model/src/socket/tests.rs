@@ -358,26 +358,57 @@ fn a_closed_window_is_probed_at_doubled_pauses_until_it_opens() {
     assert_eq!(out.iter().map(|s| s.len).sum::<u32>(), 5_000);
 }
 
+/// The client's next full segments from `number` on, which came and were read.
+fn full(number: u32) -> Segment {
+    Segment { seq: 1000 + number * 1448, len: 1448, ..ack(1, 20) }
+}
+
+/// Has read 20 segments, so that the quick acknowledgments of the beginning are used up; its window stays.
+fn reader() -> Socket {
+    let mut config = config();
+    config.sysctl.moderate_rcvbuf = false;
+    let mut socket = server(config);
+    for number in 0..20 {
+        socket.on_segment(20 * MS, &full(number), &mut Vec::new());
+        socket.read(20 * MS, 1448, &mut Vec::new());
+    }
+    socket
+}
+
 #[test]
 fn many_duplicates_are_told_at_once_after_the_third() {
-    let mut socket = server(config());
-    let mut out = Vec::new();
-    let data = |seq| Segment { seq, len: 1448, ..ack(1, 20) };
-    // The quick acknowledgments of the beginning are used up first.
-    for number in 0..20 {
-        socket.on_segment(20 * MS, &data(1000 + number * 1448), &mut out);
-        socket.read(20 * MS, 1448, &mut out);
-    }
-    let next = 1000 + 20 * 1448;
-    out.clear();
-    for number in 1..=8 {
-        socket.on_segment(30 * MS, &data(next + number * 1448), &mut out);
+    let (mut socket, mut out) = (reader(), Vec::new());
+    for number in 21..=28 {
+        socket.on_segment(31 * MS - 1, &full(number), &mut out);
     }
     assert_eq!(out.len(), 3);
     let due = socket.next_timer().expect("the compressed one");
-    assert!(due <= 30 * MS + 1_100_000, "{due}");
+    assert!((31 * MS..32 * MS + 100_000).contains(&due), "{due}");
     socket.on_timer(due, &mut out);
+    let next = full(20).seq;
     assert_eq!(out[3].options.sack.as_slice(), [(next + 1448, next + 9 * 1448)]);
+    assert_eq!(out[3].options.stamps, out[2].options.stamps, "its timer reads no clock");
+}
+
+#[test]
+fn the_timer_of_an_acknowledgment_that_left_early_sends_what_is_held_back_then() {
+    let (mut socket, mut out) = (reader(), Vec::new());
+    socket.on_segment(30 * MS, &full(20), &mut out);
+    socket.read(30 * MS, 1448, &mut out);
+    let due = socket.next_timer().expect("a delayed one");
+    assert!(out.is_empty() && due >= 70 * MS, "{due}");
+    socket.on_segment(31 * MS, &full(21), &mut out);
+    assert_eq!(out.len(), 1, "the second calls for it");
+    out.clear();
+    for number in 23..=39 {
+        socket.on_segment(due - MS / 2, &full(number), &mut out);
+    }
+    assert_eq!(socket.next_timer(), Some(due));
+    let (told, last) = (out.len(), out.last().map(|ack| ack.options.stamps));
+    socket.on_timer(due, &mut out);
+    assert_eq!(out.len(), told + 1);
+    assert_eq!(out[told].options.sack.as_slice(), [(full(23).seq, full(40).seq)]);
+    assert_ne!(Some(out[told].options.stamps), last, "it reads the clock");
 }
 
 #[test]
