@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Goes behind so many events, or the last.
-    #[inline]
+    #[inline(always)]
     pub(super) fn go_on(&mut self, mut events: usize) {
         while let Some(run) = self.run.filter(|_| events > 0) {
             if let Some(rest) = run.behind(events) {

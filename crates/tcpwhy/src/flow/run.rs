@@ -62,7 +62,7 @@ impl Event {
     }
 
     /// What `event` is if it is data that goes on from this event and its followers.
-    #[inline]
+    #[inline(always)]
     pub(super) fn followed_by(&self, event: &Self) -> Option<Follower> {
         let goes_on = (self.bits ^ event.bits) & !PSH == 0
             && (self.tsval, self.tsecr) == (event.tsval, event.tsecr)

@@ -75,22 +75,25 @@ impl Spacing {
         }
         let mut rates = [0; KEPT];
         self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
-        let rates = &mut rates[..count];
-        rates.sort_unstable_by(|a, b| b.cmp(a));
-        let (fastest, link) = (rates[count / 50], rates[count / 14]);
-        let is_close = |rate: u64| u128::from(rate) * 10 >= u128::from(fastest) * CLOSE_TENTHS;
-        let close = || self.steps.iter().map(|step| is_close(step.rate()));
+        let (mut sorted, rates) = (rates, &rates[..count]);
+        let falling = |a: &u64, b: &u64| b.cmp(a);
+        let (faster, seventh, _) = sorted[..count].select_nth_unstable_by(count / 7, falling);
+        let (faster, link, _) = faster.select_nth_unstable_by(count / 14, falling);
+        let (_, fastest, _) = faster.select_nth_unstable_by(count / 50, falling);
+        let close_from = (u128::from(*fastest) * CLOSE_TENTHS).div_ceil(10) as u64;
+        let is_close = |rate: u64| rate >= close_from;
         // A link that runs slower for a while makes one change of it. Of two that share one in turns a third
         // or more of the steps are changes. Ours: a fifth.
-        let changes = close().zip(close().skip(1)).filter(|(one, next)| one != next).count();
+        let is_change = |pair: &&[u64]| is_close(pair[0]) != is_close(pair[1]);
+        let changes = rates.windows(2).filter(is_change).count();
         // Where ACKs come at even distances, what they are for differs: their own way is the narrow one.
-        let near = self.steps.iter().filter(|step| is_close(step.rate()));
+        let near = self.steps.iter().zip(rates).filter(|(_, rate)| is_close(**rate));
         let ns = |step: &Step| u64::from(step.ns);
-        let (sum, alike) = near.fold((0, 0), |(sum, n), step| (sum + ns(step), n + 1));
+        let (sum, alike) = near.fold((0, 0), |(sum, n), (step, _)| (sum + ns(step), n + 1));
         let all: u64 = self.steps.iter().map(ns).sum();
         let is_closer = sum * 4 * count as u64 <= all * 3 * alike;
         let is_among_others = changes * 5 >= count && is_closer && self.strays();
-        (is_close(rates[count / 7]) && is_among_others).then_some(link)
+        (is_close(*seventh) && is_among_others).then_some(*link)
     }
 
     /// Whether what came strays from an even rate further than a shaper's clock makes it, that lets out a few

@@ -162,6 +162,7 @@ impl Walker {
 
     /// How many of `first` and what goes on from it are full segments and go on with the burst until a
     /// time.
+    #[inline(always)]
     fn streak_of(
         &self,
         first: &Event,

@@ -283,7 +283,7 @@ impl SideClock {
     }
 
     /// Narrows the map's base in the bucket of `event`; where that ends.
-    #[inline]
+    #[inline(always)]
     fn narrow(&mut self, event: &Event, cause: i64) -> Option<i64> {
         let (tick, floor) = (self.tick?, self.floor()?);
         let stamp = self.stamp_time(event.tsval, tick);

@@ -27,6 +27,7 @@ pub(crate) struct Sketch {
 
 impl Sketch {
     /// Adds a span; negative ones count as zero.
+    #[inline(always)]
     pub(crate) fn push(&mut self, ns: i64) {
         let ns = ns.max(0);
         (self.least, self.most) =
@@ -44,6 +45,7 @@ impl Sketch {
         self.total += 1;
     }
 
+    #[inline(always)]
     fn count(&mut self, ns: i64) {
         let bucket = bucket_of(ns);
         if bucket >= self.counts.len() {
