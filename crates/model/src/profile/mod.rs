@@ -84,9 +84,10 @@ pub struct KernelProfile {
     pub compress_after_three: bool,
     /// Held-back acknowledgments are sent before a third range is told (v5.8).
     pub third_range_flushes: bool,
-    /// They are sent when the timer of a delayed one runs out, even if that has left (v6.4 and long-term kernels; 5.10, 6.1
-    /// and 6.12 in simulated time do so).
+    /// They are sent when the delayed one's timer runs out, even if that one left early (v6.4 and long-term kernels).
     pub delack_flushes: bool,
+    /// Their own timer reads the clock (v6.13).
+    pub compressed_reads_clock: bool,
     /// The window grows by the payload's charge alone (`truesize_adjust`, v5.9 and long-term
     /// kernels).
     pub grows_by_payload: bool,
@@ -130,7 +131,7 @@ pub struct KernelProfile {
     pub route_metrics_at_once: bool,
     /// Since v4.20 TCP paces by times of departure, before by a timer of `fq` or its own.
     pub departure_times: bool,
-    /// A queue of more than its buffer, and as much as two large segments take, is not cut further but at its ends
+    /// A queue of more than twice its buffer and two large segments is not cut further but at its ends
     /// (`tcp_fragment`, v5.3 and long-term kernels).
     pub bounds_splits: bool,
     /// Probes and the wait for what is out of order are allowed two ticks besides, not 2 ms (before
@@ -343,7 +344,8 @@ impl KernelProfile {
             linear_syns: if at(6, 5) { 4 } else { 0 },
             compress_after_three: at(4, 19),
             third_range_flushes: at(5, 8),
-            delack_flushes: at(4, 19),
+            delack_flushes: at(6, 4) || version == Version::new(6, 1) || long_term,
+            compressed_reads_clock: at(6, 13),
             grows_by_payload: at(5, 9),
             tuning_counts_read: at(6, 12),
             push_counts_full: at(6, 6) || version == Version::new(6, 1) || long_term,
@@ -365,7 +367,7 @@ impl KernelProfile {
             closes_without_memory: at(6, 6),
             route_metrics_at_once: !at(6, 7) && !long_term && version != Version::new(6, 1),
             departure_times: at(4, 20),
-            bounds_splits: at(4, 19),
+            bounds_splits: at(5, 3),
             allows_two_ticks: !at(5, 4),
             bounds_old_acks: at(5, 4),
             looks_for_room_when_sent: at(5, 4),

@@ -184,7 +184,10 @@ impl Socket {
 
     pub(super) fn on_delack_timer(&mut self, out: &mut Vec<Segment>) {
         if self.ack.compressed > 0 && self.config.kernel.delack_flushes {
-            self.on_compressed_timer(out);
+            // `tcp_sack_compress_send_ack`.
+            self.ack.compressed = 0;
+            self.timers.compressed = None;
+            self.send_ack(out);
             return;
         }
         if !self.ack.timer {

@@ -115,7 +115,7 @@ impl Socket {
         let mut socket = Self {
             state: State::Closed,
             now_ns: now_ns + config.clock_ns,
-            mstamp_ns: now_ns + config.clock_ns,
+            clock_cache_ns: now_ns + config.clock_ns,
             ticks: super::Ticks::new(config.kernel.hz, now_ns + config.clock_ns),
             q: super::Queue::default(),
             snd: Send::default(),

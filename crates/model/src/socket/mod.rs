@@ -74,8 +74,9 @@ pub struct Socket {
     state: State,
     /// The host's monotonic clock.
     now_ns: u64,
-    /// That clock as it was last read, which stamps acknowledgments (`tcp_clock_cache`).
-    mstamp_ns: u64,
+    /// That clock as it was last read, which stamps acknowledgments (`tcp_clock_cache`). Every segment, call and departure
+    /// reads it here; in the kernel a departure does only where it lets something out.
+    clock_cache_ns: u64,
     ticks: Ticks,
     q: Queue,
     snd: Send,
@@ -246,7 +247,7 @@ impl Socket {
     fn tick(&mut self, now_ns: u64) {
         debug_assert!(now_ns + self.config.clock_ns >= self.now_ns, "time runs backwards");
         self.now_ns = now_ns + self.config.clock_ns;
-        self.mstamp_ns = self.now_ns;
+        self.clock_cache_ns = self.now_ns;
         self.ticks.reach(self.now_ns);
     }
 

@@ -464,7 +464,7 @@ impl Socket {
 
     /// Sends a segment without data.
     pub(super) fn send_bare(&mut self, seq: u32, flags: Flags, out: &mut Vec<Segment>) {
-        self.snd.wstamp_ns = self.snd.wstamp_ns.max(self.mstamp_ns);
+        self.snd.wstamp_ns = self.snd.wstamp_ns.max(self.clock_cache_ns);
         let window = self.select_window();
         let mut segment = Segment {
             seq,

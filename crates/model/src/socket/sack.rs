@@ -47,19 +47,17 @@ impl Socket {
         let sorted = &mut sorted[..count];
         let una = self.snd.una;
         sorted.sort_by_key(|(from, ..)| from.wrapping_sub(una).cast_signed());
-        let known = self.rec.sack_cache;
+        // What was told before is passed over, unless nothing was marked; what grew is walked from where it ended, or
+        // from its beginning where that lies behind all that is marked.
+        let known = if self.rec.sacked_out > 0 { self.rec.sack_cache } else { [(0, 0); 4] };
         for &(from, to, is_dup) in sorted.iter() {
-            let cached = known.iter().find(|(a, b)| *a == from && !after(*b, to) && *a != *b);
-            // What was walked before is passed over, but for a segment that goes on behind it; unless a
-            // segment that could not be cut stopped the walk.
-            let was_walked = !is_dup && before(from, self.highest_sacked());
-            let entry = match cached {
-                Some(&(_, end)) if was_walked => later(end, una),
+            let told = known.iter().find(|(a, b)| *a != *b && !after(*a, from) && before(from, *b));
+            let entry = match told {
+                Some(&(_, end)) if !is_dup && !before(end, to) => continue,
+                Some(&(_, end)) if !is_dup && before(from, self.highest_sacked()) => end,
                 _ => from,
             };
-            if before(entry, to) {
-                self.walk_block(entry, (from, to), is_dup, ack);
-            }
+            self.walk_block(later(entry, una), (from, to), is_dup, ack);
         }
         self.rec.sack_cache = [(0, 0); 4];
         for (place, &(from, to, _)) in sorted.iter().enumerate() {
@@ -120,8 +118,8 @@ impl Socket {
         Some(begins_inside)
     }
 
-    /// Whether a segment that was sent may be cut: a peer's blocks must not fill the memory with pieces
-    /// (CVE-2019-11478), nor may they where a small send buffer was asked for.
+    /// Whether a segment that was sent may be cut: a peer's blocks must not fill the memory with pieces (CVE-2019-11478). Two
+    /// large segments are an allowance for programs that ask for a small buffer (`tcp_fragment`, v6.1).
     pub(super) fn may_split(&self, place: usize) -> bool {
         /// `GSO_LEGACY_MAX_SIZE`.
         const LARGE: u32 = 65_536;

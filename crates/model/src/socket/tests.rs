@@ -365,7 +365,11 @@ fn full(number: u32) -> Segment {
 
 /// Has read 20 segments, so that the quick acknowledgments of the beginning are used up; its window stays.
 fn reader() -> Socket {
-    let mut config = config();
+    reader_on(Version::new(6, 1))
+}
+
+fn reader_on(version: Version) -> Socket {
+    let mut config = Config::of(KernelProfile::of(version));
     config.sysctl.moderate_rcvbuf = false;
     let mut socket = server(config);
     for number in 0..20 {
@@ -391,6 +395,23 @@ fn many_duplicates_are_told_at_once_after_the_third() {
 }
 
 #[test]
+fn the_timer_of_held_back_acknowledgments_reads_the_clock_since_6_13() {
+    let stamps = |version| {
+        let (mut socket, mut out) = (reader_on(version), Vec::new());
+        for number in 21..=28 {
+            socket.on_segment(31 * MS - 1, &full(number), &mut out);
+        }
+        let told = out.len();
+        let due = socket.next_timer().expect("the compressed one");
+        socket.on_timer(due, &mut out);
+        assert_eq!(out.len(), told + 1);
+        [told - 1, told].map(|at| out[at].options.stamps.expect("stamps").value)
+    };
+    assert_eq!(stamps(Version::new(6, 12)), [30, 30]);
+    assert_eq!(stamps(Version::new(6, 18)), [30, 31]);
+}
+
+#[test]
 fn the_timer_of_an_acknowledgment_that_left_early_sends_what_is_held_back_then() {
     let (mut socket, mut out) = (reader(), Vec::new());
     socket.on_segment(30 * MS, &full(20), &mut out);
@@ -409,6 +430,11 @@ fn the_timer_of_an_acknowledgment_that_left_early_sends_what_is_held_back_then()
     assert_eq!(out.len(), told + 1);
     assert_eq!(out[told].options.sack.as_slice(), [(full(23).seq, full(40).seq)]);
     assert_ne!(Some(out[told].options.stamps), last, "it reads the clock");
+    out.clear();
+    socket.on_segment(due + MS / 4, &full(40), &mut out);
+    assert!(out.is_empty(), "held back anew");
+    let next = socket.next_timer().expect("the compressed one");
+    assert!(next > due + MS / 2, "with a time of its own: {next}");
 }
 
 #[test]

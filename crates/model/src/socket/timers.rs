@@ -12,7 +12,7 @@ use crate::segment::{Flags, Segment};
 impl Socket {
     /// Whatever is due by `now_ns` happens.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Segment>) {
-        let read_ns = self.mstamp_ns;
+        let cached_ns = self.clock_cache_ns;
         self.tick(now_ns);
         if self.timers.time_wait.is_some_and(|at| at <= self.now_ns) {
             self.give_up(false);
@@ -20,10 +20,12 @@ impl Socket {
         }
         if self.timers.compressed.is_some_and(|at| at <= self.now_ns) {
             self.timers.compressed = None;
-            // It alone does not read the clock (`tcp_compressed_ack_kick`): its timestamp is as old as what came last.
-            self.mstamp_ns = read_ns;
+            if !self.config.kernel.compressed_reads_clock {
+                // It is stamped as of the last segment, read or write (`tcp_compressed_ack_kick`).
+                self.clock_cache_ns = cached_ns;
+            }
             self.on_compressed_timer(out);
-            self.mstamp_ns = self.now_ns;
+            self.clock_cache_ns = self.now_ns;
         }
         if self.timers.pacing.is_some_and(|at| at <= self.now_ns) {
             self.timers.pacing = None;

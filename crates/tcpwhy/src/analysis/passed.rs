@@ -88,6 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Goes behind so many events, or the last.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(super) fn go_on(&mut self, mut events: usize) {
         while let Some(run) = self.run.filter(|_| events > 0) {

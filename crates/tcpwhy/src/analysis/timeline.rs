@@ -196,6 +196,7 @@ fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) 
 }
 
 /// Hands the walker the `arrivals` up to `until`; `false` if the horizon was met before.
+#[expect(clippy::inline_always, reason = "it is called for each packet")]
 #[inline(always)]
 fn arrive(walker: &mut Walker, arrivals: &mut Reader<'_>, until: i64, horizon: i64) -> bool {
     while let Some(run) = arrivals.run.filter(|_| arrivals.tap <= until) {
@@ -333,6 +334,7 @@ impl<'a> Placing<'a> {
 
     /// When an event with the timestamp of `like` that passed at `tap`, drawn by what arrived at `cause` and not
     /// by what did at `until`, left the stack.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn place(
         &mut self,

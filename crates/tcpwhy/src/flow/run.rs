@@ -62,6 +62,7 @@ impl Event {
     }
 
     /// What `event` is if it is data that goes on from this event and its followers.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(super) fn followed_by(&self, event: &Self) -> Option<Follower> {
         let goes_on = (self.bits ^ event.bits) & !PSH == 0

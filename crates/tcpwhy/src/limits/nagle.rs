@@ -61,13 +61,12 @@ impl Walker {
             let (state, alternative) = (State::LastFlight, &[State::NagleDelack] as &[_]);
             return Base::Fixed { state, confidence: 60, alternative };
         }
-        let goes_on = self.transfers.runs.last().is_some_and(|run| run.start < at);
-        if goes_on && let Some(pace) = self.slow_pace(at) {
+        if let Some(pace) = self.slow_pace(at, &[State::LocalQdisc, State::App]) {
             return pace;
         }
         // Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
-        let is_late = goes_on && self.terms.tap_at_sender;
-        Base::sure(if is_late { State::App } else { State::LastFlight }, 95)
+        let app_paused = self.terms.tap_at_sender && self.transfers.goes_on(at);
+        Base::sure(if app_paused { State::App } else { State::LastFlight }, 95)
     }
 
     /// Whether the last short segment was acknowledged since the sender stopped.

@@ -178,8 +178,7 @@ impl Pulses {
             && u64::from(self.alike) * 3 >= u64::from(self.gaps)
     }
 
-    /// Whether full segments went out at even distances, as Linux paces them. ACKs that a pace spread come as evenly: it may
-    /// seem that they let the next ones out.
+    /// Whether full segments went out at even distances, as Linux paces them.
     pub(crate) fn are_even_and_whole(&self) -> bool {
         self.are_even() && self.end_whole()
     }

@@ -173,8 +173,7 @@ impl Rounds {
             {
                 return decision;
             }
-            let is_clocked = self.pulses_near(at).are_even_and_whole();
-            return lid(round, (edge, by_data, below_window), is_clocked, queue);
+            return lid(round, (edge, by_data, below_window), self.pulses_near(at), queue);
         }
         let has_clock = past_pulse && self.paced(at, queue, queue_is_one, false).is_some();
         window_of(round, has_clock, queue)
@@ -340,7 +339,7 @@ impl Rounds {
 fn lid(
     round: &Round,
     (edge, by_data, below_window): (Edge, bool, bool),
-    is_clocked: bool,
+    pulses: Pulses,
     queue: i64,
 ) -> Decision {
     use State::{App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf};
@@ -348,7 +347,8 @@ fn lid(
     // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
     // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
     let has_no_pause = round.tap_gap * 2 <= round.end - round.start;
-    let may_be_paced = round.is_smooth() || is_clocked && has_no_pause;
+    // ACKs that a pace spread come as evenly: it may seem that they let the next ones out.
+    let may_be_paced = round.is_smooth() || pulses.are_even_and_whole() && has_no_pause;
     let (state, confidence, alternative): (_, _, &'static [State]) = match (by_data, below_window) {
         (true, _) => (AppWindow, 75, &[Sndbuf]),
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
@@ -361,6 +361,7 @@ fn lid(
             (Sndbuf, 50, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
         }
         _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
+        (_, true) if may_be_paced => (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp]),
         _ if may_be_paced => {
             (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
         }

@@ -300,14 +300,16 @@ impl Walker {
     }
 
     /// What a sender waited for that had nothing in flight before its send at `at`, which came by itself and in time with
-    /// those before, if they look like a pace of less than a pulse a round trip. An application that always writes whole
-    /// segments by a timer looks the same, and from afar so does what ACKs let go.
-    pub(super) fn slow_pace(&self, at: i64) -> Option<Base> {
+    /// those before in the same transfer, if they look like a pace of less than a pulse a round trip. An application that
+    /// always writes whole segments by a timer looks the same, and from afar so does what ACKs let go. Ends that the
+    /// receiver's window cut tell nothing.
+    pub(super) fn slow_pace(&self, at: i64, alternative: &'static [State]) -> Option<Base> {
         let is_paced = !self.peer.spoke
             && !self.sends.new.short
+            && self.stop.evidence.room >= self.terms.mss
             && !self.sends.new.is_pulse_missed(at)
+            && self.transfers.goes_on(at)
             && self.book.closed.are_paced();
-        let alternative = &[State::LocalQdisc, State::App];
         is_paced.then_some(if self.terms.tap_at_sender {
             Base::Fixed { state: State::Pacing, confidence: 60, alternative }
         } else {
@@ -423,8 +425,10 @@ mod tests {
             walker.sends.new = Before { at, pushed: true, ..walker.sends.new };
             walker.book.closed.push(&round);
         }
+        walker.transfers.begin(Run::at(0, 0, 0));
+        walker.stop.evidence.room = 1448;
         change(&mut walker);
-        match walker.slow_pace(walker.sends.new.at + since) {
+        match walker.slow_pace(walker.sends.new.at + since, &[]) {
             Some(Base::Fixed { state, confidence, .. }) => Some((state, confidence)),
             _ => None,
         }
@@ -438,6 +442,10 @@ mod tests {
         assert_eq!(slow_pace(9, 2 * TICK + 1, |_| ()), None, "the application's pause");
         assert_eq!(slow_pace(9, TICK, |w| w.sends.new.short = true), None, "a write's end");
         assert_eq!(slow_pace(9, TICK, |w| w.peer.spoke = true), None, "an answer");
+        let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
+        assert_eq!(cut, None, "the receiver's window may have cut what was written");
+        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(9 * TICK, 0, 0)));
+        assert_eq!(anew, None, "a transfer of its own");
         let afar = slow_pace(9, TICK, |w| w.terms.tap_at_sender = false);
         assert_eq!(afar, Some((State::Unknown, 30)), "ACKs may have let them go");
     }

@@ -75,9 +75,9 @@ impl Spacing {
         }
         let mut rates = [0; KEPT];
         self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
-        let (mut sorted, rates) = (rates, &rates[..count]);
+        let (mut picked, rates) = (rates, &rates[..count]);
         let falling = |a: &u64, b: &u64| b.cmp(a);
-        let (faster, seventh, _) = sorted[..count].select_nth_unstable_by(count / 7, falling);
+        let (faster, seventh, _) = picked[..count].select_nth_unstable_by(count / 7, falling);
         let (faster, link, _) = faster.select_nth_unstable_by(count / 14, falling);
         let (_, fastest, _) = faster.select_nth_unstable_by(count / 50, falling);
         let close_from = (u128::from(*fastest) * CLOSE_TENTHS).div_ceil(10) as u64;

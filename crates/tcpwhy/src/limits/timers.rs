@@ -115,9 +115,6 @@ impl Walker {
         if let Some(late) = self.written(State::IdleAppThink) {
             return late;
         }
-        if let Some(pace) = self.slow_pace(at) {
-            return pace;
-        }
         let (since, quiet) = self.quiet_until(at);
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
@@ -136,7 +133,8 @@ impl Walker {
             && timers.srtt().is_some()
             && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
         if !may_be_lost {
-            return Base::sure(State::IdleAppThink, 95);
+            let pace = self.slow_pace(at, &[State::LocalQdisc, State::IdleAppThink]);
+            return pace.unwrap_or(Base::sure(State::IdleAppThink, 95));
         }
         let is_full = i64::from(event.len) == self.terms.mss && event.seq == self.flight.nxt;
         self.waits.suspect = is_full.then_some(Suspect { event: *event, at, since, quiet });

@@ -69,6 +69,11 @@ impl Transfers {
         self.times.iter_mut().for_each(TimeIn::clear);
     }
 
+    /// Whether the open transfer began before `at`.
+    pub(super) fn goes_on(&self, at: i64) -> bool {
+        self.runs.last().is_some_and(|run| run.start < at)
+    }
+
     /// Begins `run`, if there is room: the one before it has ended.
     pub(crate) fn begin(&mut self, run: Run) {
         if self.runs.len() >= MOST {

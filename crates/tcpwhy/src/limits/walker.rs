@@ -287,6 +287,7 @@ impl Walker {
     }
 
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(crate) fn on_out(&mut self, event: &Event, at: i64, lag: i64) {
         let segments = segments_of(event.len, self.terms.mss);

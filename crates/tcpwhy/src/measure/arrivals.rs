@@ -96,6 +96,7 @@ impl Arrivals {
     }
 
     /// Takes the first so many out of the oldest run, which has as many; when the last of them passed.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn pop(&mut self, packets: usize) -> Option<i64> {
         let run = self.runs.front_mut()?;

@@ -283,6 +283,7 @@ impl SideClock {
     }
 
     /// Narrows the map's base in the bucket of `event`; where that ends.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn narrow(&mut self, event: &Event, cause: i64) -> Option<i64> {
         let (tick, floor) = (self.tick?, self.floor()?);

@@ -298,6 +298,7 @@ impl Flight {
     }
 
     /// Takes the first `frames` of the oldest entry out, which has as many; when the last of them left.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn pop(&mut self, frames: usize) -> Option<i64> {
         let volley = self.entries.front_mut()?;

@@ -27,6 +27,7 @@ pub(crate) struct Sketch {
 
 impl Sketch {
     /// Adds a span; negative ones count as zero.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(crate) fn push(&mut self, ns: i64) {
         let ns = ns.max(0);
@@ -45,6 +46,7 @@ impl Sketch {
         self.total += 1;
     }
 
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn count(&mut self, ns: i64) {
         let bucket = bucket_of(ns);

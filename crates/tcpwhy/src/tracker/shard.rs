@@ -112,6 +112,7 @@ pub(super) struct Shard {
 impl Shard {
     /// Takes the segment in a usual frame if it just goes on in the connection of the last one that was looked
     /// for; which side sent it if it did, whether it went on from another itself, and where that is.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(super) fn goes_on(
         &mut self,
