@@ -75,25 +75,27 @@ impl Spacing {
         }
         let mut rates = [0; KEPT];
         self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
-        let (mut picked, rates) = (rates, &rates[..count]);
-        let falling = |a: &u64, b: &u64| b.cmp(a);
-        let (faster, seventh, _) = picked[..count].select_nth_unstable_by(count / 7, falling);
-        let (faster, link, _) = faster.select_nth_unstable_by(count / 14, falling);
-        let (_, fastest, _) = faster.select_nth_unstable_by(count / 50, falling);
-        let close_from = (u128::from(*fastest) * CLOSE_TENTHS).div_ceil(10) as u64;
+        let rates = &mut rates[..count];
+        let close_from = (u128::from(fastest(rates)) * CLOSE_TENTHS).div_ceil(10) as u64;
         let is_close = |rate: u64| rate >= close_from;
         // A link that runs slower for a while makes one change of it. Of two that share one in turns a third
         // or more of the steps are changes. Ours: a fifth.
         let is_change = |pair: &&[u64]| is_close(pair[0]) != is_close(pair[1]);
         let changes = rates.windows(2).filter(is_change).count();
         // Where ACKs come at even distances, what they are for differs: their own way is the narrow one.
-        let near = self.steps.iter().zip(rates).filter(|(_, rate)| is_close(**rate));
+        let near = self.steps.iter().zip(&*rates).filter(|(_, rate)| is_close(**rate));
         let ns = |step: &Step| u64::from(step.ns);
         let (sum, alike) = near.fold((0, 0), |(sum, n), (step, _)| (sum + ns(step), n + 1));
         let all: u64 = self.steps.iter().map(ns).sum();
         let is_closer = sum * 4 * count as u64 <= all * 3 * alike;
-        let is_among_others = changes * 5 >= count && is_closer && self.strays();
-        (is_close(*seventh) && is_among_others).then_some(*link)
+        // A seventh of them are as close.
+        let are_enough = alike > count as u64 / 7;
+        if !are_enough || changes * 5 < count || !is_closer || !self.strays() {
+            return None;
+        }
+        let falling = |a: &u64, b: &u64| b.cmp(a);
+        let (_, link, _) = rates.select_nth_unstable_by(count / 14, falling);
+        Some(*link)
     }
 
     /// Whether what came strays from an even rate further than a shaper's clock makes it, that lets out a few
@@ -116,6 +118,15 @@ impl Spacing {
         let of_steps = (most - least) * self.steps.len() as i128;
         of_steps >= STRAYED_STEPS * i128::from(bytes) * i128::from(ns)
     }
+}
+
+/// The fastest of `rates`, of which a fiftieth may be faster: one, where all are kept.
+fn fastest(rates: &[u64]) -> u64 {
+    const { assert!(KEPT / 50 == 1) }
+    let two = rates.iter().fold((0, 0), |(first, second), rate| {
+        if *rate > first { (*rate, first) } else { (first, second.max(*rate)) }
+    });
+    if rates.len() < 50 { two.0 } else { two.1 }
 }
 
 impl Rounds {
