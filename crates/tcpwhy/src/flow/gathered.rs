@@ -74,6 +74,11 @@ impl Gathered {
         self.sacks.clear();
     }
 
+    /// Makes room for so many more events.
+    pub(crate) fn reserve(&mut self, events: usize) {
+        self.events.reserve(events);
+    }
+
     /// How many events there are, with all followers.
     pub(crate) fn frames(&self) -> usize {
         self.frames
