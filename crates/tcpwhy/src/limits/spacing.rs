@@ -179,6 +179,15 @@ mod tests {
         spacing.link()
     }
 
+    #[test]
+    fn of_fifty_rates_one_may_be_faster_than_the_fastest() {
+        let rates: Vec<u64> = (1..=50).collect();
+        let backwards: Vec<u64> = rates.iter().rev().copied().collect();
+        assert_eq!((fastest(&rates), fastest(&backwards)), (49, 49));
+        assert_eq!((fastest(&rates[..49]), fastest(&backwards[1..])), (49, 49), "of fewer none");
+        assert_eq!(fastest(&[7; 50]), 7, "two of them");
+    }
+
     /// Distances among others' packets: a run of its own ones and a few pairs, then only others'.
     fn among() -> Vec<i64> {
         let pairs = [SLOT, SLOT, 3 * SLOT, 2 * SLOT, 3 * SLOT].into_iter().cycle();
