@@ -111,6 +111,9 @@ fn advice_for(error: &io::Error) -> &'static str {
     }
 }
 
+/// What a recorder of the kernel's tracepoints says where it could not keep all.
+pub(super) const KERNEL_GAP: &str = "records of the kernel were lost";
+
 /// What a run says of itself; as JSON in [`folder::MANIFEST`].
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
@@ -138,6 +141,11 @@ impl Manifest {
     pub fn distrust(&mut self, why: String) {
         self.valid = false;
         self.problems.push(why);
+    }
+
+    /// That the kernel's account of itself lacks some of its records, if it does: what it tells then need not be true.
+    pub fn gap_of_kernel(&self) -> Option<&str> {
+        self.problems.iter().map(String::as_str).find(|problem| problem.contains(KERNEL_GAP))
     }
 
     /// Writes it into a run's folder.
@@ -185,6 +193,15 @@ pub struct ClockMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_account_with_gaps_is_told_from_one_with_other_problems() {
+        let mut manifest = Manifest::default();
+        manifest.problems.push("the capture lost 3 packets".to_owned());
+        assert_eq!(manifest.gap_of_kernel(), None);
+        manifest.problems.push(format!("warning: 4 {KERNEL_GAP} and 0 were odd"));
+        assert_eq!(manifest.gap_of_kernel(), Some(&*manifest.problems[1]));
+    }
 
     #[test]
     fn a_refusal_reads_as_one_sentence() {

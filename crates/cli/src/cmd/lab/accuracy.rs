@@ -7,10 +7,9 @@
 
 use core::fmt::Write;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::folder;
@@ -23,7 +22,7 @@ use truth::stock::{Held, hold};
 use truth::{Source, State, TruthError};
 
 use super::outcome::{capture_at, direction, explained};
-use super::runs::Lab;
+use super::runs::{Done, Lab};
 
 /// Which runs to make.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +123,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         };
         let kept = done.folder.join("scenario.toml");
         std::fs::write(&kept, &text).with_context(|| format!("cannot write {}", kept.display()))?;
-        match judged(lab, &done.folder, direction(&plan)) {
+        match judged(lab, &done, direction(&plan)) {
             Ok((agreements, stock)) => {
                 accuracy.add(number, controller(&plan), &agreements);
                 if let Some(held) = stock {
@@ -148,9 +147,13 @@ fn controller(plan: &Plan) -> String {
 /// Holds the captures of one run against its truth, and that against what a stock kernel would tell.
 fn judged(
     lab: &Lab<'_>,
-    run: &Path,
+    done: &Done,
     side: usize,
 ) -> anyhow::Result<(Vec<Agreement>, Option<Held>)> {
+    if let Some(gap) = done.manifest.gap_of_kernel() {
+        bail!("{gap}");
+    }
+    let run = &done.folder;
     let truth = truth::of_folder(run)?;
     let is_observed = |c: &truth::Connection| {
         c.directions[side].as_ref().is_some_and(|d| d.source == Source::Observed)

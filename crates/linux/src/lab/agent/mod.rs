@@ -24,6 +24,7 @@ use tcpwhy_model::scenario::plan::Plan;
 pub use app::{AppError, Role, Side};
 pub use log::{Entry, SocketFacts};
 
+use super::backend::KERNEL_GAP;
 use crate::record::clock::ClockMap;
 use crate::record::counters::Counters;
 use crate::record::sys::{self, Clock, Stop};
@@ -250,7 +251,7 @@ impl Trace {
             .map_err(|e| format!("cannot trace the kernel to {output}: {e}"))?;
         if traced.lost + traced.odd > 0 {
             complain(&format!(
-                "warning: {} records of the kernel were lost and {} were odd, of {} (by {}); --room \
+                "warning: {} {KERNEL_GAP} and {} were odd, of {} (by {}); --room \
                  gives more room, and --method instance loses none for other reasons",
                 traced.lost,
                 traced.odd,
