@@ -55,7 +55,7 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
                 assert!(batch.is_empty());
             }
         }
-        let mut begun: HashMap<_, _> = tracker.rejoin(lanes).into_iter().collect();
+        let mut begun: HashMap<_, _> = tracker.rejoin(&mut lanes).into_iter().collect();
         let ended = session.end().map_err(|error| error.to_string());
         assert_eq!(intake.end(&mut tracker).map_err(|error| error.to_string()), ended);
         while tracker.close_some() {}

@@ -2,5 +2,6 @@
 
 pub mod collect;
 pub mod lab;
+pub mod leased;
 mod netlink;
 pub mod record;

@@ -10,6 +10,7 @@
 //! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
 //! and terminals belong to the callers.
 
+mod ahead;
 mod analysis;
 pub mod capture;
 pub mod cc;

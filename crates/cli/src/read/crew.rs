@@ -35,8 +35,8 @@ const BATCHES: usize = 16;
 /// Of this many packets of a chunk more than one had to be looked for: then they are divided into
 /// lanes. Ours: the share itself was not varied.
 const SCATTERED: u64 = 2;
-/// Packets of a capture before it is worth other threads. Ours: a millisecond's work of one.
-const ENOUGH: u64 = 4096;
+/// Packets of a capture before it is worth other threads. Ours: a quarter of a millisecond's work of one.
+const ENOUGH: u64 = 1024;
 
 /// The analysts, the reading thread among them.
 pub(super) struct Crew {
@@ -361,9 +361,9 @@ mod tests {
         crew.threads = Some(vec![thread::spawn(|| {})]);
         intake.begin("many clients");
         crew.push(&mut intake, &header).expect("it is sound");
-        crew.push(&mut intake, &requests(0, 4000)).expect("it is sound");
+        crew.push(&mut intake, &requests(0, 1000)).expect("it is sound");
         assert!(crew.batches.is_none(), "so few are not worth it");
-        for turn in 4..16 {
+        for turn in 1..16 {
             crew.push(&mut intake, &requests(turn * 1000, 1000)).expect("it is sound");
             assert!(crew.batches.is_some());
         }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::thread;
 
 use tcpwhy::tracker::{Batch, Batches, Begun, LANES, Lane, Tracker};
 
@@ -48,8 +49,12 @@ impl Lanes {
 
     /// Lets `tracker` go on with all connections, once nothing waits and nobody follows any; tells what the parts so far left.
     pub(super) fn end(&mut self, tracker: &mut Tracker) -> Vec<(u64, Begun)> {
-        tracker
-            .rejoin(self.places.iter_mut().filter_map(|place| place.lane.take()).map(|lane| *lane))
+        let lanes = self.places.iter_mut().filter_map(|place| place.lane.take());
+        let mut lanes: Vec<_> = lanes.collect();
+        let begun = tracker.rejoin(lanes.iter_mut().map(|lane| &mut **lane));
+        // Nobody waits for what is only to be given back.
+        let _ = thread::Builder::new().spawn(|| drop(lanes));
+        begun
     }
 
     /// Puts up what was read of each lane; how many batches these are.

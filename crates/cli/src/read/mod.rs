@@ -3,13 +3,12 @@
 //! ```text
 //! Input --open, unpack--> chunks of up to 256 KiB --channel--> Run --> Report
 //!        (a thread each)                          (caller's thread, analysts)
-//! plain file --------------------- chunks of 64 KiB ---------> Run --> Report
+//! plain file ------------- mapped, chunks of 64 KiB ---------> Run --> Report
 //! ```
 //!
-//! A plain file is read on the caller's thread: its bytes are there, and stay in the cache that
-//! they were read into. Of anything else the reading thread may block for hours on a quiet pipe; the caller's thread never does, so
-//! progress is drawn and Ctrl-C is heard meanwhile. Buffers go round between the two threads:
-//! memory stays at [`AHEAD`] chunks whatever the input unpacks to.
+//! A plain file is mapped, or read, on the caller's thread: its bytes are there. Of anything else the reading thread may
+//! block for hours on a quiet pipe; the caller's thread never does, so progress is drawn and Ctrl-C is heard meanwhile.
+//! Buffers go round between the two threads: memory stays at [`AHEAD`] chunks whatever the input unpacks to.
 
 mod attached;
 mod board;
@@ -20,11 +19,12 @@ mod glance;
 mod lanes;
 mod open;
 mod order;
+mod plain;
 mod run;
 mod source;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -38,6 +38,7 @@ pub(crate) use decompress::unpack;
 pub use evidence::read_evidence;
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};
+use plain::{Plain, read_some};
 pub use run::Run;
 use source::CHUNK;
 
@@ -140,18 +141,18 @@ fn feed(
 /// Moves a plain file into the run, as [`feed`] does; `taken` counts its bytes.
 fn feed_plain(
     run: &mut Run,
-    mut file: File,
+    file: File,
     taken: &AtomicU64,
     watch: &mut Watch<'_>,
     tick: &mut dyn FnMut(&mut Run),
 ) -> Option<String> {
-    let mut buffer = vec![0; PLAIN_CHUNK];
+    let mut plain = Plain::new(file);
     loop {
-        match read_some(&mut file, &mut buffer) {
-            Ok(0) => return None,
-            Ok(filled) => {
-                taken.fetch_add(filled as u64, Ordering::Relaxed);
-                if run.push(&buffer[..filled]).is_err() {
+        match plain.next() {
+            Ok([]) => return None,
+            Ok(chunk) => {
+                taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                if run.push(chunk).is_err() {
                     return None;
                 }
             }
@@ -166,16 +167,6 @@ fn feed_plain(
     }
 }
 
-/// Reads once, again if a signal came in between.
-fn read_some(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match source.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
-}
-
 /// What a capture's error says when the reading thread came to a sudden end. Its place was printed
 /// by then, see [`crate::run`].
 pub const INTERNAL_ERROR: &str =
@@ -183,15 +174,6 @@ pub const INTERNAL_ERROR: &str =
 
 /// What a capture's error says after a stop.
 const INTERRUPTED: &str = "interrupted";
-
-/// Bytes of a plain file read at a time. Ours: of 32 to 256 KiB the quickest for 900 MB; the bytes
-/// are still in the second-level cache, beside the events, when they are looked at.
-///
-/// Mapping 2 to 4 MiB at a time under a read lease, all pages at once, gains nothing to rely on: for 900 MB it took
-/// 0.19 s instead of 0.13 s where the page cache held the small pages of a capture just written, and
-/// 0.067 s instead of 0.091 s where it held the large ones of a file read from disk (Linux 6.18, ext4). And a lease is
-/// broken after 45 s, so that what is mapped could change under a program that was stopped.
-const PLAIN_CHUNK: usize = 64 << 10;
 
 /// When to tick, and when to stop.
 struct Watch<'a> {
@@ -282,6 +264,8 @@ const GRACE: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     fn read(inputs: &[Input], stop: &AtomicBool) -> Report {

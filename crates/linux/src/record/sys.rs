@@ -437,6 +437,6 @@ unsafe fn own(result: libc::c_long) -> io::Result<OwnedFd> {
 }
 
 /// Turns the -1 of a system call into its error.
-pub(super) fn check(result: i32) -> io::Result<i32> {
+pub(crate) fn check(result: i32) -> io::Result<i32> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

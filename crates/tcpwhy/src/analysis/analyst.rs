@@ -167,7 +167,9 @@ impl Content {
 pub struct Begun(Box<Analysis>);
 
 /// Analyses parts of connections.
+// Two of different threads share no pair of cache lines.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Analyst {
     /// For connections that are short enough to come in one part.
     scratch: Analysis,

@@ -19,6 +19,7 @@
 
 use super::binary::{Endian, Step, Straddle};
 use super::{CaptureError, Frame, Item, Quality, QualityKind, Sink};
+use crate::ahead::fetch;
 use crate::units::Time;
 use crate::wire::Direction;
 
@@ -256,6 +257,8 @@ impl<'a, const BIG: bool> Iterator for UsualRecords<'a, BIG> {
     #[inline]
     fn next(&mut self) -> Option<Frame<'a>> {
         let endian = if BIG { Endian::Big } else { Endian::Little };
+        fetch(self.rest, AHEAD);
+        fetch(self.rest, AHEAD + 64);
         let (head, behind) = self.rest.split_first_chunk::<RECORD_HEADER>()?;
         let [seconds, fraction, captured, wire_len] = endian.u32s(head);
         if captured == 0 || captured > self.limit {
@@ -288,6 +291,10 @@ fn direction(head: &[u8]) -> Option<Direction> {
         _ => None,
     }
 }
+
+/// So many bytes are fetched before they are looked at. Ours: 2 KiB, of 1 to 4 the quickest for records of 114 bytes in
+/// a file that was mapped; what the processor fetches by itself ends with each page of 4 KiB.
+const AHEAD: usize = 2048;
 
 /// Length of the file's header.
 const FILE_HEADER: usize = 24;

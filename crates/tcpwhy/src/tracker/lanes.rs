@@ -25,7 +25,9 @@ const fn lane_of(mixed: u32) -> usize {
 }
 
 /// Some of the connections, and what they gathered.
+// Two that different threads follow share no pair of cache lines.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Lane {
     number: usize,
     tracker: Tracker,
@@ -130,13 +132,17 @@ impl Tracker {
         (0..LANES).map(lane).collect()
     }
 
-    /// Goes on with the connections of all lanes, in their order; tells what the parts so far left.
-    pub fn rejoin(&mut self, lanes: impl IntoIterator<Item = Lane>) -> Vec<(u64, Begun)> {
+    /// Goes on with the connections of all lanes, in their order; tells what the parts so far left. What room the
+    /// lanes had stays in them.
+    pub fn rejoin<'a>(
+        &mut self,
+        lanes: impl IntoIterator<Item = &'a mut Lane>,
+    ) -> Vec<(u64, Begun)> {
         let mut all = Vec::new();
         for Lane { number, tracker, begun, .. } in lanes {
-            let its_own = tracker.shards.into_iter().skip(number * (SHARDS / LANES));
-            self.shards.extend(its_own.take(SHARDS / LANES));
-            all.extend(begun);
+            let first = *number * (SHARDS / LANES);
+            self.shards.extend(tracker.shards.drain(first..first + SHARDS / LANES));
+            all.extend(begun.drain());
         }
         all
     }
