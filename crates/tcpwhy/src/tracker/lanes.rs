@@ -123,7 +123,10 @@ impl Tracker {
             tracker.common.first_until = self.common.first_until;
             tracker.common.detailed = self.common.detailed;
             let its_own = tracker.shards.chunks_exact_mut(SHARDS / LANES).nth(number);
-            its_own.into_iter().flatten().zip(&mut shards).for_each(|(own, shard)| *own = shard);
+            for (own, shard) in its_own.into_iter().flatten().zip(&mut shards) {
+                *own = shard;
+                own.make_room();
+            }
             let live = tracker.shards.iter().flat_map(Shard::live).filter(|flow| flow.handed_on);
             let ids = live.map(|flow| flow.facts.first_frame);
             let begun = ids.filter_map(|id| Some((id, begun(id)?))).collect();

@@ -28,6 +28,9 @@ use crate::flow::usual::Streaming;
 use crate::units::Time;
 use crate::wire::{Direction, Ends, Segment, Usual};
 
+/// Connections that a shard has room for where several threads follow them. Ours: 100,000 short ones on two cores, of which
+/// 70 are in a shard at once, took 0.110 s instead of 0.116 s.
+const ROOM: usize = 128;
 /// A closed connection takes packets this long, and then only while not too many linger: [`AT_ONCE`] of
 /// them leave then. Ours: 64 in each of 64 shards last for 0.4 s at 10,000 connections a second, twice the least
 /// retransmission timeout. (128 took 3 % more time, 512 took 5 % more than that, for cache misses.)
@@ -230,6 +233,19 @@ impl Shard {
             || self.live.len() > MAX_LIVE;
         let first = self.lingering.front().map_or(i64::MAX, |(deadline, _)| *deadline);
         if too_many { i64::MIN } else { first }
+    }
+
+    /// Makes room for as many connections as shards often have at once: to whom follows it, the allocator would give that
+    /// bit by bit, and have who reads wait meanwhile.
+    pub(super) fn make_room(&mut self) {
+        let Self { live, slots, free, lingering, young, grown, .. } = self;
+        let hash = |slot: &u32| slots[*slot as usize].as_ref().map_or(0, |tracked| tracked.hash);
+        live.reserve(ROOM, hash);
+        slots.reserve(ROOM);
+        free.reserve(ROOM);
+        lingering.reserve(ROOM);
+        young.reserve(ROOM);
+        grown.reserve(ROOM);
     }
 
     /// The connections that have not left.
