@@ -4,7 +4,6 @@
 //! memory. Batches let other threads do that meanwhile: one holds what was read of a lane's connections, in its order.
 
 use super::Tracker;
-use crate::ahead::fetch;
 use crate::capture::Frame;
 use crate::flow::usual::WentOn;
 use crate::units::{Seq, Time};
@@ -163,9 +162,6 @@ impl Batch {
     }
 }
 
-/// Entries that are fetched from another core's cache before they are looked at. Ours: not varied.
-const AHEAD: usize = 8;
-
 impl Tracker {
     /// Takes the segments of `batch`, which come next in capture order, and leaves it empty.
     pub(super) fn follow(&mut self, batch: &mut Batch) {
@@ -177,9 +173,7 @@ impl Tracker {
             payloads = rest;
             payload
         };
-        let mut entries = entries.drain(..);
-        while let Some(entry) = entries.next() {
-            fetch(entries.as_slice(), AHEAD);
+        for entry in entries.drain(..) {
             match entry {
                 Entry::Usual(brief) => {
                     let payload = payload(usize::from(brief.captured));
