@@ -3,7 +3,7 @@
 //! What is mapped changes when somebody writes to the file, and to look at it is fatal (SIGBUS) once the file was cut. So
 //! it is mapped under a read lease only (`fcntl(2)`, `F_SETLEASE`): the kernel grants none while the file is open for
 //! writing, and whoever opens it for that, or cuts it, waits until the lease is given back: after the next [`Leased::bring`]
-//! that finds it asked for. All pages are brought in at once (`madvise(2)`, `MADV_POPULATE_READ`), so that what the disk
+//! that finds it asked for. Pages are brought in many at once (`madvise(2)`, `MADV_POPULATE_READ`), so that what the disk
 //! cannot give is no window here, and an error of whoever reads it instead.
 //!
 //! Who may not have it (the file is another's, its filesystem knows no leases, Linux before 5.14) reads. What is left: the
@@ -21,6 +21,9 @@ use crate::record::sys::check;
 
 /// Bytes that are mapped at a time. Ours: for 900 MB 8 MiB took 0.365 s in all, 0.5 and 2 MiB 0.38 s.
 pub const WINDOW: u64 = 8 << 20;
+/// Bytes of them that are brought in at once. Ours: 8 MiB take 0.4 to 0.8 ms, and threads that wait for what is read had
+/// nothing to do meanwhile.
+pub const STEP: usize = 1 << 20;
 
 /// `F_SETSIG`, `include/uapi/asm-generic/fcntl.h`, Linux v6.18.
 const F_SETSIG: libc::c_int = 10;
@@ -39,6 +42,8 @@ struct Window {
     at: u64,
     start: NonNull<u8>,
     length: usize,
+    /// Bytes that were brought in.
+    here: usize,
 }
 
 impl Leased {
@@ -65,11 +70,12 @@ impl Leased {
     /// be had.
     pub fn bring(&mut self, at: u64) -> bool {
         if self.bytes(at).is_empty() {
-            self.window = None;
             // SAFETY: of a descriptor that lives.
             let lease = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_GETLEASE) };
+            let window = self.window.take().filter(|window| window.has(at));
             if lease == libc::F_RDLCK && at < self.length {
-                self.window = Window::new(&self.file, at, self.length).ok();
+                let window = window.map_or_else(|| Window::new(&self.file, at, self.length), Ok);
+                self.window = window.and_then(|window| window.with(at)).ok();
             }
         }
         self.window.is_some()
@@ -112,15 +118,29 @@ impl Window {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let window = Self { at, start, length };
-        // SAFETY: the mapping just made.
-        check(unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_POPULATE_READ) })?;
-        Ok(window)
+        Ok(Self { at, start, length, here: 0 })
+    }
+
+    fn has(&self, at: u64) -> bool {
+        (self.at..self.at + self.length as u64).contains(&at)
+    }
+
+    /// It, once what is at `at`, which it has, was brought in as well.
+    fn with(mut self, at: u64) -> io::Result<Self> {
+        let at = (at - self.at) as usize;
+        let until = (at - at % STEP + STEP).min(self.length);
+        let (from, count) = (self.here, until.saturating_sub(self.here));
+        // SAFETY: inside the mapping.
+        check(unsafe {
+            libc::madvise(self.start.as_ptr().add(from).cast(), count, libc::MADV_POPULATE_READ)
+        })?;
+        self.here = until.max(from);
+        Ok(self)
     }
 
     fn bytes(&self) -> &[u8] {
         // SAFETY: inside the mapping; the lease keeps all from writing there.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.here) }
     }
 }
 
