@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{Pcap, all_captures, ipv4};
 use tcpwhy::session::{Intake, Session};
-use tcpwhy::tracker::{Analyst, Batches, Config, Tracker};
+use tcpwhy::tracker::{Analyst, Batches, Bench, Config, Tracker};
 use tcpwhy::view::{self, Sort};
 use tcpwhy_cli::read::{Input, Run, read_all};
 use tempfile::TempDir;
@@ -42,8 +42,9 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
     for path in all_captures() {
         let bytes = fs::read(&path).expect("it is there");
         let (mut session, mut intake) = (Session::new(config), Intake::new());
-        let (mut tracker, mut analyst) = (Tracker::handing_on(config), Analyst::new(config.keep));
+        let (mut tracker, analyst) = (Tracker::handing_on(config), Analyst::new(config.keep));
         let (mut lanes, mut batches) = (tracker.part(|_| None), Batches::default());
+        let mut bench = Bench::of(analyst);
         session.begin("capture");
         intake.begin("capture");
         for chunk in bytes.chunks(4_001) {
@@ -51,19 +52,19 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
             let ahead = intake.push_ahead(chunk, &mut batches).map_err(|error| error.to_string());
             assert_eq!(ahead, pushed, "{}", path.display());
             for (lane, batch) in lanes.iter_mut().zip(batches.iter_mut()) {
-                lane.follow(batch, &mut analyst);
+                lane.follow(batch, &mut bench);
                 assert!(batch.is_empty());
             }
         }
-        let mut begun: HashMap<_, _> = tracker.rejoin(&mut lanes).into_iter().collect();
+        let mut begun: HashMap<_, _> = tracker.rejoin(lanes).into_iter().collect();
         let ended = session.end().map_err(|error| error.to_string());
         assert_eq!(intake.end(&mut tracker).map_err(|error| error.to_string()), ended);
         while tracker.close_some() {}
         while let Some(mut part) = tracker.next_part() {
             let earlier = begun.remove(&part.connection());
-            assert!(analyst.take(&mut part, earlier).is_none(), "it was the last part");
+            assert!(bench.take(&mut part, earlier).is_none(), "it was the last part");
         }
-        let followed = tracker.finish_with([analyst]);
+        let followed = tracker.finish_with(bench.into_analyst());
         assert!(intake.finish(followed) == session.finish(), "{}", path.display());
     }
 }

@@ -13,7 +13,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::mem;
 
-use tcpwhy::tracker::{Analyst, Batch, Begun, Lane, Part, Tracker};
+use tcpwhy::tracker::{Batch, Begun, Bench, Lane, Part, Tracker};
 
 use super::lanes::Lanes;
 
@@ -155,12 +155,12 @@ impl Long {
 }
 
 impl Task {
-    /// Does it; what is left for the next part of the connection stands in it then.
-    pub(super) fn carry_out(&mut self, analyst: &mut Analyst) {
+    /// Does it at `bench`; what is left for the next part of the connection stands in it then.
+    pub(super) fn carry_out(&mut self, bench: &mut Bench) {
         match self {
-            Self::Whole(parts) => analyst.take_all(parts),
-            Self::Next(part, begun) => *begun = analyst.take(part, begun.take()),
-            Self::Follow(lane, batch) => lane.follow(batch, analyst),
+            Self::Whole(parts) => bench.take_all(parts),
+            Self::Next(part, begun) => *begun = bench.take(part, begun.take()),
+            Self::Follow(lane, batch) => lane.follow(batch, bench),
         }
     }
 }

@@ -21,17 +21,17 @@ use std::thread::{self, JoinHandle};
 use tcpwhy::capture::CaptureError;
 use tcpwhy::report::Report;
 use tcpwhy::session::Intake;
-use tcpwhy::tracker::{Analyst, Batches, Config, Tracker};
+use tcpwhy::tracker::{Analyst, Batches, Bench, Config, Tracker};
 
 use super::board::{Board, Follower, Long, Task, WAITING};
 
 /// Analysts that there may be. Ours: more than one reading thread can feed.
 const MOST: usize = 64;
 /// Bytes of the capture whose segments are put up at once, and batches that wait before the reading
-/// thread lends a hand. Ours: for 100,000 connections of ten packets on two cores, 256 KiB and 12 to 16 batches took
-/// 0.106 s, 128 KiB 0.110 s, 384 KiB 0.107 s (each task is taken under a lock).
+/// thread lends a hand. Ours: for 100,000 connections of ten packets on two cores 256 KiB and 8 took 0.122 s, 16 batches 0.124 s,
+/// 512 KiB 0.123 s.
 const BATCH: usize = 256 << 10;
-const BATCHES: usize = 16;
+const BATCHES: usize = 8;
 /// Of this many packets of a chunk more than one had to be looked for: then they are divided into
 /// lanes. Ours: the share itself was not varied.
 const SCATTERED: u64 = 2;
@@ -57,18 +57,18 @@ struct Shared {
     /// A task was done.
     done: Condvar,
     /// The first is the reading thread's.
-    analysts: Vec<Mutex<Analyst>>,
+    benches: Vec<Mutex<Bench>>,
 }
 
 impl Crew {
     /// A crew of so many analysts, [`MOST`] at most.
     pub(super) fn new(config: Config, analysts: usize) -> Self {
-        let analysts = (0..analysts.clamp(1, MOST)).map(|_| Mutex::new(Analyst::new(config.keep)));
+        let bench = || Mutex::new(Bench::of(Analyst::new(config.keep)));
         let shared = Shared {
             board: Mutex::default(),
             job: Condvar::new(),
             done: Condvar::new(),
-            analysts: analysts.collect(),
+            benches: (0..analysts.clamp(1, MOST)).map(|_| bench()).collect(),
         };
         let follower = Follower::new(Tracker::handing_on(config));
         let shared = Arc::new(shared);
@@ -115,9 +115,9 @@ impl Crew {
         self.dismiss();
         let idle = Follower::new(Tracker::handing_on(Config::default()));
         let tracker = mem::replace(&mut self.follower, idle).tracker;
-        let all = self.shared.analysts.iter();
-        let all = all.map(|one| mem::replace(&mut *lock(one), Analyst::new(None)));
-        intake.finish(tracker.finish_with(all))
+        let benches = self.shared.benches.iter();
+        let analysts = benches.filter_map(|bench| mem::take(&mut *lock(bench)).into_analyst());
+        intake.finish(tracker.finish_with(analysts))
     }
 
     /// What is known so far of what `intake` has read.
@@ -132,7 +132,8 @@ impl Crew {
             let begun = begun(part.connection());
             part.account(begun)
         });
-        let ended = self.shared.analysts.iter().map(|one| lock(one).so_far());
+        let benches = self.shared.benches.iter();
+        let ended = benches.filter_map(|bench| lock(bench).analyst().map(Analyst::so_far));
         intake.provisional(tracker.together(ended, standing))
     }
 
@@ -259,7 +260,7 @@ impl Shared {
     ) -> MutexGuard<'a, Board> {
         drop(board);
         let done =
-            catch_unwind(AssertUnwindSafe(|| task.carry_out(&mut lock(&self.analysts[number]))));
+            catch_unwind(AssertUnwindSafe(|| task.carry_out(&mut lock(&self.benches[number]))));
         let mut board = lock(&self.board);
         board.running -= 1;
         match done {
@@ -283,7 +284,7 @@ fn call<'a>(
 ) -> &'a [JoinHandle<()>] {
     threads.get_or_insert_with(|| {
         // Where the system refuses one, those there are do the work: it takes longer.
-        let begun = (1..shared.analysts.len()).map_while(|number| {
+        let begun = (1..shared.benches.len()).map_while(|number| {
             let shared = Arc::clone(shared);
             thread::Builder::new().spawn(move || shared.work(number)).ok()
         });

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::thread;
 
 use tcpwhy::tracker::{Batch, Batches, Begun, LANES, Lane, Tracker};
 
@@ -50,11 +49,7 @@ impl Lanes {
     /// Lets `tracker` go on with all connections, once nothing waits and nobody follows any; tells what the parts so far left.
     pub(super) fn end(&mut self, tracker: &mut Tracker) -> Vec<(u64, Begun)> {
         let lanes = self.places.iter_mut().filter_map(|place| place.lane.take());
-        let mut lanes: Vec<_> = lanes.collect();
-        let begun = tracker.rejoin(lanes.iter_mut().map(|lane| &mut **lane));
-        // Nobody waits for what is only to be given back.
-        let _ = thread::Builder::new().spawn(|| drop(lanes));
-        begun
+        tracker.rejoin(lanes.map(|lane| *lane))
     }
 
     /// Puts up what was read of each lane; how many batches these are.

@@ -133,8 +133,18 @@ impl Batch {
         self.entries.is_empty()
     }
 
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.segments.clear();
+        self.payloads.clear();
+    }
+
+    /// Keeps what was captured of a payload: of most, nothing.
+    #[inline]
     fn keep(&mut self, payload: &[u8]) -> usize {
-        self.payloads.extend_from_slice(payload);
+        if !payload.is_empty() {
+            self.payloads.extend_from_slice(payload);
+        }
         payload.len()
     }
 
@@ -165,28 +175,30 @@ impl Batch {
 impl Tracker {
     /// Takes the segments of `batch`, which come next in capture order, and leaves it empty.
     pub(super) fn follow(&mut self, batch: &mut Batch) {
-        let Batch { entries, first, segments, payloads } = batch;
-        let (mut segments, payloads) = (segments.drain(..), payloads.drain(..));
-        let mut payloads = payloads.as_slice();
+        let Batch { entries, first, segments, payloads } = &*batch;
+        let (mut segments, mut payloads) = (segments.iter(), payloads.as_slice());
         let mut payload = |kept: usize| {
             let (payload, rest) = payloads.split_at(kept);
             payloads = rest;
             payload
         };
-        for entry in entries.drain(..) {
-            match entry {
-                Entry::Usual(brief) => {
+        for entry in entries {
+            match *entry {
+                Entry::Usual(ref brief) => {
                     let payload = payload(usize::from(brief.captured));
                     self.take_usual(&brief.usual(payload, *first), None);
                 }
                 Entry::Segment(kept) => {
                     let payload = payload(kept);
-                    if let Some(segment) = segments.next() {
-                        self.push(&Segment { payload, ..segment });
+                    match segments.next() {
+                        Some(segment) if kept == 0 => self.push(segment),
+                        Some(segment) => self.push(&Segment { payload, ..segment.clone() }),
+                        None => {}
                     }
                 }
                 Entry::Gap => self.gap(),
             }
         }
+        batch.clear();
     }
 }

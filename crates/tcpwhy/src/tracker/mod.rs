@@ -7,6 +7,7 @@
 //! number of them, for a part holds all that its analysis depends on but what the part before it left.
 
 mod batch;
+mod bench;
 mod key;
 mod lanes;
 mod shard;
@@ -14,25 +15,24 @@ mod starts;
 
 pub use batch::Batch;
 pub(crate) use batch::Follow;
+pub use bench::Bench;
+use bench::Desk;
 use key::Key;
 pub use lanes::{Batches, LANES, Lane};
 use shard::Shard;
 
 pub use crate::analysis::{Analyst, Begun, Keep, Part, Sums};
 
-use crate::analysis::{Content, Detail, bring};
+use crate::analysis::Detail;
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
-use std::collections::VecDeque;
-
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::capture::Frame;
 use crate::flow::connection::Flow;
 use crate::flow::facts::Facts;
-use crate::flow::gathered::Gathered;
 use crate::flow::run::Follower;
 use crate::flow::usual::Streaming;
 pub(crate) use crate::flow::usual::WentOn;
@@ -41,16 +41,6 @@ use crate::wire::{Mould, Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
-
-/// Connections that ended kept for new ones, and the longest buffer that they keep (in events). Ours: 6 MB at most;
-/// where threads share the analysis, some thousand connections are under way.
-const SPARE: usize = 1024;
-const SPARE_EVENTS: usize = 64;
-/// Longer ones kept for parts of long connections. Ours: 4 MB.
-const SPARE_LARGE: usize = 16;
-/// Events that a connection has room for from the start. Ours: a request and its answer on a connection of their own are
-/// ten packets. Where the room grew from four, two threads often waited for each other in the allocator.
-const SHORT: usize = 12;
 
 /// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
 /// a few is shown in full, and of many these tell what is to be found. Ours: a page of a browser opens fewer.
@@ -81,21 +71,9 @@ struct Common {
     first_until: u64,
     /// How many are the first that carry data, and keep their intervals.
     detailed: u64,
-    desk: Desk,
-    /// Room for many events, from parts that were analysed.
-    large: Vec<Gathered>,
-    /// Room for new connections, from ended ones.
-    #[expect(clippy::vec_box, reason = "they move to their slots and back, and are large")]
-    rooms: Vec<Box<Flow>>,
-}
-
-/// Where parts of connections are analysed.
-#[derive(Debug)]
-enum Desk {
-    /// At once.
-    Here(Box<Analyst>, HashMap<u64, Begun, FixedState>),
-    /// By whoever fetches them.
-    Elsewhere(VecDeque<Part>),
+    bench: Bench,
+    /// What the parts so far left of connections that are analysed in several here, by the frames that they began with.
+    begun: HashMap<u64, Begun, FixedState>,
 }
 
 /// Shard and slot of a connection.
@@ -120,18 +98,18 @@ pub struct Tracker {
 impl Tracker {
     /// A tracker that has seen nothing, and analyses what it gathers at once.
     pub fn new(config: Config) -> Self {
-        Self::with(config, Desk::Here(Box::new(Analyst::new(config.keep)), HashMap::default()))
+        Self::with(config, Bench::of(Analyst::new(config.keep)))
     }
 
     /// A tracker that has seen nothing. Whoever calls it fetches what it gathered
     /// ([`Tracker::next_part`]) after each push and gives it to an analyst.
     pub fn handing_on(config: Config) -> Self {
-        Self::with(config, Desk::Elsewhere(VecDeque::new()))
+        Self::with(config, Bench::default())
     }
 
-    fn with(config: Config, desk: Desk) -> Self {
+    fn with(config: Config, bench: Bench) -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        let common = Common::new(config, desk);
+        let common = Common::new(config, bench);
         Self { shards, common, closed: 0, streaming: None, followers: Vec::new(), looked_for: 0 }
     }
 
@@ -199,15 +177,15 @@ impl Tracker {
 
     /// The next part of a connection to be analysed, where that is done elsewhere.
     pub fn next_part(&mut self) -> Option<Part> {
-        match &mut self.common.desk {
-            Desk::Here(..) => None,
+        match &mut self.common.bench.desk {
+            Desk::Here(_) => None,
             Desk::Elsewhere(parts) => parts.pop_front(),
         }
     }
 
     /// Takes back a part that was analysed, for its room.
     pub fn take_back(&mut self, part: Part) {
-        self.common.take_back(part);
+        self.common.bench.take_back(part);
     }
 
     /// Hands on what is left of some connections; `false` if there were none any more.
@@ -231,17 +209,12 @@ impl Tracker {
 
     /// The accounts so far: of connections that ended, and of the busiest that have not.
     pub fn provisional(&self) -> (Vec<Connection>, Sums) {
-        match &self.common.desk {
-            Desk::Here(analyst, begun) => {
-                let parts = self.standing().into_iter();
-                let standing = parts.map(|part| {
-                    let begun = begun.get(&part.connection());
-                    part.account(begun)
-                });
-                self.together([analyst.so_far()], standing)
-            }
-            Desk::Elsewhere(_) => Default::default(),
-        }
+        let Some(analyst) = self.common.bench.analyst() else { return Default::default() };
+        let standing = self.standing().into_iter().map(|part| {
+            let begun = self.common.begun.get(&part.connection());
+            part.account(begun)
+        });
+        self.together([analyst.so_far()], standing)
     }
 
     /// The account of every connection, in the order of their first packets, what they add up to,
@@ -261,10 +234,7 @@ impl Tracker {
             forgotten.half_open += shard.forgotten.half_open;
             forgotten.slight += shard.forgotten.slight;
         }
-        let here = match self.common.desk {
-            Desk::Here(analyst, _) => Some(*analyst),
-            Desk::Elsewhere(_) => None,
-        };
+        let here = self.common.bench.into_analyst();
         let all = here.into_iter().chain(analysts).reduce(Analyst::joined);
         let (mut accounts, sums) = all.map(Analyst::finish).unwrap_or_default();
         starts::number(&mut accounts, self.shards.iter().map(|shard| &shard.starts));
@@ -325,15 +295,14 @@ impl Follow for Tracker {
 }
 
 impl Common {
-    fn new(config: Config, desk: Desk) -> Self {
+    fn new(config: Config, bench: Bench) -> Self {
         Self {
             config,
             connections: 0,
             first_until: u64::MAX,
             detailed: 0,
-            desk,
-            large: Vec::new(),
-            rooms: Vec::new(),
+            bench,
+            begun: HashMap::default(),
         }
     }
 
@@ -343,13 +312,7 @@ impl Common {
             self.first_until = segment.frame;
         }
         self.connections += 1;
-        if let Some(mut room) = self.rooms.pop() {
-            room.renew(segment);
-            return room;
-        }
-        let mut flow = Box::new(Flow::new(segment));
-        flow.gathered.reserve(SHORT);
-        flow
+        self.bench.open(segment)
     }
 
     /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
@@ -365,18 +328,11 @@ impl Common {
         self.detailed += u64::from(is_one);
     }
 
-    /// Brings what ends next into the caches, where it is analysed here.
-    fn bring<'a>(&self, flows: impl Iterator<Item = &'a Flow>) {
-        if let Desk::Here(..) = self.desk {
-            bring(flows.map(|flow| (&flow.facts, &flow.gathered)));
-        }
-    }
-
     /// Hands on what `flow` has gathered so far.
     fn hand_on(&mut self, flow: &mut Flow) {
         let rounds = !flow.handed_on && self.wants_detail(flow);
         let detail = Detail { rounds, passed: self.config.passed };
-        let part = Part::of(flow, self.large.pop().unwrap_or_default(), detail);
+        let part = Part::of(flow, self.bench.room(), detail);
         self.send(part);
     }
 
@@ -388,41 +344,16 @@ impl Common {
     }
 
     fn send(&mut self, mut part: Part) {
-        match &mut self.desk {
+        match &mut self.bench.desk {
             Desk::Elsewhere(parts) => parts.push_back(part),
-            Desk::Here(analyst, begun) => {
+            Desk::Here(analyst) => {
                 let number = part.connection();
-                let earlier = if part.is_first() { None } else { begun.remove(&number) };
+                let earlier = if part.is_first() { None } else { self.begun.remove(&number) };
                 if let Some(now) = analyst.take(&mut part, earlier) {
-                    begun.insert(number, now);
+                    self.begun.insert(number, now);
                 }
-                self.take_back(part);
+                self.bench.take_back(part);
             }
-        }
-    }
-
-    fn take_back(&mut self, part: Part) {
-        match part.into_content() {
-            Content::Whole(flow) => self.put_away(flow),
-            Content::Piece(piece) => self.reuse(piece.gathered),
-        }
-    }
-
-    /// Keeps the room of a connection for one to come.
-    fn put_away(&mut self, mut flow: Box<Flow>) {
-        if flow.gathered.capacity() > SPARE_EVENTS {
-            self.reuse(core::mem::take(&mut flow.gathered));
-        }
-        if self.rooms.len() < SPARE {
-            self.rooms.push(flow);
-        }
-    }
-
-    /// Keeps room for many events for parts of long connections.
-    fn reuse(&mut self, mut room: Gathered) {
-        if self.large.len() < SPARE_LARGE {
-            room.clear();
-            self.large.push(room);
         }
     }
 }

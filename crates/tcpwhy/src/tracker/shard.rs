@@ -345,7 +345,7 @@ impl Shard {
         for left in (0..count).step_by(AT_ONCE) {
             let group = AT_ONCE.min(count - left);
             let seats = self.lingering.iter().take(group);
-            common.bring(seats.filter_map(|(_, seat)| self.flow_of(*seat)));
+            common.bench.bring(seats.filter_map(|(_, seat)| self.flow_of(*seat)));
             for _ in 0..group {
                 let Some((_, seat)) = self.lingering.pop_front() else { break };
                 self.leave(seat, common);
@@ -378,7 +378,7 @@ impl Shard {
             self.slight += 1;
             if self.slight > MAX_SLIGHT {
                 self.forgotten.slight += 1;
-                return common.put_away(flow);
+                return common.bench.put_away(flow);
             }
         }
         common.settle(flow);

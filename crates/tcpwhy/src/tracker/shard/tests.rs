@@ -1,8 +1,6 @@
 use core::net::{Ipv4Addr, SocketAddr};
 
-use hashbrown::HashMap;
-
-use super::super::{Analyst, Config, Desk, starts};
+use super::super::{Analyst, Bench, Config, starts};
 use super::*;
 use crate::report::{Connection, End};
 use crate::units::{Seq, Time};
@@ -36,8 +34,8 @@ struct Only(Shard, Common, u64);
 
 impl Only {
     fn new() -> Self {
-        let desk = Desk::Here(Box::new(Analyst::new(None)), HashMap::default());
-        Self(Shard::default(), Common::new(Config::default(), desk), 0)
+        let bench = Bench::of(Analyst::new(None));
+        Self(Shard::default(), Common::new(Config::default(), bench), 0)
     }
 
     fn push(&mut self, segment: &Segment<'_>) {
@@ -48,8 +46,7 @@ impl Only {
 
     /// The accounts of those that left.
     fn accounts(&self) -> Vec<Connection> {
-        let Desk::Here(analyst, _) = &self.1.desk else { return Vec::new() };
-        let mut accounts = analyst.so_far().0;
+        let mut accounts = self.1.bench.analyst().expect("they are analysed here").so_far().0;
         starts::number(&mut accounts, [&self.0.starts].into_iter());
         accounts
     }
