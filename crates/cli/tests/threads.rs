@@ -42,17 +42,18 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
     for path in all_captures() {
         let bytes = fs::read(&path).expect("it is there");
         let (mut session, mut intake) = (Session::new(config), Intake::new());
-        let (mut tracker, analyst) = (Tracker::handing_on(config), Analyst::new(config.keep));
+        let mut tracker = Tracker::handing_on(config);
         let (mut lanes, mut batches) = (tracker.part(|_| None), Batches::default());
-        let mut bench = Bench::of(analyst);
+        let mut benches = [(); 2].map(|()| Bench::of(Analyst::new(config.keep)));
         session.begin("capture");
         intake.begin("capture");
-        for chunk in bytes.chunks(4_001) {
+        for (turn, chunk) in bytes.chunks(4_001).enumerate() {
             let pushed = session.push(chunk).map_err(|error| error.to_string());
             let ahead = intake.push_ahead(chunk, &mut batches).map_err(|error| error.to_string());
             assert_eq!(ahead, pushed, "{}", path.display());
             for (lane, batch) in lanes.iter_mut().zip(batches.iter_mut()) {
-                lane.follow(batch, &mut bench);
+                // Each lane changes hands all the time.
+                lane.follow(batch, &mut benches[(turn + lane.number()) % 2]);
                 assert!(batch.is_empty());
             }
         }
@@ -62,9 +63,9 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
         while tracker.close_some() {}
         while let Some(mut part) = tracker.next_part() {
             let earlier = begun.remove(&part.connection());
-            assert!(bench.take(&mut part, earlier).is_none(), "it was the last part");
+            assert!(benches[0].take(&mut part, earlier).is_none(), "it was the last part");
         }
-        let followed = tracker.finish_with(bench.into_analyst());
+        let followed = tracker.finish_with(benches.into_iter().filter_map(Bench::into_analyst));
         assert!(intake.finish(followed) == session.finish(), "{}", path.display());
     }
 }

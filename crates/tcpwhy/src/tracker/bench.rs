@@ -10,11 +10,11 @@ use crate::flow::connection::Flow;
 use crate::flow::gathered::Gathered;
 use crate::wire::Segment;
 
-/// Connections that ended kept for new ones, and the longest buffer that they keep (in events). Ours: 6 MB at most;
+/// Connections that ended kept for new ones, and the longest buffer that they keep (in events). Ours: 6 MB of a thread at most;
 /// where threads share the analysis, some thousand connections are under way.
 const SPARE: usize = 1024;
 const SPARE_EVENTS: usize = 64;
-/// Longer ones kept for parts of long connections. Ours: 4 MB.
+/// Longer ones kept for parts of long connections. Ours: 4 MB of a thread.
 const SPARE_LARGE: usize = 16;
 /// Events that a connection has room for from the start. Ours: a request and its answer on a connection of their own are
 /// ten packets. Where the room grew from four, two threads often waited for each other in the allocator.
@@ -87,11 +87,13 @@ impl Bench {
 
     /// The connection that `segment` begins.
     pub(super) fn open(&mut self, segment: &Segment<'_>) -> Box<Flow> {
-        if let Some(mut room) = self.rooms.pop() {
-            room.renew(segment);
-            return room;
-        }
-        let mut flow = Box::new(Flow::new(segment));
+        let mut flow = match self.rooms.pop() {
+            Some(mut room) => {
+                room.renew(segment);
+                room
+            }
+            None => Box::new(Flow::new(segment)),
+        };
         flow.gathered.reserve(SHORT);
         flow
     }

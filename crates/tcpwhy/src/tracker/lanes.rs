@@ -23,12 +23,10 @@ const fn lane_of(mixed: u32) -> usize {
 }
 
 /// Some of the connections, and what they gathered.
-// Two that different threads follow share no pair of cache lines.
 #[derive(Debug)]
-#[repr(align(128))]
 pub struct Lane {
     number: usize,
-    /// Has no bench of its own.
+    /// Its bench is that of who follows the lane, meanwhile.
     tracker: Tracker,
     /// Segments that it took.
     segments: u64,

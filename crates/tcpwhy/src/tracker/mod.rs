@@ -27,6 +27,7 @@ use crate::analysis::Detail;
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
