@@ -44,7 +44,7 @@ pub(crate) struct Packet<'a> {
     pub(crate) bytes: [&'a [u8]; 2],
     /// Its length on the wire.
     pub(crate) length: u32,
-    /// Which way it went.
+    /// Which way it went, where its bytes do not tell.
     pub(crate) direction: Direction,
 }
 
@@ -63,20 +63,22 @@ pub(crate) struct Statistics {
     pub(crate) written: u64,
 }
 
-/// A pcapng file under way.
+/// A pcapng file under way; what was added is handed on when it is dropped at the latest.
 #[derive(Debug)]
-pub(crate) struct Writer<W> {
+pub(crate) struct Writer<W: Write> {
     out: W,
-    block: Vec<u8>,
-    written: u64,
+    /// Whole blocks that `out` has not got yet.
+    waiting: Vec<u8>,
+    /// Bytes that it has got.
+    handed_on: u64,
     interfaces: u32,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes the head of a file.
     pub(crate) fn begin(out: W, interface: &Interface, program: &str) -> io::Result<Self> {
-        let block = Vec::with_capacity(BLOCK_ROOM);
-        let mut writer = Self { out, block, written: 0, interfaces: 0 };
+        let waiting = Vec::with_capacity(PIECE + BLOCK_ROOM);
+        let mut writer = Self { out, waiting, handed_on: 0, interfaces: 0 };
         writer.block(SECTION_HEADER, |body| {
             body.extend(0x1A2B_3C4D_u32.to_le_bytes());
             body.extend(1_u16.to_le_bytes());
@@ -124,7 +126,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds what is known at the end, and hands everything on.
-    pub(crate) fn end(mut self, statistics: &Statistics) -> io::Result<W> {
+    pub(crate) fn end(mut self, statistics: &Statistics) -> io::Result<()> {
         self.block(INTERFACE_STATISTICS, |body| {
             let time = |at: u64| {
                 let mut halves = ((at >> 32) as u32).to_le_bytes().to_vec();
@@ -140,25 +142,33 @@ impl<W: Write> Writer<W> {
             option(body, ISB_USRDELIV, &statistics.written.to_le_bytes());
             end_of_options(body);
         })?;
-        self.out.flush()?;
-        Ok(self.out)
+        self.flush()
     }
 
     /// Hands everything on that was added.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.handed_on += self.waiting.len() as u64;
+        let done = self.out.write_all(&self.waiting);
+        // Where it failed a part may be written: once more would be that part twice.
+        self.waiting.clear();
+        done.and_then(|()| self.out.flush())
     }
 
     /// Size of the file up to now.
     pub(crate) const fn written(&self) -> u64 {
-        self.written
+        self.handed_on + self.waiting.len() as u64
     }
 
     fn block(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
-        make_block(&mut self.block, kind, body);
-        self.out.write_all(&self.block)?;
-        self.written += self.block.len() as u64;
-        Ok(())
+        add_block(&mut self.waiting, kind, body);
+        if self.waiting.len() >= PIECE { self.flush() } else { Ok(()) }
+    }
+}
+
+impl<W: Write> Drop for Writer<W> {
+    fn drop(&mut self) {
+        // Who wants to know calls `end` or `flush`.
+        let _ = self.flush();
     }
 }
 
@@ -168,7 +178,8 @@ pub(crate) fn attach(out: &mut impl Write, name: &str, content: &[u8]) -> io::Re
     // What is empty has a block, too.
     let pieces = content.chunks(ATTACHED_PIECE).chain(content.is_empty().then_some(&[][..]));
     for piece in pieces {
-        make_block(&mut block, ATTACHMENT, |body| {
+        block.clear();
+        add_block(&mut block, ATTACHMENT, |body| {
             body.extend(ATTACHMENT_MAGIC);
             body.extend((name.len() as u16).to_le_bytes());
             body.extend([0; 2]);
@@ -182,25 +193,27 @@ pub(crate) fn attach(out: &mut impl Write, name: &str, content: &[u8]) -> io::Re
     Ok(())
 }
 
-/// A block: type, length, body, length again.
-fn make_block(block: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
-    block.clear();
-    block.extend(kind.to_le_bytes());
-    block.extend([0; 4]);
-    body(block);
-    pad(block);
-    let length = (block.len() + 4) as u32;
-    block[4..8].copy_from_slice(&length.to_le_bytes());
-    block.extend(length.to_le_bytes());
+/// A block behind those before it: type, length, body, length again.
+fn add_block(blocks: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = blocks.len();
+    blocks.extend(kind.to_le_bytes());
+    blocks.extend([0; 4]);
+    body(blocks);
+    pad(blocks);
+    let length = (blocks.len() + 4 - start) as u32;
+    blocks[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
+    blocks.extend(length.to_le_bytes());
 }
 
 /// Largest size of the statistics block, for whoever keeps room for it.
 pub(crate) const STATISTICS_LENGTH: u64 = 12 + 12 + 5 * 12 + 4;
 
 /// Size of a packet's block.
-pub(crate) const fn packet_length(captured: u32) -> u64 {
-    // Head and foot of the block, its fixed fields, padded bytes, flags and end of options.
-    12 + 20 + (captured as u64).div_ceil(4) * 4 + 12
+pub(crate) const fn packet_length(captured: u32, direction: Direction) -> u64 {
+    // Flags and end of options.
+    let options = if matches!(direction, Direction::Unknown) { 0 } else { 12 };
+    // Head and foot of the block, its fixed fields, padded bytes.
+    12 + 20 + (captured as u64).div_ceil(4) * 4 + options
 }
 
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
@@ -215,7 +228,7 @@ fn end_of_options(body: &mut Vec<u8>) {
     body.extend([0; 4]);
 }
 
-/// Every part of a block begins at a multiple of four bytes.
+/// Every part of a block begins at a multiple of four bytes; blocks have such a length.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
@@ -245,5 +258,98 @@ const ISB_USRDELIV: u16 = 8;
 /// `if_tsresol`: stamps count units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
+/// Ours: blocks are handed on once there are so many bytes of them.
+const PIECE: usize = 256 << 10;
 /// Ours: holds a block of a 64 KiB packet without growing.
 const BLOCK_ROOM: usize = 70_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file gets from `add`, and how long the writer says it is.
+    fn file(add: impl FnOnce(&mut Writer<&mut Vec<u8>>)) -> (Vec<u8>, u64) {
+        let (mut file, name) = (Vec::new(), "eth0".to_owned());
+        let interface = Interface { name, link_type: 1, snap_length: 100 };
+        let mut writer = Writer::begin(&mut file, &interface, "test").expect("memory");
+        add(&mut writer);
+        let written = writer.written();
+        drop(writer);
+        (file, written)
+    }
+
+    fn packet(bytes: &[u8], direction: Direction) -> Packet<'_> {
+        let length = bytes.len() as u32;
+        Packet { interface: 0, time: 1, bytes: [bytes, &[]], length, direction }
+    }
+
+    #[test]
+    fn a_packet_takes_as_much_as_was_reckoned() {
+        let head = file(|_| {}).1;
+        for direction in [Direction::Unknown, Direction::Inbound, Direction::Outbound] {
+            for length in [0, 1, 4, 100, 1501] {
+                let bytes = vec![0; length];
+                let (file, written) = file(|writer| {
+                    writer.packet(&packet(&bytes, direction)).expect("memory");
+                });
+                assert_eq!(written - head, packet_length(length as u32, direction));
+                assert_eq!(written, file.len() as u64);
+            }
+        }
+    }
+
+    /// Each block has its length at both ends, in one piece or in many.
+    #[test]
+    fn a_file_that_was_dropped_is_whole() {
+        let bytes = vec![0; 60_000];
+        let (file, written) = file(|writer| {
+            for _ in 0..20 {
+                writer.packet(&packet(&bytes, Direction::Inbound)).expect("memory");
+            }
+        });
+        assert!(written > 4 * PIECE as u64 && written == file.len() as u64);
+        let mut rest = &file[..];
+        let mut kinds = Vec::new();
+        while let Some((head, _)) = rest.split_first_chunk::<8>() {
+            let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[at + byte]));
+            kinds.push(word(0));
+            let (block, behind) = rest.split_at(word(4) as usize);
+            assert_eq!(block.last_chunk(), Some(&word(4).to_le_bytes()));
+            rest = behind;
+        }
+        assert_eq!(kinds[..2], [SECTION_HEADER, INTERFACE_DESCRIPTION]);
+        assert_eq!(kinds[2..], [ENHANCED_PACKET; 20]);
+    }
+
+    /// Room for so many bytes, and none behind them.
+    struct Disk(Vec<u8>, usize);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.1 - self.0.len());
+            self.0.extend(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_full_disk_took_in_part_is_not_written_again() {
+        let (whole, _) = file(|writer| {
+            writer.packet(&packet(&[7; 100], Direction::Inbound)).expect("memory");
+        });
+        let mut disk = Disk(Vec::new(), whole.len() - 10);
+        let (name, link_type) = ("eth0".to_owned(), 1);
+        let interface = Interface { name, link_type, snap_length: 100 };
+        let mut writer = Writer::begin(&mut disk, &interface, "test").expect("waits");
+        writer.packet(&packet(&[7; 100], Direction::Inbound)).expect("waits");
+        assert!(writer.flush().is_err());
+        // Somebody made room.
+        writer.out.1 += 1000;
+        drop(writer);
+        assert_eq!(disk.0, whole[..whole.len() - 10]);
+    }
+}

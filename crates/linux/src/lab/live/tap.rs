@@ -2,7 +2,6 @@
 //! at a distance from their stack.
 
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use crate::lab::backend::LabError;
@@ -11,7 +10,7 @@ use crate::record::pcapng::{Direction, Interface, Packet, Statistics, Writer};
 /// A capture under way.
 #[derive(Debug)]
 pub(super) struct Capture {
-    writer: Writer<BufWriter<File>>,
+    writer: Writer<File>,
     path: PathBuf,
     known: Statistics,
 }
@@ -21,7 +20,7 @@ impl Capture {
     pub(super) fn create(path: &Path, snap_length: u32) -> Result<Self, LabError> {
         let interface = Interface { name: "path".to_owned(), link_type: LINKTYPE_RAW, snap_length };
         let writer = File::create(path)
-            .and_then(|file| Writer::begin(BufWriter::new(file), &interface, PROGRAM))
+            .and_then(|file| Writer::begin(file, &interface, PROGRAM))
             .map_err(|source| LabError::writing(path, source))?;
         Ok(Self { writer, path: path.to_owned(), known: Statistics::default() })
     }
@@ -47,7 +46,7 @@ impl Capture {
     /// Ends the file.
     pub(super) fn finish(self) -> Result<(), LabError> {
         let Self { writer, path, known } = self;
-        writer.end(&known).map(drop).map_err(|source| LabError::writing(&path, source))
+        writer.end(&known).map_err(|source| LabError::writing(&path, source))
     }
 }
 

@@ -373,7 +373,7 @@ fn copy_packets(
         _ => {
             let none =
                 Interface { name: "any".into(), link_type: LINKTYPE_LINUX_SLL2, snap_length: 0 };
-            Writer::begin(out, &none, concat!("tcpwhy ", env!("CARGO_PKG_VERSION")))?;
+            Writer::begin(out, &none, concat!("tcpwhy ", env!("CARGO_PKG_VERSION")))?.flush()?;
             Ok(Narrowed::default())
         }
     }

@@ -198,7 +198,8 @@ mod tests {
 
     fn spool(link_type: u16, before: &[u8], packets: &[Vec<u8>]) -> Vec<u8> {
         let head = Interface { name: "any".into(), link_type, snap_length: 100 };
-        let mut writer = Writer::begin(Vec::new(), &head, "test").expect("memory");
+        let mut file = Vec::new();
+        let mut writer = Writer::begin(&mut file, &head, "test").expect("memory");
         for packet in packets {
             writer
                 .packet(&pcapng::Packet {
@@ -210,7 +211,8 @@ mod tests {
                 })
                 .expect("memory");
         }
-        writer.end(&Statistics::default()).expect("memory")
+        writer.end(&Statistics::default()).expect("memory");
+        file
     }
 
     fn port_of(ends: [SocketAddr; 2]) -> [u16; 2] {
@@ -235,7 +237,7 @@ mod tests {
             assert_eq!(narrowed.connections.count(), 1, "both directions are one");
             let others: Vec<_> = narrowed.others.ends.iter().map(|ends| port_of(*ends)).collect();
             assert_eq!(others, [[2000, 80]]);
-            let packet = pcapng::packet_length(before.len() as u32 + 40) - 12;
+            let packet = pcapng::packet_length(before.len() as u32 + 40, Direction::Unknown);
             let whole = out.len() + narrowed.statistics.len();
             assert_eq!(whole + 2 * packet as usize, spool.len());
         }
