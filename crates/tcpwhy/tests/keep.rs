@@ -29,7 +29,7 @@ fn segments(lives: &[Life]) -> Vec<Segment<'static>> {
             now += gap * 1_000_000;
             all.push(Segment {
                 time: Time(now),
-                frame: 1,
+                frame: 0,
                 network: 0,
                 source,
                 destination,
@@ -53,6 +53,7 @@ fn segments(lives: &[Life]) -> Vec<Segment<'static>> {
         }
     }
     all.sort_by_key(|segment| segment.time);
+    (1..).zip(&mut all).for_each(|(frame, segment)| segment.frame = frame);
     all
 }
 
