@@ -51,9 +51,10 @@ pub(crate) fn snap_length(text: &str) -> Result<u32, String> {
     })
 }
 
-/// An address.
+/// An address; one of IPv4 in the form of IPv6, as ss shows it of some servers, is that of IPv4, as in packets.
 pub(crate) fn host(text: &str) -> Result<std::net::IpAddr, String> {
     text.parse()
+        .map(|address: std::net::IpAddr| address.to_canonical())
         .map_err(|_| "give an IP address (`getent hosts NAME` tells that of a name)".to_owned())
 }
 

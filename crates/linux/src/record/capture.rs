@@ -136,7 +136,8 @@ pub fn run(
     let file = File::create(output).map_err(write_error)?;
     let is_recording = matches!(options.only, Only::Recording(_));
     // The filter of a recording has cut already, DNS less than others.
-    let snap_length = if is_recording { NAMES_LENGTH + HEADERS } else { options.snap_length };
+    let longest = options.snap_length.max(NAMES_LENGTH).saturating_add(HEADERS);
+    let snap_length = if is_recording { longest } else { options.snap_length };
     let head = Interface { name: interface.to_owned(), link_type: tap.link.number(), snap_length };
     let program = concat!("tcpwhy ", env!("CARGO_PKG_VERSION"));
     let writer = Writer::begin(file, &head, program).map_err(write_error)?;
@@ -156,8 +157,11 @@ pub fn run(
     let from = Clock::Real.now();
     ready();
     let gone = tap.pour(&mut sink, stop)?;
-    let (seen, dropped) = tap.statistics()?;
+    let (seen, mut dropped) = (tap.seen, tap.dropped);
     let packets = sink.packets;
+    if !sink.full {
+        dropped = dropped.max(seen.saturating_sub(packets + sink.echoes));
+    }
     let statistics = Statistics {
         from,
         to: Clock::Real.now(),
@@ -182,6 +186,9 @@ struct Tap {
     loopback: Option<i32>,
     name: String,
     program: Vec<sys::Instruction>,
+    /// Packets that passed the filter, and those among them that were dropped, as far as was asked.
+    seen: u64,
+    dropped: u64,
 }
 
 impl Tap {
@@ -216,7 +223,8 @@ impl Tap {
             }
         };
         let loopback = sys::interface_index("lo").ok();
-        Ok(Self { socket, ring, link, index, loopback, name: name.to_owned(), program })
+        let name = name.to_owned();
+        Ok(Self { socket, ring, link, index, loopback, name, program, seen: 0, dropped: 0 })
     }
 
     /// From now on packets come.
@@ -250,15 +258,27 @@ impl Tap {
         }
         sys::attach_filter(self.socket.as_fd(), &filter::nothing())
             .map_err(call("close the packet filter"))?;
-        let end = Clock::Monotonic.now() + LAST_BLOCK_NS;
-        while Clock::Monotonic.now() < end {
-            self.empty(sink)?;
-            let left = end.saturating_sub(Clock::Monotonic.now());
-            sys::readable([self.socket.as_fd()], Some(left.min(LAST_BLOCK_NS / 8)))
-                .map_err(call("wait for the last packets"))?;
-        }
-        self.empty(sink)?;
+        self.pour_the_rest(sink)?;
         Ok(gone)
+    }
+
+    /// Moves what passed the filter until it was closed, which the kernel hands over by a timer of its own.
+    fn pour_the_rest(&mut self, sink: &mut Sink) -> Result<(), CaptureError> {
+        let begin = Clock::Monotonic.now();
+        loop {
+            self.empty(sink)?;
+            let waited = Clock::Monotonic.now() - begin;
+            if waited >= LAST_BLOCK_NS {
+                self.ask_statistics()?;
+                let is_missing = self.seen > self.dropped + sink.packets + sink.echoes;
+                if sink.full || !is_missing || waited >= LATEST_BLOCK_NS {
+                    return Ok(());
+                }
+            }
+            sys::readable([self.socket.as_fd()], Some(LAST_BLOCK_NS / 8)).map_err(|source| {
+                CaptureError::Call { what: "wait for the last packets", source }
+            })?;
+        }
     }
 
     /// Moves all blocks that are full.
@@ -273,15 +293,17 @@ impl Tap {
             .map_err(|source| CaptureError::Write { packets, source })
     }
 
-    /// Packets that passed the filter, and those among them that were dropped.
-    fn statistics(&self) -> Result<(u64, u64), CaptureError> {
+    /// Asks how many packets passed the filter, and were dropped, since this was asked last.
+    fn ask_statistics(&mut self) -> Result<(), CaptureError> {
         let mut counts = [0; 12];
         sys::option(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut counts)
             .map_err(|source| CaptureError::Call { what: "read the drop count", source })?;
         let count = |at: usize| {
             counts[at..at + 4].try_into().map_or(0, |word| u64::from(u32::from_ne_bytes(word)))
         };
-        Ok((count(0), count(4)))
+        self.seen += count(0);
+        self.dropped += count(4);
+        Ok(())
     }
 }
 
@@ -389,3 +411,5 @@ const RETIRE_MS: u32 = 20;
 /// A block is handed over by the first or second run of the kernel's timer after its last packet
 /// (Linux `prb_retire_rx_blk_timer_expired`); one more for lateness.
 const LAST_BLOCK_NS: u64 = 3 * RETIRE_MS as u64 * NS_PER_S / 1000;
+/// Ours: as long as packets are still missing then, as on a machine that stood still.
+const LATEST_BLOCK_NS: u64 = NS_PER_S;

@@ -69,6 +69,13 @@ pub(crate) fn fine_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
+/// Descendants whose parent has ended become children of this process, not of init. Where the kernel refuses, they do
+/// not.
+pub(crate) fn adopt_orphans() {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number and touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) };
+}
+
 /// Puts this thread, and those it starts, under `SCHED_FIFO`.
 pub(crate) fn run_first(priority: i32) -> io::Result<()> {
     // The raw call, because musl's wrapper always refuses.

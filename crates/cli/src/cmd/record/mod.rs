@@ -111,7 +111,7 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
             counted(left as u64, "recording")
         )),
     }
-    let options = flags.options(output.spool().path());
+    let options = flags.options(&output.spool().inside());
     let mut recording = Recording::begin(options).context("cannot record")?;
     let (exit, command) = if let Some((program, arguments)) = flags.command.split_first() {
         let (exit, command) = follow(program, arguments, flags, &signals, &mut recording)?;
@@ -124,11 +124,19 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
         signals.wait(flags.duration);
         (Exit::Analysed, None)
     };
-    let recorded = recording
-        .finish(command.as_ref(), output.file()?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    output.keep()?;
-    Ok(Done { exit, path, recorded })
+    let written = output.file().and_then(|file| {
+        let recorded = recording
+            .finish(command.as_ref(), file)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        output.keep()?;
+        Ok(recorded)
+    });
+    match written {
+        Ok(recorded) => Ok(Done { exit, path, recorded }),
+        // A command that has ended keeps its status.
+        Err(why) if matches!(exit, Exit::OfCommand(_)) => Err(Failed { exit, why }),
+        Err(why) => Err(why.into()),
+    }
 }
 
 /// Runs the command to its end, or to that of the recording.
@@ -153,7 +161,7 @@ fn follow(
     }
     let child = started.args(arguments).spawn();
     let child = child.map_err(|error| not_started(program, &error))?;
-    recording.watch(child.id());
+    recording.watch();
     let (end, status) = signals.until_ended(child, flags.duration);
     command.end = end;
     let exit = match status {

@@ -48,7 +48,7 @@ impl Output {
         let file = tempfile::Builder::new()
             .prefix("recording-")
             .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(spool.path())
+            .tempfile_in(spool.inside())
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { target, file, spool })
     }

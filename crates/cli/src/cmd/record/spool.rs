@@ -7,8 +7,9 @@
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -16,8 +17,8 @@ use tempfile::TempDir;
 /// The folder of a recording that is under way; removed in the end.
 pub(super) struct Spool {
     folder: TempDir,
-    /// Holds the lock.
-    _lock: File,
+    /// Holds the lock, and the way in.
+    lock: File,
 }
 
 impl Spool {
@@ -30,11 +31,25 @@ impl Spool {
         let lock = File::open(folder.path())?;
         // Where there are no locks, nobody will get this one either.
         let _ = lock.try_lock();
-        Ok(Self { folder, _lock: lock })
+        let spool = Self { folder, lock };
+        // Who may write beside it may have put a folder of his own in its place.
+        let there = spool.lock.metadata()?;
+        let own = tempfile::tempfile_in(spool.inside())?.metadata()?;
+        if there.uid() != own.uid() || there.mode() & 0o777 != MODE {
+            return Err(io::Error::other("somebody else took its place"));
+        }
+        Ok(spool)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// A way to this folder, whatever becomes of its name: who may write beside it could take that for a folder of his
+    /// own, and have root write and read there.
+    pub(super) fn inside(&self) -> PathBuf {
+        let open = PathBuf::from(format!("/proc/self/fd/{}", self.lock.as_raw_fd()));
+        if open.exists() { open } else { self.path().to_owned() }
     }
 
     /// Removes what killed recordings of this user left beside this one; gives how many.
@@ -73,7 +88,6 @@ const YOUNGEST: Duration = Duration::from_mins(1);
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::SystemTime;
 
     use super::*;
@@ -102,6 +116,17 @@ mod tests {
         assert!(!old.exists() && spool.path().exists());
         drop(spool);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn the_way_in_stays_where_another_folder_takes_the_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spool = Spool::create_in(folder.path()).expect("room");
+        fs::rename(spool.path(), folder.path().join("moved")).expect("ours");
+        fs::create_dir(spool.path()).expect("room");
+        fs::write(spool.inside().join("packets.pcapng"), "packets").expect("room");
+        assert!(folder.path().join("moved/packets.pcapng").exists());
+        assert_eq!(fs::read_dir(spool.path()).expect("a folder").count(), 0);
     }
 
     #[test]

@@ -188,14 +188,14 @@ impl Recording {
             options,
         };
         if recording.options.scope != Scope::Command {
-            recording.start_sampler(|_| {});
+            recording.start_sampler();
         }
         Ok(recording)
     }
 
-    /// Watches the command that was just started.
-    pub fn watch(&mut self, process: u32) {
-        self.start_sampler(|sampler| sampler.watch(process));
+    /// Watches the command that this process just started.
+    pub fn watch(&mut self) {
+        self.start_sampler();
     }
 
     /// How many recorded sockets there were a moment ago.
@@ -203,11 +203,10 @@ impl Recording {
         self.live.load(Ordering::Relaxed)
     }
 
-    fn start_sampler(&mut self, prepare: impl FnOnce(&mut Sampler)) {
+    fn start_sampler(&mut self) {
         let was = std::mem::replace(&mut self.sampler, Err(io::ErrorKind::Other.into()));
         self.sampler = was.and_then(|sampling| match sampling {
-            Sampling::Waiting(mut sampler) => {
-                prepare(&mut sampler);
+            Sampling::Waiting(sampler) => {
                 let (stop, live) = (Arc::clone(&self.stop), Arc::clone(&self.live));
                 let run = move || sampler.run(&stop, &live);
                 thread::Builder::new().name("tcp_info".into()).spawn(run).map(Sampling::Running)

@@ -121,7 +121,7 @@ impl Packet {
         let captured = word(block, 20)? as usize;
         let frame = block.get(28..28 + captured)?;
         let before = match link_type {
-            LINKTYPE_ETHERNET if frame.get(12..14)? == VLAN => 18,
+            LINKTYPE_ETHERNET if VLAN.contains(&frame.get(12..14)?) => 18,
             LINKTYPE_ETHERNET => 14,
             LINKTYPE_LINUX_SLL2 => 20,
             _ => 0,
@@ -169,8 +169,8 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 // LINKTYPE registry of the tcpdump group.
 const LINKTYPE_ETHERNET: u16 = 1;
 const LINKTYPE_LINUX_SLL2: u16 = 276;
-/// Ethertype of an 802.1Q tag.
-const VLAN: &[u8] = &[0x81, 0x00];
+/// Ethertypes of tags: 802.1Q, 802.1ad, and what came before that.
+const VLAN: [&[u8]; 3] = [&[0x81, 0x00], &[0x88, 0xa8], &[0x91, 0x00]];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 // RFC 9293 section 3.1.
@@ -225,10 +225,12 @@ mod tests {
             [ip(6, 1000, 80), ip(6, 80, 1000), ip(6, 2000, 80), ip(17, 3, 53), ip(17, 443, 9)];
         let mut tagged = [0; 18];
         tagged[12] = 0x81;
+        let mut service = [0; 18];
+        service[12..14].copy_from_slice(&[0x88, 0xa8]);
         let mut plain = [0; 14];
         plain[12] = 8;
-        for (link_type, before) in [(1, &plain[..]), (1, &tagged[..]), (276, &[0; 20]), (101, &[])]
-        {
+        let ethernet = [&plain[..], &tagged, &service].map(|before| (1, before));
+        for (link_type, before) in ethernet.into_iter().chain([(276, &[0; 20][..]), (101, &[])]) {
             let spool = spool(link_type, before, &packets);
             let mut out = Vec::new();
             let narrowed =

@@ -55,8 +55,10 @@ impl Owners {
     pub(super) fn want(&self, ends: [SocketAddr; 2]) -> bool {
         let [a, b] = ends;
         let sides = [(a, b), (b, a)].map(|(local, peer)| {
-            let whose = self.sockets.get(&[local, peer]).copied();
-            (self.is_here(local.ip()), whose.or_else(|| self.listener(local)))
+            let is_here = self.is_here(local.ip());
+            // Who listens at any address listens at those of this machine.
+            let accepts = || self.listener(local).filter(|_| is_here);
+            (is_here, self.sockets.get(&[local, peer]).copied().or_else(accepts))
         });
         if sides.iter().any(|(_, whose)| *whose == Some(Whose::Ours)) {
             return true;
@@ -141,6 +143,16 @@ mod tests {
         assert!(!owners.want(ends("198.51.100.9:50000", "192.0.2.1:22")));
         assert!(owners.want(ends("198.51.100.9:50000", "192.0.2.1:23")));
         assert!(owners.want(ends("127.0.0.1:50000", "127.0.0.1:22")), "its client may be ours");
+    }
+
+    #[test]
+    fn what_goes_to_another_machine_s_port_is_not_accepted_here() {
+        let mut owners = owners();
+        owners.learn(ends("0.0.0.0:443", "0.0.0.0:0"), Whose::Ours, true);
+        owners.learn(ends(HERE, SERVER), Whose::Theirs, false);
+        assert!(!owners.want(ends(HERE, SERVER)));
+        assert!(!owners.want(ends("203.0.113.1:1", SERVER)), "nor what only passes through");
+        assert!(owners.want(ends("192.0.2.1:443", "198.51.100.9:50000")));
     }
 
     #[test]

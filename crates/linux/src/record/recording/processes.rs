@@ -1,6 +1,6 @@
 //! A process, its descendants, and the sockets they hold: from `/proc`, as often as asked.
 //!
-//! Who once was a descendant stays one when its parent ends. Children come from the kernel's own
+//! Who once was a descendant stays one when its parent ends; of this process's own all do, for it adopts them. Children come from the kernel's own
 //! list (`/proc/PID/task/TID/children`), or, where it keeps none, from the parent that each process
 //! names. A process that starts and ends between two looks is not seen.
 
@@ -14,6 +14,8 @@ use crate::record::sys;
 #[derive(Debug)]
 pub(super) struct Tree {
     members: BTreeSet<u32>,
+    /// Whose children belong to it, and itself not.
+    adopts: Option<u32>,
     /// The sockets they held when last asked, and whether each may be one of TCP.
     held: BTreeMap<u64, bool>,
 }
@@ -21,7 +23,14 @@ pub(super) struct Tree {
 impl Tree {
     /// With this process at its root.
     pub(super) fn of(root: u32) -> Self {
-        Self { members: BTreeSet::from([root]), held: BTreeMap::new() }
+        Self { members: BTreeSet::from([root]), adopts: None, held: BTreeMap::new() }
+    }
+
+    /// Of all that this process starts from now on, however far down and whatever becomes of the parents.
+    pub(super) fn of_children() -> Self {
+        sys::adopt_orphans();
+        let own = std::process::id();
+        Self { members: BTreeSet::from([own]), adopts: Some(own), held: BTreeMap::new() }
     }
 
     /// Takes in new descendants, and lets go of those that have ended.
@@ -41,7 +50,8 @@ impl Tree {
 
     /// Numbers of the sockets that they hold, as far as these may be of TCP.
     pub(super) fn sockets(&mut self) -> BTreeSet<u64> {
-        let sockets = self.members.iter().flat_map(|&process| sockets_of(process));
+        let members = self.members.iter().filter(|process| self.has(**process));
+        let sockets = members.flat_map(|&process| sockets_of(process));
         self.held = sockets
             .map(|(socket, place)| {
                 let known = self.held.get(&socket).copied();
@@ -53,7 +63,7 @@ impl Tree {
 
     /// Whether it is one of them.
     pub(super) fn has(&self, process: u32) -> bool {
-        self.members.contains(&process)
+        self.members.contains(&process) && self.adopts != Some(process)
     }
 }
 
@@ -122,6 +132,7 @@ fn may_be_tcp(place: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
     use std::net::{TcpListener, UdpSocket};
     use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
     use std::os::unix::fs::MetadataExt as _;
@@ -161,6 +172,27 @@ mod tests {
             }
         }
         assert!(may_be_tcp(Path::new("/proc/self/fd")), "nothing is named: it may be");
+    }
+
+    #[test]
+    fn a_grandchild_whose_parent_has_ended_belongs_to_it_and_this_process_does_not() {
+        let mut tree = Tree::of_children();
+        let of_its_own = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut shell = Command::new("sh")
+            .args(["-c", "(sleep 60 & echo $!)"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let mut said = String::new();
+        let mut out = BufReader::new(shell.stdout.take().expect("piped"));
+        out.read_line(&mut said).expect("a number");
+        let orphan: u32 = said.trim().parse().expect("a number");
+        shell.wait().expect("ours");
+        tree.update();
+        assert!(tree.has(orphan) && !tree.has(shell.id()) && !tree.has(std::process::id()));
+        let place = format!("/proc/self/fd/{}", of_its_own.as_raw_fd());
+        assert!(!tree.sockets().contains(&fs::metadata(place).expect("open").ino()));
+        Command::new("kill").arg(said.trim()).status().expect("kill");
     }
 
     #[test]

@@ -98,17 +98,13 @@ impl Sampler {
             sampler.walk(|sampler, ends, _, listens| {
                 sampler.owners.learn(ends, Whose::Theirs, listens);
             })?;
+            sampler.tree = Some(Tree::of_children());
         }
         if let Scope::Process(process) = sampler.scope {
-            sampler.watch(process);
+            sampler.tree = Some(Tree::of(process));
             sampler.name_holders()?;
         }
         Ok(sampler)
-    }
-
-    /// Watches this process and its descendants.
-    pub(super) fn watch(&mut self, process: u32) {
-        self.tree = Some(Tree::of(process));
     }
 
     /// Looks until `stop`; `live` tells how many sockets there were at the last look.

@@ -28,7 +28,10 @@ impl Life {
         if !is_opening(message) {
             self.open.get_or_insert(t);
         }
-        message.clone_into(&mut self.last);
+        // One that waits in FIN-WAIT-2 without a socket tells nothing more (Linux `inet_twsk_diag_fill`).
+        if tcp_info::info(message).is_some() {
+            message.clone_into(&mut self.last);
+        }
     }
 
     /// `10.0.0.1:4000 -> 10.0.0.2:80: opened within 31 ms; 500 KB sent and acknowledged, ...`
