@@ -156,9 +156,16 @@ impl Growth {
     }
 }
 
-/// Counters that are states and may fall (`net/ipv4/proc.c`, `include/uapi/linux/snmp.h`).
-const STATES: [&str; 6] =
-    ["TcpCurrEstab", "TcpMaxConn", "TcpRtoMin", "TcpRtoMax", "TcpRtoAlgorithm", "IpDefaultTTL"];
+/// Counters that are states and may fall (`net/ipv4/proc.c`, `include/uapi/linux/snmp.h`, `net/mptcp/mib.c`).
+const STATES: [&str; 7] = [
+    "TcpCurrEstab",
+    "TcpMaxConn",
+    "TcpRtoMin",
+    "TcpRtoMax",
+    "TcpRtoAlgorithm",
+    "IpDefaultTTL",
+    "MPTcpExtMPCurrEstab",
+];
 
 #[cfg(test)]
 mod tests {

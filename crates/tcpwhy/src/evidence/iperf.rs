@@ -40,11 +40,17 @@ pub(super) fn read(text: &str) -> Result<PathRate, EvidenceError> {
     if let Some(error) = test.get("error").and_then(Value::as_str) {
         return Err(useless(1, format!("that test of iperf3 failed: {error}")));
     }
-    let rate = |part: &str| test.get("end")?.get(part)?.get("bits_per_second")?.as_f64();
-    // UDP has one sum.
-    ["sum_received", "sum", "sum_sent"]
-        .into_iter()
-        .find_map(|part| rate(part).filter(|rate| *rate >= 1.0))
+    let number = |part: &str, name: &str| test.get("end")?.get(part)?.get(name)?.as_f64();
+    let rate = |part: &str| number(part, "bits_per_second");
+    // Of UDP older ones have only what was sent, and how much of it was lost.
+    let udp = || Some(rate("sum")? * (1.0 - number("sum", "lost_percent")? / 100.0));
+    let is_udp = number("sum", "lost_percent").is_some();
+    let sent = || rate("sum_sent").filter(|_| !is_udp);
+    let carried = |rate: &f64| *rate >= 1.0;
+    rate("sum_received")
+        .filter(carried)
+        .or_else(|| udp().filter(carried))
+        .or_else(|| sent().filter(carried))
         .map(|rate| PathRate { bps: rate as u64, is_tested: true })
         .ok_or_else(|| useless(1, "it has no rate at its end: was the test cut off?".to_owned()))
 }
@@ -59,6 +65,16 @@ mod tests {
             "sum_received":{"bits_per_second":41362023.7}}}"#;
         assert!(is_text(text));
         assert_eq!(read(text), Ok(PathRate { bps: 41_362_023, is_tested: true }));
+    }
+
+    #[test]
+    fn what_udp_lost_was_not_carried() {
+        let text = r#"{"start":{},"intervals":[],"end":{"sum":{"bits_per_second":1e9,
+            "lost_percent":90},"sum_sent":{"bits_per_second":1e9}}}"#;
+        let is_near = |bps: u64| (99_999_000..=100_001_000).contains(&bps);
+        assert!(read(text).is_ok_and(|rate| is_near(rate.bps)));
+        let all_lost = text.replace("90}", "100}");
+        assert!(read(&all_lost).is_err(), "what was sent is no rate of the path");
     }
 
     #[test]

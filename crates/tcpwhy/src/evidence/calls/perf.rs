@@ -6,8 +6,10 @@
 //! ```
 //!
 //! Times count from the start of the trace. A call that is printed twice, at its start and when it goes
-//! on, is taken where it has its duration. Addresses are rarely printed, so the socket is found by its
-//! bytes.
+//! on, has its arguments in the first line and its duration in the second. Addresses are rarely printed, so
+//! the socket is found by its bytes.
+
+use std::collections::BTreeMap;
 
 use super::super::error::{EvidenceError, PassedOver};
 use super::strace::{descriptor, follow, leading_number};
@@ -16,12 +18,23 @@ use super::{Call, Calls, Clock, Gathered, Moved, READS, WAITS, WRITES};
 /// A line in its parts.
 struct Line<'a> {
     start: i64,
-    /// `None` while the call goes on.
+    /// `None` where it is not told.
     took: Option<i64>,
+    part: Part,
     thread: u32,
     name: &'a str,
     args: &'a str,
     result: &'a str,
+}
+
+/// What of a call a line has.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Part {
+    Whole,
+    /// Its arguments: `recvfrom(fd: 5, size: 16384) ...`
+    Beginning,
+    /// Its result: `... [continued]: recvfrom()) = 2896`
+    End,
 }
 
 /// Whether the line is one of them.
@@ -41,17 +54,37 @@ fn line_of(line: &str) -> Option<Line<'_>> {
         Some(span) => Some(millis(span.trim())?),
         None => None,
     };
+    let (thread, rest) = thread_of(rest.trim());
+    let (part, rest) = match (rest.strip_suffix(") ..."), rest.strip_prefix("... [continued]: ")) {
+        (Some(beginning), _) => (Part::Beginning, beginning),
+        (None, Some(end)) => (Part::End, end),
+        (None, None) => (Part::Whole, rest),
+    };
     let (call, result) = rest.rsplit_once(" = ").unwrap_or((rest, ""));
     let call = call.trim_end().trim_end_matches(')');
-    let (thread, call) = match call.trim_start().split_once(' ') {
-        Some((word, rest)) if word.contains('/') && !word.contains('(') => {
-            (word.rsplit('/').next()?.parse().ok()?, rest.trim_start())
-        }
-        _ => (0, call.trim_start()),
-    };
-    let call = call.strip_prefix("... [continued]: ").unwrap_or(call);
     let (name, args) = call.split_once('(')?;
-    Some(Line { start: millis(time.trim())?, took, thread, name, args, result: result.trim() })
+    let result = result.trim();
+    Some(Line { start: millis(time.trim())?, took, part, thread, name, args, result })
+}
+
+/// `Web Content/29120 recvfrom(...`: the thread, and what follows. A thread's name may hold anything; a trace of one
+/// thread has none.
+fn thread_of(rest: &str) -> (u32, &str) {
+    let is_call = |text: &str| text.starts_with("... ") || name_of(text).is_some();
+    let thread_at = |at: usize| {
+        let (number, call) = rest[at + 1..].split_once(' ')?;
+        let call = call.trim_start();
+        is_call(call).then_some((number.parse().ok()?, call))
+    };
+    let named = || rest.match_indices('/').find_map(|(at, _)| thread_at(at));
+    if is_call(rest) { (0, rest) } else { named().unwrap_or((0, rest)) }
+}
+
+/// The name of the call that `text` begins with.
+fn name_of(text: &str) -> Option<&str> {
+    let name = text.split_once('(')?.0;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (!name.is_empty() && name.bytes().all(is_name)).then_some(name)
 }
 
 /// Milliseconds with a fraction, in nanoseconds.
@@ -65,10 +98,16 @@ fn millis(word: &str) -> Option<i64> {
 /// Reads all calls.
 pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
     let mut gathered = Gathered::default();
+    // Arguments of calls that went on when their line was printed.
+    let mut begun: BTreeMap<(u32, &str), &str> = BTreeMap::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| is_line(line)) {
         match line_of(line) {
+            Some(Line { part: Part::Beginning, thread, name, args, .. }) => {
+                begun.insert((thread, name), args);
+            }
             Some(Line { took: None, .. }) | None => gathered.untimed += 1,
-            Some(Line { took: Some(took), start, thread, name, args, result }) => {
+            Some(Line { took: Some(took), part, start, thread, name, args, result }) => {
+                let earlier = begun.remove(&(thread, name)).filter(|_| part == Part::End);
                 let call = Call {
                     line: at + 1,
                     thread,
@@ -80,7 +119,7 @@ pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), Evidence
                     moved: Moved::Nothing,
                     waits_for: WAITS.contains(&name).then(Box::default),
                 };
-                take(&mut gathered, call, name, args, result);
+                take(&mut gathered, call, name, earlier.unwrap_or(args), result);
             }
         }
     }
@@ -131,6 +170,7 @@ fn peer(args: &str) -> Option<core::net::SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::strace::shares_files;
     use super::*;
 
     #[test]
@@ -150,6 +190,58 @@ mod tests {
         assert_eq!(recv.moved, Moved::Read { got: 2896, drained: true });
         assert_eq!(trace.word(trace.calls[2].target.expect("a file")), "/tmp/body");
         assert_eq!(trace.calls[0].waits_for.as_deref(), Some(&[][..]));
+    }
+
+    #[test]
+    fn a_call_cut_in_two_has_what_both_lines_tell() {
+        let text = "     1.000 (         ): reader/7 recvfrom(fd: 5<socket:[16]>, ubuf: 0x55, size: 16384) ...
+     1.500 ( 0.010 ms): reader/8 recvfrom(fd: 6<socket:[17]>, ubuf: 0x56, size: 100)     = 100
+     1.000 (21.000 ms): reader/7  ... [continued]: recvfrom())                           = 2896
+    30.000 ( 0.000 ms): reader/7 recvfrom(fd: 5<socket:[16]>, ubuf: 0x55, size: 16384) ...
+    30.000 ( 5.000 ms): reader/7  ... [continued]: recvfrom())                           = -1 EAGAIN (Resource temporarily unavailable)
+";
+        let (trace, _) = read(text).expect("a trace");
+        let calls: Vec<_> = trace.calls.iter().map(|call| (call.took, call.moved)).collect();
+        assert_eq!(
+            calls,
+            [
+                (21_000_000, Moved::Read { got: 2896, drained: true }),
+                (10_000, Moved::Read { got: 100, drained: false }),
+                (5_000_000, Moved::Read { got: 0, drained: true }),
+            ]
+        );
+        assert_eq!(trace.calls[0].socket, trace.calls[2].socket);
+        assert_ne!(trace.calls[0].socket, trace.calls[1].socket);
+    }
+
+    #[test]
+    fn names_of_threads_may_hold_anything() {
+        for (who, thread) in
+            [("Web Content/29", 29), ("(sd-pam)/30", 30), ("kworker/0:1/31", 31), ("a/5 b/32", 32)]
+        {
+            let text =
+                format!("     1.000 ( 0.010 ms): {who} sendto(fd: 5, buff: 0x1, len: 9) = 9\n");
+            let (trace, _) = read(&text).expect("a trace");
+            let call = &trace.calls[0];
+            assert_eq!((call.thread, trace.word(call.name)), (thread, "sendto"), "{who}");
+        }
+        let alone = "     1.000 ( 0.010 ms): write(fd: 4</tmp/1 x(2)>, buf: 0x1, count: 9) = 9\n";
+        assert_eq!(read(alone).expect("a trace").0.calls[0].thread, 0);
+    }
+
+    #[test]
+    fn threads_share_their_descriptors_and_processes_do_not() {
+        let sockets = |flags: &str| {
+            let text = format!(
+                "     1.000 ( 0.010 ms): a/7 recvfrom(fd: 5, ubuf: 0x5, size: 100) = 9
+     2.000 ( 0.010 ms): a/7 clone(clone_flags: {flags}, newsp: 0x7f) = 8 (a)
+     3.000 ( 0.010 ms): a/8 close(fd: 5) = 0
+     4.000 ( 0.010 ms): a/7 recvfrom(fd: 5, ubuf: 0x5, size: 100) = 9\n"
+            );
+            read(&text).expect("a trace").0.sockets.len()
+        };
+        assert_eq!((sockets("VM|FS|FILES|SIGHAND"), sockets("CHILD_CLEARTID")), (2, 1));
+        assert!(shares_files("clone3", "uargs: 0x7ffd, size: 88"));
     }
 
     #[test]
