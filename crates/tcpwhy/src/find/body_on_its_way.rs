@@ -75,9 +75,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             remedies: vec![measure_from_the_end()],
         },
     };
-    let mut finding = held.finding(RULE.code, told);
-    finding.cost_ns = length(request);
-    vec![finding]
+    vec![held.finding_of(length(request), RULE.code, told)]
 }
 
 /// The program that got the body let it wait: what then took the time may be the handler.

@@ -341,7 +341,11 @@ impl Held<'_> {
 
     /// The finding made of them.
     pub(super) fn finding(&self, code: &str, told: Told) -> Finding {
-        let cost_ns = self.time_ns();
+        self.finding_of(self.time_ns(), code, told)
+    }
+
+    /// The same where it cost another time than that of these intervals.
+    pub(super) fn finding_of(&self, cost_ns: i64, code: &str, told: Told) -> Finding {
         let severity = match severity(cost_ns, active_ns(self.connection), self.confidence()) {
             "error" if !self.others().is_empty() => "warning",
             other => other,

@@ -82,9 +82,7 @@ pub(super) fn among(connection: &Connection, earlier: &[Connection]) -> Option<F
             ),
         ],
     };
-    let mut finding = held.finding(RULE.code, told);
-    finding.cost_ns = opened;
-    Some(finding)
+    Some(held.finding_of(opened, RULE.code, told))
 }
 
 /// The opening, as the direction that shows more of it tells.
@@ -118,6 +116,7 @@ fn split(connection: &Connection, opening: i64, tls: Option<i64>) -> String {
 mod tests {
     use super::super::sample::{self, Sim};
     use super::*;
+    use crate::report::Tls;
 
     /// Two connections of one client, the second so long after the first one's last ACK.
     fn two(pause_ns: i64, bytes: u64) -> [Connection; 2] {
@@ -145,6 +144,21 @@ mod tests {
     fn slow_start_is_named_where_the_answer_was_larger() {
         let finding = found(two(1_000_000, 100_000)).expect("found");
         assert!(finding.why.contains("slow start took"), "{}", finding.why);
+    }
+
+    #[test]
+    fn what_tls_took_counts_for_the_severity_too() {
+        let severity = |tls_share: i64| {
+            let [first, mut second] = two(1_000_000, 5_000);
+            let took = active_ns(&second);
+            let end_ns = Some(took * tls_share / 100);
+            second.tls = Some(Tls { start_ns: 0, end_ns, flights: Vec::new() });
+            found([first, second]).map(|finding| (finding.severity, finding.cost_ns * 100 / took))
+        };
+        let (with_little, with_much) = (severity(1), severity(60));
+        let rank = |of: &Option<(String, i64)>| of.clone().expect("found");
+        let (little, much) = (rank(&with_little), rank(&with_much));
+        assert!(much.1 >= little.1 + 50 && much.0 == "error", "{little:?} {much:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@
 //! (v6.1, `net/ipv4/tcp_output.c`, `include/net/tcp.h`). Ours: the lab's `idle-restart` scenario.
 
 use super::case::{Case, Told, in_each};
-use super::slow_start::count_rounds;
+use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, IdleRestart, Prediction, Remedy, State, Transfer};
 use crate::words;
@@ -118,7 +118,8 @@ fn kept(case: &Case<'_>, pause: &IdleRestart, transfer: &Transfer) -> Option<Pre
         return None;
     }
     let saved = told.saturating_sub(count_rounds(pause.cwnd_before? * mss, bytes, open));
-    let best = (took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(rtt).min(took);
+    let least = least_time(case, bytes)?;
+    let best = (took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(least).min(took);
     Some(Prediction { low: best, best, high: took, now: took, ..Prediction::default() })
 }
 
@@ -153,6 +154,20 @@ mod tests {
         // 10, 20, 40, 80, 58 against 160 and 48: three rounds of 20 ms.
         let took = sample::transfer_ns(&connection);
         assert!((took - kept.best).abs_diff(60_000_000) < 1_000_000, "{kept:?}");
+    }
+
+    #[test]
+    fn no_window_is_faster_than_the_path() {
+        let mut connection = restarted(5_000);
+        let bytes = connection.transfers[1].bytes;
+        let took = sample::transfer_ns(&connection);
+        // The bytes alone take all but 25 ms, and a round trip of 20 ms comes to that.
+        let rate =
+            u128::from(bytes) * 8_000_000_000 / u128::from((took - 25_000_000).unsigned_abs());
+        let direction = connection.directions[1].as_mut().expect("data");
+        direction.bottleneck_rate_bps = Some(rate as u64);
+        let kept = find(&connection)[0].remedies[0].predicted_ns.expect("arithmetic");
+        assert!((took - kept.best).abs_diff(5_000_000) < 100_000, "{kept:?} of {took}");
     }
 
     #[test]

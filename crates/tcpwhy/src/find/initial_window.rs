@@ -24,7 +24,7 @@
 //! `tcp_init_transfer` (v6.1, `net/ipv4/tcp_input.c`), `TCP_INIT_CWND`.
 
 use super::case::{Case, active_ns, filter, in_each, severity};
-use super::slow_start::count_rounds;
+use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
 use crate::report::{
     Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Transfer,
@@ -110,11 +110,13 @@ fn help(case: &Case<'_>, transfer: &Transfer, more: u64) -> Vec<Remedy> {
             "keep the connection open and use it again: its window is open then",
         )];
     }
-    let what = format!("if the route has a smaller `initcwnd`, set it to {USUAL} or take it out");
+    let what = format!(
+        "if the route shown has a smaller `initcwnd`, take it out there, or give this peer a route of its own with {USUAL}"
+    );
     let took = transfer.end_ns - transfer.start_ns;
     let saved = case.rtt().and_then(|rtt| rtt.checked_mul(i64::try_from(more).ok()?));
     let predicted_ns = saved.filter(|_| !case.lost_something()).map(|saved| {
-        let best = (took - saved).max(0);
+        let best = (took - saved).max(least_time(case, transfer.bytes).unwrap_or(0)).min(took);
         Prediction { low: best, best, high: took, now: took, ..Prediction::default() }
     });
     vec![Remedy { predicted_ns, ..remedies::route(case, "initcwnd", USUAL, what) }]

@@ -11,12 +11,12 @@
 //! the host: then the packets allow both, and it is said.
 //!
 //! # What it is not
-//! Not the application, although the host sends slower than it could. Not TCP's pacing, which
-//! spaces packets before they are counted as sent.
+//! Not the application, although the host sends slower than it could. Not TCP's own pacing, which
+//! spaces packets before they are counted as sent (`PACING`); `fq` holds paced ones as a queue does.
 //!
 //! # What to do
 //! Look at the queues of the device that the route uses: `tc -s qdisc show dev DEV` names the
-//! shaper (tbf, htb, cake), its rate, its backlog and its drops; a netem there is a forgotten test.
+//! shaper (tbf, htb, cake, `fq` with `maxrate`), its rate, its backlog and its drops; a netem there is a forgotten test.
 //! Change the shaper's rate, or accept it: no setting of TCP brings more through.
 //!
 //! # Sources

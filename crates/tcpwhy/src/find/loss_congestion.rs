@@ -18,8 +18,8 @@
 //! # What to do
 //! On the path: a queue of about one round trip's worth at the bottleneck, or one that marks and
 //! drops early (`fq_codel`, CAKE, ECN). On the sender: a controller that does not fill queues (BBR, a
-//! trial on one route; it must be available, and takes from others what they leave), or `fq`, which
-//! spaces bursts out. A larger initial window or buffer makes it worse.
+//! trial on one route; it must be available, and where queues are short it loses more itself and can starve
+//! others), or `fq`, which spaces bursts out. A larger initial window or buffer makes it worse.
 //!
 //! # Sources
 //! `docs/reference/limits-method.md` section 8 (rank-sum test of the flights at losses against all

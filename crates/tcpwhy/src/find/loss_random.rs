@@ -18,8 +18,8 @@
 //! # What to do
 //! Find where it happens: error counters of the interfaces on the way (`ip -s link`, `ethtool -S`),
 //! the same transfer over another way, a capture further along. On the sender, BBR does not take
-//! each loss for congestion: a trial on one route tells (it must be available, and takes from
-//! others what they leave).
+//! each loss for congestion: a trial on one route tells (it must be available, and can starve others
+//! where queues are short).
 //!
 //! # Sources
 //! `docs/reference/limits-method.md` section 8 (rank-sum test of the flights at losses against all

@@ -78,6 +78,8 @@ pub(crate) mod sample;
 
 use core::cmp::Reverse;
 
+pub(crate) use remedies::VIA_AND_DEV;
+
 use crate::report::{Connection, Finding};
 
 /// One finding: its code, the file that holds it, and its rule.

@@ -17,8 +17,8 @@
 //!
 //! # What to do
 //! On the path: shape (queue) instead of police, raise the rate, or let the burst be at least the
-//! rate times the round trip. On the sender: send no faster than the rate (`SO_MAX_PACING_RATE` in
-//! the program, or `fq` with `maxrate` on the route's device). BBR recognises such rates by itself
+//! rate times the round trip. On the sender: send a little slower than the rate (`SO_MAX_PACING_RATE`, in bytes a
+//! second, in the program, or `fq` with `maxrate` on the route's device). BBR recognises such rates by itself
 //! in part.
 //!
 //! # Sources
@@ -58,7 +58,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
             remedies: vec![
                 remedies::program(
                     case.at,
-                    "let the program send no faster than that (SO_MAX_PACING_RATE)",
+                    "let the program send a little slower than that (SO_MAX_PACING_RATE counts bytes a second, an eighth \
+                     of the number; a policer counts headers, too, and all connections that it polices)",
                 ),
                 remedies::path(
                     "shape (queue) instead of policing, with a burst of at least the rate times the round trip",

@@ -43,18 +43,27 @@ fn on(side: usize, remedy: Remedy) -> Remedy {
     Remedy { on: Some(HOSTS[side].to_owned()), ..remedy }
 }
 
-/// A metric of the sender's route to its peer. The line to change is that of the routes shown which has
-/// the gateway and the device that `ip route get` names; `change` wants it whole, or what it leaves out
-/// is lost.
+/// A metric of the sender's route to its peer.
 pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> Remedy {
+    Remedy {
+        set: Some(format!("{}.route.{metric}={value}", HOSTS[case.at])),
+        ..own_route(case, metric, &value.to_string(), what)
+    }
+}
+
+/// What stands for gateway and device, as `ip route get` shows them.
+pub(crate) const VIA_AND_DEV: &str = "VIA_AND_DEV_SHOWN";
+
+/// A route to the peer alone, beside that which it takes now: that one, mostly the default route, may be of several
+/// gateways, of a router's advertisements or of rules, and others use it.
+fn own_route(case: &Case<'_>, metric: &str, value: &str, what: impl Into<String>) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
         command: Some(format!(
-            "{ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV {metric} {value}"
+            "{ip} route get {peer}; {ip} route add {peer} {VIA_AND_DEV} {metric} {value}"
         )),
-        rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
+        rollback: Some(format!("{ip} route del {peer} {VIA_AND_DEV}")),
         knob: Some(metric.to_owned()),
-        set: Some(format!("{}.route.{metric}={value}", HOSTS[case.at])),
         ..sender(case, what)
     }
 }
@@ -102,7 +111,7 @@ pub(super) fn reader(case: &Case<'_>) -> Remedy {
         1 - case.at,
         "see what the program does instead of reading: Recv-Q shows what it left, its system calls show \
          where it is (strace slows it down: do not time it meanwhile)",
-        "ss -tmip; strace -f -ttt -T -e trace=read,recvfrom,recvmsg,epoll_wait,poll -p PID",
+        "ss -tmip; strace -f -ttt -T -p PID",
     )
 }
 
@@ -113,44 +122,47 @@ pub(super) fn queues(case: &Case<'_>) -> Remedy {
         command: Some(format!("{ip} route get {peer}; tc -s qdisc show dev DEVICE_SHOWN")),
         ..sender(
             case,
-            "see which queue the route's device has: a shaper (tbf, htb, cake) names its rate; a netem is a \
-             forgotten test",
+            "see which queue the route's device has: a shaper (tbf, htb, cake, fq with maxrate) names its rate; a netem \
+             is a forgotten test",
         )
     }
 }
 
-/// A trial of BBR on the sender's route.
+/// A trial of BBR on a route to the peer.
 pub(super) fn bbr(case: &Case<'_>) -> Remedy {
-    let (ip, peer) = peer(case);
+    let remedy = own_route(
+        case,
+        "congctl",
+        "bbr",
+        "try BBR on a route of its own to this peer, for new connections: it measures the path's rate instead of \
+         waiting for losses (it must be available; where queues are short it loses more and can starve others)",
+    );
     Remedy {
-        command: Some(format!(
-            "modprobe tcp_bbr; {ip} route get {peer}; {ip} route show match {peer}; {ip} route change LINE_WITH_THAT_DEV congctl bbr"
-        )),
-        rollback: Some(format!("{ip} route change LINE_WITH_THAT_DEV")),
-        knob: Some("congctl".to_owned()),
-        ..sender(
-            case,
-            "try BBR on the route to this peer: it measures the path's rate instead of waiting for losses (it must \
-             be available, and takes from others what they leave)",
-        )
+        command: remedy.command.map(|command| format!("modprobe tcp_bbr; {command}")),
+        ..remedy
     }
+}
+
+/// The sockets of the connection's service on host `side`: the client's next connection has another port.
+pub(super) fn sockets(case: &Case<'_>, side: usize) -> String {
+    let at = if side == CLIENT { "dport" } else { "sport" };
+    format!("ss -tmi '( {at} = :{} )'", case.connection.server.port())
 }
 
 /// What the sender's host remembers of its peer.
 pub(super) fn metrics(case: &Case<'_>) -> Remedy {
     let (ip, peer) = peer(case);
     Remedy {
-        command: Some(format!("{ip} tcp_metrics show {peer}; {ip} tcp_metrics delete {peer}")),
-        rollback: Some(
-            "none: round trip, threshold and Fast Open cookie of this peer are learnt anew"
-                .to_owned(),
-        ),
+        command: Some(format!(
+            "sysctl net.ipv4.tcp_no_ssthresh_metrics_save; {ip} tcp_metrics show {peer}; {ip} route show match {peer}"
+        )),
         knob: Some("tcp_metrics".to_owned()),
         ..sender(
             case,
             format!(
-                "see whether it remembers a threshold for this peer and drop it (it is learnt anew; kernels from \
-                 5.6 on keep none by default); `{ip} route show match {peer}` may hold one too"
+                "only where that setting is 0 or missing (kernels before 5.6), a threshold that is shown counts: `{ip} \
+                 tcp_metrics delete {peer}` drops it, with the round trip and the Fast Open cookie, which are learnt \
+                 anew"
             ),
         )
     }

@@ -21,13 +21,13 @@
 //! # What to do
 //! On the host that sent it see why its program ended so: it exited or was killed, it closed the socket with
 //! data unread (Linux counts `TCPAbortOnClose`), it set `SO_LINGER` to 0 or data came after it had closed
-//! (`TCPAbortOnData`). A proxy or load balancer does it when its time for a request or an idle connection is
+//! (`TCPAbortOnData`), or keepalive probes or `TCP_USER_TIMEOUT` found no answer (`TCPAbortOnTimeout`). A proxy or load balancer does it when its time for a request or an idle connection is
 //! over: compare the time with its timeouts.
 //!
 //! # Sources
 //! RFC 9293 sections 3.5.2 and 3.10.7 (reset generation), RFC 2525 section 2.17 (reset when unread data is
-//! closed); Linux `__tcp_close`, `tcp_rcv_state_process`
-//! (v6.1, `net/ipv4/tcp.c`, `net/ipv4/tcp_input.c`). Ours: a second, and a segment behind a FIN, not measured.
+//! closed); Linux `__tcp_close`, `tcp_rcv_state_process`, `tcp_keepalive_timer`
+//! (v6.1, `net/ipv4/tcp.c`, `tcp_input.c`, `tcp_timer.c`). Ours: a second, and a segment behind a FIN, not measured.
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
@@ -148,8 +148,7 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
              that was all it had to send the packets do not say.",
             words::bytes(last.bytes)
         ),
-        not: "not loss, and no timer of TCP: a host sends it on purpose, or a device in its name"
-            .to_owned(),
+        not: "not loss: a host sends it on purpose, or a device in its name".to_owned(),
         evidence: vec![Evidence {
             from_ns: reset.at_ns,
             to_ns: reset.at_ns,
@@ -162,8 +161,9 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
         remedies: vec![remedies::host(
             at,
             "see why its program ended so: it exited or was killed, closed with data unread (TCPAbortOnClose), or with \
-             SO_LINGER 0 or before all had come (TCPAbortOnData); of a proxy compare its timeouts",
-            "nstat -az TcpExtTCPAbortOnClose TcpExtTCPAbortOnData TcpOutRsts",
+             SO_LINGER 0 or before all had come (TCPAbortOnData), or its keepalive or user timeout ran out \
+             (TCPAbortOnTimeout); of a proxy compare its timeouts",
+            "nstat -az TcpExtTCPAbortOnClose TcpExtTCPAbortOnData TcpExtTCPAbortOnTimeout TcpOutRsts",
         )],
     }
 }

@@ -23,7 +23,7 @@
 //! Find the device that removes or rewrites the option in one direction only (a firewall whose rules see one
 //! way, a SYN proxy, a load balancer that opens the connection itself). A capture on each side of it shows
 //! the difference. Until then `net.ipv4.tcp_window_scaling=0` on the host that scales makes both agree, at
-//! the price of windows of 64 KiB.
+//! the price of windows of 64 KiB for all its new connections, whoever the peer is.
 //!
 //! # Sources
 //! RFC 7323 section 2.2 (both SYNs; a SYN's window is never scaled), RFC 9293 section 3.8.6 (a window is not
@@ -77,7 +77,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
                     1 - case.at,
                     "net.ipv4.tcp_window_scaling",
                     "0",
-                    "until then, make both sides agree (new connections only, with windows of at most 64 KiB)"
+                    "until then, make both sides agree (for all new connections of this host, with any peer: at most \
+                     64 KiB a round trip then; not on a busy server)"
                         .to_owned(),
                 ),
             ],

@@ -122,12 +122,11 @@ pub(super) fn usual_flight(case: &Case<'_>, state: State) -> Option<u64> {
 }
 
 fn help(case: &Case<'_>) -> Vec<Remedy> {
-    let sender = [case.connection.client, case.connection.server][case.at];
     let mut help = vec![remedies::look(
         case.at,
         "see whether the program fixes its send buffer (SO_SNDBUF: `tb` stays the same while data flows) and let \
          the kernel size it; failing that, write in larger pieces",
-        format!("ss -tmi '( sport = :{} )'", sender.port()),
+        remedies::sockets(case, case.at),
     )];
     if case.sender_is_linux() {
         let larger = remedies::sysctl(

@@ -96,6 +96,12 @@ fn not(case: &Case<'_>) -> String {
     format!("{loss}not a full path, not the {}'s window: both had room then", case.receiver())
 }
 
+/// The least that so many bytes may take: a round trip, and their time at the path's rate where that is known.
+pub(super) fn least_time(case: &Case<'_>, bytes: u64) -> Option<i64> {
+    let alone = case.direction.bottleneck_rate_bps.map_or(0, |rate| wire_time(bytes, rate));
+    Some(case.rtt()?.saturating_add(alone))
+}
+
 fn wire_time(bytes: u64, rate_bps: u64) -> i64 {
     i64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(rate_bps.max(1)))
         .unwrap_or(i64::MAX)
@@ -166,8 +172,8 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
     }
     let predicted = with_start(case, transfer, rounds, segments * mss)?;
     let what = format!(
-        "start with {segments} segments instead of {} on the route to this {peer}, whose first window has room \
-         for them (a burst of {} passed here; whatever uses that route sends such bursts)",
+        "start with {segments} segments instead of {} on a route of its own to this {peer}, whose first window has room \
+         for them (a burst of {} passed here; all new connections to it send such bursts)",
         initial.segments,
         words::bytes(case.direction.burst_proven_bytes?),
         peer = case.receiver(),
@@ -205,8 +211,10 @@ fn with_start(
     if told.abs_diff(rounds.len() as u64) > 1 {
         return None;
     }
-    let after =
-        |saved: u64| Some((took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(rtt).min(took));
+    let least = least_time(case, transfer.bytes)?;
+    let after = |saved: u64| {
+        Some((took - rtt.checked_mul(i64::try_from(saved).ok()?)?).max(least).min(took))
+    };
     let best = after(told.saturating_sub(count_rounds(start, transfer.bytes, as_seen)))?;
     let open = count_rounds(start, transfer.bytes, |_| u64::MAX);
     let low = after((rounds.len() as u64).saturating_sub(open))?.min(best);

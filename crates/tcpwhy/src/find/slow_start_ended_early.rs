@@ -18,8 +18,8 @@
 //!
 //! # What to do
 //! Remembered threshold: `ip tcp_metrics show ADDRESS` on the sender shows it, `ip tcp_metrics
-//! delete ADDRESS` drops it; kernels from 5.6 on neither keep nor use one unless
-//! `net.ipv4.tcp_no_ssthresh_metrics_save` is 0; `ip route show` may hold one. `HyStart`: CUBIC's
+//! delete ADDRESS` drops it; kernels from 5.6 on neither keep nor use one, nor that of a route, unless
+//! `net.ipv4.tcp_no_ssthresh_metrics_save` is 0: there look at the send buffer and the program. `HyStart`: CUBIC's
 //! module parameter `hystart_detect` chooses which signs count (2: delay only); or another
 //! controller. The cost is a window that may overshoot the queue.
 //!
@@ -87,7 +87,8 @@ impl Cause {
         match self {
             Self::Remembered => {
                 "nothing on the wire ended it, which leaves a threshold remembered from an earlier connection, \
-                 or set on the route"
+                 or set on the route, where the kernel uses them (from 5.6 on not by default: then a send buffer or \
+                 the program is likelier)"
             }
             Self::Train => {
                 "a train of ACKs half a round trip long, which CUBIC's HyStart takes for a nearly full path"

@@ -11,7 +11,8 @@
 //! SYN cannot know of those before.
 //!
 //! # What it is not
-//! Not the server's application: it has not seen the connection yet. Whether the SYN or its answer
+//! Not a request that takes long: the server's program has not seen the connection yet. But one that accepts too
+//! slowly lets its queue fill, and then SYNs are dropped. Whether the SYN or its answer
 //! was lost shows only where both ends were captured; at the client both look the same.
 //!
 //! # What to do
@@ -59,7 +60,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
             "{repeated}; each waits for a timer of a second or more, {} in all.",
             words::time(held.time_ns())
         ),
-        not: "not the server's application: it had not seen the connection yet".to_owned(),
+        not: "no request was under way yet; but where the server's program accepts too slowly, SYNs are dropped"
+            .to_owned(),
         remedies: vec![
             remedies::host(
                 remedies::SERVER,

@@ -9,8 +9,8 @@
 //! (on the server's host or elsewhere) decides what that means: there the SYN did arrive.
 //!
 //! # What it is not
-//! Not a slow server program: it never learns of such a connection. A reset is an answer: nobody
-//! listens, or a firewall says so. A capture that stopped too early, or sees one direction only,
+//! Not a request that takes long: the server's program never learns of such a connection. But one that accepts
+//! too slowly lets its queue fill, and then SYNs are dropped. A reset is an answer: nobody listens, or a firewall says so. A capture that stopped too early, or sees one direction only,
 //! looks alike.
 //!
 //! # What to do
@@ -61,7 +61,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             "the SYN found no answer".to_owned()
         },
         why: format!("it was sent {times}{after}; {where_seen}."),
-        not: "not a slow program: the server's application never learns of it".to_owned(),
+        not: "no request reached the server's application; but where it accepts too slowly, SYNs are dropped".to_owned(),
         evidence: vec![Evidence {
             from_ns: 0,
             to_ns: connection.duration_ns,

@@ -30,7 +30,7 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Remedy, State};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "TIMEOUT", file: include_str!("timeout.rs"), find };
@@ -57,8 +57,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         } else {
             words::count(timeouts + probes, "timer")
         };
-        let by = &case.direction.retransmitted;
-        if by.spurious > 0 && by.spurious >= by.rto + by.tlp {
+        if were_needless(case) {
             return Some(held.finding(RULE.code, needless(case, &timers, longest)));
         }
         if timeouts == 0 && !case.lost_something() {
@@ -92,6 +91,18 @@ fn with_new_data(case: &Case<'_>, probes: u64) -> String {
     }
 }
 
+/// Whether all that timers sent again had arrived. Where single repeats are not kept, their counts tell it only
+/// if nothing was lost: other repeats may have been needless, too.
+fn were_needless(case: &Case<'_>) -> bool {
+    let by = &case.direction.retransmitted;
+    let each = case.direction.retransmissions.iter();
+    let mut of_timers = each.filter(|each| matches!(&*each.cause, "rto" | "tlp")).peekable();
+    if of_timers.peek().is_some() {
+        return of_timers.all(|each| each.spurious);
+    }
+    by.spurious > 0 && by.spurious >= by.rto + by.tlp && case.direction.events.lost == 0
+}
+
 /// All that the timers sent again had arrived: its ACKs were late.
 fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
     let (sender, receiver) = (case.sender(), case.receiver());
@@ -102,8 +113,8 @@ fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
              was then sent again.",
             words::time(longest)
         ),
-        not: "not loss: nothing was missing".to_owned(),
-        remedies: vec![remedies::reader(case)],
+        not: "not loss: what these timers sent again had arrived".to_owned(),
+        remedies: vec![acks_held_up(case)],
     }
 }
 
@@ -119,17 +130,22 @@ fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
             words::time(longest)
         ),
         not: "not loss: nothing had to be repaired".to_owned(),
-        remedies: vec![remedies::path(format!(
-            "see what held the ACKs up: a capture on the {receiver}'s host shows when they left it"
-        ))],
+        remedies: vec![acks_held_up(case)],
     }
+}
+
+fn acks_held_up(case: &Case<'_>) -> Remedy {
+    let receiver = case.receiver();
+    remedies::path(format!(
+        "see what held the ACKs up: a capture on the {receiver}'s host shows when they left it"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::sample::{self, held_by};
     use super::*;
-    use crate::report::Vantage;
+    use crate::report::{Retransmission, Vantage};
 
     #[test]
     fn a_tail_that_waits_for_its_timer_is_told() {
@@ -176,6 +192,31 @@ mod tests {
         };
         assert!(title(4).contains("ACKs came so late"), "{}", title(4));
         assert!(title(3).contains("losses"), "one of them was needed");
+    }
+
+    #[test]
+    fn needless_repeats_that_no_timer_sent_acquit_no_timer() {
+        let title = |of_timer: &[bool]| {
+            let mut connection = held_by(State::RtoWait, 5_000);
+            let direction = connection.directions[1].as_mut().expect("data");
+            let repeats = |cause: &str, spurious| Retransmission {
+                cause: cause.to_owned(),
+                spurious,
+                ..Retransmission::default()
+            };
+            direction.retransmissions = vec![repeats("fast", true); 40];
+            direction
+                .retransmissions
+                .extend(of_timer.iter().map(|needless| repeats("rto", *needless)));
+            let needless = of_timer.iter().filter(|needless| **needless).count() as u64;
+            let by = &mut direction.retransmitted;
+            (by.rto, by.fast, by.spurious) = (of_timer.len() as u64, 40, 40 + needless);
+            direction.events.lost = of_timer.len() as u64 - needless;
+            find(&connection)[0].title.clone()
+        };
+        assert!(title(&[false; 3]).contains("losses"));
+        assert!(title(&[true, false]).contains("losses"));
+        assert!(title(&[true; 3]).contains("ACKs came so late"));
     }
 
     #[test]

@@ -128,12 +128,11 @@ pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
 }
 
 fn help(case: &Case<'_>) -> Vec<Remedy> {
-    let receiver = [case.connection.server, case.connection.client][case.at];
     let mut help = vec![remedies::look(
         1 - case.at,
         "see whether the program fixes its receive buffer (SO_RCVBUF: `rb` stays the same while data flows) and let \
          the kernel size it",
-        format!("ss -tmi '( sport = :{} )'", receiver.port()),
+        remedies::sockets(case, 1 - case.at),
     )];
     if case.receiver_is_linux() {
         let larger = remedies::sysctl(

@@ -84,13 +84,22 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
     };
     let host = ["client", "server"][side];
     let what = "see that scaling is switched on (new connections gain)".to_owned();
-    vec![
-        remedies::sysctl(case, side, "net.ipv4.tcp_window_scaling", "1", what),
+    let mut help = vec![remedies::sysctl(case, side, "net.ipv4.tcp_window_scaling", "1", what)];
+    let may_be_cookie = case.connection.syns[remedies::CLIENT].is_none_or(|syn| !syn.timestamps);
+    if side == remedies::SERVER && may_be_cookie {
+        help.push(remedies::host(
+            side,
+            "see whether it answered with a SYN cookie: without the client's time stamps that has no room for the option",
+            "nstat -az TcpExtSyncookiesSent TcpExtTCPReqQFullDoCookies",
+        ));
+    }
+    help.push(
         remedies::path(format!(
             "if it is, a device on the way takes the option out: a capture on the {host}'s host shows what that \
              sent"
         )),
-    ]
+    );
+    help
 }
 
 #[cfg(test)]
@@ -110,6 +119,18 @@ mod tests {
         let codes: Vec<&str> = found.iter().map(|each| each.code.as_str()).collect();
         assert!(codes.contains(&RULE.code) && !codes.contains(&"WINDOW_CAP"), "{codes:?}");
         insta::assert_snapshot!(sample::shown(&find(&connection)));
+    }
+
+    #[test]
+    fn a_server_may_have_answered_with_a_cookie_where_the_client_sent_no_time_stamps() {
+        let asks_for_cookies = |timestamps| {
+            let mut connection = unscaled(65_535);
+            connection.window_scaling_refused_by = Some(ScalingRefusedBy::Server);
+            connection.syns[0].as_mut().expect("captured").timestamps = timestamps;
+            let remedies = &find(&connection)[0].remedies;
+            remedies.iter().any(|remedy| remedy.what.contains("SYN cookie"))
+        };
+        assert!(asks_for_cookies(false) && !asks_for_cookies(true));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::finding::Change;
 use super::seen::Seen;
 use super::snapshot::{SetIn, Snapshot};
 use super::target;
+use crate::find::VIA_AND_DEV;
 use crate::report::{Remedy, Report};
 
 /// Lays the snapshot of `host`, `client` or `server`, beside the findings of a report; how many remedies name
@@ -50,27 +51,40 @@ fn name_setting(remedy: &mut Remedy, seen: &Seen<'_>) -> bool {
     true
 }
 
-/// `LINE_WITH_THAT_DEV` of the remedy becomes the route that leads to the peer.
+/// Gateway and device of the remedy become those of the route that leads to the peer; where that has its line for the
+/// peer alone, it is changed.
 fn name_route(remedy: &mut Remedy, seen: &Seen<'_>, peer: IpAddr) -> bool {
     let (Some(metric), Some(command)) = (&remedy.knob, &remedy.command) else { return false };
-    let Some((_, set)) = command.split_once(" route change LINE_WITH_THAT_DEV ") else {
-        return false;
-    };
+    let Some((_, set)) = command.split_once(VIA_AND_DEV) else { return false };
     let Ok(Some(taken)) = target::route(seen, peer) else { return false };
     // Rules may choose another, and a route without a line cannot be put back.
     if taken.may_differ || taken.route.line.is_empty() {
         return false;
     }
     let line = &taken.route.line;
-    let Some(without) = taken.route.line_without(&[metric]) else { return false };
-    let change =
-        Change::Route { from: line.clone(), to: format!("{without} {set}"), ipv6: peer.is_ipv6() };
+    // A line of several gateways is no route that another could be like.
+    if line.split_whitespace().any(|word| matches!(word, "nexthop" | "nhid")) {
+        return false;
+    }
+    let is_its_own = line.split(' ').next() == Some(&*peer.to_string());
+    let left_out: &[&str] =
+        if is_its_own { &[metric] } else { &[metric, "proto", "metric", "pref"] };
+    let Some(kept) = taken.route.line_without(left_out) else { return false };
+    let Some((_, way)) = kept.split_once(' ') else { return false };
+    let (from, ipv6) = (line.clone(), peer.is_ipv6());
+    let change = Change::Route { from, to: format!("{peer} {way}{set}"), ipv6 };
     if !change.is_sayable(None) {
         return false;
     }
     let commands = change.commands();
     remedy.what = format!("{}; there that is `{line}` now", remedy.what);
-    (remedy.command, remedy.rollback) = (Some(commands.apply), commands.undo);
+    (remedy.command, remedy.rollback) = if is_its_own {
+        (Some(commands.apply), commands.undo)
+    } else {
+        let ip = if ipv6 { "ip -6" } else { "ip" };
+        let add = format!("{ip} route add {peer} {way}{set}");
+        (Some(add), Some(format!("{ip} route del {peer} {way}")))
+    };
     true
 }
 
@@ -91,7 +105,7 @@ mod tests {
             ..Remedy::default()
         };
         let key = "net.ipv4.tcp_slow_start_after_idle";
-        let route = "ip route get 10.0.0.1; ip route show match 10.0.0.1; ip route change LINE_WITH_THAT_DEV initcwnd 44";
+        let route = "ip route get 10.0.0.1; ip route add 10.0.0.1 VIA_AND_DEV_SHOWN initcwnd 44";
         let remedies = vec![
             remedy(key, &format!("sysctl {key}; sysctl -w {key}=0")),
             remedy("initcwnd", route),
@@ -140,6 +154,35 @@ mod tests {
             2
         );
         insta::assert_debug_snapshot!(commands(&report));
+    }
+
+    /// What the second remedy becomes where the peer's route has this line.
+    fn of_route(line: &str) -> [String; 2] {
+        let mut report = report();
+        lay_beside(&mut report, "server", &snapshot(line));
+        let [_, apply, undo] = commands(&report)[1];
+        [apply, undo].map(str::to_owned)
+    }
+
+    #[test]
+    fn a_route_to_the_peer_alone_is_changed_and_another_gets_one_beside_it() {
+        assert_eq!(
+            of_route("10.0.0.1 via 10.0.0.9 dev eth0 initcwnd 4 mtu 1400"),
+            [
+                "ip route replace 10.0.0.1 via 10.0.0.9 dev eth0 mtu 1400 initcwnd 44",
+                "ip route replace 10.0.0.1 via 10.0.0.9 dev eth0 initcwnd 4 mtu 1400"
+            ]
+        );
+        assert_eq!(
+            of_route("default via 10.0.0.9 dev eth0 proto dhcp src 10.0.0.2 metric 100"),
+            [
+                "ip route add 10.0.0.1 via 10.0.0.9 dev eth0 src 10.0.0.2 initcwnd 44",
+                "ip route del 10.0.0.1 via 10.0.0.9 dev eth0 src 10.0.0.2"
+            ]
+        );
+        let several =
+            of_route("default nexthop via 10.0.0.9 dev eth0 nexthop via 10.0.0.8 dev eth0");
+        assert!(several[0].contains(VIA_AND_DEV), "{several:?}");
     }
 
     #[test]
