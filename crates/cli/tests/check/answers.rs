@@ -90,7 +90,7 @@ fn a_capture_s_remedies_name_what_a_snapshot_of_the_host_shows() {
     };
     let told = beside("server");
     assert_eq!(told.status, Some(0), "{}", told.stderr);
-    let command = "do: ip route replace default via 192.168.247.2 dev ens33 initcwnd 44";
+    let command = "do: ip route add 192.168.247.130 via 192.168.247.2 dev ens33 initcwnd 44";
     assert!(told.stdout.contains(command), "{}", told.stdout);
     assert!(
         beside("client").stderr.contains("no remedy for the client"),

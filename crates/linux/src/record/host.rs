@@ -39,11 +39,10 @@ pub fn snapshot(peers: &BTreeSet<IpAddr>) -> Value {
 pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     Netlink::open(libc::NETLINK_ROUTE)?.list(libc::RTM_GETADDR, &[0; 8], |message| {
-        for (kind, value) in attributes(message.get(8..).unwrap_or_default()) {
-            if kind == libc::IFA_ADDRESS || kind == libc::IFA_LOCAL {
-                found.extend(address(value));
-            }
-        }
+        let facts = || attributes(message.get(8..).unwrap_or_default());
+        let of = |wanted: u16| facts().find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+        // On a link with two ends `IFA_ADDRESS` is the other one's.
+        found.extend(of(libc::IFA_LOCAL).or_else(|| of(libc::IFA_ADDRESS)).and_then(address));
     })?;
     Ok(found)
 }

@@ -83,6 +83,10 @@ pub(super) fn apply(
         let of_windows =
             |each: &&mut Beside| each.side == who && matches!(&*each.quantity, "cwnd" | "ssthresh");
         for each in connection.beside.iter_mut().filter(of_windows) {
+            if each.verdict == AGREES {
+                each.verdict = MEASURED.into();
+                each.text.push_str(" (by chance: this controller is not replayed)");
+            }
             if each.verdict == CONTRADICTS {
                 each.verdict = MEASURED.into();
                 each.text.push_str(" (no contradiction: this controller is not replayed)");

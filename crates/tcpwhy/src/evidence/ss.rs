@@ -11,8 +11,7 @@ use super::address::Ends;
 use super::error::{EvidenceError, PassedOver};
 use super::sample::Sample;
 use super::stamp::{self, Stamp};
-pub(super) use crate::host::paste::ss::is_line;
-use crate::host::paste::ss::{Row, details};
+use crate::host::paste::ss::{self as lines, Row, details};
 use crate::host::snapshot::{Info, Socket};
 
 /// A socket's line with those below it.
@@ -20,6 +19,29 @@ struct Seen {
     line: usize,
     at: Option<Stamp>,
     socket: Socket,
+}
+
+/// Whether the line is a socket's, or the head of a table of sockets.
+pub(super) fn is_line(line: &str) -> bool {
+    let is_head = || line.trim_start().starts_with("Recv-Q") && line.contains("Send-Q");
+    lines::is_line(line) || is_bare_row(line) || is_head()
+}
+
+/// `0 17160 172.16.58.147:8000 172.16.58.146:41276`: a socket's row where `ss` was asked for those of one state alone, which
+/// it then leaves out.
+fn is_bare_row(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let is_queue = |word: Option<&str>| word.is_some_and(|word| word.parse::<u32>().is_ok());
+    let is_end = |word: Option<&str>| {
+        let end = word.and_then(|word| word.rsplit_once(':'));
+        // An address of either family has a dot or a bracket.
+        end.is_some_and(|(host, port)| host.contains(['.', '[']) && port.parse::<u16>().is_ok())
+    };
+    !line.starts_with([' ', '\t'])
+        && is_queue(words.next())
+        && is_queue(words.next())
+        && is_end(words.next())
+        && is_end(words.next())
 }
 
 /// Reads all samples.
@@ -31,12 +53,14 @@ pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceErro
     let mut open = false;
     for (at, line) in text.lines().enumerate() {
         let number = at + 1;
-        if is_line(line) {
+        let is_bare = is_bare_row(line);
+        if is_bare || is_line(line) {
             open = false;
             if line.contains("Recv-Q") || line.contains("LISTEN") || line.contains("UNCONN") {
                 continue;
             }
-            match Row::of(line).and_then(|row| row.socket()) {
+            let row = if is_bare { Row::behind_state("ESTAB", line) } else { Row::of(line) };
+            match row.and_then(|row| row.socket()) {
                 Ok(socket) => {
                     seen.push(Seen { line: number, at: now, socket });
                     open = true;
@@ -50,9 +74,18 @@ pub(super) fn read(text: &str) -> Result<(Vec<Sample>, PassedOver), EvidenceErro
             && let Some(last) = seen.last_mut()
         {
             details(&mut last.socket, line);
+        } else if !line.trim().is_empty() {
+            // A socket of another family, a prompt: what is below it is its own.
+            open = false;
         }
     }
     let mut samples: Vec<Sample> = seen.iter().map(Seen::sample).collect();
+    if samples.iter().any(|sample| sample.snd_wnd.is_some()) {
+        // A window that is shut is not printed.
+        for sample in samples.iter_mut().filter(|sample| sample.cwnd.is_some()) {
+            sample.snd_wnd.get_or_insert(0);
+        }
+    }
     samples.retain(|sample| {
         let says = sample.says_something();
         if !says {
@@ -139,6 +172,35 @@ mod tests {
         let at: Vec<_> = samples.iter().filter_map(|sample| sample.at).collect();
         assert_eq!(at, [1_795_342_323_500_000_000, 1_795_342_324_000_000_000].map(Stamp::Unix));
         assert_eq!(samples[0].ends.local.to_string(), "10.0.0.1:80");
+    }
+
+    #[test]
+    fn sockets_of_one_state_are_listed_without_it() {
+        let text = "Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n\
+                    0      0      10.0.0.1:80        10.0.0.2:4000\n\t cubic cwnd:33 ssthresh:20\n";
+        assert!(text.lines().take(2).all(is_line));
+        let (samples, _) = read(text).expect("a sample");
+        assert_eq!((samples.len(), samples[0].cwnd), (1, Some(33)));
+        assert!(!is_line("0 0 1 2") && !is_line("12 13 14:15 16:17 18"), "other tables");
+    }
+
+    #[test]
+    fn what_is_below_another_family_s_socket_is_its_own() {
+        let text = "tcp ESTAB 0 0 10.0.0.1:80 10.0.0.2:4000\n\t cubic cwnd:33\n\
+                    mptcp ESTAB 0 0 10.0.0.1:80 10.0.0.2:4001\n\t cubic cwnd:7\n";
+        let (samples, _) = read(text).expect("a sample");
+        assert_eq!((samples.len(), samples[0].cwnd), (1, Some(33)));
+    }
+
+    #[test]
+    fn a_window_that_is_not_printed_is_shut_where_others_are() {
+        let of = |second: &str| {
+            let line = "ESTAB 0 0 10.0.0.1:80 10.0.0.2:4000\n\t cubic cwnd:33";
+            let (samples, _) = read(&format!("{line}{second}\n{line}\n")).expect("two samples");
+            samples.iter().map(|sample| sample.snd_wnd).collect::<Vec<_>>()
+        };
+        assert_eq!(of(" snd_wnd:64240"), [Some(64_240), Some(0)]);
+        assert_eq!(of(""), [None, None], "older ones print none at all");
     }
 
     #[test]

@@ -49,16 +49,21 @@ pub(super) fn apply(
         offset.told()
     );
     let verdict = match offset.apart_ns {
-        Some(0) if offset.calls > 0 => "agrees",
+        _ if offset.calls == 0 => "unclear",
+        Some(0) => "agrees",
         _ => "measured",
     };
     let clock = Beside {
         unit: "ns".into(),
-        measured: offset.apart_ns,
+        measured: offset.apart_ns.filter(|_| offset.calls > 0),
         estimated: None,
         ..entry("clock", verdict, text)
     };
     let mut told = vec![clock];
+    if offset.error_ns.is_none() && offset.apart_ns != Some(0) {
+        // Bounded on one side only: a wait and the calls of its time may lie anywhere beside each other.
+        return told;
+    }
     for wait in waits(connection, side, &offset) {
         let (from, to) = (wait.from.saturating_sub(offset.ns), wait.to.saturating_sub(offset.ns));
         let Some(found) = explain::explain(trace, socket, from, to) else { continue };

@@ -106,10 +106,15 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
         in_finding(finding, hide);
     }
     for beside in &mut connection.beside {
-        hide(&mut beside.text);
-        if let Some(longest) = beside.calls.iter_mut().find_map(|calls| calls.longest.as_mut()) {
-            longest.target.iter_mut().for_each(&mut *hide);
+        let longest = beside.calls.iter_mut().find_map(|calls| calls.longest.as_mut());
+        if let Some(target) = longest.and_then(|longest| longest.target.as_mut()) {
+            // Folders have the names of users and customers.
+            let name = file_name(target).to_owned();
+            beside.text = beside.text.replace(target.as_str(), &name);
+            *target = name;
+            hide(target);
         }
+        hide(&mut beside.text);
     }
 }
 

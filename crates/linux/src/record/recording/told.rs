@@ -44,7 +44,7 @@ impl Life {
                 format!("opened within {} of the first look at it", ms((open - self.first) / 1000))
             }
             Some(_) => "open at the first look".to_owned(),
-            None => "never opened: its SYN was not answered".to_owned(),
+            None => "never seen open".to_owned(),
         }];
         if let (Some(acked), Some(received)) = (number(info, ACKED, 8), number(info, RECEIVED, 8)) {
             // The SYN counts as a byte (Linux `tcp_snd_una_update`).

@@ -57,8 +57,10 @@ struct Account {
     calls: CallsIn,
     /// Calls that wait for nothing of the socket, by name and target.
     by_kind: BTreeMap<(u32, Option<u32>), Kind>,
-    /// Time in calls that wait for the socket, by name.
+    /// Time in calls that wait for the socket, or for one that is not told, by name.
     waits: BTreeMap<u32, i64>,
+    /// Of that the time for one that is not told, where the trace has several.
+    unknown_ns: i64,
 }
 
 /// Calls of one name about one thing.
@@ -78,7 +80,11 @@ impl Account {
             return;
         }
         self.calls.count += 1;
-        if call.waits_for(socket) {
+        let has_others = trace.sockets.len() > 1;
+        if call.waits_for_some() && has_others {
+            self.unknown_ns = self.unknown_ns.saturating_add(span);
+        }
+        if call.waits_for(socket) || call.waits_for_some() {
             self.calls.waiting_ns = self.calls.waiting_ns.saturating_add(span);
             let waits = self.waits.entry(call.name).or_default();
             *waits = waits.saturating_add(span);
@@ -124,6 +130,13 @@ impl Account {
         }
         if most(calls.waiting_ns) {
             let name = self.waits.iter().max_by_key(|wait| wait.1).map_or("", |w| trace.word(*w.0));
+            if !most(calls.waiting_ns.saturating_sub(self.unknown_ns)) {
+                let text = format!(
+                    "the program waited ({name}) for {}; for which of its sockets the trace does not tell",
+                    words::time(calls.waiting_ns)
+                );
+                return ("unclear", text);
+            }
             let text = format!(
                 "the program waited for this socket ({name}) for {}: the cause is not in the program",
                 words::time(calls.waiting_ns)
@@ -247,7 +260,11 @@ mod tests {
                          7 1795343771.400000 read(3, \"\"..., 4096) = 100 <0.000010>\n";
 
     fn said(from_ms: i64, to_ms: i64) -> Told {
-        let (trace, _) = strace::read(TRACE).expect("a trace");
+        said_of(TRACE, from_ms, to_ms)
+    }
+
+    fn said_of(trace: &str, from_ms: i64, to_ms: i64) -> Told {
+        let (trace, _) = strace::read(trace).expect("a trace");
         let at = |ms: i64| trace.calls[0].start + ms * 1_000_000;
         explain(&trace, 0, at(from_ms), at(to_ms)).expect("it reaches so far")
     }
@@ -258,6 +275,22 @@ mod tests {
         assert_eq!(told.text, "clock_nanosleep took 100 ms of it (200 ms in all)");
         let longest = told.calls.longest.expect("a call");
         assert_eq!((longest.took_ns, longest.whole_ns), (100_000_000, 200_000_000));
+    }
+
+    #[test]
+    fn a_wait_for_one_of_several_sockets_clears_nobody() {
+        let waits = TRACE.replace(
+            "clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=200000000}, NULL) = 0",
+            "epoll_wait(9, [], 8, -1) = 1",
+        );
+        let alone = said_of(&waits, 60, 390);
+        assert_eq!(alone.verdict, "waits_for_tcp", "{}", alone.text);
+        let database = "7 1795343771.010000 connect(5, {sa_family=AF_INET, sin_port=htons(5432), \
+                        sin_addr=inet_addr(\"10.0.0.3\")}, 16) = 0 <0.000010>\n";
+        let (first, rest) = waits.split_once('\n').expect("lines");
+        let several = said_of(&format!("{first}\n{database}{rest}"), 60, 390);
+        assert_eq!(several.verdict, "unclear", "{}", several.text);
+        assert!(several.text.contains("does not tell"), "{}", several.text);
     }
 
     #[test]

@@ -73,8 +73,12 @@ impl Call {
     /// Whether it waits for what TCP does with `socket`.
     pub(super) fn waits_for(&self, socket: u32) -> bool {
         let polls = self.waits_for.as_ref();
-        self.socket == Some(socket)
-            || polls.is_some_and(|all| all.is_empty() || all.contains(&socket))
+        self.socket == Some(socket) || polls.is_some_and(|all| all.contains(&socket))
+    }
+
+    /// Whether it waits, and nothing tells for which socket.
+    pub(super) fn waits_for_some(&self) -> bool {
+        self.socket.is_none() && self.waits_for.as_ref().is_some_and(|all| all.is_empty())
     }
 }
 

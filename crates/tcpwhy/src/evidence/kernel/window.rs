@@ -22,7 +22,7 @@ pub(super) fn cwnd(
 ) -> Option<Beside> {
     let measured = of_rounds(rounds, placed, direction.rounds.len());
     let mut wrong = Vec::new();
-    let (mut count, mut last) = (0, None);
+    let (mut count, mut compared, mut last) = (0, 0, None);
     for (at, (round, found)) in direction.rounds.iter_mut().zip(&measured).enumerate() {
         let Some(Seen { cwnd, stopped }) = *found else { continue };
         count += 1;
@@ -37,8 +37,11 @@ pub(super) fn cwnd(
                 || replayed.high.is_some_and(|most| low > most && is_far(low, most))
         });
         // Where something else stopped the sender, the replay tells what the window had come to later.
-        if outside && round.limited_by.name().starts_with("cwnd.") {
-            wrong.push((at, cwnd, replayed));
+        if round.limited_by.name().starts_with("cwnd.") {
+            compared += u64::from(stopped.is_some() && replayed.low.or(replayed.high).is_some());
+            if outside {
+                wrong.push((at, cwnd, replayed));
+            }
         }
         last = Some((cwnd, replayed.best));
         round.cwnd = Cwnd { low: Some(cwnd), high: Some(cwnd), best: Some(cwnd) };
@@ -49,10 +52,12 @@ pub(super) fn cwnd(
     let (value, estimate) =
         wrong.first().map_or((cwnd, best), |(_, cwnd, r)| (*cwnd, r.best.or(r.low)));
     let text = if wrong.is_empty() {
-        format!(
-            "the {}'s congestion window is measured in {of}, and is as replayed there",
-            case.who()
-        )
+        let same = match compared {
+            0 => String::new(),
+            all if all == count => ", and is as replayed there".to_owned(),
+            some => format!(", and is as replayed in {some} that it held"),
+        };
+        format!("the {}'s congestion window is measured in {of}{same}", case.who())
     } else {
         let named: Vec<String> = wrong.iter().take(NAMED).map(differing).collect();
         let more = wrong.len().saturating_sub(NAMED);
@@ -67,7 +72,11 @@ pub(super) fn cwnd(
         unit: "segments".into(),
         measured: i64::try_from(value).ok(),
         estimated: estimate.and_then(|best| i64::try_from(best).ok()),
-        ..case.entry("cwnd", verdict(!wrong.is_empty()), text)
+        ..case.entry(
+            "cwnd",
+            if compared == 0 { MEASURED } else { verdict(!wrong.is_empty()) },
+            text,
+        )
     })
 }
 
@@ -156,8 +165,10 @@ pub(super) fn ssthresh(
         );
         return (sets && later).then(|| entry(CONTRADICTS, None, exit.ssthresh, text));
     };
-    // A later loss sets it anew: only what is certain to be the first is compared.
-    if losses > 1 {
+    // A later loss sets it anew, as idle times and congestion marks do: only what is certain to be the first is compared.
+    let ended = starts.partition_point(|start| *start <= exit.at_ns);
+    let is_first = first.and_then(|sample| rounds.sending_in(sample)).is_some_and(|at| at <= ended);
+    if losses > 1 || !is_first {
         let text = format!("the {who}'s kernel had a slow start threshold of {kernel} segments");
         return Some(entry(MEASURED, Some(kernel), None, text));
     }

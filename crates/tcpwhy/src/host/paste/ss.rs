@@ -64,7 +64,7 @@ impl<'a> Row<'a> {
         Self::behind_state(state, rest)
     }
 
-    pub(super) fn behind_state(state: &'a str, rest: &'a str) -> Result<Self, String> {
+    pub(crate) fn behind_state(state: &'a str, rest: &'a str) -> Result<Self, String> {
         let mut rest = rest;
         let mut field = |what: &str| {
             let (field, behind) = word(rest).ok_or_else(|| format!("it ends before {what}"))?;
