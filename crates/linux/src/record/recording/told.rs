@@ -38,12 +38,17 @@ impl Life {
     pub(super) fn sentence(&self) -> Option<String> {
         let [local, peer] = tcp_info::ends(&self.last)?;
         let info = tcp_info::info(&self.last)?;
+        let again = number(info, TOTAL_RETRANS, 4).filter(|again| *again > 0);
         let micros = |at: usize, size| number(info, at, size).filter(|us| *us > 0);
         let mut facts = vec![match self.open {
             Some(open) if self.seen_opening => {
                 format!("opened within {} of the first look at it", ms((open - self.first) / 1000))
             }
             Some(_) => "open at the first look".to_owned(),
+            None if self.last[1] == SYN_SENT && again.is_some() => {
+                "never opened: its SYN was not answered".to_owned()
+            }
+            // It may have been refused, or have come and gone between two looks.
             None => "never seen open".to_owned(),
         }];
         if let (Some(acked), Some(received)) = (number(info, ACKED, 8), number(info, RECEIVED, 8)) {
@@ -54,9 +59,7 @@ impl Life {
         // The largest number is the kernel's for none (`tcp_min_rtt`).
         let least = number(info, MIN_RTT, 4).filter(|us| *us > 0 && *us < u64::from(u32::MAX));
         facts.extend(least.map(|us| format!("round trip at least {}", ms(us))));
-        if let Some(again) = number(info, TOTAL_RETRANS, 4).filter(|again| *again > 0) {
-            facts.push(format!("{again} segments sent again"));
-        }
+        facts.extend(again.map(|again| format!("{again} segments sent again")));
         facts.extend(micros(BUSY, 8).map(|us| format!("sending for {}", ms(us))));
         facts.extend(micros(RWND, 8).map(|us| format!("held by the peer's window for {}", ms(us))));
         facts.extend(micros(SNDBUF, 8).map(|us| format!("held by its send buffer for {}", ms(us))));
@@ -139,6 +142,17 @@ mod tests {
             sentence.contains("its SYN was not answered")
                 && sentence.contains("2 segments sent again")
         );
+        let once = Life::begin(0, &message(SYN_SENT, &[])).sentence().expect("whole");
+        assert!(once.contains("never seen open"), "it may have been refused: {once}");
+    }
+
+    #[test]
+    fn what_has_no_socket_any_more_takes_nothing_back() {
+        let mut life = Life::begin(0, &message(1, &[(RECEIVED, 8, 60)]));
+        let of_before = life.sentence();
+        // FIN-WAIT-2 of which only the addresses are left.
+        life.go_on(1, &message(5, &[])[..72]);
+        assert!(of_before.is_some() && life.sentence() == of_before);
     }
 
     #[test]
