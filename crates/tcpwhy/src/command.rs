@@ -14,7 +14,7 @@
 
 use serde::Deserialize;
 
-use crate::report::{Command, Connection, Exchange, Report, Spent, State};
+use crate::report::{Command, Connection, Exchange, Lookup, Report, Spent, State};
 use crate::units::Time;
 
 /// What `tcpwhy record` notes of a command (`command.json`).
@@ -67,9 +67,13 @@ pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
     let span = (noted.start, noted.end);
     let mut phases = Vec::new();
     for lookup in &report.lookups {
-        if let (Some(start), Some(took)) = (Time::from_rfc3339(&lookup.start), lookup.duration_ns) {
-            phases.push((Phase::Dns, start.0, start.0.saturating_add(took)));
-        }
+        let Some(start) = Time::from_rfc3339(&lookup.start) else { continue };
+        let end = match lookup.duration_ns {
+            Some(took) => Some(start.0.saturating_add(took)),
+            None if report.connections.is_empty() => Some(noted.end),
+            None => given_up(report, lookup, start).map(|next| next.0),
+        };
+        phases.extend(end.map(|end| (Phase::Dns, start.0, end)));
     }
     for connection in &report.connections {
         if let Some(start) = Time::from_rfc3339(&connection.start) {
@@ -87,6 +91,19 @@ pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
         spent: spent(span, &phases),
     });
     Ok(())
+}
+
+/// When nobody waited any more for the answer to a question that got none: another one for that name is asked, or a
+/// connection begins to where another answer said. The question may have been another program's: nothing else tells.
+fn given_up(report: &Report, lookup: &Lookup, asked: Time) -> Option<Time> {
+    let alike: Vec<&Lookup> =
+        report.lookups.iter().filter(|other| other.name == lookup.name).collect();
+    let is_its =
+        |each: &&Connection| alike.iter().any(|other| other.addresses.contains(&each.server.ip()));
+    let again = alike.iter().map(|other| &other.start);
+    let begun = report.connections.iter().filter(is_its).map(|connection| &connection.start);
+    let next = again.chain(begun).filter_map(|start| Time::from_rfc3339(start));
+    next.filter(|next| *next > asked).min()
 }
 
 /// What goes on, in the order of progress.
@@ -214,7 +231,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::report::{Direction, Lookup, TimeIn, Tls, Transfer};
+    use crate::report::{Direction, TimeIn, Tls, Transfer};
     use crate::units::Duration;
 
     const MS: i64 = 1_000_000;
@@ -280,6 +297,24 @@ mod tests {
             addresses: Vec::new(),
             frame: 1,
         }
+    }
+
+    #[test]
+    fn a_name_server_that_is_silent_is_waited_for_until_another_is_asked() {
+        let silent = |start_ms| Lookup { duration_ns: None, ..lookup(start_ms, 0) };
+        let mut report = Report {
+            lookups: vec![silent(10), lookup(5_010, 20)],
+            connections: vec![connection(5_030)],
+            ..Report::default()
+        };
+        let [start, dns, ..] = spent_ms(&mut report, 0, 5_150);
+        assert_eq!((start, dns), (10, 5_020));
+        // Of another name, it may be another program's.
+        report.lookups[0].name = "example.net".into();
+        let [start, dns, ..] = spent_ms(&mut report, 0, 5_150);
+        assert_eq!((start, dns), (5_010, 20));
+        let mut none = Report { lookups: vec![silent(10)], ..Report::default() };
+        assert_eq!(spent_ms(&mut none, 0, 9_000)[..2], [10, 8_990]);
     }
 
     #[test]

@@ -36,6 +36,12 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             return Ok(Exit::Usage);
         }
     };
+    // What cannot be read is told before a large capture is.
+    let snapshots = options.host_snapshots.iter().map(|(host, path)| {
+        let snapshot = super::check::from_file(path)?;
+        Ok((*host, path.clone(), snapshot))
+    });
+    let snapshots = snapshots.collect::<anyhow::Result<Vec<_>>>()?;
     let mut screen = screen(&options, around);
     let (config, threads) = (options.config(), options.threads);
     let mut report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
@@ -58,9 +64,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let rate = options.rate.as_ref();
     evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
     evidence::apply(&mut report, &evidence);
-    for (host, path) in &options.host_snapshots {
-        let snapshot = super::check::from_file(path)?;
-        if lay_beside(&mut report, host, &snapshot) == 0 {
+    for (host, path, snapshot) in &snapshots {
+        if lay_beside(&mut report, host, snapshot) == 0 {
             complain(&format!(
                 "no remedy for the {host} is about a setting that {} shows",
                 path.display()

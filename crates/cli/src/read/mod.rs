@@ -87,8 +87,11 @@ pub fn read_all(
             feed(&mut run, Source::start(input.clone(), &taken), &mut watch, &mut tick)
         };
         run.end();
-        failures.push(failure);
-        if stop.load(Ordering::Relaxed) {
+        let has_more = failures.len() + 1 < inputs.len();
+        let stopped = stop.load(Ordering::Relaxed);
+        // This input may have come to its end meanwhile, but the others are missing.
+        failures.push(failure.or_else(|| (stopped && has_more).then(|| INTERRUPTED.to_owned())));
+        if stopped {
             break;
         }
     }

@@ -77,6 +77,7 @@ fn told(lookup: &Lookup) -> String {
     let addresses: Vec<String> = lookup.addresses.iter().map(ToString::to_string).collect();
     let answer = match (addresses.is_empty(), lookup.answer.as_deref()) {
         (false, _) => words::listed(&addresses),
+        (true, Some("NOERROR") | None) if !matches!(&**kind, "A" | "AAAA") => "answered".to_owned(),
         (true, Some("NOERROR") | None) => "no address".to_owned(),
         (true, Some(code)) => code.to_owned(),
     };

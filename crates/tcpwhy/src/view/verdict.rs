@@ -65,8 +65,13 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 
 /// "Most of this is not TCP", when so.
 fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<String> {
+    let found = |code: &str| connection.findings.iter().any(|finding| finding.code == code);
     // What looks like silence between pieces is the timer of a sender whose window is misread.
-    if connection.findings.iter().any(|finding| finding.code == "SCALE_LOST") {
+    if found("SCALE_LOST") {
+        return None;
+    }
+    // Whoever looked for findings knows more: which silence ended with a timer, and what the other side did.
+    if !connection.findings.is_empty() && !found("NOT_TCP") {
         return None;
     }
     // While TCP holds the other side's data back this one is silent, too.
@@ -214,6 +219,20 @@ mod tests {
         let expected = "Most of this is not TCP: 50 % of the time (50.0 ms) there was nothing to \
                         send; TCP waited for the server's application for 50.0 ms.";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn where_findings_were_looked_for_theirs_decides() {
+        let said_beside = |code: &str| {
+            let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000_000);
+            let rows = [(State::IdleAppThink, 90_000_000), (State::CwndSlowStart, 10_000_000)];
+            let direction = Direction { time_in: sample::time_in(&rows), ..Direction::default() };
+            let code = code.to_owned();
+            connection.findings = vec![crate::report::Finding { code, ..Default::default() }];
+            not_tcp(&connection, 1, &direction)
+        };
+        assert_eq!(said_beside("LOSS"), None, "its silence may have ended with a timer");
+        assert!(said_beside("NOT_TCP").is_some());
     }
 
     #[test]
