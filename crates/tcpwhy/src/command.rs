@@ -12,6 +12,9 @@
 //! Left out: whose a connection was; a recording holds those of the command. Phases of connections
 //! whose account is not in the report count as the command's own time.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use serde::Deserialize;
 
 use crate::report::{Command, Connection, Exchange, Lookup, Report, Spent, State};
@@ -70,7 +73,6 @@ pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
         let Some(start) = Time::from_rfc3339(&lookup.start) else { continue };
         let end = match lookup.duration_ns {
             Some(took) => Some(start.0.saturating_add(took)),
-            None if report.connections.is_empty() => Some(noted.end),
             None => given_up(report, lookup, start).map(|next| next.0),
         };
         phases.extend(end.map(|end| (Phase::Dns, start.0, end)));
@@ -96,11 +98,10 @@ pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
 /// When nobody waited any more for the answer to a question that got none: another one for that name is asked, or a
 /// connection begins to where another answer said. The question may have been another program's: nothing else tells.
 fn given_up(report: &Report, lookup: &Lookup, asked: Time) -> Option<Time> {
-    let alike: Vec<&Lookup> =
-        report.lookups.iter().filter(|other| other.name == lookup.name).collect();
-    let is_its =
-        |each: &&Connection| alike.iter().any(|other| other.addresses.contains(&each.server.ip()));
-    let again = alike.iter().map(|other| &other.start);
+    let alike = || report.lookups.iter().filter(|other| other.name == lookup.name);
+    let addresses: BTreeSet<IpAddr> = alike().flat_map(|other| &other.addresses).copied().collect();
+    let is_its = |each: &&Connection| addresses.contains(&each.server.ip());
+    let again = alike().map(|other| &other.start);
     let begun = report.connections.iter().filter(is_its).map(|connection| &connection.start);
     let next = again.chain(begun).filter_map(|start| Time::from_rfc3339(start));
     next.filter(|next| *next > asked).min()
@@ -313,8 +314,8 @@ mod tests {
         report.lookups[0].name = "example.net".into();
         let [start, dns, ..] = spent_ms(&mut report, 0, 5_150);
         assert_eq!((start, dns), (5_010, 20));
-        let mut none = Report { lookups: vec![silent(10)], ..Report::default() };
-        assert_eq!(spent_ms(&mut none, 0, 9_000)[..2], [10, 8_990]);
+        let mut alone = Report { lookups: vec![silent(10)], ..Report::default() };
+        assert_eq!(spent_ms(&mut alone, 0, 9_000)[1], 0, "nothing shows that it was waited for");
     }
 
     #[test]

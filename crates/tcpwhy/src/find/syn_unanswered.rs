@@ -10,8 +10,8 @@
 //!
 //! # What it is not
 //! Not a request that takes long: the server's program never learns of such a connection. But one that accepts
-//! too slowly lets its queue fill, and then SYNs are dropped. A reset is an answer: nobody listens, or a firewall says so. A capture that stopped too early, or sees one direction only,
-//! looks alike.
+//! too slowly lets its queue fill, and then SYNs are dropped. A reset is an answer: nobody listens, or a firewall
+//! says so. A capture that stopped too early, or sees one direction only, looks alike.
 //!
 //! # What to do
 //! On the server's host, in this order: `nstat -az TcpExtListenOverflows TcpExtListenDrops` and `ss

@@ -66,11 +66,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 /// "Most of this is not TCP", when so.
 fn not_tcp(connection: &Connection, at: usize, direction: &Direction) -> Option<String> {
     let found = |code: &str| connection.findings.iter().any(|finding| finding.code == code);
-    // What looks like silence between pieces is the timer of a sender whose window is misread.
-    if found("SCALE_LOST") {
-        return None;
-    }
-    // Whoever looked for findings knows more: which silence ended with a timer, and what the other side did.
+    // Whoever looked for findings knows more: which silence ended with a timer, whose window is misread, and what the other
+    // side did.
     if !connection.findings.is_empty() && !found("NOT_TCP") {
         return None;
     }

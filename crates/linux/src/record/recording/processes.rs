@@ -1,7 +1,7 @@
 //! A process, its descendants, and the sockets they hold: from `/proc`, as often as asked.
 //!
-//! Who once was a descendant stays one when its parent ends; of this process's own all do, for it adopts them. Children come from the kernel's own
-//! list (`/proc/PID/task/TID/children`), or, where it keeps none, from the parent that each process
+//! Who once was a descendant stays one when its parent ends; of this process's own all do, for it adopts them.
+//! Children come from the kernel's own list (`/proc/PID/task/TID/children`), or, where it keeps none, from the parent that each process
 //! names. A process that starts and ends between two looks is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
