@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif loop
+.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif loop public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -17,6 +17,7 @@ help:
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
 	@echo 'make whatif    answers of what-ifs, held against kernels in simulated time (EACH=4 SEED=1 BACKEND=uml:6.1)'
 	@echo 'make loop      what is known to limit, carried out by the model and explained (SEEDS=3,4,5,6,7,8)'
+	@echo 'make public    captures that other projects publish, beside tshark (fetched once, 200 MB)'
 	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
 demo:
@@ -87,3 +88,8 @@ SEEDS ?= 3,4,5,6,7,8
 loop:
 	@scripts/setup demo
 	LOOP_SEEDS=$(SEEDS) LOOP_KEEP=$(KEEP) cargo test --locked --quiet -p tcpwhy-cli --test known_limits what_is_known -- --nocapture
+
+public:
+	@scripts/setup test
+	cargo build --release --locked --quiet -p tcpwhy-cli
+	scripts/public-captures $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy
