@@ -96,15 +96,46 @@ pub fn account(report: &mut Report, noted: &Noted) -> Result<(), &'static str> {
 }
 
 /// When nobody waited any more for the answer to a question that got none: another one for that name is asked, or a
-/// connection begins to where another answer said. The question may have been another program's: nothing else tells.
+/// connection begins to where another answer said. Where neither came, a question that was repeated shows the time after
+/// which its resolver gives a try up, and the last try was given as much. The question may have been another program's:
+/// nothing else tells.
 fn given_up(report: &Report, lookup: &Lookup, asked: Time) -> Option<Time> {
     let alike = || report.lookups.iter().filter(|other| other.name == lookup.name);
     let addresses: BTreeSet<IpAddr> = alike().flat_map(|other| &other.addresses).copied().collect();
     let is_its = |each: &&Connection| addresses.contains(&each.server.ip());
-    let again = alike().map(|other| &other.start);
+    let again = alike().filter(|other| other.kind == lookup.kind || is_later(asked, other));
+    let again = again.map(|other| &other.start);
     let begun = report.connections.iter().filter(is_its).map(|connection| &connection.start);
     let next = again.chain(begun).filter_map(|start| Time::from_rfc3339(start));
-    next.filter(|next| *next > asked).min()
+    let next = next.filter(|next| *next > asked).min();
+    next.or_else(|| last_try_ends(report, lookup, asked))
+}
+
+/// Whether a question is asked so much later that it is none of a pair of types asked for at once.
+fn is_later(asked: Time, other: &Lookup) -> bool {
+    Time::from_rfc3339(&other.start).is_some_and(|start| start.since(asked).0 > PAIR_NS)
+}
+
+/// Ours: resolvers ask for A and AAAA within a millisecond, and wait for a second and more before they ask again.
+const PAIR_NS: i64 = 100_000_000;
+
+/// When the last try of a question that was tried before is over; `None` where it was asked once.
+fn last_try_ends(report: &Report, lookup: &Lookup, asked: Time) -> Option<Time> {
+    let last = asked.0.saturating_add(lookup.last_asked_ns);
+    let repeats = i64::try_from(lookup.asked.saturating_sub(1)).unwrap_or(i64::MAX);
+    if repeats > 0 {
+        return Some(Time(last.saturating_add(lookup.last_asked_ns / repeats)));
+    }
+    let is_its = |other: &&Lookup| {
+        (&other.name, &other.kind, other.client.ip())
+            == (&lookup.name, &lookup.kind, lookup.client.ip())
+    };
+    let sent_last = |other: &Lookup| {
+        Some(Time::from_rfc3339(&other.start)?.0.saturating_add(other.last_asked_ns))
+    };
+    let before = report.lookups.iter().filter(is_its).filter_map(sent_last);
+    let before = before.filter(|before| *before < asked.0).max()?;
+    Some(Time(last.saturating_add(asked.0 - before)))
 }
 
 /// What goes on, in the order of progress.
@@ -292,7 +323,9 @@ mod tests {
             client: "192.0.2.1:4000".parse().expect("an address"),
             resolver: "192.0.2.53:53".parse().expect("an address"),
             start: Time(start_ms * MS).rfc3339(),
+            id: 1,
             asked: 1,
+            last_asked_ns: 0,
             duration_ns: Some(took_ms * MS),
             answer: None,
             addresses: Vec::new(),
@@ -316,6 +349,22 @@ mod tests {
         assert_eq!((start, dns), (5_010, 20));
         let mut alone = Report { lookups: vec![silent(10)], ..Report::default() };
         assert_eq!(spent_ms(&mut alone, 0, 9_000)[1], 0, "nothing shows that it was waited for");
+    }
+
+    #[test]
+    fn questions_that_were_repeated_and_never_answered_are_waited_for_to_the_last_try() {
+        let silent = |start_ms| Lookup { duration_ns: None, ..lookup(start_ms, 0) };
+        let both = ["A", "AAAA"].map(|kind| {
+            let kind = kind.into();
+            Lookup { kind, asked: 3, last_asked_ns: 4_000 * MS, ..silent(10) }
+        });
+        let mut report = Report { lookups: both.to_vec(), ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 0, 6_015)[1], 6_000);
+        assert_eq!(spent_ms(&mut report, 0, 60_000)[1], 6_000, "then it did something else");
+        // Each try is a question of its own.
+        let tries = vec![silent(10), silent(2_510)];
+        let mut report = Report { lookups: tries, ..Report::default() };
+        assert_eq!(spent_ms(&mut report, 0, 9_000)[1], 5_000);
     }
 
     #[test]

@@ -46,9 +46,11 @@ impl Names {
             }
             return;
         }
-        if let Some((at, _, last)) = self.open.get_mut(&key) {
+        if let Some((at, first, last)) = self.open.get_mut(&key) {
             if time.since(*last) > COPY {
-                self.lookups[*at].asked += 1;
+                let lookup = &mut self.lookups[*at];
+                lookup.asked += 1;
+                lookup.last_asked_ns = time.since(*first).0.max(0);
                 *last = time;
             }
             return;
@@ -64,7 +66,9 @@ impl Names {
             client,
             resolver,
             start: time.rfc3339(),
+            id,
             asked: 1,
+            last_asked_ns: 0,
             duration_ns: None,
             answer: None,
             addresses: Vec::new(),
@@ -273,6 +277,7 @@ mod tests {
         ]);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].asked, found[0].duration_ns), (2, Some(5_010_000_000)));
+        assert_eq!((found[0].id, found[0].last_asked_ns), (0x1234, 5_000_000_000));
         assert_eq!(found[0].answer.as_deref(), Some("NXDOMAIN"));
     }
 

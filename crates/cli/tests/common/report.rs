@@ -43,6 +43,7 @@ pub(crate) fn full() -> Report {
         }],
         command: Some(command()),
         lookups: vec![lookup()],
+        findings: vec![finding()],
         attachments: BTreeMap::new(),
         totals: Totals {
             connections: 3,
@@ -84,7 +85,9 @@ fn lookup() -> Lookup {
         client: "192.168.247.130:50000".parse().expect("an address"),
         resolver: "192.168.247.1:53".parse().expect("an address"),
         start: "2026-11-21T10:45:49.041409000Z".to_owned(),
-        asked: 1,
+        id: 4660,
+        asked: 2,
+        last_asked_ns: 5_000_000,
         duration_ns: Some(10_000_000),
         answer: Some("NOERROR".into()),
         addresses: vec!["2001:db8::129".parse().expect("an address")],

@@ -34,6 +34,7 @@ mod bottleneck;
 mod bottleneck_shared;
 mod capture_gap;
 mod cold_connection;
+mod dns_unanswered;
 mod ecn;
 mod fast_open;
 mod idle_restart;
@@ -80,7 +81,7 @@ use core::cmp::Reverse;
 
 pub(crate) use remedies::VIA_AND_DEV;
 
-use crate::report::{Connection, Finding};
+use crate::report::{Connection, Finding, Report};
 
 /// One finding: its code, the file that holds it, and its rule.
 struct Rule {
@@ -90,7 +91,8 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 45] = [
+const RULES: [Rule; 46] = [
+    dns_unanswered::RULE,
     syn_unanswered::RULE,
     syn_retry::RULE,
     fast_open::RULE,
@@ -178,6 +180,12 @@ pub fn fill(connections: &mut [Connection]) {
         finish(connection, &mut found);
         connection.findings = found;
     }
+}
+
+/// Fills in what was found in a whole report, apart from its connections.
+pub(crate) fn fill_whole(report: &mut Report) {
+    let both_ways = report.command.is_some();
+    report.findings = dns_unanswered::among(&report.lookups, &report.connections, both_ways);
 }
 
 /// Earlier connections that are looked at, and connections without data that are. Ours: bounds the work,

@@ -19,8 +19,14 @@ pub struct Lookup {
     pub resolver: SocketAddr,
     /// Capture time of the first question: RFC 3339.
     pub start: String,
+    /// The question's number in its message.
+    #[serde(default)]
+    pub id: u16,
     /// How often the question was sent.
     pub asked: u64,
+    /// First question to the last one that repeats it; 0 where it was sent once.
+    #[serde(default)]
+    pub last_asked_ns: i64,
     /// First question to first answer; `None` without one.
     pub duration_ns: Option<i64>,
     /// `NOERROR`, `NXDOMAIN` and so on; `None` without an answer.

@@ -63,6 +63,9 @@ pub struct Report {
     pub command: Option<Command>,
     /// Names that were asked for, in the order of the questions.
     pub lookups: Vec<Lookup>,
+    /// What was found that belongs to no connection; times count from the first packet that it names.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// What `tcpwhy record` attached to the packets, as it is, by the capture (an index into `captures`) and
     /// its name; no part of the JSON.
     #[serde(skip)]

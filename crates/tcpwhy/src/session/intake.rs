@@ -90,17 +90,20 @@ impl Intake {
     pub fn provisional(&self, (mut connections, sums): (Vec<Connection>, Sums)) -> Report {
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
-        Report {
+        let mut report = Report {
             format: FORMAT.to_owned(),
             provisional: true,
             captures: self.captures.clone(),
             with: Vec::new(),
             command: None,
             lookups: self.aside.names.lookups().0,
+            findings: Vec::new(),
             attachments: BTreeMap::new(),
             totals: sums.totals,
             connections,
-        }
+        };
+        find::fill_whole(&mut report);
+        report
     }
 
     /// The report over everything read, with its connections and what was forgotten of them.
@@ -145,17 +148,20 @@ impl Intake {
                 capture.quality.push(Quality { kind, count, note });
             }
         }
-        Report {
+        let mut report = Report {
             format: FORMAT.to_owned(),
             provisional: false,
             captures: self.captures,
             with: Vec::new(),
             command: None,
             lookups,
+            findings: Vec::new(),
             attachments: self.aside.attachments,
             totals: sums.totals,
             connections,
-        }
+        };
+        find::fill_whole(&mut report);
+        report
     }
 
     /// Gives connections the names of their listings, and takes out of them what these captures do

@@ -45,7 +45,12 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     for connection in &mut report.connections {
         in_connection(connection, &mut hide);
     }
-    in_lookups(&mut report.lookups, &mut names);
+    let asked = in_lookups(&mut report.lookups, &mut names);
+    for finding in &mut report.findings {
+        in_finding(finding, &mut |text| {
+            *text = names.hide(&without_names(text, &asked));
+        });
+    }
     for connection in &mut report.connections {
         for end in [&mut connection.client, &mut connection.server] {
             *end = SocketAddr::new(names.of_address(end.ip()), end.port());
@@ -54,8 +59,24 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     }
 }
 
-/// Names that were asked for get numbers, the same name the same.
-fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) {
+/// `text` with the stand-in of each name in it: where it stands as a word, or anywhere if it is no word.
+fn without_names(text: &str, asked: &[(String, String)]) -> String {
+    let ends_word = |c: char| c.is_whitespace() || c == ',';
+    let mut text = text.to_owned();
+    for (name, stand_in) in asked.iter().filter(|(name, _)| name.contains(ends_word)) {
+        text = text.replace(name, stand_in);
+    }
+    let hidden = |word: &str| {
+        let bare = word.trim_end_matches(ends_word);
+        let known = asked.iter().find(|(name, _)| name == bare);
+        known
+            .map_or_else(|| word.to_owned(), |(_, stand_in)| stand_in.clone() + &word[bare.len()..])
+    };
+    text.split_inclusive(ends_word).map(hidden).collect()
+}
+
+/// Names that were asked for get numbers, the same name the same; which got which.
+fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) -> Vec<(String, String)> {
     let mut asked: Vec<String> = Vec::new();
     for lookup in lookups {
         let known = asked.iter().position(|name| *name == lookup.name);
@@ -72,6 +93,8 @@ fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) {
             *address = names.of_address(*address);
         }
     }
+    let stand_in = |(number, name): (u64, String)| (name, format!("name-{number}.example"));
+    (1..).zip(asked).map(stand_in).filter(|(name, _)| !name.is_empty()).collect()
 }
 
 /// The part of a path after its last separator, of either kind.

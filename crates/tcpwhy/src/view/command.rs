@@ -4,7 +4,7 @@ use core::cmp::Reverse;
 
 use super::page::{Ink, Page, plain};
 use super::{sum, words};
-use crate::report::{Command, Lookup, Report};
+use crate::report::{Command, Finding, Lookup, Report};
 
 /// Names told one by one.
 const LOOKUPS: usize = 3;
@@ -15,7 +15,12 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         page.wrapped(0, 2, &[(Ink::Strong, headline(command))]);
         page.wrapped(2, 4, &[plain(line(command))]);
     }
-    write_lookups(page, &report.lookups);
+    for finding in &report.findings {
+        write_finding(page, finding);
+    }
+    let is_told = |lookup: &&Lookup| lookup.duration_ns.is_none() && !report.findings.is_empty();
+    let rest: Vec<&Lookup> = report.lookups.iter().filter(|each| !is_told(each)).collect();
+    write_lookups(page, rest);
     page.blank();
 }
 
@@ -51,15 +56,31 @@ fn line(command: &Command) -> String {
     sum::print(&parts)
 }
 
+/// What was found that belongs to no connection.
+fn write_finding(page: &mut Page, finding: &Finding) {
+    let ink = if finding.severity == "error" { Ink::Alarm } else { Ink::Strong };
+    let code = format!(" [{}]", finding.code);
+    let head = words::tie_numbers(&format!("DNS: {}", finding.title));
+    page.wrapped(2, 4, &[(ink, head), (Ink::Faint, code)]);
+    page.wrapped(4, 4, &[plain(words::tie_numbers(&finding.why))]);
+    for remedy in &finding.remedies {
+        page.wrapped(4, 6, &[plain(format!("on the {}: {}", remedy.who, remedy.what))]);
+        if let Some(command) = &remedy.command {
+            page.row(&[plain(format!("      do: {command}"))]);
+        }
+    }
+}
+
 /// The names that took longest, those without an answer first.
-fn write_lookups(page: &mut Page, lookups: &[Lookup]) {
-    let mut worst: Vec<&Lookup> = lookups.iter().collect();
+fn write_lookups(page: &mut Page, lookups: Vec<&Lookup>) {
+    let number = lookups.len() as u64;
+    let mut worst = lookups;
     worst.sort_by_key(|lookup| (lookup.duration_ns.is_some(), Reverse(lookup.duration_ns)));
     for lookup in worst.iter().take(LOOKUPS) {
         page.wrapped(2, 4, &[plain(told(lookup))]);
     }
-    if lookups.len() > LOOKUPS {
-        let number = words::count(lookups.len() as u64, "question");
+    if worst.len() > LOOKUPS {
+        let number = words::count(number, "question");
         let text = format!("(the {LOOKUPS} longest of {number} to name servers)");
         page.wrapped(4, 4, &[(Ink::Faint, text)]);
     }
@@ -121,7 +142,9 @@ mod tests {
             client: "192.0.2.1:4000".parse().expect("an address"),
             resolver: "192.0.2.53:53".parse().expect("an address"),
             start: String::new(),
+            id: 1,
             asked: 1 + u64::from(took.is_none()),
+            last_asked_ns: 0,
             duration_ns: took,
             answer: took.map(|_| "NOERROR".into()),
             addresses: took.map(|_| [198, 51, 100, 7].into()).into_iter().collect(),

@@ -80,6 +80,7 @@ pub(super) fn report(source: &str, packets: u64, connections: Vec<Connection>) -
         with: Vec::new(),
         command: None,
         lookups: Vec::new(),
+        findings: Vec::new(),
         attachments: std::collections::BTreeMap::new(),
         totals: Totals::of(&connections),
         connections,
