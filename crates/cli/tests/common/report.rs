@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use tcpwhy::report::{
-    Answers, Beside, CallsIn, Capture, Command, CongestionControl, Connection, Cwnd, Direction,
-    Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange, IdleRestart,
-    InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh,
-    Part, Passed, PredictedBy, Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped,
-    SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals,
-    Transfer, Vantage, WindowScaling, With,
+    Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
+    Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange,
+    IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LongestCall, Lookup,
+    LossPattern, LowHigh, Part, Passed, PredictedBy, Prediction, Quality, Rate, Remedy, Report,
+    Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy,
+    SenderStack, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls,
+    TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -132,6 +132,7 @@ fn connection() -> Connection {
             frame: 88,
             after_fin: [true, false],
             unacked_bytes: [0, 14_480],
+            refused_syn: Some(3_211_642_075),
         }),
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
@@ -168,6 +169,24 @@ fn connection() -> Connection {
                 bytes: 517,
                 records: vec!["handshake".to_owned()],
             }],
+        }),
+        clear_errors: vec![ClearError {
+            kind: "tls_alert".into(),
+            by: "server".into(),
+            at_ns: 8_000_000,
+            frame: 6,
+            code: 70,
+            name: "protocol_version".into(),
+            level: "fatal".into(),
+            times: 1,
+        }],
+        untaken: Some(Untaken {
+            from_ns: 6_900_000,
+            data_ns: Some(7_000_000),
+            to_ns: Some(9_000_000),
+            repeats: 2,
+            syn_acks: 1,
+            last_syn_ack_ns: Some(8_500_000),
         }),
         findings: vec![finding()],
         beside: vec![beside()],

@@ -5,10 +5,11 @@ use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
 use crate::limits::turns::Turns;
 use crate::limits::walker::Walker;
+use crate::measure::failures::{Failed, What, alert_name, status_phrase};
 use crate::measure::stack;
 use crate::report::{
-    Connection, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy, SenderStack, State, Syn,
-    Transfer, Vantage, WindowScaling,
+    ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy,
+    SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
 };
 use crate::units::Duration;
 
@@ -115,6 +116,8 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         transfers: Vec::new(),
         exchanges: Vec::new(),
         tls: None,
+        clear_errors: Vec::new(),
+        untaken: None,
         findings: Vec::new(),
         beside: Vec::new(),
         duplicates: facts.duplicates,
@@ -131,7 +134,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
     let exchanges = walkers.map(|walkers| pairs(facts, analysis, walkers)).unwrap_or_default();
     let mut passed = analysis.passed.take().unwrap_or_default();
     let Connection { directions: [client, server], .. } = outline;
-    let directions = [(0, client), (1, server)].map(|(side, direction)| {
+    let mut directions = [(0, client), (1, server)].map(|(side, direction)| {
         let (walker, mut direction) = (&walkers?[side], direction?);
         directions::fill(
             &mut direction,
@@ -142,6 +145,9 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)
     });
+    if let Some(direction) = &mut directions[0] {
+        forget_what_was_not_taken(direction, facts, outline.vantage);
+    }
     let (window_scaling, refused) = scaling(facts, floors);
     let (window_scaling_refused_by, window_scaling_note) = refused.unzip();
     Connection {
@@ -162,6 +168,8 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         directions,
         exchanges,
         tls: facts.tls.report(),
+        untaken: facts.untaken(),
+        clear_errors: facts.failures.all().iter().map(clear_error).collect(),
         truncated,
         ..outline
     }
@@ -182,6 +190,43 @@ fn syn(info: &SideInfo) -> Option<Syn> {
         payload: info.syn_payload,
         fillers: fillers(&options.order),
     })
+}
+
+/// What the server's host got and its TCP did not take was not lost, and elsewhere nothing shows that it was.
+fn forget_what_was_not_taken(direction: &mut Direction, facts: &Facts, vantage: Vantage) {
+    let untaken = facts.untaken();
+    let shown = untaken
+        .filter(|untaken| untaken.shows(vantage, facts.handshake_rtt(), facts.last_tap).is_some());
+    let Some(untaken) = shown else { return };
+    let lost = &mut direction.events.lost;
+    *lost = lost.saturating_sub(untaken.repeats);
+    if *lost == 0 {
+        direction.loss_pattern = None;
+        direction.in_flight_at_loss.clear();
+    }
+}
+
+fn clear_error(failed: &Failed) -> ClearError {
+    let (kind, code, name, level) = match failed.what {
+        What::Alert { code, fatal } => {
+            let level = if fatal { "fatal" } else { "warning" };
+            ("tls_alert", u16::from(code), alert_name(code).unwrap_or_default(), level)
+        }
+        What::Status(status) => {
+            let level = if status < 500 { "client_error" } else { "server_error" };
+            ("http_status", status, status_phrase(status), level)
+        }
+    };
+    ClearError {
+        kind: kind.into(),
+        by: ["client", "server"][failed.by].into(),
+        at_ns: failed.tap,
+        frame: failed.frame,
+        code,
+        name: name.into(),
+        level: level.into(),
+        times: u64::from(failed.times),
+    }
 }
 
 /// The longest run of NOPs in the order of a SYN's options (RFC 9293 section 3.1: kind 1).

@@ -52,7 +52,9 @@ pub(super) fn among(connection: &Connection, earlier: &[Connection]) -> Option<F
         let idle_since = other.transfers.iter().map(|each| each.end_ns).max();
         let starts = Time::from_rfc3339(&other.start);
         let pause = idle_since.zip(starts).map(|(idle, start)| begins.since(start).0 - idle);
+        // What failed could not be used again.
         other.exchanges.iter().any(|each| each.response.is_some())
+            && !other.clear_errors.iter().any(|each| each.kind == "tls_alert")
             && pause.is_some_and(|pause| (0..=KEPT_NS).contains(&pause))
     };
     let before = earlier.iter().rev().filter(same).find(could_be_used)?;

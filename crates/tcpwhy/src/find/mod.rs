@@ -27,6 +27,7 @@ pub mod doc;
 mod remedies;
 mod states;
 
+mod accept_queue;
 mod app_window;
 mod black_hole;
 mod body_on_its_way;
@@ -37,9 +38,12 @@ mod cold_connection;
 mod dns_unanswered;
 mod ecn;
 mod fast_open;
+mod handshake_refused;
+mod http_error;
 mod idle_restart;
 mod initial_window;
 mod local_qdisc;
+mod long_round_trip;
 mod loss_congestion;
 mod loss_periodic;
 mod loss_random;
@@ -66,6 +70,7 @@ mod think_client;
 mod think_server;
 mod thinned_acks;
 mod timeout;
+mod tls_alert;
 mod tls_round_trips;
 mod token_bucket;
 mod variable_rate;
@@ -91,10 +96,15 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 46] = [
+const RULES: [Rule; 51] = [
     dns_unanswered::RULE,
     syn_unanswered::RULE,
+    handshake_refused::RULE,
+    tls_alert::RULE,
+    http_error::RULE,
+    accept_queue::RULE,
     syn_retry::RULE,
+    long_round_trip::RULE,
     fast_open::RULE,
     cold_connection::RULE,
     tls_round_trips::RULE,
@@ -140,19 +150,32 @@ const RULES: [Rule; 46] = [
     capture_gap::RULE,
 ];
 
+/// What did not work at all, in the order in which it is told: before everything that only took its time.
+const FAILURES: [Rule; 4] =
+    [syn_unanswered::RULE, handshake_refused::RULE, tls_alert::RULE, http_error::RULE];
+
+/// The place of a finding among those of a connection: one of a failure comes first, but what is told as a plain fact.
+fn failure(finding: &Finding) -> Option<usize> {
+    let at = FAILURES.iter().position(|rule| rule.code == finding.code);
+    at.filter(|_| finding.severity != SEVERITIES[0])
+}
+
+/// What failed in `connection`, as far as its findings tell.
+pub(crate) fn failed(connection: &Connection) -> impl Iterator<Item = &Finding> {
+    connection.findings.iter().filter(|finding| failure(finding).is_some())
+}
+
 /// What is found in `connection`, the most costly first. Nothing where its intervals were not kept;
 /// one that was never opened has none.
 pub fn findings(connection: &Connection) -> Vec<Finding> {
-    let mut directions = connection.directions.iter().flatten().peekable();
-    if directions.peek().is_none() {
-        let mut found = (syn_unanswered::RULE.find)(connection);
-        finish(connection, &mut found);
-        return found;
-    }
-    if directions.all(|direction| direction.limits.is_empty()) {
-        return Vec::new();
-    }
-    let mut found: Vec<Finding> = RULES.iter().flat_map(|rule| (rule.find)(connection)).collect();
+    let mut directions = connection.directions.iter().flatten();
+    // What failed needs no intervals.
+    let rules = if directions.all(|direction| direction.limits.is_empty()) {
+        &FAILURES[..]
+    } else {
+        &RULES[..]
+    };
+    let mut found: Vec<Finding> = rules.iter().flat_map(|rule| (rule.find)(connection)).collect();
     not_tcp::say_whose(&mut found);
     finish(connection, &mut found);
     found
@@ -161,25 +184,27 @@ pub fn findings(connection: &Connection) -> Vec<Finding> {
 /// Fills the findings of all connections of a report: those that each shows by itself, and those that
 /// need the others.
 pub fn fill(connections: &mut [Connection]) {
-    let mut unopened = 0;
+    let mut untold = 0;
     for at in 0..connections.len() {
         let (earlier, rest) = connections.split_at_mut(at);
         let Some(connection) = rest.first_mut() else { continue };
-        // A flood of SYNs is told by its first ones: a million texts tell no more.
-        unopened += usize::from(connection.directions.iter().all(Option::is_none));
-        if unopened > NEAR && connection.directions.iter().all(Option::is_none) {
+        // A flood of SYNs is told by its first ones, and so are failures of connections whose intervals were not
+        // kept: a million texts tell no more.
+        let is_bare = connection.directions.iter().flatten().all(|d| d.limits.is_empty());
+        if is_bare && untold >= NEAR {
             continue;
         }
         let mut found = findings(connection);
+        untold += usize::from(is_bare && (!found.is_empty() || !connection.carried_data()));
         // Of very many the last ones are enough: an open connection is used again soon or not.
         let near = &earlier[earlier.len().saturating_sub(NEAR)..];
-        if !found.is_empty() || connection.directions.iter().flatten().any(|d| !d.limits.is_empty())
-        {
+        if !found.is_empty() || !is_bare {
             found.extend(cold_connection::among(connection, near));
         }
         finish(connection, &mut found);
         connection.findings = found;
     }
+    handshake_refused::among(connections);
 }
 
 /// Fills in what was found in a whole report, apart from its connections.
@@ -194,7 +219,7 @@ const NEAR: usize = 64;
 
 /// Puts the most costly first, and leaves out what the hosts' systems do not know.
 fn finish(connection: &Connection, findings: &mut [Finding]) {
-    findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+    put_in_order(findings);
     for finding in findings {
         // A transfer whose last ACK never came ends before its waits do.
         finding.of_ns = finding.of_ns.max(finding.cost_ns);
@@ -220,7 +245,13 @@ pub(crate) fn recut(connection: &mut Connection, before: i64) {
             most.clone_into(&mut finding.severity);
         }
     }
-    connection.findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+    put_in_order(&mut connection.findings);
+}
+
+/// What failed comes first, then the most costly.
+fn put_in_order(findings: &mut [Finding]) {
+    let place = |finding: &Finding| failure(finding).unwrap_or(usize::MAX);
+    findings.sort_by_key(|finding| (place(finding), Reverse(finding.cost_ns)));
 }
 
 const SEVERITIES: [&str; 3] = ["info", "warning", "error"];

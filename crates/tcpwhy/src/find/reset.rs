@@ -185,6 +185,7 @@ mod tests {
             frame: 300,
             after_fin: fins,
             unacked_bytes: unacked,
+            refused_syn: None,
         });
         connection
     }

@@ -29,7 +29,7 @@
 
 use super::case::{Case, Told};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, State, Vantage};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "SYN_RETRY", file: include_str!("syn_retry.rs"), find };
@@ -54,10 +54,17 @@ fn find(connection: &Connection) -> Vec<Finding> {
     } else {
         format!("the {}", words::listed(&repeated))
     };
+    // What passes the server's own tap has arrived, and its host did not answer.
+    let arrived = if connection.vantage == Vantage::Server && syns > 0 {
+        " Each SYN that was captured had reached the server's host, which did not answer: its accept queue or SYN queue \
+         was full, or a firewall there dropped it."
+    } else {
+        ""
+    };
     let told = Told {
         title: "opening the connection waited for a repeated SYN or SYN-ACK".to_owned(),
         why: format!(
-            "{repeated}; each waits for a timer of a second or more, {} in all.",
+            "{repeated}; each waits for a timer of a second or more, {} in all.{arrived}",
             words::time(held.time_ns())
         ),
         not: "no request was under way yet; but where the server's program accepts too slowly, SYNs are dropped"

@@ -41,6 +41,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         if !held.is_worth_naming() || super::black_hole::explains(case) {
             return None;
         }
+        let is_timer = |state| matches!(state, State::RtoWait | State::TlpWait);
+        if super::accept_queue::holds_all(case, is_timer) {
+            return None;
+        }
         let longest = held.limits.iter().map(|each| each.end_ns - each.start_ns).max()?;
         let sender = case.sender();
         let probes = held.limits.iter().filter(|each| each.state == State::TlpWait).count() as u64;

@@ -10,6 +10,7 @@ use super::copies::{Copies, RECENT, Spot, met_again_after};
 use super::event::{self, Block, Event, Side};
 use super::facts::Facts;
 use super::gathered::Gathered;
+use super::side::Handshake;
 use super::usual::Next;
 use crate::report::{End, Reset};
 use crate::units::{Seq, Time};
@@ -122,8 +123,8 @@ impl Flow {
         let mut event = self.unwrap(side, segment);
         let spot = Spot::of(segment.ip, segment.link);
         let blocks = segment.options.sack_blocks();
-        let met = self.copies.may_be_copy(&event)
-            && (self.copies.is_remembered(&event) || self.has_met(&event, blocks));
+        let is_old = self.copies.may_be_copy(&event);
+        let met = is_old && (self.copies.is_remembered(&event) || self.has_met(&event, blocks));
         if self.copies.is_copy(&event, spot, met) {
             self.facts.duplicates += 1;
             return;
@@ -138,13 +139,33 @@ impl Flow {
         if self.facts.sides[side].is_damaged(segment) {
             event.bits |= event::CORRUPT;
         }
+        if self.facts.handshake.ack.is_some() {
+            let last = self.facts.peers.last(1);
+            let spoke = last.is_some_and(|last| last.next_seq > 0 || last.ack > 0);
+            let sent = self.facts.peers.last(0).map_or(0, |last| last.next_seq);
+            self.facts.untaken.push(side, &event, (sent, spoke));
+        }
         if self.facts.peers.push(&event, self.scaled_window(side, &event)) {
             event.bits |= event::PROBE;
         }
-        if event.len > 0 && self.facts.tls.is_open() {
-            self.facts.tls.push(side, &event, segment.payload);
+        if event.len > 0 {
+            self.read_payload(side, &event, (segment.payload, is_old));
         }
         self.store(event, blocks);
+    }
+
+    /// Reads what is in clear of the captured payload of `event`; `is_old` if it brings nothing new.
+    fn read_payload(&mut self, side: Side, event: &Event, (payload, is_old): (&[u8], bool)) {
+        let Facts { tls, failures, .. } = &mut self.facts;
+        if tls.is_open() {
+            tls.push(side, event, payload);
+            if let Some(alert) = tls.take_alert() {
+                failures.note(side, event, alert);
+            }
+        }
+        if !is_old && event.is_data() {
+            failures.push(side, event, payload);
+        }
     }
 
     /// Whether one of the last packets was just like `event` with its SACK blocks.
@@ -310,7 +331,19 @@ impl Flow {
             frame: event.frame,
             after_fin: [0, 1].map(|at| self.facts.sides[at].fin_at.is_some()),
             unacked_bytes: [0, 1].map(|at| unacked(at).unwrap_or(0)),
+            refused_syn: self.refused_syn(side),
         }
+    }
+
+    /// The number of the SYN that the server acknowledged and the client of a connection that was never opened
+    /// resets: Linux answers so what no socket of its asked for (RFC 9293 section 3.5.2).
+    fn refused_syn(&self, side: Side) -> Option<u32> {
+        let Handshake { syn_ack, ack, .. } = self.facts.handshake;
+        let (acked, offset) = self.facts.sides[0].reference?;
+        let is_unopened = ack.is_none() && !self.facts.carries_data();
+        // The first byte behind the SYN is at 0.
+        (side == 0 && syn_ack.is_some() && is_unopened)
+            .then(|| acked.0.wrapping_sub(offset as u32).wrapping_sub(1))
     }
 
     fn store(&mut self, mut event: Event, blocks: &[(Seq, Seq)]) {

@@ -9,8 +9,10 @@ use core::ops::BitXor;
 use super::event::Side;
 use super::peers::Peers;
 use super::side::{Handshake, SideInfo};
+use crate::measure::failures::Failures;
 use crate::measure::tls::TlsWatch;
-use crate::report::{End, Reset};
+use crate::measure::untaken::Untaken;
+use crate::report::{self, End, Reset};
 use crate::units::Time;
 use crate::wire::{Flags, Segment};
 
@@ -40,7 +42,11 @@ pub(crate) struct Facts {
     pub(crate) reset: Option<Box<Reset>>,
     pub(crate) peers: Peers,
     pub(crate) tls: TlsWatch,
+    /// What the ends said in clear that failed.
+    pub(crate) failures: Failures,
     pub(super) handshake: Handshake,
+    /// What passed between the handshake and the first word of the server.
+    pub(super) untaken: Untaken,
     /// Shift of the windows each side announces, once both SYNs were seen.
     pub(super) shifts: Option<[u8; 2]>,
 }
@@ -67,7 +73,9 @@ impl Facts {
             reset: None,
             peers: Peers::default(),
             tls: TlsWatch::default(),
+            failures: Failures::default(),
             handshake: Handshake::default(),
+            untaken: Untaken::default(),
             shifts: None,
         }
     }
@@ -119,6 +127,11 @@ impl Facts {
     /// Last SYN to the SYN-ACK.
     pub(crate) fn syn_ack_delay(&self) -> Option<i64> {
         Some(self.handshake.syn_ack? - self.handshake.syn?).filter(|took| *took >= 0)
+    }
+
+    /// What shows that the server did not take the connection when the client had done its part.
+    pub(crate) fn untaken(&self) -> Option<report::Untaken> {
+        self.untaken.report(self.handshake.ack?)
     }
 
     /// Shift of the windows `side` announces, once both SYNs were seen.

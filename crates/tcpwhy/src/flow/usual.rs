@@ -135,7 +135,8 @@ impl Flow {
         let is_in_order =
             head.time >= self.facts.start && (self.facts.last_tap..LONGEST_NS).contains(&tap);
         let spot = Spot::of(head.ip, head.link);
-        if !is_plain || !is_next || !is_in_order || spot != next.spot {
+        let is_to_be_read = self.facts.failures.are_to_be_read(side, head.payload_len);
+        if !is_plain || !is_next || !is_in_order || spot != next.spot || is_to_be_read {
             return false;
         }
         let fills_window =
@@ -160,6 +161,7 @@ impl Flow {
             bits,
             ..Event::default()
         };
+        self.facts.failures.pass(side, head.payload_len);
         let next = &mut self.next[side];
         next.seq = Seq(head.seq.0.wrapping_add(head.payload_len));
         next.at = end;
@@ -288,7 +290,8 @@ impl Flow {
         let last = self.facts.peers.last(side)?;
         let is_shut = self.facts.peers.last(1 - side).is_some_and(|last| last.window == 0);
         let agree = last.next_seq == at && met >= at && acked == last.ack && acked <= offset;
-        let awaits_ack = self.facts.handshake.awaits_ack() && side == 0;
+        let awaits_ack = self.facts.handshake.awaits_ack() && side == 0
+            || self.facts.untaken.is_waiting() && side == 1;
         let is_met_alike = spot.hops_left() == Spot::hops(self.facts.sides[side].ttl);
         let ack = Seq(newest.0.wrapping_sub((offset - acked) as u32));
         (agree && is_met_alike && !is_shut && !awaits_ack).then_some(Next {

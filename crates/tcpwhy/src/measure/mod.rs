@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 mod arrivals;
 pub(crate) mod clock;
+pub(crate) mod failures;
 pub(crate) mod flight;
 pub(crate) mod idle;
 pub(crate) mod ipid;
@@ -14,6 +15,7 @@ pub(crate) mod sketch;
 pub(crate) mod stack;
 pub(crate) mod tls;
 pub(crate) mod tls_behind;
+pub(crate) mod untaken;
 
 /// Drops the first `number` of `queue`, which are mostly one or two.
 #[inline]

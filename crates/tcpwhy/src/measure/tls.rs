@@ -11,6 +11,7 @@
 //! directly behind it is watched, too, up to the first answer ([`super::tls_behind`]): there a trail that was
 //! lost is found again where a segment begins with a header.
 
+use super::failures::{self, What};
 use super::tls_behind::{Behind, Early};
 use crate::flow::event::{Event, Side};
 use crate::report::{Tls, TlsFlight};
@@ -47,6 +48,8 @@ pub(crate) struct TlsWatch {
     behind: Behind,
     /// Segments of the server behind the handshake while its trail was lost.
     astray: u32,
+    /// An alert in clear that nobody has taken yet.
+    alert: Option<What>,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +69,7 @@ impl Default for TlsWatch {
             end: None,
             behind: Behind::default(),
             astray: 0,
+            alert: None,
         }
     }
 }
@@ -137,6 +141,11 @@ impl TlsWatch {
         }
     }
 
+    /// The alert in clear that the last segment held, if it did.
+    pub(crate) fn take_alert(&mut self) -> Option<What> {
+        self.alert.take()
+    }
+
     /// What came between the handshake and the first answer.
     pub(crate) fn early(&self) -> Option<Early> {
         self.end?;
@@ -155,6 +164,10 @@ impl TlsWatch {
             self.phase = Phase::Done;
             return;
         };
+        if kind == 21 {
+            let at = usize::try_from(self.next[side] - event.seq).unwrap_or(usize::MAX);
+            self.alert = payload.get(at..).and_then(failures::alert).or(self.alert);
+        }
         self.next[side] += HEADER as i64 + i64::from(len);
         let server_spoke = self.flights.iter().any(|f| f.side == 1 && f.records.contains(&22));
         if let Some(flight) = self.flights.last_mut()

@@ -71,6 +71,10 @@ pub struct Connection {
     pub exchanges: Vec<Exchange>,
     /// TLS handshake flights, from the clear headers of records.
     pub tls: Option<Tls>,
+    /// What the ends said in clear that failed, in the order in which it was said first.
+    pub clear_errors: Vec<ClearError>,
+    /// What passed before the server took the connection; `None` where it did so as one should.
+    pub untaken: Option<Untaken>,
     /// What was found (filled by the `find` room).
     pub findings: Vec<Finding>,
     /// What was laid beside the capture says of it.
@@ -266,6 +270,81 @@ pub struct Reset {
     pub after_fin: [bool; 2],
     /// Bytes of client and server that were not acknowledged by then, the reset's own ACK counted.
     pub unacked_bytes: [u64; 2],
+    /// Where the client answered the SYN-ACK with it: the number of the SYN that the SYN-ACK acknowledged.
+    pub refused_syn: Option<u32>,
+}
+
+/// What passed after the client had ended the handshake and before the server's first segment that was no SYN-ACK,
+/// where data came again or a SYN-ACK did.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Untaken {
+    /// When the client's ACK of the SYN-ACK passed.
+    pub from_ns: i64,
+    /// When its first data passed.
+    pub data_ns: Option<i64>,
+    /// When the server's first segment passed that was no SYN-ACK; `None` if none did.
+    pub to_ns: Option<i64>,
+    /// Segments of the client's data that passed again.
+    pub repeats: u64,
+    /// SYN-ACKs that passed.
+    pub syn_acks: u64,
+    /// When the last of them did.
+    pub last_syn_ack_ns: Option<i64>,
+}
+
+/// What became of the data that a server did not take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NotTaken {
+    /// They arrived on its host.
+    Arrived,
+    /// They may have been lost on the way.
+    PerhapsLost,
+}
+
+/// A TCP that has the connection acknowledges data by then: Linux v6.1 `include/net/tcp.h`, `TCP_DELACK_MAX`.
+const DELAYED_ACK_NS: i64 = 200_000_000;
+
+impl Untaken {
+    /// Whether this shows that the server did not take the connection, of a connection that was captured there until
+    /// `end_ns`. Without data a listener may wait for them (`TCP_DEFER_ACCEPT`).
+    pub fn shows(
+        &self,
+        vantage: Vantage,
+        handshake_rtt_ns: Option<i64>,
+        end_ns: i64,
+    ) -> Option<NotTaken> {
+        let data_ns = self.data_ns?;
+        let syn_ack_behind = self.last_syn_ack_ns.filter(|at| *at > data_ns);
+        if vantage == Vantage::Server {
+            let waited = self.to_ns.unwrap_or(end_ns) - data_ns;
+            let is_long = waited >= DELAYED_ACK_NS && self.repeats > 0;
+            return (is_long || syn_ack_behind.is_some()).then_some(NotTaken::Arrived);
+        }
+        // What left the server before the data could come there tells nothing.
+        let rtt = handshake_rtt_ns?;
+        syn_ack_behind.filter(|at| at - data_ns > rtt).map(|_| NotTaken::PerhapsLost)
+    }
+}
+
+/// Something that one end said in clear and that failed.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct ClearError {
+    /// `tls_alert` or `http_status`.
+    pub kind: Text,
+    /// `client` or `server`: who said it.
+    pub by: Text,
+    /// When it was first said.
+    pub at_ns: i64,
+    /// In which frame.
+    pub frame: u64,
+    /// The alert's description, or the status.
+    pub code: u16,
+    /// Its name: `protocol_version`, `Service Unavailable`; empty for a status without one.
+    pub name: Text,
+    /// `fatal` or `warning` of an alert, `client_error` or `server_error` of a status.
+    pub level: Text,
+    /// How often it was said.
+    pub times: u64,
 }
 
 /// TLS as its clear record headers show it.

@@ -28,8 +28,8 @@ mod waited;
 pub use beside::{Beside, CallsIn, LongestCall, With};
 pub use command::{Command, Spent};
 pub use connection::{
-    Connection, End, Part, Reset, ScalingRefusedBy, SenderStack, Syn, Tls, TlsFlight, Vantage,
-    WindowScaling,
+    ClearError, Connection, End, NotTaken, Part, Reset, ScalingRefusedBy, SenderStack, Syn, Tls,
+    TlsFlight, Untaken, Vantage, WindowScaling,
 };
 pub use direction::{
     Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed,

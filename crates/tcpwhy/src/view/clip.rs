@@ -16,7 +16,7 @@
 use crate::find;
 use crate::report::{
     Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, Strip,
-    TimeIn, Totals, Transfer,
+    TimeIn, Totals, Transfer, Untaken,
 };
 use crate::units::{Duration, Time};
 
@@ -101,6 +101,17 @@ impl Cut {
         inside
     }
 
+    fn untaken(self, of: Untaken) -> Untaken {
+        let at = |ns: i64| ns.min(self.to) - self.from;
+        Untaken {
+            from_ns: at(of.from_ns),
+            data_ns: of.data_ns.map(at),
+            to_ns: of.to_ns.map(at),
+            last_syn_ack_ns: of.last_syn_ack_ns.map(at),
+            ..of
+        }
+    }
+
     fn connection(self, connection: &mut Connection, start: Time) {
         let active = find::active_ns(connection);
         let of_ns = core::mem::replace(&mut connection.duration_ns, self.length());
@@ -123,6 +134,9 @@ impl Cut {
         let reset = connection.reset.take();
         connection.reset =
             reset.and_then(|mut reset| self.instant(&mut reset.at_ns).then_some(reset));
+        let untaken = connection.untaken.take().filter(|untaken| self.holds(untaken.from_ns));
+        connection.untaken = untaken.map(|untaken| self.untaken(untaken));
+        connection.clear_errors.retain_mut(|failure| self.instant(&mut failure.at_ns));
         let tls = connection.tls.take();
         connection.tls = tls
             .filter(|tls| self.holds(tls.start_ns) && tls.end_ns.is_none_or(|end| self.holds(end)));

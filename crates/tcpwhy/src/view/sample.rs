@@ -63,6 +63,8 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         exchanges: Vec::new(),
         syns: [None; 2],
         tls: None,
+        clear_errors: Vec::new(),
+        untaken: None,
         findings: Vec::new(),
         beside: Vec::new(),
         duplicates: 0,

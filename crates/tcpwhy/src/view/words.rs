@@ -99,7 +99,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
         S::CaptureGap => "inside a hole of the capture",
         S::Handshake => "opening the connection",
         S::SynRetry => "waiting to repeat a lost SYN",
-        S::RtoWait => "waiting for the retransmission timer after a loss",
+        S::RtoWait => "waiting for the retransmission timer",
         S::TlpWait => "waiting for the timer that probes for a lost tail",
         S::LastFlight => "waiting for the last ACKs, which only distance decides",
         S::RecoveryLoss => "repairing lost segments",
