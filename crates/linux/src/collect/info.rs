@@ -47,6 +47,8 @@ pub(super) fn info(bytes: &[u8]) -> Info {
         rcv_space: narrow(field!(bytes, "rcv_space")),
         reordering: narrow(field!(bytes, "reordering")),
         total_retrans: narrow(field!(bytes, "total_retrans")),
+        dsack_dups: narrow(field!(bytes, "dsack_dups")),
+        rcv_ooopack: narrow(field!(bytes, "rcv_ooopack")),
         pacing_rate: limited(field!(bytes, "pacing_rate")),
         max_pacing_rate: limited(field!(bytes, "max_pacing_rate")),
         delivery_rate: sampled(field!(bytes, "delivery_rate")),

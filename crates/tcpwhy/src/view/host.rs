@@ -50,7 +50,11 @@ pub fn render(snapshot: &Snapshot, judged: &Judgement, options: HostOptions) -> 
             ))],
         );
     }
-    unseen(&mut page, snapshot, judged);
+    if snapshot.pasted && !options.all {
+        lacking(&mut page, snapshot, judged);
+    } else {
+        unseen(&mut page, snapshot, judged);
+    }
     if let Some(dropped) = &snapshot.drops {
         drops::drops(&mut page, dropped);
     }
@@ -100,7 +104,31 @@ fn head(page: &mut Page, snapshot: &Snapshot) {
         _ if snapshot.pasted => "as pasted".to_owned(),
         _ => "looked at once: counters tell of all the time since it started".to_owned(),
     });
-    page.wrapped(0, 2, &[(Ink::Strong, told.join(", "))]);
+    let mut text = vec![(Ink::Strong, told.join(", "))];
+    let shows = shows(snapshot);
+    if snapshot.pasted && !shows.is_empty() {
+        text.push(plain(format!(": {}", words::listed(&shows))));
+    }
+    page.wrapped(0, 2, &text);
+}
+
+/// What of a host is there to be judged.
+fn shows(snapshot: &Snapshot) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut tell = |number: Option<usize>, noun| {
+        told.extend(number.map(|number| words::count(number as u64, noun)));
+    };
+    let last = snapshot.looks.last();
+    tell(last.and_then(|look| Some(look.sockets.as_ref()?.len())), "socket");
+    tell(last.and_then(|look| Some(look.listeners.as_ref()?.len())), "listener");
+    let counted = |look: &crate::host::snapshot::Look| {
+        Some(look.counters.as_ref()?.values().map(BTreeMap::len).sum())
+    };
+    tell(last.and_then(counted), "counter");
+    tell(snapshot.settings.as_ref().map(|all| all.values.len()), "setting");
+    tell(last.and_then(|look| Some(look.links.as_ref()?.len())), "interface");
+    tell(snapshot.routes.as_ref().map(Vec::len), "route");
+    told
 }
 
 fn sum(page: &mut Page, shown: &[&Finding], judged: &Judgement) {
@@ -113,7 +141,11 @@ fn sum(page: &mut Page, shown: &[&Finding], judged: &Judgement) {
     if count(Severity::Info) > 0 {
         told.push(words::count(count(Severity::Info), "remark"));
     }
-    let mut text = if told.is_empty() { "nothing found".to_owned() } else { words::listed(&told) };
+    let mut text = match (told.is_empty(), judged.unseen.is_empty()) {
+        (true, true) => "nothing found".to_owned(),
+        (true, false) => "no finding in what could be judged".to_owned(),
+        (false, _) => words::listed(&told),
+    };
     let _ = write!(text, "; {} found nothing", words::count(judged.well.len() as u64, "check"));
     if !judged.unseen.is_empty() {
         let _ = write!(text, ", {} could not be made", judged.unseen.len());
@@ -180,6 +212,24 @@ fn fix(page: &mut Page, fix: &Fix, label: &str, netns: Option<&str>) {
     }
 }
 
+/// What a text lacks, in few lines: the sources, and how many checks each would make.
+fn lacking(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
+    let mut missing: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, what) in &judged.unseen {
+        *missing.entry(what.source.name()).or_default() += 1;
+    }
+    if missing.is_empty() && snapshot.unseen.is_empty() {
+        return;
+    }
+    let mut sources: Vec<_> = missing.into_iter().collect();
+    sources.sort_by_key(|(name, number)| (core::cmp::Reverse(*number), *name));
+    let told: Vec<String> =
+        sources.into_iter().map(|(name, number)| format!("{name} ({number})")).collect();
+    page.heading("Not in the text, and so not judged (--all names the checks)");
+    page.wrapped(2, 4, &[plain(told.join(", "))]);
+    unread(page, snapshot);
+}
+
 /// By what was missing: why, what to grant, and which checks need it.
 fn unseen(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
     let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -194,6 +244,11 @@ fn unseen(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
         let text = format!("{what}: {}", codes.join(", "));
         page.wrapped(2, 4, &[plain(text)]);
     }
+    unread(page, snapshot);
+}
+
+/// What could not be read, and why.
+fn unread(page: &mut Page, snapshot: &Snapshot) {
     for each in &snapshot.unseen {
         let of = each.of.as_ref().map_or_else(String::new, |of| format!(" of {of}"));
         let grant = each.grant.as_ref().map_or_else(String::new, |grant| format!("; {grant}"));

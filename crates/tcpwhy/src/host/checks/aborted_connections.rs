@@ -57,7 +57,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     };
     let beside = ["TCPAbortOnLinger", "TCPAbortOnMemory", "TCPAbortFailed"];
     let mut evidence = counters::evidence(&grown);
-    evidence.extend(counters::evidence(&counters::grown(seen, &beside)?));
+    evidence.extend(counters::beside(seen, &beside));
     let resets = counters::grew(seen, "Tcp", "OutRsts").ok().flatten();
     evidence.extend(resets.map(|resets| words::counter("Tcp", "OutRsts", resets)));
     let why: Vec<String> = causes.iter().map(|(_, why, _)| (*why).to_owned()).collect();

@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! A listener may hold 128 connections or less, and more than 100 a second were accepted here (`PassiveOpens`). How many of
-//! them came to that listener is not counted: with several listeners the time until it is full is a lower bound.
+//! them came to that listener is not counted: with several listeners the time until it is full is a lower bound. Where
+//! listeners were not seen, `somaxconn` of 128 or less is told: no listener can ask for more.
 //!
 //! # What it is not
 //! Not that anything was dropped: `ACCEPT_QUEUE` tells that.
@@ -38,6 +39,33 @@ const PER_SECOND: f64 = 100.0;
 const DEFAULT: i64 = 4096;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    let most = seen.number(KEY).ok().flatten();
+    let short = most.filter(|most| (0..=i64::from(SHORT)).contains(most));
+    match (of_listeners(seen), short) {
+        (Err(_), Some(most)) => Ok(vec![of_setting(seen, most)]),
+        (judged, _) => judged,
+    }
+}
+
+/// The bound of all queues.
+fn of_setting(seen: &Seen<'_>, most: i64) -> Finding {
+    Finding {
+        severity: Severity::Info,
+        confidence: Confidence::Medium,
+        scope: Scope::Netns,
+        title: format!("{KEY} is {most}: no accept queue holds more than {}", most + 1),
+        why: "whatever a program asks for in listen(), its queue is cut to that; when it is full, a client waits a \
+              second or more."
+            .to_owned(),
+        not: "not that a queue was ever full: that is ACCEPT_QUEUE".to_owned(),
+        evidence: vec![words::setting(KEY, &most)],
+        fixes: fixes(seen, &[]),
+        unseen: vec![Missing::part(Source::Sockets, "listeners: ss -ltn").to_string()],
+        ..Finding::default()
+    }
+}
+
+fn of_listeners(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let reachable = seen.listeners()?.iter().filter(|listener| !listener.local.ip().is_loopback());
     let reachable: Vec<&Listener> = reachable.collect();
     let Some(opened) = seen.growth("Tcp", "PassiveOpens")? else { return Ok(Vec::new()) };
@@ -107,7 +135,9 @@ fn fixes(seen: &Seen<'_>, short: &[&Listener]) -> Vec<Fix> {
             RISK,
         ));
     }
-    if !short.iter().all(|listener| Some(i64::from(listener.accept_max)) == most) {
+    if short.is_empty()
+        || !short.iter().all(|listener| Some(i64::from(listener.accept_max)) == most)
+    {
         fixes
             .push(words::advise("let the program ask for a longer queue, and start it anew", RISK));
     }
@@ -156,6 +186,19 @@ mod tests {
     #[test]
     fn without_listeners_counters_or_a_second_look_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Sockets);
-        assert_eq!(missing(&CHECK, &once(accepting(128, 0))).source, Source::SecondLook);
+        let mut once = once(accepting(128, 0));
+        once.settings.as_mut().expect("settings").values.clear();
+        assert_eq!(missing(&CHECK, &once).source, Source::SecondLook);
+    }
+
+    #[test]
+    fn of_settings_alone_the_bound_of_all_queues_is_told() {
+        let titles = |most| {
+            let found = judged(&CHECK, &host(&[(KEY, most)])).ok()?;
+            Some(found[0].title.clone())
+        };
+        let told = "net.core.somaxconn is 128: no accept queue holds more than 129";
+        assert_eq!(titles("128").as_deref(), Some(told));
+        assert_eq!(titles("129"), None);
     }
 }

@@ -8,7 +8,7 @@
 //! # How we know
 //! The numbers do not rise; the first is above a page; the second is above 1 MiB; or the third is below what the kernel
 //! sets by itself: a 128th of the memory, at most 6 MiB for receiving and 4 MiB for sending (since 6.16 the first
-//! of these is 32 MiB). Where connections are at the third number now, `RECEIVE_BUFFER_CEILING` and `SEND_BUFFER_CEILING` tell of it.
+//! of these is 32 MiB). Where the memory was not seen, the least that it sets on any machine counts: 128 KiB and 64 KiB. Where connections are at the third number now, `RECEIVE_BUFFER_CEILING` and `SEND_BUFFER_CEILING` tell of it.
 //!
 //! # What it is not
 //! `net.core.rmem_max` and `wmem_max` do not bound these numbers, nor do they have to be raised with them. A small third
@@ -37,8 +37,19 @@ pub(super) const CHECK: Check = Check {
 
 const RECEIVE: &str = "net.ipv4.tcp_rmem";
 const SEND: &str = "net.ipv4.tcp_wmem";
-/// A setting, and what a socket begins with by default.
-const BUFFERS: [(&str, i64); 2] = [(RECEIVE, 131_072), (SEND, 16_384)];
+/// What the kernel sets by itself.
+struct Own {
+    key: &'static str,
+    /// What a socket begins with.
+    first: i64,
+    /// How far a buffer grows at least, however little memory there is (`tcp_init`, Linux v6.12).
+    least: i64,
+}
+
+const BUFFERS: [Own; 2] = [
+    Own { key: RECEIVE, first: 131_072, least: 131_072 },
+    Own { key: SEND, first: 16_384, least: 65_536 },
+];
 const LARGE: i64 = 1 << 20;
 /// Pages are larger on some machines; then the kernel's first number may be, too.
 const PAGE: i64 = 4096;
@@ -46,9 +57,9 @@ const PAGE: i64 = 4096;
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut found = Vec::new();
     let mut unseen = None;
-    for (key, first) in BUFFERS {
-        let set = seen.numbers::<3>(key);
-        match set.and_then(|set| set.map_or(Ok(None), |set| of_setting(seen, key, set, first))) {
+    for own in &BUFFERS {
+        let set = seen.numbers::<3>(own.key);
+        match set.and_then(|set| set.map_or(Ok(None), |set| of_setting(seen, own, set))) {
             Ok(finding) => found.extend(finding),
             Err(missing) => unseen = unseen.or(Some(missing)),
         }
@@ -58,14 +69,15 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 /// The numbers of a buffer's setting as they should be at least: what another change of it starts from.
 pub(super) fn mended(seen: &Seen<'_>, key: &str, set: [i64; 3]) -> [i64; 3] {
-    let of_key = BUFFERS.iter().find(|(each, _)| *each == key);
-    of_key.map_or(set, |(_, first)| mend(seen, set, *first, most_of(seen, key)).0)
+    let of_key = BUFFERS.iter().find(|own| own.key == key);
+    of_key.map_or(set, |own| mend(seen, set, own).0)
 }
 
-fn of_setting(seen: &Seen<'_>, key: &str, set: [i64; 3], first: i64) -> Asked<Option<Finding>> {
+fn of_setting(seen: &Seen<'_>, own: &Own, set: [i64; 3]) -> Asked<Option<Finding>> {
     let [kept, begun, grown] = set;
+    let key = own.key;
     let most = most_of(seen, key);
-    let (mended, why) = mend(seen, set, first, most);
+    let (mended, why) = mend(seen, set, own);
     let is_blind = by_kernel(seen, most).is_none() && grown < most;
     let unseen = is_blind.then(|| Missing::part(Source::Machine, "memory"));
     if why.is_empty() {
@@ -73,7 +85,8 @@ fn of_setting(seen: &Seen<'_>, key: &str, set: [i64; 3], first: i64) -> Asked<Op
     }
     let is_at_ceiling = is_at_ceiling(seen, key);
     // The same change is proposed there.
-    if is_at_ceiling && [mended[0], mended[1]] == [kept, begun] {
+    let is_of_third = why.len() == 1 && mended[2] != grown;
+    if is_at_ceiling && (is_of_third || [mended[0], mended[1]] == [kept, begun]) {
         return Ok(None);
     }
     let [kept_mended, begun_mended, grown_mended] = mended;
@@ -104,8 +117,10 @@ fn of_setting(seen: &Seen<'_>, key: &str, set: [i64; 3], first: i64) -> Asked<Op
 }
 
 /// The numbers as they should be, and what is wrong with them.
-fn mend(seen: &Seen<'_>, set: [i64; 3], first: i64, most: i64) -> ([i64; 3], Vec<String>) {
+fn mend(seen: &Seen<'_>, set: [i64; 3], own: &Own) -> ([i64; 3], Vec<String>) {
     let [kept, begun, grown] = set;
+    let &Own { first, least, .. } = own;
+    let most = most_of(seen, own.key);
     let page = seen.snapshot.page_bytes.and_then(|page| i64::try_from(page).ok()).unwrap_or(PAGE);
     let own = by_kernel(seen, most);
     let mut mended = set;
@@ -126,10 +141,21 @@ fn mend(seen: &Seen<'_>, set: [i64; 3], first: i64, most: i64) -> ([i64; 3], Vec
             size(own)
         ));
         mended[2] = own;
+    } else if grown < least {
+        why.push(format!(
+            "no buffer grows past {}; the kernel sets {} or more, however little memory there is",
+            size(grown),
+            size(least)
+        ));
+        mended[2] = own.unwrap_or(most);
+    }
+    // It was made small together with the third one.
+    if mended[2] > grown && begun < first && grown < least {
+        mended[1] = first;
     }
     if !set.is_sorted() {
         why.push("the numbers do not rise: a buffer does not grow past the smaller one".to_owned());
-        mended = [mended[0].min(PAGE), first, mended[2].max(own.unwrap_or(first)).max(first)];
+        mended = [mended[0].min(PAGE), first, mended[2].max(own.unwrap_or(most)).max(first)];
     }
     (mended, why)
 }
@@ -152,7 +178,8 @@ fn is_at_ceiling(seen: &Seen<'_>, key: &str) -> bool {
 /// `tcp_init`: a 128th of the memory, and at most so much. `None` where the memory was not seen.
 fn by_kernel(seen: &Seen<'_>, most: i64) -> Option<i64> {
     let memory = i64::try_from(seen.snapshot.memory_bytes? / 128).unwrap_or(i64::MAX);
-    Some(memory.min(most))
+    let least = if most == 4 << 20 { BUFFERS[1].least } else { BUFFERS[0].least };
+    Some(memory.min(most).max(least))
 }
 
 fn size(number: i64) -> String {
@@ -240,8 +267,25 @@ mod tests {
     }
 
     #[test]
-    fn a_low_ceiling_is_not_judged_without_the_memory() {
-        let host = Snapshot { memory_bytes: None, ..set("4096 131072 262144") };
-        assert_eq!(missing(&CHECK, &host).source, Source::Machine);
+    fn a_low_ceiling_is_judged_without_the_memory_where_no_memory_makes_it_right() {
+        let blind = |rmem| Snapshot { memory_bytes: None, ..set(rmem) };
+        assert_eq!(missing(&CHECK, &blind("4096 131072 262144")).source, Source::Machine);
+        assert_eq!(missing(&CHECK, &blind("4096 87380 131072")).source, Source::Machine);
+        let mended = |rmem| {
+            let found = judged(&CHECK, &blind(rmem)).expect("seen");
+            found[0].fixes[0].set.as_ref().expect("a setting").commands().apply
+        };
+        assert!(mended("4096 87380 131071").contains("4096 131072 6291456"));
+        assert!(mended("4096 4096 4096").contains("4096 131072 6291456"));
+        assert!(mended("4096 131072 65536").contains("4096 131072 6291456"));
+    }
+
+    #[test]
+    fn the_same_of_sending() {
+        let blind = |wmem| Snapshot { memory_bytes: None, ..host(&[(SEND, wmem)]) };
+        let found = judged(&CHECK, &blind("4096 4096 4096")).expect("seen");
+        let apply = found[0].fixes[0].set.as_ref().expect("a setting").commands().apply;
+        assert!(apply.contains("4096 16384 4194304"), "{apply}");
+        assert_eq!(missing(&CHECK, &blind("4096 16384 65536")).source, Source::Machine);
     }
 }

@@ -7,7 +7,9 @@
 //!
 //! # How we know
 //! The kernel saves thresholds (`tcp_no_ssthresh_metrics_save` is 0, or does not exist: before 5.6 there was
-//! no switch), and `ip tcp_metrics` holds one below 100 segments for a peer more than 10 ms away.
+//! no switch), and `ip tcp_metrics` holds one below 100 segments for a peer more than 10 ms away, or below 50 for one a
+//! millisecond away or more (then it is a remark). Where the switch was not seen, that there is a threshold shows that it
+//! was saved.
 //!
 //! # What it is not
 //! Since 5.6 the switch is 1 by default, and a threshold that is shown is not used: then this is not a finding.
@@ -18,8 +20,8 @@
 //! round trip and its Fast Open cookie; `tcp_no_metrics_save=1` is the broader way.
 //!
 //! # Sources
-//! Linux `tcp_init_metrics`, `tcp_update_metrics` (v6.12), commit 65e6d90168f3 (5.6). 100 segments and 10 ms: ours,
-//! not measured.
+//! Linux `tcp_init_metrics`, `tcp_update_metrics` (v6.12), commit 65e6d90168f3 (5.6). 100 segments and 10 ms, 50
+//! and 1 ms: ours, not measured.
 
 use super::flows::time;
 use super::{Check, words};
@@ -38,30 +40,39 @@ pub(super) const CHECK: Check = Check {
 const KEY: &str = "net.ipv4.tcp_no_ssthresh_metrics_save";
 const SMALL: u32 = 100;
 const LONG_NS: u64 = 10_000_000;
+/// Over such a path some hundred kilobytes take several round trips more.
+const NEAR_NS: u64 = 1_000_000;
+const TINY: u32 = 50;
 const NAMED: usize = 5;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let switch = seen.number(KEY)?;
+    let asked = seen.number(KEY);
+    let switch = asked.clone().ok().flatten();
     if switch.is_some_and(|switch| switch != 0) {
         return Ok(Vec::new());
     }
-    let all = seen.snapshot.tcp_metrics.as_ref().ok_or(Missing::all(Source::TcpMetrics))?;
+    let Some(all) = seen.snapshot.tcp_metrics.as_ref() else {
+        return asked.and(Err(Missing::all(Source::TcpMetrics)));
+    };
     let mut small: Vec<&PeerMetrics> = all.iter().filter(|peer| is_small(peer)).collect();
     small.sort_by_key(|peer| (peer.ssthresh, peer.to));
     if small.is_empty() {
         return Ok(Vec::new());
     }
     let evidence = small.iter().take(NAMED).map(|peer| {
-        let rtt = time(peer.rtt_ns.unwrap_or(0));
+        let rtt = peer.rtt_ns.map_or_else(|| "not kept".to_owned(), time);
         let value = format!("ssthresh {}, rtt {rtt}", peer.ssthresh.unwrap_or(0));
         Evidence::new(format!("ip tcp_metrics show {}", peer.to), value)
     });
+    let is_old = seen.is_kernel_from(5, 6) == Some(false) || asked.is_ok();
     let why = match switch {
         Some(_) => "this kernel is set to keep them",
-        None => "this kernel keeps them always",
+        None if is_old => "this kernel keeps them always",
+        None => "this kernel keeps them, for they are there",
     };
+    let is_far = small.iter().any(|peer| peer.rtt_ns.is_some_and(|rtt| rtt > LONG_NS));
     Ok(vec![Finding {
-        severity: Severity::Warning,
+        severity: if is_far { Severity::Warning } else { Severity::Info },
         confidence: Confidence::Medium,
         scope: Scope::Netns,
         title: format!(
@@ -86,8 +97,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 fn is_small(peer: &PeerMetrics) -> bool {
-    peer.ssthresh.is_some_and(|ssthresh| ssthresh < SMALL)
-        && peer.rtt_ns.is_some_and(|rtt| rtt > LONG_NS)
+    let Some(ssthresh) = peer.ssthresh else { return false };
+    match peer.rtt_ns {
+        Some(rtt) if rtt > LONG_NS => ssthresh < SMALL,
+        Some(rtt) => ssthresh < TINY && rtt >= NEAR_NS,
+        None => ssthresh < TINY,
+    }
 }
 
 fn fixes(seen: &Seen<'_>, switch: Option<i64>, small: &[&PeerMetrics]) -> Vec<Fix> {
@@ -150,9 +165,23 @@ mod tests {
             remembering(&[(KEY, "1")], 10, 30),
             remembering(&[(KEY, "0")], 100, 30),
             remembering(&[(KEY, "0")], 99, 10),
+            remembering(&[(KEY, "0")], 49, 0),
         ] {
             assert_eq!(judged(&CHECK, &host), Ok(Vec::new()));
         }
+    }
+
+    #[test]
+    fn that_it_is_there_shows_that_it_was_saved() {
+        let mut blind = remembering(&[], 22, 6);
+        blind.settings = None;
+        let found = judged(&CHECK, &blind).expect("seen");
+        assert_eq!(found[0].severity, Severity::Info);
+        assert!(found[0].why.contains("they are there"), "{}", found[0].why);
+        blind.kernel = Some("3.10.0-1160.el7.x86_64".to_owned());
+        assert!(judged(&CHECK, &blind).expect("seen")[0].why.contains("always"));
+        blind.tcp_metrics = None;
+        assert_eq!(missing(&CHECK, &blind).source, Source::Settings);
     }
 
     #[test]

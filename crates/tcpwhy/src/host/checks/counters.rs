@@ -1,7 +1,8 @@
 //! Counters as the checks weigh them: those that grew, how bad that is at most, and shares of one another.
 
 use crate::host::finding::{Evidence, Severity};
-use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::seen::{Asked, Growth, Missing, Seen};
+use crate::host::snapshot::Source;
 
 use super::words;
 
@@ -16,26 +17,73 @@ pub(super) fn grew(seen: &Seen<'_>, group: &str, name: &str) -> Asked<Option<Gro
 }
 
 /// How far it went, 0 where it is not there.
+///
+/// # Errors
+/// As for [`Seen::growth`].
 pub(super) fn by(seen: &Seen<'_>, group: &str, name: &str) -> Asked<u64> {
     Ok(seen.growth(group, name)?.map_or(0, |growth| growth.by))
 }
 
-/// Segments with data that were sent again: `RetransSegs` counts SYNs and their answers too
-/// (`__tcp_retransmit_skb`, `tcp_rtx_synack`, Linux v6.12), and `TCPSynRetrans` these alone.
-///
-/// # Errors
-/// As for [`grew`].
-pub(super) fn data_again(seen: &Seen<'_>) -> Asked<Option<Growth>> {
-    let Some(all) = grew(seen, "Tcp", "RetransSegs")? else { return Ok(None) };
-    let data = all.by.saturating_sub(by(seen, TCP_EXT, "TCPSynRetrans")?);
-    Ok((data > 0).then_some(Growth { by: data, ..all }))
+/// Segments that were sent again. `RetransSegs` counts SYNs and their answers too (`__tcp_retransmit_skb`,
+/// `tcp_rtx_synack`, Linux v6.12), and `TCPSynRetrans` these alone: kernels before 3.18 lack it, and a text may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Again {
+    /// With data; where SYNs were not told apart, with them: then it is a bound.
+    pub(super) data: Growth,
+    /// SYNs were told apart.
+    pub(super) is_exact: bool,
 }
 
-/// Counters of `TcpExt` that grew, with their names, in the order of the names.
+impl Again {
+    /// It as evidence.
+    pub(super) fn evidence(&self) -> Evidence {
+        let syns = if self.is_exact { " without SYNs" } else { " (with SYNs)" };
+        Evidence::new(format!("/proc/net/snmp Tcp.RetransSegs{syns}"), words::grown(self.data))
+    }
+
+    /// What would have told SYNs apart; nothing where they were.
+    ///
+    /// # Errors
+    /// That.
+    pub(super) fn exact(&self) -> Asked<()> {
+        let missing = || Missing::part(Source::Counters, SYNS);
+        if self.is_exact { Ok(()) } else { Err(missing()) }
+    }
+}
+
+const SYNS: &str = "TCPSynRetrans";
+
+/// What was sent again; `None` if nothing was.
+///
+/// # Errors
+/// As for [`grew`], of `RetransSegs`.
+pub(super) fn data_again(seen: &Seen<'_>) -> Asked<Option<Again>> {
+    let Some(all) = grew(seen, "Tcp", "RetransSegs")? else { return Ok(None) };
+    let syns = by(seen, TCP_EXT, SYNS).ok();
+    let data = all.by.saturating_sub(syns.unwrap_or(0));
+    let data = Growth { by: data, ..all };
+    Ok((data.by > 0).then_some(Again { data, is_exact: syns.is_some() }))
+}
+
+/// Counters of `TcpExt` that grew, with their names, in the order of the names. One that was not seen keeps
+/// none of the others back.
+///
+/// # Errors
+/// None of them grew, and one was not seen.
 pub(super) fn grown<'n>(seen: &Seen<'_>, names: &[&'n str]) -> Asked<Vec<(&'n str, Growth)>> {
-    let each =
-        names.iter().map(|name| Ok(grew(seen, TCP_EXT, name)?.map(|growth| (*name, growth))));
-    each.filter_map(Result::transpose).collect()
+    let (mut known, mut unseen) = (Vec::new(), None);
+    for name in names {
+        match grew(seen, TCP_EXT, name) {
+            Ok(growth) => known.extend(growth.map(|growth| (*name, growth))),
+            Err(missing) => unseen = unseen.or(Some(missing)),
+        }
+    }
+    unseen.filter(|_| known.is_empty()).map_or(Ok(known), Err)
+}
+
+/// Those of them that grew as evidence beside what is known without them.
+pub(super) fn beside(seen: &Seen<'_>, names: &[&str]) -> Vec<Evidence> {
+    evidence(&grown(seen, names).unwrap_or_default())
 }
 
 /// Counters of `TcpExt` that grew as evidence.
@@ -44,11 +92,16 @@ pub(super) fn evidence(grown: &[(&str, Growth)]) -> Vec<Evidence> {
 }
 
 /// What grew while the host was looked at is as bad as it is. What did at some time is a warning at most,
-/// and below one in a thousand seconds worth knowing. Ours, not measured.
+/// and below one in a thousand seconds worth knowing; where that time was not seen, below as many as ten days
+/// would have then. Ours, not measured.
 pub(super) fn severity(growth: Growth, seen_now: Severity) -> Severity {
+    let is_rare = match growth.over_ns {
+        0 => growth.by < 1000,
+        _ => growth.per_second() < 0.001,
+    };
     match growth.since_start {
         false => seen_now,
-        true if growth.per_second() < 0.001 => Severity::Info,
+        true if is_rare => Severity::Info,
         true => seen_now.min(Severity::Warning),
     }
 }

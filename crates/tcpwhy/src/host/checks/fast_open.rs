@@ -20,7 +20,7 @@
 //! to 0). A tenth of at least
 //! ten tries: ours, not measured.
 
-use super::{Check, words};
+use super::{Check, counters, words};
 use crate::host::finding::{Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
 
@@ -35,14 +35,18 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     const FAILS: &str = "TCPFastOpenActiveFail";
     const HOLE: &str = "TCPFastOpenBlackhole";
     const FULL: &str = "TCPFastOpenListenOverflow";
-    let grown = |name| Ok(seen.growth("TcpExt", name)?.filter(|growth| growth.by > 0));
-    let (fails, worked): (Option<Growth>, Option<Growth>) =
-        (grown(FAILS)?, grown("TCPFastOpenActive")?);
-    let (hole, full): (Option<Growth>, Option<Growth>) = (grown(HOLE)?, grown(FULL)?);
+    let grown = counters::grown(seen, &[FAILS, HOLE, FULL])?;
+    let of = |name| grown.iter().find(|(each, _)| *each == name).map(|(_, growth)| *growth);
+    let (fails, hole, full) = (of(FAILS), of(HOLE), of(FULL));
+    // Without those that worked the failures are no share.
+    let asked = counters::grew(seen, counters::TCP_EXT, "TCPFastOpenActive");
+    let worked = asked.clone().ok().flatten();
     let mut found = Vec::new();
     let tries = |fails: Growth| fails.by.saturating_add(worked.map_or(0, |worked| worked.by));
-    let often = fails
-        .filter(|fails| tries(*fails) >= 10 && words::above_percent(fails.by, 10, tries(*fails)));
+    let often = fails.filter(|fails| {
+        let is_often = words::above_percent(fails.by, 10, tries(*fails));
+        asked.is_ok() && tries(*fails) >= 10 && is_often
+    });
     if let Some(growth) = often.or(hole) {
         let mut evidence: Vec<_> =
             fails.map(|fails| words::counter("TcpExt", FAILS, fails)).into_iter().collect();

@@ -38,14 +38,17 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let again = counters::data_again(seen)?;
     let lost = counters::grew(seen, counters::TCP_EXT, NAME)?;
     let Some((again, lost)) = again.zip(lost) else { return Ok(Vec::new()) };
-    let syns = counters::by(seen, counters::TCP_EXT, "TCPSynRetrans")?;
+    let syns = counters::by(seen, counters::TCP_EXT, "TCPSynRetrans").unwrap_or(0);
     let lost = Growth { by: lost.by.saturating_sub(syns), ..lost };
+    let (told, again) = (again, again.data);
     if again.by < 100 || lost.by.saturating_mul(10) <= again.by {
         return Ok(Vec::new());
     }
+    // SYNs that are lost again only raise the share: without them it may be a small one.
+    told.exact()?;
     let waiting = waiting(seen);
     let mut evidence = vec![
-        Evidence::new("/proc/net/snmp Tcp.RetransSegs without SYNs", words::grown(again)),
+        told.evidence(),
         Evidence::new(format!("/proc/net/netstat TcpExt.{NAME} without SYNs"), words::grown(lost)),
     ];
     evidence.extend(flows::evidence(seen, &waiting, says));

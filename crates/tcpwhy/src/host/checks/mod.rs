@@ -8,6 +8,7 @@ mod aborted_connections;
 mod accept_queue;
 mod application_limited;
 mod autotuning_off;
+mod backed_off_timer;
 mod backlog_drops;
 mod backlog_small;
 mod bbr_without_fq;
@@ -61,6 +62,7 @@ mod offloads_off;
 mod old_settings;
 mod one_cpu;
 mod orphans;
+mod out_of_order_full;
 mod oversized_frames;
 mod pacing_cap;
 mod packet_steering;
@@ -69,6 +71,7 @@ mod path_mtu_black_hole;
 mod path_mtu_small;
 mod pause_frames;
 mod pcie_width;
+mod peer_window_shut;
 mod pressure;
 mod qdisc_change;
 mod qdisc_drops;
@@ -98,6 +101,7 @@ mod shadowed_settings;
 mod shaper;
 mod slow_start_after_idle;
 mod socket_backlog_drops;
+mod socket_retransmits;
 mod softirq;
 mod spurious_retransmits;
 mod standing_queue;
@@ -152,6 +156,7 @@ pub(super) const CHECKS: &[Check] = &[
     buffer_sizes::CHECK,
     window_scaling_off::CHECK,
     receive_queue_full::CHECK,
+    out_of_order_full::CHECK,
     receive_queue_drops::CHECK,
     receive_queue_pruned::CHECK,
     socket_backlog_drops::CHECK,
@@ -162,6 +167,7 @@ pub(super) const CHECKS: &[Check] = &[
     send_buffer_ceiling::CHECK,
     send_buffer_locked::CHECK,
     unsent_backlog::CHECK,
+    peer_window_shut::CHECK,
     receiver_limited::CHECK,
     application_limited::CHECK,
     segment_sizing::CHECK,
@@ -178,6 +184,8 @@ pub(super) const CHECKS: &[Check] = &[
     hystart::CHECK,
     loss_recovery_off::CHECK,
     retransmits::CHECK,
+    socket_retransmits::CHECK,
+    backed_off_timer::CHECK,
     retransmission_timeouts::CHECK,
     lost_retransmits::CHECK,
     spurious_retransmits::CHECK,

@@ -5,9 +5,10 @@
 //! program reads too slowly, or its receive buffer is too small for the path. Nothing on this host mends it.
 //!
 //! # How we know
-//! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`), and the round trip is less
-//! than twice the least one: where a queue stands in the path a larger window would only lengthen it. A window of 0 at both looks, with
-//! nothing acknowledged between them, is a program that does not read.
+//! At least 20 % of the time with something in flight was limited by the receiver's window (`rwnd_limited`); one look tells that
+//! of the whole connection. Where the round trip is twice the least one or more, a queue may stand in the path, which a larger
+//! window would only lengthen, or the peer holds its ACKs: then it is a remark. A window of 0 at both looks, with nothing
+//! acknowledged between them, is a program that does not read.
 //!
 //! # What it is not
 //! Not which of the two it is: a window that goes to 0 is a program that does not read, one that stays at its
@@ -21,8 +22,9 @@
 //! not measured.
 
 use super::flows::{self, time};
+use super::peer_window_shut::probes;
 use super::sent::{amount, held};
-use super::{Check, words};
+use super::{Check, counters, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
@@ -41,10 +43,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !known.is_empty() && known.iter().all(|(_, info)| info.busy_ns.is_none()) {
         return Err(Missing::part(Source::Sockets, "busy and rwnd_limited: ss -i, Linux 4.10"));
     }
-    let waits = |flow: &&Flow<'_>| {
-        held(flow, seen, |info| info.rwnd_limited_ns).is_some()
-            && !flow.info().is_some_and(is_queued)
-    };
+    let waits = |flow: &&Flow<'_>| held(flow, seen, |info| info.rwnd_limited_ns).is_some();
     let waiting =
         flows::worst(known.into_iter().map(|(flow, _)| flow).filter(waits).collect(), amount);
     if waiting.is_empty() {
@@ -59,11 +58,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         let share = percent(held.cast_signed(), busy.cast_signed());
         format!("rwnd_limited {share} of {} busy{window}", time(busy))
     });
-    let is_now = seen.before.is_some();
+    let (severity, confidence) = how_bad(seen, &waiting);
+    let queued = waiting.iter().find(|flow| may_be_queued(flow)).and_then(|flow| flow.info());
     let unread = waiting.iter().filter(|flow| is_unread(flow)).count();
     Ok(vec![Finding {
-        severity: if is_now { Severity::Warning } else { Severity::Info },
-        confidence: if is_now { Confidence::High } else { Confidence::Low },
+        severity,
+        confidence,
         scope: Scope::Netns,
         title: format!(
             "{} wait{} for the peer's window",
@@ -72,7 +72,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         ),
         why: "the data is written, and the peers admit no more of it. Nothing on this host \
               mends that."
-            .to_owned(),
+            .to_owned()
+            + &queued.map_or_else(String::new, lengthened),
         not: if unread == 0 {
             "whether the peer's program reads too slowly or its buffer is too small".to_owned()
         } else {
@@ -87,9 +88,37 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-/// A queue stands in the path.
-fn is_queued(info: &Info) -> bool {
-    info.rtt_ns.zip(info.min_rtt_ns).is_some_and(|(rtt, least)| rtt >= least.saturating_mul(2))
+/// How bad it is, and how sure: one look tells it of the time since the connection began.
+fn how_bad(seen: &Seen<'_>, waiting: &[&Flow<'_>]) -> (Severity, Confidence) {
+    let is_mostly = |flow: &&Flow<'_>| {
+        held(flow, seen, |info| info.rwnd_limited_ns)
+            .is_some_and(|(held, busy)| counters::is_share(held, busy, 50))
+            && !may_be_queued(flow)
+    };
+    let is_plain = |flow: &&Flow<'_>| !may_be_queued(flow);
+    match seen.before {
+        Some(_) if waiting.iter().any(is_plain) => (Severity::Warning, Confidence::High),
+        None if waiting.iter().any(is_mostly) => (Severity::Warning, Confidence::Medium),
+        Some(_) => (Severity::Info, Confidence::Medium),
+        None => (Severity::Info, Confidence::Low),
+    }
+}
+
+/// What a round trip above the least one means here.
+fn lengthened(info: &Info) -> String {
+    let (rtt, least) = (info.rtt_ns.unwrap_or(0), info.min_rtt_ns.unwrap_or(0));
+    format!(
+        " A round trip of {} where {} is the least is a queue in the path, which a larger window would only \
+         lengthen, or a peer that holds its ACKs.",
+        time(rtt),
+        time(least)
+    )
+}
+
+/// A queue may stand in the path. It does not where the window is shut and probed: nothing is in flight then.
+fn may_be_queued(flow: &Flow<'_>) -> bool {
+    let times = || flow.info().and_then(|info| info.rtt_ns.zip(info.min_rtt_ns));
+    probes(flow) == 0 && times().is_some_and(|(rtt, least)| rtt >= least.saturating_mul(2))
 }
 
 /// Its peer's window stayed shut.
@@ -139,11 +168,13 @@ mod tests {
 
     #[test]
     fn behind_a_queue_of_a_round_trip_a_larger_window_would_only_lengthen_it() {
-        let number = |rtt| {
+        let judged = |rtt| {
             let host = changed(|info| (info.rtt_ns, info.min_rtt_ns) = (Some(rtt), Some(10_000)));
-            judged(&CHECK, &host).expect("seen").len()
+            let found = judged(&CHECK, &host).expect("seen").remove(0);
+            (found.severity, found.why.contains("lengthen"))
         };
-        assert_eq!([number(19_999), number(20_000)], [1, 0]);
+        assert_eq!(judged(19_999), (Severity::Warning, false));
+        assert_eq!(judged(20_000), (Severity::Info, true));
     }
 
     #[test]
@@ -162,8 +193,14 @@ mod tests {
     fn one_look_tells_of_the_whole_connection() {
         let found = judged(&CHECK, &once(uploading(0, 5000))).expect("seen");
         assert_eq!(found, Vec::new());
-        let found = judged(&CHECK, &once(uploading(4000, 5000))).expect("seen");
-        assert_eq!((found[0].severity, found[0].confidence), (Severity::Info, Confidence::Low));
+        // The second before the looks counts, too: 50 and 49 % of six seconds.
+        for (limited, told) in [
+            (2000, (Severity::Warning, Confidence::Medium)),
+            (1940, (Severity::Info, Confidence::Low)),
+        ] {
+            let found = judged(&CHECK, &once(uploading(limited, 5000))).expect("seen");
+            assert_eq!((found[0].severity, found[0].confidence), told, "{limited}");
+        }
     }
 
     #[test]

@@ -38,15 +38,28 @@ pub(super) const CHECK: Check = Check {
 const LEAST: u64 = 10;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let of = |name| counters::by(seen, counters::TCP_EXT, name);
     let Some(all) = counters::grew(seen, counters::TCP_EXT, "TCPTimeouts")? else {
         return Ok(Vec::new());
     };
-    let timeouts = Growth { by: of_data(seen, all.by)?, ..all };
-    let repairs = of("TCPFastRetrans")?.saturating_add(of("TCPSackRecovery")?);
+    // What was not seen is taken for 0: that makes the share larger than it is, never smaller.
+    let mut unseen = None;
+    let mut of = |name| {
+        let by = counters::by(seen, counters::TCP_EXT, name);
+        by.map_err(|missing| unseen.get_or_insert(missing).clone()).unwrap_or(0)
+    };
+    let syns = of("TCPSynRetrans");
+    let otherwise = of("TCPFastRetrans") + of("TCPSlowStartRetrans") + of("TCPLossProbes");
+    let repairs = of("TCPFastRetrans").saturating_add(of("TCPSackRecovery"));
+    let again = counters::data_again(seen)?.map_or(0, |again| again.data.by);
+    // Of the timeouts those of data, as far as that is sure.
+    let of_data = all.by.saturating_sub(syns).min(again.saturating_sub(otherwise));
+    let timeouts = Growth { by: of_data, ..all };
     let repairs = repairs.saturating_add(timeouts.by);
     if timeouts.by < LEAST || timeouts.by.saturating_mul(100) <= repairs.saturating_mul(30) {
         return Ok(Vec::new());
+    }
+    if let Some(missing) = unseen {
+        return Err(missing);
     }
     let share = timeouts.by * 100 / repairs;
     let waiting = waiting(seen);
@@ -55,7 +68,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         Evidence::new("of these at least with data", words::grown(timeouts)),
     ];
     let names = ["TCPSynRetrans", "TCPFastRetrans", "TCPSackRecovery", "TCPLossProbes"];
-    evidence.extend(counters::evidence(&counters::grown(seen, &names)?));
+    evidence.extend(counters::beside(seen, &names));
     evidence.extend(flows::evidence(seen, &waiting, says));
     Ok(vec![Finding {
         severity: counters::severity(timeouts, Severity::Warning),
@@ -73,17 +86,6 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
-}
-
-/// Of so many timeouts those of data, as far as that is sure.
-fn of_data(seen: &Seen<'_>, timeouts: u64) -> Asked<u64> {
-    let of = |name| counters::by(seen, counters::TCP_EXT, name);
-    let otherwise = ["TCPFastRetrans", "TCPSlowStartRetrans", "TCPLossProbes"];
-    let mut again = counters::data_again(seen)?.map_or(0, |again| again.by);
-    for name in otherwise {
-        again = again.saturating_sub(of(name)?);
-    }
-    Ok(timeouts.saturating_sub(of("TCPSynRetrans")?).min(again))
 }
 
 /// Connections whose timer has fired and not been answered.

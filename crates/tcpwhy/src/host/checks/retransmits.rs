@@ -38,6 +38,8 @@ pub(super) const CHECK: Check = Check {
 
 const LEAST_SENT: u64 = 1000;
 const NAMED: usize = 5;
+const WHERE: &str =
+    "not where they are lost: on the path, at the peer, or in this host's own queues";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some(again) = counters::data_again(seen)? else { return Ok(Vec::new()) };
@@ -49,6 +51,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             None => return Ok(Vec::new()),
         },
     };
+    let (told, again) = (again, again.data);
     let all = sent.by.saturating_add(again.by);
     if all < LEAST_SENT || again.by.saturating_mul(100) <= all {
         return Ok(Vec::new());
@@ -58,7 +61,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let share = again.by as f64 * 100.0 / all as f64;
     let (peers, where_to) = peers(seen);
     let mut evidence = vec![
-        Evidence::new("/proc/net/snmp Tcp.RetransSegs without SYNs", words::grown(again)),
+        told.evidence(),
         Evidence::new(format!("/proc/net/snmp and netstat {name}"), words::grown(sent)),
     ];
     evidence.extend(peers);
@@ -71,19 +74,21 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             "each costs a round trip or more and makes a window smaller; over a long path one in a \
              thousand is felt{where_to}."
         ),
-        not: "not where they are lost: on the path, at the peer, or in this host's own queues"
-            .to_owned(),
+        not: if told.is_exact {
+            WHERE.to_owned()
+        } else {
+            format!("{WHERE}; nor how many of them are SYNs, which are not counted apart here")
+        },
         evidence,
         fixes: vec![words::advise(
             "look at what the peers concerned have in common; where it is all of them, at this host's \
              interface and queueing discipline",
             "",
         )],
-        unseen: if again.since_start {
-            vec![Missing::all(Source::SecondLook).to_string()]
-        } else {
-            Vec::new()
-        },
+        unseen: (again.since_start.then(|| Missing::all(Source::SecondLook)).into_iter())
+            .chain(told.exact().err())
+            .map(|missing| missing.to_string())
+            .collect(),
         ..Finding::default()
     }])
 }

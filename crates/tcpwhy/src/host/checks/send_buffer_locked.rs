@@ -8,7 +8,9 @@
 //! # How we know
 //! The kernel booked at least 20 % of the busy time on the buffer (`sndbuf_limited`), or it was full of data in flight while
 //! both windows had room, at least three quarters of the times that it was seen (sixteen, with those between the looks), and
-//! took no write at one of them; and it did not grow and is below the third number of `tcp_wmem`. It is
+//! took no write at one of them; and it did not grow and is below the third number of `tcp_wmem`. From one look, half of
+//! the busy time has to be booked, and the buffer has to be smaller than autotuning makes it for the congestion window:
+//! twice that, which it does with each ACK while the window is not filled. It is
 //! certain where the socket was asked (`SO_BUF_LOCK`); likely where the buffer is twice `net.core.wmem_max` or
 //! smaller than autotuning makes any; else one explanation.
 //!
@@ -26,13 +28,13 @@
 
 use super::flows;
 use super::send_buffer_ceiling::says;
-use super::sent::{Held, amount, by_buffer};
-use super::{Check, buffer_lock, words};
+use super::sent::{self, Held, amount, by_buffer};
+use super::{Check, buffer_lock, counters, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{Socket, Source};
-use crate::words::bytes;
+use crate::words::{bytes, percent};
 
 pub(super) const CHECK: Check = Check {
     code: "SEND_BUFFER_LOCKED",
@@ -46,21 +48,29 @@ const MOST: &str = "net.core.wmem_max";
 const ENOUGH: i64 = 4 << 20;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let sizes = seen.numbers::<3>("net.ipv4.tcp_wmem")?.unwrap_or_default();
-    let most = seen.number(MOST)?;
-    let held = flows::measured(seen)?.into_iter().filter_map(|(flow, _, memory)| {
-        let may_be =
-            locked(flow).unwrap_or_else(|| stays(flow) && i64::from(memory.sndbuf) < sizes[2]);
+    let sizes = seen.numbers::<3>(SIZES);
+    let ceiling = sizes.clone().ok().map(|sizes| sizes.unwrap_or_default()[2]);
+    let bound = seen.number(MOST);
+    let most = bound.clone().ok().flatten();
+    let measured = match flows::measured(seen) {
+        Err(missing) => return of_shares(seen, missing),
+        Ok(measured) => measured,
+    };
+    let held = measured.into_iter().filter_map(|(flow, _, memory)| {
+        let is_below = ceiling.is_none_or(|ceiling| i64::from(memory.sndbuf) < ceiling);
+        let is_fixed = if seen.before.is_some() {
+            ceiling.is_some() && bound.is_ok() && stays(flow)
+        } else {
+            is_outgrown(flow) && is_mostly(flow, seen)
+        };
+        let may_be = locked(flow).unwrap_or(is_fixed && is_below);
         (may_be && by_buffer(flow, seen).is_some()).then_some(flow)
     });
     let held = flows::worst(held.collect(), amount);
     let Some(worst) = held.iter().max_by_key(|flow| sure(flow, most)) else {
-        return Ok(Vec::new());
+        return sizes.and(bound).map(|_| Vec::new());
     };
-    let is_booked = by_buffer(worst, seen).is_some_and(Held::is_booked);
-    let confidence = if seen.before.is_some() { sure(worst, most) } else { Confidence::Low };
-    let severity =
-        if is_booked && confidence > Confidence::Low { Severity::Error } else { Severity::Warning };
+    let (severity, confidence) = how_bad(seen, worst, most, ceiling.is_some());
     let mut found = Finding {
         severity,
         confidence,
@@ -71,7 +81,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             flows::verb_s(held.len())
         ),
         why: why(worst, most),
-        not: "not that the path carries more: that shows when the buffer is larger".to_owned(),
+        not: match ceiling {
+            Some(_) => NOT.to_owned(),
+            None => format!(
+                "{NOT}; nor that it is the program: a small third number of tcp_wmem does the same"
+            ),
+        },
         evidence: flows::evidence(seen, &held, |flow| says(flow, seen)),
         fixes: buffer_lock::fixes(
             seen,
@@ -85,10 +100,85 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if locked(worst).is_none() {
         found.unseen.push(Missing::part(Source::Locks, "SO_BUF_LOCK: --socket PID:FD").to_string());
     }
+    found.unseen.extend(sizes.err().map(|missing| missing.to_string()));
     if seen.before.is_none() {
         found.unseen.push(Missing::all(Source::SecondLook).to_string());
     }
     Ok(vec![found])
+}
+
+/// How bad it is, and how sure: one look tells it of the time since the connection began.
+fn how_bad(
+    seen: &Seen<'_>,
+    worst: &Flow<'_>,
+    most: Option<i64>,
+    is_bounded: bool,
+) -> (Severity, Confidence) {
+    match seen.before {
+        None if is_bounded => (Severity::Warning, Confidence::Medium),
+        None => (Severity::Warning, Confidence::Low),
+        Some(_) => {
+            let (is_booked, confidence) =
+                (by_buffer(worst, seen).is_some_and(Held::is_booked), sure(worst, most));
+            let is_sure = is_booked && confidence > Confidence::Low;
+            (if is_sure { Severity::Error } else { Severity::Warning }, confidence)
+        }
+    }
+}
+
+const SIZES: &str = "net.ipv4.tcp_wmem";
+const NOT: &str = "not that the path carries more: that shows when the buffer is larger";
+
+/// What the kernel booked, where the sizes of buffers were not seen.
+fn of_shares(seen: &Seen<'_>, missing: Missing) -> Asked<Vec<Finding>> {
+    let known = flows::known(seen).unwrap_or_default().into_iter().map(|(flow, _)| flow);
+    let held = flows::worst(known.filter(|flow| is_mostly(flow, seen)).collect(), amount);
+    if held.is_empty() {
+        return Err(missing);
+    }
+    let says = |flow: &Flow<'_>| {
+        let (held, busy) =
+            sent::held(flow, seen, |info| info.sndbuf_limited_ns).unwrap_or_default();
+        let share = percent(held.cast_signed(), busy.cast_signed());
+        format!("sndbuf_limited {share} of {} busy", flows::time(busy))
+    };
+    Ok(vec![Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::Low,
+        scope: Scope::Netns,
+        title: format!(
+            "{} wait{} for room in the send buffer",
+            flows::counted(seen, &held),
+            flows::verb_s(held.len())
+        ),
+        why: "the kernel booked that time: all that was written was in flight, both windows had room, and the \
+              program could write no more."
+            .to_owned(),
+        not: "not whether the program fixed it with SO_SNDBUF or tcp_wmem bounds it: `tb` of ss -m and the \
+              setting tell"
+            .to_owned(),
+        evidence: flows::evidence(seen, &held, says),
+        fixes: buffer_lock::fixes(seen, "SO_SNDBUF", MOST, None),
+        unseen: vec![missing.to_string()],
+        ..Finding::default()
+    }])
+}
+
+/// Half of its busy time and more was booked on the buffer.
+fn is_mostly(flow: &Flow<'_>, seen: &Seen<'_>) -> bool {
+    sent::held(flow, seen, |info| info.sndbuf_limited_ns)
+        .is_some_and(|(held, busy)| counters::is_share(held, busy, 50))
+}
+
+/// It is smaller than autotuning makes it for this congestion window: twice as large (`tcp_sndbuf_expand`, from
+/// `tcp_new_space`, Linux v6.12).
+fn is_outgrown(flow: &Flow<'_>) -> bool {
+    let wanted = || {
+        let info = flow.info()?;
+        Some(2 * u64::from(info.snd_cwnd?.max(10)) * u64::from(info.snd_mss?))
+    };
+    let sndbuf = flow.memory().map(|memory| u64::from(memory.sndbuf));
+    sndbuf.zip(wanted()).is_some_and(|(sndbuf, wanted)| sndbuf < wanted)
 }
 
 /// It did not grow between the looks.
@@ -126,6 +216,9 @@ fn why(worst: &Flow<'_>, most: Option<i64>) -> String {
         Confidence::High => "the program fixed it with SO_SNDBUF",
         Confidence::Medium if is_small(worst) => "autotuning makes none so small: SO_SNDBUF does",
         Confidence::Medium => "it is twice wmem_max, as SO_SNDBUF makes it",
+        Confidence::Low if is_outgrown(worst) => {
+            "autotuning makes it twice the congestion window, unless memory for TCP is short: SO_SNDBUF fixes one"
+        }
         Confidence::Low => {
             "autotuning would have made it larger, unless memory for TCP is short or the wait was too brief"
         }
@@ -145,7 +238,7 @@ fn is_bound(flow: &Flow<'_>, most: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{host, judged, missing, shown};
+    use super::super::sample::{host, judged, missing, once, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
     use crate::host::snapshot::{Info, Locks, Memory, Snapshot};
@@ -186,6 +279,55 @@ mod tests {
         assert_eq!(sure(425_984, None), Some(Confidence::Medium));
         assert_eq!(sure(20 * 1448, None), Some(Confidence::Low));
         assert_eq!(sure(20 * 1448 - 1, None), Some(Confidence::Medium));
+    }
+
+    /// One look at a sender with `tb` of 32 KiB, a congestion window of 40, and so much of nine seconds booked.
+    fn seen_once(
+        settings: &[(&str, &str)],
+        booked_ms: u64,
+        change: impl Fn(&mut Info),
+    ) -> Snapshot {
+        let mut info = Info {
+            busy_ns: Some(9_000_000_000),
+            sndbuf_limited_ns: Some(booked_ms * 1_000_000),
+            snd_mss: Some(1448),
+            snd_cwnd: Some(40),
+            ..Info::default()
+        };
+        change(&mut info);
+        let memory = Memory { sndbuf: 32_768, ..Memory::default() };
+        let mut host = once(connected(settings, Vec::new(), vec![socket(0, &info, memory)]));
+        if let Some(settings) = &mut host.settings {
+            settings.complete = false;
+        }
+        host
+    }
+
+    #[test]
+    fn one_look_tells_it_where_half_of_the_time_was_booked_and_the_buffer_was_outgrown() {
+        let number = |booked, cwnd| {
+            let host = seen_once(SETTINGS, booked, |info| info.snd_cwnd = Some(cwnd));
+            judged(&CHECK, &host).expect("seen").len()
+        };
+        assert_eq!([number(4_500, 40), number(4_499, 40)], [1, 0]);
+        assert_eq!([number(8_000, 12), number(8_000, 11)], [1, 0], "24 and 22 segments of 22.6");
+        let found = judged(&CHECK, &seen_once(SETTINGS, 8_000, |_| ())).expect("seen");
+        assert_eq!(
+            (found[0].severity, found[0].confidence),
+            (Severity::Warning, Confidence::Medium)
+        );
+    }
+
+    #[test]
+    fn one_look_without_the_setting_or_the_memory_is_less_sure() {
+        let found = judged(&CHECK, &seen_once(&[], 8_000, |_| ())).expect("seen");
+        assert_eq!(found[0].confidence, Confidence::Low);
+        assert!(found[0].not.contains("tcp_wmem"), "{}", found[0].not);
+        let mut blind = seen_once(SETTINGS, 8_000, |_| ());
+        for socket in blind.looks[0].sockets.iter_mut().flatten() {
+            socket.memory = None;
+        }
+        assert!(judged(&CHECK, &blind).expect("seen")[0].not.contains("SO_SNDBUF"));
     }
 
     #[test]

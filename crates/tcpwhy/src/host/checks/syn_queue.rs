@@ -23,7 +23,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, kernel_log, words};
+use super::{Check, counters, kernel_log, words};
 use crate::host::finding::{Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
 use crate::host::snapshot::{Event, Listener, State};
@@ -52,11 +52,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 }
 
 fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let grown = |name| Ok(seen.growth("TcpExt", name)?.filter(|growth| growth.by > 0));
-    let dropped: Option<Growth> = grown("TCPReqQFullDrop")?;
+    let grown = counters::grown(seen, &["TCPReqQFullDrop", "TCPReqQFullDoCookies"])?;
+    let of = |name| grown.iter().find(|(each, _)| *each == name).map(|(_, growth)| *growth);
+    let dropped: Option<Growth> = of("TCPReqQFullDrop");
     // With 2 each SYN is counted there, whether or not the queue is full.
     let always = seen.number(COOKIES).ok().flatten() == Some(2);
-    let cookies: Option<Growth> = grown("TCPReqQFullDoCookies")?.filter(|_| !always);
+    let cookies: Option<Growth> = of("TCPReqQFullDoCookies").filter(|_| !always);
     let Some(growth) = dropped.or(cookies) else { return Ok(Vec::new()) };
     let mut evidence: Vec<Evidence> = Vec::new();
     evidence.extend(dropped.map(|grown| words::counter("TcpExt", "TCPReqQFullDrop", grown)));

@@ -49,7 +49,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if again.by < LEAST || again.by.saturating_mul(100) < opened {
         return Ok(Vec::new());
     }
-    let failed = counters::grew(seen, "Tcp", "AttemptFails")?;
+    let failed = counters::grew(seen, "Tcp", "AttemptFails").ok().flatten();
     let bad =
         if again.by.saturating_mul(10) >= opened { Severity::Error } else { Severity::Warning };
     let mut evidence = vec![

@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! The third number in bytes is more than the host's memory; or the numbers do not rise; or the second one is less
-//! than half of the kernel's own, a 16th of the memory.
+//! than half of the kernel's own, a 16th of the memory. Where the memory was not seen: the third number allows a tebibyte or
+//! more, ten times the second or more, or more than all memory by what the kernel set `udp_mem` to.
 //!
 //! # What it is not
 //! Not that memory for TCP is short now: that is `TCP_MEMORY`.
@@ -15,7 +16,8 @@
 //! Leave the line out of sysctl.d, or set what the kernel computes from the memory. It is a setting of the whole host.
 //!
 //! # Sources
-//! Linux `tcp_init_mem` (v6.12): a 16th of the free pages at start, three quarters and one and a half times of that. Half
+//! Linux `tcp_init_mem` (v6.12): a 16th of the free pages at start, three quarters and one and a half times of that. `udp_init` gives `udp_mem` an eighth of
+//! them. The kernel makes the third number one and a half times the second: ten times, and a tebibyte, are ours. Half
 //! of it: ours, for less than all memory is free then, and on 32 bits only its lower part counts.
 
 use super::{Check, words};
@@ -40,7 +42,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let machine = seen.snapshot.memory_bytes.zip(seen.snapshot.page_bytes);
     let unseen = Missing::part(Source::Machine, "memory, page size");
     let Some((memory, page)) = machine else {
-        return if rises { Err(unseen) } else { Ok(vec![falling(set, &unseen)]) };
+        let why = if rises { boundless(seen, set) } else { Some(FALLS.to_owned()) };
+        return why.map_or(Err(unseen.clone()), |why| Ok(vec![by_itself(set, &why, &unseen)]));
     };
     let in_bytes = most.saturating_mul(page);
     let own = by_kernel(memory, page);
@@ -97,14 +100,38 @@ pub(super) fn by_kernel(memory: u64, page: u64) -> u64 {
 const FALLS: &str =
     "the numbers do not rise: pressure begins when nothing is left, or does not end";
 
+/// Why numbers that rise fit no host, as far as that shows without its memory. A page has 4 KiB or more.
+fn boundless(seen: &Seen<'_>, [_, pressure, most]: [i64; 3]) -> Option<String> {
+    const PAGE: u64 = 4096;
+    let most = most.unsigned_abs();
+    let allows = bytes(most.saturating_mul(PAGE));
+    let udp = seen.numbers::<3>("net.ipv4.udp_mem").ok().flatten();
+    let all = udp.map(|[low, eighth, top]| [low, eighth, top].map(i64::unsigned_abs));
+    // As the kernel sets it, and nobody else would.
+    let all = all.filter(|[low, eighth, top]| *low == eighth / 4 * 3 && *top == low * 2);
+    let all = all.map(|[_, eighth, _]| eighth.saturating_mul(8));
+    let why = match all {
+        Some(all) if most > all => format!(
+            "the third allows {allows}, and this host has some {} by its udp_mem",
+            bytes(all.saturating_mul(PAGE))
+        ),
+        _ if most.saturating_mul(PAGE) >= 1 << 40 => format!("the third allows {allows}"),
+        _ if most >= pressure.unsigned_abs().saturating_mul(10) => {
+            format!("the third allows {allows}, ten times what the second does or more")
+        }
+        _ => return None,
+    };
+    Some(format!("the numbers are pages: {why}, so that nothing stops TCP before memory is gone"))
+}
+
 /// What shows of the numbers alone.
-fn falling([low, pressure, most]: [i64; 3], unseen: &Missing) -> Finding {
+fn by_itself([low, pressure, most]: [i64; 3], why: &str, unseen: &Missing) -> Finding {
     Finding {
         severity: Severity::Warning,
         confidence: Confidence::High,
         scope: Scope::Host,
         title: format!("{KEY} does not fit any host: {low} {pressure} {most} pages"),
-        why: format!("{FALLS}."),
+        why: format!("{why}."),
         not: "not that memory for TCP is short now".to_owned(),
         evidence: vec![words::setting(KEY, &format_args!("{low} {pressure} {most}"))],
         fixes: vec![words::advise(
@@ -143,6 +170,20 @@ mod tests {
     #[test]
     fn without_the_memory_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[(KEY, "1 2 3")])).source, Source::Machine);
+    }
+
+    #[test]
+    fn bytes_as_pages_show_without_the_memory_where_no_host_has_as_much() {
+        let number =
+            |settings: &[(&str, &str)]| judged(&CHECK, &host(settings)).map(|all| all.len());
+        assert_eq!(number(&[(KEY, "67108864 134217728 268435456")]), Ok(1));
+        assert_eq!(number(&[(KEY, "4096 87380 16777216")]), Ok(1));
+        assert!(number(&[(KEY, "8388608 12582912 16777216")]).is_err(), "64 GiB may be right");
+        let beside = |udp| [(KEY, "8388608 12582912 16777216"), ("net.ipv4.udp_mem", udp)];
+        // 16 GiB, as the kernel sets it; 1 TiB; and set by a person.
+        assert_eq!(number(&beside("393216 524288 786432")), Ok(1));
+        assert!(number(&beside("25165824 33554432 50331648")).is_err());
+        assert!(number(&beside("393216 524288 800000")).is_err());
     }
 
     #[test]

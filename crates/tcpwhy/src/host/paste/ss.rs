@@ -262,6 +262,8 @@ fn figure(info: &mut Info, name: &str, value: &str) {
             info.total_retrans = value.split_once('/').and_then(|(_, all)| all.parse().ok());
         }
         "lost" => info.lost = number(),
+        "dsack_dups" => info.dsack_dups = number(),
+        "rcv_ooopack" => info.rcv_ooopack = number(),
         "reordering" => info.reordering = number(),
         "rcv_space" => info.rcv_space = number(),
         "rcv_ssthresh" => info.rcv_ssthresh = number(),

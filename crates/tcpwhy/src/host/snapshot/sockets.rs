@@ -220,6 +220,12 @@ pub struct Info {
     pub reordering: Option<u32>,
     /// Segments sent again.
     pub total_retrans: Option<u32>,
+    /// Segments that the peer reported to have twice (D-SACK).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsack_dups: Option<u32>,
+    /// Segments that came out of order, since the connection began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rcv_ooopack: Option<u32>,
     /// Bytes per second.
     pub pacing_rate: Option<u64>,
     /// Bytes per second; `None` also where it is unlimited.

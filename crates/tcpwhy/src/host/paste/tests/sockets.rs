@@ -27,6 +27,8 @@ const SERVER: Info = Info {
     rcv_space: Some(65_483),
     reordering: Some(3),
     total_retrans: Some(1),
+    dsack_dups: Some(1),
+    rcv_ooopack: None,
     pacing_rate: Some(133_780_111_893),
     max_pacing_rate: None,
     delivery_rate: Some(1_082_181_818),
