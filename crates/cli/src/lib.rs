@@ -26,6 +26,7 @@ use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo, UnwindSafe};
+use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser};
 use tcpwhy::host::shown;
@@ -78,12 +79,48 @@ fn command() -> Exit {
         Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
         None => flags.explain,
     };
+    if let Some(meant) = mistyped(&explain.files) {
+        complain(&meant);
+        return Exit::Usage;
+    }
     let around = Surroundings::of_process();
     let ran = match Options::check(&explain, &around) {
         Ok(options) => cmd::explain::run(options, &around),
         Err(error) => return refuse(&error),
     };
     told(ran)
+}
+
+/// What to say where the first file is none and its name is nearly a command's.
+fn mistyped(files: &[PathBuf]) -> Option<String> {
+    let (first, others) = files.split_first()?;
+    let typed = first.to_str().filter(|name| !name.contains(['.', '/', '-']))?;
+    if typed.len() < 3 || first.exists() {
+        return None;
+    }
+    let command = Flags::command();
+    let names = command.get_subcommands().map(|each| each.get_name().to_owned());
+    let near = names.map(|name| (distance(typed, &name), name)).min()?;
+    let (_, name) = Some(near).filter(|(distance, _)| *distance <= 2)?;
+    let others: Vec<_> = others.iter().map(|file| file.display().to_string()).collect();
+    let others = others.join(" ");
+    let whole = format!("tcpwhy {name} {others}");
+    Some(format!("there is no file {typed}; did you mean the command `{}`?", whole.trim_end()))
+}
+
+/// Letters to put in, leave out or change to make one word of the other (Levenshtein's distance).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut before = at;
+        row[0] = at + 1;
+        for (place, own) in other.chars().enumerate() {
+            let changed = before + usize::from(letter != own);
+            before = row[place + 1];
+            row[place + 1] = changed.min(before + 1).min(row[place] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
 }
 
 /// Tells what clap has to say: help, which has to arrive, or what is wrong with the flags.
@@ -179,6 +216,18 @@ mod tests {
     fn what_a_terminal_obeys_is_escaped_but_for_ends_of_lines() {
         let said = printable("cannot read a\u{1b}[31m\u{7}b\r:\n  größer \u{9b}2J\u{202e}");
         assert_eq!(said, "cannot read a\\u{1b}[31m\\u{7}b\\r:\n  größer \\u{9b}2J\\u{202e}");
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_a_command_is_asked_about() {
+        let meant = |names: &[&str]| mistyped(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
+        let said = meant(&["chek", "ss.txt"]).expect("check");
+        assert!(said.contains("did you mean the command `tcpwhy check ss.txt`"), "{said}");
+        assert!(meant(&["exlpain", "a.pcap"]).expect("explain").contains("tcpwhy explain a.pcap"));
+        for name in ["src", "chek.pcap", "capture", "dc", "./chek"] {
+            assert_eq!(meant(&[name]), None, "{name}");
+        }
+        assert_eq!(distance("recrod", "record"), 2);
     }
 
     #[test]

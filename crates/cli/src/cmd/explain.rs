@@ -16,7 +16,7 @@ use tcpwhy_model::whatif;
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
-use crate::read::{INTERNAL_ERROR, Input, by_first_packet, read_all, read_evidence};
+use crate::read::{INTERNAL_ERROR, Input, Kind, by_first_packet, kind, read_all, read_evidence};
 use crate::screen::Screen;
 use crate::{complain, output};
 
@@ -29,6 +29,10 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
     }
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
+    let hosts = sorted(&mut options, &stop);
+    if options.inputs.is_empty() && options.with.is_empty() && !hosts.is_empty() {
+        return super::check::texts(&hosts, &options);
+    }
     options.inputs = match by_first_packet(options.inputs) {
         Ok(inputs) => inputs,
         Err(same) => {
@@ -72,7 +76,41 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             ));
         }
     }
-    finish(report, &options)
+    let exit = finish(report, &options)?;
+    // JSON and CSV are one document: there the hosts' text is left to `check`.
+    if hosts.is_empty() || !matches!(options.form, Form::Text { .. }) {
+        return Ok(exit);
+    }
+    output::print("\n").context("cannot write the answer")?;
+    let judged = super::check::texts(&hosts, &options)?;
+    Ok(if exit == Exit::Analysed { judged } else { exit })
+}
+
+/// Puts each input where its kind belongs: packets stay, traces and what sockets and counters say go beside them. What
+/// is given back is a host's text, which is judged by itself.
+fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
+    let kinds: Vec<_> = options.inputs.iter().map(|input| kind(input, stop)).collect();
+    let is_of_host = |kind: &Kind| matches!(kind, Kind::Host { .. });
+    let has_packets = kinds.iter().any(|kind| !is_of_host(kind) && *kind != Kind::Trace);
+    let mut hosts = Vec::new();
+    for (input, kind) in core::mem::take(&mut options.inputs).into_iter().zip(kinds) {
+        match kind {
+            Kind::Trace => options.with.push(input),
+            Kind::Host { is_evidence: true } if has_packets => options.with.push(input),
+            Kind::Host { .. } => {
+                if has_packets {
+                    complain(&format!(
+                        "whose host {0} is cannot be told: it is judged by itself; `--host-snapshot server={0}` (or \
+                         client=) names its settings beside the remedies",
+                        input.name()
+                    ));
+                }
+                hosts.push(input);
+            }
+            Kind::Packets | Kind::Unknown => options.inputs.push(input),
+        }
+    }
+    hosts
 }
 
 /// Prints the report, and what went wrong on the way where the report's form does not tell it.

@@ -16,6 +16,7 @@ mod crew;
 mod decompress;
 mod evidence;
 mod glance;
+mod kind;
 mod lanes;
 mod open;
 mod order;
@@ -36,6 +37,7 @@ use tcpwhy::tracker::Config;
 
 pub(crate) use decompress::unpack;
 pub use evidence::read_evidence;
+pub use kind::{Kind, kind};
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};
 use plain::{Plain, read_some};

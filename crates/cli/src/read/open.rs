@@ -6,8 +6,8 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::decompress::{is_packed, unpack};
 
@@ -85,7 +85,10 @@ impl Input {
     /// It cannot be opened, or is packed in a way this version does not read.
     pub fn open(&self, taken: &Arc<AtomicU64>) -> Result<Box<dyn Read + Send>, OpenError> {
         let source: Box<dyn Read + Send> = match self {
-            Self::Stdin => Box::new(io::stdin()),
+            Self::Stdin => {
+                let mut first = FIRST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                Box::new(io::Cursor::new(core::mem::take(&mut *first)).chain(io::stdin()))
+            }
             Self::File(path) => Box::new(File::open(path).map_err(|error| self.error(&error))?),
         };
         unpack(Counted { source, taken: Arc::clone(taken) }).map_err(|error| self.error(&error))
@@ -124,6 +127,9 @@ impl Input {
         OpenError { name, why }
     }
 }
+
+/// What was read of standard input to tell what it is: [`super::kind`].
+pub(super) static FIRST: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Counts the bytes that pass.
 struct Counted<R> {

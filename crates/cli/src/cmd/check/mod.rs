@@ -10,6 +10,7 @@ mod text;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -19,8 +20,10 @@ use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::exit::Exit;
-use crate::options::Surroundings;
-use crate::{complain, output, whole};
+use crate::flags::ExplainFlags;
+use crate::options::{Form, Options, Surroundings};
+use crate::read::{Input, Kind, kind};
+use crate::{complain, output, printable, whole};
 
 pub use flags::{AFTER, CheckFlags};
 pub(crate) use read::from_file;
@@ -53,6 +56,9 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
         ));
         return Ok(Exit::Usage);
     }
+    if let Some(packets) = packets(flags) {
+        return explained(flags, packets, around);
+    }
     let snapshot = read::snapshot(flags, around)?;
     if let Some(path) = &flags.save {
         save(path, &snapshot)?;
@@ -82,6 +88,69 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let limit = flags.fail_on.map(Severity::from);
     let is_grave = |found: &Finding| limit.is_some_and(|limit| found.severity >= limit);
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
+}
+
+/// The file, where it holds packets or a trace and nothing was asked for that only a host's text tells.
+fn packets(flags: &CheckFlags) -> Option<&Path> {
+    let is_plain = flags.path.is_none()
+        && flags.queues.is_none()
+        && flags.script.is_none()
+        && flags.fail_on.is_none();
+    let file = flags.file.as_deref().filter(|_| is_plain)?;
+    matches!(kind(&Input::named(file), &AtomicBool::new(false)), Kind::Packets | Kind::Trace)
+        .then_some(file)
+}
+
+/// What `tcpwhy FILE` says.
+fn explained(flags: &CheckFlags, file: &Path, around: &Surroundings) -> anyhow::Result<Exit> {
+    complain(&format!(
+        "{0} is no host's text: it is explained as `tcpwhy {0}` does",
+        file.display()
+    ));
+    let explain = ExplainFlags {
+        files: vec![file.to_owned()],
+        json: flags.json,
+        color: flags.color,
+        width: flags.width,
+        ..ExplainFlags::default()
+    };
+    let options = Options::check(&explain, around)?;
+    super::explain::run(options, around)
+}
+
+/// Judges what files show of hosts, as `tcpwhy check FILE` does, one after the other.
+///
+/// # Errors
+/// The answer cannot be written. A file that cannot be read is told, and the others are judged.
+pub(super) fn texts(files: &[Input], options: &Options) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Analysed;
+    for (at, file) in files.iter().enumerate() {
+        let path = match file {
+            Input::Stdin => Path::new("-"),
+            Input::File(path) => path,
+        };
+        let snapshot = match from_file(path) {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                complain(&format!("{error:#}"));
+                exit = Exit::Unreadable;
+                continue;
+            }
+        };
+        let judged = judge(&snapshot);
+        let text = match options.form {
+            Form::Json { .. } => json(&snapshot, &judged)?,
+            Form::Text { .. } | Form::Csv => {
+                let (width, color) = (options.width, options.color);
+                let told = render(&snapshot, &judged, HostOptions { width, color, all: false });
+                let gap = if at > 0 { "\n" } else { "" };
+                let name = printable(&file.name());
+                if files.len() > 1 { format!("{gap}{name}\n{told}") } else { told }
+            }
+        };
+        output::print(&text).context("cannot write the answer")?;
+    }
+    Ok(exit)
 }
 
 /// The path inside the host.

@@ -3,20 +3,24 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::bail;
 use tcpwhy::capture::bare_utf16;
 
-use crate::read::unpack;
+use crate::read::{Input, unpack};
 
 /// All of it.
 ///
 /// # Errors
 /// It cannot be read, is no text, or is too long.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
-    let source: Box<dyn Read + Send> =
-        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
-    decoded(unpack(source).map_err(in_words)?, MOST)
+    // Of standard input some may have been read to tell what it is.
+    let source: Box<dyn Read + Send> = match Input::named(path) {
+        stdin @ Input::Stdin => stdin.open(&Arc::default())?,
+        Input::File(path) => unpack(File::open(path)?).map_err(in_words)?,
+    };
+    decoded(source, MOST)
 }
 
 fn decoded(mut source: impl Read, most: u64) -> anyhow::Result<String> {

@@ -1,0 +1,143 @@
+//! What kind of thing did the user name: packets, what a host's tools printed, or a trace of one program?
+//!
+//! Told by the first bytes. Those of standard input are kept, and read again by whoever reads it.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use tcpwhy::capture::{Item, Reader};
+use tcpwhy::{evidence, host::paste};
+
+use super::open::FIRST;
+use super::{Input, TICK};
+
+/// What an input holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// Packets, as bytes or as lines.
+    Packets,
+    /// What tools printed on a host, or a saved snapshot; whether it can stand beside packets as evidence.
+    Host {
+        /// Its sockets or counters can be laid beside packets.
+        is_evidence: bool,
+    },
+    /// A trace, or another record of one transfer: it says something beside packets only, or is shown alone.
+    Trace,
+    /// None of these, as far as was looked, or it cannot be read: reading it says why.
+    Unknown,
+}
+
+/// The kind of an input. Standard input may say nothing for hours: waiting for it ends when `stop` becomes true.
+pub fn kind(input: &Input, stop: &AtomicBool) -> Kind {
+    match input {
+        Input::Stdin => {
+            let (found, told) = mpsc::channel();
+            // It may go on when nobody waits any more.
+            thread::spawn(move || {
+                let _ = found.send(of_stdin());
+            });
+            loop {
+                match told.recv_timeout(TICK) {
+                    Ok(kind) => return kind,
+                    Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+                    Err(_) => return Kind::Unknown,
+                }
+            }
+        }
+        Input::File(_) if input.can_be_reread() => {
+            let first = input.open(&Arc::default()).ok().and_then(|source| {
+                let mut first = Vec::new();
+                source.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
+                Some(first)
+            });
+            first.map_or(Kind::Unknown, |first| of_bytes(&first))
+        }
+        // What a pipe held is gone.
+        Input::File(_) => Kind::Unknown,
+    }
+}
+
+/// Reads standard input as far as it takes to know what it is.
+fn of_stdin() -> Kind {
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut piece = vec![0; PIECE];
+    loop {
+        let kind = of_bytes(&first);
+        let has_binary = first.iter().take(PIECE).any(|byte| *byte == 0);
+        if kind != Kind::Unknown || has_binary || first.len() >= LOOKED_AT {
+            return kind;
+        }
+        match io::stdin().read(&mut piece) {
+            Ok(0) => return kind,
+            Ok(got) => first.extend_from_slice(&piece[..got]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return kind,
+        }
+    }
+}
+
+fn of_bytes(first: &[u8]) -> Kind {
+    let mut reader = Reader::new();
+    let mut has_packets = false;
+    let mut each = |item: Item<'_>| {
+        has_packets |= matches!(item, Item::Frame(_) | Item::Segment(_) | Item::OtherPacket);
+    };
+    let pushed = reader.push(first, &mut each);
+    let _ = pushed.and_then(|()| reader.finish(&mut each));
+    if has_packets {
+        return Kind::Packets;
+    }
+    let Some(text) = text_of(first) else { return Kind::Unknown };
+    if text.trim_start().starts_with('{') && text.contains("\"tcpwhy-host/") {
+        return Kind::Host { is_evidence: false };
+    }
+    match evidence::written_by(text) {
+        Some("ss" | "nstat or /proc/net") => Kind::Host { is_evidence: true },
+        Some(_) => Kind::Trace,
+        None if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: false },
+        None => Kind::Unknown,
+    }
+}
+
+/// The bytes as text, without a letter that is cut at their end.
+fn text_of(first: &[u8]) -> Option<&str> {
+    let text = match core::str::from_utf8(first) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            core::str::from_utf8(first.get(..error.valid_up_to())?).ok()?
+        }
+        Err(_) => return None,
+    };
+    (!text.contains('\0')).then_some(text)
+}
+
+/// So much tells what it is. Ours: more than any header, banner or letter above what was pasted.
+const LOOKED_AT: usize = 1 << 20;
+/// Of standard input at a time. Ours: as much as a pipe holds.
+const PIECE: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_told_by_its_first_bytes() {
+        let packet =
+            "21:59:32.780001 IP 10.0.0.1.80 > 10.0.0.2.44612: Flags [S], seq 1, win 64, length 0\n";
+        assert_eq!(of_bytes(packet.repeat(3).as_bytes()), Kind::Packets);
+        for (text, kind) in [
+            ("ESTAB 0 0 10.0.0.1:80 10.0.0.2:5000\n", Kind::Host { is_evidence: true }),
+            ("net.ipv4.tcp_sack = 1\n", Kind::Host { is_evidence: false }),
+            ("{\"format\":\"tcpwhy-host/1\",\"looks\":[{}]}", Kind::Host { is_evidence: false }),
+            ("Tcp:\n    7 segments retransmited\n", Kind::Host { is_evidence: false }),
+            ("nothing of that sort\n", Kind::Unknown),
+            ("", Kind::Unknown),
+        ] {
+            assert_eq!(of_bytes(text.as_bytes()), kind, "{text}");
+        }
+        assert_eq!(of_bytes(b"\0\x01\x02"), Kind::Unknown);
+    }
+}
