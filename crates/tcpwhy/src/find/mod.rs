@@ -58,6 +58,7 @@ mod reordering;
 mod reset;
 mod scale_lost;
 mod send_buffer;
+mod slow_handshake;
 mod slow_reader;
 mod slow_start;
 mod slow_start_ended_early;
@@ -96,7 +97,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 51] = [
+const RULES: [Rule; 52] = [
     dns_unanswered::RULE,
     syn_unanswered::RULE,
     handshake_refused::RULE,
@@ -104,6 +105,7 @@ const RULES: [Rule; 51] = [
     http_error::RULE,
     accept_queue::RULE,
     syn_retry::RULE,
+    slow_handshake::RULE,
     long_round_trip::RULE,
     fast_open::RULE,
     cold_connection::RULE,

@@ -135,8 +135,30 @@ fn answered(connection: &Connection) -> Vec<(i64, i64)> {
         let early = each.early.as_ref().map(|early| begun.saturating_add(early.first_byte_ns));
         Some((begun, early.unwrap_or(transfer(each.response?)?.start_ns)))
     };
-    connection.exchanges.iter().filter_map(span).collect()
+    let sure = connection.exchanges.iter().filter(|each| !took_a_longer_way(connection, each));
+    sure.filter_map(span).collect()
 }
+
+/// Whether the request's own round trip was longer than the shortest one by more than a delayed ACK explains, and by at
+/// least half of what looks like thinking: the path was slower just then, and how much of it was the program's time the
+/// packets do not tell. The ACK came before the answer, so the request was there by then.
+fn took_a_longer_way(connection: &Connection, exchange: &Exchange) -> bool {
+    let longer = || {
+        let request = usize::try_from(exchange.request).ok()?;
+        let request = connection.transfers.get(request)?;
+        let is_one_segment = request.bytes <= u64::from(connection.mss?);
+        let took = request.end_ns - request.start_ns;
+        let ways = [connection.tap_to_client_rtt_ns, connection.tap_to_server_rtt_ns];
+        let excess = took - ways.iter().flatten().sum::<i64>();
+        let is_acked_before = took < exchange.first_byte_ns?;
+        let think = exchange.server_think_ns?;
+        Some(is_one_segment && is_acked_before && excess > DELAYED_ACK_NS && think < 2 * excess)
+    };
+    longer().unwrap_or(false)
+}
+
+/// The longest that common stacks delay an ACK: Linux v6.1 `include/net/tcp.h`, `TCP_DELACK_MAX`.
+const DELAYED_ACK_NS: i64 = 200_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -145,6 +167,22 @@ mod tests {
     use crate::report::{Early, InFlightAtLoss};
 
     const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_request_that_took_a_longer_way_says_nothing_of_the_program() {
+        let found = |acked_after: i64| {
+            let mut connection = thinks(300 * MS);
+            let request = &mut connection.transfers[0];
+            request.end_ns = request.start_ns + acked_after;
+            let exchange = &mut connection.exchanges[0];
+            exchange.first_byte_ns = Some(320 * MS);
+            find(&connection).len()
+        };
+        assert_eq!(found(20 * MS), 1);
+        assert_eq!(found(220 * MS), 1, "a delayed ACK");
+        assert_eq!(found(300 * MS), 0);
+        assert_eq!(found(320 * MS), 1, "with the answer");
+    }
 
     fn thinks(think: i64) -> Connection {
         Sim { bytes: 5_000, think, ..Sim::default() }.run()
