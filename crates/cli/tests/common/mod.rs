@@ -73,6 +73,7 @@ pub(crate) fn all_captures() -> Vec<PathBuf> {
             } else if ["pcap", "pcapng", "tcpdump.txt", ".gz", ".zst", ".lz4"]
                 .iter()
                 .any(|ending| name.ends_with(ending))
+                && !name.ends_with(".txt.gz")
             {
                 found.push(path);
             }
