@@ -25,6 +25,8 @@ pub struct Intake {
     /// What the listings among them print instead of addresses.
     names: Names,
     clock: Clock,
+    /// Bytes of the longest frame read so far of the capture begun last.
+    longest: usize,
 }
 
 impl Intake {
@@ -41,6 +43,7 @@ impl Intake {
     /// Starts the capture named `source`.
     pub fn begin(&mut self, source: &str) {
         self.reader = Reader::new();
+        self.longest = 0;
         self.captures.push(Capture { source: source.to_owned(), ..Capture::default() });
     }
 
@@ -205,9 +208,10 @@ impl Intake {
 
     /// Takes the next bytes, or the end.
     fn read(&mut self, bytes: Option<&[u8]>, to: &mut impl Follow) -> Result<(), CaptureError> {
-        let Self { reader, aside, frames_before, clock, .. } = self;
+        let Self { reader, aside, frames_before, clock, longest, .. } = self;
         let frames_before = *frames_before;
-        let mut reading = Reading { to, aside, clock, frames_before, packets: 0, segments: 0 };
+        let (packets, segments) = (0, 0);
+        let mut reading = Reading { to, aside, clock, longest, frames_before, packets, segments };
         let result = match bytes {
             Some(bytes) => reader.push(bytes, &mut reading),
             None => reader.finish(&mut reading),
@@ -223,6 +227,7 @@ struct Reading<'a, To> {
     to: &'a mut To,
     aside: &'a mut Aside,
     clock: &'a mut Clock,
+    longest: &'a mut usize,
     frames_before: u64,
     /// Packets and TCP segments met.
     packets: u64,
@@ -270,6 +275,7 @@ impl<To: Follow> Sink for Reading<'_, To> {
 impl<To: Follow> Reading<'_, To> {
     #[inline(never)]
     fn any_frame(&mut self, frame: &Frame<'_>) {
+        *self.longest = (*self.longest).max(frame.data.len());
         if let Some(mut usual) = Usual::read(frame) {
             let head = &mut usual.head;
             self.meet(head.time, head.frame);
@@ -278,7 +284,7 @@ impl<To: Follow> Reading<'_, To> {
             }
             return self.to.push_usual(&usual, frame);
         }
-        match wire::walked(frame) {
+        match wire::walked(frame, *self.longest) {
             Ok(mut segment) => {
                 self.meet(segment.time, segment.frame);
                 if is_worth_summing(segment.flags, segment.payload_len, segment.payload) {

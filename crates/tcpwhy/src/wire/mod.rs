@@ -226,13 +226,13 @@ pub const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::U
 /// # Errors
 /// What the frame holds instead, or where its headers end or contradict themselves.
 pub fn parse<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
-    Usual::read(frame).map_or_else(|| walked(frame), |usual| Ok(usual.segment()))
+    Usual::read(frame).map_or_else(|| walked(frame, 0), |usual| Ok(usual.segment()))
 }
 
-/// The segment in a frame of any shape, header by header.
+/// The segment in a frame of any shape, header by header; the capture's longest frame so far has `longest` bytes.
 #[inline(never)]
-pub(crate) fn walked<'a>(frame: &Frame<'a>) -> Result<Segment<'a>, Skip> {
-    let mut walk = Walk::at_start_of(frame);
+pub(crate) fn walked<'a>(frame: &Frame<'a>, longest: usize) -> Result<Segment<'a>, Skip> {
+    let mut walk = Walk::at_start_within(frame, longest);
     walk.reach_tcp(frame.link_type)?;
     tcp::segment(frame, &walk)
 }

@@ -6,7 +6,7 @@
 
 use core::net::SocketAddr;
 
-use super::walk::{Hosts, Walk, be16, be32};
+use super::walk::{Excess, Hosts, Walk, be16, be32};
 use super::{Flags, Options, Segment, Skip};
 use crate::capture::Frame;
 use crate::units::Seq;
@@ -25,7 +25,9 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
     })?;
     let header_len = usize::from(header[12] >> 4) * 4;
     let beyond = header_len as u32 > rest.wire;
-    if header_len < FIXED || (beyond && !walk.fragment) {
+    // An anonymiser that cut the options off may have left both lengths as they were.
+    let is_odd = beyond && !walk.fragment && rest.excess != Excess::Denied;
+    if header_len < FIXED || is_odd {
         return Err(Skip::Malformed);
     }
     let (from, to) = (be16(header, 0), be16(header, 2));
@@ -39,6 +41,11 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
         incomplete: captured < header_len,
         ..Options::default()
     };
+    let flags = Flags(be16(header, 12) & 0x01ff);
+    let payload_len = rest.wire.saturating_sub(header_len as u32);
+    // A SYN carries data with Fast Open only (RFC 7413 section 2): what its frame lacks never was.
+    let is_bounded = rest.excess == Excess::Believed && flags.has(Flags::SYN);
+    let held = if is_bounded { (rest.data.len() - captured) as u32 } else { payload_len };
     let with = |options| Segment {
         time: frame.time,
         frame: frame.frame,
@@ -47,9 +54,9 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
         destination,
         seq: Seq(be32(header, 4)),
         ack: Seq(be32(header, 8)),
-        flags: Flags(be16(header, 12) & 0x01ff),
+        flags,
         window: be16(header, 14),
-        payload_len: rest.wire.saturating_sub(header_len as u32),
+        payload_len: held,
         payload: &rest.data[captured..],
         options,
         ip: walk.ip,
@@ -65,6 +72,9 @@ pub(super) fn segment<'a>(frame: &Frame<'a>, walk: &Walk<'a>) -> Result<Segment<
     }
     let mut segment = with(bare);
     segment.options.read(bytes);
+    if segment.options.fast_open.is_some() {
+        segment.payload_len = payload_len;
+    }
     Ok(segment)
 }
 

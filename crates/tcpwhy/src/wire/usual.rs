@@ -122,7 +122,7 @@ impl<'a> Usual<'a> {
         let total = usize::from(be16(head, IP + 2));
         let lengths_and_flags = be16(head, TCP + 12);
         let header_len = usize::from(lengths_and_flags >> 12) * 4;
-        if !is_usual || total < 20 + header_len {
+        if !is_usual || total < 20 + header_len || IP + total > frame.wire_len as usize {
             return None;
         }
         let timestamps = if header_len == 20 + STAMPS {
@@ -257,7 +257,7 @@ mod tests {
             data.truncate(length.max(20));
             let frame = frame(&data, wire_len);
             if let Some(usual) = Usual::read(&frame) {
-                let walked = super::super::walked(&frame).expect("a segment");
+                let walked = super::super::walked(&frame, 0).expect("a segment");
                 prop_assert_eq!(format!("{:?}", usual.segment()), format!("{walked:?}"));
             }
         }

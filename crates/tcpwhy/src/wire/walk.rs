@@ -76,6 +76,15 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// At the first byte of `frame`, where the capture's longest so far has `longest` bytes: what is shorter was
+    /// not cut at one length.
+    #[inline]
+    pub(super) fn at_start_within(frame: &Frame<'a>, longest: usize) -> Self {
+        let mut walk = Self::at_start_of(frame);
+        walk.rest.may_be_cut &= frame.data.len() >= longest;
+        walk
+    }
+
     /// At the first byte of `frame`.
     #[inline]
     pub(super) fn at_start_of(frame: &Frame<'a>) -> Self {
@@ -219,12 +228,30 @@ pub(super) struct Rest<'a> {
     pub(super) data: &'a [u8],
     /// How many bytes it had on the wire.
     pub(super) wire: u32,
+    /// A tool may have cut the frame and forgotten its length.
+    may_be_cut: bool,
+    /// What IP says of the frame's length, if that is more than it has.
+    pub(super) excess: Excess,
+}
+
+/// Bytes that IP speaks of and the frame does not have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Excess {
+    /// None.
+    No,
+    /// They are believed: a tool cut them off, and wrote the cut length as that on the wire.
+    Believed,
+    /// They never were on the wire: a tool has rewritten the packet, and left its length.
+    Denied,
 }
 
 impl<'a> Rest<'a> {
     fn of(frame: &Frame<'a>) -> Self {
         let captured = u32::try_from(frame.data.len()).unwrap_or(u32::MAX);
-        Self { data: frame.data, wire: frame.wire_len.max(captured) }
+        // A cut that was recorded leaves the length on the wire as it was.
+        let may_be_cut = captured >= frame.wire_len;
+        let wire = frame.wire_len.max(captured);
+        Self { data: frame.data, wire, may_be_cut, excess: Excess::No }
     }
 
     /// The next `N` bytes, left in place.
@@ -251,12 +278,28 @@ impl<'a> Rest<'a> {
 
     /// Ends the rest after `len` bytes: what follows in the frame is padding or a trailer.
     ///
-    /// A `len` beyond the frame's end is believed: programs that cut packets and write the cut
-    /// length as the length on the wire are commoner than IP headers that lie.
+    /// What lies beyond the frame's end was never sent (RFC 791 section 3.1: the total length is that of the
+    /// datagram, and the frame carries all of it), unless a program cut the frame and wrote the cut length
+    /// as the length on the wire. Inside a tunnel a mirror may have cut what it sends on.
     #[inline]
     pub(super) fn limit(&mut self, len: u32) {
+        if len > self.wire {
+            return self.exceed(len);
+        }
         self.data = self.data.get(..len as usize).unwrap_or(self.data);
         self.wire = len;
+        self.may_be_cut = true;
+    }
+
+    /// Ends the rest where IP says, `len` bytes on, if they may have been there.
+    #[cold]
+    fn exceed(&mut self, len: u32) {
+        if self.may_be_cut {
+            (self.wire, self.excess) = (len, Excess::Believed);
+        } else {
+            self.excess = Excess::Denied;
+        }
+        self.may_be_cut = true;
     }
 
     /// Why `n` bytes are not there.

@@ -38,12 +38,12 @@ fn an_ipv6_payload_length_of_zero_goes_by_the_jumbo_option_or_the_frame() {
         bytes[18..20].copy_from_slice(&[0, 0]);
         // The frame's end is 4 bytes later: a trailer that the jumbo length excludes.
         bytes.extend([0xee; 4]);
-        parse(&Frame { wire_len: 200_098, ..frame(1, &bytes) }).expect("a segment").payload_len
+        parse(&Frame { wire_len: 200_102, ..frame(1, &bytes) }).expect("a segment").payload_len
     };
     assert_eq!(jumbo(200_040, &[]), 200_000);
     assert_eq!(jumbo(200_048, &[1, 4, 0, 0, 0, 0, 0, 0]), 200_000);
     // Less than 65,536 is no jumbogram: the frame's length it is.
-    assert_eq!(jumbo(1000, &[]), 200_098 - 14 - 40 - 8 - 32);
+    assert_eq!(jumbo(1000, &[]), 200_102 - 14 - 40 - 8 - 32);
 }
 
 #[test]
@@ -51,6 +51,39 @@ fn a_frame_that_calls_its_cut_length_its_own_is_believed_less_than_ip() {
     let bytes = ethernet(0x0800, &v4(6, &tcp(&STAMPS, 1000)));
     let segment = parse(&frame(1, &bytes[..100])).expect("a segment");
     assert_eq!((segment.payload_len, segment.payload.len()), (1000, 100 - 66));
+    let short = walked(&frame(1, &bytes[..100]), 101).expect("a segment");
+    assert_eq!(short.payload_len, 100 - 66, "one that was longer was not cut");
+    let snapped = Frame { wire_len: 200, ..frame(1, &bytes[..100]) };
+    let told = parse(&snapped).expect("a segment").payload_len;
+    assert_eq!(told, 200 - 66, "the length on the wire was written down");
+}
+
+#[test]
+fn what_ip_says_beyond_the_frame_of_a_syn_never_was() {
+    for version in [4, 6] {
+        let syn = |options: &[u8], cut: usize| {
+            let mut tcp = tcp(options, 12);
+            tcp[13] = 2;
+            let bytes = if version == 4 {
+                ethernet(0x0800, &v4(6, &tcp))
+            } else {
+                ethernet(0x86dd, &v6(6, &tcp))
+            };
+            parse(&frame(1, &bytes[..bytes.len() - cut])).expect("a segment").payload_len
+        };
+        let mss = [2, 4, 5, 180];
+        assert_eq!([syn(&mss, 12), syn(&mss, 5), syn(&[], 12)], [0, 7, 0], "IPv{version}");
+        assert_eq!(syn(&[34, 4, 1, 2], 12), 12, "data with Fast Open, in a frame that was cut");
+    }
+}
+
+#[test]
+fn options_that_were_cut_off_behind_lengths_that_were_left_are_unknown() {
+    let mut syn = tcp(&[2, 4, 5, 180, 1, 3, 3, 7, 4, 2, 0, 0], 0);
+    syn[13] = 2;
+    let bytes = ethernet(0x0800, &v4(6, &syn));
+    let cut = walked(&frame(1, &bytes[..bytes.len() - 8]), 1514).expect("a segment");
+    assert_eq!((cut.payload_len, cut.options.mss, cut.options.incomplete), (0, Some(1460), true));
 }
 
 #[test]
