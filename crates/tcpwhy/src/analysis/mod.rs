@@ -49,6 +49,7 @@ use crate::flow::run::Run;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
+use crate::measure::stack;
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use passed::Passed;
 
@@ -169,6 +170,7 @@ impl Analysis {
         });
         for (side, walker) in walkers.iter_mut().enumerate() {
             walker.terms = new_terms[side];
+            walker.order.is_counted_by(walker.terms.counter);
             #[cfg(test)]
             {
                 walker.long_way = self.long_way;
@@ -230,7 +232,7 @@ impl Analysis {
             {
                 unseen.push(index as usize);
             }
-            let cause = self.clocks[own].cause_of(event);
+            let cause = self.clocks[own].cause_of(event, gathered.blocks(event));
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
             let Cause { at, until, .. } = cause;
@@ -306,6 +308,7 @@ impl Analysis {
                 .iter()
                 .all(|s| s.syn.as_ref().is_none_or(|syn| syn.sack_permitted || syn.incomplete)),
             detail: self.detail,
+            counter: stack::counter(&facts.sides[side]),
         }
     }
 

@@ -343,7 +343,10 @@ impl<'a> Placing<'a> {
         (cause, until): (i64, i64),
     ) -> Placed {
         let latest = tap - self.floor;
-        self.tick = self.clock.tick_of(like, tap, &mut self.map);
+        // Nothing is stamped after it passed the tap: where the map says so, this stamp's clock does not run as
+        // it thinks (its tick is finer, or jumps).
+        let tick = self.clock.tick_of(like, tap, &mut self.map);
+        self.tick = tick.filter(|(start, _)| *start <= tap);
         self.until = if self.is_at_sender { until } else { i64::MAX };
         self.is_scheduled |= self.tick.is_some_and(|(start, _)| start - self.spread > self.until);
         let tick = self.tick.map(|(start, end)| (start.min(self.until - 1), end));

@@ -31,9 +31,12 @@ impl Walker {
         if advanced {
             self.replay_batch(at);
         }
+        let allowed = self.window.end;
         let moved = self.take_window(event);
         if advanced {
-            self.on_advance(ack, at, event);
+            // Beyond the window goes only what a timer probes it with; that is answered when the reader reads.
+            let is_probe = ack > allowed && self.window.is_known() && !self.terms.shift_guessed;
+            self.on_advance(ack, at, event, is_probe);
         }
         let dsack = blocks.first().is_some_and(|b| {
             b.1 <= event.ack || blocks.get(1).is_some_and(|c| b.0 >= c.0 && b.1 <= c.1)
@@ -41,7 +44,7 @@ impl Walker {
         if dsack && let Some(block) = blocks.first() {
             self.on_dsack(*block);
         }
-        let newly = if blocks.is_empty() { 0 } else { self.flight.sack(blocks) };
+        let newly = if blocks.is_empty() { 0 } else { self.on_sack(at, blocks) };
         if moved && !advanced {
             self.window.moved_at = at;
         }
@@ -73,7 +76,26 @@ impl Walker {
         }
     }
 
-    fn on_advance(&mut self, ack: i64, at: i64, event: &Event) {
+    /// SACK blocks came; how many bytes they newly report. What reaches further than all before and was sent once is
+    /// answered at once: its round trip feeds the timers where no ACK gives one (`tcp_ack_update_rtt`).
+    fn on_sack(&mut self, at: i64, blocks: &[Block]) -> i64 {
+        let before = self.flight.highest_sacked();
+        let newly = self.flight.sack(blocks);
+        let sent = self.flight.highest_sacked().filter(|_| newly > 0);
+        if let Some(sent) =
+            sent.filter(|end| before < Some(*end)).and_then(|end| self.flight.sent_once(end))
+        {
+            let rtt = at - sent;
+            if rtt > 0 {
+                self.trips.sample(rtt, self.flight.una, self.flight.nxt);
+                self.trips.push(rtt, false);
+            }
+        }
+        newly
+    }
+
+    /// An ACK moves forward; `is_probe` if it takes what the window had no room for.
+    fn on_advance(&mut self, ack: i64, at: i64, event: &Event, is_probe: bool) {
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =
@@ -84,11 +106,11 @@ impl Walker {
         self.progress.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
-        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing());
+        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing() && !is_probe);
         if let Some(sent) = clean {
             self.on_rtt(at - sent, acked.bytes, at, event);
         }
-        if let Some(sent) = acked.oldest_at {
+        if let Some(sent) = acked.oldest_at.filter(|_| !is_probe) {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
         }
         self.book.open.acked += ack - positions_before;

@@ -16,6 +16,11 @@ pub(crate) struct SendOrder {
 }
 
 impl SendOrder {
+    /// Learns whose counter the identifications are.
+    pub(crate) fn is_counted_by(&mut self, counter: ipid::Counter) {
+        self.ids.is_of(counter);
+    }
+
     /// Whether `event` has the newest timestamp that was seen, or none.
     pub(super) fn is_of_newest_tick(&self, event: &Event) -> bool {
         !event.has(TS) || self.newest_stamp == Some(event.tsval)
@@ -35,6 +40,11 @@ impl SendOrder {
     /// `next`.
     pub(super) fn go_on(&mut self, next: u16, packets: u32) {
         self.ids.go_on(next, packets);
+    }
+
+    /// What was taken so ends at this offset.
+    pub(super) fn reach(&mut self, end: i64) {
+        self.ids.reach(end);
     }
 
     /// Whether `event`, of so many wire segments, was sent after all others seen.

@@ -457,12 +457,17 @@ impl Walker {
 
     /// Data was sent again although the receiver had it.
     fn note_needless(&mut self, told: Needless) {
-        let segments = segments_of(told.bytes.clamp(0, 1 << 20) as u32, self.terms.mss);
+        let segments = told.segments(self.terms.mss);
         self.repairs.note_needless(told);
+        if segments == 0 {
+            return;
+        }
         self.tally.spurious += segments;
         self.tally.lost = self.tally.lost.saturating_sub(segments);
         let listed = self.retransmissions.iter_mut().rev().take(256);
-        if let Some(listed) = listed.into_iter().find(|r| r.seq == told.start && !r.spurious) {
+        let is_whole = told.of.0 == told.of.1;
+        let mut listed = listed.into_iter().filter(|_| is_whole);
+        if let Some(listed) = listed.find(|r| r.seq == told.start && !r.spurious) {
             listed.spurious = true;
         }
     }

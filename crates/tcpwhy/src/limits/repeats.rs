@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
 
 /// Repeats remembered: as many as one round trip's. Ours: not measured.
@@ -34,11 +35,12 @@ impl Repeat {
     }
 
     /// Takes as needless what lies between `from` and `to` and was not before; how much that is.
-    fn take(&mut self, from: i64, to: i64) -> i64 {
-        let overlap = to.min(self.end) - from.max(self.start);
-        let taken = overlap.min(self.end - self.start - self.needless).max(0);
-        self.needless += taken;
-        taken
+    fn take(&mut self, from: i64, to: i64) -> Option<Needless> {
+        let (overlap, len) = (to.min(self.end) - from.max(self.start), self.end - self.start);
+        let bytes = overlap.min(len - self.needless).max(0);
+        self.needless += bytes;
+        let Self { episode, start, needless, .. } = *self;
+        (bytes > 0).then_some(Needless { episode, start, bytes, of: (needless, len) })
     }
 }
 
@@ -48,6 +50,23 @@ pub(crate) struct Needless {
     pub(crate) episode: u32,
     pub(crate) start: i64,
     pub(crate) bytes: i64,
+    /// How much of that packet is proven needless with them, and how long it was.
+    pub(crate) of: (i64, i64),
+}
+
+impl Needless {
+    /// Segments that are proven needless by it: a part of one may be all that arrived twice.
+    pub(crate) fn segments(&self, mss: i64) -> u64 {
+        let (needless, len) = self.of;
+        let whole = |bytes: i64| {
+            if bytes == len {
+                segments_of(len.clamp(0, 1 << 20) as u32, mss)
+            } else {
+                (bytes / mss.max(1)) as u64
+            }
+        };
+        whole(needless).saturating_sub(whole(needless - self.bytes))
+    }
 }
 
 /// The last repeats of a direction, oldest first.
@@ -80,12 +99,9 @@ impl Repeats {
         let mut from = block.0;
         self.untold().filter_map(move |repeat| {
             let overlaps = repeat.start < block.1 && repeat.end > from;
-            let bytes = if overlaps { repeat.take(from, block.1) } else { 0 };
-            if bytes == 0 {
-                return None;
-            }
+            let told = overlaps.then(|| repeat.take(from, block.1))??;
             from = from.max(repeat.end);
-            Some(Needless { episode: repeat.episode, start: repeat.start, bytes })
+            Some(told)
         })
     }
 
@@ -100,8 +116,7 @@ impl Repeats {
         let at_hole = move |r: &&mut Repeat| echoes && (r.start..r.end).contains(&una);
         self.untold().filter(at_hole).filter_map(move |repeat| {
             let older = repeat.stamp?.wrapping_sub(echo).cast_signed() > 0;
-            let bytes = if older { repeat.take(una, to) } else { 0 };
-            (bytes > 0).then_some(Needless { episode: repeat.episode, start: repeat.start, bytes })
+            if older { repeat.take(una, to) } else { None }
         })
     }
 
@@ -145,6 +160,18 @@ mod tests {
         assert_eq!(told(&mut repeats, (10, 20)), [], "once");
         assert_eq!(told(&mut repeats, (5, 25)), [(0, 5), (20, 5)]);
         assert_eq!(told(&mut repeats, (40, 50)), [], "doubled on the way");
+    }
+
+    #[test]
+    fn a_report_of_a_part_proves_no_segment_needless() {
+        let segments = |block: Block| -> Vec<u64> {
+            let mut repeats = repeats(&[(1072, 1608, 5), (3000, 6000, 5)]);
+            repeats.on_duplicate(block).map(|told| told.segments(1000)).collect()
+        };
+        assert_eq!(segments((1460, 1608)), [0]);
+        assert_eq!(segments((1072, 1608)), [1]);
+        assert_eq!(segments((3000, 5999)), [2], "of three in one frame");
+        assert_eq!(segments((3000, 6000)), [3]);
     }
 
     #[test]

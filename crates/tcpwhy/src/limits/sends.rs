@@ -38,7 +38,9 @@ impl Walker {
         self.tally.add_frame(event.len, segments);
         if self.transfers.first_at.is_none() {
             // A capture that starts midway starts the account at the first byte it meets.
-            if self.flight.nxt < event.seq
+            // Behind a SYN that was seen, what is missing before the first data is a hole like any other.
+            if self.handshake.last_syn[self.terms.side].is_none()
+                && self.flight.nxt < event.seq
                 && self.flight.outstanding() == 0
                 && event.seq > 0
                 && self.flight.segments_to_nxt == 0

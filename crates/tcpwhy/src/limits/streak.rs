@@ -223,6 +223,7 @@ impl Walker {
         }
         let left = placement.rule.left();
         self.flight.push_each(first, placement.first.at, (others, left), each);
+        self.order.reach(self.flight.nxt);
         (self.now, self.frame) = (at, last_frame);
         self.tally.bytes_sent += streak.bytes as u64;
         self.tally.frames += count;

@@ -82,6 +82,7 @@ impl Turns {
             is_its: true,
             ..Self::default()
         };
+        self.ids.is_of(terms.counter);
     }
 
     /// Takes a packet of this sender, which left at `at`; `None` if that is no matter of turns.

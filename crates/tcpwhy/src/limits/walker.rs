@@ -27,6 +27,7 @@ use super::writes::Writes;
 use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, UNSEEN_CAUSE};
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
+use crate::measure::ipid::Counter;
 use crate::report::{Retransmission, State};
 
 /// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
@@ -63,6 +64,8 @@ pub(crate) struct Terms {
     pub(crate) sack: bool,
     /// Keep rounds, intervals and retransmissions.
     pub(crate) detail: bool,
+    /// Whose counter the sender's IP identifications are.
+    pub(crate) counter: Counter,
 }
 
 /// Counters that go into the report as they are.

@@ -85,6 +85,27 @@ impl Arrivals {
         last
     }
 
+    /// When the packet that ends at `end` passed, if it is among these. What SACK tells of is among the newest.
+    pub(super) fn at_end(&self, end: i64) -> Option<i64> {
+        let mut others = self.others.len();
+        for run in self.runs.iter().rev() {
+            others -= run.more;
+            if run.last_end() < end {
+                return None;
+            }
+            if run.end == end {
+                return Some(run.tap);
+            }
+            let packets = run.upto(end);
+            if packets > 1 {
+                let is_end = run.end + (packets as i64 - 1) * run.len == end;
+                let own = self.others.get(others + packets - 2)?;
+                return is_end.then_some(own.tap);
+            }
+        }
+        None
+    }
+
     /// Lets go of the oldest that are too many beside so many more.
     fn make_room(&mut self, more: usize) {
         let mut gone = (self.runs.len() + self.others.len() + more).saturating_sub(MOST);
@@ -133,6 +154,10 @@ mod tests {
             self.0.drain(..self.0.len().saturating_sub(MOST));
         }
 
+        fn at_end(&self, at: i64) -> Option<i64> {
+            self.0.iter().find(|(end, _)| *end == at).map(|(_, tap)| *tap)
+        }
+
         fn take_upto(&mut self, to: i64) -> Option<i64> {
             let came = self.0.partition_point(|(end, _)| *end <= to);
             self.0.drain(..came).next_back().map(|(_, tap)| tap)
@@ -161,6 +186,7 @@ mod tests {
                     naive.push(at + number * i64::from(len), tap);
                 }
                 (at, tap) = (head.run_end(), tap + 3 * more as i64 + 2);
+                prop_assert_eq!(runs.at_end(at - unacked), naive.at_end(at - unacked));
                 prop_assert_eq!(runs.take_upto(at - unacked), naive.take_upto(at - unacked));
             }
         }

@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 
 use super::arrivals::{self, Arrivals};
 use super::sketch::Sketch;
-use crate::flow::event::{ACK, Event, FIN, RST, SYN, TS};
+use crate::flow::event::{ACK, Block, Event, FIN, RST, SYN, TS};
 use crate::flow::run::Run;
 
 /// Length of a bucket. Ours: quartz clocks differ by up to 100 ppm, 0.4 ms in 4 s, less than a
@@ -51,6 +51,8 @@ pub(crate) struct SideClock {
     /// The echo of what the capture lacks that came last.
     last_unseen: Option<u32>,
     last_acked: i64,
+    /// The highest offset that it told of by SACK.
+    last_sacked: i64,
     first_stamp: Option<(u32, i64)>,
     last_stamp: Option<(u32, i64)>,
     tick: Option<i64>,
@@ -178,9 +180,9 @@ impl SideClock {
         self.echoes.get(1).filter(|next| next.counts).map_or(i64::MAX, |next| next.tap)
     }
 
-    /// A packet of this side passed the tap: what is it an answer to?
+    /// A packet of this side with these SACK blocks passed the tap: what is it an answer to?
     #[inline]
-    pub(crate) fn cause_of(&mut self, event: &Event) -> Cause {
+    pub(crate) fn cause_of(&mut self, event: &Event, blocks: &[Block]) -> Cause {
         let mut cause = Cause::UNKNOWN;
         if event.has(RST) {
             return cause;
@@ -199,12 +201,33 @@ impl SideClock {
         }
         if event.has(ACK) {
             if let Some(at) = self.bytes.take_upto(event.ack) {
-                cause.fresh |= event.ack > self.last_acked || event.has(SYN);
+                // What SACK told of was answered then: what fills the hole before it draws this.
+                let is_new = event.ack > self.last_acked.max(self.last_sacked);
+                cause.fresh |= is_new || event.has(SYN);
                 cause.at = cause.at.max(at);
             }
             self.last_acked = self.last_acked.max(event.ack);
         }
+        if !blocks.is_empty() {
+            self.take_sacked(event, blocks, &mut cause);
+        }
         cause
+    }
+
+    /// SACK blocks that reach further than any before answer the segment that they end with, at once (RFC 2018
+    /// section 4; Linux takes round trips from them, too: `tcp_sacktag_one`). What tells of duplicates names
+    /// older data (RFC 2883 section 4).
+    #[cold]
+    fn take_sacked(&mut self, event: &Event, blocks: &[Block], cause: &mut Cause) {
+        let Some(end) = blocks.iter().map(|block| block.1).max() else { return };
+        if end <= self.last_sacked.max(event.ack) {
+            return;
+        }
+        self.last_sacked = end;
+        if let Some(at) = self.bytes.at_end(end) {
+            cause.fresh = true;
+            cause.at = cause.at.max(at);
+        }
     }
 
     /// Learns the distance to the stack from a packet of this side and its cause.
@@ -448,12 +471,12 @@ mod tests {
         let mut clock = SideClock::default();
         clock.peer_passed(&Event { len: 100, bits: ACK, ..Event::default() });
         let sent = Event { tap: answer, ack: 100, len: 100, bits: ACK, ..Event::default() };
-        let cause = clock.cause_of(&sent);
+        let cause = clock.cause_of(&sent, &[]);
         clock.learn(&sent, cause);
         let acked = Event { tap: answer + silence, ack: 100, bits: ACK, ..Event::default() };
         clock.peer_passed(&acked);
         let more = Event { tap: acked.tap + lag, seq: 100, ..sent };
-        let cause = clock.cause_of(&more);
+        let cause = clock.cause_of(&more, &[]);
         clock.learn(&more, cause);
         clock.floor()
     }
@@ -466,6 +489,33 @@ mod tests {
         assert_eq!(floor_after(30_000, SILENCE_NS, 40_000), Some(30_000), "it waited");
     }
 
+    /// How far the stack seems that reports the second of two segments by SACK after `sacked`, and acknowledges all
+    /// after `acked`.
+    fn floor_of_sack(sacked: i64, acked: i64, first: Block) -> Option<i64> {
+        let mut clock = SideClock::default();
+        let data = Event { seq: 1460, len: 500, bits: ACK, ..Event::default() };
+        clock.peer_passed(&data);
+        for (tap, ack, blocks) in [(sacked, 0, &[first, (1460, 1960)][..]), (acked, 1960, &[][..])]
+        {
+            let answer = Event { tap, ack, bits: ACK, ..Event::default() };
+            let cause = clock.cause_of(&answer, blocks);
+            clock.learn(&answer, cause);
+        }
+        clock.floor()
+    }
+
+    #[test]
+    fn a_report_by_sack_is_the_answer_and_what_fills_the_hole_draws_the_ack() {
+        let second = 1_000_000_000;
+        assert_eq!(floor_of_sack(200_000, 21 * second, (1460, 1960)), Some(200_000));
+        assert_eq!(floor_of_sack(300_000, 200_000, (1460, 1960)), Some(300_000));
+        assert_eq!(
+            floor_of_sack(300_000, second, (1500, 1600)),
+            Some(300_000),
+            "a duplicate first"
+        );
+    }
+
     #[test]
     fn what_echoes_no_later_stamp_was_on_its_way_when_that_came() {
         let until = |seq: i64, echo: u32| {
@@ -473,7 +523,7 @@ mod tests {
             for (tsval, tap) in [(10, 0), (20, 40_000_000)] {
                 clock.peer_passed(&Event { tsval, tap, seq, bits: TS, ..Event::default() });
             }
-            clock.cause_of(&Event { tsecr: echo, bits: TS | ACK, ..Event::default() }).until
+            clock.cause_of(&Event { tsecr: echo, bits: TS | ACK, ..Event::default() }, &[]).until
         };
         assert_eq!(until(0, 10), 40_000_000);
         assert_eq!(until(0, 20), i64::MAX, "it echoes the newest");

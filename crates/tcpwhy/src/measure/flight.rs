@@ -477,6 +477,28 @@ impl Flight {
         self.sacked_bytes() - before
     }
 
+    /// The highest offset that was reported by SACK and is not yet acknowledged.
+    pub(crate) fn highest_sacked(&self) -> Option<i64> {
+        self.sacked.last().map(|block| block.1)
+    }
+
+    /// When the frame that ends at `end` left, if it was seen, and sent once.
+    pub(crate) fn sent_once(&self, end: i64) -> Option<i64> {
+        let index = self.entries.partition_point(|e| e.end() < end);
+        let volley = self.entries.get(index)?;
+        if volley.first.flags & (UNSEEN | RETRANSMITTED | DAMAGED) != 0 {
+            return None;
+        }
+        match volley.before(end).checked_sub(1)? {
+            0 => (volley.first.end == end).then_some(volley.first.at),
+            behind => {
+                let others = self.entries.iter().take(index).map(|e| e.more).sum::<usize>();
+                let own = self.others.get(others + behind - 1)?;
+                (volley.behind(behind).end == end).then(|| volley.left.when(own.tap))
+            }
+        }
+    }
+
     /// The longest range that was reported by SACK and is not yet acknowledged.
     pub(crate) fn longest_sacked(&self) -> i64 {
         self.sacked.iter().map(|block| block.1 - block.0).max().unwrap_or(0)

@@ -2,17 +2,36 @@
 //!
 //! Linux gives a connected IPv4 socket a counter that advances by one a wire segment
 //! (`ip_select_ident_segs`; a super-segment takes as many as it is split into). A jump means that
-//! packets were lost between the stack and the tap, or missed by the capture. Other stacks send
-//! constant, global or random numbers: the ledger speaks only while the numbers step as a counter
-//! does. IPv6 has none.
+//! packets were lost between the stack and the tap, or missed by the capture. IPv6 has none.
+//!
+//! Other stacks send constant or random numbers, or count all that the host sends, to anybody or to one peer:
+//! the field of an unfragmented datagram means nothing (RFC 6864 section 4.1). So the ledger has to know whose
+//! the counter is. A SYN that only Linux writes tells that it is the socket's own; one of Windows, Apple or BSD
+//! that it is not. Where no SYN tells, a long run without a gap shows a counter that hardly anybody else moves:
+//! it gives the order of packets, but what is missing in it may have been sent to others. And a counter that jumps
+//! again and again though no byte is missing is moved by others, whoever sent the SYN.
 
 use crate::flow::event::{Event, ID};
 
 /// A jump by more than this is no counter of this connection. Ours: an outage of a second at
 /// 20 Mbit/s swallows 1,700 segments; a random number falls into the range once in 32 times.
 const MAX_JUMP: u16 = 2048;
-/// Steps before the ledger is believed.
+/// Steps before the ledger of an own counter is believed.
 const MIN_STEPS: u32 = 4;
+/// Steps before one of an unknown host is, for the order alone. Ours: not measured.
+const LONG_RUN: u32 = 64;
+
+/// Whose counter a sender's identifications are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Counter {
+    /// The socket's own, as Linux counts.
+    Own,
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// The host's, a peer's, or none at all.
+    Others,
+}
 
 /// What the counter says of a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,15 +47,42 @@ pub(crate) enum Step {
 /// One sender's counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ledger {
+    counter: Counter,
     next: Option<u16>,
     steps: u32,
     breaks: u32,
+    /// Jumps before packets that no byte was missing before.
+    jumps: u32,
+    /// Offset behind all that was sent.
+    end: i64,
 }
 
 impl Ledger {
-    /// Whether the sender is known to count.
+    /// Learns whose the counter is.
+    pub(crate) fn is_of(&mut self, counter: Counter) {
+        self.counter = counter;
+    }
+
+    /// Whether the sender is known to count its packets of this connection, and no others.
     pub(crate) fn is_believed(&self) -> bool {
-        self.steps >= MIN_STEPS && self.breaks * 10 <= self.steps
+        self.counter == Counter::Own && self.orders()
+    }
+
+    /// Whether the numbers tell the order of the packets.
+    fn orders(&self) -> bool {
+        match self.counter {
+            // Ours: of an own counter a quarter may be missing, which a queue of the host's own refused.
+            Counter::Own => {
+                self.steps >= MIN_STEPS
+                    && self.breaks * 10 <= self.steps
+                    && self.jumps * 4 <= self.steps
+            }
+            Counter::Unknown => {
+                let odd = self.breaks + self.jumps;
+                self.steps >= LONG_RUN && odd * LONG_RUN <= self.steps
+            }
+            Counter::Others => false,
+        }
     }
 
     /// The number of the next packet, once one was seen.
@@ -50,9 +96,16 @@ impl Ledger {
         self.steps += packets;
     }
 
+    /// What was taken so ends at this offset.
+    pub(crate) fn reach(&mut self, end: i64) {
+        self.end = self.end.max(end);
+    }
+
     /// Takes a packet of `segments` wire segments.
     pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
-        if !event.has(ID) {
+        let is_next = event.seq == self.end;
+        self.reach(event.end());
+        if !event.has(ID) || self.counter == Counter::Others || self.is_uncounted(event) {
             return Step::Unknown;
         }
         let following = event.id.wrapping_add(step(segments));
@@ -60,20 +113,29 @@ impl Ledger {
             self.next = Some(following);
             return Step::Unknown;
         };
-        let believed = self.is_believed();
+        let orders = self.orders();
         let back = expected.wrapping_sub(event.id);
-        if believed && (1..=MAX_JUMP).contains(&back) {
+        if orders && (1..=MAX_JUMP).contains(&back) {
             return Step::Before;
         }
         self.next = Some(following);
         match event.id.wrapping_sub(expected) {
             0 => self.steps += 1,
             jump if jump <= MAX_JUMP => {
-                return if believed { Step::After(jump) } else { Step::Unknown };
+                self.jumps += u32::from(is_next);
+                let missing = if self.counter == Counter::Own { jump } else { 0 };
+                return if orders { Step::After(missing) } else { Step::Unknown };
             }
             _ => self.breaks += 1,
         }
-        if believed { Step::After(0) } else { Step::Unknown }
+        if orders { Step::After(0) } else { Step::Unknown }
+    }
+
+    /// Whether `event` has none of the counter's numbers: Linux sends a SYN-ACK and some resets with 0
+    /// (`ip_build_and_send_pkt`).
+    fn is_uncounted(&self, event: &Event) -> bool {
+        let is_near = |next: u16| next <= MAX_JUMP || next.wrapping_neg() <= MAX_JUMP;
+        event.id == 0 && !self.next.is_some_and(is_near)
     }
 }
 
@@ -86,10 +148,45 @@ pub(crate) fn step(segments: u64) -> u16 {
 mod tests {
     use super::*;
 
+    /// Steps of packets that bring no bytes, of a socket's own counter.
     fn steps(ids: &[(u16, u64)]) -> Vec<Step> {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger { counter: Counter::Own, ..Ledger::default() };
         let event = |id| Event { id, bits: ID, ..Event::default() };
         ids.iter().map(|(id, segments)| ledger.push(&event(*id), *segments)).collect()
+    }
+
+    /// What a packet behind so many of `counter`, in each of which one byte goes on, is told, if the number goes on by
+    /// `jumps` more at every second of them, and by `jump` more before the last.
+    fn told(counter: Counter, packets: u16, jumps: u16, jump: u16) -> Step {
+        let mut ledger = Ledger { counter, ..Ledger::default() };
+        let mut push = |seq: i64, id: u16| {
+            ledger.push(&Event { id, seq, len: 1, bits: ID, ..Event::default() }, 1)
+        };
+        for number in 0..packets {
+            push(i64::from(number), 100 + number + number / 2 * jumps);
+        }
+        push(i64::from(packets), 100 + packets + packets / 2 * jumps + jump)
+    }
+
+    #[test]
+    fn whose_counter_it_is_says_what_a_jump_means() {
+        assert_eq!(told(Counter::Own, 6, 0, 3), Step::After(3));
+        assert_eq!(told(Counter::Unknown, 64, 0, 3), Step::Unknown, "63 steps");
+        assert_eq!(told(Counter::Unknown, 65, 0, 3), Step::After(0), "the order, but no loss");
+        assert_eq!(told(Counter::Others, 99, 0, 3), Step::Unknown);
+    }
+
+    #[test]
+    fn a_counter_that_jumps_where_no_byte_is_missing_is_moved_by_others() {
+        assert_eq!(told(Counter::Own, 99, 1, 3), Step::Unknown);
+        assert_eq!(told(Counter::Unknown, 999, 1, 3), Step::Unknown);
+    }
+
+    #[test]
+    fn a_zero_that_the_counter_is_far_from_is_none_of_its_numbers() {
+        let ids = [(0, 1), (500, 1), (501, 1), (502, 1), (503, 1), (504, 1), (0, 1), (505, 1)];
+        let ids = ids.map(|(id, segments)| (if id == 0 { 0 } else { id + 9000 }, segments));
+        assert_eq!(steps(&ids)[6..], [Step::Unknown, Step::After(0)]);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! different hop limits and windows; the features below are those that p0f and Nmap publish as
 //! stable. One feature alone names nothing.
 
+use super::ipid::Counter;
 use crate::flow::side::SideInfo;
 use crate::report::{SenderStack, Text};
+use crate::wire::Options;
 
 /// Names the stack of one side.
 pub(crate) fn name(info: &SideInfo, tick: Option<i64>) -> SenderStack {
@@ -15,24 +17,43 @@ pub(crate) fn name(info: &SideInfo, tick: Option<i64>) -> SenderStack {
     if syn.incomplete {
         return unknown("the options of its SYN were cut".into());
     }
+    let order = kinds(&syn);
+    match named(order, info.ttl) {
+        Some(name) => {
+            SenderStack { name: name.into(), evidence: listed(order), timestamp_tick_ns: tick }
+        }
+        None if order.is_empty() => unknown("its SYN carries no options".into()),
+        None => unknown(listed(order)),
+    }
+}
+
+/// Whose counter the IP identifications of this side are: Linux counts each socket's packets, the others do not.
+pub(crate) fn counter(info: &SideInfo) -> Counter {
+    let syn = info.syn.filter(|syn| !syn.incomplete);
+    match syn.and_then(|syn| named(kinds(&syn), info.ttl)) {
+        None => Counter::Unknown,
+        Some("linux") => Counter::Own,
+        Some(_) => Counter::Others,
+    }
+}
+
+/// The kinds of a SYN's options, in order.
+fn kinds(syn: &Options) -> &[u8] {
     let len = syn.order.iter().position(|kind| *kind == 0).unwrap_or(syn.order.len());
-    let order = &syn.order[..len];
-    let named = match order {
+    &syn.order[..len]
+}
+
+/// Which stack writes the options of its SYN in this order.
+fn named(order: &[u8], ttl: Option<u8>) -> Option<&'static str> {
+    match order {
         // Linux `tcp_syn_options`, `tcp_synack_options`: MSS, SACK permitted, timestamps, NOP,
         // scale; without timestamps NOP NOP SACK permitted.
         [2, 4, 8, 1, 3, ..] | [2, 4, 8] => Some("linux"),
         [2, 1, 3, 1, 1, 8, 4, ..] => Some("apple"),
         [2, 1, 3, 4, 8, ..] => Some("bsd"),
         [2, 1, 3, 1, 1, 4] | [2, 1, 3, 4 | 1, ..] => Some("windows"),
-        [2, 1, 1, 4, 1, 3] if info.ttl.is_some_and(|ttl| ttl <= 64) => Some("linux"),
+        [2, 1, 1, 4, 1, 3] if ttl.is_some_and(|ttl| ttl <= 64) => Some("linux"),
         _ => None,
-    };
-    match named {
-        Some(name) => {
-            SenderStack { name: name.into(), evidence: listed(order), timestamp_tick_ns: tick }
-        }
-        None if order.is_empty() => unknown("its SYN carries no options".into()),
-        None => unknown(listed(order)),
     }
 }
 
