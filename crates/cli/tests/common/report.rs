@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
-    Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, Finding, FrameRange,
-    IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, LongestCall, Lookup,
-    LossPattern, LowHigh, Part, Passed, PredictedBy, Prediction, Quality, Rate, Remedy, Report,
-    Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy,
-    SenderStack, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls,
-    TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, FailedPeer, Failure,
+    FailureKind, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit,
+    LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
+    Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission, Retransmitted, Round,
+    RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
+    StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
+    WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -48,6 +49,15 @@ pub(crate) fn full() -> Report {
         totals: Totals {
             connections: 3,
             silent: 1,
+            failed: 1,
+            failures: vec![FailedPeer {
+                server: "[2001:db8::129]:80".parse().expect("an address"),
+                kind: FailureKind::RequestUnanswered,
+                code: Some("TLS_ALERT".into()),
+                connections: 1,
+                longest_ns: 6_000_000_000,
+                tries: 2,
+            }],
             transfers: 4,
             bytes: 524_288,
             retransmitted: 2,
@@ -95,6 +105,16 @@ fn lookup() -> Lookup {
     }
 }
 
+fn failure() -> Failure {
+    Failure {
+        kind: FailureKind::RequestUnanswered,
+        code: Some("TLS_ALERT".into()),
+        waited_ns: 6_000_000_000,
+        tries: 2,
+        open: true,
+    }
+}
+
 fn connection() -> Connection {
     Connection {
         id: 0,
@@ -134,6 +154,7 @@ fn connection() -> Connection {
             unacked_bytes: [0, 14_480],
             refused_syn: Some(3_211_642_075),
         }),
+        failure: Some(Box::new(failure())),
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
             from: "server".into(),

@@ -29,6 +29,9 @@ pub struct Sums {
 impl Sums {
     pub(crate) fn add(&mut self, connection: &Connection) {
         self.totals.add(connection);
+        if connection.failure.as_ref().is_some_and(|failure| !failure.open) {
+            self.totals.add_failure(connection);
+        }
         let directions = connection.directions.iter().flatten();
         self.duplicates += connection.duplicates;
         self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();

@@ -13,6 +13,7 @@
 mod analyst;
 mod directions;
 pub(crate) mod exchanges;
+pub(crate) mod failed;
 mod kept;
 mod passed;
 pub(crate) mod summary;

@@ -1,6 +1,6 @@
 //! From the walkers to the report's plain data.
 
-use super::{Analysis, directions, exchanges};
+use super::{Analysis, directions, exchanges, failed};
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
 use crate::limits::turns::Turns;
@@ -27,12 +27,15 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         Some(walkers) if facts.tls.early().is_some() => pairs(facts, analysis, walkers),
         _ => Vec::new(),
     };
+    let transfers =
+        walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime));
     Connection {
+        failure: failed::of(facts, &transfers).map(Box::new),
         vantage: analysis.place.vantage,
         tap_to_client_rtt_ns: analysis.clocks[0].floor(),
         tap_to_server_rtt_ns: analysis.clocks[1].floor(),
         directions,
-        transfers: walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime)),
+        transfers,
         exchanges,
         ..blank(facts)
     }
@@ -80,6 +83,7 @@ pub(crate) fn outline_turns(outline: &mut Connection, facts: &Facts, turns: &[Tu
         transfer.time_in.clear();
         transfer.time_in.add(State::LastFlight, Duration(end - start));
     }
+    outline.failure = failed::of(facts, &outline.transfers).map(Box::new);
 }
 
 /// An account without data and words; its number is that of its first frame, until all have begun that come
@@ -112,6 +116,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         sender_stack: [no_stack(), no_stack()],
         end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
         reset: facts.reset.as_deref().cloned(),
+        failure: None,
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),

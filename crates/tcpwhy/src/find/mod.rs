@@ -37,6 +37,7 @@ mod capture_gap;
 mod cold_connection;
 mod dns_unanswered;
 mod ecn;
+mod failed;
 mod fast_open;
 mod handshake_refused;
 mod http_error;
@@ -86,6 +87,8 @@ pub(crate) mod sample;
 use core::cmp::Reverse;
 
 pub(crate) use remedies::VIA_AND_DEV;
+
+pub(crate) use failed::fill as fill_failures;
 
 use crate::report::{Connection, Finding, Report};
 

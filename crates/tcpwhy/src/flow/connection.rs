@@ -305,6 +305,7 @@ impl Flow {
         }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());
+            info.fin_tap = Some(event.tap);
             self.facts.end = if self.facts.end == End::Rst { End::Rst } else { End::Fin };
         }
         if event.has(event::RST) {

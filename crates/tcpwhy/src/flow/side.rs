@@ -30,6 +30,8 @@ pub(crate) struct SideInfo {
     pub(crate) timestamps: bool,
     /// Offset after its last byte, once its FIN was seen.
     pub(crate) fin_at: Option<i64>,
+    /// When that FIN passed the tap.
+    pub(crate) fin_tap: Option<i64>,
     /// Data bytes seen, with repeats.
     pub(crate) data_frames: u64,
     /// Longest payload in one frame.

@@ -4,7 +4,9 @@ use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Beside, Direction, Exchange, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer};
+use super::{
+    Beside, Direction, Exchange, Failure, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer,
+};
 
 /// One TCP connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub struct Connection {
     pub end: End,
     /// The first reset (RST), and what it ended; `None` without one.
     pub reset: Option<Reset>,
+    /// What did not work, if it did not do what it was made for.
+    #[serde(default)]
+    pub failure: Option<Box<Failure>>,
     /// Client to server, then server to client; `None` where no data flowed.
     pub directions: [Option<Box<Direction>>; 2],
     /// Runs of application data of one direction.
@@ -109,7 +114,9 @@ impl Connection {
     /// Retransmitted segments of both directions.
     pub fn retransmitted(&self) -> u64 {
         let each = self.present().map(|(_, direction)| direction.retransmitted.total());
-        each.fold(0, u64::saturating_add)
+        let tries = self.failure.as_ref().map_or(0, |failure| failure.tries);
+        // One that was never opened has no direction that would count them.
+        each.fold(u64::from(tries.saturating_sub(1)), u64::saturating_add)
     }
 
     /// The direction that carried most; of equals the server's.

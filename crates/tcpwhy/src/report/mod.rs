@@ -14,6 +14,7 @@ mod beside;
 mod command;
 mod connection;
 mod direction;
+mod failure;
 mod finding;
 mod held;
 mod interval;
@@ -35,6 +36,7 @@ pub use direction::{
     Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed,
     Rate, Retransmitted, Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
 };
+pub use failure::{FailedPeer, Failure, FailureKind};
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;

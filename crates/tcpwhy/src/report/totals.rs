@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Connection, TimeIn};
+use super::{Connection, FailedPeer, TimeIn};
 
 /// Sums over connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -11,6 +11,12 @@ pub struct Totals {
     pub connections: u64,
     /// How many of them carried no data.
     pub silent: u64,
+    /// How many did not do what they were made for: never opened, or a request that got no answer.
+    #[serde(default)]
+    pub failed: u64,
+    /// The same by server and kind, in the order of addresses (capped).
+    #[serde(default)]
+    pub failures: Vec<FailedPeer>,
     /// Their transfers.
     pub transfers: u64,
     /// Payload bytes of both directions, each counted once.
@@ -31,6 +37,7 @@ impl Totals {
         let mut totals = Self::default();
         for connection in connections {
             totals.add(connection);
+            totals.add_failure(connection);
         }
         totals
     }
@@ -46,10 +53,20 @@ impl Totals {
         connection.add_time_waited(&mut self.waited);
     }
 
+    /// Counts it among those that failed, if it did: that may be known only when all is read.
+    pub fn add_failure(&mut self, connection: &Connection) {
+        if let Some(failed) = FailedPeer::of(connection) {
+            self.failed += 1;
+            FailedPeer::count(&mut self.failures, failed);
+        }
+    }
+
     /// Adds what other connections add up to.
     pub fn join(&mut self, other: &Self) {
         self.connections += other.connections;
         self.silent += other.silent;
+        self.failed += other.failed;
+        other.failures.iter().for_each(|each| FailedPeer::count(&mut self.failures, each.clone()));
         self.transfers = self.transfers.saturating_add(other.transfers);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);

@@ -90,9 +90,10 @@ impl Intake {
     }
 
     /// What is known so far, of which these are the connections.
-    pub fn provisional(&self, (mut connections, sums): (Vec<Connection>, Sums)) -> Report {
+    pub fn provisional(&self, (mut connections, mut sums): (Vec<Connection>, Sums)) -> Report {
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
+        find::fill_failures(&mut connections, &mut sums.totals);
         let mut report = Report {
             format: FORMAT.to_owned(),
             provisional: true,
@@ -112,10 +113,11 @@ impl Intake {
     /// The report over everything read, with its connections and what was forgotten of them.
     pub fn finish(
         mut self,
-        (mut connections, sums, forgotten): (Vec<Connection>, Sums, Forgotten),
+        (mut connections, mut sums, forgotten): (Vec<Connection>, Sums, Forgotten),
     ) -> Report {
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
+        find::fill_failures(&mut connections, &mut sums.totals);
         let (lookups, more_lookups) = self.aside.names.lookups();
         for (kind, count, note) in [
             (

@@ -45,6 +45,9 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     for connection in &mut report.connections {
         in_connection(connection, &mut hide);
     }
+    for failed in &mut report.totals.failures {
+        failed.server = SocketAddr::new(names.of_address(failed.server.ip()), failed.server.port());
+    }
     let asked = in_lookups(&mut report.lookups, &mut names);
     for finding in &mut report.findings {
         in_finding(finding, &mut |text| {

@@ -86,10 +86,17 @@ pub(super) fn connections(report: &Report, sort: Sort, number: usize) -> Vec<usi
     first_by_key((0..keys.len()).collect(), number, |at| (Reverse(keys[*at]), *at))
 }
 
+/// More than anybody waits: 146 years.
+const FAILED: i64 = i64::MAX / 2;
+
 /// What a connection is sorted by, largest first.
 pub(crate) fn key(connection: &Connection, sort: Sort) -> i64 {
     match sort {
-        Sort::Worst => worst(connection).map_or(i64::MIN, |longest| longest.0),
+        Sort::Worst => match &connection.failure {
+            // Whatever failed comes before all that only took its time.
+            Some(failure) => FAILED + failure.waited_ns.clamp(0, i64::MAX - FAILED),
+            None => worst(connection).map_or(i64::MIN, |longest| longest.0.min(FAILED - 1)),
+        },
         Sort::Duration => connection.duration_ns,
         Sort::Bytes => i64::try_from(connection.bytes()).unwrap_or(i64::MAX),
         Sort::Rate => match rate(connection).filter(|rate| rate.0 > 0) {

@@ -13,6 +13,7 @@
 //! | `part_from_ns`, `part_to_ns` | the part asked for by time, from the first packet; empty: all |
 //! | `packets`, `first_frame`, `last_frame` | packets captured and where they stand in the input |
 //! | `vantage`, `window_scaling`, `end`, `mss`, `handshake_rtt_ns` | as in the JSON |
+//! | `failure`, `failure_waited_ns` | what did not work, as in the JSON; empty where it did |
 //! | `direction` | `client_to_server` or `server_to_client` |
 //! | `part_bytes` | new payload of the rounds that began in the part |
 //! | `bytes`, `bytes_sent`, `segments`, `frames` | unique payload, payload with repeats, wire segments, data frames |
@@ -27,10 +28,12 @@
 use core::fmt::{self, Write as _};
 
 use super::choose;
-use crate::report::{Connection, Direction, End, Part, Report, State, Vantage, WindowScaling};
+use crate::report::{
+    Connection, Direction, End, FailureKind, Part, Report, State, Vantage, WindowScaling,
+};
 
 /// Columns of the connection.
-const CONNECTION: [&str; 17] = [
+const CONNECTION: [&str; 19] = [
     "provisional",
     "id",
     "stream",
@@ -48,6 +51,8 @@ const CONNECTION: [&str; 17] = [
     "end",
     "mss",
     "handshake_rtt_ns",
+    "failure",
+    "failure_waited_ns",
 ];
 
 /// Columns of the direction; those of the states follow.
@@ -149,6 +154,13 @@ fn connection_fields(out: &mut Csv, provisional: bool, connection: &Connection) 
     });
     out.known(connection.mss);
     out.known(connection.handshake_rtt_ns);
+    out.known(connection.failure.as_ref().map(|failure| match failure.kind {
+        FailureKind::NoAnswer => "no_answer",
+        FailureKind::Refused => "refused",
+        FailureKind::RequestUnanswered => "request_unanswered",
+        FailureKind::Found => "found",
+    }));
+    out.known(connection.failure.as_ref().map(|failure| failure.waited_ns));
 }
 
 fn direction_fields(out: &mut Csv, part: Option<Part>, at: usize, direction: &Direction) {

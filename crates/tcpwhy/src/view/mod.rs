@@ -25,6 +25,7 @@ mod columns;
 mod command;
 pub mod csv;
 mod doubt;
+mod failed;
 mod finding;
 mod found;
 mod head;

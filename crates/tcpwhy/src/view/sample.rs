@@ -58,6 +58,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         sender_stack: [SenderStack::default(), SenderStack::default()],
         end: End::Open,
         reset: None,
+        failure: None,
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),

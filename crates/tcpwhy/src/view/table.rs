@@ -6,10 +6,11 @@
 //! lines.
 
 use core::fmt::Write as _;
+use std::collections::BTreeMap;
 
 use super::columns::Columns;
 use super::page::{Ink, Page, plain};
-use super::{Options, Sort, choose, found, spent, words};
+use super::{Options, Sort, choose, failed, found, spent, words};
 use crate::report::{Connection, Report, Totals};
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -23,15 +24,16 @@ pub fn render(report: &Report, options: &Options) -> String {
 /// The same, onto a page.
 pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
     let totals = &report.totals;
+    failed::write(page, report);
     write_totals(page, totals);
     if totals.waited.total() > Duration::ZERO {
         let title = "Where the time went, from the SYNs to the last ACKs of data, in sum";
         spent::write_sum(page, title, &totals.waited);
     }
     found::write(page, report);
-    let shown = choose::connections(report, options.sort, options.top);
-    let rows: Vec<Row> = shown.iter().map(|at| Row::of(&report.connections[*at])).collect();
-    page.heading(&title(options.sort, rows.len() as u64, totals.connections));
+    let rows = rows(report, options);
+    let shown = rows.iter().map(|row| 1 + row.alike).sum();
+    page.heading(&title(options.sort, shown, totals));
     let cells: Vec<[String; 10]> = rows.iter().map(|row| row.cells.clone()).collect();
     let (layout, fits) = TABLE.fit(&cells, page.width());
     if fits {
@@ -64,14 +66,43 @@ fn write_totals(page: &mut Page, totals: &Totals) {
         words::count(totals.retransmitted, "retransmission"),
     );
     if totals.silent > 0 {
-        let _ =
-            write!(text, "; {} of the connections carried no data", words::grouped(totals.silent));
+        let _ = write!(text, "; {} carried no data", words::count(totals.silent, "connection"));
     }
     page.wrapped(0, 2, &[(Ink::Strong, text)]);
 }
 
-fn title(sort: Sort, shown: u64, of: u64) -> String {
+/// The rows asked for. Where the worst come first, connections to one server that failed in one way take one row.
+fn rows(report: &Report, options: &Options) -> Vec<Row> {
+    let folds = options.sort == Sort::Worst && report.totals.failed > 1;
+    let number = if folds { usize::MAX } else { options.top };
+    let mut at_row = BTreeMap::new();
+    let mut rows: Vec<Row> = Vec::new();
+    for at in choose::connections(report, options.sort, number) {
+        let connection = &report.connections[at];
+        let failure = connection.failure.as_ref().filter(|_| folds);
+        let kind = failure.map(|failure| (connection.server, failure.kind, &failure.code));
+        if let Some(row) = kind.and_then(|kind| at_row.get(&kind)) {
+            let row: &mut Row = &mut rows[*row];
+            row.alike += 1;
+        } else if rows.len() < options.top {
+            at_row.extend(kind.map(|kind| (kind, rows.len())));
+            rows.push(Row::of(connection));
+        } else if failure.is_none() {
+            // Those that failed come first.
+            break;
+        }
+    }
+    for row in rows.iter_mut().filter(|row| row.alike > 0) {
+        let number = words::grouped(row.alike + 1);
+        row.cells[HELD] = format!("{number} times {}", row.cells[HELD]);
+    }
+    rows
+}
+
+fn title(sort: Sort, shown: u64, totals: &Totals) -> String {
+    let of = totals.connections;
     let order = match sort {
+        Sort::Worst if totals.failed > 0 => "failed ones first, then the longest wait",
         Sort::Worst => "longest wait first",
         Sort::Duration => "longest first",
         Sort::Bytes => "most bytes first",
@@ -92,6 +123,8 @@ struct Row {
     id: u64,
     cells: [String; 10],
     ink: Ink,
+    /// Others that it stands for.
+    alike: u64,
 }
 
 /// Where the state stands that held most of the time.
@@ -118,7 +151,9 @@ impl Row {
     fn of(connection: &Connection) -> Self {
         let time_in = choose::time_waited(connection);
         let dominant = choose::dominant(&time_in);
+        let failure = connection.failure.as_deref();
         let held = match dominant {
+            _ if failure.is_some() => failure.map_or_else(String::new, failed::cell),
             Some((state, span)) => {
                 format!("{} {}", words::percent(span.0, time_in.total().0), state.name())
             }
@@ -131,7 +166,10 @@ impl Row {
             connection.server_shown(),
             time_of_day(&connection.start).to_owned(),
             Duration(connection.duration_ns).to_string(),
-            choose::worst(connection).map_or_else(|| "-".to_owned(), |span| span.to_string()),
+            failure
+                .map(|failure| Duration(failure.waited_ns))
+                .or_else(|| choose::worst(connection))
+                .map_or_else(|| "-".to_owned(), |span| span.to_string()),
             Bytes(connection.bytes()).to_string(),
             choose::rate(connection)
                 .filter(|rate| rate.0 > 0)
@@ -140,7 +178,8 @@ impl Row {
             words::grouped(connection.retransmitted()),
         ];
         let ink = dominant.map_or(Ink::Plain, |row| Ink::Of(row.0));
-        Self { id: connection.id, cells, ink }
+        let ink = if failure.is_some() { Ink::Alarm } else { ink };
+        Self { id: connection.id, cells, ink, alike: 0 }
     }
 }
 

@@ -7,7 +7,8 @@
 
 use super::page::{Ink, Page, plain};
 use super::{
-    Options, choose, command, finding, head, numbers, plot, quality, rounds, spent, strip, sum,
+    Options, choose, command, failed, finding, head, numbers, plot, quality, rounds, spent, strip,
+    sum,
 };
 use super::{table, traffic, verdict, with, words};
 use crate::report::{Connection, Report, With};
@@ -71,16 +72,26 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
         return;
     }
     let totals = &report.totals;
+    failed::write(page, report);
     let number = totals.connections.saturating_sub(totals.silent);
     let only = totals.connections == 1;
-    for connection in report.connections.iter().filter(|each| only || each.carried_data()) {
+    let mut shown: Vec<&Connection> =
+        report.connections.iter().filter(|each| only || each.carried_data()).collect();
+    shown.sort_by_key(|each| each.failure.is_none());
+    for connection in shown {
         page.blank();
         write(page, connection, &report.with, options);
     }
     let others = totals.connections.saturating_sub(number.max(1));
     if others > 0 {
         page.blank();
-        let text = format!("{} carried no data", words::count(others, "more connection"));
+        let silent = report.connections.iter().filter(|each| !each.carried_data());
+        let failed = silent.filter(|each| each.failure.is_some()).count() as u64;
+        let failed = match failed {
+            0 => String::new(),
+            some => format!(", {} of them failed (see above)", words::grouped(some)),
+        };
+        let text = format!("{} carried no data{failed}", words::count(others, "more connection"));
         page.wrapped(0, 2, &[plain(text)]);
     }
 }
