@@ -19,7 +19,7 @@
 pub(crate) mod address;
 mod align;
 mod apply;
-mod calls;
+pub(crate) mod calls;
 pub(crate) mod controller;
 pub(crate) mod counters;
 mod error;

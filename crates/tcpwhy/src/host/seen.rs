@@ -289,6 +289,8 @@ fn shows_all_of(first: &Look, last: &Look) -> bool {
         && is_there(first.qdiscs.as_ref(), last.qdiscs.as_ref())
         && is_there(first.softnet.as_ref(), last.softnet.as_ref())
         && is_there(first.interrupts.as_ref(), last.interrupts.as_ref())
+        && is_there(first.bonds.as_ref(), last.bonds.as_ref())
+        && is_there(first.states.as_ref(), last.states.as_ref())
         && links(first) == links(last)
 }
 

@@ -21,20 +21,23 @@ pub(in super::super) struct Told {
 }
 
 /// The calls between `from` and `to`, of the thread that uses `socket` about then; `None` if the trace
-/// does not reach over that time.
+/// does not reach over half of that time. An excerpt may begin and end at the very calls that fill a wait: what
+/// lies before and behind it is left out of the file.
 pub(in super::super) fn explain(trace: &Calls, socket: u32, from: i64, to: i64) -> Option<Told> {
     let first = trace.calls.first()?.start;
     let last = trace.calls.iter().map(Call::end).max()?;
-    if from < first || to > last || to <= from {
+    let covered = to.min(last).saturating_sub(from.max(first));
+    if to <= from || covered.saturating_mul(2) < to - from {
         return None;
     }
+    let beyond = (first - from).max(0).saturating_add((to - last).max(0));
     let thread = thread_of(trace, socket, from)?;
     let mut account = Account::default();
     for call in trace.calls.iter().filter(|call| call.thread == thread) {
         account.add(trace, call, socket, (from, to));
     }
     let cut = |span: &(i64, i64)| (span.1.min(to) - span.0.max(from)).max(0);
-    let left_out = trace.left_out.iter().map(cut).fold(0, i64::saturating_add);
+    let left_out = trace.left_out.iter().map(cut).fold(beyond, i64::saturating_add);
     let length = to - from;
     account.calls.left_out_ns = left_out;
     let CallsIn { waiting_ns, working_ns, .. } = account.calls;

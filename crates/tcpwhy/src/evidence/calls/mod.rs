@@ -4,9 +4,9 @@
 //! starts, with the bytes that they moved, for these align the trace with the capture ([`super::align`]).
 
 pub(super) mod explain;
-pub(super) mod perf;
+pub(crate) mod perf;
 pub(super) mod sockets;
-pub(super) mod strace;
+pub(crate) mod strace;
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub struct Calls {
 
 impl Calls {
     /// A word by its index.
-    pub(super) fn word(&self, at: u32) -> &str {
+    pub(crate) fn word(&self, at: u32) -> &str {
         self.words.get(at as usize).map_or("", String::as_str)
     }
 
@@ -166,6 +166,10 @@ pub(super) struct Gathered {
     pub(super) odd: PassedOver,
     /// Calls without a duration.
     pub(super) untimed: usize,
+    /// A call without a duration is taken to last until the next of its thread.
+    pub(super) fills: bool,
+    /// The last call of a thread, where it waits for that.
+    pub(super) open: BTreeMap<u32, usize>,
 }
 
 impl Gathered {

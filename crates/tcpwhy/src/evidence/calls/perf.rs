@@ -38,7 +38,7 @@ enum Part {
 }
 
 /// Whether the line is one of them.
-pub(in super::super) fn is_line(line: &str) -> bool {
+pub(crate) fn is_line(line: &str) -> bool {
     let Some((before, rest)) = line.split_once("): ") else { return false };
     let Some((time, took)) = before.split_once('(') else { return false };
     let time = time.trim();
@@ -96,7 +96,7 @@ fn millis(word: &str) -> Option<i64> {
 }
 
 /// Reads all calls.
-pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
+pub(crate) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
     let mut gathered = Gathered::default();
     // Arguments of calls that went on when their line was printed.
     let mut begun: BTreeMap<(u32, &str), &str> = BTreeMap::new();

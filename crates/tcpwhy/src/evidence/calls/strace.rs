@@ -50,7 +50,7 @@ pub(super) fn line_of(line: &str) -> Option<Line<'_>> {
 }
 
 /// Whether the line is one of them.
-pub(in super::super) fn is_line(line: &str) -> bool {
+pub(crate) fn is_line(line: &str) -> bool {
     line_of(line).is_some()
 }
 
@@ -70,7 +70,16 @@ enum Time {
 
 /// Reads all calls.
 pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
-    let mut gathered = Gathered::default();
+    gather(text, Gathered::default())
+}
+
+/// The same of a trace whose calls may have no durations: such a call lasts until the next of its thread begins,
+/// which is the most that it can have taken.
+pub(crate) fn read_filled(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
+    gather(text, Gathered { fills: true, ..Gathered::default() })
+}
+
+fn gather(text: &str, mut gathered: Gathered) -> Result<(Calls, PassedOver), EvidenceError> {
     let mut clock = Clock::Unix;
     let mut now = 0_i64;
     // Calls whose end another line tells, by thread.
@@ -141,10 +150,22 @@ fn take(gathered: &mut Gathered, line: usize, (thread, start): (u32, i64), text:
     if text.trim_end().ends_with("= ?") {
         return;
     }
-    let Some((body, took)) = duration(text) else {
-        gathered.untimed += 1;
-        gathered.odd.push(line, || "it has no duration: strace tells it with -T".to_owned());
-        return;
+    if let Some(before) = gathered.open.remove(&thread)
+        && let Some(call) = gathered.calls.get_mut(before)
+    {
+        call.took = start.saturating_sub(call.start).max(0);
+    }
+    let (body, took) = match duration(text) {
+        Some(timed) => timed,
+        None if gathered.fills => {
+            gathered.open.insert(thread, gathered.calls.len());
+            (text.trim_end(), 0)
+        }
+        None => {
+            gathered.untimed += 1;
+            gathered.odd.push(line, || "it has no duration: strace tells it with -T".to_owned());
+            return;
+        }
     };
     let parts = body.rsplit_once(" = ").and_then(|(call, result)| {
         let (name, args) = call.split_once('(')?;

@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! `/proc/net/bonding`: `MII Status: down`, a `Link Failure Count` that grew, a partner address of zeros, or
-//! aggregator numbers that differ.
+//! aggregator numbers that differ; and interfaces that are up at different speeds: LACP puts only equal ones into one
+//! aggregator, and the other modes send through each as if they were equal.
 //!
 //! # What it is not
 //! With `active-backup` one interface is idle by design; that is not told.
@@ -15,7 +16,10 @@
 //! Look at cable and switch port of the interface; for LACP, at the port channel of the switch.
 //!
 //! # Sources
-//! Documentation/networking/bonding.rst; Linux `bond_info_show_slave` (v6.1, `drivers/net/bonding/bond_procfs.c`).
+//! Documentation/networking/bonding.rst; Linux `bond_info_show_slave` (v6.1, `drivers/net/bonding/bond_procfs.c`),
+//! `__get_link_speed` and `ad_port_selection_logic` (`bond_3ad.c`: a port's key holds its speed and duplex).
+
+use core::fmt::Write as _;
 
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
@@ -63,6 +67,7 @@ fn faults(seen: &Seen<'_>, bond: &Bond) -> Vec<String> {
         .collect();
     aggregators.sort_unstable();
     aggregators.dedup();
+    faults.extend(uneven(seen, bond));
     if aggregators.len() > 1 {
         faults.push(
             "its interfaces are in different aggregators: only those of one carry anything"
@@ -70,6 +75,24 @@ fn faults(seen: &Seen<'_>, bond: &Bond) -> Vec<String> {
         );
     }
     faults
+}
+
+/// Interfaces that are up at different speeds; with `active-backup` only one works at a time.
+fn uneven(seen: &Seen<'_>, bond: &Bond) -> Option<String> {
+    let links = seen.links().ok()?;
+    let speed_of = |name: &str| links.iter().find(|link| link.name == name)?.speed;
+    let up = bond.slaves.iter().filter(|(_, up, ..)| *up);
+    let speeds: Vec<(&str, u64)> =
+        up.filter_map(|(name, ..)| Some((name.as_str(), speed_of(name)?))).collect();
+    let (_, first) = speeds.first()?;
+    if bond.mode == "active-backup" || speeds.iter().all(|(_, speed)| speed == first) {
+        return None;
+    }
+    let mut said = "its interfaces run at different speeds:".to_owned();
+    for (name, speed) in speeds.iter().take(words::WORST) {
+        let _ = write!(said, " {name} {} Mbit/s", speed / 1_000_000);
+    }
+    Some(said)
 }
 
 fn finding(bond: &Bond, faults: &[String]) -> Finding {

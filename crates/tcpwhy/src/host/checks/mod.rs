@@ -40,6 +40,7 @@ mod host_stalls;
 mod hystart;
 mod inert_settings;
 mod initial_windows_of_routes;
+mod interrupt_spread;
 mod keepalive_missing;
 mod kernel_log;
 mod link_errors;
@@ -73,8 +74,10 @@ mod pause_frames;
 mod pcie_width;
 mod peer_window_shut;
 mod pressure;
+mod program_calls;
 mod qdisc_change;
 mod qdisc_drops;
+mod qdisc_words;
 mod receive_buffer_ceiling;
 mod receive_buffer_locked;
 mod receive_queue_drops;
@@ -103,8 +106,10 @@ mod slow_start_after_idle;
 mod socket_backlog_drops;
 mod socket_retransmits;
 mod softirq;
+mod speed_test;
 mod spurious_retransmits;
 mod standing_queue;
+mod state_counts;
 mod steal;
 mod syn_cookies;
 mod syn_cookies_setting;
@@ -135,7 +140,7 @@ mod sample_flows;
 
 use core::cmp::Reverse;
 
-use super::finding::{Finding, Group};
+use super::finding::{Finding, Group, Scope};
 use super::seen::{Asked, Missing, Seen};
 use super::snapshot::Snapshot;
 
@@ -170,6 +175,8 @@ pub(super) const CHECKS: &[Check] = &[
     peer_window_shut::CHECK,
     receiver_limited::CHECK,
     application_limited::CHECK,
+    program_calls::CHECK,
+    speed_test::CHECK,
     segment_sizing::CHECK,
     nagle::CHECK,
     initial_windows_of_routes::CHECK,
@@ -217,6 +224,7 @@ pub(super) const CHECKS: &[Check] = &[
     link_speed::CHECK,
     tx_timeout::CHECK,
     qdisc_drops::CHECK,
+    qdisc_words::CHECK,
     standing_queue::CHECK,
     netem::CHECK,
     shaper::CHECK,
@@ -234,6 +242,7 @@ pub(super) const CHECKS: &[Check] = &[
     pcie_width::CHECK,
     backlog_drops::CHECK,
     one_cpu::CHECK,
+    interrupt_spread::CHECK,
     numa_far::CHECK,
     softirq::CHECK,
     time_squeeze::CHECK,
@@ -244,6 +253,7 @@ pub(super) const CHECKS: &[Check] = &[
     reclaim::CHECK,
     clock_source::CHECK,
     close_wait::CHECK,
+    state_counts::CHECK,
     orphans::CHECK,
     time_wait_overflow::CHECK,
     unacked_close::CHECK,
@@ -289,9 +299,29 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
     }
     for found in &mut judged.findings {
         leave_unsaid(found, snapshot.netns.as_deref());
+        put_names_back(found, snapshot);
     }
     judged.findings.sort_by_key(|found| (Reverse(found.severity), found.group));
     judged
+}
+
+/// Ends of sockets that were pasted by name are told by it.
+fn put_names_back(found: &mut Finding, snapshot: &Snapshot) {
+    // The longest first: one address may be the beginning of another.
+    for (ip, name) in snapshot.named.iter().rev() {
+        let put = |text: &mut String| {
+            if text.contains('2') {
+                *text = text.replace(&format!("{ip}:0"), name).replace(&ip.to_string(), name);
+            }
+        };
+        let Finding { scope, title, why, not, evidence, fixes, .. } = &mut *found;
+        if let Scope::Peer(of) | Scope::Listener(of) = scope {
+            put(of);
+        }
+        [title, why, not].into_iter().for_each(put);
+        evidence.iter_mut().flat_map(|each| [&mut each.source, &mut each.value]).for_each(put);
+        fixes.iter_mut().for_each(|fix| put(&mut fix.what));
+    }
 }
 
 /// Without commands where one of them would hold a name that must not stand in it.

@@ -45,6 +45,8 @@ struct Shaper<'a> {
     dropped: Option<Growth>,
     /// It counts no headers of the line beyond Ethernet's.
     is_plain: bool,
+    /// It was looked at once only.
+    is_once: bool,
 }
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
@@ -85,6 +87,15 @@ fn title(worst: &Shaper<'_>, names: &str) -> String {
     let kind = &worst.qdisc.kind;
     if is_at_work(worst) {
         format!("a shaper ({kind}) holds back what leaves through {names}{rate}")
+    } else if worst.is_once {
+        let Qdisc { overlimits, qlen, .. } = worst.qdisc;
+        let held = if *overlimits > 0 || *qlen > 0 {
+            let waiting = words::count(u64::from(*qlen), "packet");
+            format!("it held back {overlimits} times so far, {waiting} wait in it")
+        } else {
+            "whether it holds back shows at a second look".to_owned()
+        };
+        format!("a shaper ({kind}) caps {names}{rate}; {held}")
     } else {
         format!("a shaper ({kind}) caps {names}{rate}; it holds nothing back now")
     }
@@ -130,6 +141,7 @@ fn shaper<'a>(seen: &Seen<'a>, place: usize, qdisc: &'a Qdisc) -> Shaper<'a> {
         held_back: now(|q| q.overlimits),
         dropped: now(|q| q.drops),
         is_plain: is_plain(qdisc),
+        is_once: seen.before.is_none(),
     };
     let classes = classes_of(seen.now, qdisc);
     let Some((class, rate, bits_per_second)) = nearest(seen, &classes) else {

@@ -9,10 +9,12 @@ use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::{Counts, Form};
+use super::names::Names;
 use super::settings::Told;
 use crate::host::snapshot::{
-    FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process, Qdisc,
-    Route, Said, SetIn, Settings, Snapshot, Socket, Softnet, Source, Unseen,
+    Bond, FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process,
+    Qdisc, Route, Said, SetIn, Settings, Snapshot, Socket, Softnet, Source, SpeedTest, Traced,
+    Unseen,
 };
 
 /// The most readings of one source that are kept: of more, the last ones replace one another, for growth
@@ -142,6 +144,23 @@ pub(super) struct Collected {
     pub(super) softnet: Readings<Vec<Softnet>>,
     pub(super) interrupts: Readings<Vec<Interrupt>>,
     pub(super) uptime_ns: Option<u64>,
+    /// Ends of sockets that are printed by name.
+    pub(super) names: Names,
+    pub(super) bonds: Readings<Vec<Bond>>,
+    /// Processors on which an interrupt may come, by its number.
+    pub(super) affinity: BTreeMap<u32, String>,
+    /// Sockets by their state.
+    pub(super) states: Readings<BTreeMap<String, u64>>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) available_bytes: Option<u64>,
+    /// Programs that change settings or interrupts, and run.
+    pub(super) agents: BTreeSet<String>,
+    /// Interfaces that no command named.
+    pub(super) unnamed: u32,
+    /// Lines of a trace of system calls.
+    pub(super) trace: String,
+    pub(super) traces: Vec<Traced>,
+    pub(super) speed_tests: Vec<SpeedTest>,
 }
 
 impl Collected {
@@ -173,6 +192,11 @@ impl Collected {
 
     pub(super) fn into_snapshot(mut self) -> Snapshot {
         super::sockets::complete(&mut self);
+        let mut traces = core::mem::take(&mut self.traces);
+        traces.extend(super::programs::traced(&self.trace));
+        for each in self.interrupts.iter_mut().flatten() {
+            each.affinity = self.affinity.get(&each.irq).cloned();
+        }
         for readings in self.link_counts.values_mut() {
             readings.merge(|before, next| {
                 // Another tool tells other counters: ifconfig beside ip.
@@ -192,6 +216,7 @@ impl Collected {
         let mut looks: Vec<Look> = (0..count).map(|look| self.look(look, count)).collect();
         if let Some(last) = looks.last_mut() {
             last.uptime_ns = self.uptime_ns;
+            last.available_bytes = self.available_bytes;
             last.processes = Some(self.processes).filter(|all| !all.is_empty());
         }
         Snapshot {
@@ -199,6 +224,11 @@ impl Collected {
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             pasted: true,
             kernel: self.kernel,
+            named: self.names.into_named(),
+            traces,
+            speed_tests: self.speed_tests,
+            memory_bytes: self.memory_bytes,
+            agents: Some(self.agents.into_iter().collect()).filter(|all: &Vec<_>| !all.is_empty()),
             settings,
             set_in: Some(self.set_in).filter(|all| !all.is_empty()),
             routes: self.routes,
@@ -236,6 +266,8 @@ impl Collected {
             self.qdiscs.len(),
             self.softnet.len(),
             self.interrupts.len(),
+            self.bonds.len(),
+            self.states.len(),
         ];
         counts.chain(links).chain(others).max().unwrap_or(0)
     }
@@ -272,6 +304,8 @@ impl Collected {
             qdiscs: qdiscs.map(|reading| reading.what.clone()),
             softnet: softnet.map(|reading| reading.what.clone()),
             interrupts: self.interrupts.at(look, looks).map(|reading| reading.what.clone()),
+            bonds: self.bonds.at(look, looks).map(|reading| reading.what.clone()),
+            states: self.states.at(look, looks).map(|reading| reading.what.clone()),
             ..Look::default()
         }
     }

@@ -5,13 +5,55 @@
 //! (`=== ss -s ===`, `# ethtool -S eth0`) are read alike.
 
 /// Tools whose output is read, and those that show files.
-const TOOLS: [&str; 20] = [
-    "sysctl", "ss", "netstat", "nstat", "ethtool", "ip", "ifconfig", "tc", "uname", "cat", "head",
-    "tail", "grep", "egrep", "zcat", "date", "uptime", "more", "less", "rtmon",
+const TOOLS: [&str; 42] = [
+    "sysctl",
+    "ss",
+    "netstat",
+    "nstat",
+    "ethtool",
+    "ip",
+    "ifconfig",
+    "tc",
+    "uname",
+    "cat",
+    "head",
+    "tail",
+    "grep",
+    "egrep",
+    "zcat",
+    "date",
+    "uptime",
+    "more",
+    "less",
+    "rtmon",
+    "free",
+    "systemctl",
+    "service",
+    "iperf3",
+    "iperf",
+    "strace",
+    "perf",
+    "curl",
+    "wget",
+    "ping",
+    "ps",
+    "pgrep",
+    "vmstat",
+    "mpstat",
+    "sar",
+    "lscpu",
+    "tcpdump",
+    "dmesg",
+    "lspci",
+    "scp",
+    "rsync",
+    "dd",
 ];
 /// Those of them that nobody begins a sentence or a line of output with.
-const BARE: [&str; 11] =
-    ["sysctl", "ss", "netstat", "nstat", "ethtool", "ip", "ifconfig", "tc", "uname", "cat", "grep"];
+const BARE: [&str; 13] = [
+    "sysctl", "ss", "netstat", "nstat", "ethtool", "ip", "ifconfig", "tc", "uname", "cat", "grep",
+    "free", "iperf3",
+];
 /// The longest prompt. Ours: user, host and a deep folder.
 const PROMPT: usize = 120;
 
@@ -19,6 +61,8 @@ const PROMPT: usize = 120;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Command {
     parts: Vec<Vec<String>>,
+    /// All of it.
+    text: String,
     /// Whose prompt stood before it, without the domain.
     pub(super) host: Option<String>,
 }
@@ -63,7 +107,12 @@ impl Command {
                 parts.push(owned.collect());
             }
         }
-        (!parts.is_empty()).then_some(Self { parts, host: None })
+        (!parts.is_empty()).then(|| Self { parts, text: text.to_owned(), host: None })
+    }
+
+    /// All of it, without the prompt.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The arguments that a tool was given.
@@ -157,7 +206,7 @@ fn runs_others(word: &str) -> bool {
 /// Tools whose first argument is an option or a file where they stand without a prompt; the others take
 /// words (`ip route`).
 fn takes_options(tool: &str) -> bool {
-    matches!(tool, "ss" | "netstat" | "nstat" | "uname" | "cat" | "grep")
+    matches!(tool, "ss" | "netstat" | "nstat" | "uname" | "cat" | "grep" | "free" | "iperf3")
 }
 
 #[cfg(test)]

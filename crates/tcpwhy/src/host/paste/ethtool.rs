@@ -1,7 +1,8 @@
 //! `ethtool DEV` and its `-a -c -g -i -l -S`; offloads (`-k`) are in `features`.
 //!
 //! Each output begins with a line that names its device, but statistics (`-S`) and drivers (`-i`) do not:
-//! theirs is in the command, and without it they are not used. `n/a` is not seen.
+//! theirs is in the command. Statistics without it are of an interface without a name; each such block is of
+//! another one, for nothing says that it is the same. `n/a` is not seen.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +69,8 @@ pub(super) fn begin(line: Line<'_>, command: &Command, collected: &mut Collected
     let asked = || command.ethtool_device().map(str::to_owned);
     let block = |dev, part| Some(Block { dev, part, maximums: false, counts: false });
     if line.text == "NIC statistics:" {
-        let mut block = block(asked(), Part::Statistics)?;
+        let dev = asked().or_else(|| Some(collected.unnamed_interface()));
+        let mut block = block(dev, Part::Statistics)?;
         block.begin_counts(collected);
         return Some(block);
     }
@@ -98,6 +100,17 @@ pub(super) fn begin(line: Line<'_>, command: &Command, collected: &mut Collected
     };
     collected.link(dev);
     block(Some(dev.to_owned()), part)
+}
+
+impl Collected {
+    /// The name of an interface that nothing names: no kernel would take it, so it comes into no command.
+    pub(super) fn unnamed_interface(&mut self) -> String {
+        self.unnamed = self.unnamed.saturating_add(1);
+        match self.unnamed {
+            1 => "an interface without a name".to_owned(),
+            nth => format!("interface without a name, number {nth}"),
+        }
+    }
 }
 
 impl Block {

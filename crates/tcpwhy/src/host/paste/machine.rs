@@ -145,7 +145,20 @@ fn device_in(name: &str, collected: &Collected) -> Option<String> {
         plain && begins
     };
     let mut parts = parts.filter(|part| collected.links.contains_key(*part) || shape(part));
-    parts.next().map(str::to_owned)
+    parts.next().map(str::to_owned).or_else(|| of_driver(name))
+}
+
+/// The device in a name that only the driver of a network device gives: `virtio0-input.0` (Linux `virtnet_find_vqs`),
+/// `mlx5_comp3@pci:0000:3b:00.0` (`mlx5_irq_set_name`).
+fn of_driver(name: &str) -> Option<String> {
+    if let Some((dev, queue)) = name.split_once('-')
+        && dev.starts_with("virtio")
+        && (queue.starts_with("input.") || queue.starts_with("output."))
+    {
+        return Some(dev.to_owned());
+    }
+    let (_, place) = name.strip_prefix("mlx5_comp")?.split_once("@pci:")?;
+    Some(format!("mlx5 at {place}"))
 }
 
 /// `Linux web-1 6.1.0-28-amd64 #1 SMP ..`, and the version alone below `uname -r`.
@@ -192,6 +205,44 @@ fn uptime(text: &str, collected: &mut Collected) -> bool {
     }
     collected.uptime_ns = Some(minutes.saturating_mul(60_000_000_000));
     true
+}
+
+/// A service of which `systemctl status` tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Service(String);
+
+/// `● irqbalance.service - irqbalance daemon`
+pub(super) fn service(text: &str) -> Option<Service> {
+    let name = text.split_whitespace().find_map(|word| word.strip_suffix(".service"))?;
+    let begins = text.split(".service").next()?.split_whitespace().count() <= 2;
+    begins.then(|| Service(name.to_owned()))
+}
+
+impl Service {
+    /// A line below it.
+    pub(super) fn line(&self, text: &str, collected: &mut Collected) -> bool {
+        const NAMES: [&str; 11] = [
+            "Loaded",
+            "Active",
+            "Main PID",
+            "Process",
+            "Tasks",
+            "Memory",
+            "CPU",
+            "CGroup",
+            "Docs",
+            "Drop-In",
+            "TriggeredBy",
+        ];
+        let Some((name, value)) = text.split_once(':') else {
+            return text.starts_with(['└', '├']) || text.contains("systemd");
+        };
+        let is_agent = ["bpftune", "tuned", "irqbalance"].contains(&self.0.as_str());
+        if is_agent && name == "Active" && value.trim_start().starts_with("active (running)") {
+            collected.agents.insert(self.0.clone());
+        }
+        NAMES.contains(&name) || text.contains("systemd[")
+    }
 }
 
 /// What tools say when they cannot.

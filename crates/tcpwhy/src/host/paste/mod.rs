@@ -17,6 +17,8 @@
 //!
 //! Left out: JSON but for that of `ip -j link` and `ip -j addr`, classes and filters of tc, UDP and Unix sockets.
 
+mod affinity;
+mod bonding;
 mod collected;
 mod command;
 mod counters;
@@ -27,23 +29,30 @@ mod json;
 mod links;
 mod log;
 mod machine;
+mod marks;
+mod memory;
+mod names;
+mod programs;
 pub(crate) mod qdiscs;
 mod routes;
 mod sentences;
 mod settings;
 mod sockets;
+mod speed_test;
 pub(crate) mod ss;
+mod states;
 #[cfg(test)]
 mod tests;
+mod unwrap;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::shown::{prints, shown};
 use super::snapshot::{Look, Snapshot};
 use crate::evidence::stamp::{self, Stamp};
 use collected::Collected;
 use command::Command;
+use marks::{harmless, is_remark, unquoted};
+use unwrap::{Unwrapped, Whole};
 
 /// How many of the lines that were not understood are kept. Ours: they are for a person to read.
 const KEPT: usize = 10;
@@ -99,14 +108,12 @@ pub struct Note {
 pub fn read(text: &str) -> Pasted {
     let mut reader = Reader::default();
     reader.collected.star_is_v4 = ss::star_is_v4(text);
-    for (at, line) in text.split_inclusive('\n').enumerate() {
-        let whole = line.strip_suffix('\n');
-        let number = at as u64 + 1;
+    for Whole { number, text, is_ended } in Unwrapped::new(text) {
         if number > LONGEST_LETTER && reader.notes.read == 0 {
             break;
         }
-        match whole.unwrap_or(line) {
-            cut if whole.is_none() && may_go_on(cut) => {
+        match text.as_ref() {
+            cut if !is_ended && may_go_on(cut) => {
                 reader.notes.remark(number, cut, Some(CUT.to_owned()));
             }
             long if long.len() > longest(long) => reader.notes.unknown(number, long),
@@ -183,6 +190,13 @@ enum Block {
     Class,
     Softnet,
     Interrupts(machine::Columns),
+    Affinity(affinity::Asked),
+    Bond,
+    Memory(memory::Columns),
+    States,
+    Service(machine::Service),
+    CallTable(programs::Table),
+    SpeedTest,
     Route,
 }
 
@@ -219,6 +233,10 @@ impl Reader {
             self.on_command(command);
             return;
         }
+        if programs::line(raw, &mut self.collected) {
+            self.notes.read += 1;
+            return;
+        }
         if let Some(stamp) = stamp::of_line(line.text) {
             self.collected.now = match stamp {
                 Stamp::Unix(ns) => u64::try_from(ns).ok(),
@@ -252,9 +270,10 @@ impl Reader {
             settings::Asked::Values(keys) => Block::Values(keys),
             settings::Asked::File(file) => Block::SettingFile(file),
             settings::Asked::Nothing if command.is_netstat_s() => Block::Sentences(None),
-            settings::Asked::Nothing => {
-                ethtool::asked_by(&command).map_or(Block::None, Block::Ethtool)
-            }
+            settings::Asked::Nothing => match affinity::asked_by(&command) {
+                Some(asked) => Block::Affinity(asked),
+                None => ethtool::asked_by(&command).map_or(Block::None, Block::Ethtool),
+            },
         };
         self.command = command;
     }
@@ -275,6 +294,7 @@ impl Reader {
             return taken;
         }
         let goes_on = matches!(self.block, Block::Softnet);
+        let counts_states = matches!(self.block, Block::States);
         let begun = if let Some(block) = ethtool::begin(line, &self.command, collected) {
             Block::Ethtool(block)
         } else if let Some(block) = links::begin(line, collected) {
@@ -283,6 +303,20 @@ impl Reader {
             Block::Ifconfig(block)
         } else if let Some(columns) = machine::interrupts(line.text, collected) {
             Block::Interrupts(columns)
+        } else if bonding::begin(line, &self.command, collected) {
+            Block::Bond
+        } else if let Some(asked) = affinity::header(line.text) {
+            Block::Affinity(asked)
+        } else if let Some(columns) = memory::head(line.text) {
+            Block::Memory(columns)
+        } else if let Some(table) = programs::table(line.text, collected) {
+            Block::CallTable(table)
+        } else if speed_test::line(line.text, collected) {
+            Block::SpeedTest
+        } else if let Some(service) = machine::service(line.text) {
+            Block::Service(service)
+        } else if states::line(line.text, counts_states, collected) {
+            Block::States
         } else if let Some(file) = settings::File::of_header(line.text) {
             Block::SettingFile(file)
         } else if machine::softnet(line.text, goes_on, collected) {
@@ -322,7 +356,13 @@ impl Reader {
         if let Some(taken) = settings::line(line.text, collected) {
             return taken;
         }
+        if let Block::Affinity(asked) = &mut self.block
+            && asked.value(line.text, &self.command, collected)
+        {
+            return Taken::Read;
+        }
         if machine::sockstat(line.text, collected)
+            || affinity::line(line.text, collected)
             || machine::kernel(line.text, &self.command, collected)
             || routes::metrics(line.text, collected)
             || counters::nstat(line.text, collected)
@@ -361,10 +401,17 @@ impl Reader {
             Block::Class => line.is_indented().then_some(Taken::Read),
             Block::Interrupts(columns) => columns.line(line.text, collected),
             Block::Route => routes::go_on(line, collected),
+            Block::Bond => bonding::line(line, collected),
+            Block::CallTable(table) => table.line(line.text, collected).then_some(Taken::Read),
+            Block::Memory(columns) => columns.line(line.text, &self.command, collected),
+            Block::Service(service) => service.line(line.text, collected).then_some(Taken::Read),
             Block::None
             | Block::Values(_)
             | Block::SettingFile(_)
             | Block::Pairs(_)
+            | Block::Affinity(_)
+            | Block::States
+            | Block::SpeedTest
             | Block::Softnet => None,
         };
         if let Some(taken) = taken.or_else(|| sentence(None, collected)) {
@@ -405,50 +452,5 @@ impl Notes {
 impl Note {
     fn new(line: u64, text: &str, why: Option<String>) -> Self {
         Self { line, text: text.trim().chars().take(80).collect(), why }
-    }
-}
-
-/// A line without colours (the control sequences of ECMA-48 section 5.4), in which what else does not print is
-/// escaped.
-fn harmless(raw: &str) -> Cow<'_, str> {
-    if raw.bytes().all(|byte| byte == b'\t' || (0x20..0x7f).contains(&byte)) {
-        return Cow::Borrowed(raw);
-    }
-    let mut text = String::with_capacity(raw.len());
-    let mut letters = raw.trim_end().trim_start_matches('\u{feff}').chars();
-    while let Some(letter) = letters.next() {
-        let rest = letters.as_str();
-        if letter == '\u{1b}'
-            && let Some(rest) = rest.strip_prefix('[')
-            && let Some(end) = rest.find(|c: char| !matches!(c, '\u{20}'..='\u{3f}'))
-            && matches!(rest.as_bytes()[end], 0x40..=0x7e)
-        {
-            letters = rest[end + 1..].chars();
-        } else if letter == '\t' || prints(letter) {
-            text.push(letter);
-        } else if letter.is_whitespace() {
-            text.push(' ');
-        } else {
-            text.push_str(&shown(letter.encode_utf8(&mut [0; 4]).as_bytes()));
-        }
-    }
-    Cow::Owned(text)
-}
-
-/// A line without the marks of a quotation in front of it, which mail and tickets add.
-fn unquoted(raw: &str) -> &str {
-    let mut text = raw;
-    while let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix('|')) {
-        text = rest.strip_prefix(' ').unwrap_or(rest);
-    }
-    text
-}
-
-/// A comment, a rule, or a mark that something was left out.
-fn is_remark(text: &str) -> bool {
-    let marks = |c: char| "-=*_~+.…`[](){}<> ".contains(c);
-    text.starts_with(['#', ';']) || text.starts_with("//") || text.chars().all(marks) || {
-        let bare = text.trim_matches(marks).to_lowercase();
-        ["snip", "snipped", "omitted", "cut", "truncated"].contains(&bare.as_str())
     }
 }

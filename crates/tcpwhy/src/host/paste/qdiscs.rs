@@ -7,8 +7,8 @@
 //!   maxpacket 1514 drop_overlimit 0 new_flow_count 3 ecn_mark 0
 //! ```
 //!
-//! `tc qdisc show dev eth0` leaves the device out: it is in the command then, or the line is not used. A
-//! backlog from a kilobyte on is rounded.
+//! `tc qdisc show dev eth0` leaves the device out: it is in the command then, or of an interface
+//! without a name. A backlog from a kilobyte on is rounded.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,7 @@ pub(super) fn begin(line: Line<'_>, command: &Command, collected: &mut Collected
     qdisc.rate =
         qdisc.options.get("rate").or_else(|| qdisc.options.get("bandwidth")).and_then(|r| rate(r));
     if qdisc.dev.is_empty() {
-        let why = "which interface it is of stands in the command only, and that is not here";
-        return Some(Taken::Useless(why.to_owned()));
+        qdisc.dev = collected.unnamed_interface();
     }
     let now = collected.now;
     let place = (qdisc.dev.clone(), qdisc.handle, qdisc.parent);

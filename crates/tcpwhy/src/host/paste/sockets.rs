@@ -4,13 +4,12 @@
 //! `ss -tin`) is taken into the one before it at the end ([`complete`]). `netstat` shows a listener's queue without its limit, so its listeners tell only
 //! which end of a connection is the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::collected::{Collected, Readings};
 use super::command::Command;
 use super::ss::{self, Row};
 use super::{Line, Taken};
-use crate::evidence::address;
 use crate::host::snapshot::{Listener, Owner, Process, Socket, State};
 
 /// A table that is being read.
@@ -56,7 +55,15 @@ pub(super) fn begin(
         table.begin_all(listed(command), collected);
         return Some((table, Taken::Read));
     }
+    // A state and a number are a count.
+    if text.split_whitespace().count() == 2 {
+        return None;
+    }
     let mut table = table.cloned().unwrap_or_default();
+    if ss::is_info(text) && !table.is_open_for_info(collected) {
+        let taken = table.without_row(text, collected)?;
+        return Some((table, taken));
+    }
     let taken = if ss::is_line(text) {
         table.row(Row::of(text), collected)
     } else {
@@ -165,7 +172,8 @@ impl Table {
             self.open = Open::Listener;
             return Taken::Read;
         }
-        match row.socket() {
+        let names = &mut collected.names;
+        match row.socket_at(|word| names.end(word)) {
             Ok(socket) if row.state == "TIME-WAIT" => {
                 let ends = (socket.local, socket.remote);
                 open(&mut self.begun[2], &mut collected.time_wait, now).push(ends);
@@ -177,6 +185,39 @@ impl Table {
             Err(why) => return Taken::Useless(why),
         }
         Taken::Read
+    }
+
+    /// Whether the line of `ss -i` is still to come for the socket above.
+    fn is_open_for_info(&self, collected: &mut Collected) -> bool {
+        match self.open {
+            Open::Nothing => false,
+            Open::Listener => true,
+            Open::Socket => {
+                collected.sockets.last().and_then(|all| all.last()).is_some_and(|socket| {
+                    socket.info.as_ref().is_none_or(|info| info.snd_cwnd.is_none())
+                })
+            }
+        }
+    }
+
+    /// A socket of which only this line was kept (`ss -ti | grep cubic`). Its send queue is what was written and
+    /// not acknowledged: both parts of it stand in the line.
+    fn without_row(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
+        let line = collected.line;
+        let local = collected.names.untold(&format!("the socket of line {line}"))?;
+        let remote = collected.names.untold(&format!("the peer of line {line}"))?;
+        let mut socket = ss::bare(State::Established, [local, remote], [0, 0]);
+        ss::details(&mut socket, text);
+        if let Some(info) = &socket.info {
+            let flying =
+                u64::from(info.unacked.unwrap_or(0)) * u64::from(info.snd_mss.unwrap_or(0));
+            let queued = flying.saturating_add(info.notsent_bytes.unwrap_or(0));
+            socket.send_queue = u32::try_from(queued).unwrap_or(u32::MAX);
+        }
+        let now = collected.now;
+        open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
+        self.open = Open::Socket;
+        Some(Taken::Read)
     }
 
     /// `tcp  0  0 10.0.0.1:22  10.0.0.2:4000  ESTABLISHED`; `None` for other lines.
@@ -193,7 +234,8 @@ impl Table {
                 .extend(ss::listening_at(local, collected.star_is_v4).map(|end| end.port()));
             return Some(Taken::Read);
         }
-        let (Some(local), Some(remote)) = (address::read(local), address::read(remote)) else {
+        let names = &mut collected.names;
+        let (Some(local), Some(remote)) = (names.end(local), names.end(remote)) else {
             let why = "it has no address with a port; netstat prints numbers with -n".to_owned();
             return Some(Taken::Useless(why));
         };
@@ -235,7 +277,7 @@ fn open<'r, T>(
 }
 
 /// net-tools 1.60 and 2.10 `netstat.c`, `tcp_state`.
-const NETSTAT_STATES: [(&str, State); 9] = [
+pub(super) const NETSTAT_STATES: [(&str, State); 9] = [
     ("ESTABLISHED", State::Established),
     ("SYN_SENT", State::SynSent),
     ("SYN_RECV", State::SynRecv),
@@ -271,7 +313,7 @@ pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected
         table.open = Open::Nothing;
         return Some(Taken::Read);
     }
-    if !line.is_indented() && !line.text.contains("cwnd:") && !first.starts_with("skmem:") {
+    if !line.is_indented() && !ss::is_details(line.text) && !line.text.contains("cwnd:") {
         return None;
     }
     match table.open {
@@ -293,6 +335,10 @@ pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected
 /// leaves out because it is zero.
 pub(super) fn complete(collected: &mut Collected) {
     collected.sockets.merge(|before, next| {
+        if is_of_the_peer(before, &next) {
+            before.extend(next);
+            return None;
+        }
         // Where all are listed and there are none, they are gone.
         if next.is_empty() || tells_as_much(before, &next, &SOCKET_DETAILS) {
             return Some(next);
@@ -308,6 +354,15 @@ pub(super) fn complete(collected: &mut Collected) {
         take_in(before, next, |listener| listener.local, fill_listener);
         None
     });
+}
+
+/// Whether the second table was printed on the other host: it has the other ends of sockets of the first, and none of
+/// its own ends. Both ends of a connection are pasted into one mail.
+fn is_of_the_peer(before: &[Socket], next: &[Socket]) -> bool {
+    let ends: BTreeSet<_> = before.iter().map(|socket| (socket.local, socket.remote)).collect();
+    let has = |local, remote| ends.contains(&(local, remote));
+    next.iter().any(|socket| has(socket.remote, socket.local))
+        && !next.iter().any(|socket| has(socket.local, socket.remote))
 }
 
 type Detail<T> = fn(&T) -> bool;

@@ -42,6 +42,99 @@ pub(crate) fn is_line(line: &str) -> bool {
     }
 }
 
+/// How it is said that a row lacks something.
+pub(super) const TOO_SHORT: &str = "it ends before";
+
+/// Names in front of a colon in what `ss` tells of a socket (iproute2 6.1 `misc/ss.c`, `tcp_stats_print`,
+/// `print_skmeminfo`, `tcp_show_info`).
+const FIGURES: [&str; 48] = [
+    "wscale",
+    "rto",
+    "backoff",
+    "rtt",
+    "ato",
+    "mss",
+    "pmtu",
+    "rcvmss",
+    "advmss",
+    "cwnd",
+    "ssthresh",
+    "bytes_sent",
+    "bytes_retrans",
+    "bytes_acked",
+    "bytes_received",
+    "segs_out",
+    "segs_in",
+    "data_segs_out",
+    "data_segs_in",
+    "lastsnd",
+    "lastrcv",
+    "lastack",
+    "delivered",
+    "delivered_ce",
+    "busy",
+    "rwnd_limited",
+    "sndbuf_limited",
+    "unacked",
+    "retrans",
+    "lost",
+    "sacked",
+    "fackets",
+    "reordering",
+    "reord_seen",
+    "rcv_rtt",
+    "rcv_space",
+    "rcv_ssthresh",
+    "notsent",
+    "minrtt",
+    "rcv_ooopack",
+    "snd_wnd",
+    "rcv_wnd",
+    "rehash",
+    "dsack_dups",
+    "skmem",
+    "timer",
+    "bbr",
+    "dctcp",
+];
+/// Words without one.
+const FLAGS: [&str; 11] = [
+    "ts",
+    "sack",
+    "ecn",
+    "ecnseen",
+    "fastopen",
+    "app_limited",
+    "send",
+    "pacing_rate",
+    "delivery_rate",
+    "max_pacing_rate",
+    "bidir",
+];
+
+fn is_detail(word: &str) -> bool {
+    match word.split_once(':') {
+        Some((name, _)) => FIGURES.contains(&name),
+        None => {
+            FLAGS.contains(&word)
+                || controller::NAMES.contains(&word)
+                || bytes_per_second(word.split('/').next().unwrap_or_default()).is_some()
+        }
+    }
+}
+
+/// Whether a line has nothing but words that stand below a socket.
+pub(super) fn is_details(text: &str) -> bool {
+    // Where the first words are, the others are those of a version not known here.
+    let mut words = text.split_whitespace().take(3).peekable();
+    words.peek().is_some() && words.all(is_detail)
+}
+
+/// Whether it is the line of `ss -i` itself, and of a connection: listeners have a few words only.
+pub(super) fn is_info(text: &str) -> bool {
+    is_details(text) && text.contains("cwnd:") && text.split_whitespace().count() >= 6
+}
+
 /// A socket's line in its parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
@@ -67,7 +160,7 @@ impl<'a> Row<'a> {
     pub(crate) fn behind_state(state: &'a str, rest: &'a str) -> Result<Self, String> {
         let mut rest = rest;
         let mut field = |what: &str| {
-            let (field, behind) = word(rest).ok_or_else(|| format!("it ends before {what}"))?;
+            let (field, behind) = word(rest).ok_or_else(|| format!("{TOO_SHORT} {what}"))?;
             rest = behind;
             Ok::<_, String>(field)
         };
@@ -87,8 +180,16 @@ impl<'a> Row<'a> {
     /// The socket, with what its line says; its state is [`State::Established`] where it has none of a
     /// connection's.
     pub(crate) fn socket(&self) -> Result<Socket, String> {
-        let end = |word: &str| {
-            address::read(word).ok_or_else(|| {
+        self.socket_at(address::read)
+    }
+
+    /// The same, its ends read by `end`.
+    pub(super) fn socket_at(
+        &self,
+        mut end: impl FnMut(&str) -> Option<SocketAddr>,
+    ) -> Result<Socket, String> {
+        let mut end = |word: &str| {
+            end(word).ok_or_else(|| {
                 format!("{word:?} is no address with a port; ss prints numbers with -n")
             })
         };
@@ -150,10 +251,10 @@ pub(super) fn listening_at(text: &str, star_is_v4: bool) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     match host.split('%').next() {
         Some("*") if star_is_v4 => {
-            Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port.parse().ok()?))
+            Some(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), super::names::port(port)?))
         }
-        Some("*") => Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port.parse().ok()?)),
-        _ => address::read(text),
+        Some("*") => Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), super::names::port(port)?)),
+        _ => address::read(&format!("{host}:{}", super::names::port(port)?)),
     }
 }
 

@@ -1,5 +1,6 @@
 mod json;
 mod lines;
+mod pasted;
 mod settings;
 mod sockets;
 
@@ -232,18 +233,20 @@ fn ethtool_s_outputs_are_put_to_their_device() {
 }
 
 #[test]
-fn statistics_without_their_device_are_not_used_and_this_is_said() {
-    let pasted = read("NIC statistics:\n     rx_missed_errors: 17\n");
-    assert_eq!(pasted.snapshot.looks[0].links, None);
-    assert!(
-        pasted.notes.first[0].why.as_deref().is_some_and(|why| why.contains("which interface"))
+fn statistics_without_their_device_are_of_an_interface_without_a_name() {
+    let look = last("NIC statistics:\n     rx_missed_errors: 17\n");
+    let links = look.links.expect("links");
+    assert_eq!(links[0].name, "an interface without a name");
+    assert_eq!(
+        links[0].driver_counters.as_ref().and_then(|all| all.get("rx_missed_errors")),
+        Some(&17)
     );
-    let pasted = read(
+    let look = last(
         "qdisc fq_codel 0: root refcnt 2 limit 10240p\n Sent 1 bytes 1 pkt (dropped 5, \
         overlimits 0 requeues 0)\n",
     );
-    assert_eq!(pasted.snapshot.looks[0].qdiscs, None);
-    assert_eq!(pasted.notes.first.len(), 1);
+    let qdisc = &look.qdiscs.expect("a qdisc")[0];
+    assert_eq!((qdisc.dev.as_str(), qdisc.drops), ("an interface without a name", 5));
 }
 
 #[test]

@@ -8,7 +8,9 @@ mod machine;
 mod net;
 mod said;
 mod sockets;
+mod traced;
 
+use core::net::IpAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -22,6 +24,7 @@ pub use net::{
 };
 pub use said::{Event, Said};
 pub use sockets::{Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
+pub use traced::{CallKind, Gap, SpeedTest, Traced};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 const fn is_false(flag: &bool) -> bool {
@@ -83,6 +86,15 @@ pub struct Snapshot {
     pub said: Vec<Said>,
     /// Packets dropped between the looks, where that was asked for.
     pub drops: Option<Drops>,
+    /// What programs did, as traces of their system calls show; only pasted text has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<Traced>,
+    /// Tests of speed (`iperf3`); only pasted text has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub speed_tests: Vec<SpeedTest>,
+    /// Ends of sockets that were printed by name, by the address that stands for them here; only pasted text has it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub named: BTreeMap<IpAddr, String>,
     /// Looks at what changes, oldest first: at least one.
     pub looks: Vec<Look>,
     /// What could not be seen.
@@ -145,6 +157,9 @@ pub struct Look {
     pub sockstat: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     /// TCP sockets but listeners and those in `TIME_WAIT`.
     pub sockets: Option<Vec<Socket>>,
+    /// How many sockets are in each state, by the names of ss(8), where only these counts were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub states: Option<BTreeMap<String, u64>>,
     /// How many are in `TIME_WAIT`, by what would have to differ for a new connection.
     pub time_wait: Option<Vec<Occupied>>,
     /// Listening sockets.
@@ -242,6 +257,10 @@ pub enum Source {
     Machine,
     /// Packets dropped by the kernel's reasons.
     Drops,
+    /// A trace of system calls: strace(1), perf-trace(1).
+    Traces,
+    /// A test of speed: `iperf3`.
+    SpeedTests,
 }
 
 impl Source {
@@ -273,6 +292,8 @@ impl Source {
             Self::Locks => "socket options",
             Self::Machine => "machine",
             Self::Drops => "drop reasons",
+            Self::Traces => "system calls",
+            Self::SpeedTests => "a speed test",
         }
     }
 }

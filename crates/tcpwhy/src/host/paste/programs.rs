@@ -1,0 +1,232 @@
+//! Traces of system calls: `strace` and `perf trace`, and their summaries (`-c`, `-s`).
+//!
+//! The lines of a trace are kept and read at the end by the readers that lay them beside a capture. An excerpt is
+//! often all that people keep: two calls that moved bytes, and what was called between them.
+
+use std::collections::BTreeMap;
+
+use super::collected::Collected;
+use crate::evidence::calls::{Call, Calls, Moved, perf, strace};
+use crate::host::snapshot::{CallKind, Gap, Traced};
+
+/// More of a trace is not kept. Ours: a minute of a busy program.
+const LONGEST: usize = 64 << 20;
+
+/// A line of a trace, or what the tools say beside it.
+pub(super) fn line(raw: &str, collected: &mut Collected) -> bool {
+    if perf::is_line(raw) || strace::is_line(raw) {
+        if collected.trace.len() + raw.len() < LONGEST {
+            collected.trace.push_str(raw);
+            collected.trace.push('\n');
+        }
+        return true;
+    }
+    let text = raw.trim();
+    text.starts_with("strace: Process ") || text.starts_with("Summary of events:")
+}
+
+/// What the lines of a trace say.
+pub(super) fn traced(text: &str) -> Option<Traced> {
+    let first = text.lines().next()?;
+    if perf::is_line(first) {
+        return Some(summed(text, &perf::read(text).ok()?.0, false));
+    }
+    let (calls, _) = strace::read_filled(text).ok()?;
+    let untimed = !text.lines().any(|line| line.trim_end().ends_with('>') && line.contains(" <"));
+    Some(summed(text, &calls, untimed))
+}
+
+fn summed(text: &str, trace: &Calls, untimed: bool) -> Traced {
+    let lines: Vec<&str> = text.lines().collect();
+    let wrote = |call: &&Call| matches!(call.moved, Moved::Wrote(bytes) if bytes > 0);
+    let sends = || trace.calls.iter().filter(wrote);
+    let from = trace.calls.first().map_or(0, |call| call.start);
+    let to = trace.calls.iter().map(Call::end).max().unwrap_or(from);
+    Traced {
+        tool: trace.tool.to_owned(),
+        over_ns: u64::try_from(to.saturating_sub(from)).unwrap_or(0),
+        calls: trace.calls.len() as u64,
+        untimed,
+        gap: gap(trace, &lines),
+        sends: sends().count() as u64,
+        tiny_sends: sends().filter(|call| call.moved == Moved::Wrote(1)).count() as u64,
+        kinds: Vec::new(),
+    }
+}
+
+/// Ours: nobody asks for the reason of less.
+const SHORTEST_NS: i64 = 1_000_000;
+
+/// The longest time between two calls that moved bytes, of the thread that moved most; all of the trace where
+/// there are none.
+fn gap(trace: &Calls, lines: &[&str]) -> Option<Gap> {
+    let has_moved = |call: &Call| match call.moved {
+        Moved::Read { got, .. } => got > 0,
+        Moved::Wrote(bytes) => bytes > 0,
+        Moved::Nothing => false,
+    };
+    let mut moves: BTreeMap<u32, usize> = BTreeMap::new();
+    for call in &trace.calls {
+        *moves.entry(call.thread).or_default() += usize::from(has_moved(call));
+    }
+    let (thread, moved) = moves.into_iter().max_by_key(|(_, moved)| *moved)?;
+    let own: Vec<&Call> = trace.calls.iter().filter(|call| call.thread == thread).collect();
+    if moved == 0 {
+        let (from, to) = (own.first()?.start, own.last()?.end());
+        return (to - from >= SHORTEST_NS).then(|| account(trace, lines, &own, (from, to), false));
+    }
+    let ends: Vec<i64> = own.iter().filter(|call| has_moved(call)).map(|call| call.end()).collect();
+    let mut spans: Vec<i64> = ends.windows(2).map(|two| two[1] - two[0]).collect();
+    let longest = ends.windows(2).max_by_key(|two| two[1] - two[0])?;
+    spans.sort_unstable();
+    // Of an excerpt the one gap is what it was cut out for; of many the longest has to stand out.
+    let median = spans.get((spans.len() - 1) / 2)?;
+    let length = longest[1] - longest[0];
+    // Of times in whole seconds (`-t`) a length is a second off at each end.
+    let is_coarse = trace.calls.iter().all(|call| call.start % 1_000_000_000 == 0);
+    let shortest = if is_coarse { 3_000_000_000 } else { SHORTEST_NS };
+    let is_told = length >= shortest && (spans.len() < 3 || length > median.saturating_mul(3));
+    is_told.then(|| account(trace, lines, &own, (longest[0], longest[1]), true))
+}
+
+fn account(
+    trace: &Calls,
+    lines: &[&str],
+    own: &[&Call],
+    (from, to): (i64, i64),
+    between: bool,
+) -> Gap {
+    let mut kinds: BTreeMap<(String, Option<String>), CallKind> = BTreeMap::new();
+    let mut last: Option<((String, Option<String>), i64)> = None;
+    for call in own.iter().filter(|call| call.end() > from && call.start < to) {
+        let said = Said::of(trace, call, lines);
+        let key = (trace.word(call.name).to_owned(), said.target);
+        let (start, end) = (call.start.max(from), call.end().min(to));
+        let follows = last.as_ref().filter(|(before, _)| *before == key);
+        let since = follows.map_or(start, |(_, end)| (*end).max(from).min(start));
+        let nanoseconds = |span: i64| u64::try_from(span).unwrap_or(0);
+        let kind = kinds.entry(key.clone()).or_insert_with(|| CallKind {
+            name: key.0.clone(),
+            target: key.1.clone(),
+            waits: call.waits_for.is_some() || call.socket.is_some(),
+            ..CallKind::default()
+        });
+        kind.count += 1;
+        kind.tiny += u64::from(said.is_tiny);
+        kind.inside_ns = kind.inside_ns.saturating_add(nanoseconds(end - start));
+        kind.span_ns = kind.span_ns.saturating_add(nanoseconds(end - since));
+        last = Some((key, end));
+    }
+    let ns = u64::try_from(to - from).unwrap_or(0);
+    let spans = kinds.values().map(|kind| kind.span_ns).fold(0, u64::saturating_add);
+    let mut kinds: Vec<CallKind> = kinds.into_values().collect();
+    kinds.sort_by_key(|kind| core::cmp::Reverse(kind.span_ns));
+    // Ours: more are not read.
+    kinds.truncate(8);
+    Gap { ns, between, kinds, outside_ns: ns.saturating_sub(spans) }
+}
+
+/// What the line of a call says of its file.
+struct Said {
+    target: Option<String>,
+    is_tiny: bool,
+}
+
+impl Said {
+    fn of(trace: &Calls, call: &Call, lines: &[&str]) -> Self {
+        let line = lines.get(call.line.saturating_sub(1)).copied().unwrap_or_default();
+        let name = trace.word(call.name);
+        let args = line.split_once(&format!("{name}(")).map_or("", |(_, args)| args);
+        let args = args.strip_prefix("fd: ").unwrap_or(args);
+        let digits = args.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        let fd = args.get(..digits).filter(|fd| !fd.is_empty()).map(|fd| format!("fd {fd}"));
+        let named = call.target.map(|at| trace.word(at).split('<').next().unwrap_or_default());
+        let target = named.filter(|name| !name.is_empty()).map(str::to_owned).or(fd);
+        let result = line.rsplit_once(" = ").map(|(_, result)| result.split_whitespace().next());
+        let is_write = name.contains("write") || name.starts_with("send");
+        Self { target, is_tiny: is_write && result == Some(Some("1")) }
+    }
+}
+
+/// The columns of a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// `strace -c`: seconds, calls.
+    Strace,
+    /// `perf trace -s`: calls, errors where they are told, total in milliseconds.
+    Perf { errors: bool },
+}
+
+/// The head of a summary.
+pub(super) fn table(text: &str, collected: &mut Collected) -> Option<Table> {
+    let table = if text.starts_with("% time") && text.contains("usecs/call") {
+        Table::Strace
+    } else if text.starts_with("syscall ") && text.contains("calls") && text.contains("total") {
+        Table::Perf { errors: text.contains("errors") }
+    } else {
+        return of_thread(text).then_some(Table::Perf { errors: false });
+    };
+    let tool = if table == Table::Strace { "strace -c" } else { "perf trace -s" };
+    collected.traces.push(Traced { tool: tool.to_owned(), ..Traced::default() });
+    Some(table)
+}
+
+/// ` python (39428), 154 events, 99.4%`
+fn of_thread(text: &str) -> bool {
+    text.contains("), ") && text.contains(" events, ") && text.ends_with('%')
+}
+
+impl Table {
+    /// A row of it.
+    pub(super) fn line(self, text: &str, collected: &mut Collected) -> bool {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.iter().any(|word| word.starts_with("(msec)") || word.starts_with("---")) {
+            return true;
+        }
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<f64>().ok());
+        let read = match self {
+            Self::Strace => number(1)
+                .zip(number(3))
+                .zip(words.last())
+                .map(|((s, calls), name)| (*name, calls, s * 1e9)),
+            Self::Perf { errors } => {
+                let total = number(if errors { 3 } else { 2 });
+                number(1)
+                    .zip(total)
+                    .zip(words.first())
+                    .map(|((calls, ms), name)| (*name, calls, ms * 1e6))
+            }
+        };
+        let Some((name, calls, ns)) = read.filter(|(_, calls, ns)| *calls >= 0.0 && *ns >= 0.0)
+        else {
+            return false;
+        };
+        let Some(trace) = collected.traces.last_mut() else { return false };
+        // Ours: there are some 400 calls.
+        if name != "total" && trace.kinds.len() < 1000 {
+            let waits = [
+                "poll",
+                "ppoll",
+                "select",
+                "pselect6",
+                "epoll_wait",
+                "epoll_pwait",
+                "recvfrom",
+                "recvmsg",
+                "accept4",
+                "accept",
+            ];
+            trace.calls += calls as u64;
+            trace.kinds.push(CallKind {
+                name: name.to_owned(),
+                count: calls as u64,
+                inside_ns: ns as u64,
+                span_ns: ns as u64,
+                waits: waits.contains(&name),
+                ..CallKind::default()
+            });
+            trace.kinds.sort_by_key(|kind| core::cmp::Reverse(kind.inside_ns));
+        }
+        true
+    }
+}
