@@ -127,7 +127,7 @@ fn alone<'a>(seen: &Seen<'_>, dev: &'a str, irqs: &[&Interrupt]) -> Option<Alone
     // On a host with one processor there is nothing to spread.
     let has_others =
         cpu > 0 || processors > 1 || seen.snapshot.processors.is_some_and(|all| all > 1);
-    (is_one && has_others).then(|| Alone { dev, cpu, queues: masks.len(), counts: None })
+    (is_one && has_others).then_some(Alone { dev, cpu, queues: masks.len(), counts: None })
 }
 
 /// How often it came on each processor: between the looks if it came often then, else in all.

@@ -318,9 +318,16 @@ fn put_names_back(found: &mut Finding, snapshot: &Snapshot) {
         if let Scope::Peer(of) | Scope::Listener(of) = scope {
             put(of);
         }
-        [title, why, not].into_iter().for_each(put);
-        evidence.iter_mut().flat_map(|each| [&mut each.source, &mut each.value]).for_each(put);
-        fixes.iter_mut().for_each(|fix| put(&mut fix.what));
+        for text in [title, why, not] {
+            put(text);
+        }
+        for each in evidence {
+            put(&mut each.source);
+            put(&mut each.value);
+        }
+        for fix in fixes {
+            put(&mut fix.what);
+        }
     }
 }
 

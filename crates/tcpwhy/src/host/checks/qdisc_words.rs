@@ -80,7 +80,7 @@ fn said(qdisc: &Qdisc) -> String {
         parts.push(format!("held back {} times", grouped(*overlimits)));
     }
     parts.push(if *qlen > 0 {
-        format!("{} ({}) wait now", words::count(u64::from(*qlen), "packet"), bytes(*backlog))
+        format!("{} ({}) wait now", words::count(*qlen, "packet"), bytes(*backlog))
     } else {
         "nothing waits".to_owned()
     });

@@ -90,7 +90,7 @@ fn title(worst: &Shaper<'_>, names: &str) -> String {
     } else if worst.is_once {
         let Qdisc { overlimits, qlen, .. } = worst.qdisc;
         let held = if *overlimits > 0 || *qlen > 0 {
-            let waiting = words::count(u64::from(*qlen), "packet");
+            let waiting = words::count(*qlen, "packet");
             format!("it held back {overlimits} times so far, {waiting} wait in it")
         } else {
             "whether it holds back shows at a second look".to_owned()

@@ -111,7 +111,12 @@ fn of_mask(text: &str) -> Option<String> {
         let run = rest.iter().zip(*first..).take_while(|(cpu, at)| **cpu == *at).count();
         let last = rest.get(run - 1)?;
         let comma = if list.is_empty() { "" } else { "," };
-        list += &if run > 1 { format!("{comma}{first}-{last}") } else { format!("{comma}{first}") };
+        list.push_str(comma);
+        list.push_str(&first.to_string());
+        if run > 1 {
+            list.push('-');
+            list.push_str(&last.to_string());
+        }
         rest = rest.get(run..)?;
     }
     (!list.is_empty()).then_some(list)

@@ -33,7 +33,7 @@ pub(super) fn line(line: Line<'_>, collected: &mut Collected) -> Option<Taken> {
     let value = value.trim();
     let slave = bond.slaves.last_mut();
     match (name.trim(), slave) {
-        ("Bonding Mode", _) => bond.mode = mode(value).to_owned(),
+        ("Bonding Mode", _) => mode(value).clone_into(&mut bond.mode),
         ("Transmit Hash Policy", _) => {
             bond.xmit_hash_policy = value.split_whitespace().next().map(str::to_owned);
         }

@@ -36,8 +36,6 @@ impl Columns {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let unit = unit(command);
         let bytes = |at: usize| words.get(at).and_then(|word| bytes(word, unit));
-        // Ours: with less no Linux runs; then the numbers are in another unit, and which one is not told.
-        const LEAST: u64 = 16 << 20;
         match bytes(0) {
             Some(total) if total >= LEAST => {
                 collected.memory_bytes = Some(total);
@@ -50,6 +48,9 @@ impl Columns {
         }
     }
 }
+
+/// Ours: with less no Linux runs; then the numbers are in another unit, and which one is not told.
+const LEAST: u64 = 16 << 20;
 
 /// What a number without a unit counts.
 fn unit(command: &Command) -> u64 {
