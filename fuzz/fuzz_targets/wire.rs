@@ -24,6 +24,10 @@ fuzz_target!(|bytes: &[u8]| {
         data,
     };
     let _ = wire::checksum(&frame);
+    if let Some(error) = wire::icmp_error(&frame) {
+        assert!(wire::parse(&frame).is_err());
+        assert!(error.quoted.ports.is_some());
+    }
     if let Ok(segment) = wire::parse(&frame) {
         assert!(segment.payload.len() <= segment.payload_len as usize);
         assert!(segment.payload.len() + 20 <= data.len());

@@ -20,6 +20,7 @@ pub mod evidence;
 pub mod find;
 mod flow;
 pub mod host;
+mod icmp;
 mod limits;
 mod measure;
 pub mod report;

@@ -163,7 +163,7 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
 
 /// What is to be said about a capture that was not read to its end, or held nothing of use.
 fn remark(capture: &Capture) -> Option<String> {
-    let Capture { source, packets, tcp_segments, skipped, quality, error } = capture;
+    let Capture { source, packets, tcp_segments, icmp_errors, skipped, quality, error } = capture;
     let source = spoken(source);
     let counted = if *packets == 1 { "1 packet".to_owned() } else { format!("{packets} packets") };
     let cut = || quality.iter().find(|remark| remark.kind == CUT_SHORT).map(|cut| &cut.note);
@@ -178,7 +178,7 @@ fn remark(capture: &Capture) -> Option<String> {
         (None, 0, _) => Some(format!(
             "{source} holds no packets; was the capture's filter or interface the right one?"
         )),
-        (None, _, 0) => {
+        (None, _, 0) if *icmp_errors == 0 => {
             let reasons: Vec<_> =
                 skipped.iter().map(|skip| format!("{} {}", skip.count, skip.reason)).collect();
             Some(format!(
@@ -271,7 +271,7 @@ mod tests {
     fn said(packets: u64, tcp_segments: u64, error: Option<&str>) -> Option<String> {
         let skipped = vec![Skipped { reason: "not TCP over IP".to_owned(), count: packets }];
         let (source, error) = ("x.pcap".to_owned(), error.map(str::to_owned));
-        remark(&Capture { source, packets, tcp_segments, skipped, error, quality: Vec::new() })
+        remark(&Capture { source, packets, tcp_segments, skipped, error, ..Capture::default() })
     }
 
     #[test]

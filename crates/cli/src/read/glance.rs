@@ -45,7 +45,11 @@ impl Glance {
                 glance.first.get_or_insert(segment.time);
                 glance.marks.extend(mark(&segment));
             }
-            Item::OtherPacket | Item::Gap | Item::Quality(_) | Item::Attachment { .. } => {}
+            Item::Icmp(_)
+            | Item::OtherPacket
+            | Item::Gap
+            | Item::Quality(_)
+            | Item::Attachment { .. } => {}
         };
         let mut buffer = vec![0; PIECE];
         let mut step = || match source.read(&mut buffer) {

@@ -83,7 +83,8 @@ fn of_bytes(first: &[u8]) -> Kind {
     let mut reader = Reader::new();
     let mut has_packets = false;
     let mut each = |item: Item<'_>| {
-        has_packets |= matches!(item, Item::Frame(_) | Item::Segment(_) | Item::OtherPacket);
+        has_packets |=
+            matches!(item, Item::Frame(_) | Item::Segment(_) | Item::Icmp(_) | Item::OtherPacket);
     };
     let pushed = reader.push(first, &mut each);
     let _ = pushed.and_then(|()| reader.finish(&mut each));
@@ -128,6 +129,12 @@ mod tests {
         let packet =
             "21:59:32.780001 IP 10.0.0.1.80 > 10.0.0.2.44612: Flags [S], seq 1, win 64, length 0\n";
         assert_eq!(of_bytes(packet.repeat(3).as_bytes()), Kind::Packets);
+        let icmp = "14:03:38.899277 IP 10.0.0.11 > 192.0.2.73: ICMP 10.0.0.11 unreachable - need to frag (mtu 1420), \
+                    length 556\n";
+        assert_eq!(
+            of_bytes(format!("{icmp}wg0: flags=209<UP>  mtu 1420\n").as_bytes()),
+            Kind::Packets
+        );
         for (text, kind) in [
             ("ESTAB 0 0 10.0.0.1:80 10.0.0.2:5000\n", Kind::Host { is_evidence: true }),
             ("net.ipv4.tcp_sack = 1\n", Kind::Host { is_evidence: false }),

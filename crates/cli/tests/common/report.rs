@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
     Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, FailedPeer, Failure,
-    FailureKind, Finding, FrameRange, IdleRestart, InFlightAtLoss, InitialWindow, Limit,
-    LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
-    Prediction, Quality, Rate, Remedy, Report, Reset, Retransmission, Retransmitted, Round,
-    RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent, State,
-    StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
-    WindowScaling, With,
+    FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow,
+    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
+    Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission, Retransmitted,
+    Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent,
+    State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken,
+    Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -26,6 +26,7 @@ pub(crate) fn full() -> Report {
             source: "download.pcap".to_owned(),
             packets: 120,
             tcp_segments: 118,
+            icmp_errors: 1,
             skipped: vec![Skipped { reason: "not TCP over IP".to_owned(), count: 2 }],
             quality: vec![Quality {
                 kind: "kernel_drops".to_owned(),
@@ -44,6 +45,7 @@ pub(crate) fn full() -> Report {
         }],
         command: Some(command()),
         lookups: vec![lookup()],
+        icmp: vec![icmp()],
         findings: vec![finding()],
         attachments: BTreeMap::new(),
         totals: Totals {
@@ -85,6 +87,32 @@ fn command() -> Command {
             transfer_ns: 45_000_000,
             rest_ns: 10_056_000,
         },
+    }
+}
+
+fn icmp() -> IcmpErrors {
+    let address = |text: &str| text.parse().expect("an address");
+    IcmpErrors {
+        kind: "too_big".into(),
+        from: address("192.168.247.254"),
+        to: address("192.168.247.130"),
+        source: address("192.168.247.130"),
+        source_port: Some(44_612),
+        destination: Some(address("192.168.247.129")),
+        destination_port: Some(80),
+        about: Some("client".into()),
+        mtu: Some(1_320),
+        count: 1,
+        start: "2026-11-21T10:45:49.061409000Z".to_owned(),
+        first_ns: Some(10_000_000),
+        last_ns: Some(10_000_000),
+        frames: FrameRange { first: 12, last: 12 },
+        quoted: vec![QuotedPacket {
+            frame: 12,
+            at_ns: Some(10_000_000),
+            seq: Some(7),
+            bytes: Some(1_500),
+        }],
     }
 }
 
@@ -155,6 +183,7 @@ fn connection() -> Connection {
             refused_syn: Some(3_211_642_075),
         }),
         failure: Some(Box::new(failure())),
+        icmp: vec![icmp()],
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
             from: "server".into(),

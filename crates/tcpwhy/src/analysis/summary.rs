@@ -117,6 +117,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
         reset: facts.reset.as_deref().cloned(),
         failure: None,
+        icmp: Vec::new(),
         directions: [None, None],
         transfers: Vec::new(),
         exchanges: Vec::new(),

@@ -22,7 +22,7 @@ pub use error::{BlockProblem, CaptureError};
 pub use sniff::bare_utf16;
 
 use crate::units::Time;
-use crate::wire::{Direction, Segment};
+use crate::wire::{Direction, IcmpError, Segment};
 
 /// What a capture holds, in file order.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub enum Item<'a> {
     Frame(Frame<'a>),
     /// A TCP segment that a packet listing describes.
     Segment(Segment<'a>),
+    /// An ICMP error that a packet listing describes.
+    Icmp(IcmpError),
     /// A line of a listing that is a packet, but not TCP; or a record of a capture that Wireshark
     /// numbers like a packet (a log entry, a system call).
     OtherPacket,

@@ -5,7 +5,8 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Beside, Direction, Exchange, Failure, Finding, FrameRange, LowHigh, Text, TimeIn, Transfer,
+    Beside, Direction, Exchange, Failure, Finding, FrameRange, IcmpErrors, LowHigh, Text, TimeIn,
+    Transfer,
 };
 
 /// One TCP connection.
@@ -68,6 +69,8 @@ pub struct Connection {
     /// What did not work, if it did not do what it was made for.
     #[serde(default)]
     pub failure: Option<Box<Failure>>,
+    /// ICMP errors about its packets.
+    pub icmp: Vec<IcmpErrors>,
     /// Client to server, then server to client; `None` where no data flowed.
     pub directions: [Option<Box<Direction>>; 2],
     /// Runs of application data of one direction.

@@ -17,6 +17,7 @@ mod direction;
 mod failure;
 mod finding;
 mod held;
+mod icmp;
 mod interval;
 mod lookup;
 mod loss;
@@ -38,6 +39,7 @@ pub use direction::{
 };
 pub use failure::{FailedPeer, Failure, FailureKind};
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
+pub use icmp::{IcmpErrors, QuotedPacket};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;
 pub use loss::{InFlightAtLoss, LossPattern, Retransmission};
@@ -72,6 +74,8 @@ pub struct Report {
     /// its name; no part of the JSON.
     #[serde(skip)]
     pub attachments: BTreeMap<(usize, String), Vec<u8>>,
+    /// ICMP errors about packets of connections that are not in the capture.
+    pub icmp: Vec<IcmpErrors>,
     /// What all connections that were asked for add up to.
     pub totals: Totals,
     /// The connections, in the order of their first packet; those asked for, if not all are.
@@ -87,6 +91,8 @@ pub struct Capture {
     pub packets: u64,
     /// TCP segments among them.
     pub tcp_segments: u64,
+    /// ICMP errors about TCP among them.
+    pub icmp_errors: u64,
     /// Packets that were passed over, by reason.
     pub skipped: Vec<Skipped>,
     /// What is to be said about the capture's quality.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::capture::{self, Frame, QualityKind};
 use crate::dns::Names;
+use crate::icmp::Errors;
 use crate::report::{Capture, Quality, Skipped};
-use crate::wire::{self, Skip};
+use crate::wire::{self, IcmpError, Skip};
 
 /// What is set aside while segments go to the tracker.
 #[derive(Debug, Default)]
@@ -16,6 +17,10 @@ pub(super) struct Aside {
     quality: BTreeMap<(QualityKind, String), u64>,
     /// Names asked for in all captures.
     pub(super) names: Names,
+    /// ICMP errors about TCP in all captures.
+    pub(super) errors: Errors,
+    /// Those of the capture begun last.
+    heard: u64,
     /// What captures had attached, by their place and its name.
     pub(super) attachments: BTreeMap<(usize, String), Vec<u8>>,
     /// Captures that have ended.
@@ -25,12 +30,23 @@ pub(super) struct Aside {
 impl Aside {
     /// A frame that gave no segment.
     pub(super) fn pass_over(&mut self, frame: &Frame<'_>, skip: Skip) {
+        if skip == Skip::NotTcp
+            && let Some(error) = wire::icmp_error(frame)
+        {
+            return self.hear(&error);
+        }
         self.skip(skip);
         if skip == Skip::NotTcp
             && let Some(datagram) = wire::name_datagram(frame)
         {
             self.names.take(&datagram);
         }
+    }
+
+    /// An ICMP error about TCP.
+    pub(super) fn hear(&mut self, error: &IcmpError) {
+        self.heard += 1;
+        self.errors.take(error);
     }
 
     /// Counts something that is no frame.
@@ -60,6 +76,7 @@ impl Aside {
 
     /// The capture ends: what was counted of it goes to it.
     pub(super) fn hand_over(&mut self, capture: &mut Capture) {
+        capture.icmp_errors = core::mem::take(&mut self.heard);
         for (skip, count) in core::mem::take(&mut self.skipped) {
             capture.skipped.push(Skipped { reason: skip.reason().to_owned(), count });
         }

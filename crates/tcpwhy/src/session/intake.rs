@@ -6,7 +6,7 @@ use super::aside::Aside;
 use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
-use crate::report::{Capture, Connection, FORMAT, Quality, Report};
+use crate::report::{Capture, Connection, FORMAT, IcmpErrors, Quality, Report};
 use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
 use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, Skip, Usual};
@@ -91,6 +91,7 @@ impl Intake {
 
     /// What is known so far, of which these are the connections.
     pub fn provisional(&self, (mut connections, mut sums): (Vec<Connection>, Sums)) -> Report {
+        let icmp = self.icmp(&mut connections);
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
         find::fill_failures(&mut connections, &mut sums.totals);
@@ -101,6 +102,7 @@ impl Intake {
             with: Vec::new(),
             command: None,
             lookups: self.aside.names.lookups().0,
+            icmp,
             findings: Vec::new(),
             attachments: BTreeMap::new(),
             totals: sums.totals,
@@ -115,6 +117,7 @@ impl Intake {
         mut self,
         (mut connections, mut sums, forgotten): (Vec<Connection>, Sums, Forgotten),
     ) -> Report {
+        let icmp = self.icmp(&mut connections);
         self.fit_to_captures(&mut connections);
         find::fill(&mut connections);
         find::fill_failures(&mut connections, &mut sums.totals);
@@ -124,6 +127,11 @@ impl Intake {
                 QualityKind::Other,
                 more_lookups,
                 "more questions to name servers were counted and not listed",
+            ),
+            (
+                QualityKind::Other,
+                self.aside.errors.more(),
+                "more ICMP errors were counted and not told apart",
             ),
             (
                 QualityKind::Duplicates,
@@ -160,6 +168,7 @@ impl Intake {
             with: Vec::new(),
             command: None,
             lookups,
+            icmp,
             findings: Vec::new(),
             attachments: self.aside.attachments,
             totals: sums.totals,
@@ -167,6 +176,18 @@ impl Intake {
         };
         find::fill_whole(&mut report);
         report
+    }
+
+    /// Gives connections what ICMP errors said of them; what was said of others.
+    fn icmp(&self, connections: &mut [Connection]) -> Vec<IcmpErrors> {
+        let mut others = self.aside.errors.attach(connections);
+        if self.undated > 0 {
+            let theirs = connections.iter_mut().flat_map(|connection| &mut connection.icmp);
+            for errors in others.iter_mut().chain(theirs) {
+                errors.start = without_date(&errors.start);
+            }
+        }
+        others
     }
 
     /// Gives connections the names of their listings, and takes out of them what these captures do
@@ -188,10 +209,8 @@ impl Intake {
                 let read_now = self.reader.listing().and_then(|listing| listing.names().name(end));
                 *name = self.names.name(end).or(read_now).map(Into::into);
             }
-            if self.undated > 0
-                && let Some((_, clock)) = connection.start.split_once('T')
-            {
-                connection.start = clock.trim_end_matches('Z').to_owned();
+            if self.undated > 0 {
+                connection.start = without_date(&connection.start);
             }
         }
     }
@@ -222,6 +241,12 @@ impl Intake {
         self.count(packets, segments, result.as_ref().err());
         result
     }
+}
+
+/// A time of which the day is not known.
+fn without_date(time: &str) -> String {
+    let clock = time.split_once('T').map_or(time, |(_, clock)| clock);
+    clock.trim_end_matches('Z').to_owned()
 }
 
 /// Where the items of a capture go.
@@ -262,6 +287,11 @@ impl<To: Follow> Sink for Reading<'_, To> {
                 segment.frame += self.frames_before;
                 self.meet(segment.time, segment.frame);
                 self.to.push(&segment);
+            }
+            Item::Icmp(mut error) => {
+                self.packets += 1;
+                error.frame += self.frames_before;
+                self.aside.hear(&error);
             }
             Item::OtherPacket => {
                 self.packets += 1;

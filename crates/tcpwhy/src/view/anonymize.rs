@@ -13,7 +13,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-use crate::report::{Connection, Direction, Finding, Lookup, Report};
+use crate::report::{Connection, Direction, Finding, IcmpErrors, Lookup, Report};
 
 /// Replaces all addresses in `report` by their stand-ins.
 pub fn anonymize(report: &mut Report, mut names: StandIns) {
@@ -54,6 +54,8 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
             *text = names.hide(&without_names(text, &asked));
         });
     }
+    let theirs = report.connections.iter_mut().flat_map(|connection| &mut connection.icmp);
+    report.icmp.iter_mut().chain(theirs).for_each(|errors| in_icmp(errors, &mut names));
     for connection in &mut report.connections {
         for end in [&mut connection.client, &mut connection.server] {
             *end = SocketAddr::new(names.of_address(end.ip()), end.port());
@@ -98,6 +100,13 @@ fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) -> Vec<(String, Stri
     }
     let stand_in = |(number, name): (u64, String)| (name, format!("name-{number}.example"));
     (1..).zip(asked).map(stand_in).filter(|(name, _)| !name.is_empty()).collect()
+}
+
+fn in_icmp(errors: &mut IcmpErrors, names: &mut StandIns) {
+    let IcmpErrors { from, to, source, destination, .. } = errors;
+    for host in [from, to, source].into_iter().chain(destination) {
+        *host = names.of_address(*host);
+    }
 }
 
 /// The part of a path after its last separator, of either kind.

@@ -15,8 +15,8 @@
 
 use crate::find;
 use crate::report::{
-    Connection, Direction, Exchange, Finding, Limit, Part, Report, RoundRange, State, Strip,
-    TimeIn, Totals, Transfer, Untaken,
+    Connection, Direction, Exchange, Finding, IcmpErrors, Limit, Part, Report, RoundRange, State,
+    Strip, TimeIn, Totals, Transfer, Untaken,
 };
 use crate::units::{Duration, Time};
 
@@ -145,6 +145,7 @@ impl Cut {
             ends.for_each(|at| *at -= self.from);
             tls.flights.iter_mut().for_each(|flight| flight.start_ns -= self.from);
         }
+        connection.icmp.retain_mut(|errors| self.icmp(errors));
         connection.findings.retain_mut(|finding| self.finding(finding));
         connection.beside.retain_mut(|each| match (&mut each.from_ns, &mut each.to_ns) {
             (Some(from), Some(to)) => self.span(from, to),
@@ -152,6 +153,20 @@ impl Cut {
         });
         connection.part = Some(Part { from_ns: self.from, to_ns: self.to, of_ns, bytes });
         find::recut(connection, active);
+    }
+
+    /// Whether any of the errors fell into the part.
+    fn icmp(self, errors: &mut IcmpErrors) -> bool {
+        for quoted in &mut errors.quoted {
+            quoted.at_ns = quoted.at_ns.map(|at| at.saturating_sub(self.from));
+        }
+        let (Some(first), Some(last)) = (&mut errors.first_ns, &mut errors.last_ns) else {
+            return true;
+        };
+        // The last may come after the connection's last packet, of which it speaks.
+        let stays = *last >= self.from && *first <= self.to;
+        (*first, *last) = (first.saturating_sub(self.from), last.saturating_sub(self.from));
+        stays
     }
 
     /// Cuts one direction; the number of its first round that stays, and how many there were.

@@ -30,6 +30,7 @@ mod finding;
 mod found;
 mod head;
 pub mod host;
+mod icmp;
 mod numbers;
 mod page;
 pub mod plot;

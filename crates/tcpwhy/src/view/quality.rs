@@ -85,14 +85,19 @@ pub(super) fn write(page: &mut Page, report: &Report) {
         line(page, 2, format!("{files}: {packets}, {tcp} of them TCP"));
     }
     for capture in &report.captures {
-        let remarks = capture.quality.len() + capture.skipped.len();
+        let remarks =
+            capture.quality.len() + capture.skipped.len() + usize::from(capture.icmp_errors > 0);
         if several && remarks == 0 {
             continue;
         }
         let packets = words::count(capture.packets, "packet");
         let tcp = words::grouped(capture.tcp_segments);
         let source = spoken(&capture.source);
-        line(page, 2, format!("{source}: {packets}, {tcp} of them TCP"));
+        let errors = match capture.icmp_errors {
+            0 => String::new(),
+            number => format!(", {} about TCP", words::count(number, "ICMP error")),
+        };
+        line(page, 2, format!("{source}: {packets}, {tcp} of them TCP{errors}"));
         for remark in &capture.quality {
             let number = if remark.count > 0 {
                 format!(" ({})", words::grouped(remark.count))

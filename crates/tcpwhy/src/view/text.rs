@@ -7,8 +7,8 @@
 
 use super::page::{Ink, Page, plain};
 use super::{
-    Options, choose, command, failed, finding, head, numbers, plot, quality, rounds, spent, strip,
-    sum,
+    Options, choose, command, failed, finding, head, icmp, numbers, plot, quality, rounds, spent,
+    strip, sum,
 };
 use super::{table, traffic, verdict, with, words};
 use crate::report::{Connection, Report, With};
@@ -25,6 +25,7 @@ pub fn render(report: &Report, options: &Options) -> String {
         Some(id) => one(&mut page, report, id, options),
         None => all(&mut page, report, options),
     }
+    icmp::write_others(&mut page, report);
     with::write_files(&mut page, report);
     if !(report.captures.is_empty() && report.connections.is_empty()) {
         quality::write(&mut page, report);
@@ -61,6 +62,8 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
         }
         let text = if report.provisional {
             "No connection has ended yet: what is open is explained at the end, or on Ctrl-C."
+        } else if !report.icmp.is_empty() {
+            "No TCP connection was found, only what ICMP errors say of some."
         } else {
             "No TCP connection was found; the remarks below say what the capture holds."
         };
@@ -108,6 +111,7 @@ fn write(page: &mut Page, connection: &Connection, with: &[With], options: &Opti
     }
     with::write(page, with, connection);
     finding::write(page, connection);
+    icmp::write(page, connection);
     for (at, direction) in &directions {
         spent::write(page, connection, *at, direction);
         if options.plot {

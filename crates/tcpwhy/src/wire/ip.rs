@@ -14,6 +14,7 @@ use super::{IpInfo, Skip};
 /// Protocol numbers of IANA's register.
 mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ICMP: u8 = 1;
     pub(super) const IPV4: u8 = 4;
     pub(super) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
@@ -22,6 +23,7 @@ mod protocol {
     pub(super) const FRAGMENT: u8 = 44;
     pub(super) const GRE: u8 = 47;
     pub(super) const AUTHENTICATION: u8 = 51;
+    pub(super) const ICMP6: u8 = 58;
     pub(super) const DESTINATION: u8 = 60;
     pub(super) const MOBILITY: u8 = 135;
     pub(super) const MPLS: u8 = 137;
@@ -114,6 +116,8 @@ fn carried(protocol: u8, later_fragment: bool) -> Result<Layer, Skip> {
         protocol::IPV6 => Layer::Ipv6,
         protocol::GRE => Layer::Gre,
         protocol::MPLS => Layer::Mpls,
+        protocol::ICMP => Layer::Icmp,
+        protocol::ICMP6 => Layer::Icmp6,
         protocol::HOP_BY_HOP
         | protocol::ROUTING
         | protocol::FRAGMENT
@@ -127,7 +131,7 @@ fn carried(protocol: u8, later_fragment: bool) -> Result<Layer, Skip> {
     match (later_fragment, layer) {
         (false, layer) => Ok(layer),
         // A later piece of a UDP datagram cannot show that it is a tunnel; few are.
-        (true, Layer::Udp) => Err(Skip::NotTcp),
+        (true, Layer::Udp | Layer::Icmp | Layer::Icmp6) => Err(Skip::NotTcp),
         (true, _) => Err(Skip::LaterFragment),
     }
 }

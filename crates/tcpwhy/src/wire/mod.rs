@@ -16,6 +16,7 @@
 mod alike;
 mod checksum;
 mod datagram;
+mod icmp;
 mod ip;
 mod link;
 mod tcp;
@@ -28,6 +29,7 @@ use core::net::{IpAddr, SocketAddr};
 pub(crate) use self::alike::{Alike, Mould};
 pub use self::checksum::{Checksum, checksum};
 pub(crate) use self::datagram::{Datagram, name_datagram};
+pub use self::icmp::{IcmpError, IcmpKind, Quoted, icmp_error};
 pub(crate) use self::usual::{Ends, Head, Usual, mix};
 use self::walk::Walk;
 use crate::capture::Frame;

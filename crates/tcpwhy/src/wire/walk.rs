@@ -14,7 +14,7 @@
 //! no allocation.
 //!
 //! Left out: what hides the TCP header (ESP, `MACsec`, compressed PPP), the TCP header quoted in
-//! an ICMP error (it is not a segment), and reassembly of IP fragments.
+//! an ICMP error (it is not a segment; `icmp.rs` reads it), and reassembly of IP fragments.
 
 use super::{IpInfo, LinkInfo, Skip, ip, link, tunnel};
 use crate::capture::Frame;
@@ -56,6 +56,10 @@ pub(super) enum Layer {
     Udp,
     /// TCP: the walk is over.
     Tcp,
+    /// ICMP, of interest for the packets that its errors quote only.
+    Icmp,
+    /// ICMP for IPv6.
+    Icmp6,
 }
 
 /// What the headers told so far, and the bytes behind them.
@@ -88,8 +92,19 @@ impl<'a> Walk<'a> {
     /// At the first byte of `frame`.
     #[inline]
     pub(super) fn at_start_of(frame: &Frame<'a>) -> Self {
+        Self::at(Rest::of(frame), frame)
+    }
+
+    /// At the first byte of `data`, which `frame` quotes: that it ends early is no damage.
+    pub(super) fn at_quoted(data: &'a [u8], frame: &Frame<'a>) -> Self {
+        let rest = Rest { data, wire: u32::MAX, may_be_cut: true, excess: Excess::No };
+        Self::at(rest, frame)
+    }
+
+    #[inline]
+    fn at(rest: Rest<'a>, frame: &Frame<'a>) -> Self {
         Self {
-            rest: Rest::of(frame),
+            rest,
             hosts: Hosts::V4([&[0; 4]; 2]),
             ip: IpInfo::default(),
             fragment: false,
@@ -159,6 +174,43 @@ impl<'a> Walk<'a> {
         Err(Skip::Malformed)
     }
 
+    /// Walks from the start of a frame to an ICMP message, which `rest` then begins with; of which kind.
+    pub(super) fn reach_icmp(&mut self, link_type: u32) -> Result<Layer, Skip> {
+        let mut layer = link::first(link_type);
+        for _ in 0..MAX_HEADERS {
+            match layer {
+                Layer::Tcp => return Err(Skip::NotTcp),
+                Layer::Icmp | Layer::Icmp6 => return Ok(layer),
+                _ => layer = self.take_off(layer)?,
+            }
+        }
+        Err(Skip::Malformed)
+    }
+
+    /// Walks from the start of a quoted packet to its TCP header, if that follows its IP header and
+    /// extensions at once.
+    pub(super) fn reach_quoted_tcp(&mut self) -> Result<(), Skip> {
+        let mut layer = Layer::Ip;
+        for _ in 0..MAX_HEADERS {
+            layer = match layer {
+                Layer::Tcp => return Ok(()),
+                Layer::Ip => ip::any(self)?,
+                Layer::Ipv4 => match ip::v4(self)? {
+                    // A packet inside the quoted one was not sent by whom the error goes to.
+                    Layer::Ipv4 | Layer::Ipv6 => return Err(Skip::NotTcp),
+                    next => next,
+                },
+                Layer::Ipv6 => match ip::v6(self)? {
+                    Layer::Ipv4 | Layer::Ipv6 => return Err(Skip::NotTcp),
+                    next => next,
+                },
+                Layer::Extension(kind) => ip::extension(self, kind)?,
+                _ => return Err(Skip::NotTcp),
+            };
+        }
+        Err(Skip::Malformed)
+    }
+
     /// Takes one header off; TCP's stays.
     #[inline]
     fn take_off(&mut self, layer: Layer) -> Result<Layer, Skip> {
@@ -177,6 +229,7 @@ impl<'a> Walk<'a> {
             Layer::Gre => tunnel::gre(self),
             Layer::Udp => tunnel::udp(self),
             Layer::Tcp => Ok(Layer::Tcp),
+            Layer::Icmp | Layer::Icmp6 => Err(Skip::NotTcp),
         }
     }
 

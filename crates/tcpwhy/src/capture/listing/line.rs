@@ -10,6 +10,7 @@
 //! none of this are prose and passed over; only those that begin like a packet and then cannot be
 //! understood are worth a remark.
 
+use super::icmp::{self, Said};
 use super::names::Endpoint;
 use super::segment::{self, Printed, Transport, leading_number};
 use super::stamp::{self, Stamp, next_word};
@@ -73,6 +74,8 @@ pub(super) enum Body<'a> {
     TooLittle,
     /// The ends come on the next line.
     Header,
+    /// An ICMP error that may be about TCP.
+    Icmp(Box<Said>),
     /// Not TCP.
     Other,
 }
@@ -106,6 +109,11 @@ fn packet<'a>(raw: &str, text: &'a str) -> Line<'a> {
     let link = link(before);
     let mut ip = ip_info(before);
     let known = stamp.is_some() || is_protocol(next_word(rest).0);
+    let nested = raw.starts_with('\t');
+    if let Some(said) = icmp::read(rest).filter(|_| known || is_indented(raw)) {
+        let body = Body::Icmp(Box::new(said));
+        return Line::Packet(Packet { number, stamp, link, ip, body, nested });
+    }
     let body = match found.take().map(|ends| (ends.transport.clone(), ends)) {
         Some((Transport::Tcp(printed), ends)) => {
             if ip == IpInfo::default() {
@@ -129,7 +137,7 @@ fn packet<'a>(raw: &str, text: &'a str) -> Line<'a> {
         None if stamp.is_some() || rest.contains(": Flags [") => return Line::Unreadable,
         Some(_) | None => return Line::Prose,
     };
-    Line::Packet(Packet { number, stamp, link, ip, body, nested: raw.starts_with('\t') })
+    Line::Packet(Packet { number, stamp, link, ip, body, nested })
 }
 
 /// Without indentation, quote marks, list marks and what a terminal adds.

@@ -16,6 +16,7 @@
 //! packets that `-A` shows inside another packet's payload look like packets.
 
 mod clock;
+mod icmp;
 mod line;
 mod names;
 mod numbers;
@@ -34,8 +35,10 @@ use line::{Body, Line, Packet};
 use numbers::Connections;
 use packets::{Header, Held, What};
 use segment::Printed;
+use stamp::Stamp;
 
 use super::{CaptureError, Item};
+use crate::wire::IcmpError;
 
 /// The longest line that is read; the rest of a longer one is skipped.
 ///
@@ -43,6 +46,15 @@ use super::{CaptureError, Item};
 const LONGEST_LINE: usize = 64 * 1024;
 /// How many pieces of a packet line that was wrapped are put together, and their size.
 const PIECES: u8 = 4;
+
+/// An ICMP error, while more of what it quotes may come.
+#[derive(Debug)]
+struct Heard {
+    stamp: Option<Stamp>,
+    error: IcmpError,
+    /// What it quotes is not TCP.
+    is_of_others: bool,
+}
 
 /// Reads a packet listing from chunks of any size.
 #[derive(Debug, Default)]
@@ -58,6 +70,8 @@ pub struct ListingReader {
     wrapped: Option<(String, u8)>,
     /// A packet whose ends come on the next line.
     header: Option<Header>,
+    /// An ICMP error, of which what it quotes may come on the next lines.
+    error: Option<Box<Heard>>,
     connections: Connections,
     names: Names,
     interfaces: Vec<String>,
@@ -273,6 +287,7 @@ impl ListingReader {
                 self.listing.place = Place::Payload;
             }
             Line::Gap => {
+                self.end_error(each);
                 self.listing.gaps += 1;
                 self.hand_on(None, What::Gap, each);
             }

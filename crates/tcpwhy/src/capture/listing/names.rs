@@ -181,6 +181,14 @@ impl<'a> Endpoint<'a> {
         Some(Self { host, port })
     }
 
+    /// Address and port, where both are printed as such.
+    pub(super) const fn literal(&self) -> Option<(IpAddr, u16)> {
+        match (self.host, self.port) {
+            (Host::Address(ip), Port::Number(port)) => Some((ip, port)),
+            _ => None,
+        }
+    }
+
     /// Whether this is an IPv6 address; `None` for a name.
     pub(super) fn is_v6(&self) -> Option<bool> {
         match self.host {

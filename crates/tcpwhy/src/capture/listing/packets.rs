@@ -6,10 +6,10 @@ use super::clock::{Clock, HELD, Timeline};
 use super::line::{Body, Footer, Link, Packet};
 use super::segment::Printed;
 use super::stamp::Stamp;
-use super::{Listing, ListingReader, Place, Quotation};
+use super::{Heard, Listing, ListingReader, Place, Quotation, icmp};
 use crate::capture::{Item, Quality, QualityKind};
 use crate::units::Time;
-use crate::wire::{IpInfo, LinkInfo, Segment};
+use crate::wire::{IcmpError, IpInfo, LinkInfo, Quoted, Segment};
 
 /// Characters of a line that are quoted in a remark.
 const EXCERPT: usize = 60;
@@ -36,6 +36,7 @@ pub(super) struct Held {
 #[derive(Debug)]
 pub(super) enum What {
     Segment(Box<Segment<'static>>),
+    Icmp(Box<IcmpError>),
     OtherPacket,
     Gap,
     Quality(Quality),
@@ -54,12 +55,14 @@ impl ListingReader {
             self.listing.quotation = Quotation::Possible;
         }
         if self.is_quotation(stamp, is_header, nested, text) {
+            self.quote(text);
             return;
         }
+        self.end_error(each);
         if stamp.is_some() || is_header {
             self.give_up_header(each);
         }
-        let other = matches!(body, Body::Other);
+        let other = matches!(body, Body::Other | Body::Icmp(_));
         self.listing.quotation = if other { Quotation::Possible } else { Quotation::Unlikely };
         self.listing.place = Place::AfterPacket;
         self.listing.timed |= stamp.is_some();
@@ -80,6 +83,11 @@ impl ListingReader {
                 let stamp = header.stamp;
                 let segment = self.segment(&header, from, to, &printed);
                 self.hand_on(stamp, What::Segment(Box::new(segment)), each);
+            }
+            Body::Icmp(said) => {
+                let error = self.icmp_error(&header, &said);
+                let stamp = header.stamp;
+                self.error = Some(Box::new(Heard { stamp, error, is_of_others: false }));
             }
             Body::TooLittle | Body::Other => {
                 self.without_numbers += u64::from(matches!(body, Body::TooLittle));
@@ -111,6 +119,38 @@ impl ListingReader {
             self.count_unreadable(text.as_bytes());
         }
         true
+    }
+
+    fn icmp_error(&mut self, header: &Header, said: &icmp::Said) -> IcmpError {
+        let icmp::Said { from, to, kind, mtu, destination } = *said;
+        // Errors go to who sent the packet that they quote.
+        let quoted = Quoted { source: to, destination, ports: None, seq: None, bytes: None };
+        let frame = self.count_packet(header.number);
+        IcmpError { time: Time(0), frame, from, to, kind, mtu, quoted }
+    }
+
+    /// Takes a line of the packet that the last ICMP error quotes.
+    fn quote(&mut self, text: &str) {
+        let Some(heard) = &mut self.error else { return };
+        let Heard { error, is_of_others, .. } = &mut **heard;
+        match icmp::quotation(text) {
+            icmp::Quotation::Header(bytes) => error.quoted.bytes = bytes,
+            icmp::Quotation::Ends([from, to]) => {
+                (error.quoted.source, error.quoted.destination) = (from.0, Some(to.0));
+                error.quoted.ports = Some([from.1, to.1]);
+            }
+            icmp::Quotation::Other => *is_of_others = true,
+            icmp::Quotation::Nothing => {}
+        }
+    }
+
+    /// Hands on an ICMP error: no more of what it quotes will come.
+    pub(super) fn end_error<F: FnMut(Item<'_>) + ?Sized>(&mut self, each: &mut F) {
+        if let Some(heard) = self.error.take() {
+            let Heard { stamp, error, is_of_others } = *heard;
+            let what = if is_of_others { What::OtherPacket } else { What::Icmp(Box::new(error)) };
+            self.hand_on(stamp, what, each);
+        }
     }
 
     /// Counts a packet whose second line never came.
@@ -175,7 +215,7 @@ impl ListingReader {
     where
         F: FnMut(Item<'_>) + ?Sized,
     {
-        let is_packet = matches!(what, What::Segment(_) | What::OtherPacket);
+        let is_packet = matches!(what, What::Segment(_) | What::Icmp(_) | What::OtherPacket);
         self.without_time += u64::from(is_packet && stamp.is_none());
         if is_packet && stamp.is_none() && self.needs_times {
             return;
@@ -218,6 +258,7 @@ impl ListingReader {
     {
         match footer {
             Footer::Captured(count) => {
+                self.end_error(each);
                 self.give_up_header(each);
                 let listed = core::mem::take(&mut self.listing.packets);
                 self.listing.gaps_explained = true;
@@ -241,6 +282,7 @@ impl ListingReader {
 
     /// Ends one of several listings: the next has its own times, numbers and figures.
     pub(super) fn end_listing<F: FnMut(Item<'_>) + ?Sized>(&mut self, each: &mut F) {
+        self.end_error(each);
         self.give_up_header(each);
         self.release(each);
         let Listing { gaps, gaps_explained, .. } = core::mem::take(&mut self.listing);
@@ -310,6 +352,10 @@ fn emit<F: FnMut(Item<'_>) + ?Sized>(timeline: &mut Timeline, held: Held, each: 
         What::Segment(mut segment) => {
             segment.time = timeline.place(held.stamp);
             each(Item::Segment(*segment));
+        }
+        What::Icmp(mut error) => {
+            error.time = timeline.place(held.stamp);
+            each(Item::Icmp(*error));
         }
         What::OtherPacket => {
             timeline.place(held.stamp);

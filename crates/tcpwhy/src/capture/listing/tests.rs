@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::capture::QualityKind;
 use crate::units::{Seq, Time};
-use crate::wire::{Direction, Flags, Options, Segment};
+use crate::wire::{Direction, Flags, IcmpError, Options, Segment};
 
 mod pastes;
 mod truth;
@@ -22,6 +22,7 @@ struct Read {
     gaps: usize,
     quality: Vec<(QualityKind, u64, String)>,
     /// The items in their order, for comparison.
+    errors: Vec<IcmpError>,
     tape: Vec<String>,
     clock: Clock,
     names: Names,
@@ -45,6 +46,7 @@ fn read_by<'a>(mut reader: ListingReader, chunks: impl IntoIterator<Item = &'a [
         match item {
             Item::Segment(segment) => read.segments.push(Segment { payload: &[], ..segment }),
             Item::OtherPacket => read.others += 1,
+            Item::Icmp(error) => read.errors.push(error),
             Item::Gap => read.gaps += 1,
             Item::Quality(quality) => {
                 read.quality.push((quality.kind, quality.count, quality.note));

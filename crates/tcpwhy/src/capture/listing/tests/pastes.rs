@@ -206,12 +206,13 @@ fn other_protocols_count_as_packets() {
          10:00:00.1 eth0  B   ARP, Request who-has 10.0.0.2 tell 10.0.0.1, length 28\n"
     );
     let read = read(&text);
-    assert_eq!((read.segments.len(), read.others, read.quality), (1, 6, vec![]));
+    assert_eq!((read.segments.len(), read.others, read.quality), (1, 5, vec![]));
+    assert_eq!(read.errors.len(), 1, "the one about TCP");
 }
 
 #[test]
-fn a_packet_quoted_by_an_icmp_error_is_not_read() {
-    for (time, others) in [("10:00:00.1 ", 1), ("", 1)] {
+fn a_packet_quoted_by_an_icmp_error_tells_whose_it_is_and_is_no_segment() {
+    for time in ["10:00:00.1 ", ""] {
         let text = format!(
             "{time}IP (tos 0x0, ttl 64, id 1, offset 0, flags [DF], proto TCP (6), length 60)\n    \
              10.0.0.1.5000 > 10.0.0.2.80: Flags [S], cksum 0x1234 (correct), seq 1000, win 64240, length 0\n\
@@ -221,7 +222,11 @@ fn a_packet_quoted_by_an_icmp_error_is_not_read() {
              10.0.0.1.5000 > 10.0.0.2.80: Flags [S], seq 1000, win 64240, length 0\n"
         );
         let read = read(&text);
-        assert_eq!((read.segments.len(), read.others), (1, others), "{text}");
+        assert_eq!((read.segments.len(), read.others, read.errors.len()), (1, 0, 1), "{text}");
+        let quoted = read.errors[0].quoted;
+        let ends = quoted.ends().map(|ends| ends.map(|end| end.to_string()));
+        assert_eq!(ends, Some(["10.0.0.1:5000", "10.0.0.2:80"].map(str::to_owned)));
+        assert_eq!(quoted.bytes, Some(60));
         assert_eq!(read.count(QualityKind::UnreadableLine), None);
         let first = &read.segments[0];
         assert_eq!((first.ip.ttl, first.link.checksum), (Some(64), Some(Checksum::Good)));
