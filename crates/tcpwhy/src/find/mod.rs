@@ -50,9 +50,11 @@ mod loss_periodic;
 mod loss_random;
 mod loss_unclear;
 mod nagle_delayed_ack;
+mod neighbours;
 mod not_tcp;
 mod options_refused;
 mod options_stripped;
+mod others_queue;
 mod pacing;
 mod policer;
 mod reordering;
@@ -100,7 +102,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 52] = [
+const RULES: [Rule; 53] = [
     dns_unanswered::RULE,
     syn_unanswered::RULE,
     handshake_refused::RULE,
@@ -144,6 +146,7 @@ const RULES: [Rule; 52] = [
     pacing::RULE,
     bottleneck::RULE,
     bottleneck_shared::RULE,
+    others_queue::RULE,
     variable_rate::RULE,
     token_bucket::RULE,
     think_server::RULE,
@@ -210,6 +213,7 @@ pub fn fill(connections: &mut [Connection]) {
         connection.findings = found;
     }
     handshake_refused::among(connections);
+    neighbours::fill(connections);
 }
 
 /// Fills in what was found in a whole report, apart from its connections.

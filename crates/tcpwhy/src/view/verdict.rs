@@ -135,7 +135,12 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
             .collect();
         let notes =
             if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-        let doing = format!("{}{notes}", spent(*state, ends));
+        let doing = match state {
+            State::LastFlight if waits_behind_others(connection) => {
+                format!("waiting for the last ACKs, behind another connection's data{notes}")
+            }
+            _ => format!("{}{notes}", spent(*state, ends)),
+        };
         if *span == took {
             spans.push((Ink::Strong, "all of it".to_owned()));
             spans.push(plain(format!(" {doing}{end}")));
@@ -146,6 +151,11 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
         }
     }
     spans
+}
+
+/// Whether another connection of the capture fills the queue that this one's packets stand in.
+fn waits_behind_others(connection: &Connection) -> bool {
+    connection.findings.iter().any(|finding| finding.code == "OTHERS_QUEUE")
 }
 
 /// The rounds of a transfer with their number from 1 in the direction; none where none were kept.
