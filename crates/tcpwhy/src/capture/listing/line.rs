@@ -14,6 +14,7 @@ use super::icmp::{self, Said};
 use super::names::Endpoint;
 use super::segment::{self, Printed, Transport, leading_number};
 use super::stamp::{self, Stamp, next_word};
+use super::{rows, snoop};
 use crate::wire::{Direction, IpInfo};
 
 /// A line of a listing.
@@ -101,10 +102,15 @@ pub(super) fn read(raw: &str) -> Line<'_> {
     packet(raw, text)
 }
 
-fn packet<'a>(raw: &str, text: &'a str) -> Line<'a> {
-    let (number, text) = numbered(text);
+fn packet<'a>(raw: &str, whole: &'a str) -> Line<'a> {
+    let (number, text) = numbered(whole);
     let (stamp, rest) = stamp::read(text).map_or((None, text), |(stamp, rest)| (Some(stamp), rest));
     let mut found = find_ends(rest);
+    if found.is_none()
+        && let Some(line) = rows::read(whole).or_else(|| snoop::read(whole))
+    {
+        return line;
+    }
     let before = found.as_ref().map_or(rest, |ends| ends.before);
     let link = link(before);
     let mut ip = ip_info(before);
@@ -115,6 +121,10 @@ fn packet<'a>(raw: &str, text: &'a str) -> Line<'a> {
         return Line::Packet(Packet { number, stamp, link, ip, body, nested });
     }
     let body = match found.take().map(|ends| (ends.transport.clone(), ends)) {
+        // Of two ends with one name nobody knows who speaks.
+        Some((Transport::Tcp(_), ends)) if ends.from == ends.to && ends.from.lacks_port() => {
+            Body::TooLittle
+        }
         Some((Transport::Tcp(printed), ends)) => {
             if ip == IpInfo::default() {
                 ip = ip_info(ends.after);
@@ -246,21 +256,54 @@ fn find_ends(text: &str) -> Option<Ends<'_>> {
         let (to, after) = next_word(text.get(at + arrow.len()..)?);
         let Some(to) = to.strip_suffix(':') else { continue };
         let before = left.get(..left.len() - from.len())?;
-        let (Some(from), Some(to)) = (Endpoint::read(from), Endpoint::read(to)) else {
+        let (Some(source), Some(target)) = (Endpoint::read(from), Endpoint::read(to)) else {
             // Ends without ports: a tunnel, or ICMP and the like, whose text may quote anything.
             if is_tunnel(after) {
                 continue;
             }
-            break;
+            return ends_without_ports(before, (from, to), after);
         };
         let transport = segment::read(after);
-        let ends = Ends { before, from, to, after, transport };
+        let ends = Ends { before, from: source, to: target, after, transport };
         if ends.transport != Transport::Other || !is_tunnel(after) {
             return Some(ends);
         }
         found = Some(ends);
     }
     found
+}
+
+/// The ends of a TCP segment of which somebody took the ports away.
+fn ends_without_ports<'a>(
+    before: &'a str,
+    (from, to): (&'a str, &'a str),
+    after: &'a str,
+) -> Option<Ends<'a>> {
+    let end = |word| Endpoint::read(word).or_else(|| Endpoint::without_port(word));
+    let (from, to) = (end(from)?, end(to)?);
+    let transport = segment::read(after);
+    matches!(transport, Transport::Tcp(_)).then_some(Ends { before, from, to, after, transport })
+}
+
+/// Whether a line begins with a time like a packet, and stops before it says what the packet is.
+pub(super) fn ends_early(raw: &str) -> bool {
+    let text = unquoted(raw);
+    let (_, timed) = numbered(text);
+    let Some((_, rest)) = stamp::read(timed) else { return rows::ends_early(text) };
+    if let Some(ends) = find_ends(rest) {
+        let is_flag = |c: char| c.is_ascii_uppercase() || c == '.';
+        let flags = ends.after.strip_prefix("Flags [").map(|flags| flags.chars().all(is_flag));
+        return flags.unwrap_or_else(|| "Flags [".starts_with(ends.after));
+    }
+    let mut words = rest.split_ascii_whitespace();
+    // Interface and direction may stand before the protocol.
+    let is_short = words.clone().count() <= 2;
+    let is_ip = is_short || words.any(|word| matches!(word, "IP" | "IP6"));
+    let says_more = rest.split_once(" > ").is_some_and(|(_, rest)| {
+        let (to, after) = next_word(rest);
+        to.ends_with(':') && !after.is_empty()
+    });
+    is_ip && !says_more && !is_header(rest) || rows::ends_early(text)
 }
 
 /// `10.0.0.3 > 10.0.0.1: ICMP ..`, the second line of a packet without ports.
@@ -295,6 +338,7 @@ fn is_other_protocol(text: &str, link: &Link<'_>) -> bool {
         || is_mac(first)
         || link.direction.is_some()
         || text.contains("ethertype ")
+        || text.contains(" MHz ")
         || matches!(
             first.trim_end_matches([',', ':']),
             "unknown" | "00:00:00:00:00:00" | "Loopback,"

@@ -1,8 +1,10 @@
-//! Reads the packet listings that `tcpdump` prints and people paste into tickets.
+//! Reads the packet listings that `tcpdump` prints and people paste into tickets, and those of Wireshark,
+//! `tshark` and `snoop`.
 //!
-//! A line at a time: `line` says what a line is, `segment` and `options` read the TCP header, `numbers`
-//! turns relative sequence numbers back, `clock` places the times, `names` gives addresses to
-//! names, and `packets` puts them together. Here the lines are made:
+//! A line at a time: `line` says what a line is, `rows` and `snoop` know the other programs, `segment` and
+//! `options` read the TCP header, `numbers` turns relative sequence numbers back, `clock` places the times,
+//! `names` gives addresses to names, `wrapped` joins what a mail program broke, and `packets` puts them
+//! together. Here the lines are made:
 //!
 //! ```text
 //! bytes -> lines -> wrapped lines joined -> packet (two lines with -v) -> numbers -> times -> Item
@@ -12,7 +14,7 @@
 //! out, and several listings may follow one another. What is not understood is passed over or
 //! counted; only a text without any packet is an error.
 //!
-//! Left out: the text output of Wireshark and tshark; payload (a listing has none: lengths only);
+//! Left out: the packet details of Wireshark and tshark; payload (a listing has none: lengths only);
 //! packets that `-A` shows inside another packet's payload look like packets.
 
 mod clock;
@@ -22,10 +24,13 @@ mod names;
 mod numbers;
 mod options;
 mod packets;
+mod rows;
 mod segment;
+mod snoop;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod wrapped;
 
 pub use clock::Clock;
 pub use names::Names;
@@ -34,7 +39,6 @@ use clock::Timeline;
 use line::{Body, Line, Packet};
 use numbers::Connections;
 use packets::{Header, Held, What};
-use segment::Printed;
 use stamp::Stamp;
 
 use super::{CaptureError, Item};
@@ -45,7 +49,7 @@ use crate::wire::IcmpError;
 /// Ours: a packet takes under 1 KiB of text even with `-vv` and all its options.
 const LONGEST_LINE: usize = 64 * 1024;
 /// How many pieces of a packet line that was wrapped are put together, and their size.
-const PIECES: u8 = 4;
+const PIECES: u8 = 6;
 
 /// An ICMP error, while more of what it quotes may come.
 #[derive(Debug)]
@@ -85,6 +89,8 @@ pub struct ListingReader {
     unreadable: u64,
     first_unreadable: Option<(u64, String)>,
     without_numbers: u64,
+    without_ports: u64,
+    windows_cut: u64,
     without_time: u64,
     /// Packets without a time are left out: nothing can be said of them.
     needs_times: bool,
@@ -229,23 +235,23 @@ impl ListingReader {
         self.lines += 1;
         let text = String::from_utf8_lossy(bytes);
         self.remember_first(&text);
+        let text = rows::plain(text);
         let Some((start, pieces)) = self.wrapped.take() else {
             return self.read_line(&text, true, each);
         };
-        let continues =
-            matches!(line::read(&text), Line::Prose | Line::Gap) && !text.trim().is_empty();
-        if !continues || start.len() + text.len() > LONGEST_LINE {
-            self.read_line(&start, false, each);
-            return self.read_line(&text, true, each);
-        }
-        // Mail breaks lines between words, terminals anywhere.
-        let spaced = format!("{} {}", start.trim_end(), text.trim_start());
-        let joined = format!("{start}{text}");
-        let whole = if wholeness(&joined) > wholeness(&spaced) { joined } else { spaced };
-        if wholeness(&whole) > Wholeness::Piece || pieces >= PIECES {
-            self.read_line(&whole, false, each);
-        } else {
-            self.wrapped = Some((whole, pieces + 1));
+        let room = start.len() + text.len() <= LONGEST_LINE;
+        match wrapped::join(&start, &text).filter(|_| room) {
+            None => {
+                // What is said of the first of these lines names its number.
+                self.lines -= u64::from(pieces);
+                self.read_line(&start, false, each);
+                self.lines += u64::from(pieces);
+                self.read_line(&text, true, each);
+            }
+            Some((whole, may_go_on)) if may_go_on && pieces < PIECES => {
+                self.wrapped = Some((whole, pieces + 1));
+            }
+            Some((whole, _)) => self.read_line(&whole, false, each),
         }
     }
 
@@ -257,17 +263,16 @@ impl ListingReader {
 
     fn read_line<F: FnMut(Item<'_>) + ?Sized>(&mut self, text: &str, may_wait: bool, each: &mut F) {
         let line = line::read(text);
+        if may_wait && wrapped::may_go_on(text, &line) {
+            self.wrapped = Some((text.to_owned(), 1));
+            return;
+        }
         if let Line::Packet(Packet { body: Body::Tcp { printed, .. }, .. }) = &line
             && !printed.complete
+            && printed.window.is_none()
         {
-            if may_wait {
-                self.wrapped = Some((text.to_owned(), 1));
-                return;
-            }
-            if printed.window.is_none() {
-                self.count_unreadable(text.as_bytes());
-                return;
-            }
+            self.count_unreadable(text.as_bytes());
+            return;
         }
         let place = self.listing.place;
         if place == Place::AfterPacket {
@@ -307,29 +312,5 @@ fn begins_with_ip_header(text: &str) -> bool {
         Some('E') => !second.is_alphanumeric() && !text.starts_with("E.g"),
         Some('`') => second != '`',
         _ => false,
-    }
-}
-
-/// How well a packet line is put together.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Wholeness {
-    /// No packet at all.
-    Nonsense,
-    /// The start of a packet.
-    Piece,
-    /// It has its end, but words in it that mean nothing.
-    Odd,
-    /// All of it is understood.
-    Whole,
-}
-
-fn wholeness(text: &str) -> Wholeness {
-    match line::read(text) {
-        Line::Packet(Packet { body: Body::Tcp { printed, .. }, .. }) => match *printed {
-            Printed { complete: false, .. } => Wholeness::Piece,
-            Printed { plain: true, options, .. } if !options.incomplete => Wholeness::Whole,
-            _ => Wholeness::Odd,
-        },
-        _ => Wholeness::Nonsense,
     }
 }

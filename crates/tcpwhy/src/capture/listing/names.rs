@@ -79,6 +79,13 @@ impl Names {
         };
         match endpoint.port {
             Port::Number(port) => SocketAddr::new(ip, port),
+            Port::None => {
+                let address = SocketAddr::new(ip, 0);
+                if self.services.len() < REMEMBERED {
+                    self.services.entry(address).or_insert_with(|| NO_PORT.to_owned());
+                }
+                address
+            }
             Port::Service(name) => {
                 let address = SocketAddr::new(ip, self.port(name));
                 if self.services.len() < REMEMBERED {
@@ -149,7 +156,12 @@ enum Host<'a> {
 enum Port<'a> {
     Number(u16),
     Service(&'a str),
+    /// Not printed.
+    None,
 }
+
+/// What stands for a port that was not printed.
+const NO_PORT: &str = "?";
 
 impl<'a> Endpoint<'a> {
     /// Reads `192.168.1.1.80`, `::1.80`, `test.33928` or `www.example.com.http`; `None` for an
@@ -159,26 +171,25 @@ impl<'a> Endpoint<'a> {
             return None;
         }
         let (host, port) = word.rsplit_once('.')?;
-        let named = |text: &str| {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+');
-            !text.is_empty() && text.bytes().all(plain)
-        };
-        let port = match port.parse() {
-            Ok(number) => Port::Number(number),
-            Err(_) if !named(port) || port.bytes().all(|b| b.is_ascii_digit()) => return None,
-            Err(_) => match SERVICES.binary_search_by_key(&port, |&(name, _)| name) {
-                Ok(at) => Port::Number(SERVICES.get(at)?.1),
-                Err(_) => Port::Service(port),
-            },
-        };
-        // A zone (`fe80::1%eth0`) is no part of the address.
-        let plain = host.split_once('%').map_or(host, |(address, _)| address);
-        let host = match plain.parse() {
-            Ok(address) => Host::Address(address),
-            Err(_) if named(host) => Host::Name(host),
-            Err(_) => return None,
-        };
-        Some(Self { host, port })
+        Self::of(host, port)
+    }
+
+    /// Reads host and port where they are printed apart.
+    pub(super) fn of(host: &'a str, port: &'a str) -> Option<Self> {
+        Some(Self { host: Host::read(host)?, port: Port::read(port)? })
+    }
+
+    /// Reads a host whose port was left out.
+    pub(super) fn without_port(word: &'a str) -> Option<Self> {
+        let has_letters = word.bytes().any(|b| b.is_ascii_alphabetic());
+        let host =
+            Host::read(word).filter(|host| has_letters || matches!(host, Host::Address(_)))?;
+        Some(Self { host, port: Port::None })
+    }
+
+    /// Whether its port was left out.
+    pub(super) fn lacks_port(&self) -> bool {
+        self.port == Port::None
     }
 
     /// Address and port, where both are printed as such.
@@ -196,6 +207,40 @@ impl<'a> Endpoint<'a> {
             Host::Name(_) => None,
         }
     }
+}
+
+impl<'a> Host<'a> {
+    fn read(word: &'a str) -> Option<Self> {
+        if word.len() > 300 {
+            return None;
+        }
+        // A zone (`fe80::1%eth0`) is no part of the address.
+        let plain = word.split_once('%').map_or(word, |(address, _)| address);
+        match plain.parse() {
+            Ok(address) => Some(Self::Address(address)),
+            Err(_) => is_name(word).then_some(Self::Name(word)),
+        }
+    }
+}
+
+impl<'a> Port<'a> {
+    fn read(word: &'a str) -> Option<Self> {
+        if let Ok(number) = word.parse() {
+            return Some(Self::Number(number));
+        }
+        if !is_name(word) || word.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        Some(match SERVICES.binary_search_by_key(&word, |&(name, _)| name) {
+            Ok(at) => Self::Number(SERVICES.get(at)?.1),
+            Err(_) => Self::Service(word),
+        })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'+');
+    !text.is_empty() && text.bytes().all(plain)
 }
 
 /// 240.0.0.0 to 255.255.255.254.
@@ -387,5 +432,16 @@ mod tests {
         {
             assert_eq!(Endpoint::read(word), None, "{word}");
         }
+    }
+
+    #[test]
+    fn a_port_that_was_left_out_is_said_to_be_unknown() {
+        let mut names = Names::default();
+        for (word, shown) in [("clnt", "clnt:?"), ("10.0.0.1", "10.0.0.1:?"), ("::1", "[::1]:?")] {
+            let address = names.resolve(Endpoint::without_port(word).expect(word), false);
+            assert_eq!((address.port(), names.show(address).as_str()), (0, shown));
+        }
+        assert_eq!(Endpoint::without_port("123"), None);
+        assert_eq!(Endpoint::without_port("a,b"), None);
     }
 }

@@ -18,7 +18,7 @@
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use super::segment::Printed;
+use super::segment::{Dialect, Printed};
 use crate::units::Seq;
 use crate::wire::Flags;
 
@@ -38,6 +38,9 @@ pub(super) struct Numbers {
     pub(super) seq: Seq,
     pub(super) ack: Seq,
     pub(super) sack: [(Seq, Seq); 4],
+    pub(super) window: u16,
+    /// The window shown does not fit, and its scale is not known.
+    pub(super) window_cut: bool,
 }
 
 /// All connections of a file.
@@ -76,6 +79,16 @@ struct Side {
     syn: Option<u32>,
     /// The highest number this side has reached, by its own segments or the other's ACKs.
     next: Option<u32>,
+    /// What its SYN said of the scale of windows.
+    scale: Option<Scale>,
+}
+
+/// The scale of a side's windows.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    shift: u8,
+    /// A window came that is no multiple of it: the list shows windows as they were on the wire.
+    is_unused: bool,
 }
 
 impl Connections {
@@ -129,7 +142,8 @@ impl Connections {
 impl Connection {
     fn resolve(&mut self, own: usize, printed: &Printed, listing: &mut Option<Shown>) -> Numbers {
         let (syn, ack) = (printed.flags.has(Flags::SYN), printed.flags.has(Flags::ACK));
-        let numbers = match (syn, ack) {
+        let mut numbers = match (syn, ack) {
+            _ if printed.dialect != Dialect::Tcpdump => self.as_shown(own, printed),
             (true, _) => self.on_syn(own, printed),
             (false, false) => {
                 Numbers { seq: Seq(self.without_ack(own, printed)), ..Numbers::default() }
@@ -137,7 +151,41 @@ impl Connection {
             (false, true) => self.on_ack(own, printed, listing),
         };
         self.advance(own, printed, numbers);
+        (numbers.window, numbers.window_cut) = self.window(own, printed);
         numbers
+    }
+
+    /// Numbers that all lines show in one way, from zero or as on the wire: a constant apart in each direction.
+    fn as_shown(&mut self, own: usize, printed: &Printed) -> Numbers {
+        if printed.flags.has(Flags::SYN) {
+            let offered = printed.options.window_scale.map(|shift| shift.min(14));
+            self.sides[own] = Side::default();
+            self.sides[own].scale =
+                Some(Scale { shift: offered.unwrap_or(0), is_unused: offered.is_none() });
+        }
+        let seq = printed.seq.or(self.sides[own].next).unwrap_or_default();
+        let sack = printed.sack(|block| block);
+        let ack = Seq(printed.ack.unwrap_or_default());
+        Numbers { seq: Seq(seq), ack, sack, ..Numbers::default() }
+    }
+
+    /// The window field, and whether what is shown does not fit in it. Wireshark shows windows scaled once it
+    /// has seen both SYNs and both offer it (packet-tcp.c, `tcp_info_append_uint` of "Win").
+    fn window(&mut self, own: usize, printed: &Printed) -> (u16, bool) {
+        let shown = printed.window.unwrap_or_default();
+        let offered = |side: &Side| side.scale.is_some_and(|scale| !scale.is_unused);
+        let is_scaled = printed.dialect == Dialect::Wireshark
+            && !printed.flags.has(Flags::SYN)
+            && self.sides.iter().all(offered);
+        let mut field = shown;
+        if let Some(scale) = self.sides[own].scale.as_mut().filter(|_| is_scaled) {
+            if shown.trailing_zeros() >= u32::from(scale.shift) {
+                field = shown >> scale.shift;
+            } else {
+                scale.is_unused = true;
+            }
+        }
+        (u16::try_from(field).unwrap_or(u16::MAX), field > u32::from(u16::MAX))
     }
 
     /// A SYN shows its numbers as they were; with ACK it sets the bases of both sides.
@@ -154,11 +202,11 @@ impl Connection {
             let isn = ack.wrapping_sub(1);
             peer.base = Some(isn);
             if peer.syn != Some(isn) {
-                *peer = Side { base: peer.base, syn: Some(isn), next: None };
+                *peer = Side { base: peer.base, syn: Some(isn), ..Side::default() };
             }
         }
         let sack = printed.sack(|block| moved(block, ack.wrapping_sub(1)));
-        Numbers { seq: Seq(seq), ack: Seq(ack), sack }
+        Numbers { seq: Seq(seq), ack: Seq(ack), sack, ..Numbers::default() }
     }
 
     /// Without ACK (a bare RST) the number is shown as it was; where the connection's true
@@ -197,7 +245,7 @@ impl Connection {
             Shown::Relative => ack.wrapping_sub(printed.ack.unwrap_or_default()),
         };
         let sack = printed.sack(|block| nearest_block(block, ack, shift, first));
-        Numbers { seq: Seq(seq), ack: Seq(ack), sack }
+        Numbers { seq: Seq(seq), ack: Seq(ack), sack, ..Numbers::default() }
     }
 
     /// The numbers of `printed` if it shows them in the way `shown`.

@@ -50,7 +50,7 @@ fn one(item: &str, options: &mut Options) -> Option<(Option<u8>, u32)> {
             let blocks = sack(value, options)?;
             (Some(5), 2 + 8 * blocks)
         }
-        "TS" | "timestamp" => {
+        "TS" | "timestamp" | "tstamp" => {
             let mut numbers = value.split(' ').filter_map(|word| word.parse().ok());
             options.timestamps = Some((numbers.next()?, numbers.next()?));
             (Some(8), 10)

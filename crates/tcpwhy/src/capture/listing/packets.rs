@@ -78,6 +78,7 @@ impl ListingReader {
         match body {
             Body::Header => self.header = Some(header),
             Body::Tcp { from, to, v6, printed } => {
+                self.without_ports += u64::from(from.lacks_port() || to.lacks_port());
                 let from = self.names.resolve(from, v6);
                 let to = self.names.resolve(to, v6);
                 let stamp = header.stamp;
@@ -184,6 +185,7 @@ impl ListingReader {
         let numbers = self.connections.resolve(header.network, source, destination, printed);
         let mut options = printed.options;
         options.sack = numbers.sack;
+        self.windows_cut += u64::from(numbers.window_cut);
         Segment {
             time: Time(0),
             frame: self.count_packet(header.number),
@@ -193,7 +195,7 @@ impl ListingReader {
             seq: numbers.seq,
             ack: numbers.ack,
             flags: printed.flags,
-            window: printed.window.unwrap_or_default(),
+            window: numbers.window,
             payload_len: printed.payload_len,
             payload: &[],
             options,
@@ -229,9 +231,12 @@ impl ListingReader {
         if !repeated {
             self.held.push(Held { stamp, what });
         }
-        if self.held.iter().filter(|held| held.stamp.is_some()).count() >= HELD
-            || self.held.len() > 4 * HELD
-        {
+        let mut stamps = self.held.iter().filter_map(|held| held.stamp);
+        let is_clock = match (stamps.next(), stamps.next()) {
+            (Some(first), Some(second)) => Timeline::is_clock(first, second),
+            _ => false,
+        };
+        if is_clock || stamps.count() + 2 >= HELD || self.held.len() > 4 * HELD {
             self.release(each);
         }
     }
@@ -307,8 +312,18 @@ impl ListingReader {
             remark(QualityKind::UnreadableLine, self.unreadable, &note, each);
         }
         if self.without_numbers > 0 {
-            let note = "TCP packets are listed without flags and numbers (tcpdump -q, or a short snap length)";
+            let note = "TCP packets are listed without flags and numbers (tcpdump -q, a short \
+                        snap length, or a packet list that shows the protocol above TCP)";
             remark(QualityKind::Other, self.without_numbers, note, each);
+        }
+        if self.without_ports > 0 {
+            let note = "the ports are not printed: all that two hosts sent each other is taken for one connection";
+            remark(QualityKind::Other, self.without_ports, note, each);
+        }
+        if self.windows_cut > 0 {
+            let note = "windows above 65,535 bytes are shown, but no SYN that tells their scale: they count as 65,535 \
+                        bytes of an unknown scale";
+            remark(QualityKind::Other, self.windows_cut, note, each);
         }
         if self.without_time > 0 {
             let note = if self.needs_times {

@@ -16,8 +16,8 @@ pub(super) struct Printed {
     pub(super) flags: Flags,
     pub(super) seq: Option<u32>,
     pub(super) ack: Option<u32>,
-    /// Every header has a window; without it the line is broken off.
-    pub(super) window: Option<u16>,
+    /// Every header has a window; without it the line is broken off. Packet lists may show it scaled.
+    pub(super) window: Option<u32>,
     pub(super) payload_len: u32,
     /// SACK edges as printed, too.
     pub(super) options: Options,
@@ -26,6 +26,18 @@ pub(super) struct Printed {
     pub(super) complete: bool,
     /// Every field is known; two halves of a word are not.
     pub(super) plain: bool,
+    pub(super) dialect: Dialect,
+}
+
+/// Which program printed a header; they count numbers and windows differently.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Dialect {
+    #[default]
+    Tcpdump,
+    /// Numbers from zero in each direction, or as on the wire; windows scaled where the SYN was seen.
+    Wireshark,
+    /// Numbers and windows as on the wire.
+    Snoop,
 }
 
 impl Printed {
@@ -135,7 +147,7 @@ impl Fields {
                 };
             }
             "ack" => printed.ack = Some(whole_number(value)?),
-            "win" => printed.window = Some(u16::try_from(whole_number(value)?).ok()?),
+            "win" => printed.window = Some(u16::try_from(whole_number(value)?).ok()?.into()),
             "length" => self.length = Some(leading_number(value)?),
             "cksum" => printed.checksum = value.contains("(correct").then_some(Checksum::Good),
             "urg" => {}
@@ -159,7 +171,9 @@ fn old(mut flags: Flags, text: &str) -> Option<Printed> {
                 printed.ack = Some(leading_number(words.next()?)?);
                 flags = flags.with(Flags::ACK);
             }
-            "win" => printed.window = Some(u16::try_from(leading_number(words.next()?)?).ok()?),
+            "win" => {
+                printed.window = Some(u16::try_from(leading_number(words.next()?)?).ok()?.into());
+            }
             _ if word.starts_with(|c: char| c.is_ascii_digit()) && printed.seq.is_none() => {
                 let (numbers, length) = word.split_once('(')?;
                 printed.seq = Some(leading_number(numbers)?);

@@ -24,6 +24,8 @@ pub(super) enum Stamp {
     OfDay(i64),
     /// A span since the line before, in the form of tcpdump 3.
     Delta(i64),
+    /// Seconds since the first packet, or since the one before: packet lists show both in one form.
+    Span(i64),
 }
 
 const SECOND: i64 = 1_000_000_000;
@@ -59,6 +61,24 @@ pub(super) fn read(text: &str) -> Option<(Stamp, &str)> {
         .flatten()
         .map(|ns| (Stamp::Delta(ns), rest))
 }
+
+/// The time at the start of a row of a packet list: seconds in any precision, or one with a clock.
+pub(super) fn read_of_list(text: &str) -> Option<(Stamp, &str)> {
+    let (word, rest) = next_word(text);
+    if let Some((seconds, digits)) = word.split_once('.')
+        && let Some(seconds) = number(seconds)
+    {
+        let ns = seconds.checked_mul(SECOND)?.checked_add(fraction(digits)?)?;
+        return Some((
+            if seconds < EARLIEST_EPOCH { Stamp::Span(ns) } else { Stamp::Epoch(ns) },
+            rest,
+        ));
+    }
+    read(text).filter(|(stamp, _)| matches!(stamp, Stamp::OfDay(_) | Stamp::Date(_)))
+}
+
+/// Fewer seconds are no time since 1970. Ours: nothing captured TCP before 1980.
+const EARLIEST_EPOCH: i64 = 315_532_800;
 
 /// The first word of `text` and what follows the white space behind it.
 pub(super) fn next_word(text: &str) -> (&str, &str) {
