@@ -188,8 +188,17 @@ pub(crate) fn said(errors: &IcmpErrors) -> String {
         ("too_big", None) => "too large for the next hop".to_owned(),
         (kind, _) => kind_in_words(kind).to_owned(),
     };
-    let who = if errors.destination == Some(errors.from) { "host" } else { "router" };
-    format!("{who} {} said{times}: {what} ({})", errors.from, term(errors))
+    format!("{} {} said{times}: {what} ({})", who(errors), errors.from, term(errors))
+}
+
+/// What is known of who says it. The address of the destination itself may be a tunnel's end there, or a device that
+/// answers in its name; without a destination it may be the same.
+fn who(errors: &IcmpErrors) -> &'static str {
+    match errors.destination {
+        _ if errors.from == errors.source => "the sender's own host",
+        Some(destination) if destination != errors.from => "router",
+        _ => "device",
+    }
 }
 
 /// The name that standards give it.
@@ -237,14 +246,19 @@ pub(crate) enum Reaction {
     Late(u64, u64),
 }
 
+/// Payload that the next hop takes behind headers without options.
+pub(crate) fn fits(errors: &IcmpErrors) -> Option<u64> {
+    let headers = if errors.from.is_ipv4() { 40 } else { 60 };
+    Some(u64::from(errors.mtu?.checked_sub(headers)?))
+}
+
 /// How `side` took `errors`; `None` where its retransmissions do not tell.
 ///
 /// A segment with more payload than the next hop takes less 40 or 60 bytes of headers does not fit. One that is
 /// larger than the connection's segments was captured before a network card cut it, and tells nothing.
 pub(crate) fn reaction(connection: &Connection, errors: &IcmpErrors) -> Option<Reaction> {
     let side = SIDES.iter().position(|side| Some(*side) == errors.about.as_deref())?;
-    let headers = if errors.from.is_ipv4() { 40 } else { 60 };
-    let fits = u64::from(errors.mtu?.checked_sub(headers)?);
+    let fits = fits(errors)?;
     let largest = u64::from(connection.mss?);
     let from = errors.first_ns?;
     let direction = connection.directions[side].as_deref()?;

@@ -28,7 +28,8 @@
 //! (v6.1, `net/ipv4/tcp_timer.c`); RFC 9293 section 3.7.1 (536 bytes). Ours: three sends, not measured.
 
 use super::case::{Case, Told, in_each};
-use super::{Rule, remedies};
+use super::{Rule, path_mtu, remedies};
+use crate::icmp::said;
 use crate::report::{Connection, Finding, State, StuckSegment};
 use crate::words;
 
@@ -62,6 +63,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 ", smaller ones do",
                 format!("the largest that arrived had {}", words::bytes(bytes)),
             ),
+        };
+        let end = match path_mtu::error(case) {
+            Some(error) => format!("{end}; {}", said(error)),
+            None => end,
         };
         let told = Told {
             title: format!("segments of {} never arrive{smaller}", words::bytes(stuck.bytes)),

@@ -70,6 +70,10 @@ pub(super) fn is_congestion(case: &Case<'_>) -> bool {
 pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
     let held = after_losses(case, |_| false);
     let lost = case.direction.events.lost > 0 && case.rtt().is_some();
+    // What was too large for a link tells nothing of queues or chance.
+    if super::path_mtu::explains(case) {
+        return None;
+    }
     let known = case.direction.loss_pattern.as_deref().filter(|_| lost)?;
     Some((held, known)).filter(|(held, _)| held.is_worth_naming())
 }

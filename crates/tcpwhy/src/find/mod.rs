@@ -56,6 +56,7 @@ mod options_refused;
 mod options_stripped;
 mod others_queue;
 mod pacing;
+mod path_mtu;
 mod policer;
 mod reordering;
 mod reset;
@@ -77,6 +78,7 @@ mod timeout;
 mod tls_alert;
 mod tls_round_trips;
 mod token_bucket;
+mod unreachable;
 mod variable_rate;
 mod window_cap;
 mod window_growth;
@@ -102,8 +104,9 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 53] = [
+const RULES: [Rule; 55] = [
     dns_unanswered::RULE,
+    unreachable::RULE,
     syn_unanswered::RULE,
     handshake_refused::RULE,
     tls_alert::RULE,
@@ -118,6 +121,7 @@ const RULES: [Rule; 53] = [
     small_mss::RULE,
     options_refused::RULE,
     options_stripped::RULE,
+    path_mtu::RULE,
     black_hole::RULE,
     slow_start::RULE,
     initial_window::RULE,
@@ -159,8 +163,13 @@ const RULES: [Rule; 53] = [
 ];
 
 /// What did not work at all, in the order in which it is told: before everything that only took its time.
-const FAILURES: [Rule; 4] =
-    [syn_unanswered::RULE, handshake_refused::RULE, tls_alert::RULE, http_error::RULE];
+const FAILURES: [Rule; 5] = [
+    unreachable::RULE,
+    syn_unanswered::RULE,
+    handshake_refused::RULE,
+    tls_alert::RULE,
+    http_error::RULE,
+];
 
 /// The place of a finding among those of a connection: one of a failure comes first, but what is told as a plain fact.
 fn failure(finding: &Finding) -> Option<usize> {

@@ -31,7 +31,8 @@
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, Reset, Transfer};
+use crate::icmp::said;
+use crate::report::{Connection, Evidence, Finding, FrameRange, IcmpErrors, Reset, Transfer};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "RESET", file: include_str!("reset.rs"), find };
@@ -145,8 +146,9 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
         title,
         why: format!(
             "it came after {} of the {from}'s last transfer, {left}{since}; the {from} had sent no FIN, so whether \
-             that was all it had to send the packets do not say.",
-            words::bytes(last.bytes)
+             that was all it had to send the packets do not say.{}",
+            words::bytes(last.bytes),
+            heard(connection, reset)
         ),
         not: "not loss: a host sends it on purpose, or a device in its name".to_owned(),
         evidence: vec![Evidence {
@@ -166,6 +168,13 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
             "nstat -az TcpExtTCPAbortOnClose TcpExtTCPAbortOnData TcpExtTCPAbortOnTimeout TcpOutRsts",
         )],
     }
+}
+
+/// What a device had said before: a program may have given up for it.
+fn heard(connection: &Connection, reset: &Reset) -> String {
+    let before = |each: &&IcmpErrors| each.first_ns.is_some_and(|at| at <= reset.at_ns);
+    let mut such = connection.icmp.iter().filter(|each| super::unreachable::is_such(each));
+    such.find(before).map_or_else(String::new, |error| format!(" Before it {}.", said(error)))
 }
 
 #[cfg(test)]

@@ -405,3 +405,25 @@ impl<'a> Tape<'a> {
         self.push(back + HOST, own, Flags::ACK, (mine + 1, theirs + 1), 0, 64_000);
     }
 }
+
+/// An ICMP error about the server's packets, whose fields tests set.
+pub(super) fn icmp_errors() -> crate::report::IcmpErrors {
+    let [source, destination] = [[10, 0, 0, 2], [10, 0, 0, 1]].map(core::net::IpAddr::from);
+    crate::report::IcmpErrors {
+        kind: "too_big".into(),
+        from: core::net::IpAddr::from([10, 0, 0, 254]),
+        to: source,
+        source,
+        source_port: Some(80),
+        destination: Some(destination),
+        destination_port: Some(4_000),
+        about: Some("server".into()),
+        mtu: None,
+        count: 1,
+        start: String::new(),
+        first_ns: Some(0),
+        last_ns: Some(0),
+        frames: crate::report::FrameRange::default(),
+        quoted: Vec::new(),
+    }
+}

@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! The capture holds SYNs of this connection, no SYN-ACK and no data. Where the capture was taken
-//! (on the server's host or elsewhere) decides what that means: there the SYN did arrive.
+//! (on the server's host or elsewhere) decides what that means: there the SYN did arrive. An ICMP error that came
+//! back says why; then `UNREACHABLE` tells what to do.
 //!
 //! # What it is not
 //! Not a request that takes long: the server's program never learns of such a connection. But one that accepts
@@ -26,7 +27,8 @@
 //! `net/ipv4/tcp_input.c`, `ip_input.c`, `fib_frontend.c`); RFC 9293 section 3.5.
 
 use super::case::filter;
-use super::{Rule, remedies};
+use super::{Rule, remedies, unreachable};
+use crate::icmp::said;
 use crate::report::{Connection, End, Evidence, Finding, Remedy, Vantage};
 use crate::words;
 
@@ -45,23 +47,31 @@ fn find(connection: &Connection) -> Vec<Finding> {
         0 => String::new(),
         waited => format!(" within {}", words::time(waited)),
     };
-    let where_seen = match (refused, at_server) {
-        (true, _) => "a reset came back",
-        (_, true) => "it reached the server's host, and nothing left there",
-        _ => "nothing came back to where this was captured",
+    let turned_back = unreachable::refusal(connection);
+    let where_seen = match (refused, at_server, turned_back) {
+        (true, ..) => "a reset came back".to_owned(),
+        (.., Some(error)) => format!("an error came back: {}", said(error)),
+        (_, true, _) => "it reached the server's host, and nothing left there".to_owned(),
+        _ => "nothing came back to where this was captured".to_owned(),
     };
     let frames = connection.frames;
     vec![Finding {
         code: RULE.code.to_owned(),
         // One SYN may just be the capture's last packet.
-        severity: if refused || syn.sent > 1 { "error" } else { "info" }.to_owned(),
+        severity: if refused || (syn.sent > 1 && turned_back.is_none()) { "error" } else { "info" }.to_owned(),
         title: if refused {
             "the connection was refused".to_owned()
+        } else if turned_back.is_some() {
+            "the SYN found no answer but an ICMP error".to_owned()
         } else {
             "the SYN found no answer".to_owned()
         },
         why: format!("it was sent {times}{after}; {where_seen}."),
-        not: "no request reached the server's application; but where it accepts too slowly, SYNs are dropped".to_owned(),
+        not: match turned_back {
+            Some(_) => "not the server's program: no request reached it",
+            None => "no request reached the server's application; but where it accepts too slowly, SYNs are dropped",
+        }
+        .to_owned(),
         evidence: vec![Evidence {
             from_ns: 0,
             to_ns: connection.duration_ns,
@@ -71,7 +81,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }],
         cost_ns: connection.duration_ns,
         of_ns: connection.duration_ns,
-        remedies: vec![help(connection, refused)],
+        remedies: match turned_back {
+            Some(_) if !refused => Vec::new(),
+            _ => vec![help(connection, refused)],
+        },
     }]
 }
 

@@ -38,7 +38,8 @@ pub(super) const RULE: Rule = Rule { code: "TIMEOUT", file: include_str!("timeou
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| matches!(state, State::RtoWait | State::TlpWait));
-        if !held.is_worth_naming() || super::black_hole::explains(case) {
+        let is_size = super::black_hole::explains(case) || super::path_mtu::explains(case);
+        if !held.is_worth_naming() || is_size {
             return None;
         }
         let is_timer = |state| matches!(state, State::RtoWait | State::TlpWait);

@@ -1,0 +1,230 @@
+//! A device on the way said that segments are too large for its next link, and they had to be sent again.
+//!
+//! # What it says
+//! A link on the way carries less than the sender's full segments. The device before it dropped them and told the
+//! sender how much fits. The time is that of sending them again, long where the sender does not heed what it was told.
+//!
+//! # How we know
+//! An ICMP "fragmentation needed" or an `ICMPv6` "packet too big" that quotes this connection, and data that was sent
+//! again after it. A packet longer than the MTU that was told cannot pass, whatever its luck. That the sender heeds it
+//! shows in the size of what it sends then.
+//!
+//! # What it is not
+//! Not a full queue and not chance: the device says why it drops. Losses of one episode that began with such an error
+//! are told here alone. An error whose quoted packets fit the MTU that it names proves nothing (RFC 5927), nor does one
+//! after which nothing was sent again. Where the device says nothing, it is `BLACK_HOLE`.
+//!
+//! # What to do
+//! Make the sender know before it sends: clamp the MSS of SYNs where the narrow link begins, or give the hosts the
+//! path's MTU. Where it does not heed the errors, let them in to its host: the firewall there, and each NAT or load
+//! balancer before it, must hand them to whom they quote.
+//!
+//! # Sources
+//! RFC 1191, RFC 8201 (path MTU discovery), RFC 5927 section 7 (what to believe); Linux `tcp_v4_mtu_reduced`,
+//! `tcp_simple_retransmit` (v6.1, `net/ipv4/tcp_ipv4.c`, `tcp_input.c`).
+
+use super::case::{Case, Held, Told, in_each};
+use super::{Rule, remedies};
+use crate::icmp::{Reaction, fits, reaction, reaction_in_words, said};
+use crate::report::{Connection, Finding, IcmpErrors, Remedy, State};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "PATH_MTU", file: include_str!("path_mtu.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    in_each(connection, |case| {
+        let error = error(case)?;
+        let held = held(case, error);
+        if held.limits.is_empty() {
+            return None;
+        }
+        Some(held.finding(RULE.code, told(case, error)))
+    })
+}
+
+/// What was said first of packets of this direction that were too large, if data was sent again then.
+pub(super) fn error<'a>(case: &Case<'a>) -> Option<&'a IcmpErrors> {
+    let about = |each: &&IcmpErrors| {
+        each.kind == "too_big" && each.about.as_deref() == Some(case.sender()) && is_proven(each)
+    };
+    let told = case.connection.icmp.iter().filter(about);
+    let error = told.min_by_key(|each| each.first_ns)?;
+    let first = error.first_ns?;
+    let again = &case.direction.retransmissions;
+    again.iter().any(|each| each.at_ns >= first && !each.spurious).then_some(error)
+}
+
+/// Whether a quoted packet does not fit, as far as both lengths are known.
+fn is_proven(error: &IcmpErrors) -> bool {
+    let Some(mtu) = error.mtu else { return true };
+    let mut known = error.quoted.iter().filter_map(|each| each.bytes).peekable();
+    known.peek().is_none() || known.any(|bytes| bytes > mtu)
+}
+
+/// Whether all that was lost in this direction was too large for a link: one episode, begun by such an error.
+pub(super) fn explains(case: &Case<'_>) -> bool {
+    let Some(first) = error(case).and_then(|error| error.first_ns) else { return false };
+    let mut again = case.direction.retransmissions.iter().filter(|each| !each.spurious);
+    let one = case.direction.loss_pattern.as_deref().is_none_or(|known| known.episodes <= 1);
+    one && !case.connection.truncated && again.all(|each| each.at_ns >= first)
+}
+
+/// The repairs and timers from the error on; all of them only where nothing else was lost.
+fn held<'a>(case: &Case<'a>, error: &IcmpErrors) -> Held<'a> {
+    let mut held = case.held(|state| {
+        matches!(
+            state,
+            State::RecoveryLoss | State::RecoveryReorderSpurious | State::RtoWait | State::TlpWait
+        )
+    });
+    let (first, last) = (error.first_ns.unwrap_or(0), error.last_ns.unwrap_or(0));
+    let all = explains(case);
+    held.limits.retain(|each| each.end_ns > first && (all || each.start_ns <= last));
+    held
+}
+
+fn told(case: &Case<'_>, error: &IcmpErrors) -> Told {
+    let sender = case.sender();
+    let reaction = reaction(case.connection, error);
+    let how = match reaction {
+        Some(Reaction::Smaller(_)) => format!(", and the {sender} sent them again smaller"),
+        Some(Reaction::AsLarge(..)) => format!(", and the {sender} did not heed what it was told"),
+        Some(Reaction::Late(..)) => format!(", and the {sender} heeded late what it was told"),
+        None => String::new(),
+    };
+    let mut why = said(error);
+    if let Some(reaction) = reaction {
+        why = format!("{why}; {}", reaction_in_words(reaction, sender));
+    }
+    if let Some(after) = first_that_fits(case, error) {
+        why = format!("{why}, first {} after it was told", words::time(after));
+    }
+    Told {
+        title: format!("segments were too large for a link on the way{how}"),
+        why: format!("{why}."),
+        not: "not a full queue and not chance: the device says why it dropped them".to_owned(),
+        remedies: help(case, reaction),
+    }
+}
+
+/// How long after the error the first segment was sent again that fits.
+fn first_that_fits(case: &Case<'_>, error: &IcmpErrors) -> Option<i64> {
+    let (fits, first) = (fits(error)?, error.first_ns?);
+    let mut again = case.direction.retransmissions.iter();
+    Some(again.find(|each| each.at_ns >= first && each.bytes <= fits)?.at_ns - first)
+}
+
+fn help(case: &Case<'_>, reaction: Option<Reaction>) -> Vec<Remedy> {
+    let clamp = remedies::path(
+        "lower the MSS of SYNs where the narrow link begins (a tunnel, a VPN), so that no segment is too large for it",
+    );
+    let ignored = matches!(reaction, Some(Reaction::AsLarge(..) | Reaction::Late(..)));
+    let mut all = vec![clamp];
+    if ignored {
+        let let_in = "let these ICMP errors in, and see whether the host has learned the MTU (a line with mtu); NAT and \
+                      load balancers before it must hand them on, too";
+        let peer = match case.receiver_address() {
+            Some(peer) => peer.to_string(),
+            None => format!("ADDRESS_OF_THE_{}", case.receiver().to_uppercase()),
+        };
+        all.insert(
+            0,
+            remedies::host(case.at, let_in, format!("ip route get {peer}; nft list ruleset")),
+        );
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::IpAddr;
+
+    use super::super::sample::{self, held_by};
+    use super::*;
+    use crate::report::{QuotedPacket, Retransmission};
+
+    const MS: i64 = 1_000_000;
+
+    /// A download whose server was told of an MTU of 1,320 bytes, and sent segments of these sizes again.
+    fn told_of(again: &[u64]) -> Connection {
+        let mut connection = held_by(State::RecoveryLoss, 5_000);
+        let held = connection.directions[1].as_mut().expect("data");
+        let limits = held.limits.iter().filter(|each| each.state == State::RecoveryLoss);
+        let at = limits.map(|each| each.start_ns).min().expect("held");
+        held.retransmissions = again
+            .iter()
+            .zip(1..)
+            .map(|(&bytes, n)| Retransmission {
+                at_ns: at + n * MS,
+                bytes,
+                ..Retransmission::default()
+            })
+            .collect();
+        let quoted = QuotedPacket { bytes: Some(1_500), ..QuotedPacket::default() };
+        connection.icmp = vec![IcmpErrors {
+            kind: "too_big".into(),
+            about: Some("server".into()),
+            from: IpAddr::from([10, 0, 0, 254]),
+            mtu: Some(1_320),
+            count: 2,
+            first_ns: Some(at),
+            last_ns: Some(at),
+            quoted: vec![quoted],
+            ..sample::icmp_errors()
+        }];
+        connection
+    }
+
+    fn title(again: &[u64]) -> String {
+        find(&told_of(again)).first().map_or_else(String::new, |found| found.title.clone())
+    }
+
+    #[test]
+    fn what_the_device_said_and_what_the_sender_made_of_it_is_told() {
+        insta::assert_snapshot!(sample::shown(&find(&told_of(&[1_268, 180]))));
+        assert!(title(&[1_448, 1_448]).ends_with("did not heed what it was told"));
+        assert!(title(&[1_448, 1_268]).ends_with("heeded late what it was told"));
+    }
+
+    #[test]
+    fn nothing_sent_again_is_no_harm() {
+        assert_eq!(title(&[]), "");
+        let mut before = told_of(&[1_268]);
+        before.directions[1].as_mut().expect("data").retransmissions[0].at_ns = 0;
+        assert!(find(&before).is_empty());
+    }
+
+    #[test]
+    fn a_packet_that_fits_was_not_too_large() {
+        let of = |bytes| {
+            let mut connection = told_of(&[1_268]);
+            connection.icmp[0].quoted[0].bytes = Some(bytes);
+            find(&connection).len()
+        };
+        assert_eq!([of(1_321), of(1_320)], [1, 0]);
+    }
+
+    #[test]
+    fn the_client_is_told_nothing_of_the_servers_packets_and_others_errors_are_not_this() {
+        let mut connection = told_of(&[1_268]);
+        connection.icmp[0].about = Some("client".into());
+        assert!(find(&connection).is_empty());
+        let mut connection = told_of(&[1_268]);
+        connection.icmp[0].kind = "host_unreachable".into();
+        assert!(find(&connection).is_empty());
+    }
+
+    #[test]
+    fn one_episode_after_the_error_is_explained_and_two_are_not() {
+        let explained =
+            |connection: &Connection| Case::of(connection, 1).is_some_and(|case| explains(&case));
+        let mut connection = told_of(&[1_268]);
+        let mut pattern = sample::pattern("random", 1);
+        connection.directions[1].as_mut().expect("data").loss_pattern =
+            Some(Box::new(pattern.clone()));
+        assert!(explained(&connection));
+        pattern.episodes = 2;
+        connection.directions[1].as_mut().expect("data").loss_pattern = Some(Box::new(pattern));
+        assert!(!explained(&connection));
+    }
+}
