@@ -257,6 +257,7 @@ fn syn() -> Syn {
         ecn: true,
         fast_open: Some(8),
         payload: 147,
+        acked: Some(147),
         fillers: 4,
     }
 }
@@ -302,6 +303,8 @@ fn direction() -> Direction {
             out_of_order: 8,
             ecn_echo: 9,
             lost: 10,
+            damaged: 12,
+            doubled: 13,
             not_captured: 11,
         },
         rtt: Rtt {

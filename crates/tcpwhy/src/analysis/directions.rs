@@ -1,5 +1,6 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
+use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::limits::growth::ExitCause;
@@ -26,7 +27,11 @@ pub(super) fn outline(facts: &Facts, walker: &Walker) -> Direction {
         segments: tally.segments,
         frames: tally.frames,
         retransmitted: retransmitted(tally),
-        events: events(&facts.peers.counts[walker.terms.side], tally),
+        events: events(
+            &facts.peers.counts[walker.terms.side],
+            tally,
+            doubles::by_path(&facts.sides[walker.terms.side], walker),
+        ),
         max_in_flight_bytes: if walker.terms.unanswered {
             0
         } else {
@@ -47,6 +52,7 @@ pub(super) fn fill(
     let (lifetime, outline) = (facts.last_tap, core::mem::take(direction));
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
+    let rounds: Vec<Round> = rounds.collect();
     let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
     // A moment that seems shared does not make the link a wider one.
     let spent = |state| walker.ledger.time_in.get(state);
@@ -66,10 +72,10 @@ pub(super) fn fill(
         bottleneck_rate_bps: path_rate.map(|rate| rate.0),
         shared_link_rate_bps: shared_link.map(|bytes| bytes as u64 * 8),
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
-        rounds: rounds.collect(),
         limits: limits(walker),
         strip: walker.ledger.strip(lifetime),
-        initial_window: initial_window(walker),
+        initial_window: initial_window(walker, &rounds),
+        rounds,
         slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
         congestion_control: congestion_control(walker),
         idle_restarts: restarts
@@ -125,13 +131,26 @@ fn burst_proven(walker: &Walker) -> Option<u64> {
     (burst > 0).then_some(burst as u64)
 }
 
-fn initial_window(walker: &Walker) -> Option<InitialWindow> {
+fn initial_window(walker: &Walker, rounds: &[Round]) -> Option<InitialWindow> {
     let first = walker.initial.filter(|_| !walker.initial_hidden)?;
     Some(InitialWindow {
         segments: first.segments,
         bytes: first.bytes.max(0) as u64,
-        full: first.full == Some(true),
+        full: first.full == Some(true) || was_cut_by_syns(walker.tally.syn, rounds),
     })
+}
+
+/// Whether the SYN or SYN-ACK was sent so often that the congestion window began with one segment, which shows by
+/// flights of 1 and 2 whatever the first one's size (RFC 5681 section 3.1; Linux `tcp_init_transfer`: more than one
+/// retransmission, unless a time stamp shows them needless).
+fn was_cut_by_syns(repeated: u64, rounds: &[Round]) -> bool {
+    let waited = |round: &Round| round.limited_by == State::CwndSlowStart;
+    match rounds {
+        [first, second, ..] if repeated > 1 => {
+            first.segments == 1 && waited(first) && second.segments <= 3 && waited(second)
+        }
+        _ => false,
+    }
 }
 
 fn taken_back(walker: &Walker) -> Option<TakenBack> {
@@ -190,7 +209,7 @@ fn retransmitted(tally: &Tally) -> Retransmitted {
     }
 }
 
-fn events(counts: &Counts, tally: &Tally) -> Events {
+fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
     Events {
         zero_window: counts.zero_window,
         zero_window_probe: counts.zero_window_probe,
@@ -202,6 +221,8 @@ fn events(counts: &Counts, tally: &Tally) -> Events {
         out_of_order: tally.out_of_order,
         ecn_echo: counts.ecn_echo,
         lost: tally.lost,
+        damaged: tally.damaged,
+        doubled,
         not_captured: tally.not_captured,
     }
 }

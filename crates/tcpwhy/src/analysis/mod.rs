@@ -12,6 +12,7 @@
 
 mod analyst;
 mod directions;
+mod doubles;
 pub(crate) mod exchanges;
 pub(crate) mod failed;
 mod kept;

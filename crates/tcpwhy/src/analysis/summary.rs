@@ -1,6 +1,6 @@
 //! From the walkers to the report's plain data.
 
-use super::{Analysis, directions, exchanges, failed};
+use super::{Analysis, directions, doubles, exchanges, failed};
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
 use crate::limits::turns::Turns;
@@ -37,6 +37,7 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
         directions,
         transfers,
         exchanges,
+        duplicates: doubles::by_capture(facts, walkers),
         ..blank(facts)
     }
 }
@@ -194,6 +195,7 @@ fn syn(info: &SideInfo) -> Option<Syn> {
         ecn: info.syn_ece,
         fast_open: options.fast_open,
         payload: info.syn_payload,
+        acked: info.syn_acked,
         fillers: fillers(&options.order),
     })
 }

@@ -12,7 +12,8 @@
 //!
 //! # What it is not
 //! Not a fault of TCP. Connections in parallel are not counted: they cannot share one without
-//! waiting, unless the protocol multiplexes (HTTP/2). What the earlier connection's protocol would
+//! waiting, unless the protocol multiplexes (HTTP/2). A request that the server took with the SYN
+//! (`FAST_OPEN`) paid no handshake. What the earlier connection's protocol would
 //! have allowed (did the server close it?) is not in these packets in every case; where the earlier
 //! one ended by the server's wish, the server must keep it open first.
 //!
@@ -26,7 +27,7 @@
 //! measured.
 
 use super::case::{Case, Held, Told, active_ns};
-use super::{Rule, remedies};
+use super::{Rule, fast_open, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::units::Time;
 use crate::words;
@@ -60,7 +61,13 @@ pub(super) fn among(connection: &Connection, earlier: &[Connection]) -> Option<F
     let before = earlier.iter().rev().filter(same).find(could_be_used)?;
     let held = opening(connection)?;
     let tls = connection.tls.as_ref().and_then(|tls| Some(tls.end_ns? - tls.start_ns));
-    let opened = held.time_ns() + tls.unwrap_or(0).max(0);
+    // A request that went with the SYN did not wait for the handshake, but for a SYN that was lost.
+    let opening = if fast_open::is_taken(connection) {
+        held.time_of(&[State::SynRetry])
+    } else {
+        held.time_ns()
+    };
+    let opened = opening + tls.unwrap_or(0).max(0);
     if connection.exchanges.is_empty() || opened * 10 < active_ns(connection) {
         return None;
     }
@@ -69,7 +76,7 @@ pub(super) fn among(connection: &Connection, earlier: &[Connection]) -> Option<F
         why: format!(
             "the same client had a connection (number {}) to the same port that was idle by then; {}.",
             before.id,
-            split(connection, held.time_ns(), tls)
+            split(connection, opening, tls)
         ),
         not: "not TCP's doing; whether the server would have kept the earlier one is for its settings to say"
             .to_owned(),
@@ -173,6 +180,19 @@ mod tests {
     fn one_that_idled_for_fifteen_seconds_could_be_used_and_longer_not() {
         assert!(found(two(KEPT_NS, 5_000)).is_some());
         assert!(found(two(KEPT_NS + 1, 5_000)).is_none());
+    }
+
+    #[test]
+    fn a_request_that_went_with_the_syn_paid_no_handshake() {
+        let is_told = |acked: u32| {
+            let [first, mut second] = two(1_000_000, 5_000);
+            let [client, server] = &mut second.syns;
+            client.as_mut().expect("SYN").payload = 78;
+            server.as_mut().expect("SYN-ACK").acked = Some(acked);
+            found([first, second]).is_some()
+        };
+        assert!(!is_told(78));
+        assert!(is_told(0), "the server did not take it");
     }
 
     #[test]

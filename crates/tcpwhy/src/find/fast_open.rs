@@ -3,12 +3,13 @@
 //! # What it says
 //! With Fast Open a client sends its request with the SYN and saves a round trip. It needs a cookie
 //! from an earlier connection to the same server. The stages: a cookie was asked for, given, used
-//! with data.
+//! with data, and the data taken or not. Where they were taken the round trip saved is told.
 //!
 //! # How we know
 //! The options of the SYN and the SYN-ACK (kind 34, or 254 with the experiment's magic) and the
-//! payload that the SYN carried. A SYN-ACK that answers a cookie by a new one may have refused the old
-//! one, or have taken it while the server changes its key; which, its acknowledgement would tell.
+//! payload that the SYN carried. A SYN-ACK that acknowledges more than the SYN's own number says that the
+//! server took that payload; one that acknowledges the SYN alone says that it did not, and the client
+//! sends it again behind the handshake.
 //!
 //! # What it is not
 //! Not a cost by itself: where it fails the connection opens as any other. Middleboxes that drop
@@ -21,7 +22,7 @@
 //! may be repeated should go with a SYN.
 //!
 //! # Sources
-//! RFC 7413 sections 3.1 and 4.1; Linux `tcp_fastopen.c` (v6.1); `net.ipv4.tcp_fastopen` is a
+//! RFC 7413 sections 3.1, 4.1 and 4.2.2; Linux `tcp_fastopen.c` (v6.1); `net.ipv4.tcp_fastopen` is a
 //! bitmap: 1 client, 2 server.
 
 use super::case::{active_ns, syns};
@@ -34,23 +35,59 @@ pub(super) const RULE: Rule = Rule { code: "FAST_OPEN", file: include_str!("fast
 fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(client), Some(server)] = &connection.syns else { return Vec::new() };
     let Some((title, remedies)) = stage(client, server) else { return Vec::new() };
-    let cookie = client.fast_open.unwrap_or(0);
+    let cookie = match client.fast_open {
+        Some(cookie) => format!("a cookie of {}", words::bytes(u64::from(cookie))),
+        None => "no cookie".to_owned(),
+    };
     vec![Finding {
         code: RULE.code.to_owned(),
         // A fact about the opening; what it costs or saves is a round trip at most.
         severity: "info".to_owned(),
         title: title.to_owned(),
         why: format!(
-            "the SYN carried a cookie of {} and {} of data.",
-            words::bytes(u64::from(cookie)),
-            words::bytes(u64::from(client.payload))
+            "the SYN carried {cookie} and {} of data.{}",
+            words::bytes(u64::from(client.payload)),
+            acknowledged(connection, client, server)
         ),
-        not: "not a cost by itself: where it fails the connection opens as any other".to_owned(),
+        not: if is_taken(connection) {
+            "no round trip was spent on opening before the request went out".to_owned()
+        } else {
+            "not a cost by itself: where it fails the connection opens as any other".to_owned()
+        },
         evidence: vec![syns(connection)],
         cost_ns: 0,
         of_ns: active_ns(connection),
         remedies,
     }]
+}
+
+/// Whether the server took data that came with the SYN: then the request did not wait for the handshake.
+pub(super) fn is_taken(connection: &Connection) -> bool {
+    let [client, server] = &connection.syns;
+    client.is_some_and(|syn| syn.payload > 0)
+        && server.is_some_and(|syn| syn.acked.is_some_and(|acked| acked > 0))
+}
+
+/// What the SYN-ACK said of the data, and what that saved or cost.
+fn acknowledged(connection: &Connection, client: &Syn, server: &Syn) -> String {
+    let Some(acked) = server.acked.filter(|_| client.payload > 0) else { return String::new() };
+    let trip = connection
+        .handshake_rtt_ns
+        .map_or_else(String::new, |rtt| format!(" ({})", words::time(rtt)));
+    match acked {
+        0 => format!(
+            " The SYN-ACK acknowledged the SYN alone: the data were sent again, and the handshake's round trip{trip} \
+             was paid."
+        ),
+        acked if acked >= client.payload => format!(
+            " The SYN-ACK acknowledged all of it: the request did not wait for the handshake, which saved a round \
+             trip{trip}."
+        ),
+        acked => format!(
+            " The SYN-ACK acknowledged {} of it, which did not wait for the handshake's round trip{trip}.",
+            words::bytes(u64::from(acked))
+        ),
+    }
 }
 
 /// How far it got, and what would bring it further.
@@ -63,8 +100,23 @@ fn stage(client: &Syn, server: &Syn) -> Option<(&'static str, Vec<Remedy>)> {
              TcpExtTCPFastOpenListenOverflow",
         )]
     };
+    let refused = client.payload > 0 && server.acked == Some(0);
+    let taken = client.payload > 0 && server.acked.is_some_and(|acked| acked > 0);
     let new_cookie = server.fast_open.is_some_and(|cookie| cookie > 0);
-    Some(match (client.fast_open?, new_cookie) {
+    if client.fast_open.is_none() && !taken {
+        return None;
+    }
+    Some(match (client.fast_open.unwrap_or(0), new_cookie) {
+        _ if taken => {
+            ("Fast Open: the request went with the SYN, and a round trip was saved", vec![])
+        }
+        (1.., _) if refused => (
+            "Fast Open: data went with the SYN, and the server did not take them",
+            at_server(
+                "see why the server refused: its counter of failed cookies, or its queue of Fast Open \
+                 requests; several hosts behind one address need one key",
+            ),
+        ),
         (0, true) => {
             ("Fast Open: a cookie was asked for and given, the next connection can use it", vec![])
         }
@@ -93,11 +145,22 @@ mod tests {
 
     /// A download whose SYN carried a cookie and payload of these lengths, and the SYN-ACK a cookie.
     fn opened(cookie: Option<u8>, payload: u32, answer: Option<u8>) -> Vec<Finding> {
+        find(&with(cookie, payload, answer, None))
+    }
+
+    /// The same connection, whose SYN-ACK acknowledged so much of the payload.
+    fn with(
+        cookie: Option<u8>,
+        payload: u32,
+        answer: Option<u8>,
+        acked: Option<u32>,
+    ) -> Connection {
         let mut connection = sample::download();
         let [client, server] = &mut connection.syns;
         let (client, server) = (client.as_mut().expect("SYN"), server.as_mut().expect("SYN-ACK"));
         (client.fast_open, client.payload, server.fast_open) = (cookie, payload, answer);
-        find(&connection)
+        server.acked = acked;
+        connection
     }
 
     #[test]
@@ -109,6 +172,26 @@ mod tests {
         assert!(title(Some(8), 147, Some(8)).contains("with a new one"));
         assert!(title(Some(8), 0, None).contains("no data"));
         insta::assert_snapshot!(sample::shown(&opened(Some(0), 0, None)));
+    }
+
+    #[test]
+    fn what_the_syn_ack_acknowledged_was_saved_and_what_it_did_not_was_paid() {
+        let told = |cookie, payload, acked| {
+            let connection = with(cookie, payload, None, Some(acked));
+            (is_taken(&connection), find(&connection).first().map(|found| found.why.clone()))
+        };
+        let says = |(taken, why): (bool, Option<String>), words: &str| {
+            (taken, why.is_some_and(|why| why.contains(words)))
+        };
+        assert_eq!(says(told(Some(8), 147, 147), "saved a round trip"), (true, true));
+        assert_eq!(says(told(Some(8), 147, 0), "was paid"), (false, true));
+        assert_eq!(says(told(Some(0), 0, 0), "saved"), (false, false), "a cookie was asked for");
+        assert_eq!(says(told(None, 147, 147), "no cookie"), (true, true));
+        assert_eq!(
+            told(None, 147, 0),
+            (false, None),
+            "data on a SYN are no Fast Open by themselves"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //!
 //! # What to do
 //! If the SYN was sent more than twice, the lost SYNs are the cause: Linux then begins with one
-//! segment; see `SYN_RETRY`. Else look at the route: `ip route show match ADDRESS` on the sender
+//! segment, whatever the route says; see `SYN_RETRY`. Else look at the route: `ip route show match ADDRESS` on the sender
 //! shows `initcwnd` if one is set; set it to 10 or take it out. Some senders that are not Linux
 //! begin with less by design.
 //!
@@ -27,7 +27,8 @@ use super::case::{Case, active_ns, filter, in_each, severity};
 use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Transfer,
+    Connection, Evidence, Finding, FrameRange, InitialWindow, Prediction, Remedy, Round, State,
+    Transfer,
 };
 use crate::words;
 
@@ -43,18 +44,19 @@ fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let first = case.direction.initial_window.filter(|first| first.full)?;
         let transfer = case.transfers().next()?;
-        let rounds = opening(case, transfer)?;
-        if first.segments >= USUAL || first.segments == 0 {
-            return None;
-        }
-        let mss = case.mss()?;
-        let with = |segments: u64| count_rounds(segments * mss, transfer.bytes, |_| u64::MAX);
-        let more = with(first.segments).saturating_sub(with(USUAL)).min(rounds.len() as u64 - 1);
-        let upto = rounds.get(usize::try_from(more).ok()?)?;
+        let (more, rounds, upto) = lengthened(case, first.segments, transfer)?;
         let cost_ns = upto.start_ns - rounds[0].start_ns;
-        if more == 0 || cost_ns * 10 < active_ns(connection) {
+        if cost_ns * 10 < active_ns(connection) {
             return None;
         }
+        let cut = if was_cut_by_syns(case) {
+            format!(
+                "the {} was repeated, which cuts the congestion window to 1 segment; ",
+                syn(case)
+            )
+        } else {
+            String::new()
+        };
         Some(Finding {
             code: RULE.code.to_owned(),
             severity: severity(cost_ns, active_ns(connection), SURE).to_owned(),
@@ -63,7 +65,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 words::count(first.segments, "segment")
             ),
             why: format!(
-                "more was waiting and the {}'s window had room; doubling from there took {} more.",
+                "{cut}more was waiting and the {}'s window had room; doubling from there took {} more.",
                 case.receiver(),
                 words::count(more, "round trip")
             ),
@@ -74,6 +76,56 @@ fn find(connection: &Connection) -> Vec<Finding> {
             remedies: help(case, transfer, more),
         })
     })
+}
+
+/// How many round trips more it took than from a usual window, the rounds, and the first that is not one more.
+fn lengthened<'a>(
+    case: &Case<'a>,
+    first: u64,
+    transfer: &Transfer,
+) -> Option<(u64, &'a [Round], &'a Round)> {
+    let rounds = opening(case, transfer)?;
+    if first >= USUAL || first == 0 {
+        return None;
+    }
+    let mss = case.mss()?;
+    let with = |segments: u64| count_rounds(segments * mss, transfer.bytes, |_| u64::MAX);
+    let more = with(first).saturating_sub(with(USUAL)).min(rounds.len() as u64 - 1);
+    let upto = rounds.get(usize::try_from(more).ok()?)?;
+    (more > 0).then_some((more, rounds, upto))
+}
+
+/// Whether SYNs or SYN-ACKs, repeated more than once, cut the window that it began with.
+pub(super) fn was_cut_by_syns(case: &Case<'_>) -> bool {
+    // `tcp_init_transfer` (v6.1): more than one retransmission of the SYN.
+    let began_with_one = |first: InitialWindow| first.full && first.segments == 1;
+    case.direction.retransmitted.syn > 1
+        && case.direction.initial_window.is_some_and(began_with_one)
+}
+
+/// The same in words, with the time it took; `None` where they did not.
+pub(super) fn cut_by_syns(case: &Case<'_>) -> Option<String> {
+    if !was_cut_by_syns(case) {
+        return None;
+    }
+    let took = case.transfers().next().and_then(|transfer| {
+        let (more, rounds, upto) = lengthened(case, 1, transfer)?;
+        let took = words::time(upto.start_ns - rounds[0].start_ns);
+        Some(format!(
+            ": doubling from there took {} more ({took})",
+            words::count(more, "round trip")
+        ))
+    });
+    Some(format!(
+        "The repeated {} also cut the {}'s congestion window to 1 segment{}.",
+        syn(case),
+        case.sender(),
+        took.unwrap_or_default()
+    ))
+}
+
+fn syn(case: &Case<'_>) -> &'static str {
+    ["SYN", "SYN-ACK"][case.at]
 }
 
 /// The rounds of the connection's first transfer, if its congestion window stopped the first.
@@ -97,9 +149,7 @@ fn evidence(first: &Round, upto: &Round) -> Evidence {
 }
 
 fn help(case: &Case<'_>, transfer: &Transfer, more: u64) -> Vec<Remedy> {
-    let repeated = case.direction.retransmitted.syn;
-    // `tcp_init_transfer` (v6.1): more than one retransmission of the SYN.
-    if repeated > 1 && case.direction.initial_window.is_some_and(|first| first.segments == 1) {
+    if was_cut_by_syns(case) {
         return vec![remedies::path(
             "find why the SYN had to be repeated: after that a sender begins with one segment",
         )];

@@ -27,7 +27,7 @@
 //! the window is cut to 717/1024).
 
 use super::case::{Case, Held, Told, in_each};
-use super::{Rule, remedies};
+use super::{Rule, damaged, remedies};
 use crate::report::LossPattern;
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -70,8 +70,8 @@ pub(super) fn is_congestion(case: &Case<'_>) -> bool {
 pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPattern)> {
     let held = after_losses(case, |_| false);
     let lost = case.direction.events.lost > 0 && case.rtt().is_some();
-    // What was too large for a link tells nothing of queues or chance.
-    if super::path_mtu::explains(case) {
+    // What was too large for a link, or damaged on it, tells nothing of queues or chance.
+    if super::path_mtu::explains(case) || damaged::explains(case) {
         return None;
     }
     let known = case.direction.loss_pattern.as_deref().filter(|_| lost)?;

@@ -35,7 +35,9 @@ mod bottleneck;
 mod bottleneck_shared;
 mod capture_gap;
 mod cold_connection;
+mod damaged;
 mod dns_unanswered;
+mod duplicated;
 mod ecn;
 mod failed;
 mod fast_open;
@@ -104,7 +106,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 55] = [
+const RULES: [Rule; 57] = [
     dns_unanswered::RULE,
     unreachable::RULE,
     syn_unanswered::RULE,
@@ -140,10 +142,12 @@ const RULES: [Rule; 55] = [
     loss_random::RULE,
     loss_periodic::RULE,
     loss_unclear::RULE,
+    damaged::RULE,
     policer::RULE,
     timeout::RULE,
     stood_still::RULE,
     reordering::RULE,
+    duplicated::RULE,
     ecn::RULE,
     thinned_acks::RULE,
     local_qdisc::RULE,

@@ -30,7 +30,7 @@
 //! `tcp_is_cwnd_limited` and `tcp_init_cwnd` (v6.1, `net/ipv4/tcp_cong.c`, `tcp_input.c`).
 
 use super::case::{Case, Told, in_each, window_at};
-use super::{Rule, remedies};
+use super::{Rule, initial_window, remedies};
 use crate::report::{Connection, Finding, Prediction, Round, State, Transfer};
 use crate::units::{BitRate, Duration};
 use crate::words;
@@ -162,7 +162,9 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
     let rounds = rounds_of(case, transfer)?;
     let opening = rounds.first()?;
     let of_connection = case.transfers().next()?.start_ns == transfer.start_ns;
-    if case.lost_something() || !case.sender_is_linux() || !of_connection {
+    // Repeated SYNs cut what the route gives.
+    let is_cut = initial_window::was_cut_by_syns(case);
+    if case.lost_something() || !case.sender_is_linux() || !of_connection || is_cut {
         return None;
     }
     let room = window_at(opening)?.min(transfer.bytes).min(case.direction.burst_proven_bytes?);

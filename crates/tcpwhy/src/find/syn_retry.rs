@@ -5,10 +5,14 @@
 //! first in Linux, then twice as long each time (from 6.5 on only after some of one second). The
 //! application sees a connect that takes whole seconds: 1, 3 or 7, or from 6.5 on 1, 2, 3 or 4.
 //!
+//! One that is repeated more than once costs twice: its sender then begins with a congestion window of
+//! one segment instead of ten, and its first flights double from there.
+//!
 //! # How we know
 //! Intervals in the state `syn_retry`: the time between a SYN (or SYN-ACK) and its repeat. They
 //! hold at least a tenth of the working time. A capture at the server that first sees a repeated
-//! SYN cannot know of those before.
+//! SYN cannot know of those before. That they cut the window is said where the flights show it, too:
+//! one segment and then two, each waiting for ACKs.
 //!
 //! # What it is not
 //! Not a request that takes long: the server's program has not seen the connection yet. But one that accepts too
@@ -24,11 +28,11 @@
 //! interface (`ip route get CLIENT` there). With none of them counting, the path lost it.
 //!
 //! # Sources
-//! RFC 6298 section 2.1 (one second), Linux `TCP_TIMEOUT_INIT`, `tcp_conn_request` (v6.1,
+//! RFC 6298 sections 2.1 (one second) and 5.7, RFC 5681 section 3.1, Linux `tcp_init_transfer`, `TCP_TIMEOUT_INIT`, `tcp_conn_request` (v6.1,
 //! `include/net/tcp.h`, `net/ipv4/tcp_input.c`), from 6.5 on `tcp_syn_linear_timeouts`.
 
 use super::case::{Case, Told};
-use super::{Rule, remedies};
+use super::{Rule, initial_window, remedies};
 use crate::report::{Connection, Finding, State, Vantage};
 use crate::words;
 
@@ -64,8 +68,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let told = Told {
         title: "opening the connection waited for a repeated SYN or SYN-ACK".to_owned(),
         why: format!(
-            "{repeated}; each waits for a timer of a second or more, {} in all.{arrived}",
-            words::time(held.time_ns())
+            "{repeated}; each waits for a timer of a second or more, {} in all.{arrived}{}",
+            words::time(held.time_ns()),
+            cut(connection)
         ),
         not: "no request was under way yet; but where the server's program accepts too slowly, SYNs are dropped"
             .to_owned(),
@@ -84,6 +89,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
         ],
     };
     vec![held.finding(RULE.code, told)]
+}
+
+/// Whose congestion window the repeats cut, too.
+fn cut(connection: &Connection) -> String {
+    let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
+    let cut = cases.filter_map(|case| initial_window::cut_by_syns(&case));
+    cut.map(|sentence| format!(" {sentence}")).collect()
 }
 
 #[cfg(test)]

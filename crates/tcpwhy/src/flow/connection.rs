@@ -127,6 +127,8 @@ impl Flow {
         let met = is_old && (self.copies.is_remembered(&event) || self.has_met(&event, blocks));
         if self.copies.is_copy(&event, spot, met) {
             self.facts.duplicates += 1;
+            self.facts.sides[side].copies += 1;
+            self.facts.sides[side].data_copies += u64::from(event.len > 0);
             return;
         }
         self.copies.remember(&event);
@@ -287,6 +289,7 @@ impl Flow {
     fn note_begin_or_end(&mut self, side: Side, segment: &Segment<'_>, event: &Event) {
         // What both agreed on holds for good.
         let is_agreed = self.facts.handshake.ack.is_some();
+        let knows_syn = self.facts.sides[1 - side].isn.is_some();
         let info = &mut self.facts.sides[side];
         if event.has(event::SYN) {
             if !is_agreed {
@@ -296,6 +299,10 @@ impl Flow {
             info.syns += 1;
             info.syn_payload = info.syn_payload.max(segment.payload_len);
             info.syn_ece = segment.flags.has(Flags::ECE);
+            if event.has(event::ACK) && knows_syn {
+                // The SYN's own number is before offset 0 (RFC 7413 section 4.2.2).
+                info.syn_acked = Some(event.ack.clamp(0, 1 << 16) as u32);
+            }
             let handshake = &mut self.facts.handshake;
             let seen =
                 if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };

@@ -13,6 +13,8 @@ pub(crate) struct SideInfo {
     /// How often it sent its SYN or SYN-ACK, and the payload in the longest.
     pub(crate) syns: u32,
     pub(crate) syn_payload: u32,
+    /// How much of the payload of the other's SYN its SYN-ACK acknowledged.
+    pub(crate) syn_acked: Option<u32>,
     /// Its SYN or SYN-ACK had ECE (RFC 3168 section 6.1.1: it offers, or agrees to, ECN).
     pub(crate) syn_ece: bool,
     /// The hop limit its packets arrived with.
@@ -28,6 +30,9 @@ pub(crate) struct SideInfo {
     bad_sums: u32,
     /// Its segments carry timestamps.
     pub(crate) timestamps: bool,
+    /// Packets of it that were met twice, and those of them that carry data.
+    pub(crate) copies: u64,
+    pub(crate) data_copies: u64,
     /// Offset after its last byte, once its FIN was seen.
     pub(crate) fin_at: Option<i64>,
     /// When that FIN passed the tap.

@@ -95,5 +95,6 @@ impl Walker {
     fn hide_figures(&mut self) {
         self.initial_hidden |= self.initial.is_none_or(|initial| initial.full.is_none());
         self.book.open.holed = true;
+        self.repairs.doubled.forget(self.flight.nxt);
     }
 }

@@ -18,6 +18,7 @@ use super::stuck::Heads;
 use super::walker::{MAX_LISTED, Walker};
 use super::window::Filled;
 use crate::flow::event::{Block, Event};
+use crate::measure::doubled::Doubled;
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
 use crate::measure::loss::Lost;
@@ -86,6 +87,7 @@ pub(crate) struct Repairs {
     policer: Policer,
     /// What was lost before the tap.
     pub(super) holes: Holes,
+    pub(crate) doubled: Doubled,
     repeats: Repeats,
     /// The probe that sent the tail again, until it shows whether that was lost.
     probe: Option<Probe>,
@@ -240,6 +242,7 @@ impl Repairs {
 impl Walker {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
     pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
+        self.repairs.doubled.on_repeat((event.seq, event.end()));
         if event.end() <= self.flight.nxt {
             self.take_unexplained(event, step);
         }
@@ -363,8 +366,11 @@ impl Walker {
         let head = self.flight.overlapping(una, una + 1).next().copied();
         // One repeat may reach over the end of what the repair was for: it is no second one.
         let has_another = self.tally.lost + self.tally.spurious > self.repairs.episodes;
-        if has_another && head.is_some_and(|head| head.flags & RETRANSMITTED != 0) {
+        if let Some(head) = head.filter(|head| has_another && head.flags & RETRANSMITTED != 0) {
             self.repairs.begin(self.flight.nxt);
+            if let Some(episode) = &mut self.repairs.open {
+                episode.damaged = head.flags & DAMAGED != 0;
+            }
             self.cut_window(self.flight.outstanding_segments(), at);
         }
     }
@@ -401,7 +407,7 @@ impl Walker {
     /// Marks what `event` repeats; the frames of the originals.
     fn mark_repeated(&mut self, event: &Event, at: i64) -> Vec<u64> {
         let mut originals = Vec::new();
-        let (mut repeated, episode) = (0, self.repairs.current());
+        let (mut repeated, mut damaged, episode) = (0, 0, self.repairs.current());
         let listing = self.repairs.is_repairing() && self.repairs.lost.len() < MAX_LISTED;
         for entry in self.flight.overlapping(event.seq, event.end()) {
             if entry.frame != 0 && originals.len() < 64 {
@@ -412,11 +418,15 @@ impl Walker {
                 let (at, position) = (entry.at, entry.segments_to);
                 self.repairs.lost.push(Lost { at, position, flight, episode });
             }
+            if entry.flags & (DAMAGED | RETRANSMITTED) == DAMAGED {
+                damaged += u64::from(entry.segments);
+            }
             entry.flags = (entry.flags | RETRANSMITTED) & !UNSEEN;
             entry.at = at;
             repeated += entry.end.min(event.end()) - entry.start.max(event.seq);
         }
         self.flight.retransmitted_out += repeated;
+        self.tally.damaged += damaged;
         self.tally.lost += segments_of(event.len, self.terms.mss);
         originals
     }
@@ -437,6 +447,7 @@ impl Walker {
 
     /// The receiver reports data it got twice (RFC 2883).
     pub(crate) fn on_dsack(&mut self, block: Block) {
+        self.repairs.doubled.on_dsack(block, self.flight.nxt, self.terms.mss);
         // What was sent once and arrived twice was doubled on the way: no repeat is told of.
         let mut repeats = core::mem::take(&mut self.repairs.repeats);
         repeats.on_duplicate(block).for_each(|told| self.note_needless(told));

@@ -82,6 +82,7 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     pub(crate) out_of_order: u64,
     pub(crate) partial_acks: u64,
+    pub(crate) damaged: u64,
     pub(crate) not_captured: u64,
     pub(crate) max_in_flight: i64,
     pub(crate) syn: u64,

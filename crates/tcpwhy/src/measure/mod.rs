@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 mod arrivals;
 pub(crate) mod clock;
+pub(crate) mod doubled;
 pub(crate) mod failures;
 pub(crate) mod flight;
 pub(crate) mod idle;

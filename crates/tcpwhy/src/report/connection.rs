@@ -239,6 +239,8 @@ pub struct Syn {
     pub fast_open: Option<u8>,
     /// Payload it carried.
     pub payload: u32,
+    /// How much of the other's SYN's payload it acknowledged; `None` for a SYN.
+    pub acked: Option<u32>,
     /// The longest run of fillers (NOP) among its options, as far as eight options tell.
     pub fillers: u8,
 }

@@ -248,6 +248,10 @@ pub struct Events {
     pub ecn_echo: u64,
     /// Segments lost in the network, as far as retransmissions tell.
     pub lost: u64,
+    /// Segments that arrived damaged, by their TCP checksum, and had to be sent again.
+    pub damaged: u64,
+    /// Segments that the receiver got twice (D-SACK) though they were sent once.
+    pub doubled: u64,
     /// Segments missing in the capture although they were acknowledged, or never came though later
     /// ones did in a capture of one direction.
     pub not_captured: u64,

@@ -87,7 +87,9 @@ fn path(page: &mut Page, connection: &Connection) {
 
 fn start(page: &mut Page, direction: &Direction) {
     let first = direction.initial_window.map(|window| {
-        let meaning = if window.full {
+        let meaning = if window.full && window.segments == 1 && direction.retransmitted.syn > 1 {
+            "with more to send: the repeated SYN or SYN-ACK cut the congestion window to 1 segment"
+        } else if window.full {
             "with more to send: this is the initial congestion window"
         } else {
             "not held by the congestion window, which may be larger"
@@ -318,6 +320,8 @@ fn events(direction: &Direction) -> Option<String> {
         (events.partial_ack, "partial ACK"),
         (events.out_of_order, "out of order"),
         (events.ecn_echo, "ECN echo"),
+        (events.damaged, "damaged segment"),
+        (events.doubled, "segment doubled on the path"),
         (events.not_captured, "missing in the capture only"),
     ]
     .into_iter()
