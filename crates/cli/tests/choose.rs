@@ -18,6 +18,7 @@ fn report() -> Report {
         made.transfers[0].start_ns = 0;
         made.transfers[0].end_ns = 2 * duration_ns;
         made.directions[0] = None;
+        made.failure = None;
         let sent = made.directions[1].as_mut().expect("data");
         sent.bytes = bytes;
         sent.retransmitted.fast = repeats;

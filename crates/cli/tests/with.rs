@@ -60,8 +60,8 @@ fn evidence_without_with_is_told_by_its_content() {
     for (name, says) in [
         ("ss.txt", "1 socket"),
         ("nstat-after.txt", "counters"),
-        ("strace-ttt.txt", "strace-ttt.txt"),
-        ("perf-trace.txt", "perf-trace.txt"),
+        ("strace-ttt.txt", "[PROGRAM_CALLS]"),
+        ("perf-trace.txt", "perf trace"),
         ("trace_pipe.txt", "trace_pipe.txt"),
         ("uml-slow-start.tcp_info.jsonl", "uml-slow-start.tcp_info.jsonl"),
         ("iperf3.json", "iperf3.json"),

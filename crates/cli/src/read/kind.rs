@@ -97,6 +97,8 @@ fn of_bytes(first: &[u8]) -> Kind {
     }
     match evidence::written_by(text) {
         Some("ss" | "nstat or /proc/net") => Kind::Host { is_evidence: true },
+        // Calls are judged by themselves, too.
+        Some(_) if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: true },
         Some(_) => Kind::Trace,
         None if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: false },
         None => Kind::Unknown,

@@ -278,6 +278,7 @@ fn every_state() -> TimeIn {
     time_in
 }
 
+#[expect(clippy::too_many_lines, reason = "a value for each field")]
 fn direction() -> Direction {
     Direction {
         bytes: 524_583,

@@ -48,7 +48,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("{} arrived damaged", words::count(damaged, "segment")),
             why: why(case, damaged, &held),
             not: if others == 0 {
-                "not a full queue and not checksum offload: all other checksums are right"
+                "not a full queue and not checksum offload: the other checksums of this side are right"
                     .to_owned()
             } else {
                 format!(

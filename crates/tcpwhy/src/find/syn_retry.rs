@@ -95,7 +95,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 fn cut(connection: &Connection) -> String {
     let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
     let cut = cases.filter_map(|case| initial_window::cut_by_syns(&case));
-    cut.map(|sentence| format!(" {sentence}")).collect()
+    cut.fold(String::new(), |told, sentence| told + " " + &sentence)
 }
 
 #[cfg(test)]
