@@ -61,7 +61,7 @@ fn evidence_without_with_is_told_by_its_content() {
         ("ss.txt", "1 socket"),
         ("nstat-after.txt", "counters"),
         ("strace-ttt.txt", "[PROGRAM_CALLS]"),
-        ("perf-trace.txt", "perf trace"),
+        ("perf-trace.txt", "[PROGRAM_CALLS]"),
         ("trace_pipe.txt", "trace_pipe.txt"),
         ("uml-slow-start.tcp_info.jsonl", "uml-slow-start.tcp_info.jsonl"),
         ("iperf3.json", "iperf3.json"),
