@@ -53,7 +53,11 @@ pub(super) fn fill(
     let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
     let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
     let rounds: Vec<Round> = rounds.collect();
+    let delivered = rates(walker);
     let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+    // A link that brought through more than this in half of the rounds is not that narrow.
+    let path_rate =
+        path_rate.filter(|rate| delivered.is_none_or(|d| d.median <= rate.0 + rate.0 / 10));
     // A moment that seems shared does not make the link a wider one.
     let spent = |state| walker.ledger.time_in.get(state);
     let is_shared = spent(State::BandwidthExternal) >= spent(State::BandwidthSelfQueue);
@@ -68,7 +72,7 @@ pub(super) fn fill(
             method: rtt_method(vantage, walker.terms.side).into(),
             samples: walker.trips.spans.len(),
         },
-        delivery_rate_bps: rates(walker),
+        delivery_rate_bps: delivered,
         bottleneck_rate_bps: path_rate.map(|rate| rate.0),
         shared_link_rate_bps: shared_link.map(|bytes| bytes as u64 * 8),
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),

@@ -50,6 +50,7 @@ impl Walker {
         self.releases.acks.clear();
         self.waits.blind = true;
         self.window.filled = Filled::default();
+        self.window.forget_edge();
         self.replay.exit();
         self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
         self.hide_figures();

@@ -68,6 +68,11 @@ impl ReceiverWindow {
         if self.is_known() { self.end - nxt } else { i64::MAX }
     }
 
+    /// Announcements were missed: how far the receiver allows now is not known until the next one.
+    pub(crate) fn forget_edge(&mut self) {
+        self.end = NEVER;
+    }
+
     /// Takes an announcement of `size` bytes beyond `ack`; whether the right edge moved.
     pub(crate) fn take(&mut self, ack: i64, size: i64, una: i64) -> bool {
         let end = ack + size;
