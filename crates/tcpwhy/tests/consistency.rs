@@ -11,7 +11,7 @@
 mod read;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -303,16 +303,14 @@ struct Packets(BTreeMap<(SocketAddr, SocketAddr), Vec<Packet>>);
 
 impl Packets {
     fn of(path: &Path) -> Self {
-        let file = fs::File::open(path).expect("the capture can be opened");
+        let mut file = OpenOptions::new().read(true).open(path).expect("the capture can be opened");
         let mut bytes = Vec::new();
-        if path.extension().is_some_and(|e| e == "gz") {
-            GzDecoder::new(file).read_to_end(&mut bytes).expect("it can be unpacked");
+        let read = if path.extension().is_some_and(|e| e == "gz") {
+            GzDecoder::new(file).read_to_end(&mut bytes)
         } else {
-            fs::File::open(path)
-                .expect("opened before")
-                .read_to_end(&mut bytes)
-                .expect("it can be read");
-        }
+            file.read_to_end(&mut bytes)
+        };
+        read.expect("it can be read and unpacked");
         let mut all = Self(BTreeMap::new());
         let mut reader = Reader::new();
         let mut sink = |item: Item<'_>| match item {
