@@ -43,7 +43,7 @@ pub(in super::super) fn explain(trace: &Calls, socket: u32, from: i64, to: i64) 
     let CallsIn { waiting_ns, working_ns, .. } = account.calls;
     let inside = waiting_ns.saturating_add(working_ns).saturating_add(left_out);
     account.calls.outside_ns = (length - inside).max(0);
-    let (verdict, text) = account.verdict(trace, length);
+    let (verdict, text) = account.verdict(trace, length, beyond);
     Some(Told { verdict, text, calls: account.calls })
 }
 
@@ -108,7 +108,7 @@ impl Account {
         }
     }
 
-    fn verdict(&self, trace: &Calls, length: i64) -> (&'static str, String) {
+    fn verdict(&self, trace: &Calls, length: i64, beyond: i64) -> (&'static str, String) {
         let most = |span: i64| span.saturating_mul(2) >= length;
         let calls = &self.calls;
         let longest = self.by_kind.iter().max_by_key(|(_, kind)| kind.span);
@@ -147,7 +147,9 @@ impl Account {
             return ("waits_for_tcp", text);
         }
         let rest = self.rest(trace);
-        if most(calls.outside_ns.saturating_add(calls.left_out_ns)) {
+        // A call beyond the ends of the excerpt may have taken what lies there.
+        let within = calls.left_out_ns.saturating_sub(beyond);
+        if most(calls.outside_ns.saturating_add(within)) {
             return ("no_call", format!("no call explains it: {rest}"));
         }
         ("unclear", format!("no call alone explains it: {rest}"))
