@@ -47,9 +47,10 @@ pub enum CaptureError {
     },
     /// Text, but no line of it is a packet that `tcpdump` printed.
     #[error(
-        "this is text, but none of its {lines} lines reads as a packet that tcpdump prints (the \
-         first is \"{first}\"); try the capture file itself (tcpdump -w), or paste the packet lines \
-         whole, without -q"
+        "none of its {lines} lines reads as a packet (the first is \"{first}\"); name the capture \
+         itself (tcpdump -w), or text with whole lines of packets as tcpdump (without -q), tshark or \
+         Wireshark's packet list show them, or with what ss, nstat, netstat -s, sysctl, ip or ethtool \
+         print"
     )]
     NotAListing {
         /// How many lines there are.

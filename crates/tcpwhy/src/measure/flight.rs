@@ -149,6 +149,9 @@ pub(crate) struct Acked {
     pub(crate) largest: i64,
 }
 
+/// Entries that are looked through for the time of one. Ours: not measured; it bounds the work of a SACK.
+const NEAR: usize = 64;
+
 /// One direction's flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
@@ -492,10 +495,23 @@ impl Flight {
         match volley.before(end).checked_sub(1)? {
             0 => (volley.first.end == end).then_some(volley.first.at),
             behind => {
-                let others = self.entries.iter().take(index).map(|e| e.more).sum::<usize>();
-                let own = self.others.get(others + behind - 1)?;
+                let own = self.others.get(self.others_before(index)? + behind - 1)?;
                 (volley.behind(behind).end == end).then(|| volley.left.when(own.tap))
             }
+        }
+    }
+
+    /// How many of `others` belong to the entries before `index`, where that is near either end: a long flight is
+    /// not counted through for each block.
+    fn others_before(&self, index: usize) -> Option<usize> {
+        let left = self.entries.len().checked_sub(index)?;
+        if index <= NEAR {
+            Some(self.entries.iter().take(index).map(|e| e.more).sum())
+        } else if left <= NEAR {
+            let behind: usize = self.entries.iter().rev().take(left).map(|e| e.more).sum();
+            self.others.len().checked_sub(behind)
+        } else {
+            None
         }
     }
 
