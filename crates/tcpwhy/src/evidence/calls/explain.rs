@@ -299,6 +299,18 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_beyond_the_ends_of_an_excerpt_acquits_no_call() {
+        // The trace ends at 400 ms; 100 ms before that were in no call.
+        assert_eq!(said(255, 430).verdict, "no_call", "100 of 175 ms");
+        let told = said(255, 480);
+        assert_eq!(told.verdict, "unclear", "100 of 225 ms: {}", told.text);
+        assert_eq!(told.calls.left_out_ns / 1_000_000, 79);
+        let (trace, _) = strace::read(TRACE).expect("a trace");
+        let at = |ms: i64| trace.calls[0].start + ms * 1_000_000;
+        assert!(explain(&trace, 0, at(255), at(546)).is_none(), "less than half is in it");
+    }
+
+    #[test]
     fn a_call_within_the_wait_has_one_length() {
         assert_eq!(said(60, 390).text, "clock_nanosleep took 200 ms");
     }
