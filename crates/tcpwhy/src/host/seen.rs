@@ -48,6 +48,8 @@ pub struct Growth {
     pub over_ns: u64,
     /// There was one look only: the growth is that since the host started, and the event may be long past.
     pub since_start: bool,
+    /// With one look: or since nstat was last run, which its text does not tell.
+    pub or_since_nstat: bool,
 }
 
 impl Growth {
@@ -69,7 +71,7 @@ impl Time {
     pub fn growth(self, now: u64, before: Option<u64>) -> Option<Growth> {
         let Self { over_ns, since_start } = self;
         let then = if since_start { 0 } else { before? };
-        Some(Growth { by: now.checked_sub(then)?, over_ns, since_start })
+        Some(Growth { by: now.checked_sub(then)?, over_ns, since_start, or_since_nstat: false })
     }
 }
 
@@ -182,7 +184,8 @@ impl<'a> Seen<'a> {
             let why = "which went back: another start of the host, or nstat without -a";
             return Err(Missing::part(Source::Counters, format!("{name}, {why}")));
         }
-        Ok(now.and_then(|now| time.growth(now, then)))
+        let or_since_nstat = time.since_start && self.now.counters_of_nstat;
+        Ok(now.and_then(|now| Some(Growth { or_since_nstat, ..time.growth(now, then)? })))
     }
 
     /// The growth of any counter that began at 0 with the host, from its value at the last look and, where

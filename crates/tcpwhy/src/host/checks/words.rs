@@ -15,7 +15,9 @@ pub(super) const fn sure(growth: Growth) -> Confidence {
 
 /// `+3 in 10.0 s`, `3 since the host started`, or `+3 from one look to the next`.
 pub(super) fn grown(growth: Growth) -> String {
-    if growth.since_start {
+    if growth.since_start && growth.or_since_nstat {
+        format!("{} since the host started, or since nstat was last run", growth.by)
+    } else if growth.since_start {
         format!("{} since the host started", growth.by)
     } else if growth.over_ns == 0 {
         format!("+{} from one look to the next", growth.by)

@@ -275,10 +275,13 @@ impl Collected {
     fn look(&self, look: usize, looks: usize) -> Look {
         let mut at = Vec::new();
         let (mut counters, mut counters_cut) = (Grouped::new(), true);
-        for counts in &self.counts {
+        let mut counters_of_nstat = false;
+        for (form, counts) in Form::ALL.into_iter().zip(&self.counts) {
             if let Some(reading) = counts.at(look, looks) {
                 at.push(reading.at);
                 counters_cut &= reading.what.is_cut();
+                // The last of the forms wins.
+                counters_of_nstat = form == Form::Nstat;
                 for (group, names) in &reading.what.by_group {
                     let into = counters.entry(group.clone()).or_default();
                     into.extend(names.iter().map(|(name, value)| (name.clone(), *value)));
@@ -295,6 +298,7 @@ impl Collected {
         Look {
             t_ns: at.into_iter().flatten().next(),
             counters_cut: counters_cut && !counters.is_empty(),
+            counters_of_nstat,
             counters: Some(counters).filter(|all| !all.is_empty()),
             sockstat: self.sockstat_at(look, looks),
             sockets: sockets.map(|reading| reading.what.clone()),

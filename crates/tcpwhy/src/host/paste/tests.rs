@@ -490,3 +490,15 @@ fn what_was_pasted_once_beside_counters_pasted_twice_is_of_one_look() {
     assert!(seen.before.is_none(), "the listener would seem new");
     assert!(seen.growth_of(3, None).expect("a growth").since_start);
 }
+
+#[test]
+fn what_nstat_counts_may_be_younger_than_the_host() {
+    let told = |text: &str| {
+        let snapshot = read(text).snapshot;
+        let seen = Seen::new(&snapshot).expect("a look");
+        seen.growth("Tcp", "RetransSegs").expect("seen").expect("counted").or_since_nstat
+    };
+    assert!(told("#kernel\nTcpRetransSegs                  7                  0.0\n"));
+    assert!(!told("Tcp:\n    7 segments retransmitted\n"));
+    assert!(!told("Tcp: OutSegs RetransSegs\nTcp: 100 7\n"));
+}

@@ -153,6 +153,9 @@ pub struct Look {
     /// Only some were pasted: one that is not there may well be counted.
     #[serde(skip_serializing_if = "is_false")]
     pub counters_cut: bool,
+    /// They are from nstat, which without `-a` shows what grew since it was last run; its text does not say so.
+    #[serde(skip_serializing_if = "is_false")]
+    pub counters_of_nstat: bool,
     /// `/proc/net/sockstat`: group (`TCP`), name (`mem`, in pages), value.
     pub sockstat: Option<BTreeMap<String, BTreeMap<String, u64>>>,
     /// TCP sockets but listeners and those in `TIME_WAIT`.

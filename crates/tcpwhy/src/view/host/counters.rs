@@ -48,7 +48,9 @@ pub(super) fn counters(page: &mut Page, seen: &Seen<'_>) {
         }
     }
     let Some((_, first, _)) = rows.first() else { return };
-    page.heading(if first.since_start {
+    page.heading(if first.or_since_nstat {
+        "What TCP counted since the host started, or since nstat was last run"
+    } else if first.since_start {
         "What TCP counted since the host started"
     } else {
         "What TCP counted between the looks"
