@@ -10,7 +10,7 @@
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
-use crate::report::{Connection, FrameRange, IcmpErrors, QuotedPacket};
+use crate::report::{Connection, FrameRange, IcmpErrors, QuotedPacket, Retransmission};
 use crate::units::Time;
 use crate::wire::{IcmpError, IcmpKind};
 use crate::words;
@@ -244,6 +244,17 @@ pub(crate) enum Reaction {
     AsLarge(u64, u64),
     /// It went on with such, and then with smaller ones.
     Late(u64, u64),
+    /// It sent what was missing again in frames that its network card cuts, and nothing once more.
+    Cut,
+}
+
+/// Whether what happened at `at_ns` in `frame` came behind the first of `errors`. The order of frames says so; times may be
+/// those of the sender's own timeline.
+pub(crate) fn is_behind(errors: &IcmpErrors, frame: u64, at_ns: i64) -> bool {
+    if frame > 0 && errors.frames.first > 0 {
+        return frame > errors.frames.first;
+    }
+    errors.first_ns.is_some_and(|first| at_ns >= first)
 }
 
 /// Payload that the next hop takes behind headers without options.
@@ -255,24 +266,33 @@ pub(crate) fn fits(errors: &IcmpErrors) -> Option<u64> {
 /// How `side` took `errors`; `None` where its retransmissions do not tell.
 ///
 /// A segment with more payload than the next hop takes less 40 or 60 bytes of headers does not fit. One that is
-/// larger than the connection's segments was captured before a network card cut it, and tells nothing.
+/// larger than the connection's segments was captured before a network card cut it, and tells no size: but what was
+/// sent so, once and for all, passed.
 pub(crate) fn reaction(connection: &Connection, errors: &IcmpErrors) -> Option<Reaction> {
     let side = SIDES.iter().position(|side| Some(*side) == errors.about.as_deref())?;
     let fits = fits(errors)?;
     let largest = u64::from(connection.mss?);
-    let from = errors.first_ns?;
     let direction = connection.directions[side].as_deref()?;
-    let again = direction.retransmissions.iter().filter(|each| each.at_ns >= from);
+    let behind = |each: &&Retransmission| is_behind(errors, each.frame, each.at_ns);
     let (mut smaller, mut large) = (0, (0, 0));
-    for each in again {
+    let (mut uncut, mut upto) = (0, i64::MIN);
+    for each in direction.retransmissions.iter().filter(behind) {
         if each.bytes <= fits {
             smaller = smaller.max(each.bytes);
         } else if each.bytes <= largest {
             large = (large.0 + 1, each.bytes.max(large.1));
+        } else {
+            uncut += 1;
         }
+        // Sent for the second time.
+        if each.seq < upto {
+            uncut = 0;
+            upto = i64::MAX;
+        }
+        upto = upto.max(each.seq.saturating_add_unsigned(each.bytes));
     }
     match (smaller, large) {
-        (0, (0, _)) => None,
+        (0, (0, _)) => (uncut > 0).then_some(Reaction::Cut),
         (bytes, (0, _)) => Some(Reaction::Smaller(bytes)),
         (0, (count, bytes)) => Some(Reaction::AsLarge(count, bytes)),
         (smaller, (count, _)) => Some(Reaction::Late(count, smaller)),
@@ -294,6 +314,9 @@ pub(crate) fn reaction_in_words(reaction: Reaction, side: &str) -> String {
             "the {side} first sent {} again that are too large, then segments of {} at most",
             words::count(count, "segment"),
             words::bytes(bytes)
+        ),
+        Reaction::Cut => format!(
+            "the {side} sent it again in larger pieces, which its network card cuts, and nothing a second time"
         ),
     }
 }

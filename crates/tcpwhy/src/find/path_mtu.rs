@@ -6,8 +6,9 @@
 //!
 //! # How we know
 //! An ICMP "fragmentation needed" or an `ICMPv6` "packet too big" that quotes this connection, and data that was sent
-//! again after it. A packet longer than the MTU that was told cannot pass, whatever its luck. That the sender heeds it
-//! shows in the size of what it sends then.
+//! again after it. A packet longer than the MTU that was told cannot pass, whatever its luck. Some routers quote a
+//! length that they cut themselves: then a segment that did not fit shows where it is sent again in several pieces.
+//! That the sender heeds it shows in the size of what it sends then.
 //!
 //! # What it is not
 //! Not a full queue and not chance: the device says why it drops. Losses of one episode that began with such an error
@@ -23,10 +24,12 @@
 //! RFC 1191, RFC 8201 (path MTU discovery), RFC 5927 section 7 (what to believe); Linux `tcp_v4_mtu_reduced`,
 //! `tcp_simple_retransmit` (v6.1, `net/ipv4/tcp_ipv4.c`, `tcp_input.c`).
 
+use std::collections::BTreeMap;
+
 use super::case::{Case, Held, Told, in_each};
 use super::{Rule, remedies};
-use crate::icmp::{Reaction, fits, reaction, reaction_in_words, said};
-use crate::report::{Connection, Finding, IcmpErrors, Remedy, State};
+use crate::icmp::{Reaction, fits, is_behind, reaction, reaction_in_words, said};
+use crate::report::{Connection, Finding, IcmpErrors, Remedy, Retransmission, State};
 use crate::words;
 
 pub(super) const RULE: Rule = Rule { code: "PATH_MTU", file: include_str!("path_mtu.rs"), find };
@@ -45,28 +48,54 @@ fn find(connection: &Connection) -> Vec<Finding> {
 /// What was said first of packets of this direction that were too large, if data was sent again then.
 pub(super) fn error<'a>(case: &Case<'a>) -> Option<&'a IcmpErrors> {
     let about = |each: &&IcmpErrors| {
-        each.kind == "too_big" && each.about.as_deref() == Some(case.sender()) && is_proven(each)
+        each.kind == "too_big"
+            && each.about.as_deref() == Some(case.sender())
+            && is_proven(case, each)
     };
     let told = case.connection.icmp.iter().filter(about);
     let error = told.min_by_key(|each| each.first_ns)?;
-    let first = error.first_ns?;
-    let again = &case.direction.retransmissions;
-    again.iter().any(|each| each.at_ns >= first && !each.spurious).then_some(error)
+    let mut again = case.direction.retransmissions.iter();
+    let harmed = |each: &Retransmission| is_behind(error, each.frame, each.at_ns) && !each.spurious;
+    again.any(harmed).then_some(error)
 }
 
-/// Whether a quoted packet does not fit, as far as both lengths are known.
-fn is_proven(error: &IcmpErrors) -> bool {
+/// Whether a packet did not fit: a quoted one, as far as its length is known, or one that was sent again in pieces.
+fn is_proven(case: &Case<'_>, error: &IcmpErrors) -> bool {
     let Some(mtu) = error.mtu else { return true };
     let mut known = error.quoted.iter().filter_map(|each| each.bytes).peekable();
-    known.peek().is_none() || known.any(|bytes| bytes > mtu)
+    known.peek().is_none() || known.any(|bytes| bytes > mtu) || was_cut_in_pieces(case, error)
+}
+
+/// Whether a segment from before the error, which did not fit, was sent again in several that do (Linux `tcp_fragment` in
+/// `__tcp_retransmit_skb`).
+fn was_cut_in_pieces(case: &Case<'_>, error: &IcmpErrors) -> bool {
+    let Some(fits) = fits(error) else { return false };
+    // Of a frame that a network card cuts nobody knows what was too large.
+    if case.mss().is_none_or(|mss| mss <= fits) {
+        return false;
+    }
+    let mut pieces: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
+    for each in &case.direction.retransmissions {
+        let end = each.seq.saturating_add_unsigned(each.bytes);
+        if let [original] = *each.originals
+            && original < error.frames.first
+            && each.bytes <= fits
+            && is_behind(error, each.frame, each.at_ns)
+            && !each.spurious
+        {
+            let piece = pieces.entry(original).or_insert((each.seq, end));
+            *piece = (piece.0.min(each.seq), piece.1.max(end));
+        }
+    }
+    pieces.into_values().any(|(from, to)| to.abs_diff(from) > fits)
 }
 
 /// Whether all that was lost in this direction was too large for a link: one episode, begun by such an error.
 pub(super) fn explains(case: &Case<'_>) -> bool {
-    let Some(first) = error(case).and_then(|error| error.first_ns) else { return false };
+    let Some(error) = error(case) else { return false };
     let mut again = case.direction.retransmissions.iter().filter(|each| !each.spurious);
     let one = case.direction.loss_pattern.as_deref().is_none_or(|known| known.episodes <= 1);
-    one && !case.connection.truncated && again.all(|each| each.at_ns >= first)
+    one && !case.connection.truncated && again.all(|each| is_behind(error, each.frame, each.at_ns))
 }
 
 /// The repairs and timers from the error on; all of them only where nothing else was lost.
@@ -79,7 +108,13 @@ fn held<'a>(case: &Case<'a>, error: &IcmpErrors) -> Held<'a> {
     });
     let (first, last) = (error.first_ns.unwrap_or(0), error.last_ns.unwrap_or(0));
     let all = explains(case);
-    held.limits.retain(|each| each.end_ns > first && (all || each.start_ns <= last));
+    // Intervals lie on the sender's timeline and errors on that of the capture: frames have one order.
+    held.limits.retain(|each| {
+        let frames = each.evidence.frames;
+        let is_behind = each.end_ns > first || frames.last > error.frames.first;
+        let began = each.start_ns <= last || (1..=error.frames.last).contains(&frames.first);
+        is_behind && (all || began)
+    });
     held
 }
 
@@ -90,7 +125,7 @@ fn told(case: &Case<'_>, error: &IcmpErrors) -> Told {
         Some(Reaction::Smaller(_)) => format!(", and the {sender} sent them again smaller"),
         Some(Reaction::AsLarge(..)) => format!(", and the {sender} did not heed what it was told"),
         Some(Reaction::Late(..)) => format!(", and the {sender} heeded late what it was told"),
-        None => String::new(),
+        Some(Reaction::Cut) | None => String::new(),
     };
     let mut why = said(error);
     if let Some(reaction) = reaction {
@@ -111,7 +146,11 @@ fn told(case: &Case<'_>, error: &IcmpErrors) -> Told {
 fn first_that_fits(case: &Case<'_>, error: &IcmpErrors) -> Option<i64> {
     let (fits, first) = (fits(error)?, error.first_ns?);
     let mut again = case.direction.retransmissions.iter();
-    Some(again.find(|each| each.at_ns >= first && each.bytes <= fits)?.at_ns - first)
+    let is_such =
+        |each: &&Retransmission| is_behind(error, each.frame, each.at_ns) && each.bytes <= fits;
+    let after = again.find(is_such)?.at_ns - first;
+    // Seen from elsewhere the sender's clock may be ahead.
+    (after > 0).then_some(after)
 }
 
 fn help(case: &Case<'_>, reaction: Option<Reaction>) -> Vec<Remedy> {
@@ -141,7 +180,7 @@ mod tests {
 
     use super::super::sample::{self, held_by};
     use super::*;
-    use crate::report::{QuotedPacket, Retransmission};
+    use crate::report::{FrameRange, QuotedPacket};
 
     const MS: i64 = 1_000_000;
 
@@ -202,6 +241,51 @@ mod tests {
             find(&connection).len()
         };
         assert_eq!([of(1_321), of(1_320)], [1, 0]);
+    }
+
+    /// The same where the router quotes a length of its own, and a segment of frame 2 is sent again in these pieces:
+    /// where each begins, and its bytes.
+    fn cut(pieces: &[(i64, u64)]) -> Connection {
+        let mut connection = told_of(&vec![0; pieces.len()]);
+        connection.mss = Some(1_448);
+        connection.icmp[0].quoted[0].bytes = Some(548);
+        connection.icmp[0].frames = FrameRange { first: 7, last: 9 };
+        let held = connection.directions[1].as_mut().expect("data");
+        for (each, &(seq, bytes)) in held.retransmissions.iter_mut().zip(pieces) {
+            // On the sender's timeline, which is ahead of the capture's.
+            (each.at_ns, each.frame) = (0, 10);
+            (each.seq, each.bytes, each.originals) = (seq, bytes, vec![2]);
+        }
+        connection
+    }
+
+    #[test]
+    fn a_segment_sent_again_in_pieces_was_too_large_whatever_length_is_quoted() {
+        let fires = |pieces: &[(i64, u64)]| find(&cut(pieces)).len();
+        assert_eq!(fires(&[(0, 1_268), (1_268, 180)]), 1);
+        assert_eq!(fires(&[(0, 1_268)]), 0, "one that fits may be the whole");
+        assert_eq!(fires(&[(0, 1_100), (1_100, 180)]), 0, "1,280 bytes fit");
+        assert_eq!(fires(&[(0, 1_100), (1_100, 181)]), 1);
+        let mut before = cut(&[(0, 1_268), (1_268, 180)]);
+        let held = before.directions[1].as_mut().expect("data");
+        held.retransmissions.iter_mut().for_each(|each| each.frame = 6);
+        assert!(find(&before).is_empty(), "sent again before it was told");
+        let mut small = cut(&[(0, 1_268), (1_268, 180)]);
+        small.mss = Some(1_280);
+        assert!(find(&small).is_empty(), "the card cuts into segments that fit");
+    }
+
+    #[test]
+    fn what_the_card_cuts_and_needs_no_more_is_told_with_no_size() {
+        let why_of = |sent: &[(i64, u64)]| {
+            let mut connection = cut(sent);
+            connection.icmp[0].quoted[0].bytes = Some(7_292);
+            find(&connection).first().map_or_else(String::new, |found| found.why.clone())
+        };
+        let once = why_of(&[(0, 7_240), (7_240, 7_240)]);
+        assert!(once.contains("which its network card cuts, and nothing a second time"), "{once}");
+        let twice = why_of(&[(0, 7_240), (0, 7_240)]);
+        assert!(!twice.is_empty() && !twice.contains("card"), "{twice}");
     }
 
     #[test]
