@@ -1,10 +1,13 @@
 //! Which connections failed: those that were waiting when the capture ended, and those of which a finding tells.
 //!
 //! What a connection shows by itself is known before (`analysis::failed`). Here the others of the capture tell how
-//! long it went on behind a connection's last packet, so that a request right before its end is no failure.
+//! long it went on behind a connection's last packet, so that a request right before its end is no failure. And here
+//! it is known which SYNs were answered by an ICMP error after all: those have a code of their own (RFC 5461 section 2
+//! calls such errors soft: TCP tries on, and nothing but them comes back).
 
+use super::unreachable;
 use crate::analysis::failed::{LONG_NS, ONE_SYN_NS};
-use crate::report::{Connection, Failure, FailureKind, Totals};
+use crate::report::{Connection, FailedPeer, Failure, FailureKind, Totals};
 use crate::units::Time;
 
 /// Findings that tell of something that did not work.
@@ -14,15 +17,41 @@ const CODES: [&str; 3] = ["HANDSHAKE_REFUSED", "TLS_ALERT", "HTTP_ERROR"];
 pub(crate) fn fill(connections: &mut [Connection], totals: &mut Totals) {
     let any_open = connections.iter().any(|each| each.failure.as_ref().is_some_and(|f| f.open));
     let end = if any_open { connections.iter().filter_map(ends).max() } else { None };
-    for connection in connections {
+    let mut moved = Vec::new();
+    for connection in connections.iter_mut() {
         let known = connection.failure.as_ref().is_some_and(|failure| !failure.open);
-        if known {
-            continue;
+        let failure = match turned_back(connection) {
+            Some(failure) => Some(failure),
+            None if known => continue,
+            None => still_open(connection, end).or_else(|| found(connection)),
+        };
+        if known && let Some(counted) = FailedPeer::of(connection) {
+            totals.take_back_failure(&counted);
+            moved.push(counted);
         }
-        connection.failure =
-            still_open(connection, end).or_else(|| found(connection)).map(Box::new);
+        connection.failure = failure.map(Box::new);
         totals.add_failure(connection);
     }
+    totals.measure_failures_again(&moved, connections);
+}
+
+/// A handshake that a device turned back.
+fn turned_back(connection: &Connection) -> Option<Failure> {
+    let refused = |failure: &Failure| failure.kind == FailureKind::Refused;
+    let error = unreachable::refusal(connection)?;
+    if connection.failure.as_deref().is_some_and(refused)
+        || unreachable::may_be_meant(connection, error)
+    {
+        return None;
+    }
+    let tries = connection.syns[0].as_ref().map_or(0, |syn| syn.sent);
+    Some(Failure {
+        kind: FailureKind::Found,
+        code: Some(unreachable::RULE.code.into()),
+        waited_ns: unreachable::waited_ns(connection, error),
+        tries,
+        open: false,
+    })
 }
 
 /// What was open when the capture ended, if it had been for long.
@@ -63,7 +92,7 @@ fn found(connection: &Connection) -> Option<Failure> {
 mod tests {
     use super::super::sample;
     use super::*;
-    use crate::report::Finding;
+    use crate::report::{Finding, IcmpErrors, Syn};
     use crate::units::Duration;
 
     const SECOND: i64 = 1_000_000_000;
@@ -93,6 +122,87 @@ mod tests {
         let one = Failure { kind, open: true, tries: 1, ..Failure::default() };
         assert_eq!(filled(one.clone(), 3 * SECOND - 1), None);
         assert!(filled(one, 3 * SECOND).is_some());
+    }
+
+    /// A client that sent so many SYNs to this server, of which this was said.
+    fn asked(server: &str, sent: u32, kind: Option<&'static str>) -> Connection {
+        let mut connection = sample::download();
+        connection.server = server.parse().expect("an address");
+        connection.directions = [None, None];
+        connection.handshake_rtt_ns = None;
+        connection.duration_ns = i64::from(sent) * SECOND;
+        connection.syns = [Some(Syn { sent, ..Syn::default() }), None];
+        let (kind_of, code) = (FailureKind::NoAnswer, Some("SYN_UNANSWERED".into()));
+        connection.failure = Some(Box::new(Failure {
+            kind: kind_of,
+            code,
+            waited_ns: connection.duration_ns,
+            tries: sent,
+            open: sent == 1,
+        }));
+        connection.icmp = kind
+            .map(|kind| IcmpErrors {
+                kind: kind.into(),
+                about: Some("client".into()),
+                first_ns: Some(0),
+                last_ns: Some(0),
+                ..sample::icmp_errors()
+            })
+            .into_iter()
+            .collect();
+        connection
+    }
+
+    /// Server, code, connections, the longest wait in seconds, most SYNs.
+    fn counted(mut all: Vec<Connection>) -> Vec<(String, String, u64, i64, u32)> {
+        let mut totals = Totals::default();
+        // What is sure of each by itself is counted before.
+        all.iter()
+            .filter(|each| each.failure.as_ref().is_some_and(|failure| !failure.open))
+            .for_each(|each| totals.add_failure(each));
+        fill(&mut all, &mut totals);
+        assert_eq!(totals.failed, totals.failures.iter().map(|each| each.connections).sum::<u64>());
+        let told = |each: &FailedPeer| {
+            let code = each.code.as_deref().unwrap_or_default().to_owned();
+            let seconds = each.longest_ns / SECOND;
+            (each.server.to_string(), code, each.connections, seconds, each.tries)
+        };
+        totals.failures.iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_syn_that_a_device_turned_back_has_the_code_that_says_so() {
+        let row = |server: &str, code: &str, count, seconds, tries| {
+            (server.to_owned(), code.to_owned(), count, seconds, tries)
+        };
+        let (one, two) = ("192.0.2.7:80", "192.0.2.8:443");
+        let told = counted(vec![
+            asked(one, 4, Some("host_unreachable")),
+            asked(one, 2, None),
+            asked(one, 1, Some("net_unreachable")),
+            asked(two, 3, Some("prohibited")),
+        ]);
+        assert_eq!(
+            told,
+            [
+                row(one, "SYN_UNANSWERED", 1, 2, 2),
+                row(one, "UNREACHABLE", 2, 4, 4),
+                row(two, "UNREACHABLE", 1, 3, 3),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_probe_s_hop_limit_and_what_is_no_end_of_the_way_leave_it_as_it_was() {
+        let codes = |all| counted(all).into_iter().map(|each| each.1).collect::<Vec<_>>();
+        assert_eq!(codes(vec![asked("192.0.2.7:80", 1, Some("time_exceeded"))]), [""; 0]);
+        assert_eq!(
+            codes(vec![asked("192.0.2.7:80", 2, Some("source_quench"))]),
+            ["SYN_UNANSWERED"]
+        );
+        let mut reset = asked("192.0.2.7:80", 2, Some("host_unreachable"));
+        reset.failure.as_mut().expect("set").kind = FailureKind::Refused;
+        assert_eq!(codes(vec![reset]), ["SYN_UNANSWERED"]);
     }
 
     #[test]

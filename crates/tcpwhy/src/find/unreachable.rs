@@ -61,14 +61,25 @@ pub(super) fn refusal(connection: &Connection) -> Option<&IcmpErrors> {
     connection.icmp.iter().find(about)
 }
 
+/// Whether it may be of a probe whose hop limit was meant to run out.
+pub(super) fn may_be_meant(connection: &Connection, error: &IcmpErrors) -> bool {
+    let at = usize::from(error.about.as_deref() == Some("server"));
+    let sent = connection.syns[at].as_ref().map_or(1, |syn| syn.sent);
+    error.kind == "time_exceeded" && sent <= 1
+}
+
+/// How long it was tried, up to what was said last.
+pub(super) fn waited_ns(connection: &Connection, error: &IcmpErrors) -> i64 {
+    connection.duration_ns.max(error.last_ns.unwrap_or(0))
+}
+
 fn not_opened(connection: &Connection, error: &IcmpErrors) -> Finding {
     let at = usize::from(error.about.as_deref() == Some("server"));
     let what = ["SYN", "SYN-ACK"][at];
     let sent = connection.syns[at].as_ref().map_or(1, |syn| syn.sent);
     let (from_ns, to_ns) = (error.first_ns.unwrap_or(0), error.last_ns.unwrap_or(0));
-    let cost_ns = connection.duration_ns.max(to_ns);
-    // It may be a probe that was meant to run out.
-    let may_be_meant = error.kind == "time_exceeded" && sent <= 1;
+    let cost_ns = waited_ns(connection, error);
+    let may_be_meant = may_be_meant(connection, error);
     Finding {
         code: RULE.code.to_owned(),
         severity: if may_be_meant { "warning" } else { "error" }.to_owned(),

@@ -1,6 +1,7 @@
 //! What did not work: a connection that was never opened, a request that got no answer.
 
 use core::net::SocketAddr;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +80,36 @@ impl FailedPeer {
         }
     }
 
+    /// Takes one back that was counted.
+    pub(super) fn take_back(peers: &mut Vec<Self>, one: &Self) {
+        let Ok(at) = peers.binary_search_by(|each| each.key().cmp(&one.key())) else { return };
+        peers[at].connections = peers[at].connections.saturating_sub(1);
+        if peers[at].connections == 0 {
+            peers.remove(at);
+        }
+    }
+
+    /// Asks `connections` again for the longest and the most of those counted with `moved`, where all are there.
+    pub(super) fn measure_again(peers: &mut [Self], moved: &[Self], connections: &[Connection]) {
+        let all: Vec<Self> = connections.iter().filter_map(Self::of).collect();
+        let mut rest: BTreeMap<_, Vec<Self>> =
+            moved.iter().map(|each| (each.key(), Vec::new())).collect();
+        for one in &all {
+            if let Some(rest) = rest.get_mut(&one.key()) {
+                Self::count(rest, one.clone());
+            }
+        }
+        for measured in rest.into_values().flatten() {
+            if let Ok(at) = peers.binary_search_by(|each| each.key().cmp(&measured.key()))
+                && peers[at].connections == measured.connections
+            {
+                peers[at] = measured;
+            }
+        }
+    }
+
     /// The failure of one connection, if it failed.
-    pub(super) fn of(connection: &Connection) -> Option<Self> {
+    pub(crate) fn of(connection: &Connection) -> Option<Self> {
         let failure = connection.failure.as_ref()?;
         Some(Self {
             server: connection.server,

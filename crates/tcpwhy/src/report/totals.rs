@@ -61,6 +61,24 @@ impl Totals {
         }
     }
 
+    /// Takes back that one was counted: more is known of it now.
+    pub(crate) fn take_back_failure(&mut self, counted: &FailedPeer) {
+        FailedPeer::take_back(&mut self.failures, counted);
+        self.failed = self.failed.saturating_sub(1);
+    }
+
+    /// What was the longest and the most among those that were counted with `moved` is asked again of the rest, if
+    /// all of it is among `connections`.
+    pub(crate) fn measure_failures_again(
+        &mut self,
+        moved: &[FailedPeer],
+        connections: &[Connection],
+    ) {
+        if !moved.is_empty() {
+            FailedPeer::measure_again(&mut self.failures, moved, connections);
+        }
+    }
+
     /// Adds what other connections add up to.
     pub fn join(&mut self, other: &Self) {
         self.connections += other.connections;
