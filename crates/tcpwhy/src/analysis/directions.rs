@@ -192,7 +192,9 @@ fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump 
 }
 
 fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
-    let (when, ssthresh, cause) = walker.growth.exit?;
+    // Whether it ended in a hole of the capture is not known.
+    let exit = walker.growth.exit.filter(|exit| exit.2 != ExitCause::Unseen);
+    let (when, ssthresh, cause) = exit?;
     let cause = exit_cause(cause).to_owned();
     Some(SlowStartExit { at_ns: at(when), cause, ssthresh, measured_by: None })
 }

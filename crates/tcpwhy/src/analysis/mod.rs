@@ -22,6 +22,8 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
+mod holed;
+#[cfg(test)]
 mod joined;
 #[cfg(test)]
 mod tails;

@@ -33,14 +33,15 @@ impl Walker {
         }
         let allowed = self.window.end;
         let moved = self.take_window(event);
-        if advanced {
-            // Beyond the window goes only what a timer probes it with; that is answered when the reader reads.
-            let is_probe = ack > allowed && self.window.is_known() && !self.terms.shift_guessed;
-            self.on_advance(ack, at, event, is_probe);
-        }
         let dsack = blocks.first().is_some_and(|b| {
             b.1 <= event.ack || blocks.get(1).is_some_and(|c| b.0 >= c.0 && b.1 <= c.1)
         });
+        if advanced {
+            // Beyond the window goes only what a timer probes it with; that is answered when the reader reads.
+            let is_probe = ack > allowed && self.window.is_known() && !self.terms.shift_guessed;
+            // One with a D-SACK answers the duplicate (RFC 2883 section 4), not what it acknowledges beside it.
+            self.on_advance(ack, at, event, is_probe || dsack);
+        }
         if dsack && let Some(block) = blocks.first() {
             self.on_dsack(*block);
         }
@@ -94,8 +95,9 @@ impl Walker {
         newly
     }
 
-    /// An ACK moves forward; `is_probe` if it takes what the window had no room for.
-    fn on_advance(&mut self, ack: i64, at: i64, event: &Event, is_probe: bool) {
+    /// An ACK moves forward; `is_other` if it answers something else than what it acknowledges: a probe of the
+    /// window, or a duplicate.
+    fn on_advance(&mut self, ack: i64, at: i64, event: &Event, is_other: bool) {
         let positions_before = self.flight.una;
         // The replay needs the position before entries go.
         let round_over =
@@ -106,11 +108,11 @@ impl Walker {
         self.progress.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
-        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing() && !is_probe);
+        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing() && !is_other);
         if let Some(sent) = clean {
             self.on_rtt(at - sent, acked.bytes, at, event);
         }
-        if let Some(sent) = acked.oldest_at.filter(|_| !is_probe) {
+        if let Some(sent) = acked.oldest_at.filter(|_| !is_other) {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
         }
         self.book.open.acked += ack - positions_before;

@@ -38,14 +38,20 @@ impl Walker {
     /// Packets are missing in the capture since `before`: what happened there is not known, and
     /// neither is the window after it.
     pub(super) fn on_gap(&mut self, before: i64, at: i64) {
+        self.settle_full_window();
         self.relabel(before, Base::sure(State::CaptureGap, 99));
+        // A FIN takes one number.
+        let at = if at == self.flight.nxt + 1 { self.flight.nxt } else { at };
         if at > self.flight.nxt {
             self.extend_run(before, at);
+        }
+        // A transfer that was done before it did not go on in it.
+        if at > self.flight.una || self.flight.outstanding() > 0 {
+            self.progress.at = self.now;
         }
         if at > self.flight.una {
             self.tally.not_captured += self.flight.skip_to(at, self.terms.mss);
         }
-        self.progress.at = self.now;
         self.waits.begin_next();
         self.releases.acks.clear();
         self.waits.blind = true;
@@ -55,6 +61,20 @@ impl Walker {
         self.growth.leave_slow_start(self.now, None, ExitCause::Unseen);
         self.hide_figures();
         self.book.restart(self.now, self.flight.nxt);
+    }
+
+    /// What the open wait was for is seen though not what ended it, if less than a segment of room was left: then
+    /// TCP may send no whole one, whatever else has room (RFC 9293 section 3.8.6.2.1).
+    fn settle_full_window(&mut self) {
+        if self.waits.blind || self.stop.evidence.room >= self.terms.mss || !self.is_edge_told() {
+            return;
+        }
+        let full = self.window_wait(85, &[]);
+        for piece in self.waits.pieces.range_mut(self.waits.from..) {
+            if piece.base == Base::Flying {
+                piece.base = full;
+            }
+        }
     }
 
     /// Whether `ack` tells of sends that the capture missed.

@@ -10,6 +10,7 @@ pub(crate) mod acks;
 pub(crate) mod afar;
 pub(crate) mod avoidance;
 pub(crate) mod batch;
+mod before;
 pub(crate) mod book;
 pub(crate) mod burst;
 pub(crate) mod decision;

@@ -111,7 +111,7 @@ impl Repairs {
         self.probe.is_some_and(|probe| ack == probe.range.1)
     }
 
-    fn note_repeat(&mut self, event: &Event, is_probe: bool) {
+    pub(super) fn note_repeat(&mut self, event: &Event, is_probe: bool) {
         let open = self.open.as_mut().filter(|e| e.kind == Kind::Repair && !is_probe);
         if let Some(episode) = open {
             episode.repeated += i64::from(event.len);
@@ -257,6 +257,10 @@ impl Walker {
         if hole && late && event.end() > self.flight.una {
             self.tally.out_of_order += segments;
             self.flight.fill(event.seq, event.end(), at, event.frame, 0);
+            return;
+        }
+        if self.is_of_before(event, at, step) {
+            self.repeat_of_before(event, at, segments);
             return;
         }
         if event.end() <= self.flight.una {
