@@ -37,6 +37,8 @@ pub(super) struct Filler {
     full: Vec<(i64, i64)>,
     /// When each round began, and what was sent by its end.
     rounds: Vec<(i64, u64)>,
+    /// When each round began and the next did, and its least round trip.
+    trips: Vec<((i64, i64), i64)>,
     bytes: u64,
 }
 
@@ -51,6 +53,22 @@ impl Filler {
     /// About what it sent within `span`, each round's bytes spread over it.
     pub(super) fn bytes_in(&self, (from, to): (i64, i64)) -> u64 {
         self.sent_by(to).saturating_sub(self.sent_by(from))
+    }
+
+    /// Counts rounds in which a queue stood as full, too: while losses are repaired, what the queue holds still
+    /// keeps the path busy. `least` is the least round trip between the hosts.
+    fn add_standing(&mut self, least: i64) {
+        let stands = |rtt: i64| rtt - least >= others_queue::EXCESS_NS.max(least);
+        let standing = self.trips.iter().filter(|(_, rtt)| stands(*rtt)).map(|(span, _)| *span);
+        let mut all: Vec<(i64, i64)> = self.full.iter().copied().chain(standing).collect();
+        all.sort_unstable();
+        self.full.clear();
+        for span in all {
+            match self.full.last_mut() {
+                Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
+                _ => self.full.push(span),
+            }
+        }
     }
 
     fn sent_by(&self, at: i64) -> u64 {
@@ -152,6 +170,13 @@ fn gather(connections: &[Connection]) -> BTreeMap<Pair, Hosts> {
             known.least_rtt_ns = known.least_rtt_ns.into_iter().chain(least).min();
         }
     }
+    for Hosts { fillers, least_rtt_ns } in hosts.values_mut() {
+        if let Some(least) = *least_rtt_ns {
+            for filler in fillers {
+                filler.add_standing(least);
+            }
+        }
+    }
     hosts
 }
 
@@ -169,6 +194,7 @@ fn filler(connection: &Connection, at: usize) -> Option<Filler> {
         rtt_ns: direction.rtt.median_ns,
         full: spans.collect(),
         rounds: rounds(direction, start),
+        trips: trips(direction, start),
         bytes: direction.bytes,
     })
 }
@@ -189,6 +215,16 @@ fn rounds(direction: &Direction, start: i64) -> Vec<(i64, u64)> {
         rounds.push((last.max(end), sent));
     }
     rounds
+}
+
+/// When each round began and ended, and its least round trip; the last one's end is not known.
+fn trips(direction: &Direction, start: i64) -> Vec<((i64, i64), i64)> {
+    let each = direction.rounds.windows(2).filter_map(|two| {
+        let [round, next] = two else { return None };
+        let span = [round, next].map(|round| start.saturating_add(round.start_ns));
+        Some(((span[0], span[1].max(span[0])), round.rtt_ns?))
+    });
+    each.collect()
 }
 
 /// When a connection began; listings without dates have one clock, too.
@@ -319,6 +355,24 @@ mod tests {
         let mut short = filler;
         short.directions[1].as_mut().expect("data").rtt.median_ns = Some(20 * MS);
         assert!(told([short, small]).is_empty(), "its queue is shorter than that");
+    }
+
+    #[test]
+    fn while_the_neighbour_repairs_losses_its_queue_still_stands() {
+        let repairing = |rtt_ms: i64| {
+            let [mut filler, small] = beside(60, 50);
+            let direction = filler.directions[1].as_mut().expect("data");
+            // The path is called full for its first eighth, and the small connection begins behind that.
+            direction.limits[0].end_ns = filler.duration_ns / 8;
+            direction.rounds[0].rtt_ns = Some(rtt_ms * MS);
+            let end = Round { start_ns: filler.duration_ns, bytes: 0, ..direction.rounds[0] };
+            direction.rounds[1].rtt_ns = Some(rtt_ms * MS);
+            direction.rounds.push(end);
+            told([filler, small])
+        };
+        assert_eq!(repairing(60).len(), 1);
+        assert_eq!(repairing(7).len(), 1, "the least is 2 ms");
+        assert!(repairing(6).is_empty(), "4 ms more are no queue worth telling");
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! Three facts that do not depend on each other. Connections between the same two addresses travel the same way, and
 //! one of them shows what a round trip takes without a queue: the least of all is half of this one's median or less,
 //! and 5 ms less. For at least four fifths of this one's time others had a full path or a queue on their
-//! host (`bandwidth.self_queue`, `bandwidth.external`, `bandwidth.variable`, `local_qdisc`), and carried ten times as
-//! much. And their round trips were as long as this one's at that time, within a factor of two: a packet that joins a
+//! host (`bandwidth.self_queue`, `bandwidth.external`, `bandwidth.variable`, `local_qdisc`), or round trips of twice
+//! the least and more while they repaired losses, and carried ten times as much. And their round trips were as long as this one's at that time, within a factor of two: a packet that joins a
 //! queue waits for what stands in it, whosever it is.
 //!
 //! # What it is not
@@ -37,7 +37,7 @@ pub(super) const RULE: Rule =
     Rule { code: "OTHERS_QUEUE", file: include_str!("others_queue.rs"), find };
 
 /// A smaller excess is no queue that anybody notices. Ours.
-const EXCESS_NS: i64 = 5_000_000;
+pub(super) const EXCESS_NS: i64 = 5_000_000;
 /// Others carry so many times as much: they are not in the same place. Ours.
 const TIMES_AS_MUCH: u64 = 10;
 
