@@ -17,7 +17,7 @@ use std::path::Path;
 
 use socket2::{Domain, Socket, Type};
 
-use super::filter::{self, Wanted};
+use super::filter::{self, Lengths, Wanted};
 use super::link::{self, Link, Seen};
 use super::memory::PacketRing;
 use super::pcapng::{self, Direction, Interface, Packet, Statistics, Writer};
@@ -218,8 +218,12 @@ impl Tap {
             Only::Ports(ports) => filter::tcp_ports(ports, options.snap_length),
             Only::Recording(wanted) => {
                 let before = link.header_length();
-                let snap_length = before.saturating_add(options.snap_length);
-                filter::recording(wanted, snap_length, before + NAMES_LENGTH)
+                let lengths = Lengths {
+                    others: before.saturating_add(options.snap_length),
+                    names: before + NAMES_LENGTH,
+                    errors: before.saturating_add(options.snap_length.max(ERRORS_LENGTH)),
+                };
+                filter::recording(wanted, lengths)
             }
         };
         let loopback = sys::interface_index("lo").ok();
@@ -397,6 +401,10 @@ impl Sink {
 /// Bytes kept of DNS, from its IP header on. Ours: all of a message that fits an Ethernet frame; the
 /// name alone may take 255 bytes (RFC 1035 section 2.3.4), and the addresses stand behind it.
 const NAMES_LENGTH: u32 = 1500;
+/// At least so many of an ICMP error: two of the longest headers of IPv4, and the eight bytes behind each that tell which
+/// connection is meant (RFC 792); of IPv6 it takes 96 (RFC 4443 section 3). Its quotation goes on with a payload, of
+/// which no more is kept than of others.
+const ERRORS_LENGTH: u32 = 60 + 8 + 60 + 8;
 /// The longest header that is put before an IP packet here: `LINKTYPE_LINUX_SLL2` (tcpdump group).
 const HEADERS: u32 = 20;
 /// Both addresses of an Ethernet header.

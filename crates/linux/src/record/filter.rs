@@ -2,8 +2,9 @@
 //! of each.
 //!
 //! Loads are relative to the network header (`SKF_NET_OFF`), so that one program serves every
-//! kind of interface and packets with or without a VLAN tag. Left out: TCP behind IPv6 extension
-//! headers, later fragments, and ICMP errors about a connection.
+//! kind of interface and packets with or without a VLAN tag. A recording takes ICMP errors as well: all of
+//! them, or those that quote TCP of the ends that it wants. Left out: TCP behind IPv6 extension headers, later
+//! fragments, and what is quoted of either.
 
 use std::net::IpAddr;
 
@@ -67,56 +68,138 @@ impl Wanted {
         // Two comparisons a port, two of one word or of four with their loads a host.
         2 * self.ports.len() + 18 * self.hosts.len() < MOST_PORTS
     }
+
+    /// Whether every end is wanted.
+    const fn is_any(&self) -> bool {
+        self.ports.is_empty() && self.hosts.is_empty()
+    }
+
+    /// Where packets go that are neither TCP nor ICMP.
+    const fn others(&self) -> To {
+        if self.names { To::Names } else { To::Drop }
+    }
 }
 
-/// Passes what a recording wants, cut to `snap_length` bytes and DNS to `names_length`.
-pub(super) fn recording(wanted: &Wanted, snap_length: u32, names_length: u32) -> Vec<Instruction> {
-    let names = wanted.names;
-    let other = if names { To::Names } else { To::Drop };
+/// How much of each packet a recording keeps, counted from its link-layer header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    pub(super) others: u32,
+    pub(super) names: u32,
+    pub(super) errors: u32,
+}
+
+/// Passes what a recording wants, cut to these lengths.
+pub(super) fn recording(wanted: &Wanted, lengths: Lengths) -> Vec<Instruction> {
     let mut lines = vec![
+        load(libc::BPF_IMM, lengths.others),
+        keep_length(),
         load(libc::BPF_W | libc::BPF_ABS, PROTOCOL),
         equal(ETH_P_IP, To::Next, To::Ipv6),
+    ];
+    lines.extend(of_v4(wanted, lengths.errors));
+    lines.extend(hosts_v4(&wanted.hosts));
+    // Behind the header that begins where the index says: so many words of four bytes (RFC 791 section 3.1).
+    lines.extend([
+        Line { label: Some(To::Behind4), ..load(libc::BPF_B | libc::BPF_IND, NETWORK) },
+        count(libc::BPF_AND, 0xf),
+        count(libc::BPF_LSH, 2),
+        plain(libc::BPF_ALU | libc::BPF_ADD | libc::BPF_X, 0),
+        plain(libc::BPF_MISC | libc::BPF_TAX, 0),
+        always(To::Ports),
+    ]);
+    lines.extend(of_v6(wanted, lengths.errors));
+    lines.extend(hosts_v6(&wanted.hosts));
+    lines.extend([
+        Line { label: Some(To::Behind6), ..plain(libc::BPF_MISC | libc::BPF_TXA, 0) },
+        count(libc::BPF_ADD, IPV6_HEADER),
+        plain(libc::BPF_MISC | libc::BPF_TAX, 0),
+    ]);
+    lines.extend(at_ports(wanted));
+    lines.extend([
+        Line { label: Some(To::Drop), ..plain(libc::BPF_RET | libc::BPF_K, 0) },
+        Line { label: Some(To::Name), ..plain(libc::BPF_RET | libc::BPF_K, lengths.names) },
+        Line { label: Some(To::Error), ..plain(libc::BPF_RET | libc::BPF_K, lengths.errors) },
+        Line { label: Some(To::Pass), ..load(libc::BPF_MEM, KEPT_LENGTH) },
+        plain(libc::BPF_RET | libc::BPF_A, 0),
+    ]);
+    assemble(&lines)
+}
+
+/// Packets of IPv4. Goes on to the hosts with the index at the header that tells them: that of the packet, or the one
+/// that an ICMP error quotes (RFC 792: behind eight bytes).
+fn of_v4(wanted: &Wanted, length: u32) -> Vec<Line> {
+    let found = if wanted.is_any() { To::Error } else { To::Quoted4 };
+    let mut lines = vec![
         load(libc::BPF_H | libc::BPF_ABS, NETWORK + 6),
         any_bit(FRAGMENT_OFFSET, To::Drop, To::Next),
         load_index(libc::BPF_B | libc::BPF_MSH, NETWORK),
         load(libc::BPF_B | libc::BPF_ABS, NETWORK + 9),
-        equal(TCP, To::Next, other),
+        equal(TCP, if wanted.hosts.is_empty() { To::Ports } else { To::Packet4 }, To::Next),
+        equal(ICMP, To::Next, wanted.others()),
+        load(libc::BPF_B | libc::BPF_IND, NETWORK),
     ];
-    if names {
-        lines.extend(either_port(&[DNS], To::Name));
-    }
-    lines.extend(hosts_v4(&wanted.hosts));
+    lines.extend(ICMP_ERRORS.map(|kind| equal(kind, found, To::Next)));
     lines.extend([
-        Line { label: Some(To::Ipv6), ..equal(ETH_P_IPV6, To::Next, To::Drop) },
-        load_index(libc::BPF_W | libc::BPF_IMM, IPV6_HEADER),
-        load(libc::BPF_B | libc::BPF_ABS, NETWORK + 6),
-        equal(TCP, To::Next, other),
+        always(To::Drop),
+        Line {
+            label: Some(To::Quoted4),
+            ..load(libc::BPF_B | libc::BPF_IND, NETWORK + ICMP_HEADER + 9)
+        },
+        equal(TCP, To::Next, To::Drop),
+        load(libc::BPF_H | libc::BPF_IND, NETWORK + ICMP_HEADER + 6),
+        any_bit(FRAGMENT_OFFSET, To::Drop, To::Next),
+        load(libc::BPF_IMM, length),
+        keep_length(),
+        plain(libc::BPF_MISC | libc::BPF_TXA, 0),
+        count(libc::BPF_ADD, ICMP_HEADER),
+        plain(libc::BPF_MISC | libc::BPF_TAX, 0),
+        always(To::Hosts4),
+        Line { label: Some(To::Packet4), ..load_index(libc::BPF_IMM, 0) },
     ]);
-    if names {
+    lines
+}
+
+/// The same of IPv6 (RFC 4443 section 3), whose header has one length.
+fn of_v6(wanted: &Wanted, length: u32) -> Vec<Line> {
+    let found = if wanted.is_any() { To::Error } else { To::Next };
+    vec![
+        Line { label: Some(To::Ipv6), ..equal(ETH_P_IPV6, To::Next, To::Drop) },
+        load_index(libc::BPF_IMM, IPV6_HEADER),
+        load(libc::BPF_B | libc::BPF_ABS, NETWORK + 6),
+        equal(TCP, if wanted.hosts.is_empty() { To::Ports } else { To::Packet6 }, To::Next),
+        equal(ICMPV6, To::Next, wanted.others()),
+        load(libc::BPF_B | libc::BPF_ABS, NETWORK + IPV6_HEADER),
+        equal(0, To::Drop, To::Next),
+        at_least(ICMPV6_ERRORS_END, To::Drop, found),
+        load(libc::BPF_B | libc::BPF_ABS, NETWORK + QUOTED6 + 6),
+        equal(TCP, To::Next, To::Drop),
+        load(libc::BPF_IMM, length),
+        keep_length(),
+        load_index(libc::BPF_IMM, QUOTED6),
+        always(To::Host(0)),
+        Line { label: Some(To::Packet6), ..load_index(libc::BPF_IMM, 0) },
+    ]
+}
+
+/// With the index behind the header: are the ports wanted, or is it DNS?
+fn at_ports(wanted: &Wanted) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if wanted.names {
         lines.extend(either_port(&[DNS], To::Name));
     }
-    lines.extend(hosts_v6(&wanted.hosts));
-    let mut at_ports = either_port(&wanted.ports, To::Pass);
     if wanted.ports.is_empty() {
-        at_ports = vec![plain(libc::BPF_RET | libc::BPF_K, snap_length)];
+        lines.push(always(To::Pass));
+    } else {
+        lines.extend(either_port(&wanted.ports, To::Pass));
+        lines.push(always(To::Drop));
     }
-    at_ports[0].label = Some(To::Ports);
-    lines.extend(at_ports);
-    lines.push(plain(libc::BPF_RET | libc::BPF_K, 0));
-    if names {
-        let mut at_names = vec![Line { label: Some(To::Names), ..equal(UDP, To::Next, To::Drop) }];
-        at_names.extend(either_port(&[DNS], To::Name));
-        at_names.extend(either_port(&[QUIC], To::Pass));
-        lines.extend(at_names);
-        lines.push(plain(libc::BPF_RET | libc::BPF_K, 0));
-        lines.push(Line {
-            label: Some(To::Name),
-            ..plain(libc::BPF_RET | libc::BPF_K, names_length)
-        });
+    lines[0].label = Some(To::Ports);
+    if wanted.names {
+        lines.push(Line { label: Some(To::Names), ..equal(UDP, To::Next, To::Drop) });
+        lines.extend(either_port(&[DNS], To::Name));
+        lines.extend(either_port(&[QUIC], To::Pass));
     }
-    lines.push(Line { label: Some(To::Drop), ..plain(libc::BPF_RET | libc::BPF_K, 0) });
-    lines.push(Line { label: Some(To::Pass), ..plain(libc::BPF_RET | libc::BPF_K, snap_length) });
-    assemble(&lines)
+    lines
 }
 
 /// Goes to `to` if one of the ports behind the header that the index register spans is among
@@ -130,21 +213,20 @@ fn either_port(ports: &[u16], to: To) -> Vec<Line> {
     lines
 }
 
-/// Goes to the ports if an address of an IPv4 packet is among `hosts`, or these are none; else the
+/// Goes on if an address of the IPv4 header that the index points at is among `hosts`, or these are none; else the
 /// packet is dropped.
 fn hosts_v4(hosts: &[IpAddr]) -> Vec<Line> {
     let mut lines = Vec::new();
     for place in [12, 16] {
-        lines.push(load(libc::BPF_W | libc::BPF_ABS, NETWORK + place));
+        lines.push(load(libc::BPF_W | libc::BPF_IND, NETWORK + place));
         for host in hosts {
             if let IpAddr::V4(host) = host {
-                lines.push(equal(u32::from(*host), To::Ports, To::Next));
+                lines.push(equal(u32::from(*host), To::Behind4, To::Next));
             }
         }
     }
-    // A comparison that always goes the same way: this language's long jump has no name here.
-    let end = if hosts.is_empty() { To::Ports } else { To::Drop };
-    lines.push(equal(0, end, end));
+    lines[0].label = Some(To::Hosts4);
+    lines.push(always(if hosts.is_empty() { To::Behind4 } else { To::Drop }));
     lines
 }
 
@@ -160,15 +242,15 @@ fn hosts_v6(hosts: &[IpAddr]) -> Vec<Line> {
     for (place, host) in pairs {
         let start = lines.len();
         for (word, value) in host.as_chunks::<4>().0.iter().enumerate() {
-            let yes = if word == 3 { To::Ports } else { To::Next };
-            lines.push(load(libc::BPF_W | libc::BPF_ABS, NETWORK + place + 4 * word as u32));
+            let yes = if word == 3 { To::Behind6 } else { To::Next };
+            lines.push(load(libc::BPF_W | libc::BPF_IND, NETWORK + place + 4 * word as u32));
             lines.push(equal(u32::from_be_bytes(*value), yes, To::Host(number + 1)));
         }
         lines[start].label = Some(To::Host(number));
         number += 1;
     }
-    let end = if hosts.is_empty() { To::Ports } else { To::Drop };
-    lines.push(Line { label: Some(To::Host(number)), ..equal(0, end, end) });
+    let end = if hosts.is_empty() { To::Behind6 } else { To::Drop };
+    lines.push(Line { label: Some(To::Host(number)), ..always(end) });
     lines
 }
 
@@ -177,13 +259,23 @@ fn hosts_v6(hosts: &[IpAddr]) -> Vec<Line> {
 enum To {
     Next,
     Ipv6,
+    /// The header that an ICMP error quotes, and that of the packet itself.
+    Quoted4,
+    Packet4,
+    Packet6,
+    Hosts4,
     /// The next IPv6 host to compare with.
     Host(u8),
+    /// What follows the header.
+    Behind4,
+    Behind6,
     Ports,
     /// UDP, which may carry DNS.
     Names,
     /// DNS, of which more is kept.
     Name,
+    /// An ICMP error that is kept whatever it quotes.
+    Error,
     Drop,
     Pass,
 }
@@ -232,12 +324,42 @@ const fn equal(value: u32, yes: To, no: To) -> Line {
     Line { yes, no, ..plain(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value) }
 }
 
+const fn at_least(value: u32, yes: To, no: To) -> Line {
+    Line { yes, no, ..plain(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, value) }
+}
+
+/// A comparison that always goes the same way: this language's long jump has no name here.
+const fn always(to: To) -> Line {
+    equal(0, to, to)
+}
+
+const fn count(how: u32, with: u32) -> Line {
+    plain(libc::BPF_ALU | how | libc::BPF_K, with)
+}
+
+/// Remembers the accumulator as the length to keep of a packet.
+const fn keep_length() -> Line {
+    plain(libc::BPF_ST, KEPT_LENGTH)
+}
+
 const fn any_bit(mask: u32, yes: To, no: To) -> Line {
     Line { yes, no, ..plain(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, mask) }
 }
 
+/// The place in this language's memory of the length to keep.
+const KEPT_LENGTH: u32 = 0;
+const ICMP: u32 = 1;
 const TCP: u32 = 6;
 const UDP: u32 = 17;
+const ICMPV6: u32 = 58;
+/// Unreachable, time exceeded, parameter problem (RFC 792). Quench and redirect are not acted on by TCP (RFC 6633).
+const ICMP_ERRORS: [u32; 3] = [3, 11, 12];
+/// Errors are the types from 1 to 4 (RFC 4443 section 2.1).
+const ICMPV6_ERRORS_END: u32 = 5;
+/// What stands before the quotation in both.
+const ICMP_HEADER: u32 = 8;
+/// Where an error of `ICMPv6` quotes.
+const QUOTED6: u32 = IPV6_HEADER + ICMP_HEADER;
 /// RFC 1035 section 4.2.
 const DNS: u16 = 53;
 /// RFC 9114 section 3.1: where HTTP/3 is tried first.
@@ -253,3 +375,6 @@ const IPV6_HEADER: u32 = 40;
 const NETWORK: u32 = (-0x10_0000_i32).cast_unsigned();
 /// `SKF_AD_OFF` + `SKF_AD_PROTOCOL`: the packet's `EtherType`.
 const PROTOCOL: u32 = (-0x1000_i32).cast_unsigned();
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ use super::pcapng::{self, Interface, Writer};
 use super::sys::{Clock, Ender, NS_PER_S, Stop};
 use super::trace::{self, TraceError, Traced};
 use super::{Wanted, host};
-use narrow::{Narrowed, narrow};
+use narrow::{About, Narrowed, narrow};
 use owners::Owners;
 use sampler::{Sampled, Sampler};
 use traced::Known;
@@ -147,7 +147,7 @@ enum Sampling {
 /// What a recording gave.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Recorded {
-    /// Packets in the file, DNS among them.
+    /// Packets in the file, DNS and ICMP errors among them.
     pub packets: u64,
     /// Connections in the file.
     pub connections: u64,
@@ -241,9 +241,10 @@ impl Recording {
         let owners = sampled.map(|sampled| sampled.owners).unwrap_or_default();
 
         let scope = &self.options.scope;
-        let want = |ends| match scope {
-            Scope::Command | Scope::Process(_) => owners.want(ends),
-            Scope::Ends { .. } => true,
+        let want = |about| match (scope, about) {
+            (Scope::Ends { .. }, _) => true,
+            (_, About::Connection(ends)) => owners.want(ends),
+            (_, About::Other) => false,
         };
         let spool = &self.options.spool;
         let mut out = BufWriter::with_capacity(BUFFER, output);
@@ -363,7 +364,7 @@ fn mistake() -> TraceError {
 fn copy_packets(
     spool: &Path,
     out: &mut BufWriter<File>,
-    want: impl Fn([SocketAddr; 2]) -> bool,
+    want: impl Fn(About) -> bool,
 ) -> io::Result<Narrowed> {
     match File::open(spool.join(PACKETS)) {
         Ok(file) if file.metadata()?.len() > 0 => {

@@ -2,8 +2,8 @@
 //!
 //! The spool is a file of our own [`Writer`](crate::record::pcapng::Writer): its blocks are copied as
 //! they are, packets only if their connection is wanted. Statistics go to the end, behind what is
-//! attached. Packets passed the filter of a recording, so they are TCP or UDP without IPv6 extension
-//! headers and tunnels.
+//! attached. Packets passed the filter of a recording, so they are TCP, UDP or ICMP errors without IPv6
+//! extension headers and tunnels. An error goes with the connection that it quotes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
@@ -53,11 +53,20 @@ impl Connections {
     }
 }
 
+/// What a packet is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum About {
+    /// This connection.
+    Connection([SocketAddr; 2]),
+    /// Something else than TCP, which an ICMP error quotes.
+    Other,
+}
+
 /// Copies what `want` accepts. A spool that ends early is copied up to there.
 pub(super) fn narrow(
     mut spool: impl Read,
     out: &mut impl Write,
-    want: impl Fn([SocketAddr; 2]) -> bool,
+    want: impl Fn(About) -> bool,
 ) -> io::Result<Narrowed> {
     let mut narrowed = Narrowed::default();
     let mut link_types = Vec::new();
@@ -71,13 +80,24 @@ pub(super) fn narrow(
             }
             Some(INTERFACE_DESCRIPTION) => link_types.push(half(&block, 8).unwrap_or(0)),
             Some(ENHANCED_PACKET) => {
-                let Some(packet) = Packet::of(&block, &link_types) else { continue };
+                let Some(header) = header_in(&block, &link_types) else { continue };
+                if header.is_icmp() {
+                    if !header.errs_about().into_iter().any(&want) {
+                        continue;
+                    }
+                    narrowed.packets += 1;
+                    out.write_all(&block)?;
+                    continue;
+                }
+                let Some(packet) = Packet::of(&header) else { continue };
                 if packet.protocol == UDP && packet.has_port(QUIC) {
                     narrowed.quic += 1;
                     continue;
                 }
                 let keep = packet.protocol == UDP
-                    || *wanted.entry(packet.key()).or_insert_with(|| want(packet.ends));
+                    || *wanted
+                        .entry(packet.key())
+                        .or_insert_with(|| want(About::Connection(packet.ends)));
                 if !keep {
                     narrowed.left_out += 1;
                     narrowed.others.take(&packet);
@@ -107,6 +127,63 @@ fn next_block(spool: &mut impl Read, block: &mut Vec<u8>) -> io::Result<bool> {
     Ok(block.len() == length)
 }
 
+/// The IP header of a packet in a block.
+fn header_in<'a>(block: &'a [u8], link_types: &[u16]) -> Option<Header<'a>> {
+    let link_type = *link_types.get(word(block, 8)? as usize)?;
+    let captured = word(block, 20)? as usize;
+    let frame = block.get(28..28 + captured)?;
+    let before = match link_type {
+        LINKTYPE_ETHERNET if VLAN.contains(&frame.get(12..14)?) => 18,
+        LINKTYPE_ETHERNET => 14,
+        LINKTYPE_LINUX_SLL2 => 20,
+        _ => 0,
+    };
+    Header::of(frame.get(before..)?)
+}
+
+/// What an IP header says, and what stands behind it.
+struct Header<'a> {
+    protocol: u8,
+    hosts: [IpAddr; 2],
+    behind: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    fn of(ip: &'a [u8]) -> Option<Self> {
+        let (protocol, hosts, length) = if ip.first()? >> 4 == 4 {
+            let host = |at: usize| <[u8; 4]>::try_from(ip.get(at..at + 4)?).map(IpAddr::from).ok();
+            (*ip.get(9)?, [host(12)?, host(16)?], usize::from(ip[0] & 15) * 4)
+        } else {
+            let host =
+                |at: usize| <[u8; 16]>::try_from(ip.get(at..at + 16)?).map(IpAddr::from).ok();
+            (*ip.get(6)?, [host(8)?, host(24)?], 40)
+        };
+        Some(Self { protocol, hosts, behind: ip.get(length..)? })
+    }
+
+    const fn is_icmp(&self) -> bool {
+        matches!(self.protocol, ICMP | ICMPV6)
+    }
+
+    fn ends(&self) -> Option<[SocketAddr; 2]> {
+        let ports = self.behind.get(..4)?;
+        let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+        Some([SocketAddr::new(self.hosts[0], port(0)), SocketAddr::new(self.hosts[1], port(2))])
+    }
+
+    /// What an ICMP error quotes. Where a device between rewrites addresses and leaves the quotation alone, the
+    /// connection is the one of whom the error went to.
+    fn errs_about(&self) -> [About; 2] {
+        let quoted = self.behind.get(8..).and_then(Header::of);
+        let quoted = quoted.filter(|quoted| quoted.protocol == TCP);
+        let Some([from, to]) = quoted.and_then(|quoted| quoted.ends()) else {
+            return [About::Other; 2];
+        };
+        let told = SocketAddr::new(self.hosts[1], from.port());
+        [[from, to], [told, to]].map(About::Connection)
+    }
+}
+
 /// What is asked of a packet.
 struct Packet {
     protocol: u8,
@@ -116,34 +193,14 @@ struct Packet {
 }
 
 impl Packet {
-    fn of(block: &[u8], link_types: &[u16]) -> Option<Self> {
-        let link_type = *link_types.get(word(block, 8)? as usize)?;
-        let captured = word(block, 20)? as usize;
-        let frame = block.get(28..28 + captured)?;
-        let before = match link_type {
-            LINKTYPE_ETHERNET if VLAN.contains(&frame.get(12..14)?) => 18,
-            LINKTYPE_ETHERNET => 14,
-            LINKTYPE_LINUX_SLL2 => 20,
-            _ => 0,
-        };
-        let ip = frame.get(before..)?;
-        let (protocol, hosts, transport) = if ip.first()? >> 4 == 4 {
-            let host = |at: usize| <[u8; 4]>::try_from(ip.get(at..at + 4)?).map(IpAddr::from).ok();
-            (*ip.get(9)?, [host(12)?, host(16)?], usize::from(ip[0] & 15) * 4)
-        } else {
-            let host =
-                |at: usize| <[u8; 16]>::try_from(ip.get(at..at + 16)?).map(IpAddr::from).ok();
-            (*ip.get(6)?, [host(8)?, host(24)?], 40)
-        };
-        let ports = ip.get(transport..transport + 4)?;
-        let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
-        let ends = [SocketAddr::new(hosts[0], port(0)), SocketAddr::new(hosts[1], port(2))];
+    fn of(header: &Header<'_>) -> Option<Self> {
+        let Header { protocol, behind, .. } = *header;
         let opens = || {
-            let header = ip.get(transport..transport + 14).filter(|_| protocol == TCP)?;
+            let header = behind.get(..14).filter(|_| protocol == TCP)?;
             let number = u32::from_be_bytes(header[4..8].try_into().ok()?);
             (header[13] & (SYN | ACK) == SYN).then_some(number)
         };
-        Some(Self { protocol, ends, opens: opens() })
+        Some(Self { protocol, ends: header.ends()?, opens: opens() })
     }
 
     fn has_port(&self, port: u16) -> bool {
@@ -171,8 +228,10 @@ const LINKTYPE_ETHERNET: u16 = 1;
 const LINKTYPE_LINUX_SLL2: u16 = 276;
 /// Ethertypes of tags: 802.1Q, 802.1ad, and what came before that.
 const VLAN: [&[u8]; 3] = [&[0x81, 0x00], &[0x88, 0xa8], &[0x91, 0x00]];
+const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
 // RFC 9293 section 3.1.
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
@@ -215,6 +274,10 @@ mod tests {
         file
     }
 
+    fn has(about: About, port: u16) -> bool {
+        matches!(about, About::Connection(ends) if port_of(ends).contains(&port))
+    }
+
     fn port_of(ends: [SocketAddr; 2]) -> [u16; 2] {
         ends.map(|end| end.port())
     }
@@ -233,8 +296,7 @@ mod tests {
         for (link_type, before) in ethernet.into_iter().chain([(276, &[0; 20][..]), (101, &[])]) {
             let spool = spool(link_type, before, &packets);
             let mut out = Vec::new();
-            let narrowed =
-                narrow(&spool[..], &mut out, |ends| port_of(ends).contains(&1000)).expect("memory");
+            let narrowed = narrow(&spool[..], &mut out, |about| has(about, 1000)).expect("memory");
             assert_eq!((narrowed.packets, narrowed.left_out, narrowed.quic), (3, 1, 1));
             assert_eq!(narrowed.connections.count(), 1, "both directions are one");
             let others: Vec<_> = narrowed.others.ends.iter().map(|ends| port_of(*ends)).collect();
@@ -243,6 +305,41 @@ mod tests {
             let whole = out.len() + narrowed.statistics.len();
             assert_eq!(whole + 2 * packet as usize, spool.len());
         }
+    }
+
+    /// An ICMP error that quotes this packet, cut to as much.
+    fn error(quoted: &[u8]) -> Vec<u8> {
+        let mut bytes = ip(ICMP, 0, 0);
+        bytes.truncate(20);
+        // To the first host, by whom the quoted packet was sent.
+        bytes[16..20].copy_from_slice(&[192, 0, 2, 1]);
+        bytes.extend([3, 4, 0, 0, 0, 0, 5, 0]);
+        bytes.extend(quoted);
+        bytes
+    }
+
+    #[test]
+    fn an_error_goes_with_the_connection_that_it_quotes() {
+        let kept = |packet: &[u8], want: &dyn Fn(About) -> bool| {
+            let spool = spool(101, &[], &[packet.to_vec()]);
+            let narrowed = narrow(&spool[..], &mut Vec::new(), want).expect("memory");
+            assert_eq!((narrowed.left_out, narrowed.connections.count()), (0, 0));
+            narrowed.packets
+        };
+        let of_1000 = |about| has(about, 1000);
+        let sent = ip(6, 1000, 80);
+        assert_eq!(kept(&error(&sent[..28]), &of_1000), 1);
+        assert_eq!(kept(&error(&sent[..24]), &of_1000), 1, "both ports");
+        assert_eq!(kept(&error(&sent[..23]), &of_1000), 0, "less says nothing");
+        assert_eq!(kept(&error(&ip(6, 2000, 80)), &of_1000), 0);
+        assert_eq!(kept(&error(&ip(17, 1000, 80)), &of_1000), 0, "of UDP");
+        assert_eq!(kept(&error(&ip(17, 1000, 80)), &|_| true), 1);
+        // What a device between rewrote in the packet it left in the quotation.
+        let here = "192.0.2.1:1000".parse().expect("an end");
+        let ours = |about| matches!(about, About::Connection(ends) if ends.contains(&here));
+        let mut rewritten = sent;
+        rewritten[12..16].copy_from_slice(&[203, 0, 113, 9]);
+        assert_eq!(kept(&error(&rewritten), &ours), 1);
     }
 
     /// The same with these flags and this number.
