@@ -316,7 +316,7 @@ pub(crate) fn reaction_in_words(reaction: Reaction, side: &str) -> String {
             words::bytes(bytes)
         ),
         Reaction::Cut => format!(
-            "the {side} sent it again in larger pieces, which its network card cuts, and nothing a second time"
+            "the {side} sent it again in large frames, which its network card cuts, and nothing a second time"
         ),
     }
 }

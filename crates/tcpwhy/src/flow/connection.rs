@@ -6,6 +6,8 @@
 //! fix units (scale, MSS, timestamps) are remembered. Everything about *time at the sender*
 //! happens later, in `measure`, which takes the events in chunks.
 
+use core::net::SocketAddr;
+
 use super::copies::{Copies, RECENT, Spot, met_again_after};
 use super::event::{self, Block, Event, Side};
 use super::facts::Facts;
@@ -110,6 +112,13 @@ impl Flow {
         self.gap_pending = true;
     }
 
+    /// A device said of a segment of `from` that it is too large for the next hop.
+    pub(crate) fn too_big(&mut self, from: SocketAddr, time: Time) {
+        let side = Side::from(from != self.facts.endpoints[0]);
+        let tap = self.tap_of(time);
+        self.copies.expect_repeats(side, tap);
+    }
+
     /// Takes the next segment in capture order, which `side` sent.
     pub(crate) fn push(&mut self, side: Side, segment: &Segment<'_>) {
         if segment.options.sack_count > 0 || !self.goes_on(side, &Head::of(segment)) {
@@ -173,6 +182,9 @@ impl Flow {
     /// Whether one of the last packets was just like `event` with its SACK blocks.
     fn has_met(&mut self, event: &Event, blocks: &[(Seq, Seq)]) -> bool {
         let Some(age) = self.age_of_copy(event, blocks) else { return false };
+        if self.copies.is_expected_repeat(event, age) {
+            return false;
+        }
         if self.copies.are_from_far(age) {
             let before = self.gathered.backwards().chain(self.earlier.backwards());
             self.copies.begin_remembering(before.map(|(event, _)| event).take(RECENT));

@@ -3,7 +3,8 @@
 //! Question: is this packet a second copy of one already seen, or a packet of its own?
 //! A copy repeats every field. Where the IP identification is a real counter that settles it:
 //! a retransmission gets a new one. Without it (IPv6, constant identification), two data packets
-//! equal in all fields within a millisecond are a copy, but bare ACKs repeat legitimately
+//! equal in all fields within a millisecond are a copy (unless a device said in between that the first was too large:
+//! then it is sent again at once, RFC 8201 section 5.4), but bare ACKs repeat legitimately
 //! (duplicate ACKs): they count as copies only once most data packets of the connection have
 //! been seen twice. A retransmission within one tick of the timestamp clock on IPv6 cannot be
 //! told from a copy.
@@ -114,6 +115,8 @@ fn end_of(event: &Event) -> i64 {
 pub(crate) struct Copies {
     singles: u32,
     doubles: u32,
+    /// When a device said last of packets of each side that they are too large.
+    too_big: [Option<i64>; 2],
     first: [First; 2],
     /// What was met in the last second, and when, if copies come from far.
     remembered: Option<BTreeMap<Said, i64>>,
@@ -150,6 +153,20 @@ impl Copies {
     /// Whether a copy met so long behind its original is the first that shows that they come from far.
     pub(super) fn are_from_far(&self, age: i64) -> bool {
         age > WITHIN_NS && self.remembered.is_none()
+    }
+
+    /// A device said at `tap` that packets of `side` are too large.
+    pub(super) fn expect_repeats(&mut self, side: Side, tap: i64) {
+        self.too_big[side] = Some(tap);
+    }
+
+    /// Whether `event`, just like a packet so long before it, is that packet sent again because it was too large. Where
+    /// packets are captured twice that was seen before.
+    pub(super) fn is_expected_repeat(&self, event: &Event, age: i64) -> bool {
+        let told = self.too_big[event.side()];
+        self.doubles == 0
+            && event.len > 0
+            && told.is_some_and(|told| (event.tap - age..=event.tap).contains(&told))
     }
 
     /// Remembers these packets and those to come.
@@ -306,6 +323,29 @@ mod tests {
             met(|event| (event.id, event.bits) = (0, event.bits | SYN), second),
             Some(second)
         );
+    }
+
+    #[test]
+    fn what_was_too_large_is_sent_again_at_once_and_is_no_copy() {
+        let again = Event { tap: 100, seq: 0, len: 7140, bits: FROM_SERVER, ..Event::default() };
+        let is_repeat = |told: Option<(Side, i64)>, age| {
+            let mut copies = Copies::default();
+            if let Some((side, tap)) = told {
+                copies.expect_repeats(side, tap);
+            }
+            copies.is_expected_repeat(&again, age)
+        };
+        assert!(is_repeat(Some((1, 60)), 90), "behind the original at 10");
+        assert!(!is_repeat(None, 90));
+        assert!(!is_repeat(Some((1, 9)), 90), "of something before");
+        assert!(!is_repeat(Some((1, 60)), 30), "a copy of what was sent again at 70");
+        assert!(!is_repeat(Some((0, 60)), 90), "of the other side's packets");
+        let mut twice = Copies::default();
+        let here = spot(3, Direction::Incoming, 64);
+        assert!(!twice.is_copy(&data(0, 0, 100), here, false));
+        assert!(twice.is_copy(&data(1, 0, 100), here, true));
+        twice.expect_repeats(1, 60);
+        assert!(!twice.is_expected_repeat(&again, 90), "each packet is captured twice");
     }
 
     #[test]

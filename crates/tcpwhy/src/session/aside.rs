@@ -28,12 +28,13 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// A frame that gave no segment.
-    pub(super) fn pass_over(&mut self, frame: &Frame<'_>, skip: Skip) {
+    /// A frame that gave no segment; the ICMP error about TCP in it, if it holds one.
+    pub(super) fn pass_over(&mut self, frame: &Frame<'_>, skip: Skip) -> Option<IcmpError> {
         if skip == Skip::NotTcp
             && let Some(error) = wire::icmp_error(frame)
         {
-            return self.hear(&error);
+            self.hear(&error);
+            return Some(error);
         }
         self.skip(skip);
         if skip == Skip::NotTcp
@@ -41,6 +42,7 @@ impl Aside {
         {
             self.names.take(&datagram);
         }
+        None
     }
 
     /// An ICMP error about TCP.

@@ -9,7 +9,7 @@ use crate::find;
 use crate::report::{Capture, Connection, FORMAT, IcmpErrors, Quality, Report};
 use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
 use crate::units::{Duration, Time};
-use crate::wire::{self, Flags, Skip, Usual};
+use crate::wire::{self, Flags, IcmpError, IcmpKind, Skip, Usual};
 
 /// Reads captures.
 #[derive(Debug, Default)]
@@ -292,6 +292,7 @@ impl<To: Follow> Sink for Reading<'_, To> {
                 self.packets += 1;
                 error.frame += self.frames_before;
                 self.aside.hear(&error);
+                self.tell(&error);
             }
             Item::OtherPacket => {
                 self.packets += 1;
@@ -324,7 +325,18 @@ impl<To: Follow> Reading<'_, To> {
                 }
                 self.to.push(&segment);
             }
-            Err(skip) => self.aside.pass_over(frame, skip),
+            Err(skip) => {
+                if let Some(error) = self.aside.pass_over(frame, skip) {
+                    self.tell(&error);
+                }
+            }
+        }
+    }
+
+    /// Whoever follows the connection is to know that its sender repeats at once what was too large.
+    fn tell(&mut self, error: &IcmpError) {
+        if error.kind == IcmpKind::TooBig {
+            self.to.too_big(error);
         }
     }
 

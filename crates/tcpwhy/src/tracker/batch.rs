@@ -7,7 +7,9 @@ use super::Tracker;
 use crate::capture::Frame;
 use crate::flow::usual::WentOn;
 use crate::units::{Seq, Time};
-use crate::wire::{Checksum, Direction, Ends, Flags, Head, IpInfo, LinkInfo, Segment, Usual};
+use crate::wire::{
+    Checksum, Direction, Ends, Flags, Head, IcmpError, IpInfo, LinkInfo, Segment, Usual,
+};
 
 /// Who takes the segments of a capture, in its order.
 pub(crate) trait Follow {
@@ -27,6 +29,9 @@ pub(crate) trait Follow {
 
     /// Packets are missing here that the capture saw.
     fn gap(&mut self);
+
+    /// A device said of a segment that is quoted that it is too large for the next hop.
+    fn too_big(&mut self, error: &IcmpError);
 }
 
 /// Segments that were read, and are still to be followed.
@@ -39,6 +44,8 @@ pub struct Batch {
     segments: Vec<Segment<'static>>,
     /// What was captured of all payloads.
     payloads: Vec<u8>,
+    /// What devices said of segments.
+    errors: Vec<IcmpError>,
 }
 
 /// What comes next.
@@ -48,6 +55,8 @@ enum Entry {
     /// Of which this much was captured of the payload.
     Segment(usize),
     Gap,
+    /// A device said that a segment is too large.
+    TooBig,
 }
 
 // What passes from one core to another is paid for by cache line.
@@ -137,6 +146,7 @@ impl Batch {
         self.entries.clear();
         self.segments.clear();
         self.payloads.clear();
+        self.errors.clear();
     }
 
     /// Keeps what was captured of a payload: of most, nothing.
@@ -170,13 +180,22 @@ impl Batch {
         // Only listings have gaps, and no usual frames.
         self.entries.push(Entry::Gap);
     }
+
+    pub(super) fn too_big(&mut self, error: &IcmpError) {
+        if self.entries.is_empty() {
+            self.first = error.frame;
+        }
+        self.errors.push(*error);
+        self.entries.push(Entry::TooBig);
+    }
 }
 
 impl Tracker {
     /// Takes the segments of `batch`, which come next in capture order, and leaves it empty.
     pub(super) fn follow(&mut self, batch: &mut Batch) {
-        let Batch { entries, first, segments, payloads } = &*batch;
+        let Batch { entries, first, segments, payloads, errors } = &*batch;
         let (mut segments, mut payloads) = (segments.iter(), payloads.as_slice());
+        let mut errors = errors.iter();
         let mut payload = |kept: usize| {
             let (payload, rest) = payloads.split_at(kept);
             payloads = rest;
@@ -197,6 +216,7 @@ impl Tracker {
                     }
                 }
                 Entry::Gap => self.gap(),
+                Entry::TooBig => errors.by_ref().take(1).for_each(|error| self.too_big(error)),
             }
         }
         batch.clear();

@@ -21,13 +21,20 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn of(segment: &Segment<'_>) -> Self {
-        let (a, b) = (numbers(segment.source), numbers(segment.destination));
+        let mut key = Self::between([segment.source, segment.destination]);
+        key.ports |= u64::from(segment.network);
+        key
+    }
+
+    /// Between these ends, in no network that has a number.
+    pub(super) fn between([source, destination]: [SocketAddr; 2]) -> Self {
+        let (a, b) = (numbers(source), numbers(destination));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
         Self {
             low: (low.0, low.1),
             high: (high.0, high.1),
-            ports: u64::from(low.2) << 48 | u64::from(high.2) << 32 | u64::from(segment.network),
-            is_v6: segment.source.is_ipv6(),
+            ports: u64::from(low.2) << 48 | u64::from(high.2) << 32,
+            is_v6: source.is_ipv6(),
         }
     }
 }

@@ -38,7 +38,7 @@ use crate::flow::run::Follower;
 use crate::flow::usual::Streaming;
 pub(crate) use crate::flow::usual::WentOn;
 use crate::report::Connection;
-use crate::wire::{Mould, Segment, Usual};
+use crate::wire::{IcmpError, Mould, Segment, Usual};
 
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
@@ -176,6 +176,14 @@ impl Tracker {
         self.shards.iter_mut().for_each(Shard::gap);
     }
 
+    /// A device said of a segment that is quoted that it is too large for the next hop.
+    pub(crate) fn too_big(&mut self, error: &IcmpError) {
+        let Some(ends) = error.quoted.ends() else { return };
+        self.end_stream();
+        let key = Key::between(ends);
+        self.shards[shard_of(key.mixed())].too_big(&key, ends[0], error.time);
+    }
+
     /// The next part of a connection to be analysed, where that is done elsewhere.
     pub fn next_part(&mut self) -> Option<Part> {
         match &mut self.common.bench.desk {
@@ -292,6 +300,10 @@ impl Follow for Tracker {
 
     fn gap(&mut self) {
         self.gap();
+    }
+
+    fn too_big(&mut self, error: &IcmpError) {
+        self.too_big(error);
     }
 }
 

@@ -13,6 +13,7 @@
 //! All of it depends on this shard's packets and their times only, so a flood fills no memory and
 //! the result is the same on any number of threads.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
@@ -264,6 +265,16 @@ impl Shard {
     pub(super) fn gap(&mut self) {
         for tracked in self.slots.iter_mut().flatten() {
             tracked.flow.gap();
+        }
+    }
+
+    /// A device said of a segment of `from` that it is too large; of no connection that is not followed.
+    pub(super) fn too_big(&mut self, key: &Key, from: SocketAddr, time: Time) {
+        let Self { live, slots, .. } = self;
+        let is_key = |slot: &u32| slots[*slot as usize].as_ref().is_some_and(|t| t.key == *key);
+        let slot = live.find(key.hash(), is_key).copied();
+        if let Some(Some(tracked)) = slot.and_then(|slot| slots.get_mut(slot as usize)) {
+            tracked.flow.too_big(from, time);
         }
     }
 
