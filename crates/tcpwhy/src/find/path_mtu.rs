@@ -24,7 +24,7 @@
 //! RFC 1191, RFC 8201 (path MTU discovery), RFC 5927 section 7 (what to believe); Linux `tcp_v4_mtu_reduced`,
 //! `tcp_simple_retransmit` (v6.1, `net/ipv4/tcp_ipv4.c`, `tcp_input.c`).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::case::{Case, Held, Told, in_each};
 use super::{Rule, remedies};
@@ -66,28 +66,60 @@ fn is_proven(case: &Case<'_>, error: &IcmpErrors) -> bool {
     known.peek().is_none() || known.any(|bytes| bytes > mtu) || was_cut_in_pieces(case, error)
 }
 
-/// Whether a segment from before the error, which did not fit, was sent again in several that do (Linux `tcp_fragment` in
-/// `__tcp_retransmit_skb`).
+/// Whether a segment from before the error, which did not fit, was sent again in several pieces that do.
+///
+/// Pieces that follow one another hold no more bytes than the segments that they repeat: where these are more for each
+/// segment than the next hop takes, one of the segments did not fit. (Linux `__tcp_retransmit_skb` cuts the first segment
+/// and joins what is left of it to the next one, so that a piece may repeat the end of one and the beginning of another.)
 fn was_cut_in_pieces(case: &Case<'_>, error: &IcmpErrors) -> bool {
     let Some(fits) = fits(error) else { return false };
     // Of a frame that a network card cuts nobody knows what was too large.
     if case.mss().is_none_or(|mss| mss <= fits) {
         return false;
     }
-    let mut pieces: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
-    for each in &case.direction.retransmissions {
-        let end = each.seq.saturating_add_unsigned(each.bytes);
-        if let [original] = *each.originals
-            && original < error.frames.first
-            && each.bytes <= fits
-            && is_behind(error, each.frame, each.at_ns)
-            && !each.spurious
-        {
-            let piece = pieces.entry(original).or_insert((each.seq, end));
-            *piece = (piece.0.min(each.seq), piece.1.max(end));
+    let is_piece = |each: &&Retransmission| {
+        let is_known = (1..MOST_ORIGINALS).contains(&each.originals.len());
+        let told_before = is_behind(error, each.frame, each.at_ns);
+        is_known && told_before && each.bytes <= fits && !each.spurious
+    };
+    let mut pieces: Vec<_> = case.direction.retransmissions.iter().filter(is_piece).collect();
+    pieces.sort_by_key(|each| (each.seq, each.frame));
+    let mut run = Pieces::default();
+    pieces.into_iter().any(|each| {
+        run.take(each);
+        run.is_before(error) && run.bytes > fits.saturating_mul(run.originals.len() as u64)
+    })
+}
+
+/// A list of originals that is no longer has all of them.
+const MOST_ORIGINALS: usize = 64;
+
+/// Pieces that were sent again, each from where the one before ended.
+#[derive(Debug, Default)]
+struct Pieces {
+    end: i64,
+    bytes: u64,
+    /// Frames whose bytes they repeat.
+    originals: BTreeSet<u64>,
+}
+
+impl Pieces {
+    fn take(&mut self, piece: &Retransmission) {
+        let end = piece.seq.saturating_add_unsigned(piece.bytes);
+        let goes_on = piece.originals.iter().any(|frame| self.originals.contains(frame));
+        if !goes_on || piece.seq > self.end {
+            *self = Self { end: piece.seq, ..Self::default() };
         }
+        // Of what is sent once more only what is new counts.
+        self.bytes += u64::try_from(end.saturating_sub(self.end)).unwrap_or(0);
+        self.end = self.end.max(end);
+        self.originals.extend(&piece.originals);
     }
-    pieces.into_values().any(|(from, to)| to.abs_diff(from) > fits)
+
+    /// Whether the first segment that they repeat was sent before the error.
+    fn is_before(&self, error: &IcmpErrors) -> bool {
+        self.originals.first().is_some_and(|frame| *frame < error.frames.first)
+    }
 }
 
 /// Whether all that was lost in this direction was too large for a link: one episode, begun by such an error.
@@ -273,6 +305,30 @@ mod tests {
         let mut small = cut(&[(0, 1_268), (1_268, 180)]);
         small.mss = Some(1_280);
         assert!(find(&small).is_empty(), "the card cuts into segments that fit");
+    }
+
+    #[test]
+    fn a_piece_may_end_one_segment_and_begin_the_next() {
+        let fires = |pieces: &[(i64, u64, &[u64])]| {
+            let plain: Vec<_> = pieces.iter().map(|each| (each.0, each.1)).collect();
+            let mut connection = cut(&plain);
+            let held = connection.directions[1].as_mut().expect("data");
+            for (each, (.., originals)) in held.retransmissions.iter_mut().zip(pieces) {
+                each.originals = originals.to_vec();
+            }
+            find(&connection).len()
+        };
+        // Three segments of 1,448 bytes in pieces of 1,268, and the rest.
+        let joined: [(i64, u64, &[u64]); 4] = [
+            (0, 1_268, &[2]),
+            (1_268, 1_268, &[2, 3]),
+            (2_536, 1_268, &[3, 4]),
+            (3_804, 540, &[4]),
+        ];
+        assert_eq!(fires(&joined), 1);
+        assert_eq!(fires(&joined[..3]), 0, "3,804 bytes fit in three segments");
+        assert_eq!(fires(&[joined[0], joined[0], (0, 1_000, &[2])]), 0, "sent again and again");
+        assert_eq!(fires(&[joined[0], (1_268, 1_268, &[3])]), 0, "two segments that fit");
     }
 
     #[test]
