@@ -69,8 +69,10 @@ fn host_snapshot(text: &str) -> Result<(&'static str, PathBuf), String> {
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
 pub struct ExplainFlags {
     /// Captures: pcap, pcapng or what tcpdump prints, plain or packed with gzip, zstd or lz4;
-    /// `-` for standard input. Several files are one rotated capture, in any order: captures of the
-    /// same packets in two places are to be explained one by one
+    /// `-` for standard input. Several captures are one rotated capture, in any order: captures of the
+    /// same packets in two places are to be explained one by one. What a host's tools printed (ss,
+    /// netstat, nstat, sysctl, ip, ethtool, ..) is taken as well, in several files of one host or of
+    /// several, alone or beside a capture
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

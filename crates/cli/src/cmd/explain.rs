@@ -1,5 +1,7 @@
 //! `tcpwhy explain`: why did the transfers in these captures take as long as they did?
 
+mod beside;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -13,10 +15,13 @@ use tcpwhy::report::{Capture, Report, With};
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
+use super::check::hosts;
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
-use crate::read::{INTERNAL_ERROR, Input, Kind, by_first_packet, kind, read_all, read_evidence};
+use crate::read::{
+    INTERNAL_ERROR, Input, Kind, by_first_packet, kind, kinds, read_all, read_evidence,
+};
 use crate::screen::Screen;
 use crate::{complain, output};
 
@@ -29,9 +34,10 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
         complain("reading from the terminal: paste a packet listing, then press Ctrl-D");
     }
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let hosts = sorted(&mut options, &stop);
-    if options.inputs.is_empty() && options.with.is_empty() && !hosts.is_empty() {
-        return super::check::texts(&hosts, &options);
+    let texts = sorted(&mut options, &stop);
+    let (hosts, has_unreadable) = hosts::gather(&texts);
+    if options.inputs.is_empty() && options.with.is_empty() && !texts.is_empty() {
+        return beside::alone(&hosts, has_unreadable, &options);
     }
     options.inputs = match by_first_packet(options.inputs) {
         Ok(inputs) => inputs,
@@ -64,7 +70,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     });
     screen.clear();
     let mut evidence = evidence::attached(&report);
-    evidence.extend(read_evidence(&options.with));
+    evidence.extend(beside::without_host_texts(read_evidence(&options.with), &texts));
     let rate = options.rate.as_ref();
     evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
     evidence::apply(&mut report, &evidence);
@@ -76,41 +82,50 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             ));
         }
     }
+    let hosts = beside::tied(&mut report, hosts, &options);
     let exit = finish(report, &options)?;
-    // JSON and CSV are one document: there the hosts' text is left to `check`.
-    if hosts.is_empty() || !matches!(options.form, Form::Text { .. }) {
-        return Ok(exit);
-    }
-    output::print("\n").context("cannot write the answer")?;
-    let judged = super::check::texts(&hosts, &options)?;
+    let judged = beside::below(&hosts, has_unreadable, &options)?;
     Ok(if exit == Exit::Analysed { judged } else { exit })
 }
 
 /// Puts each input where its kind belongs: packets stay, traces and what sockets and counters say go beside them. What
-/// is given back is a host's text, which is judged by itself.
+/// is given back are hosts' texts, of which some may stand beside packets, too.
 fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
-    let kinds: Vec<_> = options.inputs.iter().map(|input| kind(input, stop)).collect();
-    let is_of_host = |kind: &Kind| matches!(kind, Kind::Host { .. });
-    let has_packets = kinds.iter().any(|kind| !is_of_host(kind) && *kind != Kind::Trace);
-    let mut hosts = Vec::new();
-    for (input, kind) in core::mem::take(&mut options.inputs).into_iter().zip(kinds) {
+    let found = kinds(&options.inputs, stop);
+    let is_beside = |kind: &Kind| matches!(kind, Kind::Host { .. } | Kind::Calls | Kind::Trace);
+    let has_packets = found.iter().any(|kind| !is_beside(kind));
+    let mut texts = Vec::new();
+    let with = core::mem::take(&mut options.with);
+    for (input, kind) in core::mem::take(&mut options.inputs).into_iter().zip(found) {
         match kind {
             Kind::Trace => options.with.push(input),
-            Kind::Host { is_evidence: true } if has_packets => options.with.push(input),
-            Kind::Host { .. } => {
-                if has_packets {
-                    complain(&format!(
-                        "whose host {0} is cannot be told: it is judged by itself; `--host-snapshot server={0}` (or \
-                         client=) names its settings beside the remedies",
-                        input.name()
-                    ));
+            Kind::Host { .. } | Kind::Calls => {
+                let is_evidence = kind != Kind::Host { is_evidence: false };
+                if is_evidence && has_packets {
+                    options.with.push(input.clone());
                 }
-                hosts.push(input);
+                texts.push(input);
             }
             Kind::Packets | Kind::Unknown => options.inputs.push(input),
         }
     }
-    hosts
+    // A host's text is one wherever it was named.
+    for input in with {
+        let is_text = match kind(&input, stop) {
+            Kind::Host { is_evidence } => {
+                !is_evidence || !has_packets || cannot_stand_beside(&input)
+            }
+            Kind::Calls => cannot_stand_beside(&input),
+            Kind::Trace | Kind::Packets | Kind::Unknown => false,
+        };
+        if is_text { &mut texts } else { &mut options.with }.push(input);
+    }
+    texts
+}
+
+fn cannot_stand_beside(input: &Input) -> bool {
+    let read = read_evidence(core::slice::from_ref(input));
+    read.iter().any(|evidence| matches!(evidence.content, evidence::Content::Unread(_)))
 }
 
 /// Prints the report, and what went wrong on the way where the report's form does not tell it.

@@ -1,18 +1,18 @@
 //! What kind of thing did the user name: packets, what a host's tools printed, or a trace of one program?
 //!
-//! Told by the first bytes. Those of standard input are kept, and read again by whoever reads it.
+//! Told by the first bytes. Those of pipes are kept, and read again by whoever reads them.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::{evidence, host::paste};
 
-use super::open::FIRST;
-use super::{Input, TICK};
+use super::{Input, TICK, held};
 
 /// What an input holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,59 +24,84 @@ pub enum Kind {
         /// Its sockets or counters can be laid beside packets.
         is_evidence: bool,
     },
+    /// Calls of programs: they are judged by themselves, and stand beside packets.
+    Calls,
     /// A trace, or another record of one transfer: it says something beside packets only, or is shown alone.
     Trace,
     /// None of these, as far as was looked, or it cannot be read: reading it says why.
     Unknown,
 }
 
-/// The kind of an input. Standard input may say nothing for hours: waiting for it ends when `stop` becomes true.
+/// The kinds of inputs, in their order. Behind a pipe with packets a named pipe is taken for more of them: who writes one
+/// after the other would wait for the first to be read.
+pub fn kinds(inputs: &[Input], stop: &AtomicBool) -> Vec<Kind> {
+    let mut is_behind_packets = false;
+    let each = inputs.iter().map(|input| {
+        let waits = is_behind_packets && input.may_wait_for_its_writer();
+        let kind = if waits { Kind::Packets } else { kind(input, stop) };
+        is_behind_packets |= kind == Kind::Packets && !input.can_be_reread();
+        kind
+    });
+    each.collect()
+}
+
+/// The kind of an input. A pipe may say nothing for hours: waiting for it ends when `stop` becomes true.
 pub fn kind(input: &Input, stop: &AtomicBool) -> Kind {
-    match input {
-        Input::Stdin => {
-            let (found, told) = mpsc::channel();
-            // It may go on when nobody waits any more.
-            thread::spawn(move || {
-                let _ = found.send(of_stdin());
-            });
-            loop {
-                match told.recv_timeout(TICK) {
-                    Ok(kind) => return kind,
-                    Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
-                    Err(_) => return Kind::Unknown,
-                }
-            }
+    if input.can_be_reread() {
+        let first = input.open(&Arc::default()).ok().and_then(|source| {
+            let mut first = Vec::new();
+            source.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
+            Some(first)
+        });
+        return first.map_or(Kind::Unknown, |first| of_bytes(&first));
+    }
+    let (found, told) = mpsc::channel();
+    let pipe = input.clone();
+    // It may go on when nobody waits any more.
+    thread::spawn(move || {
+        let _ = found.send(of_pipe(&pipe));
+    });
+    loop {
+        match told.recv_timeout(TICK) {
+            Ok(kind) => return kind,
+            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+            Err(_) => return Kind::Unknown,
         }
-        Input::File(_) if input.can_be_reread() => {
-            let first = input.open(&Arc::default()).ok().and_then(|source| {
-                let mut first = Vec::new();
-                source.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
-                Some(first)
-            });
-            first.map_or(Kind::Unknown, |first| of_bytes(&first))
-        }
-        // What a pipe held is gone.
-        Input::File(_) => Kind::Unknown,
     }
 }
 
-/// Reads standard input as far as it takes to know what it is.
-fn of_stdin() -> Kind {
-    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+/// Reads a pipe as far as it takes to know what it is, and keeps that; a text to its end, for it is read again.
+fn of_pipe(input: &Input) -> Kind {
+    let mut source: Box<dyn Read + Send> = match input {
+        Input::Stdin => Box::new(io::stdin()),
+        Input::File(path) => match File::open(path) {
+            Ok(file) => Box::new(file),
+            Err(_) => return Kind::Unknown,
+        },
+    };
+    let (mut first, mut is_all) = (Vec::new(), false);
     let mut piece = vec![0; PIECE];
-    loop {
+    let kind = loop {
         let kind = of_bytes(&first);
         let has_binary = first.iter().take(PIECE).any(|byte| *byte == 0);
-        if kind != Kind::Unknown || has_binary || first.len() >= LOOKED_AT {
-            return kind;
+        if is_all || kind != Kind::Unknown || has_binary || first.len() >= LOOKED_AT {
+            break kind;
         }
-        match io::stdin().read(&mut piece) {
-            Ok(0) => return kind,
+        match source.read(&mut piece) {
+            Ok(0) => is_all = true,
             Ok(got) => first.extend_from_slice(&piece[..got]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => return kind,
+            // Whoever opens it next tells why.
+            Err(_) => return Kind::Unknown,
         }
+    };
+    if matches!(kind, Kind::Host { .. } | Kind::Calls | Kind::Trace) {
+        let left = MOST.saturating_sub(first.len() as u64);
+        is_all =
+            source.by_ref().take(left).read_to_end(&mut first).is_ok_and(|got| (got as u64) < left);
     }
+    held::keep(input.clone(), first, (!is_all).then_some(source));
+    kind
 }
 
 fn of_bytes(first: &[u8]) -> Kind {
@@ -97,8 +122,7 @@ fn of_bytes(first: &[u8]) -> Kind {
     }
     match evidence::written_by(text) {
         Some("ss" | "nstat or /proc/net") => Kind::Host { is_evidence: true },
-        // Calls are judged by themselves, too.
-        Some(_) if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: true },
+        Some(_) if paste::read(text).notes.read > 0 => Kind::Calls,
         Some(_) => Kind::Trace,
         None if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: false },
         None => Kind::Unknown,
@@ -119,7 +143,9 @@ fn text_of(first: &[u8]) -> Option<&str> {
 
 /// So much tells what it is. Ours: more than any header, banner or letter above what was pasted.
 const LOOKED_AT: usize = 1 << 20;
-/// Of standard input at a time. Ours: as much as a pipe holds.
+/// More of a pipe's text is not kept. Ours: as much as of a file is read.
+const MOST: u64 = 1 << 30;
+/// Of a pipe at a time. Ours: as much as it holds.
 const PIECE: usize = 64 << 10;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod crew;
 mod decompress;
 mod evidence;
 mod glance;
+mod held;
 mod kind;
 mod lanes;
 mod open;
@@ -35,9 +36,8 @@ use std::time::{Duration, Instant};
 use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
-pub(crate) use decompress::unpack;
 pub use evidence::read_evidence;
-pub use kind::{Kind, kind};
+pub use kind::{Kind, kind, kinds};
 pub use open::{Input, OpenError};
 pub use order::{SamePackets, by_first_packet};
 use plain::{Plain, read_some};

@@ -6,10 +6,11 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use super::decompress::{is_packed, unpack};
+use super::held;
 
 /// Something to read a capture from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -52,6 +53,12 @@ impl Input {
         }
     }
 
+    /// Whether opening it may wait until somebody writes: of descriptors (`/dev/fd/63`) the writer is there.
+    pub fn may_wait_for_its_writer(&self) -> bool {
+        let Self::File(path) = self else { return false };
+        !self.can_be_reread() && !path.starts_with("/dev/fd") && !path.starts_with("/proc")
+    }
+
     /// Size in bytes as stored, where it is known beforehand.
     pub fn size(&self) -> Option<u64> {
         match self {
@@ -84,12 +91,12 @@ impl Input {
     /// # Errors
     /// It cannot be opened, or is packed in a way this version does not read.
     pub fn open(&self, taken: &Arc<AtomicU64>) -> Result<Box<dyn Read + Send>, OpenError> {
-        let source: Box<dyn Read + Send> = match self {
-            Self::Stdin => {
-                let mut first = FIRST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                Box::new(io::Cursor::new(core::mem::take(&mut *first)).chain(io::stdin()))
+        let source: Box<dyn Read + Send> = match (held::source(self), self) {
+            (Some(held), _) => held,
+            (None, Self::Stdin) => Box::new(io::stdin()),
+            (None, Self::File(path)) => {
+                Box::new(File::open(path).map_err(|error| self.error(&error))?)
             }
-            Self::File(path) => Box::new(File::open(path).map_err(|error| self.error(&error))?),
         };
         unpack(Counted { source, taken: Arc::clone(taken) }).map_err(|error| self.error(&error))
     }
@@ -127,9 +134,6 @@ impl Input {
         OpenError { name, why }
     }
 }
-
-/// What was read of standard input to tell what it is: [`super::kind`].
-pub(super) static FIRST: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Counts the bytes that pass.
 struct Counted<R> {

@@ -17,9 +17,9 @@ pub enum EvidenceError {
     },
     /// Text of no kind that is known.
     #[error(
-        "it is none of the kinds of evidence that are read (ss -tin, TCP_INFO as JSON lines, tcp_probe, \
-         nstat, /proc/net/netstat, iperf3 -J, strace -T with -ttt, -tt or -r, perf trace); line {line} \
-         says {text:?}"
+        "it is none of the kinds of evidence that --with takes (ss -tin, TCP_INFO as JSON lines, tcp_probe, \
+         nstat, /proc/net/netstat, iperf3 -J, strace -T with -ttt, -tt or -r, perf trace), and nothing that a \
+         host's tools print; line {line} says {text:?}; captures and listings are named without --with"
     )]
     Unknown {
         /// The first line that says something.

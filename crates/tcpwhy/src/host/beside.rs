@@ -10,15 +10,50 @@ use super::seen::Seen;
 use super::snapshot::{SetIn, Snapshot};
 use super::target;
 use crate::find::VIA_AND_DEV;
-use crate::report::{Remedy, Report};
+use crate::report::{Connection, Remedy, Report};
 
 /// Lays the snapshot of `host`, `client` or `server`, beside the findings of a report; how many remedies name
 /// a value now.
 pub fn lay_beside(report: &mut Report, host: &str, snapshot: &Snapshot) -> usize {
+    lay_where(report, host, snapshot, |_| true)
+}
+
+/// Lays a snapshot beside those connections of which its host is an end, by one of its addresses: which end it is, and
+/// by which address. It is `host` where it is the client of some and the server of others.
+pub fn lay_by_address(report: &mut Report, snapshot: &Snapshot) -> Option<(&'static str, IpAddr)> {
+    let addresses = snapshot.addresses();
+    let is_own = |end: IpAddr| addresses.contains(&end.to_canonical());
+    let ends =
+        |of: fn(&Connection) -> IpAddr| report.connections.iter().map(of).find(|ip| is_own(*ip));
+    let client = ends(|connection| connection.client.ip());
+    let server = ends(|connection| connection.server.ip());
+    for (host, end) in [("client", client), ("server", server)] {
+        if end.is_some() {
+            lay_where(report, host, snapshot, is_own);
+        }
+    }
+    match (client, server) {
+        (Some(address), Some(_)) => Some(("host", address)),
+        (Some(address), None) => Some(("client", address)),
+        (None, Some(address)) => Some(("server", address)),
+        (None, None) => None,
+    }
+}
+
+fn lay_where(
+    report: &mut Report,
+    host: &str,
+    snapshot: &Snapshot,
+    is_of: impl Fn(IpAddr) -> bool,
+) -> usize {
     let Some(seen) = Seen::new(snapshot) else { return 0 };
     let mut named = 0;
     for connection in &mut report.connections {
-        let peer = if host == "client" { connection.server } else { connection.client }.ip();
+        let (client, server) = (connection.client.ip(), connection.server.ip());
+        let (own, peer) = if host == "client" { (client, server) } else { (server, client) };
+        if !is_of(own) {
+            continue;
+        }
         let remedies = connection.findings.iter_mut().flat_map(|finding| &mut finding.remedies);
         for remedy in remedies.filter(|remedy| remedy.on.as_deref() == Some(host)) {
             named += usize::from(name_setting(remedy, &seen) || name_route(remedy, &seen, peer));
@@ -183,6 +218,28 @@ mod tests {
         let several =
             of_route("default nexthop via 10.0.0.9 dev eth0 nexthop via 10.0.0.8 dev eth0");
         assert!(several[0].contains(VIA_AND_DEV), "{several:?}");
+    }
+
+    #[test]
+    fn a_snapshot_is_laid_beside_the_connections_of_its_address_alone() {
+        let at = |address: IpAddr| {
+            let mut snapshot = snapshot("default dev eth0");
+            let routes = snapshot.routes.get_or_insert_default();
+            routes[0].src = Some(address);
+            snapshot
+        };
+        let ends = held_by(State::CwndAfterIdle, 5_000);
+        let mut told = report();
+        let server = ends.server.ip();
+        assert_eq!(lay_by_address(&mut told, &at(server)), Some(("server", server)));
+        assert!(commands(&told)[0][0].contains("there it is 1 now"));
+        let mut told = report();
+        assert_eq!(
+            lay_by_address(&mut told, &at(ends.client.ip())).map(|end| end.0),
+            Some("client")
+        );
+        assert_eq!(lay_by_address(&mut told, &at([192, 0, 2, 99].into())), None);
+        assert_eq!(told, report());
     }
 
     #[test]

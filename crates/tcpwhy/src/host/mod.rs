@@ -18,8 +18,9 @@ mod seen;
 mod shown;
 pub mod snapshot;
 pub mod target;
+mod whose;
 
-pub use beside::lay_beside;
+pub use beside::{lay_beside, lay_by_address};
 pub use change::Commands;
 pub use checks::{Judgement, judge};
 pub use finding::{Change, Confidence, Evidence, Finding, Fix, Group, Scope, Severity};

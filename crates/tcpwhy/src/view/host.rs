@@ -22,6 +22,13 @@ pub struct HostOptions {
     pub all: bool,
 }
 
+/// What stands above the findings of one host among several.
+pub fn heading(title: &str, options: HostOptions) -> String {
+    let mut page = Page::new(options.width, options.color);
+    page.wrapped(0, 2, &[(Ink::Strong, title.to_owned())]);
+    page.into_text()
+}
+
 /// The findings of a host, the worst first.
 pub fn render(snapshot: &Snapshot, judged: &Judgement, options: HostOptions) -> String {
     let mut page = Page::new(options.width, options.color);

@@ -4,6 +4,8 @@
 //! core judges.
 
 mod flags;
+pub(crate) mod hosts;
+mod json;
 mod path;
 mod read;
 mod text;
@@ -15,15 +17,16 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use serde::Serialize;
 use tcpwhy::host::queues::{self, Queues};
-use tcpwhy::host::snapshot::{Drops, Snapshot};
+use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
-use crate::options::{Form, Options, Surroundings};
+use crate::options::{Options, Surroundings};
 use crate::read::{Input, Kind, kind};
-use crate::{complain, output, printable, whole};
+use crate::{complain, output, whole};
+use hosts::Form;
 
 pub use flags::{AFTER, CheckFlags};
 pub(crate) use read::from_file;
@@ -59,7 +62,21 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     if let Some(packets) = packets(flags) {
         return explained(flags, packets, around);
     }
-    let snapshot = read::snapshot(flags, around)?;
+    let options = HostOptions {
+        width: around.columns(flags.width),
+        color: around.color(flags.color),
+        all: flags.all,
+    };
+    let snapshot = match &flags.file {
+        Some(path) if is_plain_judgement(flags) => {
+            let hosts = hosts::of(&Input::named(path))?;
+            let fail_on = flags.fail_on.map(Severity::from);
+            let form = Form { json: flags.json, text: options, is_below: false, fail_on };
+            return hosts::answer(&hosts, form);
+        }
+        Some(path) => from_file(path)?,
+        None => read::this_host(flags, around)?,
+    };
     if let Some(path) = &flags.save {
         save(path, &snapshot)?;
         complain(&format!(
@@ -76,10 +93,9 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     }
     let judged = judge(&snapshot);
     let text = if flags.json {
-        json(&snapshot, &judged)?
+        json::json(&snapshot, &judged, None, &[])?
     } else {
-        let (width, color) = (around.columns(flags.width), around.color(flags.color));
-        render(&snapshot, &judged, HostOptions { width, color, all: flags.all })
+        render(&snapshot, &judged, options)
     };
     output::print(&text).context("cannot write the answer")?;
     if let Some(folder) = &flags.script {
@@ -90,12 +106,14 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
 }
 
+/// Whether a host is to be judged and nothing else is asked.
+const fn is_plain_judgement(flags: &CheckFlags) -> bool {
+    flags.path.is_none() && flags.queues.is_none() && flags.script.is_none()
+}
+
 /// The file, where it holds packets or a trace and nothing was asked for that only a host's text tells.
 fn packets(flags: &CheckFlags) -> Option<&Path> {
-    let is_plain = flags.path.is_none()
-        && flags.queues.is_none()
-        && flags.script.is_none()
-        && flags.fail_on.is_none();
+    let is_plain = is_plain_judgement(flags) && flags.fail_on.is_none();
     let file = flags.file.as_deref().filter(|_| is_plain)?;
     matches!(kind(&Input::named(file), &AtomicBool::new(false)), Kind::Packets | Kind::Trace)
         .then_some(file)
@@ -116,41 +134,6 @@ fn explained(flags: &CheckFlags, file: &Path, around: &Surroundings) -> anyhow::
     };
     let options = Options::check(&explain, around)?;
     super::explain::run(options, around)
-}
-
-/// Judges what files show of hosts, as `tcpwhy check FILE` does, one after the other.
-///
-/// # Errors
-/// The answer cannot be written. A file that cannot be read is told, and the others are judged.
-pub(super) fn texts(files: &[Input], options: &Options) -> anyhow::Result<Exit> {
-    let mut exit = Exit::Analysed;
-    for (at, file) in files.iter().enumerate() {
-        let path = match file {
-            Input::Stdin => Path::new("-"),
-            Input::File(path) => path,
-        };
-        let snapshot = match from_file(path) {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                complain(&format!("{error:#}"));
-                exit = Exit::Unreadable;
-                continue;
-            }
-        };
-        let judged = judge(&snapshot);
-        let text = match options.form {
-            Form::Json { .. } => json(&snapshot, &judged)?,
-            Form::Text { .. } | Form::Csv => {
-                let (width, color) = (options.width, options.color);
-                let told = render(&snapshot, &judged, HostOptions { width, color, all: false });
-                let gap = if at > 0 { "\n" } else { "" };
-                let name = printable(&file.name());
-                if files.len() > 1 { format!("{gap}{name}\n{told}") } else { told }
-            }
-        };
-        output::print(&text).context("cannot write the answer")?;
-    }
-    Ok(exit)
 }
 
 /// The path inside the host.
@@ -195,70 +178,6 @@ fn save(path: &Path, snapshot: &Snapshot) -> anyhow::Result<()> {
         serde_json::to_writer(file, snapshot).map_err(std::io::Error::from)
     });
     written.with_context(|| format!("cannot write the snapshot to {}", path.display()))
-}
-
-/// The answer as programs read it.
-#[derive(Serialize)]
-struct Answer<'a> {
-    format: &'static str,
-    kernel: &'a Option<String>,
-    netns: &'a Option<String>,
-    looks: usize,
-    findings: Vec<Told<'a>>,
-    /// `None` where they were not asked for.
-    drops: &'a Option<Drops>,
-    /// Checks that could not be made.
-    unseen: Vec<Unmade>,
-    /// Checks that found nothing.
-    well: &'a [&'static str],
-}
-
-#[derive(Serialize)]
-struct Told<'a> {
-    #[serde(flatten)]
-    finding: &'a Finding,
-    /// Of each fix, what carries it out and what takes it back.
-    commands: Vec<Option<Both>>,
-}
-
-#[derive(Serialize)]
-struct Both {
-    apply: String,
-    undo: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Unmade {
-    code: &'static str,
-    needs: String,
-}
-
-fn json(snapshot: &Snapshot, judged: &Judgement) -> anyhow::Result<String> {
-    let netns = snapshot.netns.as_deref();
-    let told = |finding| Told { finding, commands: commands(finding, netns) };
-    let answer = Answer {
-        format: "tcpwhy-check/1",
-        kernel: &snapshot.kernel,
-        netns: &snapshot.netns,
-        looks: snapshot.looks.len(),
-        findings: judged.findings.iter().map(told).collect(),
-        drops: &snapshot.drops,
-        unseen: judged
-            .unseen
-            .iter()
-            .map(|(code, needs)| Unmade { code, needs: needs.to_string() })
-            .collect(),
-        well: &judged.well,
-    };
-    serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")
-}
-
-fn commands(finding: &Finding, netns: Option<&str>) -> Vec<Option<Both>> {
-    let both = |change: &tcpwhy::host::Change| {
-        let commands = change.commands().within(netns);
-        Both { apply: commands.apply, undo: commands.undo }
-    };
-    finding.fixes.iter().map(|fix| fix.set.as_ref().map(both)).collect()
 }
 
 const SCRIPTS: [&str; 2] = ["fix.sh", "rollback.sh"];

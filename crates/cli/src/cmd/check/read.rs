@@ -4,29 +4,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tcpwhy::host::paste::{self, Notes, Pasted};
+use tcpwhy::host::paste::Notes;
 use tcpwhy::host::saved::{self, Saved};
 use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy_linux::collect::{Netns, Options, take};
 use tcpwhy_linux::record::Stop;
 
 use super::CheckFlags;
-use super::text::text;
+use super::hosts::Host;
 use crate::complain;
 use crate::options::Surroundings;
-
-/// What was asked for, as far as it can be seen.
-pub(super) fn snapshot(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
-    match &flags.file {
-        Some(path) => from_file(path),
-        None => this_host(flags, around),
-    }
-}
+use crate::read::Input;
 
 /// Default of `--for`. Ours: long enough for a counter that grows once in some seconds, and still waited for.
 const APART: Duration = Duration::from_secs(10);
 
-fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
+/// This host, as far as it can be seen.
+pub(super) fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapshot> {
     // A path asks for settings: nothing of them grows.
     let default = if flags.path.is_some() { Duration::ZERO } else { APART };
     let apart = Some(flags.apart.unwrap_or(default)).filter(|apart| !apart.is_zero());
@@ -53,35 +47,50 @@ fn this_host(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Snapsh
     Ok(taken?)
 }
 
-/// What a file that was saved or pasted shows.
+/// What a file that was saved or pasted shows of one host.
 pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
-    let name = if path == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
-    let text = text(path).with_context(|| format!("cannot read {name}"))?;
-    if text.trim_start().starts_with('{') {
-        let read = saved::read(&text);
-        let Saved { snapshot, remark } =
-            read.with_context(|| format!("{name} is no snapshot of tcpwhy"))?;
-        if let Some(remark) = remark {
-            complain(&format!("{name}: {remark}"));
+    let mut hosts = super::hosts::of(&Input::named(path))?;
+    match hosts.pop() {
+        Some(only) if hosts.is_empty() => Ok(only.snapshot),
+        last => {
+            let names: Vec<String> = hosts.into_iter().chain(last).map(Host::called).collect();
+            bail!(
+                "{} holds what was printed on several hosts ({}), and this is about one: give it a file of its own, \
+                 or judge all by `tcpwhy {0}`",
+                path.display(),
+                names.join(", ")
+            );
         }
-        return Ok(snapshot);
     }
-    let Pasted { snapshot, notes } = paste::read(&text);
+}
+
+/// The name of an input in a sentence.
+pub(super) fn spoken(input: &Input) -> String {
+    match input {
+        Input::Stdin => "standard input".to_owned(),
+        Input::File(path) => path.display().to_string(),
+    }
+}
+
+/// A snapshot that was saved; `None` for other text.
+pub(super) fn saved_in(name: &str, text: &str) -> anyhow::Result<Option<Snapshot>> {
+    if !text.trim_start().starts_with('{') {
+        return Ok(None);
+    }
+    let Saved { snapshot, remark } =
+        saved::read(text).with_context(|| format!("{name} is no snapshot of tcpwhy"))?;
+    if let Some(remark) = remark {
+        complain(&format!("{name}: {remark}"));
+    }
+    Ok(Some(snapshot))
+}
+
+/// Whether what was pasted can be used; the lines that were not read are told.
+pub(super) fn told(name: &str, notes: &Notes) -> anyhow::Result<()> {
     if notes.read == 0 {
         bail!(
             "{name} holds nothing that is known: neither a snapshot that --save wrote nor what sysctl, ss, \
              nstat, netstat, ip, tc, ethtool or dmesg print"
-        );
-    }
-    if notes.hosts.len() > 1 {
-        let hosts: Vec<&str> = notes.hosts.iter().map(String::as_str).collect();
-        bail!(
-            "{name} holds what was printed on several hosts ({}): give each a file of its own",
-            hosts.join(", ")
         );
     }
     if notes.backwards {
@@ -90,8 +99,8 @@ pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
              earlier one first, or leave one out"
         );
     }
-    tell(&name, &notes);
-    Ok(snapshot)
+    tell(name, notes);
+    Ok(())
 }
 
 /// What of a pasted text was not read.

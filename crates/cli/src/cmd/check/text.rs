@@ -1,25 +1,19 @@
 //! The text of a file that somebody named: unpacked, decoded, and told from what is no text.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::bail;
 use tcpwhy::capture::bare_utf16;
 
-use crate::read::{Input, unpack};
+use crate::read::Input;
 
 /// All of it.
 ///
 /// # Errors
 /// It cannot be read, is no text, or is too long.
-pub(super) fn text(path: &Path) -> anyhow::Result<String> {
-    // Of standard input some may have been read to tell what it is.
-    let source: Box<dyn Read + Send> = match Input::named(path) {
-        stdin @ Input::Stdin => stdin.open(&Arc::default())?,
-        Input::File(path) => unpack(File::open(path)?).map_err(in_words)?,
-    };
+pub(super) fn text(input: &Input) -> anyhow::Result<String> {
+    let source = input.open(&Arc::default()).map_err(|error| anyhow::anyhow!(error.why))?;
     decoded(source, MOST)
 }
 

@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! More than 5 % of what this host received with ECN had a mark (`InCEPkts`), or more than 5 % of what it sent was
-//! reported as marked (`TCPDeliveredCE`), of at least a thousand packets.
+//! reported as marked (`TCPDeliveredCE`), of at least a thousand packets. Where a text leaves a counter out, the share is a
+//! bound and said so: without `InECT1Pkts` at most, and of `OutSegs` instead of `TCPDelivered` at least.
 //!
 //! # What it is not
 //! No fault of ECN: without it these would be losses. In a data centre with DCTCP many marks are as intended.
@@ -19,7 +20,7 @@
 //! thousand: ours, not measured.
 
 use super::{Check, counters, words};
-use crate::host::finding::{Finding, Group, Scope, Severity};
+use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Growth, Seen};
 
 pub(super) const CHECK: Check =
@@ -28,38 +29,82 @@ pub(super) const CHECK: Check =
 const LEAST: u64 = 1000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let of = |name| counters::by(seen, "IpExt", name);
-    let capable =
-        of("InECT0Pkts")?.saturating_add(of("InECT1Pkts")?).saturating_add(of("InCEPkts")?);
-    let came = counters::grew(seen, "IpExt", "InCEPkts")?.filter(|marks| is_much(*marks, capable));
-    let delivered = counters::by(seen, counters::TCP_EXT, "TCPDelivered")?;
-    let sent = counters::grew(seen, counters::TCP_EXT, "TCPDeliveredCE")?;
-    let sent = sent.filter(|marks| is_much(*marks, delivered));
-    let mut found = Vec::new();
-    let mut tell = |way: &str, marks: Growth, all: u64, evidence| {
-        let share = marks.by.saturating_mul(100) / all.max(1);
-        found.push(Finding {
-            severity: Severity::Info,
-            confidence: words::sure(marks),
-            scope: Scope::Netns,
-            title: format!("{share} % of what this host {way} was marked as congested: {}", words::grown(marks)),
-            why: "a queue stands on the path, and its router marks instead of dropping; senders slow down for \
-                  each marked round trip."
-                .to_owned(),
-            not: "no fault of ECN: without it these would be losses".to_owned(),
-            evidence,
-            fixes: vec![words::advise("find the queue on the path; leave ECN on", "")],
-            ..Finding::default()
-        });
+    let (mut found, mut unseen) = (Vec::new(), None);
+    for way in [received(seen), sent(seen)] {
+        match way {
+            Ok(told) => found.extend(told),
+            Err(missing) => unseen = unseen.or(Some(missing)),
+        }
+    }
+    unseen.filter(|_| found.is_empty()).map_or(Ok(found), Err)
+}
+
+/// Marks among what came with ECN. Few send `ECT(1)`, and one that is not there only makes the share smaller.
+fn received(seen: &Seen<'_>) -> Asked<Option<Finding>> {
+    let Some(marks) = counters::grew(seen, "IpExt", "InCEPkts")? else { return Ok(None) };
+    let known = counters::by(seen, "IpExt", "InECT0Pkts")?.saturating_add(marks.by);
+    let other = counters::by(seen, "IpExt", "InECT1Pkts");
+    let capable = known.saturating_add(*other.as_ref().unwrap_or(&0));
+    match other {
+        Err(missing) if capable < LEAST => Err(missing),
+        _ if !is_much(marks, capable) => Ok(None),
+        other => {
+            let bound = other.is_err().then_some(("at most", "InECT1Pkts"));
+            let evidence = words::counter("IpExt", "InCEPkts", marks);
+            Ok(Some(tell("received with ECN", marks, capable, bound, evidence)))
+        }
+    }
+}
+
+/// Marks among what was delivered, or among all that was sent, which is no less.
+fn sent(seen: &Seen<'_>) -> Asked<Option<Finding>> {
+    let Some(marks) = counters::grew(seen, counters::TCP_EXT, "TCPDeliveredCE")? else {
+        return Ok(None);
     };
-    if let Some(marks) = came {
-        tell("received with ECN", marks, capable, vec![words::counter("IpExt", "InCEPkts", marks)]);
+    let delivered = counters::by(seen, counters::TCP_EXT, "TCPDelivered");
+    let all = match &delivered {
+        Ok(delivered) => *delivered,
+        Err(_) => counters::by(seen, "Tcp", "OutSegs")?,
+    };
+    let evidence = words::counter(counters::TCP_EXT, "TCPDeliveredCE", marks);
+    match delivered {
+        _ if is_much(marks, all) => {
+            let bound = delivered.is_err().then_some(("at least", "TCPDelivered"));
+            Ok(Some(tell("sent", marks, all, bound, evidence)))
+        }
+        delivered => delivered.map(|_| None),
     }
-    if let Some(marks) = sent {
-        let evidence = vec![words::counter(counters::TCP_EXT, "TCPDeliveredCE", marks)];
-        tell("sent", marks, delivered, evidence);
+}
+
+/// `bound` is what the share is, and the counter for want of which it is no more than that.
+fn tell(
+    way: &str,
+    marks: Growth,
+    all: u64,
+    bound: Option<(&str, &str)>,
+    evidence: Evidence,
+) -> Finding {
+    let share = marks.by.saturating_mul(100) / all.max(1);
+    let at = bound.map(|(at, _)| format!("{at} ")).unwrap_or_default();
+    let not = "no fault of ECN: without it these would be losses";
+    Finding {
+        severity: Severity::Info,
+        confidence: if bound.is_some() { Confidence::Low } else { words::sure(marks) },
+        scope: Scope::Netns,
+        title: format!(
+            "{at}{share} % of what this host {way} was marked as congested: {}",
+            words::grown(marks)
+        ),
+        why: "a queue stands on the path, and its router marks instead of dropping; senders slow down for \
+              each marked round trip."
+            .to_owned(),
+        not: bound.map_or(not.to_owned(), |(at, name)| {
+            format!("{not}; {at} that share, for {name} is not in the text")
+        }),
+        evidence: vec![evidence],
+        fixes: vec![words::advise("find the queue on the path; leave ECN on", "")],
+        ..Finding::default()
     }
-    Ok(found)
 }
 
 const fn is_much(marks: Growth, all: u64) -> bool {
@@ -68,7 +113,7 @@ const fn is_much(marks: Growth, all: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{counted, host, judged, missing, shown};
+    use super::super::sample::{counted, cut, host, judged, missing, shown};
     use super::*;
     use crate::host::snapshot::{Snapshot, Source};
 
@@ -94,5 +139,34 @@ mod tests {
         let host = counted(marked(2000, 0), "TcpExt", "TCPDeliveredCE", [0, 200]);
         assert!(judged(&CHECK, &host).expect("seen")[0].title.contains("this host sent"));
         assert_eq!(missing(&CHECK, &super::super::sample::host(&[])).source, Source::Counters);
+    }
+
+    #[test]
+    fn a_counter_that_a_text_leaves_out_makes_the_share_a_bound() {
+        let text = cut(marked(9000, 1000));
+        let found = judged(&CHECK, &text).expect("judged");
+        assert!(found[0].title.starts_with("at most 10 %"), "{}", found[0].title);
+        assert!(found[0].not.contains("InECT1Pkts is not in the text"));
+        assert_eq!(
+            judged(&CHECK, &cut(marked(19_000, 1000))),
+            Err(delivered_marks()),
+            "5 % at most"
+        );
+        assert_eq!(missing(&CHECK, &cut(marked(800, 100))).of.as_deref(), Some("InECT1Pkts"));
+    }
+
+    fn delivered_marks() -> crate::host::Missing {
+        crate::host::Missing::part(Source::Counters, "TCPDeliveredCE")
+    }
+
+    #[test]
+    fn marks_of_all_that_was_sent_are_a_share_of_more_than_was_delivered() {
+        let of = |sent| {
+            let host = counted(host(&[]), "TcpExt", "TCPDeliveredCE", [0, 200]);
+            cut(counted(host, "Tcp", "OutSegs", [0, sent]))
+        };
+        let found = judged(&CHECK, &of(2000)).expect("judged");
+        assert!(found[0].title.starts_with("at least 10 % of what this host sent"));
+        assert!(judged(&CHECK, &of(4000)).is_err(), "5 % at least may be 5 %");
     }
 }

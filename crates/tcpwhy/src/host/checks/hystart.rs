@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! Between the looks `HyStart` ended at least ten slow starts, at a window that is on average less than a quarter
-//! of the median window of connections over more than 10 ms that have left slow start.
+//! of the median window of connections over more than 10 ms that have left slow start. It counts those that trains ended
+//! apart from those that delay ended: where a text has one of the two, it is judged alone.
 //!
 //! # What it is not
 //! Short connections end below long ones anyway: the comparison is rough, and this is a hint.
@@ -28,18 +29,51 @@ pub(super) const CHECK: Check =
 
 const LEAST: u64 = 10;
 const LONG_NS: u64 = 10_000_000;
+const NOT_EACH: &str = "not that each was ended too early: short paths need less";
 const PARAMETER: &str = "/sys/module/tcp_cubic/parameters/hystart_detect";
 
+/// Slow starts that `HyStart` ended.
+struct Ends {
+    number: u64,
+    /// Their windows together.
+    windows: u64,
+    by_train: Option<u64>,
+    /// What a text lacks of them: there may be more.
+    lacking: Option<Missing>,
+}
+
+impl Ends {
+    fn of(seen: &Seen<'_>) -> Self {
+        let mut all = Self { number: 0, windows: 0, by_train: None, lacking: None };
+        let by = |name: &str| counters::by(seen, counters::TCP_EXT, name);
+        let kind = |detect, cwnd| Ok((by(detect)?, by(cwnd)?));
+        let train = kind("TCPHystartTrainDetect", "TCPHystartTrainCwnd");
+        let delay = kind("TCPHystartDelayDetect", "TCPHystartDelayCwnd");
+        all.by_train = train.as_ref().ok().map(|(ends, _)| *ends);
+        for each in [train, delay] {
+            match each {
+                Ok((ends, windows)) => {
+                    all.number = all.number.saturating_add(ends);
+                    all.windows = all.windows.saturating_add(windows);
+                }
+                Err(missing) => all.lacking = all.lacking.or(Some(missing)),
+            }
+        }
+        all
+    }
+}
+
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let of = |name| counters::by(seen, counters::TCP_EXT, name);
-    let trains = of("TCPHystartTrainDetect")?;
-    let ends = trains.saturating_add(of("TCPHystartDelayDetect")?);
-    let windows = of("TCPHystartTrainCwnd")?.saturating_add(of("TCPHystartDelayCwnd")?);
+    let Ends { number: ends, windows, by_train, lacking } = Ends::of(seen);
+    let or_unseen = |lacking: Option<Missing>| lacking.map_or(Ok(Vec::new()), Err);
+    if ends == 0 && lacking.is_some() {
+        return or_unseen(lacking);
+    }
     if seen.before.is_none() {
         return Err(Missing::all(Source::SecondLook));
     }
     let Some(mean) = windows.checked_div(ends).filter(|_| ends >= LEAST) else {
-        return Ok(Vec::new());
+        return or_unseen(lacking);
     };
     let mut later: Vec<u64> = flows::known(seen)?
         .into_iter()
@@ -59,26 +93,33 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         return Ok(Vec::new());
     };
     if mean.saturating_mul(4) >= median {
-        return Ok(Vec::new());
+        return or_unseen(lacking);
     }
+    let at_least = if lacking.is_some() { "at least " } else { "" };
+    let mut evidence: Vec<Evidence> = by_train
+        .map(|by| Evidence::new("/proc/net/netstat TcpExt.TCPHystartTrainDetect", format!("+{by}")))
+        .into_iter()
+        .collect();
+    evidence.extend([
+        Evidence::new("/proc/net/netstat TcpExt.TCPHystart*Cwnd", format!("+{windows} for {ends}")),
+        Evidence::new("ss -ti, cwnd of cubic", format!("median {median} of {}", later.len())),
+    ]);
     Ok(vec![Finding {
         severity: Severity::Info,
         confidence: Confidence::Low,
         scope: Scope::Host,
-        title: format!("HyStart ended {ends} slow starts, at {mean} segments on average"),
+        title: format!("HyStart ended {at_least}{ends} slow starts, at {mean} segments on average"),
         why: format!(
             "connections over more than 10 ms that have left slow start have {median} segments in the median: \
              from where HyStart stopped them that takes many round trips."
         ),
-        not: "not that each was ended too early: short paths need less".to_owned(),
-        evidence: vec![
-            Evidence::new("/proc/net/netstat TcpExt.TCPHystartTrainDetect", format!("+{trains}")),
-            Evidence::new(
-                "/proc/net/netstat TcpExt.TCPHystart*Cwnd",
-                format!("+{windows} for {ends}"),
-            ),
-            Evidence::new("ss -ti, cwnd of cubic", format!("median {median} of {}", later.len())),
-        ],
+        not: match lacking.and_then(|missing| missing.of) {
+            Some(name) => {
+                format!("{NOT_EACH}; of others nothing is known, for {name} is not in the text")
+            }
+            None => NOT_EACH.to_owned(),
+        },
+        evidence,
         fixes: vec![fix(seen)],
         ..Finding::default()
     }])
@@ -104,7 +145,7 @@ fn fix(seen: &Seen<'_>) -> Fix {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{counted, host, judged, missing, once, shown};
+    use super::super::sample::{counted, cut, host, judged, missing, once, shown};
     use super::super::sample_flows::{connected, socket};
     use super::*;
     use crate::host::snapshot::{Info, Memory, Snapshot};
@@ -147,5 +188,14 @@ mod tests {
     fn one_look_or_no_counters_are_missing() {
         assert_eq!(missing(&CHECK, &once(ended(10, 400))).source, Source::SecondLook);
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Counters);
+    }
+
+    #[test]
+    fn a_text_that_has_one_kind_of_ends_is_judged_by_it() {
+        let found = judged(&CHECK, &cut(ended(10, 400))).expect("judged");
+        assert!(found[0].title.contains("at least 10 slow starts"), "{}", found[0].title);
+        assert!(found[0].not.contains("TCPHystartDelayDetect is not in the text"));
+        let few = missing(&CHECK, &cut(ended(9, 400)));
+        assert_eq!(few.of.as_deref(), Some("TCPHystartDelayDetect"), "there may be more");
     }
 }

@@ -36,6 +36,12 @@ pub(super) fn counted(
     snapshot
 }
 
+/// The same where only some counters were pasted.
+pub(super) fn cut(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.looks.iter_mut().for_each(|look| look.counters_cut = true);
+    snapshot
+}
+
 /// The same seen once only.
 pub(super) fn once(mut snapshot: Snapshot) -> Snapshot {
     snapshot.looks.remove(0);

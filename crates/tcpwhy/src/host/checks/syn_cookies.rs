@@ -7,7 +7,8 @@
 //!
 //! # How we know
 //! `SyncookiesRecv` grew by more than a hundredth of the connections that were accepted (`PassiveOpens`). With
-//! `tcp_syncookies=2` all of them are: that is told by `SYN_COOKIES_SETTING`.
+//! `tcp_syncookies=2` all of them are: that is told by `SYN_COOKIES_SETTING`. Where a text lacks `PassiveOpens`, half of
+//! `InSegs` stands for it: a connection is not accepted by fewer than two segments, so the share is at least that.
 //!
 //! # What it is not
 //! Not an attack by itself: where `SyncookiesFailed` stays far below it, real clients came back with their
@@ -23,7 +24,8 @@
 
 use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
-use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::seen::{Asked, Growth, Missing, Seen};
+use crate::host::snapshot::Source;
 
 pub(super) const CHECK: Check = Check {
     code: "SYN_COOKIES",
@@ -32,18 +34,32 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
+const OPENED: &str = "PassiveOpens";
 const KEY: &str = "net.ipv4.tcp_syncookies";
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let received = seen.growth("TcpExt", "SyncookiesRecv")?.filter(|growth| growth.by > 0);
-    let (Some(received), Some(opened)) = (received, seen.growth("Tcp", "PassiveOpens")?) else {
-        return Ok(Vec::new());
+    let Some(received) = received else { return Ok(Vec::new()) };
+    let (opened, is_bound) = match opened(seen) {
+        Ok(Some(opened)) => (opened, false),
+        Ok(None) => return Ok(Vec::new()),
+        Err(missing) => (most_opened(seen).ok_or(missing)?, true),
     };
     let always = seen.number(KEY).ok().flatten() == Some(2);
-    if always || !words::above_percent(received.by, 1, opened.by) {
+    if always {
         return Ok(Vec::new());
     }
-    let failed = seen.growth("TcpExt", "SyncookiesFailed")?;
+    if !words::above_percent(received.by, 1, opened.by) {
+        return if is_bound {
+            Err(Missing::part(Source::Counters, OPENED))
+        } else {
+            Ok(Vec::new())
+        };
+    }
+    // It is 0 or was not seen where a text has none.
+    let failed = seen.growth("TcpExt", "SyncookiesFailed");
+    let is_flood_unseen = failed.is_err();
+    let failed = failed.ok().flatten();
     let is_flood = failed.is_some_and(|failed| failed.by > received.by);
     let stamps = seen.number("net.ipv4.tcp_timestamps").ok().flatten();
     let lost = if stamps == Some(0) {
@@ -53,21 +69,28 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     };
     let mut evidence = vec![
         words::counter("TcpExt", "SyncookiesRecv", received),
-        words::counter("Tcp", "PassiveOpens", opened),
+        words::counter("Tcp", if is_bound { "InSegs, by two" } else { OPENED }, opened),
     ];
     evidence.extend(failed.map(|failed| words::counter("TcpExt", "SyncookiesFailed", failed)));
     evidence.extend(stamps.map(|on| words::setting("net.ipv4.tcp_timestamps", &on)));
     Ok(vec![Finding {
         severity: Severity::Warning,
-        confidence: if is_flood { Confidence::Low } else { words::sure(received) },
+        confidence: if is_flood || is_flood_unseen || is_bound {
+            Confidence::Low
+        } else {
+            words::sure(received)
+        },
         scope: Scope::Netns,
         title: format!(
-            "{} of the accepted connections were opened by SYN cookies",
+            "{}{} of the accepted connections were opened by SYN cookies",
+            if is_bound { "at least " } else { "" },
             words::share(received.by.min(opened.by), opened.by)
         ),
         why: format!("the queue for SYNs was full when they came; {lost}"),
         not: if is_flood {
             "more cookies were wrong than right: it may be a flood, which cookies are there for"
+        } else if is_flood_unseen {
+            "not that it was no flood: SyncookiesFailed is not in the text, so it is 0 or was left out"
         } else {
             "not which connections they are: the kernel does not mark them"
         }
@@ -76,6 +99,16 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         fixes: fixes(seen, received, stamps),
         ..Finding::default()
     }])
+}
+
+fn opened(seen: &Seen<'_>) -> Asked<Option<Growth>> {
+    seen.growth("Tcp", OPENED)
+}
+
+/// No more were accepted than half of the segments that came: a SYN and an ACK each.
+fn most_opened(seen: &Seen<'_>) -> Option<Growth> {
+    let came = seen.growth("Tcp", "InSegs").ok().flatten()?;
+    Some(Growth { by: came.by / 2, ..came })
 }
 
 fn fixes(seen: &Seen<'_>, received: Growth, stamps: Option<i64>) -> Vec<Fix> {
@@ -102,9 +135,9 @@ fn fixes(seen: &Seen<'_>, received: Growth, stamps: Option<i64>) -> Vec<Fix> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{counted, host, judged, missing, shown};
+    use super::super::sample::{counted, cut, host, judged, missing, shown};
     use super::*;
-    use crate::host::snapshot::{Snapshot, Source};
+    use crate::host::snapshot::Snapshot;
 
     fn cookies(received: i64, opened: i64, failed: i64) -> Snapshot {
         let host = host(&[("net.ipv4.tcp_timestamps", "0"), ("net.ipv4.tcp_syncookies", "1")]);
@@ -141,5 +174,20 @@ mod tests {
     #[test]
     fn without_counters_nothing_is_said() {
         assert_eq!(missing(&CHECK, &host(&[])).source, Source::Counters);
+    }
+
+    #[test]
+    fn a_text_without_failures_or_openings_is_judged_with_a_bound() {
+        let of = |group: &str, name: &str, by| {
+            let host = counted(host(&[]), "TcpExt", "SyncookiesRecv", [5, 105]);
+            cut(counted(host, group, name, [0, by]))
+        };
+        let found = judged(&CHECK, &of("Tcp", "PassiveOpens", 1000)).expect("judged");
+        assert!(found[0].not.contains("SyncookiesFailed is not in the text"), "{}", found[0].not);
+        assert_eq!(found[0].confidence, Confidence::Low);
+        let found = judged(&CHECK, &of("Tcp", "InSegs", 2000)).expect("judged");
+        assert!(found[0].title.starts_with("at least 10"), "{}", found[0].title);
+        let few = missing(&CHECK, &of("Tcp", "InSegs", 20_000));
+        assert_eq!(few.of.as_deref(), Some("PassiveOpens"), "a hundredth at least");
     }
 }

@@ -164,6 +164,16 @@ pub(super) struct Collected {
 }
 
 impl Collected {
+    /// Another text begins: commands, dates and traces of the one before do not go on in it.
+    pub(super) fn begin_text(&mut self, star_is_v4: bool) {
+        self.star_is_v4 = star_is_v4;
+        (self.shows_some_lines, self.sets, self.now) = (false, false, None);
+        let trace = core::mem::take(&mut self.trace);
+        if !trace.is_empty() {
+            self.traces.extend(super::programs::traced(&trace));
+        }
+    }
+
     /// The interface of this name; a new one is only supposed to be up.
     pub(super) fn link(&mut self, name: &str) -> &mut Link {
         self.links.entry(name.to_owned()).or_insert_with(|| Link {

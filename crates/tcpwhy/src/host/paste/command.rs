@@ -78,7 +78,7 @@ impl Command {
             .find_map(|(at, _)| {
                 let (prompt, rest) = (&bare[..at], &bare[at + 1..]);
                 let command = is_prompt(prompt).then(|| Self::parse(rest)).flatten()?;
-                Some(Self { host: host(prompt), ..command })
+                Some(Self { host: elsewhere(rest).or_else(|| host(prompt)), ..command })
             });
         after_prompt.or_else(|| {
             let mut words = bare.split_whitespace().skip_while(|word| *word == "sudo");
@@ -184,12 +184,46 @@ fn is_prompt(text: &str) -> bool {
     text.len() <= PROMPT && (framed || !text.contains(' ')) && !text.contains([',', ';', '='])
 }
 
-/// The host of `[root@web-1 ~]` or `ada@web-1.example:~/src`.
+/// The host of `[root@web-1 ~]`, `ada@web-1.example:~/src` or `web-1:~`, without its domain; an address is whole.
 fn host(prompt: &str) -> Option<String> {
-    let (_, behind) = prompt.rsplit_once('@')?;
+    if let Some((_, behind)) = prompt.rsplit_once('@') {
+        return name_of(behind);
+    }
+    let (name, folder) = prompt.trim().trim_start_matches('[').split_once(':')?;
+    // `root:~` is a user.
+    name_of((folder.starts_with(['~', '/']) && name != "root").then_some(name)?)
+}
+
+/// The name or address that a word begins with.
+fn name_of(word: &str) -> Option<String> {
+    let address = word.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+    if address.parse::<core::net::Ipv4Addr>().is_ok() {
+        return Some(address.to_owned());
+    }
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let name = behind.split(|c| !is_of_name(c)).next()?;
+    let name = word.split(|c| !is_of_name(c)).next()?;
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The host of `ssh -p 22 ada@web-2 ss -tin`: what it prints is of that one.
+fn elsewhere(command: &str) -> Option<String> {
+    let mut words = command.split_whitespace().skip_while(|word| *word == "sudo");
+    if words.next()? != "ssh" {
+        return None;
+    }
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix('-') else {
+            return name_of(word.rsplit('@').next()?);
+        };
+        // Options with a value (ssh(1)), which may stand behind them at once.
+        if option.len() == 1
+            && option
+                .contains(['b', 'c', 'D', 'E', 'F', 'I', 'i', 'J', 'L', 'l', 'm', 'o', 'p', 'R'])
+        {
+            words.next();
+        }
+    }
+    None
 }
 
 /// Words in front of a tool that run it.
@@ -242,6 +276,24 @@ mod tests {
             "2: eth0: <BROADCAST,UP> mtu 1500 qdisc fq state UP",
         ] {
             assert_eq!(Command::of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_names_its_host_and_ssh_another() {
+        for (line, host) in [
+            ("[root@web-1 ~]# ss -tin", Some("web-1")),
+            ("ada@web-1.example.org:~/src$ ss -tin", Some("web-1")),
+            ("root@10.0.0.7:~# ss -tin", Some("10.0.0.7")),
+            ("web-1:~ # ss -tin", Some("web-1")),
+            ("root:~# ss -tin", None),
+            ("$ ss -tin", None),
+            ("bash-5.1$ ss -tin", None),
+            ("ada@here:~$ ssh -p 22 root@there.example 'ss -tin'", Some("there")),
+            ("ada@here:~$ ssh there \"sysctl -a\"", Some("there")),
+        ] {
+            let command = Command::of(line).unwrap_or_else(|| panic!("{line} is a command"));
+            assert_eq!(command.host.as_deref(), host, "{line}");
         }
     }
 

@@ -24,6 +24,7 @@ mod command;
 mod counters;
 mod ethtool;
 mod features;
+mod hosts;
 mod ifconfig;
 mod json;
 mod links;
@@ -51,6 +52,7 @@ use super::snapshot::{Look, Snapshot};
 use crate::evidence::stamp::{self, Stamp};
 use collected::Collected;
 use command::Command;
+pub use hosts::{Host, Part, hosts};
 use marks::{harmless, is_remark, unquoted};
 use unwrap::{Unwrapped, Whole};
 
@@ -106,19 +108,14 @@ pub struct Note {
 
 /// Reads a pasted text.
 pub fn read(text: &str) -> Pasted {
+    read_all([text])
+}
+
+/// Reads texts of one host, one after the other.
+fn read_all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Pasted {
     let mut reader = Reader::default();
-    reader.collected.star_is_v4 = ss::star_is_v4(text);
-    for Whole { number, text, is_ended } in Unwrapped::new(text) {
-        if number > LONGEST_LETTER && reader.notes.read == 0 {
-            break;
-        }
-        match text.as_ref() {
-            cut if !is_ended && may_go_on(cut) => {
-                reader.notes.remark(number, cut, Some(CUT.to_owned()));
-            }
-            long if long.len() > longest(long) => reader.notes.unknown(number, long),
-            raw => reader.read_line(number, raw),
-        }
+    for text in texts {
+        reader.read_text(text);
     }
     let mut snapshot = reader.collected.into_snapshot();
     let backwards = !tell_times_once(&mut snapshot.looks);
@@ -221,6 +218,25 @@ enum Taken {
 }
 
 impl Reader {
+    /// A whole text: what is open at its end ends there.
+    fn read_text(&mut self, text: &str) {
+        self.block = Block::None;
+        self.command = Command::default();
+        self.collected.begin_text(ss::star_is_v4(text));
+        for Whole { number, text, is_ended } in Unwrapped::new(text) {
+            if number > LONGEST_LETTER && self.notes.read == 0 {
+                break;
+            }
+            match text.as_ref() {
+                cut if !is_ended && may_go_on(cut) => {
+                    self.notes.remark(number, cut, Some(CUT.to_owned()));
+                }
+                long if long.len() > longest(long) => self.notes.unknown(number, long),
+                raw => self.read_line(number, raw),
+            }
+        }
+    }
+
     fn read_line(&mut self, number: u64, raw: &str) {
         let raw = harmless(raw);
         let raw = unquoted(&raw).trim_end();
