@@ -48,6 +48,8 @@ fn pipes_are_read_as_files_are() {
     let named = r#"d=$(mktemp -d) && mkfifo "$d/pipe" && (cat "$1" > "$d/pipe" &) && "$0" "$d/pipe" "$2"; rm -r "$d""#;
     let told = bash(named, &[&sysctl, &ss]);
     assert!(told.stdout.contains("[SEND_BUFFER_CEILING]"), "{}{}", told.stdout, told.stderr);
+    let packed = bash(r#""$0" <(gzip -c "$1") "$2""#, &[&ss, &sysctl]);
+    assert!(packed.stdout.contains("[SEND_BUFFER_CEILING]"), "{}", packed.stderr);
     let checked = bash(r#""$0" check <(cat "$1")"#, &[&sysctl]);
     assert_eq!((checked.status, &*checked.stderr), (Some(0), ""));
     let packets = bash(r#""$0" --no-predict <(cat "$1") <(cat "$2")"#, &[&capture(), &ss]);
@@ -82,6 +84,18 @@ fn several_hosts_are_answered_one_by_one_in_json_too() {
     assert_eq!(one.status, Some(3));
     assert!(one.stderr.contains("several hosts (db-1, web-2)"), "{}", one.stderr);
     assert_eq!(run(&["check", &paste, "--fail-on", "warning"]).status, Some(1));
+}
+
+#[test]
+fn a_text_of_which_nothing_is_known_keeps_no_other_back() {
+    let [ss, sysctl] =
+        ["ss.txt", "sysctl.txt"].map(|name| case("several-pastes-of-one-host") + "/" + name);
+    let (_folder, letter) = file("Dear all,\nit is slow.\n");
+    let told = run(&[&ss, &letter, &sysctl, "no/such/file"]);
+    assert_eq!(told.status, Some(3));
+    assert!(told.stdout.contains("[SEND_BUFFER_CEILING]"), "{}", told.stdout);
+    assert!(told.stderr.contains("holds nothing that is known"), "{}", told.stderr);
+    assert!(told.stderr.contains("cannot read no/such/file"), "{}", told.stderr);
 }
 
 #[test]

@@ -92,8 +92,13 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
 /// is given back are hosts' texts, of which some may stand beside packets, too.
 fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
     let found = kinds(&options.inputs, stop);
+    let has_text = found.iter().any(|kind| matches!(kind, Kind::Host { .. } | Kind::Calls));
+    let is_alone = has_text && !found.contains(&Kind::Packets);
     let is_beside = |kind: &Kind| matches!(kind, Kind::Host { .. } | Kind::Calls | Kind::Trace);
-    let has_packets = found.iter().any(|kind| !is_beside(kind));
+    // Beside hosts' texts alone, a text that nothing is known of is one of them: then that is said.
+    let mut each = found.iter().zip(&options.inputs);
+    let has_packets =
+        each.any(|(kind, input)| !(is_beside(kind) || is_alone && hosts::is_no_capture(input)));
     let mut texts = Vec::new();
     let with = core::mem::take(&mut options.with);
     for (input, kind) in core::mem::take(&mut options.inputs).into_iter().zip(found) {
@@ -106,6 +111,7 @@ fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
                 }
                 texts.push(input);
             }
+            Kind::Unknown if is_alone && hosts::is_no_capture(&input) => texts.push(input),
             Kind::Packets | Kind::Unknown => options.inputs.push(input),
         }
     }

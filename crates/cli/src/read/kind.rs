@@ -12,6 +12,7 @@ use std::thread;
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::{evidence, host::paste};
 
+use super::decompress::unpack;
 use super::{Input, TICK, held};
 
 /// What an input holds.
@@ -82,8 +83,9 @@ fn of_pipe(input: &Input) -> Kind {
     let (mut first, mut is_all) = (Vec::new(), false);
     let mut piece = vec![0; PIECE];
     let kind = loop {
-        let kind = of_bytes(&first);
-        let has_binary = first.iter().take(PIECE).any(|byte| *byte == 0);
+        let plain = unpacked(&first);
+        let kind = of_bytes(&plain);
+        let has_binary = plain.iter().take(PIECE).any(|byte| *byte == 0);
         if is_all || kind != Kind::Unknown || has_binary || first.len() >= LOOKED_AT {
             break kind;
         }
@@ -102,6 +104,16 @@ fn of_pipe(input: &Input) -> Kind {
     }
     held::keep(input.clone(), first, (!is_all).then_some(source));
     kind
+}
+
+/// What the beginning of a pipe holds, as far as it can be unpacked.
+fn unpacked(first: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    if let Ok(source) = unpack(io::Cursor::new(first.to_vec())) {
+        // It ends where the beginning does: what came until then counts.
+        let _ = source.take(LOOKED_AT as u64).read_to_end(&mut plain);
+    }
+    plain
 }
 
 fn of_bytes(first: &[u8]) -> Kind {

@@ -70,6 +70,11 @@ pub(crate) fn gather(inputs: &[Input]) -> (Vec<Host>, bool) {
     (hosts, has_failed)
 }
 
+/// Whether it is a text that can be read again, or cannot be read at all.
+pub(crate) fn is_no_capture(input: &Input) -> bool {
+    input.check().is_err() || (input.can_be_reread() && text(input).is_ok())
+}
+
 /// The hosts of one text.
 ///
 /// # Errors
