@@ -19,7 +19,7 @@ pub enum EvidenceError {
     #[error(
         "it is none of the kinds of evidence that --with takes (ss -tin, TCP_INFO as JSON lines, tcp_probe, \
          nstat, /proc/net/netstat, iperf3 -J, strace -T with -ttt, -tt or -r, perf trace), and nothing that a \
-         host's tools print; line {line} says {text:?}; captures and listings are named without --with"
+         host's tools print; captures and listings are named without --with; line {line} says {text:?}"
     )]
     Unknown {
         /// The first line that says something.

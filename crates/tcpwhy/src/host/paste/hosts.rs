@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::command::Command;
 use super::marks::{harmless, unquoted};
-use super::{Notes, Pasted, read, read_all};
+use super::{Note, Notes, Pasted, read, read_all};
 use crate::host::snapshot::{Look, Snapshot};
 
 /// What the texts show of one host.
@@ -87,8 +87,12 @@ fn pieces(number: usize, text: &str) -> Vec<Piece<'_>> {
         return vec![Piece::new(part, name, Cow::Borrowed(text), snapshot)];
     }
     let mut all = Vec::new();
-    for (name, own) in split(text) {
-        let Pasted { snapshot, notes } = read(&own);
+    let (own, mut unread) = split(text);
+    for (name, own) in own {
+        let Pasted { snapshot, mut notes } = read(&own);
+        if notes.read > 0 {
+            notes.first.extend(unread.take());
+        }
         let is_above_prompts = name.is_none();
         let part = Part { text: number, notes, is_above_prompts };
         let piece = Piece::new(part, name, Cow::Owned(own), snapshot);
@@ -102,9 +106,11 @@ fn pieces(number: usize, text: &str) -> Vec<Piece<'_>> {
 
 /// The most hosts of one text. Ours: more than anybody pastes; what is of others is not read.
 const MOST: usize = 100;
+const TOO_MANY: &str = "this host and later ones are not read: give their text alone";
 
 /// A text by the host of the prompts, each line in its place: the lines of others are empty.
-fn split(text: &str) -> Vec<(Option<String>, String)> {
+fn split(text: &str) -> (Vec<(Option<String>, String)>, Option<Note>) {
+    let mut unread = None;
     let mut all: Vec<(Option<String>, String, usize)> = vec![(None, String::new(), 0)];
     let mut open = Some(0);
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -113,6 +119,9 @@ fn split(text: &str) -> Vec<(Option<String>, String)> {
             let known = all.iter().position(|(name, ..)| name.as_ref() == Some(&host));
             open = known.or_else(|| {
                 let has_room = all.len() <= MOST;
+                if !has_room && unread.is_none() {
+                    unread = Some(Note::new(number as u64 + 1, line, Some(TOO_MANY.to_owned())));
+                }
                 has_room.then(|| {
                     all.push((Some(host), String::new(), 0));
                     all.len() - 1
@@ -125,7 +134,7 @@ fn split(text: &str) -> Vec<(Option<String>, String)> {
             *lines = number + 1;
         }
     }
-    all.into_iter().map(|(name, own, _)| (name, own)).collect()
+    (all.into_iter().map(|(name, own, _)| (name, own)).collect(), unread)
 }
 
 /// Which pieces are of one host; whether that is supposed, for nothing ties them.
@@ -347,6 +356,17 @@ mod tests {
         assert_eq!([sack(&hosts[0]), sack(&hosts[1])], ["0", "1"]);
         let notes = &hosts[0].parts[0].notes;
         assert_eq!((notes.differ, notes.first[0].line), (0, 9), "lines keep their numbers");
+    }
+
+    #[test]
+    fn hosts_beyond_the_most_are_named_as_unread() {
+        let each = |at| format!("root@h{at}:~# sysctl -a\n{SETTINGS}");
+        let text = |number: usize| (0..number).map(each).collect::<Vec<_>>().concat();
+        let of = |number| hosts(&[&text(number)]);
+        assert!(of(MOST).len() == MOST && of(MOST)[0].parts[0].notes.first.is_empty());
+        let more = of(MOST + 1);
+        assert_eq!(more.len(), MOST);
+        assert_eq!(more[0].parts[0].notes.first[0].line, 201);
     }
 
     #[test]
