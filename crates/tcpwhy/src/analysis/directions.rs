@@ -146,12 +146,13 @@ fn initial_window(walker: &Walker, rounds: &[Round]) -> Option<InitialWindow> {
 
 /// Whether the SYN or SYN-ACK was sent so often that the congestion window began with one segment, which shows by
 /// flights of 1 and 2 whatever the first one's size (RFC 5681 section 3.1; Linux `tcp_init_transfer`: more than one
-/// retransmission, unless a time stamp shows them needless).
+/// retransmission, unless a time stamp shows them needless). BBR goes on with 4, its least window
+/// (`bbr_cwnd_min_target`).
 fn was_cut_by_syns(repeated: u64, rounds: &[Round]) -> bool {
     let waited = |round: &Round| round.limited_by == State::CwndSlowStart;
     match rounds {
         [first, second, ..] if repeated > 1 => {
-            first.segments == 1 && waited(first) && second.segments <= 3 && waited(second)
+            first.segments == 1 && waited(first) && second.segments <= 4 && waited(second)
         }
         _ => false,
     }

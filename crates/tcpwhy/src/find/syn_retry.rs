@@ -17,7 +17,8 @@
 //! # What it is not
 //! Not a request that takes long: the server's program has not seen the connection yet. But one that accepts too
 //! slowly lets its queue fill, and then SYNs are dropped. Whether the SYN or its answer
-//! was lost shows only where both ends were captured; at the client both look the same.
+//! was lost shows at the server: a SYN that its host answered has arrived, and the answer was lost. At the client
+//! both look the same.
 //!
 //! # What to do
 //! At the responder, in this order, each with its counter: the accept queue (`nstat -az
@@ -58,13 +59,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     } else {
         format!("the {}", words::listed(&repeated))
     };
-    // What passes the server's own tap has arrived, and its host did not answer.
-    let arrived = if connection.vantage == Vantage::Server && syns > 0 {
-        " Each SYN that was captured had reached the server's host, which did not answer: its accept queue or SYN queue \
-         was full, or a firewall there dropped it."
-    } else {
-        ""
-    };
+    let arrived = at_the_server(connection.vantage, syns, answers);
     let told = Told {
         title: "opening the connection waited for a repeated SYN or SYN-ACK".to_owned(),
         why: format!(
@@ -91,6 +86,24 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![held.finding(RULE.code, told)]
 }
 
+/// What the server's own tap adds: a SYN that passes it has arrived, and an answer that passes it was sent.
+///
+/// A client that repeats its SYN has no answer, so where each SYN was answered the answers were lost. Where only some
+/// were, the counts do not tell which.
+fn at_the_server(vantage: Vantage, syns: u64, answers: u64) -> &'static str {
+    if vantage != Vantage::Server || syns == 0 {
+        ""
+    } else if answers == 0 {
+        " Each SYN that was captured had reached the server's host, which did not answer: its accept queue or SYN queue \
+         was full, or a firewall there dropped it."
+    } else if answers >= syns {
+        " The server's host answered each SYN that was captured: its answers were lost on the way to the client, or \
+         dropped at the client."
+    } else {
+        ""
+    }
+}
+
 /// Whose congestion window the repeats cut, too.
 fn cut(connection: &Connection) -> String {
     let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
@@ -108,6 +121,19 @@ mod tests {
         let found = find(&held_by(State::SynRetry, 5_000));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_server_that_answered_each_syn_is_not_said_to_have_dropped_them() {
+        assert!(at_the_server(Vantage::Server, 3, 0).contains("did not answer"));
+        assert!(at_the_server(Vantage::Server, 3, 3).contains("answers were lost"));
+        assert_eq!(
+            at_the_server(Vantage::Server, 3, 1),
+            "",
+            "which of them it answered is not counted"
+        );
+        assert_eq!(at_the_server(Vantage::Server, 0, 3), "");
+        assert_eq!(at_the_server(Vantage::Client, 3, 0), "");
     }
 
     #[test]
