@@ -217,12 +217,13 @@ fn rounds(direction: &Direction, start: i64) -> Vec<(i64, u64)> {
     rounds
 }
 
-/// When each round began and ended, and its least round trip; the last one's end is not known.
+/// When each round began and ended, and its least round trip; the last one's data stands in the queue for that long.
 fn trips(direction: &Direction, start: i64) -> Vec<((i64, i64), i64)> {
-    let each = direction.rounds.windows(2).filter_map(|two| {
-        let [round, next] = two else { return None };
-        let span = [round, next].map(|round| start.saturating_add(round.start_ns));
-        Some(((span[0], span[1].max(span[0])), round.rtt_ns?))
+    let begin = |round: &Round| start.saturating_add(round.start_ns);
+    let each = direction.rounds.iter().enumerate().filter_map(|(at, round)| {
+        let (from, rtt) = (begin(round), round.rtt_ns?);
+        let to = direction.rounds.get(at + 1).map_or(from.saturating_add(rtt), begin);
+        Some(((from, to.max(from)), rtt))
     });
     each.collect()
 }

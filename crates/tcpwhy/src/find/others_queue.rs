@@ -50,7 +50,9 @@ const fn find(_: &Connection) -> Vec<Finding> {
 pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Finding> {
     let case = [1, 0].into_iter().filter_map(|at| Case::of(connection, at));
     let case = case.max_by_key(|case| case.direction.bytes)?;
-    let median = case.direction.rtt.median_ns?;
+    // Each round trip crosses both ways, so the queue is in that of either direction; where the tap stands at one
+    // end, only data from there is timed as a whole.
+    let median = connection.present().filter_map(|(_, each)| each.rtt.median_ns).max()?;
     let least = others.least_rtt_ns?;
     let excess = median.checked_sub(least)?;
     let fills_itself = case.path_full_percent() >= 10.0;
