@@ -9,11 +9,11 @@ use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
     Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, FailedPeer, Failure,
     FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow,
-    Limit, LimitEvidence, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed, PredictedBy,
-    Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission, Retransmitted,
-    Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped, SlowStartExit, Spent,
-    State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken,
-    Vantage, WindowScaling, With,
+    Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed,
+    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission,
+    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped,
+    SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals,
+    Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -360,6 +360,16 @@ fn direction() -> Direction {
             originals: vec![17],
         }],
         burst_proven_bytes: Some(104_256),
+        link: Some(Box::new(Link {
+            rate_bps: LinkRate { low: 19_900_000, best: 20_000_000, high: 20_100_000 },
+            varies: true,
+            busy_ns: 9,
+            whole_ns: 10,
+            floor_ns: 8,
+            full_ns: 7,
+            lost_before: 2,
+            lost_behind: 3,
+        })),
         // Not part of the contract.
         passed: Passed::default(),
         answers: Answers::default(),

@@ -1,6 +1,6 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
-use super::doubles;
+use super::{Analysis, doubles};
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::limits::growth::ExitCause;
@@ -9,10 +9,11 @@ use crate::limits::ledger::Interval;
 use crate::limits::listed::ListedRound;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
+use crate::measure::link::Busy;
 use crate::report::{
     CongestionControl, Direction, Events, FrameRange, InFlightAtLoss, InitialWindow, Limit,
-    LimitEvidence, LossPattern, Rate, Retransmitted, Round, Rtt, RttJump, SlowStartExit, State,
-    StuckSegment, TakenBack, Vantage,
+    LimitEvidence, Link, LinkRate, LossPattern, Rate, Retransmitted, Round, Rtt, RttJump,
+    SlowStartExit, State, StuckSegment, TakenBack, Vantage,
 };
 use crate::units::{BitRate, Duration};
 
@@ -232,6 +233,27 @@ fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
         doubled,
         not_captured: tally.not_captured,
     }
+}
+
+/// The narrowest link that the packets of `side` passed behind the tap.
+pub(super) fn link(analysis: &Analysis, side: usize) -> Option<Link> {
+    let busy: Busy = analysis.links.as_ref()?[side].measured()?;
+    let Busy { rate_bps: [low, best, high], varies, worked_ns, whole_ns, floor_ns, full, lost } =
+        busy;
+    let [lost_before, lost_behind] = lost.map(|packets| packets.round() as u64);
+    let [low, best, high] = [low, best, high].map(|bits| bits.round() as u64);
+    let full_ns = full.iter().map(|(from, to)| to - from).sum();
+    let rate_bps = LinkRate { low, best, high };
+    Some(Link {
+        rate_bps,
+        varies,
+        busy_ns: worked_ns,
+        whole_ns,
+        floor_ns,
+        full_ns,
+        lost_before,
+        lost_behind,
+    })
 }
 
 fn exit_cause(cause: ExitCause) -> &'static str {

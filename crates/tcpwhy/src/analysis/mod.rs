@@ -53,6 +53,7 @@ use crate::flow::run::Run;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
+use crate::measure::link::Link;
 use crate::measure::stack;
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use passed::Passed;
@@ -93,6 +94,9 @@ pub(crate) struct Analysis {
     pub(crate) guessed_shift: [u8; 2],
     guess: [terms::ShiftGuess; 2],
     detail: bool,
+    /// The links that the packets of each side pass behind the tap, and how many of the first events they know.
+    pub(crate) links: Option<Box<[Link; 2]>>,
+    linked: usize,
     /// When the bytes of each side passed, and what was answered to them, where that is asked for.
     pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
     #[cfg(test)]
@@ -103,7 +107,8 @@ impl Analysis {
     /// An analysis that has seen nothing.
     pub(crate) fn new(detail: Detail) -> Self {
         let passed = detail.passed.then(Default::default);
-        Self { detail: detail.rounds, passed, ..Self::default() }
+        let links = detail.rounds.then(Default::default);
+        Self { detail: detail.rounds, passed, links, ..Self::default() }
     }
 
     /// Forgets all, and keeps the room: allocating it anew for each of 100,000 connections took
@@ -111,6 +116,7 @@ impl Analysis {
     pub(crate) fn renew(&mut self, detail: Detail) {
         self.detail = detail.rounds;
         self.passed = detail.passed.then(Default::default);
+        self.links = detail.rounds.then(Default::default);
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();
@@ -135,6 +141,7 @@ impl Analysis {
     pub(crate) fn study(&mut self, facts: &Facts, gathered: &mut Gathered) {
         let known = self.left.events.len();
         gathered.follow(&mut self.left);
+        self.linked = known;
         self.note_passed(facts, gathered, known);
         for index in self.learn(facts, gathered, known) {
             gathered.events[index].bits |= event::UNSEEN_CAUSE;
@@ -159,6 +166,7 @@ impl Analysis {
 
     /// Walks both senders' timelines over the next events, that were studied.
     pub(crate) fn walk(&mut self, facts: &Facts, gathered: &mut Gathered, last: bool) {
+        self.watch_links(facts, gathered);
         let midway = facts.sides.iter().all(|s| s.syn.is_none());
         let new_terms = [0, 1].map(|side| self.terms_of(facts, side));
         let way_in = self.place.way_in;
@@ -198,6 +206,18 @@ impl Analysis {
         }
         if !last {
             self.forget(gathered);
+        }
+    }
+
+    /// Shows the links what is new.
+    fn watch_links(&mut self, facts: &Facts, gathered: &Gathered) {
+        let Some(links) = &mut self.links else { return };
+        let mss = i64::from(terms::mss(facts));
+        let ip = if facts.endpoints[0].is_ipv6() { 40 } else { 20 };
+        for run in gathered.runs().skip(self.linked) {
+            let side = run.head.side();
+            links[1 - side].on_arrival(run.head, gathered.blocks(run.head));
+            links[side].on_sends(run, mss, ip);
         }
     }
 

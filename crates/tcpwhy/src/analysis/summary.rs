@@ -149,6 +149,9 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             (walker, &analysis.clocks[1 - side]),
             facts,
         );
+        if walker.terms.tap_at_sender {
+            direction.link = directions::link(analysis, side).map(Box::new);
+        }
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)
     });

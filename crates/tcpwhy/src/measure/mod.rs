@@ -9,6 +9,7 @@ pub(crate) mod failures;
 pub(crate) mod flight;
 pub(crate) mod idle;
 pub(crate) mod ipid;
+pub(crate) mod link;
 pub(crate) mod loss;
 pub(crate) mod policer;
 pub(crate) mod rto;

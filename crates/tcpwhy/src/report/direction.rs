@@ -64,6 +64,9 @@ pub struct Direction {
     pub stuck_segment: Option<Box<StuckSegment>>,
     /// The receiver took back what its window had allowed.
     pub window_taken_back: Option<TakenBack>,
+    /// The narrowest link behind the capture point, where the packets prove one; only where the capture was taken on
+    /// the sender's host.
+    pub link: Option<Box<Link>>,
     /// Round trips that were suddenly far longer than the one before (capped).
     pub rtt_jumps: Vec<RttJump>,
     /// When which byte first passed the tap. Not in the JSON: only a trace of system calls needs it, to
@@ -74,6 +77,39 @@ pub struct Direction {
     /// needs it.
     #[serde(skip)]
     pub answers: Answers,
+}
+
+/// The narrowest link that a direction's packets passed, and for how long it was busy with them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its rate in bits per second, with the headers of TCP, IP and Ethernet: best, and the quartiles of what shows
+    /// it.
+    pub rate_bps: LinkRate,
+    /// The rate varied by up to 30 %, or others had a part of the link: it is what the path gave.
+    pub varies: bool,
+    /// Nanoseconds that it was busy with this direction's packets.
+    pub busy_ns: i64,
+    /// Nanoseconds from the first departure to the last; of a long transfer its first 32,768 packets are followed.
+    pub whole_ns: i64,
+    /// Nanoseconds that all that was delivered takes at its rate: no change to TCP makes the transfer shorter.
+    pub floor_ns: i64,
+    /// Nanoseconds in which it was full: busy for a round trip or more with less than a tenth of it idle.
+    pub full_ns: i64,
+    /// Lost packets that took no turn on it: its queue had no room, or they never came to it.
+    pub lost_before: u64,
+    /// Lost packets that took their turn and were lost behind it.
+    pub lost_behind: u64,
+}
+
+/// Bounds and best value of a link's rate, in bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRate {
+    /// A quarter of what shows it came at less.
+    pub low: u64,
+    /// What most of it came at.
+    pub best: u64,
+    /// A quarter of it came at more.
+    pub high: u64,
 }
 
 /// A segment at the head of the flight that did not get through, while nothing of its size ever did.

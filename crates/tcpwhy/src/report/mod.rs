@@ -34,8 +34,8 @@ pub use connection::{
     TlsFlight, Untaken, Vantage, WindowScaling,
 };
 pub use direction::{
-    Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Passed,
-    Rate, Retransmitted, Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
+    Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Link,
+    LinkRate, Passed, Rate, Retransmitted, Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
 };
 pub use failure::{FailedPeer, Failure, FailureKind};
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};

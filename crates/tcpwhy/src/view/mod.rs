@@ -31,6 +31,7 @@ mod found;
 mod head;
 pub mod host;
 mod icmp;
+mod link;
 mod numbers;
 mod page;
 pub mod plot;

@@ -3,6 +3,7 @@
 
 use core::fmt::Write as _;
 
+use super::link;
 use super::page::Page;
 use super::words;
 use crate::report::{
@@ -35,6 +36,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
     losses(page, direction);
     page.item_if("events", events(direction));
     page.item_if("rate", rates(direction));
+    page.item_if("link", direction.link.as_deref().map(link::narrowest));
 }
 
 fn sent(direction: &Direction) -> String {

@@ -1,0 +1,324 @@
+//! When packets left the narrowest link, as the ACKs that came back tell at the sender's tap.
+//!
+//! An ACK that newly delivers data left its receiver when that arrived, so the newest packet that it tells of left the
+//! link a constant way before the ACK came: the least round trip. All times are those of the tap, as if the link
+//! stood there. What SACK reports counts as delivered (RFC 2018), but not the duplicate of a D-SACK (RFC 2883); a
+//! packet that was sent again counts as its newest copy that is old enough to have arrived
+//! (draft-cheng-iccrg-delivery-rate-estimation). Who calls bounds how many packets are followed.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::flow::event::Block;
+
+/// A copy younger than so many tenths of the least round trip is not the one that arrived.
+const OLD_ENOUGH_TENTHS: i64 = 9;
+
+/// The time between two departures, and what was sent and delivered in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Gap {
+    /// When the ACKs came that tell of the departures.
+    pub(super) from: i64,
+    pub(super) to: i64,
+    /// When the first and the last of the packets that left was sent.
+    pub(super) first: i64,
+    pub(super) last: i64,
+    /// Bytes on the wire that were delivered, and that were sent meanwhile: more, if some were lost.
+    pub(super) work: u32,
+    pub(super) sent: u32,
+    /// Packets that were delivered, and that were sent.
+    pub(super) packets: u32,
+    pub(super) chain: u32,
+    /// The number of the first that was sent.
+    pub(super) number: u64,
+}
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: i64,
+    end: i64,
+    /// Number and time of its newest copy, and of the one before.
+    newest: (u64, i64),
+    before: Option<(u64, i64)>,
+    wire: u32,
+    is_delivered: bool,
+}
+
+/// What is in flight, and what left last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Departures {
+    /// The least round trip, and the bytes on the wire of the packet that made it.
+    pub(super) base: Option<(i64, u32)>,
+    /// Packets that may yet leave, in the order in which they were sent: when, and their bytes on the wire.
+    sends: VecDeque<(i64, u32)>,
+    /// How many packets were sent before those.
+    gone: u64,
+    /// In the order of their data.
+    flight: VecDeque<Piece>,
+    acked: u64,
+    /// Up to where SACK reported, and what is missing below that, by number.
+    reported: i64,
+    missing: BTreeSet<u64>,
+    /// The numbers of packets that did not arrive: a later copy did.
+    pub(super) lost: Vec<u64>,
+    /// When the ACK came that told of the newest departure.
+    left_at: Option<i64>,
+}
+
+impl Departures {
+    /// A segment with data from `start` to `end` was sent, with so many bytes on the wire.
+    pub(super) fn on_send(&mut self, (start, end): Block, at: i64, wire: u32) {
+        if start >= end {
+            return;
+        }
+        let copy = (self.gone + self.sends.len() as u64, at);
+        self.sends.push_back((at, wire));
+        if self.flight.back().is_none_or(|last| start >= last.end) {
+            let piece = Piece { start, end, newest: copy, before: None, wire, is_delivered: false };
+            self.flight.push_back(piece);
+        } else {
+            let first = self.flight.partition_point(|piece| piece.start < start);
+            let same = self.flight.range_mut(first..).take_while(|piece| piece.end <= end);
+            for piece in same.filter(|piece| !piece.is_delivered) {
+                piece.before = Some(core::mem::replace(&mut piece.newest, copy));
+            }
+        }
+    }
+
+    /// Whether any that are followed have not left.
+    #[inline]
+    pub(super) fn are_due(&self) -> bool {
+        !self.flight.is_empty()
+    }
+
+    /// An ACK came: what it says of the newest departure.
+    pub(super) fn on_ack(&mut self, at: i64, ack: i64, blocks: &[Block]) -> Option<(Gap, bool)> {
+        let mut told = Told { at, least: self.base.map(|base| base.0), ..Told::default() };
+        while let Some(piece) = self.flight.front().filter(|piece| piece.end <= ack) {
+            if !piece.is_delivered {
+                told.take(piece, &mut self.lost);
+            }
+            self.missing.remove(&self.acked);
+            self.flight.pop_front();
+            self.acked += 1;
+        }
+        self.reported = self.reported.max(ack);
+        let is_duplicate = |block: &Block| {
+            block.1 <= ack || blocks.get(1).is_some_and(|c| block.0 >= c.0 && block.1 <= c.1)
+        };
+        let skip = usize::from(blocks.first().is_some_and(is_duplicate));
+        for block in blocks.get(skip..).unwrap_or_default() {
+            self.on_block(*block, &mut told);
+        }
+        if let Some(((_, sent), wire)) = told.once
+            && self.base.is_none_or(|(least, _)| at - sent < least)
+        {
+            self.base = Some((at - sent, wire));
+        }
+        self.depart(&told)
+    }
+
+    /// The receiver has what lies in `block`.
+    fn on_block(&mut self, block: Block, told: &mut Told) {
+        let of = |number: u64, acked: u64| (number - acked) as usize;
+        // Each piece is looked at once as it is passed, and once more as it is filled.
+        let from = self.flight.partition_point(|piece| piece.start < self.reported);
+        let upto = self.flight.partition_point(|piece| piece.end <= block.1);
+        for at in from..upto {
+            let piece = &mut self.flight[at];
+            if piece.start >= block.0 {
+                told.take(piece, &mut self.lost);
+                piece.is_delivered = true;
+            } else if !piece.is_delivered {
+                self.missing.insert(self.acked + at as u64);
+            }
+            self.reported = self.reported.max(piece.end);
+        }
+        let first = self.flight.partition_point(|piece| piece.start < block.0);
+        if first >= upto {
+            return;
+        }
+        let span = self.acked + first as u64..self.acked + upto as u64;
+        let filled: Vec<u64> = self.missing.range(span).copied().collect();
+        for number in filled {
+            let piece = &mut self.flight[of(number, self.acked)];
+            told.take(piece, &mut self.lost);
+            piece.is_delivered = true;
+            self.missing.remove(&number);
+        }
+    }
+
+    /// The gap before the newest departure that was `told` of, and whether each of its packets waited for the one
+    /// before it; `None` if it is not newer than the last.
+    fn depart(&mut self, told: &Told) -> Option<(Gap, bool)> {
+        let newest = told.newest?;
+        let chain = usize::try_from((newest + 1).checked_sub(self.gone)?).ok()?;
+        let before = self.left_at.replace(told.at);
+        if chain == 0 || chain > self.sends.len() {
+            self.left_at = before;
+            return None;
+        }
+        let wires = self.sends.range(..chain).map(|(_, wire)| *wire);
+        let sent = wires.fold(0_u32, u32::saturating_add);
+        let gap = before.zip(self.base).map(|(from, (base, _))| {
+            let gap = Gap {
+                from,
+                to: told.at,
+                first: told.oldest_since(self.gone).unwrap_or(self.sends[chain - 1].0),
+                last: self.sends[chain - 1].0,
+                work: told.work,
+                sent,
+                packets: told.packets,
+                chain: chain as u32,
+                number: self.gone,
+            };
+            (gap, sent == told.work && self.all_waited(chain, &gap, base))
+        });
+        self.sends.drain(..chain);
+        self.gone += chain as u64;
+        gap
+    }
+
+    /// Whether each of the next `chain` packets was sent before the one in front of it had left.
+    fn all_waited(&self, chain: usize, gap: &Gap, base: i64) -> bool {
+        let (from, time) = (gap.from - base, i128::from(gap.to - gap.from));
+        let mut done = 0_i128;
+        self.sends.range(..chain).all(|(at, wire)| {
+            let turn = i128::from(from) + time * done / i128::from(gap.work.max(1));
+            done += i128::from(*wire);
+            i128::from(*at) <= turn
+        })
+    }
+}
+
+/// What one ACK tells of newly delivered packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    at: i64,
+    least: Option<i64>,
+    work: u32,
+    packets: u32,
+    newest: Option<u64>,
+    /// The packet sent first of all: number and time; the first two are enough to pass over an old copy.
+    oldest: [Option<(u64, i64)>; 2],
+    /// The newest that was sent once, and its bytes on the wire.
+    once: Option<((u64, i64), u32)>,
+}
+
+impl Told {
+    fn take(&mut self, piece: &Piece, lost: &mut Vec<u64>) {
+        let is_old = |copy: (u64, i64)| {
+            self.least.is_none_or(|least| {
+                (self.at - copy.1).saturating_mul(10) >= least.saturating_mul(OLD_ENOUGH_TENTHS)
+            })
+        };
+        let copy = match piece.before {
+            Some(before) if !is_old(piece.newest) => before,
+            Some(before) => {
+                lost.push(before.0);
+                piece.newest
+            }
+            None => piece.newest,
+        };
+        self.work = self.work.saturating_add(piece.wire);
+        self.packets += 1;
+        self.newest = self.newest.max(Some(copy.0));
+        if piece.before.is_none() && self.once.is_none_or(|(once, _)| once.0 < copy.0) {
+            self.once = Some((copy, piece.wire));
+        }
+        match self.oldest {
+            [None, _] => self.oldest[0] = Some(copy),
+            [Some(first), _] if copy.0 < first.0 => self.oldest = [Some(copy), Some(first)],
+            [_, Some(second)] if copy.0 >= second.0 => {}
+            _ => self.oldest[1] = Some(copy),
+        }
+    }
+
+    /// When the first of those was sent that are not older than number `since`.
+    fn oldest_since(&self, since: u64) -> Option<i64> {
+        self.oldest.iter().flatten().find(|copy| copy.0 >= since).map(|copy| copy.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIRE: u32 = 1_000;
+
+    /// Ten segments of 900 bytes that are sent at once, 1,000 on the wire each.
+    fn burst(departures: &mut Departures, from: i64, at: i64, count: i64) {
+        for number in from..from + count {
+            departures.on_send((number * 900, (number + 1) * 900), at, WIRE);
+        }
+    }
+
+    #[test]
+    fn acks_of_a_burst_tell_when_each_packet_left() {
+        let mut departures = Departures::default();
+        burst(&mut departures, 0, 0, 4);
+        assert!(departures.on_ack(100, 900, &[]).is_none(), "the first departure ends no gap");
+        let (gap, waited) = departures.on_ack(120, 2_700, &[]).expect("two packets left");
+        assert_eq!(
+            (gap.from, gap.to, gap.work, gap.sent, gap.packets),
+            (100, 120, 2_000, 2_000, 2)
+        );
+        assert!(waited, "they were sent before the first left");
+        burst(&mut departures, 4, 200, 1);
+        departures.on_ack(130, 3_600, &[]);
+        let (gap, waited) = departures.on_ack(300, 4_500, &[]).expect("one more");
+        assert!(!waited && gap.first == 200, "it was sent after the others had left");
+    }
+
+    #[test]
+    fn what_sack_reports_has_left_and_a_lost_packet_was_only_sent() {
+        let mut departures = Departures::default();
+        burst(&mut departures, 0, 0, 6);
+        departures.on_ack(100, 900, &[]);
+        let (gap, waited) = departures.on_ack(110, 900, &[(1_800, 2_700)]).expect("the third left");
+        assert_eq!((gap.work, gap.sent, gap.packets, gap.chain), (1_000, 2_000, 1, 2));
+        assert!(!waited, "the second is missing");
+        let (gap, _) = departures.on_ack(120, 900, &[(1_800, 3_600)]).expect("the fourth left");
+        assert_eq!((gap.work, gap.sent), (1_000, 1_000));
+        departures.on_send((900, 1_800), 130, WIRE);
+        let (gap, _) = departures.on_ack(240, 4_500, &[]).expect("the copy and the fifth");
+        assert_eq!(
+            (gap.work, gap.packets, gap.chain),
+            (2_000, 2, 3),
+            "and the sixth is on its way"
+        );
+    }
+
+    #[test]
+    fn blocks_that_grow_together_report_what_was_between_them() {
+        let mut departures = Departures::default();
+        burst(&mut departures, 0, 0, 8);
+        departures.on_ack(100, 900, &[]);
+        departures.on_ack(110, 900, &[(1_800, 2_700)]);
+        departures.on_ack(120, 900, &[(4_500, 5_400), (1_800, 2_700)]);
+        assert_eq!(departures.missing.len(), 3, "the second, fourth and fifth");
+        assert!(departures.on_ack(130, 900, &[(1_800, 5_400)]).is_none(), "they were older");
+        assert_eq!(departures.missing.len(), 1);
+        departures.on_ack(140, 5_400, &[]);
+        assert!(departures.missing.is_empty());
+    }
+
+    #[test]
+    fn a_duplicate_reported_is_no_departure() {
+        let mut departures = Departures::default();
+        burst(&mut departures, 0, 0, 3);
+        departures.on_ack(100, 900, &[]);
+        assert!(departures.on_ack(110, 900, &[(0, 900)]).is_none());
+    }
+
+    #[test]
+    fn a_copy_too_young_to_have_arrived_is_not_the_one_that_did() {
+        let mut departures = Departures::default();
+        burst(&mut departures, 0, 0, 2);
+        departures.on_ack(100, 900, &[]);
+        departures.on_send((900, 1_800), 150, WIRE);
+        let (gap, _) = departures.on_ack(200, 1_800, &[]).expect("the original, late");
+        assert_eq!((gap.first, gap.chain), (0, 1));
+        assert!(departures.lost.is_empty());
+    }
+}

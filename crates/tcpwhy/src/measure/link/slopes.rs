@@ -1,0 +1,246 @@
+//! How fast packets came out of the link while each of them waited: windows of several lengths, and the rate that
+//! most bytes of them agree on.
+//!
+//! A window of packets that all waited takes as long as the link takes for them, whatever its length. What makes a
+//! short one look fast (ACKs that come together, an aggregating radio) or slow is gone in a longer one (Carter and
+//! Crovella 1996; Dovrolis, Ramanathan and Moore 2001; Paxson 1997). So a rate counts if windows of one length agree on
+//! it and all longer ones do not contradict.
+
+use std::collections::BTreeMap;
+
+use super::departures::Gap;
+
+/// Packets a window has at the least: octaves of aggregation (GRO gathers up to 44).
+const SCALES: [u32; 5] = [1, 4, 16, 64, 256];
+/// Windows without which a scale says nothing: an initial window of ten packets has nine gaps (RFC 6928).
+const LEAST_WINDOWS: u32 = 8;
+/// Bins are 1 % wide.
+const BIN: f64 = 1.01;
+/// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
+/// 50 % move nothing by more than 0.003.
+const WIDTHS: [u16; 2] = [5, 27];
+/// Longer windows contradict beyond this.
+const SAME: core::ops::RangeInclusive<f64> = 0.7..=1.3;
+
+/// Windows whose slopes lie in one bin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    bytes: f64,
+    time: f64,
+    /// Of those that were sent in half the time at most.
+    dispersed: f64,
+}
+
+/// Windows of one length.
+#[derive(Clone, Debug, Default)]
+struct Scale {
+    bins: BTreeMap<u16, Bin>,
+    windows: u32,
+    dispersed_packets: u64,
+    open: Window,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    work: u64,
+    time: i64,
+    packets: u32,
+    /// When the last packet before it was sent.
+    since: i64,
+}
+
+/// The rate that windows agree on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Agreed {
+    /// Bytes on the wire per nanosecond: best, and the quartiles of all windows of that length.
+    pub(super) rate: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// It varies by up to 30 %.
+    pub(super) varies: bool,
+    /// Of what was sent in half the time that it took to come out, the share that came at this rate.
+    pub(super) dispersed: Option<f64>,
+}
+
+/// All windows of a direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slopes {
+    scales: [Scale; SCALES.len()],
+    /// The last gap was not of packets that waited: a token bucket has saved credit for the next.
+    is_fresh: Option<bool>,
+    /// When the last packet of the gap before was sent.
+    last: i64,
+}
+
+impl Slopes {
+    /// Takes the next gap; `waited` if each of its packets waited for the one before it.
+    pub(super) fn push(&mut self, gap: &Gap, waited: bool) {
+        let since = core::mem::replace(&mut self.last, gap.last);
+        if !waited {
+            self.scales.iter_mut().for_each(|scale| scale.open = Window::default());
+            self.is_fresh = Some(true);
+        } else if self.is_fresh.replace(false) == Some(false) {
+            for (scale, least) in self.scales.iter_mut().zip(SCALES) {
+                scale.push(gap, since, least);
+            }
+        }
+    }
+
+    /// The rate that half of the bytes of one length agree on, or more.
+    pub(super) fn agreed(&self) -> Option<Agreed> {
+        let told = |scale: &&Scale| scale.windows >= LEAST_WINDOWS;
+        let mut best: Option<(f64, usize, Agreed)> = None;
+        for width in WIDTHS {
+            for (at, scale) in self.scales.iter().enumerate().rev().filter(|(_, s)| told(s)) {
+                let Some((rate, share)) = scale.mode(width) else { continue };
+                let mut longer = self.scales[at + 1..].iter().filter(told);
+                if longer.any(|other| !SAME.contains(&(other.quantile(0.5) / rate))) {
+                    continue;
+                }
+                if best.is_none_or(|best| share > best.0) {
+                    let (low, high) = (scale.quantile(0.25), scale.quantile(0.75));
+                    let dispersed = scale.dispersed_at(rate, width);
+                    let varies = width == WIDTHS[1];
+                    best = Some((share, at, Agreed { rate, low, high, varies, dispersed }));
+                }
+            }
+            if let Some((share, _, agreed)) = best
+                && share >= 0.5
+            {
+                return Some(agreed);
+            }
+        }
+        None
+    }
+}
+
+impl Scale {
+    fn push(&mut self, gap: &Gap, since: i64, least: u32) {
+        if self.open.packets == 0 {
+            self.open.since = since;
+        }
+        self.open.work += u64::from(gap.work);
+        self.open.time += gap.to - gap.from;
+        self.open.packets += gap.packets;
+        if self.open.packets < least || self.open.time <= 0 {
+            return;
+        }
+        let Window { work, time, packets, since } = core::mem::take(&mut self.open);
+        let is_dispersed = gap.last - since <= time / 2;
+        let bin = self.bins.entry(bin(work as f64 / time as f64)).or_default();
+        bin.bytes += work as f64;
+        bin.time += time as f64;
+        self.windows += 1;
+        if is_dispersed {
+            bin.dispersed += work as f64;
+            self.dispersed_packets += u64::from(packets);
+        }
+    }
+
+    /// The middle of the `width` bins that most bytes came at, and their share of all.
+    fn mode(&self, width: u16) -> Option<(f64, f64)> {
+        let within = |first: u16| self.bins.range(first..first.saturating_add(width));
+        let bytes = |first: u16| within(first).map(|(_, bin)| bin.bytes).sum::<f64>();
+        let most = self.bins.keys().map(|first| (*first, bytes(*first)));
+        let (first, most) = most.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let all: f64 = self.bins.values().map(|bin| bin.bytes).sum();
+        Some((quantile(within(first).map(|(_, bin)| bin), 0.5 * most), most / all))
+    }
+
+    /// The slope below which this share of the bytes came.
+    fn quantile(&self, share: f64) -> f64 {
+        let all: f64 = self.bins.values().map(|bin| bin.bytes).sum();
+        quantile(self.bins.values(), share * all)
+    }
+
+    /// Of what was sent in half the time that it took to come out, the share that came at about `rate`.
+    fn dispersed_at(&self, rate: f64, width: u16) -> Option<f64> {
+        if self.dispersed_packets < u64::from(LEAST_WINDOWS) {
+            return None;
+        }
+        let (middle, all) = (bin(rate), self.bins.values().map(|bin| bin.dispersed).sum::<f64>());
+        let near = self.bins.range(middle.saturating_sub(width)..=middle.saturating_add(width));
+        (all > 0.0).then(|| near.map(|(_, bin)| bin.dispersed).sum::<f64>() / all)
+    }
+}
+
+/// The slope of the bin in which the `bytes`-th byte lies.
+fn quantile<'a>(bins: impl Iterator<Item = &'a Bin>, bytes: f64) -> f64 {
+    let mut below = 0.0;
+    let mut all = bins.skip_while(|bin| {
+        below += bin.bytes;
+        below < bytes
+    });
+    all.next().map_or(0.0, |bin| bin.bytes / bin.time)
+}
+
+/// The bin of a rate in bytes per nanosecond: from 1 kbit/s up.
+fn bin(rate: f64) -> u16 {
+    let least = 125e-9;
+    (libm::log((rate / least).max(1.0)) / libm::log(BIN)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gaps of one packet of 1,000 bytes each, so many nanoseconds long; each packet was sent `apart` behind the other.
+    fn slopes(gaps: &[i64], apart: i64) -> Slopes {
+        let mut slopes = Slopes::default();
+        let mut at = 0;
+        for (number, time) in gaps.iter().enumerate() {
+            let last = number as i64 * apart;
+            let gap = Gap {
+                from: at,
+                to: at + time,
+                first: last,
+                last,
+                work: 1_000,
+                sent: 1_000,
+                packets: 1,
+                chain: 1,
+                number: number as u64,
+            };
+            at += time;
+            slopes.push(&gap, *time > 0);
+        }
+        slopes
+    }
+
+    fn rate(gaps: &[i64]) -> Option<(i64, bool)> {
+        slopes(gaps, 0).agreed().map(|told| ((1_000.0 / told.rate).round() as i64, told.varies))
+    }
+
+    #[test]
+    fn packets_that_waited_and_came_evenly_tell_the_links_rate() {
+        assert_eq!(rate(&[100_000; 10]), Some((100_000, false)));
+        assert_eq!(rate(&[100_000; 9]), Some((100_000, false)), "the first is left out");
+        assert_eq!(rate(&[100_000; 8]), None, "seven windows");
+    }
+
+    #[test]
+    fn bursts_of_an_aggregating_link_agree_in_longer_windows() {
+        let bursts: Vec<i64> = (0..200).map(|n| if n % 4 == 0 { 397_000 } else { 1_000 }).collect();
+        assert_eq!(rate(&bursts), Some((100_000, false)));
+    }
+
+    #[test]
+    fn gaps_without_a_rate_in_common_tell_nothing() {
+        let any: Vec<i64> = (0..15).map(|n| 50_000 << (n % 5)).collect();
+        assert_eq!(rate(&any), None);
+    }
+
+    #[test]
+    fn a_rate_that_varies_by_a_quarter_is_called_so() {
+        let varied: Vec<i64> = (0..64).map(|n| 100_000 + (n * 37 % 23) * 1_000).collect();
+        let mut alone = slopes(&varied, 0);
+        alone.scales[1..].iter_mut().for_each(|scale| *scale = Scale::default());
+        assert!(alone.agreed().is_some_and(|told| told.varies));
+    }
+
+    #[test]
+    fn what_was_sent_as_slowly_as_it_came_out_is_not_dispersed() {
+        assert_eq!(slopes(&[100_000; 30], 10).agreed().and_then(|told| told.dispersed), Some(1.0));
+        assert_eq!(slopes(&[100_000; 30], 60_000).agreed().and_then(|told| told.dispersed), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! The narrowest link of a direction in words.
+
+use core::fmt::Write as _;
+
+use crate::report::Link;
+use crate::units::BitRate;
+use crate::words;
+
+/// Its rate, how busy it was, and where packets were lost.
+pub(super) fn narrowest(link: &Link) -> String {
+    let [low, best, high] =
+        [link.rate_bps.low, link.rate_bps.best, link.rate_bps.high].map(BitRate);
+    let mut text = if link.varies {
+        format!("the path gave about {best} with headers ({low} to {high})")
+    } else {
+        format!("{best} with headers ({low} to {high}) at the narrowest")
+    };
+    let share = words::percent(link.busy_ns, link.whole_ns);
+    let _ = write!(
+        text,
+        ", busy {share} of {}; what came through takes {} at that rate",
+        words::time(link.whole_ns),
+        words::time(link.floor_ns)
+    );
+    let of = |count: u64, place: &str| (count > 0).then(|| format!("{count} {place}"));
+    let places: Vec<String> =
+        [of(link.lost_before, "before it or in its queue"), of(link.lost_behind, "behind it")]
+            .into_iter()
+            .flatten()
+            .collect();
+    if !places.is_empty() {
+        let _ = write!(text, "; packets lost: {}", words::listed(&places));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::LinkRate;
+
+    const MS: i64 = 1_000_000;
+
+    fn told(varies: bool, lost: [u64; 2]) -> String {
+        let [lost_before, lost_behind] = lost;
+        let rate_bps = LinkRate { low: 19_900_000, best: 20_000_000, high: 20_100_000 };
+        narrowest(&Link {
+            rate_bps,
+            varies,
+            busy_ns: 970 * MS,
+            whole_ns: 1_000 * MS,
+            floor_ns: 960 * MS,
+            full_ns: 900 * MS,
+            lost_before,
+            lost_behind,
+        })
+    }
+
+    #[test]
+    fn a_link_is_told_with_its_rate_its_work_and_its_losses() {
+        assert_eq!(
+            told(false, [5, 2]),
+            "20.0 Mbit/s with headers (19.9 Mbit/s to 20.1 Mbit/s) at the narrowest, busy 97 % of 1.00 s; what came \
+             through takes 960 ms at that rate; packets lost: 5 before it or in its queue and 2 behind it"
+        );
+        assert!(told(true, [0, 0]).starts_with("the path gave about 20.0 Mbit/s"));
+        assert!(told(true, [0, 0]).ends_with("at that rate"));
+    }
+}
