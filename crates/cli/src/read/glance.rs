@@ -47,6 +47,7 @@ impl Glance {
             }
             Item::Icmp(_)
             | Item::OtherPacket
+            | Item::WithoutNumbers
             | Item::Gap
             | Item::Quality(_)
             | Item::Attachment { .. } => {}

@@ -120,8 +120,7 @@ fn of_bytes(first: &[u8]) -> Kind {
     let mut reader = Reader::new();
     let mut has_packets = false;
     let mut each = |item: Item<'_>| {
-        has_packets |=
-            matches!(item, Item::Frame(_) | Item::Segment(_) | Item::Icmp(_) | Item::OtherPacket);
+        has_packets |= !matches!(item, Item::Gap | Item::Quality(_) | Item::Attachment { .. });
     };
     let pushed = reader.push(first, &mut each);
     let _ = pushed.and_then(|()| reader.finish(&mut each));

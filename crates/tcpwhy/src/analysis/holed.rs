@@ -82,3 +82,22 @@ fn what_is_sent_again_of_before_the_capture_was_sent_by_a_timer() {
     assert_eq!(timer(7 * MS, false, false), 0, "stamped before the others: it came late");
     assert_eq!(timer(7 * MS, true, true), 0, "an ACK told that it had arrived");
 }
+
+#[test]
+fn data_that_the_capture_holds_nothing_of_was_sent() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.now += MS;
+    (0..10).for_each(|_| talk.act(1, 0, Act::Unseen));
+    talk.act(0, 30 * MS, Act::Ack(500));
+    let account = talk.account(1 << 20, false);
+    let told = server(&account);
+    assert_eq!((told.bytes, told.frames), (10 * u64::from(MSS), 0));
+    // The handshake is over for the server 10 ms later.
+    assert_eq!(told.time_in.get(State::CaptureGap).0 / MS, 21, "nobody knows when it passed");
+    assert_eq!(told.time_in.get(State::IdleAppThink).0, 0);
+    let mut silent = Talk::default();
+    silent.open();
+    silent.act(0, 30 * MS, Act::Ack(500));
+    assert!(silent.account(1 << 20, false).directions.iter().all(Option::is_none));
+}

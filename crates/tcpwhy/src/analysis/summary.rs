@@ -20,7 +20,9 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let walkers = analysis.walkers.as_ref();
     let directions = [0, 1].map(|side| {
         let walker = walkers.map(|walkers| &walkers[side])?;
-        (walker.tally.frames > 0).then(|| Box::new(directions::outline(facts, walker)))
+        // What was acknowledged was sent, though the capture holds none of it.
+        (walker.tally.frames > 0 || walker.tally.not_captured > 0)
+            .then(|| Box::new(directions::outline(facts, walker)))
     });
     let exchanges = match walkers {
         // What came early is no answer, and the wait goes on.

@@ -36,6 +36,8 @@ pub enum Item<'a> {
     /// A line of a listing that is a packet, but not TCP; or a record of a capture that Wireshark
     /// numbers like a packet (a log entry, a system call).
     OtherPacket,
+    /// A line of a listing that is a TCP packet and shows none of its numbers.
+    WithoutNumbers,
     /// Packets are missing here although the capture saw them (a listing's `......`).
     Gap,
     /// Something to tell about the capture's quality.

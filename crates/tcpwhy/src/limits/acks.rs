@@ -173,7 +173,7 @@ impl Walker {
         self.trips.push(rtt, is_prompt && !event.is_data());
         if is_prompt {
             let round = &mut self.book.open;
-            round.rtt_sum += rtt;
+            round.rtt_sum = round.rtt_sum.saturating_add(rtt);
             round.rtt_count += 1;
             round.rtt_max = round.rtt_max.max(rtt);
             round.rtt_min = Some(round.rtt_min.map_or(rtt, |least| least.min(rtt)));

@@ -79,7 +79,9 @@ impl Walker {
 
     /// Whether `ack` tells of sends that the capture missed.
     pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
-        self.transfers.first_at.is_some() && ack > self.flight.nxt + 1
+        let knows_begin =
+            self.transfers.first_at.is_some() || self.handshake.last_syn[self.terms.side].is_some();
+        knows_begin && ack > self.flight.nxt + 1
     }
 
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
@@ -88,7 +90,8 @@ impl Walker {
         if !self.is_of_unseen(ack) {
             return;
         }
-        if ack - self.flight.nxt > HOLE_BYTES {
+        // Of whom the capture holds no data at all, none of the time before an ACK is known to be silence.
+        if ack - self.flight.nxt > HOLE_BYTES || self.tally.frames == 0 {
             self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
             self.waits.from = self.waits.pieces.len();
             self.releases.acks.clear();

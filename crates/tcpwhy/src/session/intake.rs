@@ -298,6 +298,10 @@ impl<To: Follow> Sink for Reading<'_, To> {
                 self.packets += 1;
                 self.aside.skip(Skip::NotTcp);
             }
+            Item::WithoutNumbers => {
+                self.packets += 1;
+                self.aside.skip(Skip::WithoutNumbers);
+            }
             Item::Gap => self.to.gap(),
             Item::Quality(mut remark) => self.aside.remark(&mut remark),
             Item::Attachment { name, content } => self.aside.attach(name, content),

@@ -198,6 +198,8 @@ pub enum Skip {
     LaterFragment,
     /// The headers were cut before the TCP header ended.
     HeaderCut,
+    /// A line of a listing shows none of TCP's numbers.
+    WithoutNumbers,
     /// A header contradicts itself or the frame's length.
     Malformed,
     /// A link type this version does not know.
@@ -211,6 +213,7 @@ impl Skip {
             Self::NotTcp => "not TCP over IP",
             Self::LaterFragment => "IP fragment without TCP header",
             Self::HeaderCut => "headers cut by the snap length",
+            Self::WithoutNumbers => "TCP listed without its numbers",
             Self::Malformed => "malformed header",
             Self::UnknownLinkType => "unknown link type",
         }

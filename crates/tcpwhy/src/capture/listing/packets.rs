@@ -38,6 +38,7 @@ pub(super) enum What {
     Segment(Box<Segment<'static>>),
     Icmp(Box<IcmpError>),
     OtherPacket,
+    WithoutNumbers,
     Gap,
     Quality(Quality),
 }
@@ -90,8 +91,12 @@ impl ListingReader {
                 let stamp = header.stamp;
                 self.error = Some(Box::new(Heard { stamp, error, is_of_others: false }));
             }
-            Body::TooLittle | Body::Other => {
-                self.without_numbers += u64::from(matches!(body, Body::TooLittle));
+            Body::TooLittle => {
+                self.without_numbers += 1;
+                self.count_packet(header.number);
+                self.hand_on(header.stamp, What::WithoutNumbers, each);
+            }
+            Body::Other => {
                 self.count_packet(header.number);
                 self.hand_on(header.stamp, What::OtherPacket, each);
             }
@@ -217,7 +222,7 @@ impl ListingReader {
     where
         F: FnMut(Item<'_>) + ?Sized,
     {
-        let is_packet = matches!(what, What::Segment(_) | What::Icmp(_) | What::OtherPacket);
+        let is_packet = !matches!(what, What::Gap | What::Quality(_));
         self.without_time += u64::from(is_packet && stamp.is_none());
         if is_packet && stamp.is_none() && self.needs_times {
             return;
@@ -313,7 +318,8 @@ impl ListingReader {
         }
         if self.without_numbers > 0 {
             let note = "TCP packets are listed without flags and numbers (tcpdump -q, a short \
-                        snap length, or a packet list that shows the protocol above TCP)";
+                        snap length, or a packet list that shows the protocol above TCP: save the capture \
+                        itself)";
             remark(QualityKind::Other, self.without_numbers, note, each);
         }
         if self.without_ports > 0 {
@@ -375,6 +381,10 @@ fn emit<F: FnMut(Item<'_>) + ?Sized>(timeline: &mut Timeline, held: Held, each: 
         What::OtherPacket => {
             timeline.place(held.stamp);
             each(Item::OtherPacket);
+        }
+        What::WithoutNumbers => {
+            timeline.place(held.stamp);
+            each(Item::WithoutNumbers);
         }
         What::Gap => each(Item::Gap),
         What::Quality(quality) => each(Item::Quality(quality)),

@@ -45,7 +45,7 @@ fn read_by<'a>(mut reader: ListingReader, chunks: impl IntoIterator<Item = &'a [
         read.tape.push(format!("{item:?}"));
         match item {
             Item::Segment(segment) => read.segments.push(Segment { payload: &[], ..segment }),
-            Item::OtherPacket => read.others += 1,
+            Item::OtherPacket | Item::WithoutNumbers => read.others += 1,
             Item::Icmp(error) => read.errors.push(error),
             Item::Gap => read.gaps += 1,
             Item::Quality(quality) => {
