@@ -223,7 +223,7 @@ fn retransmitted(direction: &Direction) -> Option<String> {
 fn repeats(direction: &Direction) -> Option<String> {
     let all = &direction.retransmissions;
     let first = &all[..all.len().min(REPEATS)];
-    let unseen = first.iter().all(|each| each.originals.is_empty());
+    let unseen = first.iter().all(|each| each.originals.is_empty() && !was_acknowledged(each));
     let mut shown: Vec<String> = if unseen {
         // Behind the loss no original was captured.
         let frames: Vec<String> = first.iter().map(|each| each.frame.to_string()).collect();
@@ -242,10 +242,16 @@ fn repeats(direction: &Direction) -> Option<String> {
     Some(shown.join("; "))
 }
 
+/// Whether what it repeats was acknowledged: the originals are not looked for any more.
+fn was_acknowledged(each: &Retransmission) -> bool {
+    each.cause == "unnecessary"
+}
+
 /// `frame 26 repeats 16`
 fn repeat(each: &Retransmission) -> String {
     let originals: Vec<String> = each.originals.iter().take(REPEATS).map(u64::to_string).collect();
     let of = match originals.len() {
+        0 if was_acknowledged(each) => "what was acknowledged before it".to_owned(),
         0 => "what this capture does not hold".to_owned(),
         _ => words::listed(&originals),
     };
@@ -410,6 +416,17 @@ mod tests {
         assert_eq!(
             repeats(&direction).map(|text| text.replace('\u{a0}', " ")).as_deref(),
             Some("frames 7 and 9 are new here: the originals were not captured")
+        );
+    }
+
+    #[test]
+    fn the_originals_of_what_was_acknowledged_were_there() {
+        let cause = "unnecessary".to_owned();
+        let needless = Retransmission { frame: 7, cause, ..Default::default() };
+        let direction = Direction { retransmissions: vec![needless], ..Default::default() };
+        assert_eq!(
+            repeats(&direction).map(|text| text.replace('\u{a0}', " ")).as_deref(),
+            Some("frame 7 repeats what was acknowledged before it")
         );
     }
 }
