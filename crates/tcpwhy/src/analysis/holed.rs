@@ -101,3 +101,12 @@ fn data_that_the_capture_holds_nothing_of_was_sent() {
     silent.act(0, 30 * MS, Act::Ack(500));
     assert!(silent.account(1 << 20, false).directions.iter().all(Option::is_none));
 }
+
+#[test]
+fn an_ack_of_more_than_was_allowed_tells_of_no_data() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.next[1] = 1 << 30;
+    talk.act(0, 30 * MS, Act::Ack(500));
+    assert!(talk.account(1 << 20, false).directions.iter().all(Option::is_none));
+}

@@ -359,6 +359,19 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_shows_in_the_round_trips_of_either_direction() {
+        let [filler, mut small] = beside(60, 50);
+        let quick = Rtt { min_ns: Some(MS), median_ns: Some(2 * MS), ..Rtt::default() };
+        let [client, server] = &mut small.directions;
+        let (client, server) = (client.as_mut().expect("data"), server.as_mut().expect("data"));
+        // Rebuilt from what passed the client's tap, the server's round trips lack the queue.
+        (client.bytes, server.bytes, server.rtt) = (100, 900, quick.clone());
+        assert_eq!(told([filler.clone(), small.clone()]).len(), 1);
+        small.directions[0].as_mut().expect("data").rtt = quick;
+        assert!(told([filler, small]).is_empty());
+    }
+
+    #[test]
     fn while_the_neighbour_repairs_losses_its_queue_still_stands() {
         let repairing = |rtt_ms: i64| {
             let [mut filler, small] = beside(60, 50);

@@ -9,9 +9,10 @@
 //! Three facts that do not depend on each other. Connections between the same two addresses travel the same way, and
 //! one of them shows what a round trip takes without a queue: the least of all is half of this one's median or less,
 //! and 5 ms less. For at least four fifths of this one's time others had a full path or a queue on their
-//! host (`bandwidth.self_queue`, `bandwidth.external`, `bandwidth.variable`, `local_qdisc`), or round trips of twice
-//! the least and more while they repaired losses, and carried ten times as much. And their round trips were as long as this one's at that time, within a factor of two: a packet that joins a
-//! queue waits for what stands in it, whosever it is.
+//! host (`bandwidth.self_queue`, `bandwidth.external`, `bandwidth.variable`, `local_qdisc`), or rounds that took
+//! twice the least and more, as they do while losses of a queue are repaired; and they carried ten times as much. And
+//! their round trips were as long as this one's at that time, within a factor of two: a packet that joins a queue waits
+//! for what stands in it, whosever it is.
 //!
 //! # What it is not
 //! Not distance: a host that is far is far for all its connections. Not this connection's window, and not its

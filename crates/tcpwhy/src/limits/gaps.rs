@@ -79,9 +79,13 @@ impl Walker {
 
     /// Whether `ack` tells of sends that the capture missed.
     pub(crate) fn is_of_unseen(&self, ack: i64) -> bool {
-        let knows_begin =
-            self.transfers.first_at.is_some() || self.handshake.last_syn[self.terms.side].is_some();
-        knows_begin && ack > self.flight.nxt + 1
+        if self.transfers.first_at.is_none() {
+            // Nothing of its data was seen: what a receiver acknowledges, it had allowed (RFC 9293 section 3.10.7.4).
+            return self.handshake.last_syn[self.terms.side].is_some()
+                && self.window.is_known()
+                && (self.flight.nxt + 2..=self.window.end + HOLE_BYTES).contains(&ack);
+        }
+        ack > self.flight.nxt + 1
     }
 
     /// An ACK of bytes beyond all that was seen (and beyond a FIN, which takes one number): the
