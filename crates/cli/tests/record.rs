@@ -1,6 +1,8 @@
 //! `tcpwhy record` as users run it, over a path of 20 ms between namespaces of the test's own.
 
 mod common;
+#[path = "common/web.rs"]
+mod web;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -14,6 +16,7 @@ use std::time::Duration;
 use common::path::{SERVER, put_file, with_path};
 use common::{Run, finish, run_with_stdin, tcpwhy};
 use serde_json::Value;
+use web::respond;
 
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 const BODY: usize = 500_000;
@@ -46,7 +49,7 @@ fn serve() {
     std::fs::write("/proc/sys/net/ipv4/tcp_rmem", "4096 4194304 6291456").expect("its own network");
     let web = TcpListener::bind((SERVER, 80)).expect("a port");
     while let Ok((stream, _)) = web.accept() {
-        thread::spawn(move || respond(&stream));
+        thread::spawn(move || respond(&stream, "ok\n"));
     }
 }
 
@@ -63,20 +66,6 @@ fn answer(question: &[u8]) -> Vec<u8> {
         answer.extend([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 10, 9, 0, 2]);
     }
     answer
-}
-
-fn respond(stream: &TcpStream) {
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a number");
-        }
-        line.clear();
-    }
-    let _ = reader.take(length).read_to_end(&mut Vec::new());
-    let _ = (&*stream)
-        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nok\n");
 }
 
 fn record(folder: &Path, words: &[&str]) -> Run {

@@ -1,9 +1,11 @@
 //! `tcpwhy record` on a host to which a router says that it cannot deliver. The test is the router.
 
 mod common;
+#[path = "common/web.rs"]
+mod web;
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,6 +15,7 @@ use std::time::Duration;
 use common::path::{Place, SERVER, apart, join, skipped};
 use common::{finish, tcpwhy};
 use serde_json::Value;
+use web::respond;
 
 const ROUND_TRIP: Duration = Duration::from_millis(12);
 /// What the router's next link takes.
@@ -81,24 +84,10 @@ fn before_a_router(test: impl FnOnce(&Path) + Send + 'static) {
         back.set(near).expect("set once");
         far.does(|| {
             let web = TcpListener::bind((SERVER, 80)).expect("a port");
-            thread::spawn(move || web.incoming().flatten().for_each(|stream| respond(&stream)));
+            thread::spawn(move || web.incoming().flatten().for_each(|stream| respond(&stream, "")));
         });
         test(folder);
     });
-}
-
-fn respond(stream: &TcpStream) {
-    let mut reader = BufReader::new(stream);
-    let (mut line, mut length) = (String::new(), 0);
-    while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a number");
-        }
-        line.clear();
-    }
-    let _ = reader.take(length).read_to_end(&mut Vec::new());
-    let _ =
-        (&*stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
 /// The report of what `words` recorded.

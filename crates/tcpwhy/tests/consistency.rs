@@ -9,18 +9,19 @@
 #[path = "common/read.rs"]
 #[expect(dead_code, reason = "each test file uses its own part")]
 mod read;
+#[path = "common/unpacked.rs"]
+mod unpacked;
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Read as _;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use read::{explain, testdata};
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::report::{Connection, Direction, Finding, Report, Vantage};
 use tcpwhy::wire;
+use unpacked::unpacked;
 
 #[test]
 fn no_report_contradicts_itself_or_its_packets() {
@@ -303,14 +304,7 @@ struct Packets(BTreeMap<(SocketAddr, SocketAddr), Vec<Packet>>);
 
 impl Packets {
     fn of(path: &Path) -> Self {
-        let mut file = OpenOptions::new().read(true).open(path).expect("the capture can be opened");
-        let mut bytes = Vec::new();
-        let read = if path.extension().is_some_and(|e| e == "gz") {
-            GzDecoder::new(file).read_to_end(&mut bytes)
-        } else {
-            file.read_to_end(&mut bytes)
-        };
-        read.expect("it can be read and unpacked");
+        let bytes = unpacked(path);
         let mut all = Self(BTreeMap::new());
         let mut reader = Reader::new();
         let mut sink = |item: Item<'_>| match item {

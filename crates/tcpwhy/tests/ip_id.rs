@@ -8,17 +8,18 @@
 #[path = "common/read.rs"]
 #[expect(dead_code, reason = "each test file uses its own part")]
 mod read;
+#[path = "common/unpacked.rs"]
+mod unpacked;
 
-use std::fs::{self, OpenOptions};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
 use read::testdata;
 use tcpwhy::capture::{Frame, Item, Reader};
 use tcpwhy::report::{Connection, Report};
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
+use unpacked::unpacked;
 
 /// Captures whose identifications tell what is lost with them, and why.
 const TELLS_MORE: &[(&str, &str)] = &[
@@ -183,16 +184,4 @@ fn identification(frame: &Frame<'_>) -> Option<usize> {
         _ => return None,
     };
     Some(begin + 4)
-}
-
-fn unpacked(path: &Path) -> Vec<u8> {
-    let mut file = OpenOptions::new().read(true).open(path).expect("the capture can be opened");
-    let mut bytes = Vec::new();
-    let read = if path.extension().is_some_and(|ending| ending == "gz") {
-        GzDecoder::new(file).read_to_end(&mut bytes)
-    } else {
-        file.read_to_end(&mut bytes)
-    };
-    read.expect("it can be read and unpacked");
-    bytes
 }

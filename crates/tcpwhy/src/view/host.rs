@@ -232,8 +232,11 @@ fn lacking(page: &mut Page, snapshot: &Snapshot, judged: &Judgement) {
     sources.sort_by_key(|(name, number)| (core::cmp::Reverse(*number), *name));
     let told: Vec<String> =
         sources.into_iter().map(|(name, number)| format!("{name} ({number})")).collect();
-    page.heading("Not in the text, and so not judged (--all names the checks)");
+    page.heading("Not in the text, and so not judged");
     page.wrapped(2, 4, &[plain(told.join(", "))]);
+    let more =
+        "`tcpwhy check --all FILE` names these checks, `tcpwhy check` on the host makes them";
+    page.wrapped(2, 4, &[plain(more.to_owned())]);
     unread(page, snapshot);
 }
 

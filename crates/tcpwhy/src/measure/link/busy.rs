@@ -268,6 +268,28 @@ mod tests {
     }
 
     #[test]
+    fn a_link_is_full_while_no_more_than_a_tenth_of_it_idles() {
+        // Each packet is sent so much later than the one before it left.
+        let late = |wait: i64| {
+            let each = TURN + wait;
+            let gaps: Vec<Gap> =
+                (0..80).map(|n| gap(n * each, (n + 1) * each, n * each + wait)).collect();
+            measured(&gaps).full.len()
+        };
+        assert_eq!(late(TURN / 10), 1);
+        assert_eq!(late(TURN / 8), 0);
+    }
+
+    #[test]
+    fn less_work_than_a_round_trip_shows_no_link() {
+        let told = |turns: i64| {
+            let gaps: Vec<Gap> = (0..turns).map(|n| gap(n * TURN, (n + 1) * TURN, 0)).collect();
+            measure(&gaps, &agreed(Some(1.0)), LEAST, PACKET, &[]).is_some()
+        };
+        assert!(told(BASE / TURN) && !told(BASE / TURN - 1));
+    }
+
+    #[test]
     fn acks_that_come_together_hide_no_work() {
         // All ACKs of ten packets come when the last is due.
         let late = |n: i64| gap(n / 10 * 10 * TURN, (n / 10 + 1) * 10 * TURN, 0);

@@ -2,9 +2,9 @@
 //!
 //! An ACK that newly delivers data left its receiver when that arrived, so the newest packet that it tells of left the
 //! link a constant way before the ACK came: the least round trip. All times are those of the tap, as if the link
-//! stood there. What SACK reports counts as delivered (RFC 2018), but not the duplicate of a D-SACK (RFC 2883); a
-//! packet that was sent again counts as its newest copy that is old enough to have arrived
-//! (draft-cheng-iccrg-delivery-rate-estimation). Who calls bounds how many packets are followed.
+//! stood there. What SACK reports counts as delivered (RFC 2018); a packet that was sent again counts as its newest copy
+//! that is old enough to have arrived (draft-cheng-iccrg-delivery-rate-estimation). Who calls bounds how many packets
+//! are followed.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -103,11 +103,8 @@ impl Departures {
             self.acked += 1;
         }
         self.reported = self.reported.max(ack);
-        let is_duplicate = |block: &Block| {
-            block.1 <= ack || blocks.get(1).is_some_and(|c| block.0 >= c.0 && block.1 <= c.1)
-        };
-        let skip = usize::from(blocks.first().is_some_and(is_duplicate));
-        for block in blocks.get(skip..).unwrap_or_default() {
+        // What a D-SACK reports (RFC 2883) was delivered before, and counts no more.
+        for block in blocks {
             self.on_block(*block, &mut told);
         }
         if let Some(((_, sent), wire)) = told.once
@@ -309,6 +306,8 @@ mod tests {
         burst(&mut departures, 0, 0, 3);
         departures.on_ack(100, 900, &[]);
         assert!(departures.on_ack(110, 900, &[(0, 900)]).is_none());
+        departures.on_ack(120, 900, &[(1_800, 2_700)]);
+        assert!(departures.on_ack(130, 900, &[(1_800, 2_700), (1_800, 2_700)]).is_none());
     }
 
     #[test]

@@ -225,6 +225,14 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_longer_windows_contradict_is_none() {
+        // Nine of ten ACKs come together: most bytes seem to come at a hundred times the rate.
+        let together: Vec<i64> =
+            (0..640).map(|n| if n % 10 == 0 { 991_000 } else { 1_000 }).collect();
+        assert!(rate(&together).is_none_or(|(time, _)| (80_000..120_000).contains(&time)));
+    }
+
+    #[test]
     fn gaps_without_a_rate_in_common_tell_nothing() {
         let any: Vec<i64> = (0..15).map(|n| 50_000 << (n % 5)).collect();
         assert_eq!(rate(&any), None);
