@@ -1,5 +1,6 @@
 //! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
 
+use super::hystart;
 use super::jumps::LONGEST_DELAYED_ACK_NS;
 use super::piece::Base;
 use super::trips;
@@ -142,12 +143,9 @@ impl Walker {
         let since =
             self.releases.last.map_or(self.book.open.start, |last| last.max(self.book.open.start));
         self.book.open.ack_gap = self.book.open.ack_gap.max(at - since);
-        let train = &mut self.book.open.train;
-        // `hystart_update`: ACKs at most 2 ms apart are one train.
-        *train = match self.releases.last {
-            Some(last) if at - last <= 2_000_000 && train.1 == last => (train.0, at),
-            _ => (at, at),
-        };
+        let round = &mut self.book.open;
+        round.train_end = hystart::train_end(round.start, round.train_end, at);
+        round.advances += 1;
         self.releases.push(at, self.flight.una, event.is_data());
     }
 

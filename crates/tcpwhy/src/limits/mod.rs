@@ -19,6 +19,7 @@ pub(crate) mod evidence;
 pub(crate) mod gaps;
 pub(crate) mod growth;
 mod holes;
+mod hystart;
 pub(crate) mod jumps;
 pub(crate) mod ledger;
 pub(crate) mod listed;

@@ -78,8 +78,10 @@ pub(crate) struct Round {
     pub(crate) holed: bool,
     /// For how long, and how many rounds, the flight has stood still with it.
     pub(crate) still: (i64, u32),
-    /// Start and end of the last train of ACKs at most 2 ms apart, for `HyStart`.
-    pub(crate) train: (i64, i64),
+    /// End of the train of ACKs that began with the round, for `HyStart`.
+    pub(crate) train_end: i64,
+    /// ACKs that took something out of the flight.
+    pub(crate) advances: u32,
     /// Bytes of its largest run of sends without a pause.
     pub(crate) burst: i64,
     pub(crate) burst_now: i64,
