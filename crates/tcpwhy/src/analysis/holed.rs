@@ -4,12 +4,17 @@
 use super::talk::{Act, MSS, Talk};
 use super::tapes::{server, time};
 use crate::report::{Connection, State};
+use crate::units::Time;
 use crate::wire::Flags;
 
 const MS: i64 = 1_000_000;
 
 /// A flight of so many segments into a window that takes 44 and a rest; its ACK ends a hole of the capture.
 fn into_a_hole(segments: u32) -> Connection {
+    with_a_hole(segments).account(1 << 20, false)
+}
+
+fn with_a_hole(segments: u32) -> Talk {
     let mut talk = Talk::asked();
     talk.act(0, 10_000, Act::Ack(500));
     (0..segments).for_each(|_| talk.data(1, MSS));
@@ -19,7 +24,7 @@ fn into_a_hole(segments: u32) -> Connection {
     talk.now += 60 * MS;
     talk.act(0, 10_000, Act::Ack(500));
     talk.act(1, 10_000, Act::Burst(2));
-    talk.account(1 << 20, false)
+    talk
 }
 
 #[test]
@@ -60,7 +65,7 @@ fn older_than_the_capture(silence: i64, later: bool, acknowledged: bool) -> Conn
     if !later {
         let last = talk.segments.len() - 1;
         talk.now += silence + 10 * MS;
-        talk.segments[last].time = crate::units::Time(talk.now);
+        talk.segments[last].time = Time(talk.now);
     }
     talk.next[1] = next;
     talk.now += MS;
@@ -100,6 +105,36 @@ fn data_that_the_capture_holds_nothing_of_was_sent() {
     silent.open();
     silent.act(0, 30 * MS, Act::Ack(500));
     assert!(silent.account(1 << 20, false).directions.iter().all(Option::is_none));
+}
+
+/// How long the server was idle behind a hole, 20 ms from its client: ACKs come `gap` after each other, of what was
+/// sent in the hole (`unseen`), or of what was sent just before.
+fn idle_behind_a_hole(gap: i64, unseen: bool) -> i64 {
+    let mut talk = Talk::default();
+    talk.open();
+    // The tap is at the server.
+    talk.segments[1].time = Time(100_000);
+    talk.act(0, 10_000, Act::Short);
+    talk.act(1, 100_000, Act::Short);
+    talk.gaps.push(talk.segments.len());
+    (0..20).for_each(|_| talk.act(1, 0, Act::Unseen));
+    talk.act(0, 60 * MS, Act::Ack(500));
+    for _ in 0..10 {
+        talk.now += gap - 20 * MS;
+        talk.act(1, 0, if unseen { Act::Unseen } else { Act::Burst(1) });
+        talk.act(0, 20 * MS, Act::Ack(500));
+    }
+    time(&talk.account(1 << 20, false), &[State::IdleAppThink, State::IdlePeerThink]) / MS
+}
+
+#[test]
+fn what_was_sent_in_a_hole_was_in_flight_until_its_ack() {
+    assert_eq!(idle_behind_a_hole(20 * MS, true), 0, "all the time something was on the way");
+    // Ten times what a round trip leaves of 70 ms; what follows the hole itself is not known.
+    for unseen in [false, true] {
+        let idle = idle_behind_a_hole(70 * MS, unseen);
+        assert!((440..=500).contains(&idle), "unseen {unseen}: {idle}");
+    }
 }
 
 #[test]

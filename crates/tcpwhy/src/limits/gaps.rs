@@ -99,6 +99,13 @@ impl Walker {
             self.relabel(self.event_before, Base::sure(State::CaptureGap, 90));
             self.waits.from = self.waits.pieces.len();
             self.releases.acks.clear();
+        } else if self.flight.outstanding() == 0 {
+            // Nothing seems to be in flight, but what is acknowledged now was, for a round trip at least.
+            let since = match self.least_rtt() {
+                0 => self.event_before,
+                rtt => self.event_before.max(at - rtt),
+            };
+            self.relabel(since, Base::sure(State::CaptureGap, 90));
         }
         self.hide_figures();
         self.extend_run(self.event_before, ack);
