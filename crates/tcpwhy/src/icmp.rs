@@ -29,7 +29,7 @@ pub(crate) struct Errors {
     more: u64,
 }
 
-type Key = (IcmpKind, [IpAddr; 3], Option<IpAddr>, Option<[u16; 2]>, Option<u32>);
+type Key = (IcmpKind, u32, [IpAddr; 3], Option<IpAddr>, Option<[u16; 2]>, Option<u32>);
 
 /// Errors alike.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ struct Heard {
 
 impl Errors {
     pub(crate) fn take(&mut self, error: &IcmpError) {
-        let IcmpError { kind, from, to, mtu, quoted, .. } = *error;
-        let key = (kind, [from, to, quoted.source], quoted.destination, quoted.ports, mtu);
+        let IcmpError { kind, network, from, to, mtu, quoted, .. } = *error;
+        let key = (kind, network, [from, to, quoted.source], quoted.destination, quoted.ports, mtu);
         if let Some(heard) = self.places.get(&key).and_then(|at| self.heard.get_mut(*at)) {
             heard.count += 1;
             heard.last = (error.time, error.frame);
@@ -97,7 +97,7 @@ impl Heard {
             seq: error.quoted.seq.map(|seq| seq.0),
             bytes: error.quoted.bytes,
         };
-        let IcmpError { kind, from, to, mtu, quoted: about, time, frame } = self.first;
+        let IcmpError { kind, from, to, mtu, quoted: about, time, frame, .. } = self.first;
         IcmpErrors {
             kind: kind.name().into(),
             from,
@@ -142,11 +142,14 @@ impl Index {
     }
 
     fn find(&self, heard: &Heard, connections: &[Connection]) -> Option<(usize, usize)> {
-        let IcmpError { to, quoted, frame, .. } = heard.first;
+        let IcmpError { network, to, quoted, frame, .. } = heard.first;
         let began = |(at, _): &&(usize, usize)| connections[*at].frames.first <= frame;
         if let Some(same) = quoted.ends().and_then(|ends| self.ends.get(&ends)) {
-            // Of several after one another the one that was there.
-            return same.iter().rev().find(began).or(same.first()).copied();
+            // Of several after one another the one that was there; of those side by side, as where a router's
+            // frames are captured in two VLANs, the one of its own network.
+            let is_there = |each: &&(usize, usize)| connections[each.0].network == network;
+            let there = same.iter().rev().filter(is_there).find(began);
+            return there.or(same.iter().rev().find(began)).or(same.first()).copied();
         }
         if let Some([from, peer]) = quoted.ports {
             let alike = self.ports.get(&(SocketAddr::new(to, from), peer))?;
@@ -334,6 +337,7 @@ mod tests {
         IcmpError {
             time: Time::from_rfc3339("2026-11-21T10:45:49.151409000Z").expect("a time"),
             frame,
+            network: 0,
             from: IpAddr::from([10, 0, 0, 254]),
             to: source.ip(),
             kind: IcmpKind::TooBig,
@@ -385,6 +389,22 @@ mod tests {
         ]);
         assert_eq!(given, [(0, "client".to_owned()), (1, "server".to_owned())]);
         assert_eq!(others, 1);
+    }
+
+    #[test]
+    fn of_the_same_ends_in_two_networks_the_one_is_meant_where_it_was_seen() {
+        let [mut near, mut far] =
+            [0, 1].map(|id| connection(id, "10.0.0.1:4000", "10.0.0.2:80", 1_000));
+        (near.network, far.network) = (7, 9);
+        let given = |network| {
+            let mut errors = Errors::default();
+            errors.take(&IcmpError { network, ..error("10.0.0.2:80", "10.0.0.1:4000", 40) });
+            let mut both = [near.clone(), far.clone()];
+            errors.attach(&mut both);
+            both.map(|connection| connection.icmp.len())
+        };
+        assert_eq!((given(7), given(9)), ([1, 0], [0, 1]));
+        assert_eq!(given(0), [0, 1], "seen in neither: the ends alone tell");
     }
 
     #[test]

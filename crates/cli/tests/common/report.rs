@@ -149,6 +149,7 @@ fn connection() -> Connection {
         stream: Some(0),
         client: "192.168.247.130:44612".parse().expect("an address"),
         server: "[2001:db8::129]:80".parse().expect("an address"),
+        network: 0,
         client_name: Some("reader.example.com:44612".into()),
         server_name: Some("www.example.com:http".into()),
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
@@ -324,7 +325,12 @@ fn direction() -> Direction {
         limits: vec![limit()],
         time_in: every_state(),
         strip: State::all().collect(),
-        initial_window: Some(InitialWindow { segments: 10, bytes: 14_480, full: true }),
+        initial_window: Some(InitialWindow {
+            segments: 10,
+            bytes: 14_480,
+            full: true,
+            cut_by_syns: true,
+        }),
         congestion_control: Some(CongestionControl { name: "cubic".into(), rounds: 12 }),
         slow_start_exit: Some(Box::new(SlowStartExit {
             at_ns: 40_000_000,

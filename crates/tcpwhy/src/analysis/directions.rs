@@ -79,7 +79,7 @@ pub(super) fn fill(
         bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
         limits: limits(walker),
         strip: walker.ledger.strip(lifetime),
-        initial_window: initial_window(walker, &rounds),
+        initial_window: initial_window(walker, &rounds, facts),
         rounds,
         slow_start_exit: slow_start_exit(walker, &at).map(Box::new),
         congestion_control: congestion_control(walker),
@@ -136,23 +136,27 @@ fn burst_proven(walker: &Walker) -> Option<u64> {
     (burst > 0).then_some(burst as u64)
 }
 
-fn initial_window(walker: &Walker, rounds: &[Round]) -> Option<InitialWindow> {
+fn initial_window(walker: &Walker, rounds: &[Round], facts: &Facts) -> Option<InitialWindow> {
     let first = walker.initial.filter(|_| !walker.initial_hidden)?;
+    let cut_by_syns = was_cut_by_syns(walker, rounds, facts);
     Some(InitialWindow {
         segments: first.segments,
         bytes: first.bytes.max(0) as u64,
-        full: first.full == Some(true) || was_cut_by_syns(walker.tally.syn, rounds),
+        full: first.full == Some(true) || cut_by_syns,
+        cut_by_syns,
     })
 }
 
 /// Whether the SYN or SYN-ACK was sent so often that the congestion window began with one segment, which shows by
 /// flights of 1 and 2 whatever the first one's size (RFC 5681 section 3.1; Linux `tcp_init_transfer`: more than one
 /// retransmission, unless a time stamp shows them needless). BBR goes on with 4, its least window
-/// (`bbr_cwnd_min_target`).
-fn was_cut_by_syns(repeated: u64, rounds: &[Round]) -> bool {
+/// (`bbr_cwnd_min_target`). At the client's tap answers that were lost before it count, too: the timer repeated one,
+/// and so did the client's next SYN (`tcp_check_req`).
+fn was_cut_by_syns(walker: &Walker, rounds: &[Round], facts: &Facts) -> bool {
     let waited = |round: &Round| round.limited_by == State::CwndSlowStart;
+    let repeated = walker.tally.syn > 1 || (walker.terms.side == 1 && facts.has_lost_answers());
     match rounds {
-        [first, second, ..] if repeated > 1 => {
+        [first, second, ..] if repeated => {
             first.segments == 1 && waited(first) && second.segments <= 4 && waited(second)
         }
         _ => false,

@@ -26,6 +26,8 @@ mod holed;
 #[cfg(test)]
 mod joined;
 #[cfg(test)]
+mod opening;
+#[cfg(test)]
 mod tails;
 #[cfg(test)]
 mod talk;

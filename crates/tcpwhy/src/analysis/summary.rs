@@ -98,6 +98,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         stream: Some(facts.first_frame),
         client: facts.endpoints[0],
         server: facts.endpoints[1],
+        network: facts.network,
         client_name: None,
         server_name: None,
         start: String::new(),

@@ -27,8 +27,7 @@ use super::case::{Case, active_ns, filter, in_each, severity};
 use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, InitialWindow, Prediction, Remedy, Round, State,
-    Transfer,
+    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Transfer,
 };
 use crate::words;
 
@@ -97,10 +96,7 @@ fn lengthened<'a>(
 
 /// Whether SYNs or SYN-ACKs, repeated more than once, cut the window that it began with.
 pub(super) fn was_cut_by_syns(case: &Case<'_>) -> bool {
-    // `tcp_init_transfer` (v6.1): more than one retransmission of the SYN.
-    let began_with_one = |first: InitialWindow| first.full && first.segments == 1;
-    case.direction.retransmitted.syn > 1
-        && case.direction.initial_window.is_some_and(began_with_one)
+    case.direction.initial_window.is_some_and(|first| first.cut_by_syns)
 }
 
 /// The same in words, with the time it took; `None` where they did not.
@@ -206,15 +202,13 @@ mod tests {
 
     #[test]
     fn after_repeated_syns_the_route_is_not_blamed() {
-        let blames_route = |segments: u64, repeated: u64| {
+        let blames_route = |cut_by_syns: bool| {
             let mut connection = begins_with(2);
             let direction = connection.directions[1].as_mut().expect("data");
-            direction.initial_window.as_mut().expect("a first flight").segments = segments;
-            direction.retransmitted.syn = repeated;
+            direction.initial_window.as_mut().expect("a first flight").cut_by_syns = cut_by_syns;
             find(&connection)[0].remedies.iter().any(|remedy| remedy.knob.is_some())
         };
-        assert!(!blames_route(1, 2));
-        assert!(blames_route(1, 1), "one repeat does not cut the window");
-        assert!(blames_route(2, 2), "a window of two is no cut one");
+        assert!(!blames_route(true));
+        assert!(blames_route(false));
     }
 }

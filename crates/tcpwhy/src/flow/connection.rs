@@ -316,8 +316,13 @@ impl Flow {
                 info.syn_acked = Some(event.ack.clamp(0, 1 << 16) as u32);
             }
             let handshake = &mut self.facts.handshake;
-            let seen =
-                if event.has(event::ACK) { &mut handshake.syn_ack } else { &mut handshake.syn };
+            let seen = if event.has(event::ACK) {
+                handshake.on_syn_ack(event);
+                &mut handshake.syn_ack
+            } else {
+                handshake.on_syn(event);
+                &mut handshake.syn
+            };
             if !is_agreed {
                 *seen = Some(event.tap);
             }

@@ -25,6 +25,8 @@ const MOST_OF_SLIGHT: u64 = 3;
 pub(crate) struct Facts {
     /// Client and server.
     pub(crate) endpoints: [SocketAddr; 2],
+    /// Which network its packets were seen in ([`Segment::network`]).
+    pub(crate) network: u32,
     /// Capture time of the first packet.
     pub(crate) start: Time,
     /// Capture time of the last packet, relative.
@@ -61,6 +63,7 @@ impl Facts {
         };
         Self {
             endpoints,
+            network: segment.network,
             start: segment.time,
             last_tap: 0,
             first_frame: segment.frame,
@@ -122,6 +125,11 @@ impl Facts {
     /// Last SYN to the ACK of the SYN-ACK, unless the capture's clock went back between.
     pub(crate) fn handshake_rtt(&self) -> Option<i64> {
         Some(self.handshake.ack? - self.handshake.syn?).filter(|took| *took >= 0)
+    }
+
+    /// Whether a SYN-ACK shows that others before it were lost before the tap.
+    pub(crate) fn has_lost_answers(&self) -> bool {
+        self.handshake.lost_answers
     }
 
     /// Last SYN to the SYN-ACK.

@@ -1,5 +1,6 @@
 //! What is known of one side by its packets, and when the handshake's passed.
 
+use super::event::{Event, TS};
 use crate::units::Seq;
 use crate::wire::{Checksum, Direction, Options, Segment};
 
@@ -99,9 +100,32 @@ pub(super) struct Handshake {
     pub(super) syn: Option<i64>,
     pub(super) syn_ack: Option<i64>,
     pub(super) ack: Option<i64>,
+    /// When the first SYN passed the tap, with its time stamp, and the time stamp of the last.
+    first_syn: Option<(i64, u32, u32)>,
+    /// A SYN-ACK was sent again after others had been lost before the tap.
+    pub(super) lost_answers: bool,
 }
 
+/// How long a SYN-ACK is waited for: Linux `TCP_TIMEOUT_INIT` (RFC 6298 section 2.1).
+const SYN_ACK_TIMER_NS: i64 = 1_000_000_000;
+
 impl Handshake {
+    /// Takes a SYN that is no SYN-ACK.
+    pub(super) fn on_syn(&mut self, event: &Event) {
+        let (tap, first, _) = self.first_syn.unwrap_or((event.tap, event.tsval, event.tsval));
+        self.first_syn = Some((tap, first, event.tsval));
+    }
+
+    /// Takes a SYN-ACK. One that echoes the first of several SYNs shows that this one had arrived, so that an answer
+    /// was sent then; where that is longer ago than the timer for it ([`SYN_ACK_TIMER_NS`]), it was lost, and sent
+    /// again by the timer (RFC 7323 section 4.3: the echo is of the earliest segment that was not acknowledged; Linux
+    /// `tcp_make_synack` sends the time stamp that the request was made with).
+    pub(super) fn on_syn_ack(&mut self, event: &Event) {
+        let Some((tap, first, last)) = self.first_syn.filter(|_| event.has(TS)) else { return };
+        let is_of_first = event.tsecr == first && first != last;
+        self.lost_answers |= is_of_first && event.tap - tap >= SYN_ACK_TIMER_NS;
+    }
+
     /// Whether the client's next ACK is its end.
     pub(super) fn awaits_ack(&self) -> bool {
         self.ack.is_none() && self.syn_ack.is_some()

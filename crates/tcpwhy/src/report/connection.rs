@@ -17,6 +17,10 @@ pub struct Connection {
     /// Wireshark's `tcp.stream` of the same file; `None` where that is not defined (listings,
     /// several files, tunnels Wireshark would number otherwise).
     pub stream: Option<u64>,
+    /// Which network it was seen in, VLAN tags and tunnel keys folded into one number, 0 for none. Not in the JSON: only
+    /// what routers say of equal addresses in several networks needs it.
+    #[serde(skip)]
+    pub network: u32,
     /// Who opened the connection (or seems to have: see `handshake_seen`).
     pub client: SocketAddr,
     /// The other end.

@@ -326,6 +326,8 @@ pub struct InitialWindow {
     pub bytes: u64,
     /// The application had more to send: this was the limit, not the data.
     pub full: bool,
+    /// SYNs or SYN-ACKs that were repeated more than once cut the congestion window to one segment.
+    pub cut_by_syns: bool,
 }
 
 /// The end of slow start.

@@ -21,9 +21,12 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn of(segment: &Segment<'_>) -> Self {
-        let mut key = Self::between([segment.source, segment.destination]);
-        key.ports |= u64::from(segment.network);
-        key
+        Self::between([segment.source, segment.destination]).within(segment.network)
+    }
+
+    /// The same ends in `network`.
+    pub(super) fn within(self, network: u32) -> Self {
+        Self { ports: self.ports | u64::from(network), ..self }
     }
 
     /// Between these ends, in no network that has a number.

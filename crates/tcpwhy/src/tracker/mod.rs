@@ -180,7 +180,7 @@ impl Tracker {
     pub(crate) fn too_big(&mut self, error: &IcmpError) {
         let Some(ends) = error.quoted.ends() else { return };
         self.end_stream();
-        let key = Key::between(ends);
+        let key = Key::between(ends).within(error.network);
         self.shards[shard_of(key.mixed())].too_big(&key, ends[0], error.time);
     }
 

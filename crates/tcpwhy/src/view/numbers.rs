@@ -8,7 +8,7 @@ use super::page::Page;
 use super::words;
 use crate::report::{
     Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, Retransmission, Retransmitted,
-    SlowStartExit,
+    SlowStartExit, State,
 };
 
 /// Pauses that get a line of their own.
@@ -89,10 +89,14 @@ fn path(page: &mut Page, connection: &Connection) {
 
 fn start(page: &mut Page, direction: &Direction) {
     let first = direction.initial_window.map(|window| {
-        let meaning = if window.full && window.segments == 1 && direction.retransmitted.syn > 1 {
+        let waited =
+            direction.rounds.first().is_some_and(|round| round.limited_by == State::CwndSlowStart);
+        let meaning = if window.cut_by_syns {
             "with more to send: the repeated SYN or SYN-ACK cut the congestion window to 1 segment"
         } else if window.full {
             "with more to send: this is the initial congestion window"
+        } else if waited {
+            "and the next one waited for an ACK"
         } else {
             "not held by the congestion window, which may be larger"
         };

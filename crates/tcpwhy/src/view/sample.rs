@@ -38,6 +38,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         stream: Some(id),
         client: address(client),
         server: address(server),
+        network: 0,
         client_name: None,
         server_name: None,
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
@@ -196,7 +197,8 @@ pub(super) fn worked_example() -> Report {
     down.events.window_full = 2;
     down.max_in_flight_bytes = 232_600;
     down.delivery_rate_bps = Some(Rate { median: 50_900_000, max: 254_900_000 });
-    down.initial_window = Some(InitialWindow { segments: 10, bytes: 14_480, full: true });
+    down.initial_window =
+        Some(InitialWindow { segments: 10, bytes: 14_480, full: true, cut_by_syns: false });
     down.rtt = Rtt {
         min_ns: Some(us(6_731)),
         median_ns: Some(us(7_163)),
@@ -311,7 +313,8 @@ pub(super) fn keep_alive() -> Report {
     (down.bytes, down.bytes_sent, down.segments, down.frames) = (9_600, 9_600, 8, 8);
     down.rtt.min_ns = Some(us(380));
     down.rtt.method = "data to its ACK".into();
-    down.initial_window = Some(InitialWindow { segments: 1, bytes: 1_200, full: false });
+    down.initial_window =
+        Some(InitialWindow { segments: 1, bytes: 1_200, full: false, cut_by_syns: false });
     down.idle_restarts.push(IdleRestart {
         at_ns: ms(10_000),
         idle_ns: ms(9_600),

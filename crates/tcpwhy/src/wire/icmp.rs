@@ -21,6 +21,8 @@ pub struct IcmpError {
     pub time: Time,
     /// Number of the packet in its file, or line record in a listing, from 1.
     pub frame: u64,
+    /// Which network it was seen in, as a segment's: VLAN tags and tunnel keys, 0 for none.
+    pub network: u32,
     /// Who says it.
     pub from: IpAddr,
     /// To whom: who sent the packet that it is about.
@@ -167,7 +169,8 @@ pub fn icmp_error(frame: &Frame<'_>) -> Option<IcmpError> {
     let data = walk.rest.data;
     let data = if words > 0 { data.get(..words).unwrap_or(data) } else { data };
     let quoted = quoted(data, frame).ok()?;
-    Some(IcmpError { time: frame.time, frame: frame.frame, from, to, kind, mtu, quoted })
+    let (time, network) = (frame.time, walk.network);
+    Some(IcmpError { time, frame: frame.frame, network, from, to, kind, mtu, quoted })
 }
 
 /// Reads the packet that `data` is the start of.

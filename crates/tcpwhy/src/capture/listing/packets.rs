@@ -132,7 +132,8 @@ impl ListingReader {
         // Errors go to who sent the packet that they quote.
         let quoted = Quoted { source: to, destination, ports: None, seq: None, bytes: None };
         let frame = self.count_packet(header.number);
-        IcmpError { time: Time(0), frame, from, to, kind, mtu, quoted }
+        let network = header.network;
+        IcmpError { time: Time(0), frame, network, from, to, kind, mtu, quoted }
     }
 
     /// Takes a line of the packet that the last ICMP error quotes.
