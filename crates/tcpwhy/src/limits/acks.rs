@@ -3,6 +3,7 @@
 use super::hystart;
 use super::jumps::LONGEST_DELAYED_ACK_NS;
 use super::piece::Base;
+use super::rule::Verdict;
 use super::trips;
 use super::walker::Walker;
 use super::window::Filled;
@@ -204,7 +205,7 @@ impl Walker {
         let has_no_syn = self.handshake.last_syn == [None; 2];
         let silence = if is_first && has_no_syn && self.terms.side == 1 {
             // A server's handshake may end with this: the capture lacks it.
-            Base::Fixed { state, confidence: 60, alternative: &[State::Handshake] }
+            Base::Told(Verdict::new(state, 60, &[State::Handshake]))
         } else {
             Base::sure(state, 95)
         };

@@ -4,6 +4,7 @@
 //! flight, too, until an ACK tells.
 
 use super::piece::Base;
+use super::rule::Verdict;
 use super::walker::Walker;
 use crate::flow::event::Event;
 use crate::measure::ipid::Step;
@@ -27,8 +28,7 @@ impl Walker {
 
     /// No ACK came, so no sign of a loss did: a timer made the sender repeat.
     pub(super) fn repeat_of_before(&mut self, event: &Event, at: i64, segments: u64) {
-        let timer =
-            Base::Fixed { state: State::RtoWait, confidence: 75, alternative: &[State::TlpWait] };
+        let timer = Base::Told(Verdict::new(State::RtoWait, 75, &[State::TlpWait]));
         self.relabel(self.sends.last, timer);
         (self.tally.rto, self.tally.lost) = (self.tally.rto + segments, self.tally.lost + segments);
         if self.repairs.begin_tail(self.flight.nxt, true) {

@@ -4,10 +4,10 @@
 
 use super::evidence::Evidence;
 use super::listed::ListedRound;
+use super::near::Rounds;
+use super::near::spacing::Spacing;
 use super::pulse::BURST_GAP_NS;
 use super::round::{Round, is_queue};
-use super::rounds::Rounds;
-use super::spacing::Spacing;
 use super::streak::Streak;
 use super::walker::NEVER;
 use crate::measure::sketch::Sketch;

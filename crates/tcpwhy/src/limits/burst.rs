@@ -5,7 +5,8 @@
 //! time and the numbers. What the wait before it was, which round it belongs to and what it says of
 //! the windows is as for the send before.
 
-use super::sends::{Release, segments_of};
+use super::sends::segments_of;
+use super::wait::Release;
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN, UNSEEN_CAUSE};
 use crate::flow::run::Run;

@@ -3,6 +3,7 @@
 
 use super::growth::ExitCause;
 use super::piece::Base;
+use super::rule;
 use super::walker::Walker;
 use super::window::Filled;
 use crate::flow::event::{ACK, Event};
@@ -69,7 +70,7 @@ impl Walker {
         if self.waits.blind || self.stop.evidence.room >= self.terms.mss || !self.is_edge_told() {
             return;
         }
-        let full = self.window_wait(85, &[]);
+        let full = Base::Told(rule::window::full_before_hole(&self.wait_without_end()));
         for piece in self.waits.pieces.range_mut(self.waits.from..) {
             if piece.base == Base::Flying {
                 piece.base = full;

@@ -10,7 +10,7 @@
 //! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
 //! application writes is seldom a whole number of segments.
 
-use super::rounds::LID_ROUNDS;
+use super::near::LID_ROUNDS;
 use super::walker::NEVER;
 
 /// Sends closer than this are one burst. Ours: not measured.

@@ -140,6 +140,12 @@ impl Round {
         self.gaps >= 8 && silence * 8 <= self.end - self.start
     }
 
+    /// Seen away from its sender, without the time stamps that tell what stood in queues: its packets come as the
+    /// path let them through, and whether the sender had a clock does not show.
+    pub(super) const fn shows_no_clock(&self) -> bool {
+        !self.tap_at_sender && !self.sees_queues
+    }
+
     /// Whether data kept passing the tap. Ours: no silence of a quarter of a round (a link of few packets a
     /// round has no shorter ones).
     pub(super) fn passes_evenly(&self) -> bool {

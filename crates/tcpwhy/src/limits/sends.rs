@@ -3,34 +3,19 @@
 use super::book::NewSend;
 use super::growth::{ExitCause, InitialFlight};
 use super::holes::Hole;
-use super::piece::Base;
 use super::pulse::{Before, Cause};
 use super::replay::{Ack, FrameEnd};
 use super::round::{Phase, Round};
-use super::rounds::ANY_CLOCK;
 use super::transfers::Run;
+use super::wait::Release;
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{Event, PSH};
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
-use crate::report::State;
 
 /// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
 /// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
 const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
-
-/// What released a send.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Release {
-    /// An ACK that advanced; `by_data`: it came on data of the peer.
-    Ack { by_data: bool },
-    /// The receiver's window moved without an ACK of new data.
-    Window,
-    /// It follows the last send of its burst directly.
-    Burst,
-    /// Nothing that arrived.
-    Free,
-}
 
 impl Walker {
     /// Data of this sender at stack time `at`.
@@ -301,24 +286,6 @@ impl Walker {
         }
     }
 
-    /// What a sender waited for that had nothing in flight before its send at `at`, which came by itself and in time with
-    /// those before in the same transfer, if they look like a pace of less than a pulse a round trip. An application that
-    /// always writes whole segments by a timer looks the same, and from afar so does what ACKs let go. Ends that the
-    /// receiver's window cut tell nothing.
-    pub(super) fn slow_pace(&self, at: i64, alternative: &'static [State]) -> Option<Base> {
-        let is_paced = !self.peer.spoke
-            && !self.sends.new.short
-            && self.stop.evidence.room >= self.terms.mss
-            && !self.sends.new.is_pulse_missed(at)
-            && self.transfers.goes_on(at)
-            && self.book.closed.are_paced();
-        is_paced.then_some(if self.terms.tap_at_sender {
-            Base::Fixed { state: State::Pacing, confidence: 60, alternative }
-        } else {
-            Base::Fixed { state: State::Unknown, confidence: 30, alternative: ANY_CLOCK }
-        })
-    }
-
     /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
     /// queues make a send late, and if nothing has.
     fn behind_arrival(&self, tap: i64) -> Option<i64> {
@@ -411,44 +378,5 @@ mod tests {
         assert_eq!(released_behind(8_000, 50_001), Release::Free);
         assert_eq!(released_behind(1_000_000, 500_000), Release::Burst);
         assert_eq!(released_behind(1_000_000, 500_001), Release::Free);
-    }
-
-    const TICK: i64 = 10_000_000;
-
-    /// What a sender waited for `since` its last send, if before it sent so many full segments by itself, each after one
-    /// tick; changed by `change`.
-    fn slow_pace(sends: u64, since: i64, change: impl Fn(&mut Walker)) -> Option<(State, u8)> {
-        let terms = Terms { mss: 1448, tap_at_sender: true, ..Terms::default() };
-        let mut walker = Walker::new(terms, true, 0);
-        for number in 0..sends {
-            let at = number as i64 * TICK;
-            let mut round = Round { number, ..Round::default() };
-            round.pulses.push(at, &mut walker.sends.new, Cause::Own, None);
-            walker.sends.new = Before { at, pushed: true, ..walker.sends.new };
-            walker.book.closed.push(&round);
-        }
-        walker.transfers.begin(Run::at(0, 0, 0));
-        walker.stop.evidence.room = 1448;
-        change(&mut walker);
-        match walker.slow_pace(walker.sends.new.at + since, &[]) {
-            Some(Base::Fixed { state, confidence, .. }) => Some((state, confidence)),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn what_comes_in_time_after_nothing_was_in_flight_may_be_a_slow_pace() {
-        assert_eq!(slow_pace(9, TICK, |_| ()), Some((State::Pacing, 60)));
-        assert_eq!(slow_pace(8, TICK, |_| ()), None, "seven distances");
-        assert_eq!(slow_pace(9, 2 * TICK, |_| ()), Some((State::Pacing, 60)));
-        assert_eq!(slow_pace(9, 2 * TICK + 1, |_| ()), None, "the application's pause");
-        assert_eq!(slow_pace(9, TICK, |w| w.sends.new.short = true), None, "a write's end");
-        assert_eq!(slow_pace(9, TICK, |w| w.peer.spoke = true), None, "an answer");
-        let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
-        assert_eq!(cut, None, "the receiver's window may have cut what was written");
-        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(9 * TICK, 0, 0)));
-        assert_eq!(anew, None, "a transfer of its own");
-        let afar = slow_pace(9, TICK, |w| w.terms.tap_at_sender = false);
-        assert_eq!(afar, Some((State::Unknown, 30)), "ACKs may have let them go");
     }
 }

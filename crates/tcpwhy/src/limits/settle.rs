@@ -1,25 +1,19 @@
 //! How pieces are decided: at the next send, by the rounds after, at the end.
 
-use super::decision::{Decision, Held};
+use super::ended::Lasted;
 use super::evidence::Evidence;
 use super::ledger::Interval;
-use super::piece::{Base, Edge, Piece};
+use super::near::Near;
+use super::piece::{Base, Piece};
 use super::round::Phase;
-use super::sends::Release;
-use super::trips;
-use super::unseen::MAY_BE_FULL;
+use super::rule::{self, Verdict};
+use super::wait::{Release, Wait};
 use super::waits::Nagled;
-use super::walker::{Sends, Walker};
+use super::walker::Walker;
 use super::window::Filled;
 use crate::flow::event::Event;
 use crate::report::State;
 
-/// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
-/// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
-pub(super) const OWN_QUEUE_NS: i64 = 1_000_000;
-/// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
-/// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
-const UNANSWERED: usize = 4;
 /// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
 const MAX_PIECES: usize = 65_536;
 
@@ -34,49 +28,35 @@ impl Walker {
     /// New data at `at` ends the open wait.
     pub(crate) fn settle_wait(&mut self, release: Release, event: &Event, at: i64) {
         let by_ack = matches!(release, Release::Ack { .. });
-        let from = if by_ack { self.released_at(at) } else { at };
-        let upto = self.split_at(from);
+        let until = if by_ack { self.released_at(at) } else { at };
+        let upto = self.split_at(until);
+        let open = || self.waits.pieces.range(self.waits.from..upto);
         // Before it stood still, or waited for a timer, it had sent all there was.
-        let is_quiet = |at: usize| match self.waits.pieces[at].base {
+        let was_quiet = open().any(|piece| match piece.base {
             Base::Quiet => true,
-            Base::Fixed { state, .. } => matches!(state, State::TlpWait | State::RtoWait),
+            Base::Told(told) => matches!(told.state, State::TlpWait | State::RtoWait),
             _ => false,
-        };
-        let quiet = (self.waits.from..upto).any(is_quiet);
-        // Where a window was shut that had been full before, it was at no time open between.
-        let stays_full = (self.waits.from..upto).any(|at| self.waits.pieces[at].base == Base::Shut)
-            && !self.had_room(event, self.stop.evidence.room);
-        let flying = match release {
-            _ if self.waits.blind => {
-                Base::Fixed { state: State::Unknown, confidence: 30, alternative: &[] }
-            }
-            _ if self.is_held_by_own_queue(from) => {
-                self.stop.evidence.queue_ns = self.sends.lag;
-                Base::sure(State::LocalQdisc, 80)
-            }
-            Release::Ack { by_data } if self.is_held_by_nagle(release, event) => {
-                let by_nagle = self.nagle_wait(event, at);
-                let otherwise = self.blocked(by_data, event, at);
-                let since = self.waits.pieces.get(self.waits.from).map_or(from, |p| p.start);
-                self.waits.nagled = Some(Nagled { since, by_nagle, otherwise });
-                by_nagle
-            }
-            Release::Ack { by_data } => self.blocked(by_data, event, at),
-            Release::Window => self.window_wait(92, &[]),
-            Release::Burst | Release::Free if stays_full => self.window_wait(92, &[]),
-            Release::Burst | Release::Free if quiet => self.flight_before(event, at),
-            Release::Free if let Some(probed) = self.probe_like_new(event, at) => probed,
-            Release::Burst | Release::Free => self.held_until_late(event, at),
-        };
-        let shut = if by_ack || release == Release::Window || self.waits.probed {
-            Base::sure(State::ZeroWindow, 95)
-        } else {
-            Base::Fixed { state: State::ZeroWindow, confidence: 60, alternative: &[State::App] }
-        };
-        let idle = if quiet { self.quiet_wait(event, at) } else { flying };
+        });
+        let was_shut = open().any(|piece| piece.base == Base::Shut);
+        let lasted = Lasted { until, was_quiet, was_shut };
+        let wait = self.wait_until(release, (event, at), lasted);
+        let flying = told(&wait);
+        if wait.behind_short.is_some() && !wait.is_blind && !wait.in_own_queue {
+            let since = self.waits.pieces.get(self.waits.from).map_or(until, |p| p.start);
+            let otherwise = told(&Wait { behind_short: None, ..wait });
+            self.waits.nagled = Some(Nagled { since, by_nagle: flying, otherwise });
+        }
+        if wait.may_be_lost_tail {
+            self.suspect(event, at);
+        }
+        if wait.in_own_queue && !wait.is_blind {
+            self.stop.evidence.queue_ns = self.sends.lag;
+        }
         if self.stop.evidence.in_flight > 0 {
             self.waits.last_flying = flying;
         }
+        let idle = rule::quiet(&wait).filter(|_| was_quiet).map_or(flying, Base::Told);
+        let shut = Base::Told(rule::window::shut(&wait));
         self.decide(upto, event.frame, Decided { flying, idle, shut });
         // What follows the ACK that released the send belongs to the wait after the send.
         self.waits.begin_next_at(upto);
@@ -102,48 +82,11 @@ impl Walker {
             }
             piece.base = match piece.base {
                 Base::Flying => flying,
-                Base::Quiet if self.waits.blind => flying,
                 Base::Quiet => idle,
                 Base::Shut => shut,
                 decided => decided,
             };
         }
-    }
-
-    /// Whether the wait up to `until` was for the queue on the sender's own host: what was sent last
-    /// stood in it, and had not left when the next came. TCP keeps a millisecond's worth or two
-    /// super-segments there (`tcp_small_queue_check`), and sends more as that leaves.
-    ///
-    /// A window that is full lets nothing out either, whatever stands in queues. And TCP is not told
-    /// of what an emulated delay holds (`netem_enqueue` orphans it), nor of what stands on another
-    /// host: behind a delay, only ACKs of no repair that passed without letting anything out show it.
-    fn is_held_by_own_queue(&self, until: i64) -> bool {
-        let Sends { last, lag, .. } = self.sends;
-        let stop = &self.stop.evidence;
-        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
-        let passed = || self.releases.acks.iter().filter(|ack| ack.at < until).count();
-        self.terms.tap_at_sender
-            && lag > OWN_QUEUE_NS
-            && last + lag >= until
-            && stop.room >= self.terms.mss
-            && !self.fills_cwnd()
-            && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
-    }
-
-    /// When the send at `at` was released: by the last ACK before it where those before are seen to have let nothing out,
-    /// on the sender's own host. Behind a delay there, and elsewhere, which of those that came together did it does not show.
-    fn released_at(&self, at: i64) -> i64 {
-        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
-        match self.releases.acks.back() {
-            Some(last) if self.terms.tap_at_sender && is_near => last.at,
-            _ => self.cluster_start(at),
-        }
-    }
-
-    /// The first of the ACKs that arrived together and released the send at `at`.
-    fn cluster_start(&self, at: i64) -> i64 {
-        let tolerance = self.tolerance();
-        self.releases.acks.iter().map(|ack| ack.at).find(|ack| at - ack <= tolerance).unwrap_or(at)
     }
 
     /// Index of the first piece of the open wait at or after `from`; splits the one across it.
@@ -161,87 +104,6 @@ impl Walker {
             return at + 1;
         }
         at
-    }
-
-    /// Why a send had to wait for the ACK that released it.
-    fn blocked(&self, by_data: bool, event: &Event, at: i64) -> Base {
-        let stop = &self.stop.evidence;
-        let late = at - self.sends.last - self.least_rtt();
-        let short = i64::from(event.len) < self.terms.mss;
-        if self.sends.new.short
-            && short
-            && stop.in_flight < 2 * self.terms.mss
-            && trips::is_delayed_ack(late)
-        {
-            return Base::sure(State::NagleDelack, 85);
-        }
-        // Less than a segment in flight fills no window and no buffer: Nagle's algorithm held the
-        // next short segment for the ACK, or the application wrote once a round trip.
-        if self.sends.new.short
-            && short
-            && stop.in_flight < self.terms.mss
-            && self.had_room(event, stop.room)
-        {
-            return Base::Fixed {
-                state: State::NagleDelack,
-                confidence: 60,
-                alternative: &[State::App],
-            };
-        }
-        if self.is_window_proven() {
-            return self.window_wait(75, &[State::CwndAvoidance]);
-        }
-        let cwnd_full = self.fills_cwnd();
-        let is_edge_told = self.is_edge_told();
-        if !self.had_room(event, stop.room) && !cwnd_full {
-            return if is_edge_told { self.window_wait(92, &[]) } else { MAY_BE_FULL };
-        }
-        let edge = match stop.room < stop.window / 3 && !cwnd_full {
-            false => Edge::Far,
-            true if is_edge_told => Edge::Near(self.window_state()),
-            true => Edge::PerhapsNear,
-        };
-        let past_pulse = self.sends.new.is_pulse_missed(at);
-        let passed_over = self.has_passed_over_acks(at);
-        Base::Clocked { round: self.stop.round, edge, by_data, past_pulse, passed_over }
-    }
-
-    /// Whether ACKs before those that released the send at `at` had taken more than a third of the flight, and let
-    /// nothing out: a congestion window that was full lets out what such ACKs open. Linux waits for no more than a third of
-    /// the window to open (`tcp_tso_should_defer`, `tcp_tso_win_divisor`). While it mends a loss it waits for the flight to
-    /// fall to the window that was cut.
-    fn has_passed_over_acks(&self, at: i64) -> bool {
-        let cluster = self.cluster_start(at);
-        let before = self.releases.acks.iter().rev().find(|ack| ack.at < cluster);
-        let flight = self.stop.evidence.in_flight;
-        // Two segments more may go unnoticed where ACKs come in pairs.
-        let taken = before.map_or(0, |ack| ack.una - (self.flight.nxt - flight));
-        self.repairs.current() == 0
-            && self.growth.lost_at.is_none()
-            && (taken - 2 * self.terms.mss) * 3 > flight
-    }
-
-    /// A send that came by itself, though the last stop was at a full window: the window held it
-    /// until an ACK came, and the host was late to use that. Later than a tenth of a round trip,
-    /// the application was.
-    fn held_until_late(&self, event: &Event, at: i64) -> Base {
-        let full = !self.had_room(event, self.stop.evidence.room)
-            || self.fills_cwnd()
-            || self.is_window_proven();
-        let late =
-            self.releases.acks.back().is_some_and(|ack| at - ack.at <= self.rtt_scale() / 10);
-        let by_ack = self.may_be_late_acks(at);
-        if full && (late || by_ack) {
-            self.blocked(self.releases.by_data, event, at)
-        } else {
-            Base::Free { round: self.stop.round, by_ack, whole: !self.sends.new.short }
-        }
-    }
-
-    /// Whether the last stop was at the congestion window, as far as that is known.
-    pub(super) fn fills_cwnd(&self) -> bool {
-        let segments = self.stop.evidence.segments;
-        self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
     }
 
     /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at
@@ -293,7 +155,7 @@ impl Walker {
     /// Books what can be decided; everything if `all`.
     pub(crate) fn flush(&mut self, all: bool) {
         // Rounds stay as they are meanwhile, and what they tell of pieces alike.
-        let mut told = [None, None];
+        let mut told = None;
         while let Some(piece) = self.waits.pieces.front() {
             let forced = all || self.waits.pieces.len() > MAX_PIECES;
             if !forced && (self.waits.suspect.is_some() || self.waits.nagled.is_some()) {
@@ -313,54 +175,46 @@ impl Walker {
             return false;
         }
         match piece.base {
-            Base::Clocked { round, .. } | Base::Free { round, .. } => {
-                self.book.closed.newest().is_some_and(|newest| newest >= round + 2)
+            Base::Untold(wait) => {
+                self.book.closed.newest().is_some_and(|newest| newest >= wait.round + 2)
             }
             _ => true,
         }
     }
 
-    /// Books `piece`; `told` keeps what rounds told of the last one an ACK ended and the last one that
-    /// ended by itself.
-    fn book(&mut self, piece: &Piece, told: &mut [Option<(Base, Decision)>; 2]) {
+    /// Books `piece`; `told` is what rounds told of the last one that they were asked about.
+    fn book(&mut self, piece: &Piece, told: &mut Option<(Wait, Verdict, i64)>) {
         let mut evidence = piece.evidence;
-        let least = self.least_rtt();
-        let (mut state, mut confidence, mut alternative) = match piece.base {
-            Base::Fixed { state, confidence, alternative } => (state, confidence, alternative),
-            Base::Clocked { round, edge, by_data, past_pulse, passed_over } => {
-                let held = Held { edge, by_data, past_pulse, passed_over };
-                let decision = known(&mut told[0], piece.base, || {
-                    self.book.closed.clocked(round, held, least)
-                });
-                evidence.queue_ns = decision.queue;
-                let by_window =
-                    matches!(decision.state, State::CwndPostLoss | State::CwndAvoidance);
-                if by_window && self.repairs.are_policed() {
-                    (State::BandwidthPolicer, 75, &[State::CwndPostLoss] as &[_])
-                } else {
-                    (decision.state, decision.confidence, decision.alternative)
-                }
+        let mut verdict = match piece.base {
+            Base::Told(verdict) => verdict,
+            Base::Untold(wait) => {
+                let (verdict, queue) = match *told {
+                    Some((last, verdict, queue)) if last == wait => (verdict, queue),
+                    _ => {
+                        let near = Near::new(&self.book.closed, wait.round, self.least_rtt());
+                        let verdict = rule::by_rounds(&wait, &near);
+                        let queue = near.queue_of(verdict.state);
+                        *told = Some((wait, verdict, queue));
+                        (verdict, queue)
+                    }
+                };
+                evidence.queue_ns = queue;
+                self.unless_policed(&wait, verdict)
             }
-            Base::Free { round, by_ack, whole } => {
-                let decision = known(&mut told[1], piece.base, || {
-                    self.book.closed.free(round, by_ack, whole, least)
-                });
-                evidence.queue_ns = decision.queue;
-                (decision.state, decision.confidence, decision.alternative)
-            }
-            Base::Flying => (State::Unknown, 30, &[State::LastFlight, State::App] as &[_]),
-            Base::Quiet => (State::IdleAppThink, 50, &[State::IdlePeerThink] as &[_]),
-            Base::Shut => (State::ZeroWindow, 80, &[] as &[_]),
+            Base::Flying => Verdict::unknown(&[State::LastFlight, State::App]),
+            Base::Quiet => Verdict::new(State::IdleAppThink, 50, &[State::IdlePeerThink]),
+            Base::Shut => Verdict::sure(State::ZeroWindow, 80),
         };
-        if self.is_repairs(piece, state)
+        if self.is_repairs(piece, verdict.state)
             && let Some(repair) = self.repairs.verdict(piece.episode)
         {
-            (state, confidence, alternative) = (repair, 90, &[]);
+            verdict = Verdict::sure(repair, 90);
         }
         if self.terms.unanswered {
-            (state, confidence, alternative) = self.told_alone(piece, state);
+            verdict = self.told_alone(piece, verdict.state);
         }
-        if let Base::Clocked { round, .. } | Base::Free { round, .. } = piece.base
+        let Verdict { mut state, confidence, alternative } = verdict;
+        if let Base::Untold(wait) = piece.base
             && matches!(
                 state,
                 State::BandwidthSelfQueue
@@ -369,7 +223,7 @@ impl Walker {
                     | State::BandwidthVariable
             )
         {
-            self.book.note_path_rate(round, state);
+            self.book.note_path_rate(wait.round, state);
         }
         // What became larger since was not at its maximum.
         if state == State::RwndCap && self.window.has_grown_since(piece.end) {
@@ -384,17 +238,25 @@ impl Walker {
         self.transfers.share(from, self.ledger.cursor(), state, self.shift_in);
     }
 
+    /// `verdict`, unless a policer cut the window that held what an ACK ended.
+    fn unless_policed(&self, wait: &Wait, verdict: Verdict) -> Verdict {
+        let by_window = matches!(verdict.state, State::CwndPostLoss | State::CwndAvoidance);
+        if by_window && !wait.came_free() && self.repairs.are_policed() {
+            return Verdict::new(State::BandwidthPolicer, 75, &[State::CwndPostLoss]);
+        }
+        verdict
+    }
+
     /// Whether a repair is what `piece` waited for if it fell into one, though else it would be `state`.
     fn is_repairs(&self, piece: &Piece, state: State) -> bool {
         // A sender with a clock of its own keeps to it in a repair. Where that does not show, none is proven.
-        let by_clock = matches!(piece.base, Base::Free { .. })
+        let by_clock = matches!(piece.base, Base::Untold(wait) if wait.came_free())
             && match state {
                 State::Pacing => true,
                 State::BandwidthSelfQueue => self.terms.sees_queues,
                 _ => false,
             };
-        let by_rounds =
-            matches!(piece.base, Base::Clocked { .. } | Base::Free { .. } | Base::Flying);
+        let by_rounds = matches!(piece.base, Base::Untold(_) | Base::Flying);
         // A receiver's window that stays full in a repair is a limit of its own, if its size is known.
         let was_full = (!piece.at_edge || self.terms.shift_guessed)
             && matches!(state, State::RwndCap | State::RwndAutotune | State::RwndReader);
@@ -458,16 +320,9 @@ impl Walker {
     }
 }
 
-/// What was told of `base`, if that was asked for last.
-fn known(
-    told: &mut Option<(Base, Decision)>,
-    base: Base,
-    ask: impl FnOnce() -> Decision,
-) -> Decision {
-    match told {
-        Some((last, decision)) if *last == base => *decision,
-        _ => told.insert((base, ask())).1,
-    }
+/// What `wait` was for, if its end tells, or that rounds are to be asked.
+fn told(wait: &Wait) -> Base {
+    rule::at_its_end(wait).map_or_else(|| Base::Untold(wait.for_rounds()), Base::Told)
 }
 
 #[cfg(test)]

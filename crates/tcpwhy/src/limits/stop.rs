@@ -5,8 +5,11 @@
 //! anything else can change what it is made of.
 
 use super::evidence::Evidence;
-use super::settle::OWN_QUEUE_NS;
 use super::walker::Walker;
+
+/// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
+/// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
+pub(super) const OWN_QUEUE_NS: i64 = 1_000_000;
 
 /// The last send, as far as the wait after it cares.
 #[derive(Clone, Copy, Debug, Default)]

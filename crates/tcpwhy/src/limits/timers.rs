@@ -4,7 +4,8 @@
 
 use super::piece::Base;
 use super::repair::TIMER_SHARE_PERCENT;
-use super::sends::{Release, segments_of};
+use super::sends::segments_of;
+use super::wait::{Probe, Release};
 use super::walker::{NEVER, Walker};
 use crate::flow::event::Event;
 use crate::measure::ipid::Step;
@@ -14,13 +15,6 @@ use crate::report::State;
 const JIFFIES_NS: i64 = 20_000_000;
 /// Timeouts in a row that are thought of where nothing counts them. Ours: six make the last wait 64 times the first.
 const MOST_TIMEOUTS: u32 = 6;
-
-/// What a sender with nothing in flight may have waited for, if a timer sends its lost tail again.
-const MAY_BE_TIMERS: Base = Base::Fixed {
-    state: State::IdleAppThink,
-    confidence: 50,
-    alternative: &[State::RtoWait, State::TlpWait],
-};
 
 /// A segment sent at `at`, `quiet` after all that is known at `since`: a timer may have sent it again. What is sent
 /// next tells.
@@ -107,15 +101,11 @@ impl Walker {
         true
     }
 
-    /// What a sender with nothing in flight waited for until it sent `event` at `at`: its application, or for a timer
-    /// that sends a tail again which was lost before the tap, if no identification would tell of that. Then the
-    /// last flight that was seen did not end short, as an application's writes do, and it took as long as a chain
-    /// of timers. A full segment is remembered then: what follows it may tell.
-    pub(super) fn quiet_wait(&mut self, event: &Event, at: i64) -> Base {
-        if let Some(late) = self.written(State::IdleAppThink) {
-            return late;
-        }
-        let (since, quiet) = self.quiet_until(at);
+    /// Whether a sender with nothing in flight may have waited until it sent `event` at `at` for a timer that sends a
+    /// tail again which was lost before the tap, if no identification would tell of that. Then the last flight that
+    /// was seen did not end short, as an application's writes do, and it took as long as a chain of timers.
+    pub(super) fn may_be_lost_tail(&self, event: &Event, at: i64) -> bool {
+        let (_, quiet) = self.quiet_until(at);
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
         let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
@@ -124,21 +114,22 @@ impl Walker {
                 && quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT
                 && quiet.saturating_mul(TIMER_SHARE_PERCENT) <= (due + JIFFIES_NS) * 100
         };
-        let may_be_lost = !self.terms.tap_at_sender
+        !self.terms.tap_at_sender
             && !self.order.counts_packets()
             && !self.peer.spoke
             && self.transfers.first_at.is_some()
             && event.seq >= self.flight.nxt
             && !self.sends.new.short
+            && !self.sends.writes.are_told()
             && timers.srtt().is_some()
-            && timeouts.map(|timeouts| probe + timeouts).any(ran_out);
-        if !may_be_lost {
-            let pace = self.slow_pace(at, &[State::LocalQdisc, State::IdleAppThink]);
-            return pace.unwrap_or(Base::sure(State::IdleAppThink, 95));
-        }
+            && timeouts.map(|timeouts| probe + timeouts).any(ran_out)
+    }
+
+    /// A full segment that may send a lost tail again is remembered: what follows it may tell.
+    pub(super) fn suspect(&mut self, event: &Event, at: i64) {
+        let (since, quiet) = self.quiet_until(at);
         let is_full = i64::from(event.len) == self.terms.mss && event.seq == self.flight.nxt;
         self.waits.suspect = is_full.then_some(Suspect { event: *event, at, since, quiet });
-        MAY_BE_TIMERS
     }
 
     /// Whether the segment that was suspected did come from a timeout: it came alone, though more was to be sent, for
@@ -259,7 +250,7 @@ impl Walker {
     /// after the probe timer's quiet time, while data is in flight and the application has
     /// not ended a write short. An application that pauses just that long looks the same, and away from the sender a
     /// timeout behind a probe that was lost before the tap.
-    pub(super) fn probe_like_new(&self, event: &Event, at: i64) -> Option<Base> {
+    pub(super) fn probe_like_new(&self, event: &Event, at: i64) -> Probe {
         let quiet = at - self.progress.at.max(self.sends.last);
         let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
         let sent = if behind_hole { event.end() } else { self.flight.nxt };
@@ -274,9 +265,11 @@ impl Walker {
             && self.trips.timers.srtt().is_some();
         let may_be_timeout = !self.terms.tap_at_sender
             && quiet * 100 >= self.trips.timers.rto() * TIMER_SHARE_PERCENT;
-        let alternative: &[State] =
-            if may_be_timeout { &[State::App, State::RtoWait] } else { &[State::App] };
-        is_probe.then_some(Base::Fixed { state: State::TlpWait, confidence: 60, alternative })
+        match is_probe {
+            false => Probe::None,
+            true if may_be_timeout => Probe::TailOrTimeout,
+            true => Probe::Tail,
+        }
     }
 }
 
@@ -300,7 +293,7 @@ mod tests {
         walker.flight.una = una;
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
         let event = Event { seq, len: len as u32, ..Event::default() };
-        walker.probe_like_new(&event, at).is_some()
+        walker.probe_like_new(&event, at) != Probe::None
     }
 
     #[test]
@@ -339,16 +332,11 @@ mod tests {
             walker.flight.send_unseen(segments * 1448, 0, 1448);
             (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
             let event = Event { seq: segments * 1448, len: 1448, ..Event::default() };
-            match walker.probe_like_new(&event, at) {
-                Some(Base::Fixed { state: State::TlpWait, alternative, .. }) => {
-                    alternative.contains(&State::RtoWait)
-                }
-                told => panic!("{told:?}"),
-            }
+            walker.probe_like_new(&event, at)
         };
-        assert!(told(1, 210_000_000, false));
-        assert!(!told(1, 210_000_000, true), "there the first probe would be seen");
-        assert!(!told(2, 22_000_000, false), "no timeout yet");
+        assert_eq!(told(1, 210_000_000, false), Probe::TailOrTimeout);
+        assert_eq!(told(1, 210_000_000, true), Probe::Tail, "there the first probe would be seen");
+        assert_eq!(told(2, 22_000_000, false), Probe::Tail, "no timeout yet");
     }
 
     /// Whether a pause of so long before `event` may have been a timer's, seen away from the sender, 10 ms being the
@@ -365,16 +353,7 @@ mod tests {
         (walker.progress.at, walker.sends.last, walker.sends.new.short) = (0, 0, false);
         change(&mut walker);
         let event = Event { seq, len: 1448, ..Event::default() };
-        match walker.quiet_wait(&event, quiet) {
-            Base::Fixed { state: State::IdleAppThink, confidence: 50, alternative } => {
-                assert_eq!(alternative, [State::RtoWait, State::TlpWait]);
-                true
-            }
-            told => {
-                assert_eq!(told, Base::sure(State::IdleAppThink, 95));
-                false
-            }
-        }
+        walker.may_be_lost_tail(&event, quiet)
     }
 
     #[test]

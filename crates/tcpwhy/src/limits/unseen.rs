@@ -7,6 +7,7 @@
 //! is held by it.
 
 use super::piece::{Base, Piece};
+use super::rule::Verdict;
 use super::walker::Walker;
 use crate::flow::event::Event;
 use crate::report::State;
@@ -14,13 +15,6 @@ use crate::report::State;
 /// A flight that something else holds ends within a segment of a window of so many by a chance of one in
 /// sixteen, for the guess puts its end between half the window and all of it. Ours: not measured.
 const TELLING_SEGMENTS: i64 = 32;
-
-/// What may have held a sender whose flight fills the least that a window can be.
-pub(super) const MAY_BE_FULL: Base = Base::Fixed {
-    state: State::Unknown,
-    confidence: 30,
-    alternative: &[State::RwndCap, State::CwndAvoidance, State::Sndbuf],
-};
 
 impl Walker {
     /// Whether a flight that leaves no room in the receiver's window fills it.
@@ -85,17 +79,17 @@ impl Walker {
 
     /// What is told of a wait that seems to be `state`, if the capture lacks all that the receiver sent:
     /// its SYNs' repeats, and that something was sent again.
-    pub(super) fn told_alone(&self, piece: &Piece, state: State) -> (State, u8, &'static [State]) {
-        use State::{Handshake, IdlePeerThink, RecoveryLoss, RtoWait, TlpWait, Unknown};
+    pub(super) fn told_alone(&self, piece: &Piece, state: State) -> Verdict {
+        use State::{Handshake, IdlePeerThink, RecoveryLoss, RtoWait, TlpWait};
         match state {
-            State::CaptureGap | State::SynRetry => (state, 95, &[]),
+            State::CaptureGap | State::SynRetry => Verdict::sure(state, 95),
             // The client's own ACK ends its handshake. What the server gets next may be late.
-            Handshake if self.terms.side == 0 => (state, 95, &[]),
-            Handshake => (Unknown, 30, &[Handshake, IdlePeerThink]),
+            Handshake if self.terms.side == 0 => Verdict::sure(state, 95),
+            Handshake => Verdict::unknown(&[Handshake, IdlePeerThink]),
             _ if piece.episode != 0 || matches!(state, RtoWait | TlpWait) => {
-                (Unknown, 30, &[RecoveryLoss, RtoWait, TlpWait])
+                Verdict::unknown(&[RecoveryLoss, RtoWait, TlpWait])
             }
-            _ => (Unknown, 30, &[]),
+            _ => Verdict::unknown(&[]),
         }
     }
 }

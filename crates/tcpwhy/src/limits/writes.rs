@@ -6,19 +6,13 @@
 //! a full window or buffer does not do: each flight is acknowledged before the next one comes, ends with its only short
 //! segment, leaves room in the receiver's window, and none is larger than those before.
 
-use super::piece::Base;
-use super::rounds::LID_ROUNDS;
-use super::sends::Release;
+use super::near::LID_ROUNDS;
+use super::wait::Release;
 use super::walker::Walker;
 use crate::flow::event::Event;
-use crate::report::State;
 
 /// Two pauses are alike if they differ by so many times less. Ours, as for pulses.
 const STEADIER: i64 = 4;
-
-/// What may have been written so, unless its buffer was full and the way of the ACKs is longer than the least that is
-/// known. Ours: not measured.
-const CONFIDENCE: u8 = 75;
 
 /// The last flights that may have been a write each.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +32,11 @@ impl Writes {
     /// A short segment was sent.
     pub(super) fn on_short(&mut self) {
         self.shorts += 1;
+    }
+
+    /// Whether the last was so by its application, though an ACK might have let it out.
+    pub(super) fn are_told(&self) -> bool {
+        self.are_told
     }
 
     /// What follows a flight of so many bytes is so `late`: whether enough were written so.
@@ -75,12 +74,5 @@ impl Walker {
             }
         }
         if writes.are_told { Release::Free } else { release }
-    }
-
-    /// `state`, in which an application that was late each time held the sender, if that is told by nothing else.
-    pub(super) fn written(&self, state: State) -> Option<Base> {
-        let confidence = CONFIDENCE;
-        let written = Base::Fixed { state, confidence, alternative: &[State::Sndbuf] };
-        self.sends.writes.are_told.then_some(written)
     }
 }

@@ -1,7 +1,10 @@
 //! What rounds of one kind and another are named.
 
-use super::super::pulse::{Before, Cause};
 use super::*;
+use crate::limits::near::{PLATEAU_NS, Rounds};
+use crate::limits::pulse::{Before, Cause};
+use crate::limits::round::{Phase, Round};
+use crate::limits::wait::{Edge, Release, Window};
 use crate::report::Cwnd;
 
 const RTT: i64 = 20_000_000;
@@ -32,6 +35,26 @@ fn round(number: u64, flight: u64) -> Round {
     }
 }
 
+/// A wait that an ACK ended, with so much of the receiver's window left.
+fn acked(edge: Edge) -> Wait {
+    let window = match edge {
+        Edge::Far => Window::OPEN,
+        Edge::PerhapsNear => Window { is_near: true, ..Window::OPEN },
+        Edge::Near(state) => Window { is_near: true, is_told: true, state, ..Window::OPEN },
+    };
+    Wait { ended_by: Release::Ack { by_data: false }, window, ..Wait::PLAIN }
+}
+
+/// One that ended by itself, unless its ACK was late; `whole` if the send before it was a full segment.
+fn free(by_ack: bool, whole: bool) -> Wait {
+    Wait { ack_may_be_late: by_ack, ended_whole: whole, ..Wait::PLAIN }
+}
+
+/// What rounds tell of such a wait behind a send of round `number`.
+fn told_of(rounds: &Rounds, number: u64, wait: Wait) -> Verdict {
+    by_rounds(&wait, &Near::new(rounds, number, RTT))
+}
+
 fn closed(rounds: impl IntoIterator<Item = Round>) -> Rounds {
     let mut kept = Rounds::default();
     rounds.into_iter().for_each(|round| kept.push(&round));
@@ -43,8 +66,8 @@ fn state_of(rounds: &Rounds, number: u64) -> State {
 }
 
 fn held_in(rounds: &Rounds, number: u64, past_pulse: bool) -> State {
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse, passed_over: false };
-    rounds.clocked(number, held, RTT).state
+    let held = Wait { is_past_pulse: past_pulse, ..acked(Edge::Far) };
+    told_of(&rounds, number, held).state
 }
 
 #[test]
@@ -75,8 +98,8 @@ fn a_steady_stream_without_pauses_seen_from_afar_is_paced() {
 #[test]
 fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     let blind = |n: u64| Round { tap_at_sender: false, tap_gap: RTT, ..round(n, 36) };
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
-    let told = closed((0..4).map(blind)).clocked(1, held, RTT);
+    let held = acked(Edge::Far);
+    let told = told_of(&closed((0..4).map(blind)), 1, held);
     assert_eq!(told.state, State::Unknown);
     assert!(told.alternative.contains(&State::Pacing), "it may be one: {:?}", told.alternative);
     // Nor do pulses, which a queue of the path may have made.
@@ -84,7 +107,7 @@ fn a_steady_stream_from_afar_shows_no_clock_without_time_stamps() {
     for round in &mut pulses.kept {
         (round.tap_at_sender, round.tap_gap) = (false, RTT);
     }
-    assert_eq!(pulses.free(1, false, false, RTT).state, State::Unknown);
+    assert_eq!(told_of(&pulses, 1, free(false, false)).state, State::Unknown);
 }
 
 /// Four rounds of three pulses each, which the sender set off itself, and which end so.
@@ -102,7 +125,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
 
 #[test]
 fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
-    let state = |rounds: &Rounds| rounds.free(1, false, false, RTT).state;
+    let state = |rounds: &Rounds| told_of(&rounds, 1, free(false, false)).state;
     assert_eq!(state(&pulsing(false, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, true)), State::App);
@@ -124,7 +147,7 @@ fn what_a_pace_still_holds_may_have_filled_slow_starts_window() {
         for round in &mut rounds.kept {
             (round.cwnd, round.phase) = (Cwnd { low: cwnd, high: cwnd, best: cwnd }, phase);
         }
-        let decision = rounds.free(1, false, false, RTT);
+        let decision = told_of(&rounds, 1, free(false, false));
         (decision.state, decision.alternative.contains(&State::CwndSlowStart))
     };
     assert_eq!(told(Some(44), Phase::SlowStart), (State::Pacing, true));
@@ -150,7 +173,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
 
 #[test]
 fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
-    let state = |rounds: &Rounds| rounds.free(0, false, false, RTT).state;
+    let state = |rounds: &Rounds| told_of(&rounds, 0, free(false, false)).state;
     assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
     assert_eq!(state(&jolted(2, true)), State::App);
     assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
@@ -177,9 +200,9 @@ fn a_path_that_was_silent_for_half_a_round_was_not_full() {
 
 #[test]
 fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
-    let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
+    let held = acked(Edge::Far);
     let told = |rounds: &Rounds| {
-        let decision = rounds.clocked(2, held, RTT);
+        let decision = told_of(&rounds, 2, held);
         (decision.state, decision.alternative.contains(&State::BandwidthExternal))
     };
     assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
@@ -197,7 +220,7 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
     };
     assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
     assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
-    let sure = |rounds: &Rounds| rounds.clocked(2, held, RTT).confidence;
+    let sure = |rounds: &Rounds| told_of(&rounds, 2, held).confidence;
     assert_eq!((told(&vary(10)), sure(&vary(10))), ((State::BandwidthSelfQueue, true), 55));
     let three = closed(vary(10).kept.into_iter().take(4));
     assert_eq!(
@@ -224,8 +247,8 @@ fn a_link_that_others_have_a_part_of_is_told_wherever_the_tap_is() {
 #[test]
 fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
     let told = |rounds: &Rounds, edge| {
-        let held = Held { edge, by_data: false, past_pulse: false, passed_over: false };
-        let decision = rounds.clocked(2, held, RTT);
+        let held = acked(edge);
+        let decision = told_of(&rounds, 2, held);
         let others = decision.alternative;
         (decision.state, [State::Sndbuf, State::RwndCap].map(|state| others.contains(&state)))
     };
@@ -253,8 +276,8 @@ fn flights_that_swing_behind_a_full_link_are_no_windows() {
         }))
     };
     let told = |flights| {
-        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
-        let decision = rounds(flights, u64::MAX).clocked(4, held, RTT);
+        let held = acked(Edge::Far);
+        let decision = told_of(&rounds(flights, u64::MAX), 4, held);
         (decision.state, decision.confidence, decision.alternative.contains(&State::Sndbuf))
     };
     let full = State::BandwidthSelfQueue;
@@ -269,8 +292,8 @@ fn flights_that_swing_behind_a_full_link_are_no_windows() {
 fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
     let cached = closed((0..4).map(|n| Round { phase: Phase::Cached, ..round(n, 184) }));
     let told = |edge| {
-        let held = Held { edge, by_data: false, past_pulse: false, passed_over: false };
-        let decision = cached.clocked(1, held, RTT);
+        let held = acked(edge);
+        let decision = told_of(&cached, 1, held);
         (decision.state, decision.alternative.contains(&State::RwndCap))
     };
     let near = Edge::Near(State::RwndReader);
@@ -340,8 +363,8 @@ fn from_afar_a_lid_may_be_a_pace_where_data_pauses_for_less_than_half_the_round(
         };
         let uneven = |n: u64| Round { gaps: 4, acked: 1448 * (9 + n as i64 % 3), ..of(n) };
         let rounds = closed((0..4).map(uneven));
-        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
-        let decision = rounds.clocked(1, held, RTT);
+        let held = acked(Edge::Far);
+        let decision = told_of(&rounds, 1, held);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };
     assert_eq!(told(RTT / 2), (State::Sndbuf, true));
@@ -355,8 +378,8 @@ fn a_lid_that_leaves_no_silence_may_be_a_pace() {
             let round = round(n, 184);
             Round { phase: Phase::Cached, stopped_at: round.start + stopped, ..round }
         };
-        let held = Held { edge: Edge::Far, by_data: false, past_pulse: false, passed_over: false };
-        let decision = closed((0..4).map(of)).clocked(1, held, RTT);
+        let held = acked(Edge::Far);
+        let decision = told_of(&closed((0..4).map(of)), 1, held);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };
     assert_eq!(told(RTT - RTT / 8), (State::Sndbuf, true));
@@ -387,8 +410,8 @@ fn a_lid_whose_pulses_follow_acks_at_even_distances_may_be_a_pace() {
             }
             round
         }));
-        let held = Held { edge, by_data: false, past_pulse: false, passed_over: true };
-        let decision = rounds.clocked(1, held, RTT);
+        let held = Wait { has_passed_over_acks: true, ..acked(edge) };
+        let decision = told_of(&rounds, 1, held);
         (decision.state, decision.alternative.contains(&State::Pacing))
     };
     let even = [RTT / 4; 2];
@@ -438,7 +461,7 @@ fn who_fills_the_receivers_window_or_ends_with_a_whole_segment_may_have_written_
     const UNSURE: (State, &[State]) = (State::App, &[State::Pacing]);
     let told = |edge_flight| {
         let rounds = closed((0..5).map(|n| Round { edge_flight, ..round(n, 10) }));
-        let told = [false, true].map(|whole| rounds.free(2, false, whole, RTT));
+        let told = [false, true].map(|whole| told_of(&rounds, 2, free(false, whole)));
         (rounds.kept[2].flight, told.map(|one| (one.state, one.alternative)))
     };
     let (flight, far) = told(0);
@@ -592,4 +615,21 @@ fn a_rate_that_a_cut_window_left_as_it_was_is_the_links_though_rounds_vary() {
     );
     assert_eq!(jittering(false, 100, queue), State::CwndAvoidance, "no loss has tried");
     assert_eq!(jittering(true, 100, RTT / 10), State::CwndAvoidance, "no queue stands");
+}
+
+#[test]
+fn each_rule_has_a_name_of_its_own() {
+    let mut names: Vec<&str> = ORDER.iter().map(|rule| rule.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), ORDER.len());
+}
+
+#[test]
+fn what_a_send_tells_is_asked_before_what_rounds_tell() {
+    let is_later = |rule: &Rule| matches!(rule.ask, Ask::TwoRoundsLater(_));
+    assert!(
+        ORDER.is_sorted_by_key(is_later),
+        "else a rule would be asked out of the table's order"
+    );
 }

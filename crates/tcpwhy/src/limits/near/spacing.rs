@@ -8,9 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::decision::{Decision, decision};
-use super::rounds::Rounds;
-use crate::report::State;
+use super::Rounds;
 
 /// ACKs that are kept, the newest. Ours: enough for the closest hundredths to be more than one.
 const KEPT: usize = 64;
@@ -152,21 +150,10 @@ impl Rounds {
     }
 }
 
-/// A full link that others have a part of; away from the sender a shaper of its own may look so, too.
-pub(super) fn shared(tap_at_sender: bool, queue: i64) -> Decision {
-    use State::{BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, LocalQdisc};
-    let others: &[State] = if tap_at_sender {
-        &[BandwidthSelfQueue, BandwidthVariable]
-    } else {
-        &[BandwidthSelfQueue, BandwidthVariable, LocalQdisc]
-    };
-    decision(BandwidthExternal, 80, others, queue)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::round::Round;
     use super::*;
+    use crate::limits::round::Round;
 
     /// What two segments take on the link.
     const SLOT: i64 = 1_200_000;

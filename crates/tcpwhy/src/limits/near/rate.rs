@@ -1,14 +1,10 @@
-//! Whose is the queue that a full link has: this sender's own, or others', or is the link not always
-//! the same?
+//! Rates of rounds: does the path bring one rate, whatever is in flight? Does its queue follow this sender's flight?
 
 use core::cmp::Ordering;
 use core::ops::RangeInclusive;
 
-use super::decision::{Decision, decision};
-use super::piece::Edge;
-use super::round::{Phase, Round, is_queue};
-use super::rounds::Rounds;
-use crate::report::State;
+use super::Rounds;
+use crate::limits::round::{Phase, Round, is_queue};
 
 /// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set
 /// while developing against the simulated kernel; no experiment of its own.
@@ -138,47 +134,6 @@ impl Rounds {
             (brought_none && self.is_flat_over(from + 1..=last))
                 .then_some(Outgrown { flight: first.flight, rate })
         })
-    }
-
-    /// Whose the queue is that never emptied in the round at `at`. What keeps the flight from growing may
-    /// be a window or a buffer that just fills the link, and a queue with it. Ours, not measured: 70,
-    /// less than where it shows.
-    pub(super) fn full_link(&self, at: usize, edge: Edge, rtt_min: i64) -> Decision {
-        use State::{
-            AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
-            LocalQdisc, RwndCap, RwndReader, Sndbuf,
-        };
-        let round = &self.kept[at];
-        let queue = round.standing_queue(rtt_min);
-        let stands = self.stands_still(at);
-        let others: &'static [State] = match (edge, stands, round.tap_at_sender) {
-            (Edge::PerhapsNear, ..) => &[BandwidthExternal, RwndCap, RwndReader, Sndbuf],
-            (Edge::Near(_), ..) => &[BandwidthExternal, RwndCap, RwndReader],
-            (Edge::Far, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
-            (Edge::Far, false, true) => &[BandwidthExternal, Sndbuf],
-            (Edge::Far, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
-        };
-        match self.follows_own_flight(rtt_min) {
-            Some(false) if !self.keeps_rate_across_loss(at) => {
-                let others: &[State] = match (edge, round.tap_at_sender) {
-                    (Edge::PerhapsNear, _) => {
-                        &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
-                    }
-                    (Edge::Near(_), _) => {
-                        &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader]
-                    }
-                    (Edge::Far, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
-                    (Edge::Far, false) => {
-                        &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf]
-                    }
-                };
-                decision(BandwidthSelfQueue, 55, others, queue)
-            }
-            Some(true) if edge == Edge::Far && !stands => {
-                decision(BandwidthSelfQueue, 85, &[], queue)
-            }
-            _ => decision(BandwidthSelfQueue, 70, others, queue),
-        }
     }
 
     /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that

@@ -1,0 +1,51 @@
+//! The sending application: it had written no more.
+
+use super::Verdict;
+use crate::limits::near::Near;
+use crate::limits::wait::Wait;
+use crate::report::State::{App, IdleAppThink, LastFlight, Pacing, Sndbuf};
+
+/// What may have been written late each time, unless its buffer was full and the way of the ACKs is longer than the
+/// least that is known. Ours: not measured.
+const LATE_CONFIDENCE: u8 = 75;
+
+/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::writes`]).
+pub(super) fn late_each_time(wait: &Wait) -> Option<Verdict> {
+    (wait.is_by_itself_after_all() && wait.late_each_time).then_some(Verdict::new(
+        App,
+        LATE_CONFIDENCE,
+        &[Sndbuf],
+    ))
+}
+
+/// The same of the time without data in flight.
+pub(super) fn writes_late_each_time(wait: &Wait) -> Option<Verdict> {
+    wait.late_each_time.then_some(Verdict::new(IdleAppThink, LATE_CONFIDENCE, &[Sndbuf]))
+}
+
+/// All was acknowledged, and the next send came by itself: if that goes on with the same transfer, its application had
+/// written no more. Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
+pub(super) fn all_acknowledged(wait: &Wait) -> Option<Verdict> {
+    let state = if wait.at_sender && wait.goes_on { App } else { LastFlight };
+    wait.is_by_itself_after_all().then_some(Verdict::sure(state, 95))
+}
+
+/// Nothing was in flight, and nothing that arrived let the next send out.
+pub(super) fn thinks(_: &Wait) -> Option<Verdict> {
+    Some(Verdict::sure(IdleAppThink, 95))
+}
+
+/// A send came by itself while data was in flight. Who fills the receiver's window has more to send, and need not have
+/// written it just then; what ends with a whole segment is seldom the end of a write.
+pub(super) fn by_itself(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    if !wait.came_free() {
+        return None;
+    }
+    let round = near.this();
+    let has_more = round.edge_flight > 0 && round.edge_flight >= round.flight;
+    Some(if wait.ended_whole || has_more {
+        Verdict::new(App, 60, &[Pacing])
+    } else {
+        Verdict::sure(App, 85)
+    })
+}

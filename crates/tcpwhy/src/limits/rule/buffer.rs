@@ -1,0 +1,70 @@
+//! A lid on the flight that is not the congestion window: the send buffer, an application's window, one write a round
+//! trip.
+
+use super::Verdict;
+use crate::limits::near::Near;
+use crate::limits::round::Phase;
+use crate::limits::wait::Wait;
+use crate::report::State::{
+    self, App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf,
+};
+
+/// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs besides
+/// (`SOCK_MIN_SNDBUF`, `include/net/sock.h`, v6.1).
+const LEAST_BUFFER_SEGMENTS: u64 = 2;
+
+/// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, a
+/// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
+/// does not show there.
+pub(super) fn little_from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let round = near.this();
+    let is_little = !wait.by_data
+        && !round.tap_at_sender
+        && round.flight_segments <= LEAST_BUFFER_SEGMENTS
+        && near.is_under_lid(wait);
+    let pulses = near.pulses();
+    match () {
+        () if !is_little => None,
+        () if pulses.all_end_short() => Some(Verdict::new(App, 60, &[Sndbuf, AppWindow])),
+        () => pulses.are_even_and_whole().then_some(Verdict::unknown(super::pace::ANY_CLOCK)),
+    }
+}
+
+/// These packets do not tell the send buffer, an application's window and one write a round trip apart.
+pub(super) fn lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    if !near.is_under_lid(wait) {
+        return None;
+    }
+    let (round, edge) = (near.this(), wait.edge());
+    let below_window = near.is_below_window(wait);
+    let tap_at_sender = round.tap_at_sender;
+    // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
+    // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
+    let has_no_pause = round.tap_gap * 2 <= round.end - round.start;
+    // ACKs that a pace spread come as evenly: it may seem that they let the next ones out.
+    let may_be_paced = round.is_smooth() || near.pulses().are_even_and_whole() && has_no_pause;
+    let (state, confidence, others): (_, _, &'static [State]) = match (wait.by_data, below_window) {
+        (true, _) => (AppWindow, 75, &[Sndbuf]),
+        // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
+        (_, _) if !tap_at_sender && has_no_pause => {
+            (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
+        }
+        (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
+        (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
+        _ if edge.may_be_near() && may_be_paced => {
+            (Sndbuf, 50, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
+        }
+        _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
+        (_, true) if may_be_paced => (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp]),
+        _ if may_be_paced => {
+            (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
+        }
+        (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
+        // The window of a controller that watches delays may stand by itself.
+        (_, false) if round.phase == Phase::Uncut => {
+            (Sndbuf, 60, &[CwndClamp, AppWindow, App, CwndAvoidance])
+        }
+        (_, false) => (Sndbuf, 60, &[CwndClamp, AppWindow, App]),
+    };
+    Some(Verdict::new(state, confidence, others))
+}

@@ -1,0 +1,265 @@
+//! The path's narrowest link: full, and whose is the queue before it?
+
+use super::Verdict;
+use crate::limits::near::Near;
+use crate::limits::wait::{Edge, Wait};
+use crate::report::State::{
+    self, App, AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
+    LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf,
+};
+
+/// A stream that passes a tap away from its sender without a pause: a link before the tap that is full, if a queue
+/// stands or none could be seen. What released which packet cannot be told there, but a window or a buffer that held
+/// the sender would leave the link silent now and then. Writes that end short are an application's.
+pub(super) fn from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let round = near.this();
+    let is_far = !round.tap_at_sender && round.edge_flight == 0;
+    let is_one = near.has_queue();
+    if !is_far || round.sees_queues && !is_one || !near.passes_steadily() {
+        return None;
+    }
+    if is_one && near.is_shared() {
+        return Some(shared(near));
+    }
+    if near.pulses_around().end_short() {
+        return None;
+    }
+    let edge = if wait.came_free() { Edge::Far } else { wait.edge() };
+    Some(if is_one {
+        queue_from_afar(edge, near)
+    } else if near.ran_so_across_a_loss() {
+        // Below a window smaller than what the loss left of its own, a sender keeps its rate, too.
+        let others: &[State] = if edge.may_be_near() {
+            &[Pacing, LocalQdisc, App, Sndbuf, RwndCap, RwndReader]
+        } else {
+            &[Pacing, LocalQdisc, App, Sndbuf]
+        };
+        Verdict::new(BandwidthSelfQueue, 60, others)
+    } else {
+        passes_unseen(edge)
+    })
+}
+
+fn queue_from_afar(edge: Edge, near: &Near<'_>) -> Verdict {
+    let others: &[State] = match (edge, near.stands_still()) {
+        (Edge::PerhapsNear, true) => {
+            &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
+        }
+        (Edge::PerhapsNear | Edge::Near(_), _) => {
+            &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader]
+        }
+        (Edge::Far, true) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
+        (Edge::Far, false) => &[LocalQdisc, Pacing, BandwidthExternal],
+    };
+    Verdict::new(BandwidthSelfQueue, if others.len() > 3 { 65 } else { 75 }, others)
+}
+
+/// Packets that pass steadily where no queue can be seen.
+pub(super) fn passes_unseen(edge: Edge) -> Verdict {
+    Verdict::unknown(if edge.may_be_near() {
+        &[BandwidthSelfQueue, RwndCap, RwndReader, Pacing, LocalQdisc, Sndbuf, App]
+    } else {
+        &[Pacing, BandwidthSelfQueue, LocalQdisc, Sndbuf, App]
+    })
+}
+
+/// A queue stands, and packets in it show that others have a part of the link.
+pub(super) fn shared_with_others(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    (near.has_queue() && near.is_shared()).then(|| shared(near))
+}
+
+/// A full link that others have a part of; away from the sender a shaper of its own may look so, too.
+fn shared(near: &Near<'_>) -> Verdict {
+    let others: &[State] = if near.this().tap_at_sender {
+        &[BandwidthSelfQueue, BandwidthVariable]
+    } else {
+        &[BandwidthSelfQueue, BandwidthVariable, LocalQdisc]
+    };
+    Verdict::new(BandwidthExternal, 80, others)
+}
+
+/// A queue that never emptied in a round kept the path's slowest link busy throughout; so did one at a steady rate.
+pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let round = near.this();
+    let never_empty = near.queue() * 2 >= near.least && round.rtt_count >= 8;
+    let is_full = near.has_queue()
+        && round.is_answered_throughout()
+        && (never_empty || near.is_rate_flat() || near.keeps_rate_across_loss());
+    if !is_full {
+        return None;
+    }
+    if near.is_rate_variable() {
+        return Some(Verdict::new(BandwidthVariable, 65, &[BandwidthExternal]));
+    }
+    Some(full(wait, near))
+}
+
+/// The flight fills a path that larger ones brought no more rate from: what more is in flight stands in a queue
+/// (Little's law).
+pub(super) fn outgrown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    near.outgrows_path().then(|| full(wait, near))
+}
+
+/// Whose the queue is that never emptied in the round. What keeps the flight from growing may be a window or a buffer
+/// that just fills the link, and a queue with it. Ours, not measured: 70, less than where it shows.
+fn full(wait: &Wait, near: &Near<'_>) -> Verdict {
+    let (edge, tap_at_sender) = (wait.edge(), near.this().tap_at_sender);
+    let stands = near.stands_still();
+    let others: &'static [State] = match (edge, stands, tap_at_sender) {
+        (Edge::PerhapsNear, ..) => &[BandwidthExternal, RwndCap, RwndReader, Sndbuf],
+        (Edge::Near(_), ..) => &[BandwidthExternal, RwndCap, RwndReader],
+        (Edge::Far, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
+        (Edge::Far, false, true) => &[BandwidthExternal, Sndbuf],
+        (Edge::Far, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
+    };
+    match near.follows_own_flight() {
+        Some(false) if !near.keeps_rate_across_loss() => {
+            let others: &[State] = match (edge, tap_at_sender) {
+                (Edge::PerhapsNear, _) => {
+                    &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
+                }
+                (Edge::Near(_), _) => &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader],
+                (Edge::Far, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
+                (Edge::Far, false) => &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf],
+            };
+            Verdict::new(BandwidthSelfQueue, 55, others)
+        }
+        Some(true) if edge == Edge::Far && !stands => Verdict::sure(BandwidthSelfQueue, 85),
+        _ => Verdict::new(BandwidthSelfQueue, 70, others),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::near::Rounds;
+    use crate::limits::round::Round;
+    use crate::limits::rule::by_rounds;
+    use crate::limits::wait::{Release, Window};
+
+    const RTT: i64 = 20_000_000;
+
+    /// Six rounds of nine packets each, changed by `change`, seen away from the sender.
+    fn stream(change: impl Fn(&mut Round)) -> Rounds {
+        let mut rounds = Rounds::default();
+        for number in 0..6 {
+            let start = number * 2 * RTT;
+            let mut round = Round {
+                number: number as u64,
+                start,
+                end: start + 2 * RTT,
+                rtt_min: Some(2 * RTT),
+                sends: 9,
+                segments: 10 + 3 * number as u64,
+                flight_segments: 10 + 3 * number as u64,
+                tap_gap: 2 * RTT / 8,
+                sees_queues: true,
+                ..Round::default()
+            };
+            change(&mut round);
+            rounds.push(&round);
+        }
+        rounds
+    }
+
+    /// What is told from afar of a wait that an ACK ended behind a send of round `number`.
+    fn asked(rounds: &Rounds, number: u64, edge: Edge) -> Option<Verdict> {
+        let window = match edge {
+            Edge::Far => Window::OPEN,
+            Edge::PerhapsNear => Window { is_near: true, ..Window::OPEN },
+            Edge::Near(state) => Window { is_near: true, is_told: true, state, ..Window::OPEN },
+        };
+        let wait = Wait { ended_by: Release::Ack { by_data: false }, window, ..Wait::PLAIN };
+        from_afar(&wait, &Near::new(rounds, number, RTT))
+    }
+
+    fn told(change: impl Fn(&mut Round)) -> Option<(State, u8)> {
+        let decision = asked(&stream(change), 3, Edge::Far);
+        decision.map(|decision| (decision.state, decision.confidence))
+    }
+
+    #[test]
+    fn a_stream_that_never_pauses_behind_a_queue_is_a_full_links() {
+        let full = Some((BandwidthSelfQueue, 75));
+        assert_eq!(told(|_| ()), full);
+        assert_eq!(told(|r| r.tap_at_sender = true), None);
+        assert_eq!(told(|r| r.edge_flight = 1448), None, "the receiver's window was full");
+        assert_eq!(told(|r| r.sends = 2), None, "twelve packets");
+        assert_eq!(told(|r| r.rtt_min = Some(RTT + RTT / 10)), None, "no queue");
+    }
+
+    #[test]
+    fn a_pause_speaks_against_it_unless_the_queue_outlasts_it() {
+        let pause = |gap: i64, queue: i64| {
+            told(|r| (r.tap_gap, r.rtt_min) = (gap, Some(RTT + queue))).is_some()
+        };
+        assert!(pause(RTT / 2, RTT / 4), "a quarter of the round");
+        assert!(!pause(RTT / 2 + 1, RTT / 4));
+        assert!(pause(RTT, RTT));
+        assert!(!pause(RTT, RTT - 1));
+    }
+
+    #[test]
+    fn what_a_late_ack_may_have_let_go_is_not_called_the_applications() {
+        let mut rounds = Rounds::default();
+        rounds.push(&Round { end: RTT, rtt_min: Some(RTT), sends: 9, ..Round::default() });
+        let told = |ack_may_be_late| {
+            by_rounds(&Wait { ack_may_be_late, ..Wait::PLAIN }, &Near::new(&rounds, 0, RTT))
+        };
+        assert_eq!(told(false).state, App);
+        assert_eq!(told(true).state, State::Unknown);
+        assert!(told(true).alternative.contains(&App));
+    }
+
+    #[test]
+    fn a_flight_that_stands_still_may_have_a_buffer_for_a_lid() {
+        assert_eq!(told(|r| r.segments = 10), Some((BandwidthSelfQueue, 65)));
+        let others = |edge| {
+            let decision = asked(&stream(|r| r.segments = 10), 3, edge).expect("a full link");
+            [Sndbuf, RwndCap].map(|state| decision.alternative.contains(&state))
+        };
+        assert_eq!(others(Edge::Far), [true, false]);
+        assert_eq!(others(Edge::Near(RwndCap)), [false, true]);
+        assert_eq!(others(Edge::PerhapsNear), [true, true], "its scale is a guess");
+    }
+
+    /// As `told` where no queue can be seen, with a loss in round 3 of ten and this rate after it, in per cent of that
+    /// before.
+    fn told_blind(lost: bool, percent: i64) -> (State, u8) {
+        let mut rounds = Rounds::default();
+        for number in 0..10 {
+            let segments = 50 - number % 3;
+            let rate = if number > 4 { percent } else { 100 };
+            rounds.push(&Round {
+                number: number as u64,
+                start: number * RTT,
+                end: (number + 1) * RTT,
+                rtt_min: Some(RTT),
+                sends: 50,
+                segments: segments as u64,
+                flight_segments: segments as u64,
+                acked: 1448 * rate,
+                loss: lost && number == 3,
+                tap_gap: RTT / 40,
+                ..Round::default()
+            });
+        }
+        let decision = asked(&rounds, 7, Edge::Far).expect("it passes steadily");
+        (decision.state, decision.confidence)
+    }
+
+    #[test]
+    fn where_no_queue_can_be_seen_a_rate_that_a_loss_left_as_it_was_is_the_links() {
+        assert_eq!(told_blind(true, 100), (BandwidthSelfQueue, 60));
+        assert_eq!(told_blind(true, 95), (BandwidthSelfQueue, 60));
+        assert_eq!(told_blind(true, 94), (State::Unknown, 30), "the window was cut, and holds it");
+        assert_eq!(told_blind(false, 100), (State::Unknown, 30), "a pace is as steady");
+    }
+
+    #[test]
+    fn near_the_least_window_that_can_be_that_may_be_full() {
+        let others = |edge| passes_unseen(edge).alternative.contains(&RwndCap);
+        let near = [Edge::PerhapsNear, Edge::Near(RwndCap), Edge::Far].map(others);
+        assert_eq!(near, [true, true, false]);
+    }
+}

@@ -1,0 +1,35 @@
+//! What the capture does not show.
+
+use super::Verdict;
+use crate::limits::near::Near;
+use crate::limits::wait::{Release, Wait};
+use crate::report::State::{App, CwndAvoidance, CwndSlowStart, Pacing, RwndCap, Sndbuf};
+
+/// What may have held a sender whose flight fills the least that a window can be.
+pub(super) const MAY_BE_FULL: Verdict = Verdict::unknown(&[RwndCap, CwndAvoidance, Sndbuf]);
+
+/// The capture lacks packets, and no ACK has come since: what is in flight is not known.
+pub(super) fn blind(wait: &Wait) -> Option<Verdict> {
+    wait.is_blind.then_some(Verdict::unknown(&[]))
+}
+
+/// The round of the wait is not closed, and none before it: nothing tells how flights grow.
+pub(super) fn round_unknown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    (!near.is_known()).then_some(if wait.ended_by == Release::Free {
+        Verdict::new(App, 60, &[Pacing])
+    } else {
+        Verdict::unknown(&[CwndSlowStart, CwndAvoidance])
+    })
+}
+
+/// A send that seems to have come by itself, where the ACK before it may have been late at the sender, which this tap
+/// does not see.
+pub(super) fn late_ack(wait: &Wait, _: &Near<'_>) -> Option<Verdict> {
+    (wait.came_free() && wait.ack_may_be_late).then_some(Verdict::unknown(&[
+        App,
+        Sndbuf,
+        CwndSlowStart,
+        CwndAvoidance,
+        Pacing,
+    ]))
+}

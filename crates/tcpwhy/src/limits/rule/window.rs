@@ -1,0 +1,99 @@
+//! The receiver's window: at its maximum, still growing, or waiting for a reader.
+
+use super::{Verdict, unseen};
+use crate::limits::near::Near;
+use crate::limits::wait::{Edge, Release, Wait};
+use crate::report::State::{
+    self, App, AppWindow, CwndAvoidance, RwndCap, RwndReader, Sndbuf, ZeroWindow,
+};
+
+/// An answer that is late may be a jittery path's doing, and what reads all there is at long intervals would be
+/// helped by a larger window. Ours: not measured.
+const KEPT_BACK_CONFIDENCE: u8 = 70;
+
+/// Which of the receiver's limits the window was at, of which something else is as sure as `confidence`.
+fn held(wait: &Wait, confidence: u8, alternative: &'static [State]) -> Verdict {
+    let window = &wait.window;
+    match window.state {
+        state if window.is_scale_guessed => Verdict::new(state, 55, &[Sndbuf, CwndAvoidance, App]),
+        RwndCap if window.was_answer_kept_back => {
+            let others: &[State] =
+                if alternative.is_empty() { &[RwndCap] } else { &[RwndCap, CwndAvoidance] };
+            Verdict::new(RwndReader, confidence.min(KEPT_BACK_CONFIDENCE), others)
+        }
+        state => Verdict::new(state, confidence, alternative),
+    }
+}
+
+/// Where the capture lacks what ended a wait, a window without room for a segment is seen: TCP may send no whole one
+/// then, whatever else has room (RFC 9293 section 3.8.6.2.1).
+pub(crate) fn full_before_hole(wait: &Wait) -> Verdict {
+    held(wait, 85, &[])
+}
+
+/// It was shut: what ended the wait opened it, or the sender had asked for that; else it may have been open and the
+/// application slow.
+pub(crate) fn shut(wait: &Wait) -> Verdict {
+    if wait.has_probed_window || matches!(wait.ended_by, Release::Ack { .. } | Release::Window) {
+        Verdict::sure(ZeroWindow, 95)
+    } else {
+        Verdict::new(ZeroWindow, 60, &[App])
+    }
+}
+
+/// The window moved without an ACK of new data, and the next send followed it at once.
+pub(super) fn moved(wait: &Wait) -> Option<Verdict> {
+    (wait.ended_by == Release::Window).then(|| held(wait, 92, &[]))
+}
+
+/// It was shut and had been full before: it was at no time open between.
+pub(super) fn stayed_full(wait: &Wait) -> Option<Verdict> {
+    (wait.came_free() && wait.window.stayed_full).then(|| held(wait, 92, &[]))
+}
+
+/// All was acknowledged, but the flight had filled the window, and the sender was a little late to use the answer.
+pub(super) fn full_until_late(wait: &Wait) -> Option<Verdict> {
+    (wait.is_by_itself_after_all() && !wait.had_room && wait.is_soon_after_ack)
+        .then(|| held(wait, 92, &[]))
+}
+
+/// One flight has filled it, and without a cut the congestion window does not become smaller than that.
+pub(super) fn filled_before(wait: &Wait) -> Option<Verdict> {
+    (wait.is_let_out_by_ack() && wait.window.is_proven).then(|| held(wait, 75, &[CwndAvoidance]))
+}
+
+/// The flight left no room for a segment, and the congestion window had some.
+pub(super) fn full(wait: &Wait) -> Option<Verdict> {
+    if !wait.is_let_out_by_ack() || wait.had_room || wait.fills_cwnd {
+        return None;
+    }
+    Some(if wait.window.is_told { held(wait, 92, &[]) } else { unseen::MAY_BE_FULL })
+}
+
+/// Less than a third was left, for which Linux waits (`tcp_tso_should_defer`), and the largest flight of the round
+/// filled it.
+pub(super) fn at_edge(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let round = near.this();
+    let state = wait.edge().near().filter(|_| round.edge_flight >= round.flight)?;
+    Some(Verdict::new(state, 75, &[CwndAvoidance]))
+}
+
+/// Less than a third was left, and the flight stands still or was let out late.
+pub(super) fn under_lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let state = wait.edge().near().filter(|_| near.is_under_lid(wait))?;
+    Some(Verdict::new(state, 60, &[Sndbuf, AppWindow, App]))
+}
+
+impl Edge {
+    /// What the window is if it may have held the sender.
+    fn near(self) -> Option<State> {
+        match self {
+            Self::Near(state) => Some(state),
+            Self::Far | Self::PerhapsNear => None,
+        }
+    }
+
+    pub(super) fn may_be_near(self) -> bool {
+        self != Self::Far
+    }
+}
