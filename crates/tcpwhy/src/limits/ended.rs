@@ -48,6 +48,7 @@ impl Walker {
         let after_all = by_itself && lasted.was_quiet;
         let short = i64::from(event.len) < self.terms.mss;
         let both_short = self.sends.new.short && short;
+        let held_by_nagle = self.is_held_by_nagle(release, event);
         let fills_cwnd = self.fills_cwnd();
         let is_proven = self.is_window_proven();
         let ack_may_be_late = by_itself && self.may_be_late_acks(at);
@@ -59,7 +60,6 @@ impl Walker {
             && full
             && (within(self.rtt_scale() / 10) || ack_may_be_late);
         let by_ack = matches!(release, Release::Ack { .. }) || is_late_release;
-        let held_by_nagle = self.is_held_by_nagle(release, event);
         Wait {
             round: self.stop.round,
             ended_by: release,
@@ -73,22 +73,10 @@ impl Walker {
             ack_may_be_late,
             has_passed_over_acks: by_ack && self.has_passed_over_acks(at),
             is_past_pulse: by_ack && self.sends.new.is_pulse_missed(at),
-            flown: match stop.in_flight {
-                flight if flight < self.terms.mss => Flown::LessThanOne,
-                flight if flight < 2 * self.terms.mss => Flown::LessThanTwo,
-                _ => Flown::More,
-            },
+            flown: self.flown(),
             had_room,
             fills_cwnd,
-            window: Window {
-                state: self.window_state(),
-                is_scale_guessed: self.terms.shift_guessed,
-                is_told: self.is_edge_told(),
-                is_near: stop.room < stop.window / 3,
-                is_proven,
-                stayed_full: was_full,
-                was_answer_kept_back: self.is_answer_kept_back(),
-            },
+            window: Window { is_proven, stayed_full: was_full, ..self.window_at_stop() },
             behind_short: held_by_nagle
                 .then_some(Short { is_as_long: event.len == self.sends.short.1 }),
             both_short,
@@ -114,16 +102,27 @@ impl Walker {
 
     /// What is true of a wait whose end the capture lacks.
     pub(super) fn wait_without_end(&self) -> Wait {
-        Wait {
-            round: self.stop.round,
-            window: Window {
-                state: self.window_state(),
-                is_scale_guessed: self.terms.shift_guessed,
-                is_told: self.is_edge_told(),
-                was_answer_kept_back: self.is_answer_kept_back(),
-                ..Window::OPEN
-            },
-            ..Wait::PLAIN
+        Wait { round: self.stop.round, window: self.window_at_stop(), ..Wait::PLAIN }
+    }
+
+    fn flown(&self) -> Flown {
+        match self.stop.evidence.in_flight {
+            flight if flight < self.terms.mss => Flown::LessThanOne,
+            flight if flight < 2 * self.terms.mss => Flown::LessThanTwo,
+            _ => Flown::More,
+        }
+    }
+
+    /// The receiver's window when the sender stopped.
+    fn window_at_stop(&self) -> Window {
+        let stop = &self.stop.evidence;
+        Window {
+            state: self.window_state(),
+            is_scale_guessed: self.terms.shift_guessed,
+            is_told: self.is_edge_told(),
+            is_near: stop.room < stop.window / 3,
+            was_answer_kept_back: self.is_answer_kept_back(),
+            ..Window::OPEN
         }
     }
 

@@ -15,7 +15,7 @@ const SIGNIFICANT: f64 = 0.05;
 /// Fewer flights to compare with tell nothing. Ours: not measured.
 const MIN_FLIGHTS: usize = 20;
 /// Nine flights of ten within so many per cent of each other cannot show what losses depend on.
-/// Ours: as for the queue that follows a flight (`limits::rounds`).
+/// Ours: as for the queue that follows a flight (`limits::near`).
 const STEADY_PERCENT: i64 = 5;
 
 /// A segment, or several of one frame, that was lost.

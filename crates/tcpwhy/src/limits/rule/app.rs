@@ -31,6 +31,7 @@ pub(super) fn all_acknowledged(wait: &Wait) -> Option<Verdict> {
 }
 
 /// Nothing was in flight, and nothing that arrived let the next send out.
+#[expect(clippy::unnecessary_wraps, reason = "it is a rule as the others are")]
 pub(super) fn thinks(_: &Wait) -> Option<Verdict> {
     Some(Verdict::sure(IdleAppThink, 95))
 }

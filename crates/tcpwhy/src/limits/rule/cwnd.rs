@@ -10,6 +10,7 @@ use crate::report::State::{
 };
 
 /// The congestion window held the round.
+#[expect(clippy::unnecessary_wraps, reason = "it is a rule as the others are")]
 pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let state = match round.phase {

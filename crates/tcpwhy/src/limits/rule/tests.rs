@@ -67,7 +67,7 @@ fn state_of(rounds: &Rounds, number: u64) -> State {
 
 fn held_in(rounds: &Rounds, number: u64, past_pulse: bool) -> State {
     let held = Wait { is_past_pulse: past_pulse, ..acked(Edge::Far) };
-    told_of(&rounds, number, held).state
+    told_of(rounds, number, held).state
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn pulsing(pushed: bool, short: bool) -> Rounds {
 
 #[test]
 fn pulses_of_the_senders_own_are_paced_unless_they_end_as_writes_do() {
-    let state = |rounds: &Rounds| told_of(&rounds, 1, free(false, false)).state;
+    let state = |rounds: &Rounds| told_of(rounds, 1, free(false, false)).state;
     assert_eq!(state(&pulsing(false, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, false)), State::Pacing);
     assert_eq!(state(&pulsing(true, true)), State::App);
@@ -173,7 +173,7 @@ fn jolted(short: usize, some_alike: bool) -> Rounds {
 
 #[test]
 fn pulses_of_whole_segments_are_no_writes_even_where_something_jolts_their_clock() {
-    let state = |rounds: &Rounds| told_of(&rounds, 0, free(false, false)).state;
+    let state = |rounds: &Rounds| told_of(rounds, 0, free(false, false)).state;
     assert_eq!(state(&jolted(1, true)), State::Pacing, "one of nine ends short");
     assert_eq!(state(&jolted(2, true)), State::App);
     assert_eq!(state(&jolted(0, false)), State::App, "no two distances are alike");
@@ -202,7 +202,7 @@ fn a_path_that_was_silent_for_half_a_round_was_not_full() {
 fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
     let held = acked(Edge::Far);
     let told = |rounds: &Rounds| {
-        let decision = told_of(&rounds, 2, held);
+        let decision = told_of(rounds, 2, held);
         (decision.state, decision.alternative.contains(&State::BandwidthExternal))
     };
     assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
@@ -220,7 +220,7 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
     };
     assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
     assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
-    let sure = |rounds: &Rounds| told_of(&rounds, 2, held).confidence;
+    let sure = |rounds: &Rounds| told_of(rounds, 2, held).confidence;
     assert_eq!((told(&vary(10)), sure(&vary(10))), ((State::BandwidthSelfQueue, true), 55));
     let three = closed(vary(10).kept.into_iter().take(4));
     assert_eq!(
@@ -248,7 +248,7 @@ fn a_link_that_others_have_a_part_of_is_told_wherever_the_tap_is() {
 fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
     let told = |rounds: &Rounds, edge| {
         let held = acked(edge);
-        let decision = told_of(&rounds, 2, held);
+        let decision = told_of(rounds, 2, held);
         let others = decision.alternative;
         (decision.state, [State::Sndbuf, State::RwndCap].map(|state| others.contains(&state)))
     };
