@@ -375,6 +375,12 @@ fn direction() -> Direction {
             full_ns: 7,
             lost_before: 2,
             lost_behind: 3,
+            lost_elsewhere: 1,
+            before_tap: true,
+            proven: true,
+            // Not part of the contract.
+            busy: Vec::new(),
+            full: Vec::new(),
         })),
         // Not part of the contract.
         passed: Passed::default(),

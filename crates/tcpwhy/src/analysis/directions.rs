@@ -1,6 +1,6 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
-use super::{Analysis, doubles};
+use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::limits::growth::ExitCause;
@@ -9,7 +9,7 @@ use crate::limits::ledger::Interval;
 use crate::limits::listed::ListedRound;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
-use crate::measure::link::Busy;
+use crate::measure::{self, link::Busy};
 use crate::report::{
     CongestionControl, Direction, Events, FrameRange, InFlightAtLoss, InitialWindow, Limit,
     LimitEvidence, Link, LinkRate, LossPattern, Rate, Retransmitted, Round, Rtt, RttJump,
@@ -239,24 +239,30 @@ fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
     }
 }
 
-/// The narrowest link that the packets of `side` passed behind the tap.
-pub(super) fn link(analysis: &Analysis, side: usize) -> Option<Link> {
-    let busy: Busy = analysis.links.as_ref()?[side].measured()?;
-    let Busy { rate_bps: [low, best, high], varies, worked_ns, whole_ns, floor_ns, full, lost } =
-        busy;
-    let [lost_before, lost_behind] = lost.map(|packets| packets.round() as u64);
-    let [low, best, high] = [low, best, high].map(|bits| bits.round() as u64);
-    let full_ns = full.iter().map(|(from, to)| to - from).sum();
-    let rate_bps = LinkRate { low, best, high };
+/// The narrowest link that the packets of `walker`'s side passed.
+pub(super) fn link(link: &mut measure::link::Link, walker: &Walker, lifetime: i64) -> Option<Link> {
+    let busy: Busy = link.measured()?;
+    let [lost_before, lost_behind, lost_elsewhere] =
+        busy.lost.map(|packets| packets.round() as u64);
+    let [low, best, high] = busy.rate_bps.map(|bits| bits.round() as u64);
+    // As if the link stood at the sender, on the sender's own timeline.
+    let moved = walker.shift_in - walker.terms.own_way;
+    let at = |t: i64| (t + moved).clamp(0, lifetime);
+    let on_time = |spans: Vec<_>| spans.into_iter().map(|(from, to)| (at(from), at(to))).collect();
     Some(Link {
-        rate_bps,
-        varies,
-        busy_ns: worked_ns,
-        whole_ns,
-        floor_ns,
-        full_ns,
+        before_tap: busy.is_before_tap,
+        proven: busy.is_proven,
+        rate_bps: LinkRate { low, best, high },
+        varies: busy.varies,
+        busy_ns: busy.worked_ns,
+        whole_ns: busy.whole_ns,
+        floor_ns: busy.floor_ns,
+        full_ns: busy.full_ns,
         lost_before,
         lost_behind,
+        lost_elsewhere,
+        busy: on_time(busy.busy),
+        full: on_time(busy.full),
     })
 }
 
@@ -335,9 +341,5 @@ fn evidence(walker: &Walker, interval: &Interval) -> String {
 }
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
-    crate::measure::loss::pattern(
-        &walker.repairs.lost,
-        &walker.samples.kept,
-        walker.repairs.episodes,
-    )
+    measure::loss::pattern(&walker.repairs.lost, &walker.samples.kept, walker.repairs.episodes)
 }

@@ -55,7 +55,7 @@ use crate::flow::run::Run;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
-use crate::measure::link::Link;
+use crate::measure::link::{Link, Seen, Tap};
 use crate::measure::stack;
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use passed::Passed;
@@ -213,13 +213,29 @@ impl Analysis {
 
     /// Shows the links what is new.
     fn watch_links(&mut self, facts: &Facts, gathered: &Gathered) {
+        let seen = [0, 1].map(|side| self.seen(facts, side));
         let Some(links) = &mut self.links else { return };
-        let mss = i64::from(terms::mss(facts));
-        let ip = if facts.endpoints[0].is_ipv6() { 40 } else { 20 };
         for run in gathered.runs().skip(self.linked) {
             let side = run.head.side();
-            links[1 - side].on_arrival(run.head, gathered.blocks(run.head));
-            links[side].on_sends(run, mss, ip);
+            links[1 - side].on_answer(run.head, gathered.blocks(run.head), &seen[1 - side]);
+            links[side].on_sends(run, &seen[side]);
+        }
+    }
+
+    /// What the links of `side` have to know.
+    fn seen(&self, facts: &Facts, side: Side) -> Seen {
+        let floors = [0, 1].map(|side| self.clocks[side].floor());
+        Seen {
+            tap: match (self.place.vantage, side) {
+                (Vantage::Client, 0) | (Vantage::Server, 1) => Tap::AtSender,
+                (Vantage::Client | Vantage::Server, _) => Tap::AtReceiver,
+                (Vantage::Middle | Vantage::Unknown, _) => Tap::Between,
+            },
+            mss: i64::from(terms::mss(facts)),
+            ip: if facts.endpoints[0].is_ipv6() { 40 } else { 20 },
+            ticks: [side, 1 - side].map(|side| self.clocks[side].tick()),
+            trip: floors[0].zip(floors[1]).map_or(0, |(near, far)| near + far),
+            shift: facts.window_shift(1 - side).unwrap_or(self.guessed_shift[1 - side]),
         }
     }
 

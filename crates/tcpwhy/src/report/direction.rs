@@ -64,8 +64,7 @@ pub struct Direction {
     pub stuck_segment: Option<Box<StuckSegment>>,
     /// The receiver took back what its window had allowed.
     pub window_taken_back: Option<TakenBack>,
-    /// The narrowest link behind the capture point, where the packets prove one; only where the capture was taken on
-    /// the sender's host.
+    /// The narrowest link, where the packets show one.
     pub link: Option<Box<Link>>,
     /// Round trips that were suddenly far longer than the one before (capped).
     pub rtt_jumps: Vec<RttJump>,
@@ -82,6 +81,11 @@ pub struct Direction {
 /// The narrowest link that a direction's packets passed, and for how long it was busy with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
+    /// It lies between the sender and the capture point, and not behind that.
+    pub before_tap: bool,
+    /// What came close together came out apart, or delays grew as this link's queue did. Where it is not, the sender has
+    /// no time stamps: packets that come as evenly may be spaced by their sender.
+    pub proven: bool,
     /// Its rate in bits per second, with the headers of TCP, IP and Ethernet: best, and the quartiles of what shows
     /// it.
     pub rate_bps: LinkRate,
@@ -99,6 +103,14 @@ pub struct Link {
     pub lost_before: u64,
     /// Lost packets that took their turn and were lost behind it.
     pub lost_behind: u64,
+    /// Lost packets that found its queue empty.
+    pub lost_elsewhere: u64,
+    /// When it was busy, but for pauses of two packets at most. Not in the JSON.
+    #[serde(skip)]
+    pub busy: Vec<(i64, i64)>,
+    /// When it was full, on the sender's own timeline. Not in the JSON.
+    #[serde(skip)]
+    pub full: Vec<(i64, i64)>,
 }
 
 /// Bounds and best value of a link's rate, in bits per second.

@@ -8,29 +8,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use super::gap::{Gap, Lost, Terms};
 use crate::flow::event::Block;
 
 /// A copy younger than so many tenths of the least round trip is not the one that arrived.
 const OLD_ENOUGH_TENTHS: i64 = 9;
-
-/// The time between two departures, and what was sent and delivered in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Gap {
-    /// When the ACKs came that tell of the departures.
-    pub(super) from: i64,
-    pub(super) to: i64,
-    /// When the first and the last of the packets that left was sent.
-    pub(super) first: i64,
-    pub(super) last: i64,
-    /// Bytes on the wire that were delivered, and that were sent meanwhile: more, if some were lost.
-    pub(super) work: u32,
-    pub(super) sent: u32,
-    /// Packets that were delivered, and that were sent.
-    pub(super) packets: u32,
-    pub(super) chain: u32,
-    /// The number of the first that was sent.
-    pub(super) number: u64,
-}
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +30,7 @@ struct Piece {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departures {
     /// The least round trip, and the bytes on the wire of the packet that made it.
-    pub(super) base: Option<(i64, u32)>,
+    base: Option<(i64, u32)>,
     /// Packets that may yet leave, in the order in which they were sent: when, and their bytes on the wire.
     sends: VecDeque<(i64, u32)>,
     /// How many packets were sent before those.
@@ -59,8 +41,8 @@ pub(super) struct Departures {
     /// Up to where SACK reported, and what is missing below that, by number.
     reported: i64,
     missing: BTreeSet<u64>,
-    /// The numbers of packets that did not arrive: a later copy did.
-    pub(super) lost: Vec<u64>,
+    /// What did not arrive.
+    pub(super) lost: Vec<Lost>,
     /// When the ACK came that told of the newest departure.
     left_at: Option<i64>,
 }
@@ -83,6 +65,12 @@ impl Departures {
                 piece.before = Some(core::mem::replace(&mut piece.newest, copy));
             }
         }
+    }
+
+    /// How far the times of departures can be relied on.
+    pub(super) fn terms(&self) -> Terms {
+        let (least, own) = self.base.unwrap_or_default();
+        Terms { late: least as f64, trip: least as f64, own, tick: Some(0) }
     }
 
     /// Whether any that are followed have not left.
@@ -203,7 +191,7 @@ struct Told {
 }
 
 impl Told {
-    fn take(&mut self, piece: &Piece, lost: &mut Vec<u64>) {
+    fn take(&mut self, piece: &Piece, lost: &mut Vec<Lost>) {
         let is_old = |copy: (u64, i64)| {
             self.least.is_none_or(|least| {
                 (self.at - copy.1).saturating_mul(10) >= least.saturating_mul(OLD_ENOUGH_TENTHS)
@@ -212,7 +200,7 @@ impl Told {
         let copy = match piece.before {
             Some(before) if !is_old(piece.newest) => before,
             Some(before) => {
-                lost.push(before.0);
+                lost.push(Lost { number: before.0, seq: piece.start, sent: before.1 });
                 piece.newest
             }
             None => piece.newest,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::departures::Gap;
+use super::gap::Gap;
 
 /// Packets a window has at the least: octaves of aggregation (GRO gathers up to 44).
 const SCALES: [u32; 5] = [1, 4, 16, 64, 256];
@@ -19,6 +19,8 @@ const BIN: f64 = 1.01;
 /// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
 /// 50 % move nothing by more than 0.003.
 const WIDTHS: [u16; 2] = [5, 27];
+/// Coarse send times tell how long a window of so many ticks took to be sent: two of them are uncertain.
+const LONG_TICKS: i64 = 4;
 /// Longer windows contradict beyond this.
 const SAME: core::ops::RangeInclusive<f64> = 0.7..=1.3;
 
@@ -38,6 +40,8 @@ struct Scale {
     windows: u32,
     dispersed_packets: u64,
     open: Window,
+    /// With coarse send times: what is long enough to tell that it was sent in less.
+    long: Window,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +51,24 @@ struct Window {
     packets: u32,
     /// When the last packet before it was sent.
     since: i64,
+}
+
+impl Window {
+    /// Adds a gap; the window, if it is now long enough.
+    fn push(&mut self, gap: &Gap, since: i64, packets: u32, time: i64) -> Option<Self> {
+        if self.packets == 0 {
+            self.since = since;
+        }
+        self.work += u64::from(gap.work);
+        self.time += gap.to - gap.from;
+        self.packets += gap.packets;
+        (self.packets >= packets && self.time >= time).then(|| core::mem::take(self))
+    }
+
+    /// Bytes per nanosecond.
+    fn slope(&self) -> f64 {
+        self.work as f64 / self.time as f64
+    }
 }
 
 /// The rate that windows agree on.
@@ -73,17 +95,29 @@ pub(super) struct Slopes {
 }
 
 impl Slopes {
-    /// Takes the next gap; `waited` if each of its packets waited for the one before it.
-    pub(super) fn push(&mut self, gap: &Gap, waited: bool) {
+    /// Takes the next gap; `waited` if each of its packets waited for the one before it. Send times are told to a
+    /// `tick`.
+    pub(super) fn push(&mut self, gap: &Gap, waited: bool, tick: i64) {
         let since = core::mem::replace(&mut self.last, gap.last);
         if !waited {
-            self.scales.iter_mut().for_each(|scale| scale.open = Window::default());
+            for scale in &mut self.scales {
+                (scale.open, scale.long) = (Window::default(), Window::default());
+            }
             self.is_fresh = Some(true);
         } else if self.is_fresh.replace(false) == Some(false) {
             for (scale, least) in self.scales.iter_mut().zip(SCALES) {
-                scale.push(gap, since, least);
+                scale.push(gap, since, least, tick);
             }
         }
+    }
+
+    /// The share of what came in windows of four packets that came faster than a `rate` by so much that this would not
+    /// be a link's.
+    pub(super) fn faster_than(&self, rate: f64) -> f64 {
+        let scale = &self.scales[1];
+        let all: f64 = scale.bins.values().map(|bin| bin.bytes).sum();
+        let fast = scale.bins.range(bin(rate * SAME.end()) + 1..).map(|(_, bin)| bin.bytes);
+        if all > 0.0 { fast.sum::<f64>() / all } else { 0.0 }
     }
 
     /// The rate that half of the bytes of one length agree on, or more.
@@ -115,25 +149,35 @@ impl Slopes {
 }
 
 impl Scale {
-    fn push(&mut self, gap: &Gap, since: i64, least: u32) {
-        if self.open.packets == 0 {
-            self.open.since = since;
-        }
-        self.open.work += u64::from(gap.work);
-        self.open.time += gap.to - gap.from;
-        self.open.packets += gap.packets;
-        if self.open.packets < least || self.open.time <= 0 {
+    fn push(&mut self, gap: &Gap, since: i64, least: u32, tick: i64) {
+        let Some(window) = self.open.push(gap, since, least, 1) else {
+            if tick > 0 {
+                self.push_long(gap, since, least, tick);
+            }
             return;
-        }
-        let Window { work, time, packets, since } = core::mem::take(&mut self.open);
-        let is_dispersed = gap.last - since <= time / 2;
-        let bin = self.bins.entry(bin(work as f64 / time as f64)).or_default();
-        bin.bytes += work as f64;
-        bin.time += time as f64;
+        };
+        let bin = self.bins.entry(bin(window.slope())).or_default();
+        bin.bytes += window.work as f64;
+        bin.time += window.time as f64;
         self.windows += 1;
-        if is_dispersed {
-            bin.dispersed += work as f64;
-            self.dispersed_packets += u64::from(packets);
+        if tick > 0 {
+            self.push_long(gap, since, least, tick);
+        } else {
+            self.disperse(window, gap.last);
+        }
+    }
+
+    fn push_long(&mut self, gap: &Gap, since: i64, least: u32, tick: i64) {
+        if let Some(window) = self.long.push(gap, since, least, tick * LONG_TICKS) {
+            self.disperse(window, gap.last + 2 * tick);
+        }
+    }
+
+    /// Counts a window whose last packet was sent by `last`, if that took half of its time at most.
+    fn disperse(&mut self, window: Window, last: i64) {
+        if last - window.since <= window.time / 2 {
+            self.bins.entry(bin(window.slope())).or_default().dispersed += window.work as f64;
+            self.dispersed_packets += u64::from(window.packets);
         }
     }
 
@@ -202,7 +246,7 @@ mod tests {
                 number: number as u64,
             };
             at += time;
-            slopes.push(&gap, *time > 0);
+            slopes.push(&gap, *time > 0, 0);
         }
         slopes
     }

@@ -1,0 +1,108 @@
+//! One link as its departures come: what of it is judged, and what waits for a rate.
+
+use super::Busy;
+use super::busy::{Course, Scale};
+use super::even::Evenness;
+use super::gap::{Gap, Lost, Terms};
+use super::slopes::{Agreed, Slopes};
+
+/// Gaps that wait to be judged. Ours: 1.2 MB; a rate that shows itself later is not held against those before.
+const MOST_GAPS: usize = 1 << 14;
+/// What is judged last of a block of gaps waits for those behind it: what tells of a departure may come late.
+const KEPT_GAPS: usize = MOST_GAPS / 16;
+/// The share of what is told of delays, or came out dispersed, that proves a link: more than not.
+const PROOF: f64 = 0.5;
+
+/// A link's departures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch {
+    slopes: Slopes,
+    gaps: Vec<Gap>,
+    course: Course,
+    largest: u32,
+    pub(super) terms: Option<Terms>,
+}
+
+impl Watch {
+    /// The bytes on the wire of a packet.
+    pub(super) fn is_sent(&mut self, wire: u32) {
+        self.largest = self.largest.max(wire);
+    }
+
+    /// A packet left; `waited` if each packet of the gap waited for the one before it.
+    pub(super) fn push(&mut self, gap: Gap, waited: bool, lost: &mut Vec<Lost>, terms: Terms) {
+        self.terms = Some(terms);
+        self.slopes.push(&gap, waited, terms.tick.unwrap_or(0));
+        self.gaps.push(gap);
+        if self.gaps.len() == MOST_GAPS {
+            match self.slopes.agreed() {
+                Some(agreed) => self.judge(MOST_GAPS - KEPT_GAPS, agreed, lost, terms),
+                None => {
+                    self.gaps.drain(..MOST_GAPS / 2);
+                }
+            }
+        }
+    }
+
+    /// Holds the first `count` gaps against the rate.
+    fn judge(&mut self, count: usize, agreed: Agreed, lost: &mut Vec<Lost>, terms: Terms) {
+        let scale = self.scale(agreed, terms);
+        let end = self.course.take(&self.gaps, count, scale);
+        self.gaps.drain(..count);
+        if let Some((next, end)) = self.gaps.first_mut().zip(end) {
+            next.from = end;
+        }
+        let next = self.gaps.first().map_or(u64::MAX, |gap| gap.number);
+        lost.retain(|lost| {
+            let is_judged = lost.number < next;
+            if is_judged {
+                self.course.places.on_lost(lost, scale.packet);
+            }
+            !is_judged
+        });
+    }
+
+    fn scale(&self, agreed: Agreed, terms: Terms) -> Scale {
+        let per = 1.0 / agreed.rate;
+        let own = f64::from(terms.own) * per;
+        let (late, trip) = ((terms.late - own).max(0.0), (terms.trip - own).max(0.0));
+        Scale { per, packet: f64::from(self.largest) * per, terms: Terms { late, trip, ..terms } }
+    }
+
+    /// What is known at the end; `None` where nothing shows a link. Without send times it has to be even.
+    pub(super) fn measured(&mut self, lost: &mut Vec<Lost>, even: &Evenness) -> Option<Busy> {
+        let (agreed, terms) = (self.slopes.agreed()?, self.terms?);
+        self.judge(self.gaps.len(), agreed, lost, terms);
+        let scale = self.scale(agreed, terms);
+        let Course { runs, places, whole, floor, .. } = &mut self.course;
+        runs.close(scale);
+        // Short trains of a few packets show what they left their host with.
+        if runs.worked < scale.terms.trip {
+            return None;
+        }
+        let (runs, places) = (core::mem::take(runs), core::mem::take(places));
+        let (whole_ns, floor_ns) = (*whole as i64, *floor as i64);
+        let is_proven = terms.tick.is_some();
+        let shows = if is_proven {
+            agreed.dispersed.is_some_and(|share| share >= PROOF) || self.course.explained() >= PROOF
+        } else {
+            even.is_a_links(&scale, self.slopes.faster_than(agreed.rate))
+        };
+        let bits = |rate: f64| rate * 8e9;
+        let Agreed { rate, low, high, varies, .. } = agreed;
+        shows.then(|| Busy {
+            is_before_tap: false,
+            is_proven,
+            rate_bps: [low.min(rate), rate, high.max(rate)].map(bits),
+            varies,
+            worked_ns: runs.worked as i64,
+            whole_ns,
+            floor_ns,
+            busy: runs.busy,
+            full: runs.full,
+            full_ns: runs.full_ns,
+            lost: places.counts,
+            places: places.told,
+        })
+    }
+}
