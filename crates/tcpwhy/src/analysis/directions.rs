@@ -3,9 +3,9 @@
 use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
+use crate::limits::account::ledger::Interval;
 use crate::limits::growth::ExitCause;
 use crate::limits::jumps::Jump;
-use crate::limits::ledger::Interval;
 use crate::limits::listed::ListedRound;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
@@ -240,16 +240,13 @@ fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
 }
 
 /// The narrowest link that the packets of `walker`'s side passed.
-pub(super) fn link(link: &mut measure::link::Link, walker: &Walker, lifetime: i64) -> Option<Link> {
-    let busy: Busy = link.measured()?;
+pub(super) fn link(busy: Busy, walker: &Walker, lifetime: i64) -> Link {
     let [lost_before, lost_behind, lost_elsewhere] =
         busy.lost.map(|packets| packets.round() as u64);
     let [low, best, high] = busy.rate_bps.map(|bits| bits.round() as u64);
-    // As if the link stood at the sender, on the sender's own timeline.
-    let moved = walker.shift_in - walker.terms.own_way;
-    let at = |t: i64| (t + moved).clamp(0, lifetime);
+    let at = |t: i64| walker.on_own_time(t).clamp(0, lifetime);
     let on_time = |spans: Vec<_>| spans.into_iter().map(|(from, to)| (at(from), at(to))).collect();
-    Some(Link {
+    Link {
         before_tap: busy.is_before_tap,
         proven: busy.is_proven,
         rate_bps: LinkRate { low, best, high },
@@ -263,7 +260,7 @@ pub(super) fn link(link: &mut measure::link::Link, walker: &Walker, lifetime: i6
         lost_elsewhere,
         busy: on_time(busy.busy),
         full: on_time(busy.full),
-    })
+    }
 }
 
 fn exit_cause(cause: ExitCause) -> &'static str {

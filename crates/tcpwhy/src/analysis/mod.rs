@@ -52,10 +52,11 @@ use crate::flow::event::{self, Side};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Run;
+use crate::limits::account::due::FullLink;
 use crate::limits::turns::{Turns, may_be_turns};
 use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
-use crate::measure::link::{Link, Seen, Tap};
+use crate::measure::link::{Busy, Link, Seen, Tap};
 use crate::measure::stack;
 use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
 use passed::Passed;
@@ -97,7 +98,9 @@ pub(crate) struct Analysis {
     guess: [terms::ShiftGuess; 2],
     detail: bool,
     /// The links that the packets of each side pass behind the tap, and how many of the first events they know.
-    pub(crate) links: Option<Box<[Link; 2]>>,
+    links: Option<Box<[Link; 2]>>,
+    /// What they were found to be at the end.
+    pub(crate) busy: [Option<Busy>; 2],
     linked: usize,
     /// When the bytes of each side passed, and what was answered to them, where that is asked for.
     pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
@@ -119,6 +122,7 @@ impl Analysis {
         self.detail = detail.rounds;
         self.passed = detail.passed.then(Default::default);
         self.links = detail.rounds.then(Default::default);
+        self.busy = [None, None];
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();
@@ -190,6 +194,9 @@ impl Analysis {
                 walker.long_way = self.long_way;
             }
             walker.ledger.lifetime = Some(facts.last_tap);
+            if self.links.is_some() {
+                walker.due.hold();
+            }
             timeline::walk(
                 walker,
                 &self.clocks[side],
@@ -199,7 +206,14 @@ impl Analysis {
                 last,
             );
             if last {
-                walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some());
+                self.busy[side] = self.links.as_mut().and_then(|links| links[side].measured());
+                let full =
+                    self.busy[side].as_ref().map_or_else(FullLink::default, |busy| FullLink {
+                        spans: busy.full.clone(),
+                        varies: busy.varies,
+                        is_proven: busy.is_proven,
+                    });
+                walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some(), full);
                 // Nobody acknowledges, so only what never came again was missed for sure.
                 if facts.is_one_way() {
                     walker.tally.not_captured += walker.flight.unseen_segments();

@@ -139,7 +139,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
 /// words, which go into it.
 pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysis) -> Connection {
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
-    let mut links = analysis.links.take();
+    let mut links = core::mem::take(&mut analysis.busy);
     let walkers = analysis.walkers.as_ref();
     let truncated = walkers.into_iter().flatten().any(Walker::is_truncated);
     let exchanges = walkers.map(|walkers| pairs(facts, analysis, walkers)).unwrap_or_default();
@@ -153,9 +153,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             (walker, &analysis.clocks[1 - side]),
             facts,
         );
-        let link = links
-            .as_mut()
-            .and_then(|links| directions::link(&mut links[side], walker, facts.last_tap));
+        let link = links[side].take().map(|busy| directions::link(busy, walker, facts.last_tap));
         direction.link = link.map(Box::new);
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)

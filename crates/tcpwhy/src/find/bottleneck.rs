@@ -5,7 +5,8 @@
 //! its packets queue there and the round trip grows with the flight.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.self_queue`: the delivery rate stayed flat, or a loss that cut the
+//! Intervals in the state `bandwidth.self_queue`. Packets left the narrowest link one behind the other for a round trip and
+//! more: whichever window or repair ran beside it, no more could pass. Or, where they do not show that, the delivery rate stayed flat, or a loss that cut the
 //! window left it as it was, while the round trip stood above its least and followed the flight; or flights
 //! grew by a fifth and the rate did not (the queue may then empty once a round trip). They hold at least a
 //! tenth of the working time.
@@ -39,13 +40,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         if !held.is_worth_naming() {
             return None;
         }
-        let rate = case
-            .direction
-            .bottleneck_rate_bps
-            .map_or_else(|| "its rate".to_owned(), |rate| format!("{} of payload", BitRate(rate)));
+        let rate = delivers(case);
         let told = Told {
             title: "the path is full; the queue in it is this transfer's own".to_owned(),
-            why: format!("it delivers {rate}{}.", queue(case)),
+            why: format!("{rate}{}.", queue(case)),
             not: held.not(&[
                 ("not a window", &[RwndCap, RwndReader, CwndClamp, AppWindow]),
                 ("not a buffer", &[Sndbuf]),
@@ -60,6 +58,21 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(held.finding(RULE.code, told))
     })
+}
+
+/// What the link carries, by its own rate where packets show it, else by what was delivered.
+fn delivers(case: &Case<'_>) -> String {
+    let link = case.direction.link.as_deref().filter(|link| link.full_ns > 0);
+    match (link, case.direction.bottleneck_rate_bps) {
+        (Some(link), _) => {
+            let (rate, busy) = (BitRate(link.rate_bps.best), words::time(link.busy_ns));
+            let gave = if link.varies { "the path gave about" } else { "the narrowest link carries" };
+            let floor = words::time(link.floor_ns);
+            format!("{gave} {rate} and was busy for {busy}; what was sent takes it {floor} at least")
+        }
+        (None, Some(rate)) => format!("it delivers {} of payload", BitRate(rate)),
+        (None, None) => "it delivers its rate".to_owned(),
+    }
 }
 
 /// How much longer a round trip takes than at its least, to follow other words.

@@ -1,8 +1,8 @@
 //! What an arrival at the sender does: progress, windows, duplicates, the peer's own data.
 
+use super::account::piece::Base;
 use super::hystart;
 use super::jumps::LONGEST_DELAYED_ACK_NS;
-use super::piece::Base;
 use super::rule::Verdict;
 use super::trips;
 use super::walker::Walker;

@@ -3,7 +3,7 @@
 //! A capture that begins midway takes the first byte it meets for the oldest in flight; older ones may be in
 //! flight, too, until an ACK tells.
 
-use super::piece::Base;
+use super::account::piece::Base;
 use super::rule::Verdict;
 use super::walker::Walker;
 use crate::flow::event::Event;

@@ -2,7 +2,7 @@
 //!
 //! [`super::rounds`] says what a round is and what a run of them tells.
 
-use super::evidence::Evidence;
+use super::account::evidence::Evidence;
 use super::listed::ListedRound;
 use super::near::Rounds;
 use super::near::spacing::Spacing;

@@ -1,8 +1,8 @@
 //! What the capture misses: packets that were sent and never captured, told by a gap in it, by data
 //! beyond the receiver's window, or by an ACK of what nobody saw.
 
+use super::account::piece::Base;
 use super::growth::ExitCause;
-use super::piece::Base;
 use super::rule;
 use super::walker::Walker;
 use super::window::Filled;

@@ -6,6 +6,7 @@
 //! [`rule`]s judge that, some at once and some by the rounds around it ([`near::Near`]), in one order; the
 //! [`ledger::Ledger`] books the result so that it adds up. Read limits-method sections 4 to 6 first.
 
+pub(crate) mod account;
 pub(crate) mod acks;
 pub(crate) mod avoidance;
 pub(crate) mod batch;
@@ -13,17 +14,14 @@ mod before;
 pub(crate) mod book;
 pub(crate) mod burst;
 mod ended;
-pub(crate) mod evidence;
 pub(crate) mod gaps;
 pub(crate) mod growth;
 mod holes;
 mod hystart;
 pub(crate) mod jumps;
-pub(crate) mod ledger;
 pub(crate) mod listed;
 pub(crate) mod near;
 pub(crate) mod order;
-pub(crate) mod piece;
 pub(crate) mod pulse;
 pub(crate) mod receiving;
 pub(crate) mod releases;
@@ -44,7 +42,6 @@ pub(crate) mod trips;
 pub(crate) mod turns;
 pub(crate) mod unseen;
 pub(crate) mod wait;
-pub(crate) mod waits;
 pub(crate) mod walker;
 pub(crate) mod window;
 pub(crate) mod writes;

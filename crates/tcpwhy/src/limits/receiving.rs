@@ -1,8 +1,8 @@
 //! Data of the peer that does nothing but go on with its flow: the same comes out as when each packet is
 //! taken by itself. This is quicker for the millions that a side takes while it sends nothing.
 
-use super::evidence::Evidence;
-use super::piece::Base;
+use super::account::evidence::Evidence;
+use super::account::piece::Base;
 use super::walker::Walker;
 use crate::flow::event::{ACK, AFTER_GAP, ECE, Event, PROBE, SYN};
 use crate::flow::run::Run;

@@ -9,9 +9,9 @@
 
 use std::collections::VecDeque;
 
+use super::account::piece::Base;
 use super::growth::ExitCause;
 use super::holes::Holes;
-use super::piece::Base;
 use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
 use super::stuck::Heads;
@@ -490,10 +490,10 @@ impl Walker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::evidence::Evidence;
-    use super::super::piece::Piece;
     use super::super::walker::Terms;
     use super::*;
+    use crate::limits::account::evidence::Evidence;
+    use crate::limits::account::piece::Piece;
 
     #[test]
     fn what_was_waited_for_before_the_first_repeat_was_no_repair() {

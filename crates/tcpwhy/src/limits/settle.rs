@@ -1,14 +1,15 @@
 //! How pieces are decided: at the next send, by the rounds after, at the end.
 
+use super::account::due::FullLink;
+use super::account::evidence::Evidence;
+use super::account::ledger::Interval;
+use super::account::piece::{Base, Piece};
+use super::account::waits::Nagled;
 use super::ended::Lasted;
-use super::evidence::Evidence;
-use super::ledger::Interval;
 use super::near::Near;
-use super::piece::{Base, Piece};
 use super::round::Phase;
 use super::rule::{self, Verdict};
 use super::wait::{Release, Wait};
-use super::waits::Nagled;
 use super::walker::Walker;
 use super::window::Filled;
 use crate::flow::event::Event;
@@ -229,13 +230,40 @@ impl Walker {
         if state == State::RwndCap && self.window.has_grown_since(piece.end) {
             state = State::RwndAutotune;
         }
-        self.name_rounds(piece, state);
-
+        let start = self.judged_until;
         let end = piece.end + self.shift_in;
-        let from = self.ledger.cursor();
-        self.ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+        self.judged_until = start.max(end);
+        let judged = Interval { start, end, state, confidence, alternative, evidence };
+        if self.due.passes() {
+            self.book_part(judged);
+        } else {
+            self.due.push(judged);
+            self.book_due();
+        }
+    }
+
+    /// Books what is judged, as far as it is known whether the link was full meanwhile.
+    fn book_due(&mut self) {
+        while let Some(parts) = self.due.next() {
+            parts.into_iter().for_each(|part| self.book_part(part));
+        }
+    }
+
+    fn book_part(&mut self, part: Interval) {
+        self.name_rounds(part.end, part.state);
+        let (from, state) = (self.ledger.cursor(), part.state);
+        self.ledger.book(part);
         self.transfers.last_until(self.gone_on_at());
         self.transfers.share(from, self.ledger.cursor(), state, self.shift_in);
+    }
+
+    /// The link that this sender's packets passed is known: it was `full` at these times of the tap.
+    fn take_link(&mut self, mut full: FullLink) {
+        for span in &mut full.spans {
+            *span = (self.on_own_time(span.0), self.on_own_time(span.1));
+        }
+        self.due.release(full);
+        self.book_due();
     }
 
     /// `verdict`, unless a policer cut the window that held what an ACK ended.
@@ -263,10 +291,10 @@ impl Walker {
         (by_rounds && !by_clock) || was_full || state == State::LastFlight
     }
 
-    /// Rounds whose last send lies before the end of `piece` were limited by its state.
-    fn name_rounds(&mut self, piece: &Piece, state: State) {
+    /// Rounds whose last send lies before `end` of the report's time were limited by `state`.
+    fn name_rounds(&mut self, end: i64, state: State) {
         while let Some(listed) = self.book.listed.get_mut(self.book.next_unnamed) {
-            if listed.stopped_at >= piece.end {
+            if listed.stopped_at + self.shift_in >= end {
                 break;
             }
             listed.name(state);
@@ -274,8 +302,9 @@ impl Walker {
         }
     }
 
-    /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did.
-    pub(crate) fn finish(&mut self, end: i64, closed: bool) {
+    /// The capture ends at `end` (time of the tap, relative); `closed` if the connection did. The link was `full` at these
+    /// times of the tap.
+    pub(crate) fn finish(&mut self, end: i64, closed: bool, full: FullLink) {
         self.take_stop();
         self.advance(end - self.shift_in, self.frame);
         self.replay_batch(i64::MAX);
@@ -306,6 +335,7 @@ impl Walker {
             self.relabel(self.progress.done, Base::sure(State::Closing, 99));
         }
         self.flush(true);
+        self.take_link(full);
         self.transfers.last_until(self.gone_on_at());
         self.transfers.settle();
         let state = self.ledger.last;

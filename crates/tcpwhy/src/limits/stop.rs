@@ -4,7 +4,7 @@
 //! So a send only says that a stop is due, and [`Walker::take_stop`] writes it down before
 //! anything else can change what it is made of.
 
-use super::evidence::Evidence;
+use super::account::evidence::Evidence;
 use super::walker::Walker;
 
 /// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of

@@ -2,7 +2,7 @@
 //! show the loss are missing: a tail that was lost before the tap, an ACK that was lost behind it, a
 //! probe that brings new data.
 
-use super::piece::Base;
+use super::account::piece::Base;
 use super::repair::TIMER_SHARE_PERCENT;
 use super::sends::segments_of;
 use super::wait::{Probe, Release};

@@ -6,7 +6,7 @@
 //! had more. Only a sender that comes to its end again and again, where it could have stopped anywhere,
 //! is held by it.
 
-use super::piece::{Base, Piece};
+use super::account::piece::{Base, Piece};
 use super::rule::Verdict;
 use super::walker::Walker;
 use crate::flow::event::Event;

@@ -4,14 +4,16 @@
 //! kind does, `settle` how the time between them is decided. What belongs together is a type of
 //! its own, in the file named after it, with the rules that need nothing else.
 
+use super::account::due::Due;
+use super::account::evidence::Evidence;
+use super::account::ledger::Ledger;
+use super::account::piece::{Base, Piece};
+use super::account::waits::Waits;
 use super::avoidance::Avoidance;
 use super::batch::Batch;
 use super::book::RoundBook;
-use super::evidence::Evidence;
 use super::growth::{Growth, InitialFlight};
-use super::ledger::Ledger;
 use super::order::SendOrder;
-use super::piece::{Base, Piece};
 use super::pulse::Before;
 use super::releases::Releases;
 use super::repair::Repairs;
@@ -21,7 +23,6 @@ use super::sends::segments_of;
 use super::stop::Stop;
 use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
-use super::waits::Waits;
 use super::window::ReceiverWindow;
 use super::writes::Writes;
 use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, Side, UNSEEN_CAUSE};
@@ -191,6 +192,9 @@ pub(crate) struct Walker {
     pub(crate) samples: FlightSamples,
     pub(crate) transfers: Transfers,
     pub(crate) tally: Tally,
+    /// Up to where time is judged, in the report's time, and what of that is not booked yet.
+    pub(crate) judged_until: i64,
+    pub(crate) due: Due,
     pub(crate) ledger: Ledger,
     /// Never take the short ways, for the test that holds both against each other.
     #[cfg(test)]
@@ -241,6 +245,8 @@ impl Walker {
             samples: FlightSamples::default(),
             transfers: Transfers::default(),
             tally: Tally::default(),
+            judged_until: 0,
+            due: Due::default(),
             ledger: Ledger::new(terms.detail),
             #[cfg(test)]
             long_way: false,
@@ -265,6 +271,11 @@ impl Walker {
     /// The round trip to judge by.
     pub(crate) fn rtt_scale(&self) -> i64 {
         self.trips.scale()
+    }
+
+    /// A time of the tap, at which something would have passed if the tap stood at this sender, in the report's.
+    pub(crate) fn on_own_time(&self, at: i64) -> i64 {
+        at + self.shift_in - self.terms.own_way
     }
 
     /// Whether some list was cut short.

@@ -94,6 +94,31 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     Some(full(wait, near))
 }
 
+/// What `verdict` becomes where the link was full for a round trip and more. A window, a buffer, a pace or a repair beside
+/// it cost nothing, for it could carry no more, and the last flight waited for its turn. So did what only seems to have
+/// waited for a program, by elimination. A program that is known to have written nothing, a shut window, timers, queues
+/// of the own host and what is the path's already keep their names.
+pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) -> Verdict {
+    use State::{
+        CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart, LastFlight,
+        RecoveryCorrupt, RecoveryEcn, RecoveryLoss, RecoveryReorderSpurious, RwndAutotune, Unknown,
+    };
+    let yields = match verdict.state {
+        CwndSlowStart | CwndAvoidance | CwndAfterIdle | CwndPostLoss | CwndCachedSsthresh
+        | CwndClamp | RwndCap | RwndAutotune | RwndReader | Sndbuf | AppWindow | Pacing
+        | RecoveryLoss | RecoveryEcn | RecoveryReorderSpurious | RecoveryCorrupt | LastFlight
+        | Unknown | BandwidthSelfQueue => true,
+        App => !verdict.alternative.is_empty(),
+        _ => false,
+    };
+    match (varies, is_proven) {
+        _ if !yields => verdict,
+        (true, _) => Verdict::new(BandwidthSelfQueue, 70, &[BandwidthExternal, BandwidthVariable]),
+        (false, true) => Verdict::sure(BandwidthSelfQueue, 95),
+        (false, false) => Verdict::new(BandwidthSelfQueue, 75, &[Pacing, LocalQdisc]),
+    }
+}
+
 /// The flight fills a path that larger ones brought no more rate from: what more is in flight stands in a queue
 /// (Little's law).
 pub(super) fn outgrown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {

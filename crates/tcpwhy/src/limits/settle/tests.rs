@@ -13,7 +13,7 @@ fn first_silence(side: usize, saw_syn: bool) -> (State, &'static [State]) {
     walker.advance(0, 1);
     walker.advance(10_000_000, 2);
     walker.on_peer_data(10_000_000);
-    walker.finish(20_000_000, false);
+    walker.finish(20_000_000, false, FullLink::default());
     let first = &walker.ledger.intervals[0];
     (first.state, first.alternative)
 }

@@ -35,8 +35,19 @@ impl Interval {
         self.end - self.start
     }
 
+    /// Goes on with `next`, which is like it and begins where it ends.
+    pub(super) fn join(&mut self, next: &Self) {
+        self.end = next.end;
+        // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
+        let doubt = |of: &Self| (Reverse(of.confidence), of.alternative.len());
+        if doubt(next) > doubt(self) {
+            (self.confidence, self.alternative) = (next.confidence, next.alternative);
+        }
+        self.evidence.join(&next.evidence);
+    }
+
     /// Whether both say the same. What is not decided is told by what it may be.
-    fn is_like(&self, other: &Self) -> bool {
+    pub(super) fn is_like(&self, other: &Self) -> bool {
         self.state == other.state
             && (self.state != State::Unknown || self.alternative == other.alternative)
     }
@@ -77,7 +88,7 @@ impl Ledger {
 
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
-        self.strip.runs = super::walker::emptied(&mut old.strip.runs);
+        self.strip.runs = crate::limits::walker::emptied(&mut old.strip.runs);
         core::mem::swap(&mut self.time_in, &mut old.time_in);
         self.time_in.clear();
     }
@@ -110,13 +121,7 @@ impl Ledger {
             return;
         };
         if last.end == interval.start && last.is_like(&interval) {
-            last.end = interval.end;
-            // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
-            let doubt = |of: &Interval| (Reverse(of.confidence), of.alternative.len());
-            if doubt(&interval) > doubt(last) {
-                (last.confidence, last.alternative) = (interval.confidence, interval.alternative);
-            }
-            last.evidence.join(&interval.evidence);
+            last.join(&interval);
             return;
         }
         if last.length() < self.least[last.state as usize] {

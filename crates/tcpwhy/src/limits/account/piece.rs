@@ -6,8 +6,8 @@
 //! congestion window only after two more rounds. Pieces wait here until that is known.
 
 use super::evidence::Evidence;
-use super::rule::Verdict;
-use super::wait::Wait;
+use crate::limits::rule::Verdict;
+use crate::limits::wait::Wait;
 use crate::report::State;
 
 /// What is known of a piece.

@@ -71,11 +71,16 @@ impl Evidence {
             State::BandwidthSelfQueue
             | State::BandwidthExternal
             | State::BandwidthPolicer
-            | State::BandwidthVariable => {
+            | State::BandwidthVariable
+                if self.queue_ns > 0 =>
+            {
                 format!(
                     "{flight}, {:.2} ms of queue above the least round trip",
                     self.queue_ns as f64 / 1e6
                 )
+            }
+            State::BandwidthSelfQueue => {
+                format!("{flight}; packets left the link one behind the other, without a pause")
             }
             State::LocalQdisc => {
                 format!("{flight}, {:.2} ms between TCP and the tap", self.queue_ns as f64 / 1e6)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::evidence::Evidence;
 use super::piece::{Base, Piece};
-use super::timers::Suspect;
+use crate::limits::timers::Suspect;
 
 /// The pieces of one sender's timeline that wait for a decision.
 #[derive(Clone, Debug)]
