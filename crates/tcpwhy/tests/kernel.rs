@@ -2,7 +2,7 @@
 //! (`testdata/kernel`): a real Linux in simulated time, seen from both hosts.
 //!
 //! The kernel speaks of its stack, we of what would help, so several of our states may stand for
-//! one of its: a full path looks like a full congestion window to it. Instants of calls (`busy`)
+//! one of its: a full path looks like a full congestion window to it, and a repair beside a full link costs nothing. Instants of calls (`busy`)
 //! are left out.
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
@@ -43,8 +43,8 @@ fn stands_for(state: &str) -> &'static [&'static str] {
         "sndbuf" => &["sndbuf", "app_window"],
         "tsq" => &["local_qdisc", "pacing"],
         "pacing" => &["pacing", "bandwidth"],
-        "recovery" => &["recovery."],
-        "loss" => &["recovery.", "rto_wait", "cwnd."],
+        "recovery" => &["recovery.", "bandwidth"],
+        "loss" => &["recovery.", "rto_wait", "cwnd.", "bandwidth"],
         "rto_wait" => &["rto_wait"],
         "tlp_wait" => &["tlp_wait"],
         "last_flight" => &["last_flight"],

@@ -253,7 +253,7 @@ fn what_the_capture_does_changes_no_verdict() {
         ("twice", "lossy-sender", 0.01),
         ("twice-routed", "lossy-sender", 0.01),
         ("no-handshake", "lossy-sender", 1.0),
-        ("dropped", "lossy-sender", 1.0),
+        ("dropped", "lossy-sender", 3.0),
         ("dropped-bursts", "lossy-sender", 4.0),
         ("format-ns", "tail-loss", 0.0),
         ("format-us", "tail-loss", 0.01),

@@ -66,9 +66,12 @@ fn delivers(case: &Case<'_>) -> String {
     match (link, case.direction.bottleneck_rate_bps) {
         (Some(link), _) => {
             let (rate, busy) = (BitRate(link.rate_bps.best), words::time(link.busy_ns));
-            let gave = if link.varies { "the path gave about" } else { "the narrowest link carries" };
+            let gave =
+                if link.varies { "the path gave about" } else { "the narrowest link carries" };
             let floor = words::time(link.floor_ns);
-            format!("{gave} {rate} and was busy for {busy}; what was sent takes it {floor} at least")
+            format!(
+                "{gave} {rate} and was busy for {busy}; what was sent takes it {floor} at least"
+            )
         }
         (None, Some(rate)) => format!("it delivers {} of payload", BitRate(rate)),
         (None, None) => "it delivers its rate".to_owned(),

@@ -245,7 +245,9 @@ impl Walker {
     /// Books what is judged, as far as it is known whether the link was full meanwhile.
     fn book_due(&mut self) {
         while let Some(parts) = self.due.next() {
-            parts.into_iter().for_each(|part| self.book_part(part));
+            for part in parts {
+                self.book_part(part);
+            }
         }
     }
 
@@ -258,7 +260,9 @@ impl Walker {
     }
 
     /// The link that this sender's packets passed is known: it was `full` at these times of the tap.
-    fn take_link(&mut self, mut full: FullLink) {
+    fn take_link(&mut self, full: FullLink) {
+        // Without an answer nobody knows what was waited for.
+        let mut full = if self.terms.unanswered { FullLink::default() } else { full };
         for span in &mut full.spans {
             *span = (self.on_own_time(span.0), self.on_own_time(span.1));
         }

@@ -109,7 +109,9 @@ impl Due {
 mod tests {
     use super::*;
     use crate::limits::account::evidence::Evidence;
-    use crate::report::State::{self, App, BandwidthSelfQueue, CwndAvoidance, Pacing, RecoveryLoss, ZeroWindow};
+    use crate::report::State::{
+        self, App, BandwidthSelfQueue, CwndAvoidance, Pacing, RecoveryLoss, ZeroWindow,
+    };
 
     fn interval(start: i64, end: i64, state: State, alternative: &'static [State]) -> Interval {
         let evidence = Evidence::default();
@@ -120,7 +122,9 @@ mod tests {
     fn booked(of: &[Interval], spans: &[(i64, i64)]) -> Vec<(i64, i64, State)> {
         let mut due = Due::default();
         due.hold();
-        of.iter().for_each(|interval| due.push(interval.clone()));
+        for interval in of {
+            due.push(interval.clone());
+        }
         assert!(due.next().is_none(), "the link is not known");
         due.release(FullLink { spans: spans.to_vec(), varies: false, is_proven: true });
         let parts = core::iter::from_fn(|| due.next()).flatten();

@@ -95,19 +95,33 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
 }
 
 /// What `verdict` becomes where the link was full for a round trip and more. A window, a buffer, a pace or a repair beside
-/// it cost nothing, for it could carry no more, and the last flight waited for its turn. So did what only seems to have
-/// waited for a program, by elimination. A program that is known to have written nothing, a shut window, timers, queues
-/// of the own host and what is the path's already keep their names.
+/// it cost nothing, for it could carry no more. So did what only seems to have waited for a program, by elimination.
+/// A program that is known to have written nothing, a shut window, timers, queues of the own host, the last flight and
+/// what is the path's already keep their names.
 pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) -> Verdict {
     use State::{
-        CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart, LastFlight,
+        CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart,
         RecoveryCorrupt, RecoveryEcn, RecoveryLoss, RecoveryReorderSpurious, RwndAutotune, Unknown,
     };
     let yields = match verdict.state {
-        CwndSlowStart | CwndAvoidance | CwndAfterIdle | CwndPostLoss | CwndCachedSsthresh
-        | CwndClamp | RwndCap | RwndAutotune | RwndReader | Sndbuf | AppWindow | Pacing
-        | RecoveryLoss | RecoveryEcn | RecoveryReorderSpurious | RecoveryCorrupt | LastFlight
-        | Unknown | BandwidthSelfQueue => true,
+        CwndSlowStart
+        | CwndAvoidance
+        | CwndAfterIdle
+        | CwndPostLoss
+        | CwndCachedSsthresh
+        | CwndClamp
+        | RwndCap
+        | RwndAutotune
+        | RwndReader
+        | Sndbuf
+        | AppWindow
+        | Pacing
+        | RecoveryLoss
+        | RecoveryEcn
+        | RecoveryReorderSpurious
+        | RecoveryCorrupt
+        | Unknown
+        | BandwidthSelfQueue => true,
         App => !verdict.alternative.is_empty(),
         _ => false,
     };
