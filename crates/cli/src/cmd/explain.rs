@@ -93,7 +93,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
 fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
     let found = kinds(&options.inputs, stop);
     let has_text = found.iter().any(|kind| matches!(kind, Kind::Host { .. } | Kind::Calls));
-    let is_alone = has_text && !found.contains(&Kind::Packets);
+    let is_alone = has_text && !found.iter().any(|kind| matches!(kind, Kind::Packets | Kind::Both));
     let is_beside = |kind: &Kind| matches!(kind, Kind::Host { .. } | Kind::Calls | Kind::Trace);
     // Beside hosts' texts alone, a text that nothing is known of is one of them: then that is said.
     let mut each = found.iter().zip(&options.inputs);
@@ -112,6 +112,10 @@ fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
                 texts.push(input);
             }
             Kind::Unknown if is_alone && hosts::is_no_capture(&input) => texts.push(input),
+            Kind::Both => {
+                texts.push(input.clone());
+                options.inputs.push(input);
+            }
             Kind::Packets | Kind::Unknown => options.inputs.push(input),
         }
     }
@@ -122,7 +126,7 @@ fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
                 !is_evidence || !has_packets || cannot_stand_beside(&input)
             }
             Kind::Calls => cannot_stand_beside(&input),
-            Kind::Trace | Kind::Packets | Kind::Unknown => false,
+            Kind::Trace | Kind::Packets | Kind::Both | Kind::Unknown => false,
         };
         if is_text { &mut texts } else { &mut options.with }.push(input);
     }

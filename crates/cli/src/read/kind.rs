@@ -20,6 +20,8 @@ use super::{Input, TICK, held};
 pub enum Kind {
     /// Packets, as bytes or as lines.
     Packets,
+    /// A listing of packets with what tools of a host printed between them, as in a mail.
+    Both,
     /// What tools printed on a host, or a saved snapshot; whether it can stand beside packets as evidence.
     Host {
         /// Its sockets or counters can be laid beside packets.
@@ -40,7 +42,7 @@ pub fn kinds(inputs: &[Input], stop: &AtomicBool) -> Vec<Kind> {
     let each = inputs.iter().map(|input| {
         let waits = is_behind_packets && input.may_wait_for_its_writer();
         let kind = if waits { Kind::Packets } else { kind(input, stop) };
-        is_behind_packets |= kind == Kind::Packets && !input.can_be_reread();
+        is_behind_packets |= matches!(kind, Kind::Packets | Kind::Both) && !input.can_be_reread();
         kind
     });
     each.collect()
@@ -97,7 +99,7 @@ fn of_pipe(input: &Input) -> Kind {
             Err(_) => return Kind::Unknown,
         }
     };
-    if matches!(kind, Kind::Host { .. } | Kind::Calls | Kind::Trace) {
+    if matches!(kind, Kind::Both | Kind::Host { .. } | Kind::Calls | Kind::Trace) {
         let left = MOST.saturating_sub(first.len() as u64);
         is_all =
             source.by_ref().take(left).read_to_end(&mut first).is_ok_and(|got| (got as u64) < left);
@@ -125,7 +127,8 @@ fn of_bytes(first: &[u8]) -> Kind {
     let pushed = reader.push(first, &mut each);
     let _ = pushed.and_then(|()| reader.finish(&mut each));
     if has_packets {
-        return Kind::Packets;
+        let is_among = text_of(first).is_some_and(paste::is_among_packets);
+        return if is_among { Kind::Both } else { Kind::Packets };
     }
     let Some(text) = text_of(first) else { return Kind::Unknown };
     if text.trim_start().starts_with('{') && text.contains("\"tcpwhy-host/") {
@@ -172,8 +175,13 @@ mod tests {
                     length 556\n";
         assert_eq!(
             of_bytes(format!("{icmp}wg0: flags=209<UP>  mtu 1420\n").as_bytes()),
-            Kind::Packets
+            Kind::Both
         );
+        let tcpdump = "tcpdump: listening on eth0, link-type EN10MB\n";
+        let around = format!(
+            "Hello,\n\n{tcpdump}{packet}\t0x0000:  4500 003c\n\n1 packet captured\n\nAda\n"
+        );
+        assert_eq!(of_bytes(around.as_bytes()), Kind::Packets);
         for (text, kind) in [
             ("ESTAB 0 0 10.0.0.1:80 10.0.0.2:5000\n", Kind::Host { is_evidence: true }),
             ("net.ipv4.tcp_sack = 1\n", Kind::Host { is_evidence: false }),

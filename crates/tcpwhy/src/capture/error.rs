@@ -49,8 +49,8 @@ pub enum CaptureError {
     #[error(
         "none of its {lines} lines reads as a packet (the first is \"{first}\"); name the capture \
          itself (tcpdump -w), or text with whole lines of packets as tcpdump (without -q), tshark or \
-         Wireshark's packet list show them, or with what ss, nstat, netstat -s, sysctl, ip or ethtool \
-         print"
+         Wireshark's packet list show them, or with what Linux's ss, nstat, netstat -s, sysctl, ip or \
+         ethtool print"
     )]
     NotAListing {
         /// How many lines there are.

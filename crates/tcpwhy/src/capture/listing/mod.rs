@@ -44,6 +44,11 @@ use stamp::Stamp;
 use super::{CaptureError, Item};
 use crate::wire::IcmpError;
 
+/// Whether a line is one of a listing: a packet, or what `tcpdump` says around them.
+pub fn is_of_listing(line: &str) -> bool {
+    matches!(line::read(line), Line::Packet(_) | Line::Start | Line::Footer(_) | Line::Dump)
+}
+
 /// The longest line that is read; the rest of a longer one is skipped.
 ///
 /// Ours: a packet takes under 1 KiB of text even with `-vv` and all its options.

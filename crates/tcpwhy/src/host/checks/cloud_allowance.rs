@@ -53,7 +53,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     names.sort_unstable();
     names.dedup();
     let evidence = hit.iter().take(words::WORST).map(|(device, name, growth)| {
-        Evidence::new(format!("ethtool -S {} {name}", device.name()), words::grown(*growth))
+        Evidence::new(
+            format!("ethtool -S {} {name}", words::device(device.name())),
+            words::grown(*growth),
+        )
     });
     Ok(vec![Finding {
         severity: words::of_drops(*growth),

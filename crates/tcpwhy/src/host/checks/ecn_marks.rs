@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! More than 5 % of what this host received with ECN had a mark (`InCEPkts`), or more than 5 % of what it sent was
-//! reported as marked (`TCPDeliveredCE`), of at least a thousand packets. Where a text leaves a counter out, the share is a
+//! acknowledged with the echo of a mark (`TCPDeliveredCE`), of at least a thousand packets. The echo of RFC 3168 stands in all
+//! ACKs of a round trip until the sender answers it, so fewer packets were marked than came under it. Where a text leaves a counter out, the share is a
 //! bound and said so: without `InECT1Pkts` at most, and of `OutSegs` instead of `TCPDelivered` at least.
 //!
 //! # What it is not
@@ -16,7 +17,7 @@
 //! Find the queue. Do not switch ECN off for it.
 //!
 //! # Sources
-//! RFC 3168; RFC 8257 (DCTCP); Linux `ip_rcv_core` (counts by codepoint), `tcp_count_delivered` (v6.12). 5 % of a
+//! RFC 3168 section 6.1.3; RFC 8257 (DCTCP); Linux `ip_rcv_core` (counts by codepoint), `tcp_count_delivered` (v6.12). 5 % of a
 //! thousand: ours, not measured.
 
 use super::{Check, counters, words};
@@ -51,7 +52,7 @@ fn received(seen: &Seen<'_>) -> Asked<Option<Finding>> {
         other => {
             let bound = other.is_err().then_some(("at most", "InECT1Pkts"));
             let evidence = words::counter("IpExt", "InCEPkts", marks);
-            Ok(Some(tell("received with ECN", marks, capable, bound, evidence)))
+            Ok(Some(tell(RECEIVED, marks, capable, bound, evidence)))
         }
     }
 }
@@ -70,7 +71,7 @@ fn sent(seen: &Seen<'_>) -> Asked<Option<Finding>> {
     match delivered {
         _ if is_much(marks, all) => {
             let bound = delivered.is_err().then_some(("at least", "TCPDelivered"));
-            Ok(Some(tell("sent", marks, all, bound, evidence)))
+            Ok(Some(tell(SENT, marks, all, bound, evidence)))
         }
         delivered => delivered.map(|_| None),
     }
@@ -86,15 +87,16 @@ fn tell(
 ) -> Finding {
     let share = marks.by.saturating_mul(100) / all.max(1);
     let at = bound.map(|(at, _)| format!("{at} ")).unwrap_or_default();
-    let not = "no fault of ECN: without it these would be losses";
+    let not = if way == SENT {
+        "no fault of ECN: without it these would be losses; nor that each was marked: an echo stands in all ACKs of its round trip"
+    } else {
+        "no fault of ECN: without it these would be losses"
+    };
     Finding {
         severity: Severity::Info,
         confidence: if bound.is_some() { Confidence::Low } else { words::sure(marks) },
         scope: Scope::Netns,
-        title: format!(
-            "{at}{share} % of what this host {way} was marked as congested: {}",
-            words::grown(marks)
-        ),
+        title: format!("{at}{share} % of what this host {way}: {}", words::grown(marks)),
         why: "a queue stands on the path, and its router marks instead of dropping; senders slow down for \
               each marked round trip."
             .to_owned(),
@@ -106,6 +108,9 @@ fn tell(
         ..Finding::default()
     }
 }
+
+const RECEIVED: &str = "received with ECN was marked as congested";
+const SENT: &str = "sent was acknowledged with the echo of a congestion mark";
 
 const fn is_much(marks: Growth, all: u64) -> bool {
     all >= LEAST && marks.by.saturating_mul(20) > all

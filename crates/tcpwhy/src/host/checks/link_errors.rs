@@ -5,7 +5,8 @@
 //! with load. The cause is a cable, a plug, an optic or the port at the other end.
 //!
 //! # How we know
-//! `rx_crc_errors`, `rx_frame_errors`, the driver's count of bad symbols, `tx_carrier_errors` or `carrier_changes` grew.
+//! `rx_crc_errors`, `rx_frame_errors`, the driver's count of bad symbols, `tx_carrier_errors` or `carrier_changes` grew. `ifconfig` and `/proc/net/dev`
+//! add four kinds up as `frame`: then that counts, though some of it may be frames that were too long or found no room.
 //!
 //! # What it is not
 //! Not congestion, and nothing that a setting heals. With one look a change of carrier tells nothing: each start
@@ -23,6 +24,7 @@ use super::devices::{self, Device, devices, need_counters, unless_cut};
 use super::{Check, words};
 use crate::host::finding::{Evidence, Finding, Group};
 use crate::host::seen::{Asked, Growth, Seen};
+use crate::host::snapshot::Link;
 
 pub(super) const CHECK: Check = Check {
     code: "LINK_ERRORS",
@@ -33,16 +35,21 @@ pub(super) const CHECK: Check = Check {
 
 const COUNTERS: [&str; 3] = ["rx_crc_errors", "rx_frame_errors", "tx_carrier_errors"];
 
+/// What `ifconfig` and `/proc/net/dev` add up as `frame` (`dev_seq_printf_stats`, Linux v6.12).
+const FRAME: [&str; 4] = ["rx_length_errors", "rx_over_errors", "rx_crc_errors", "rx_frame_errors"];
+const ADDED_UP: &str = "frame";
+
 /// Bad symbols, as mlx5 and bnxt and others call them.
 const DRIVERS: [&str; 4] =
     ["rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_symbol_errors", "rx_crc_errors_phy"];
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
-    if all
-        .iter()
-        .all(|device| device.now.driver_counters.is_none() && device.now.carrier_changes.is_none())
-    {
+    let is_blind = |device: &Device<'_>| {
+        let link = device.now;
+        link.driver_counters.is_none() && link.carrier_changes.is_none() && !adds_up(link)
+    };
+    if all.iter().all(is_blind) {
         need_counters(&all, &COUNTERS)?;
     }
     let mut hit: Vec<(Device<'_>, String, Growth)> = all
@@ -70,7 +77,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         } else {
             lost(worst, name, *growth)
         },
-        not: "not which part is bad: cable, optic, port, or the other end".to_owned(),
+        not: match name.as_str() {
+            ADDED_UP => format!(
+                "{NOT_WHICH}; nor whether some were too long, or found no room: the tool adds these up"
+            ),
+            _ => NOT_WHICH.to_owned(),
+        },
         evidence: evidence.collect(),
         fixes: vec![words::advise(
             format!(
@@ -82,6 +94,8 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         ..Finding::default()
     }])
 }
+
+const NOT_WHICH: &str = "not which part is bad: cable, optic, port, or the other end";
 
 /// What bad frames cost, with their share where that is known.
 fn lost(device: &Device<'_>, name: &str, growth: Growth) -> String {
@@ -100,9 +114,15 @@ fn lost(device: &Device<'_>, name: &str, growth: Growth) -> String {
     format!("a damaged frame is thrown away: {share} was lost on the last hop.")
 }
 
+fn adds_up(link: &Link) -> bool {
+    link.some_counters.as_ref().is_some_and(|all| all.contains_key(&FRAME.join("+")))
+}
+
 /// What went wrong most.
 fn errors(device: Device<'_>) -> Option<(String, Growth)> {
     let counted = COUNTERS.iter().filter_map(|name| Some((*name, device.counted(&[name])?)));
+    let added_up = adds_up(device.now).then(|| device.counted(&FRAME)).flatten();
+    let counted = counted.chain(added_up.map(|growth| (ADDED_UP, growth)));
     let driver = device.driver(|name| DRIVERS.contains(&name));
     let carrier = device.growth(|link| link.carrier_changes);
     let carrier =
@@ -130,6 +150,23 @@ mod tests {
             });
             look.links = Some(vec![eth0]);
         })
+    }
+
+    #[test]
+    fn what_ifconfig_adds_up_is_told_as_its_sum() {
+        let told = |frame: u64| {
+            let mut host = once(bad([0, 0], [0, 0]));
+            let mut eth0 = link("eth0");
+            (eth0.carrier_changes, eth0.counters) = (None, None);
+            eth0.some_counters =
+                Some([(FRAME.join("+"), frame), ("rx_packets".to_owned(), 9)].into());
+            host.looks[0].links = Some(vec![eth0]);
+            judged(&CHECK, &host).expect("seen")
+        };
+        let found = told(48_211);
+        assert!(found[0].title.contains("eth0 has bad frames: frame 48211"), "{}", found[0].title);
+        assert!(found[0].not.contains("adds these up"), "{}", found[0].not);
+        assert_eq!(told(0), Vec::new());
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     full.sort_by_key(|queue| (core::cmp::Reverse(queue.backlog), &queue.dev, queue.handle));
     evidence.extend(full.iter().take(NAMED).map(|queue| {
         Evidence::new(
-            format!("tc -s qdisc show dev {}", queue.dev),
+            format!("tc -s qdisc show dev {}", words::device(&queue.dev)),
             format!(
                 "{} {:x}: backlog {}b {}p",
                 queue.kind,

@@ -39,7 +39,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     names.dedup();
     let evidence = there.iter().take(words::WORST).map(|(_, each)| {
         Evidence::new(
-            format!("tc -s qdisc show dev {}", each.dev),
+            format!("tc -s qdisc show dev {}", words::device(&each.dev)),
             if each.uncounted {
                 tc_words(each)
             } else {
@@ -53,7 +53,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )
     });
     let fixes = there.iter().take(words::WORST).map(|(_, each)| Fix {
-        what: format!("ask who set it, then remove it: tc qdisc del dev {} root", each.dev),
+        what: format!(
+            "ask who set it, then remove it: tc qdisc del dev {} root",
+            words::device(&each.dev)
+        ),
         risk: "a test that needs it ends; what waits in it is lost".to_owned(),
         set: (each.parent == ROOT).then(|| qdisc_change::remove(seen, each)).flatten(),
         applies: words::AT_ONCE.to_owned(),

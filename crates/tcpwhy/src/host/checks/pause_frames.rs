@@ -78,7 +78,10 @@ fn told(hit: &[Hit<'_>]) -> String {
 fn finding(hit: &[Hit<'_>]) -> Finding {
     let names: Vec<&str> = hit.iter().map(|(device, ..)| device.name()).collect();
     let evidence = hit.iter().take(words::WORST).map(|(device, name, growth)| {
-        Evidence::new(format!("ethtool -S {} {name}", device.name()), words::grown(*growth))
+        Evidence::new(
+            format!("ethtool -S {} {name}", words::device(device.name())),
+            words::grown(*growth),
+        )
     });
     let fixes = hit.iter().take(words::WORST).filter_map(|(device, ..)| {
         let [sends, honours] = device.now.pause?;

@@ -11,7 +11,8 @@
 //!
 //! # What it is not
 //! Tracing slows a program down, mostly between calls. A summary (`strace -c`, `perf trace -s`) does not tell when a call was
-//! made. `strace -c` counts time in the kernel, not time waited.
+//! made. `strace -c` counts time in the kernel, and what a call waited only with `-w`. Of several threads those are told that spent a
+//! tenth of the time of the one that spent most.
 //!
 //! # What to do
 //! Take the named call out of the loop that moves the data: write in larger pieces, less often, or from another thread.
@@ -22,6 +23,7 @@
 
 use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
+use crate::host::paste::programs::{PERF_S, STRACE_C_OR_CW, STRACE_CW};
 use crate::host::seen::{Asked, Missing, Seen};
 use crate::host::snapshot::{CallKind, Gap, Source, Traced};
 use crate::words::{count, grouped, percent, time};
@@ -37,6 +39,8 @@ pub(super) const CHECK: Check = Check {
 const TINY: u64 = 20;
 /// On a terminal fewer are seen within a wait: a meter redraws some fields only.
 const TINY_OF_METER: u64 = 5;
+/// A thread is told if it spent at least this part of the time of the one that spent most. Ours, not measured.
+const BUSY: u64 = 10;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let traces = &seen.snapshot.traces;
@@ -44,10 +48,14 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         return Err(Missing::all(Source::Traces));
     }
     let mut found = Vec::new();
+    let most = traces.iter().map(in_calls).max().unwrap_or(0);
     for trace in traces {
         found.extend(trace.gap.as_ref().map(|gap| of_gap(trace, gap)));
         found.extend(of_tiny(trace));
-        found.extend(of_summary(trace));
+        // Of threads those that do little say nothing.
+        if in_calls(trace).saturating_mul(BUSY) >= most {
+            found.extend(of_summary(trace));
+        }
     }
     found.truncate(words::WORST);
     Ok(found
@@ -182,10 +190,15 @@ fn of_tiny(trace: &Traced) -> Option<Finding> {
     })
 }
 
+/// Time in all calls of a summary.
+fn in_calls(trace: &Traced) -> u64 {
+    trace.kinds.iter().map(|kind| kind.inside_ns).fold(0, u64::saturating_add)
+}
+
 fn of_summary(trace: &Traced) -> Option<Finding> {
-    let all = trace.kinds.iter().map(|kind| kind.inside_ns).fold(0, u64::saturating_add);
+    let all = in_calls(trace);
     let first = trace.kinds.first().filter(|_| all > 0)?;
-    let is_waited = trace.tool.starts_with("perf");
+    let name = &first.name;
     let share = percent(ns(first.inside_ns), ns(all));
     let evidence = trace.kinds.iter().take(words::WORST).map(|kind| {
         Evidence::new(
@@ -193,19 +206,32 @@ fn of_summary(trace: &Traced) -> Option<Finding> {
             format!("{} in {}", time(ns(kind.inside_ns)), count(kind.count, "call")),
         )
     });
-    let (title, why) = if is_waited && first.waits {
+    let thread = trace.tool.strip_prefix(PERF_S).map(|rest| rest.trim_start_matches(", "));
+    let of = match thread {
+        Some(thread) if !thread.is_empty() => format!("{thread}'s"),
+        _ => "the program's".to_owned(),
+    };
+    let (title, why) = if thread.is_some() && first.waits {
         (
-            format!("the program waited in {} for {share} of its time in calls", first.name),
+            format!(
+                "the program waited in {name} for {share} of {} time in calls",
+                of.replace("the program's", "its")
+            ),
             "it had nothing to do: the peer, the path or a timer decides.",
         )
-    } else if is_waited {
+    } else if thread.is_some() || trace.tool == STRACE_CW {
         (
-            format!("{} took {share} of the program's time in calls", first.name),
+            format!("{name} took {share} of {of} time in calls"),
             "while the program is in a call it does nothing else in that thread.",
+        )
+    } else if trace.tool == STRACE_C_OR_CW {
+        (
+            format!("{name} took {share} of the time that strace counted"),
+            "strace -c counts time in the kernel, without what a call waited; with -w it counts that, too.",
         )
     } else {
         (
-            format!("{} took {share} of the kernel's time for the program", first.name),
+            format!("{name} took {share} of the kernel's time for the program"),
             "strace -c counts time in the kernel: what a call waited is not in it.",
         )
     };
@@ -291,13 +317,37 @@ mod tests {
         let perf = " python (39428), 154 events, 99.4%\n\n   syscall            calls  errors  total       min       avg       max       stddev\n\
                     \x20  poll                  63      0 30950.178     0.000   491.273   500.626      1.63%\n\
                     \x20  write                  9      0     0.312     0.012     0.035     0.060     13.11%\n";
-        assert_eq!(titles(perf), ["the program waited in poll for >99 % of its time in calls"]);
+        assert_eq!(
+            titles(perf),
+            ["the program waited in poll for >99 % of python (39428)'s time in calls"]
+        );
         let strace = "% time     seconds  usecs/call     calls    errors syscall\n\
                       ------ ----------- ----------- --------- --------- ----------------\n\
                       \x2090.00    0.900000        1500       600           fsync\n\
                       \x2010.00    0.100000           1       600        16 read\n\
                       100.00    1.000000                  1200        16 total\n";
-        assert_eq!(titles(strace), ["fsync took 90 % of the kernel's time for the program"]);
+        let below = |command: &str| titles(&format!("{command}\n{strace}"));
+        assert_eq!(
+            below("$ strace -c ./copy"),
+            ["fsync took 90 % of the kernel's time for the program"]
+        );
+        assert_eq!(
+            below("$ strace -f -cw ./copy"),
+            ["fsync took 90 % of the program's time in calls"]
+        );
+        assert_eq!(titles(strace), ["fsync took 90 % of the time that strace counted"]);
+    }
+
+    #[test]
+    fn threads_that_did_little_are_not_told() {
+        let thread = |name: &str, ms: f64| {
+            format!(
+                " {name} (7), 154 events, 9.4%\n\n   syscall            calls  errors  total       min       avg       max       stddev\n\
+                 \x20  fsync                 63      0 {ms:.3}     0.000   491.273   500.626      1.63%\n"
+            )
+        };
+        let of = |ms| titles(&(thread("copy", 100.0) + &thread("log", ms))).len();
+        assert_eq!([of(10.0), of(9.9)], [2, 1]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let names: Vec<&str> = hit.iter().map(|(root, ..)| root.dev.as_str()).collect();
     let evidence = hit.iter().take(words::WORST).map(|(root, drops, _)| {
         Evidence::new(
-            format!("tc -s qdisc show dev {}", root.dev),
+            format!("tc -s qdisc show dev {}", words::device(&root.dev)),
             format!(
                 "{}: dropped {}, {} packets wait now",
                 root.kind,

@@ -110,9 +110,9 @@ fn lost(device: Device<'_>) -> Option<(String, Growth)> {
 
 fn source(device: &Device<'_>, name: &str) -> String {
     if name.contains(',') {
-        format!("ip -s -s link show {} (missed, fifo)", device.name())
+        format!("ip -s -s link show {} (missed, fifo)", words::device(device.name()))
     } else {
-        format!("ethtool -S {} {name}", device.name())
+        format!("ethtool -S {} {name}", words::device(device.name()))
     }
 }
 

@@ -232,7 +232,7 @@ fn evidence(shaper: &Shaper<'_>) -> Evidence {
         }
     }
     let place = if qdisc.parent == ROOT { "" } else { " (below the root)" };
-    Evidence::new(format!("tc -s qdisc show dev {}{place}", qdisc.dev), said)
+    Evidence::new(format!("tc -s qdisc show dev {}{place}", words::device(&qdisc.dev)), said)
 }
 
 fn mbit(bits_per_second: f64) -> String {

@@ -139,7 +139,7 @@ fn evidence(standing: &Standing<'_>) -> Evidence {
     let Standing { line, is_class, before, bits_per_second, .. } = standing;
     let what = if *is_class { "class" } else { "qdisc" };
     Evidence::new(
-        format!("tc -s {what} show dev {}", line.dev),
+        format!("tc -s {what} show dev {}", words::device(&line.dev)),
         format!(
             "{}: {before} bytes waited, then {}; {:.1} Mbit/s left",
             line.kind,
@@ -156,7 +156,7 @@ fn below_shaper(standing: &Standing<'_>) -> Fix {
     words::advise(
         format!(
             "keep flows apart below the shaper: tc qdisc add dev {} parent {} fq_codel",
-            line.dev,
+            words::device(&line.dev),
             tc_handle(parent)
         ),
         "what waits in the old queue is lost",

@@ -1,13 +1,14 @@
 //! Sockets counted by their state, where a count reaches a bound.
 //!
 //! # What it says
-//! `ss -ant` counted by state is what people look at first. Most counts mean nothing by themselves. Three have a bound:
-//! half-open connections fill the queue of SYNs, `TIME-WAIT` occupies ports of this host towards a peer, and
-//! `CLOSE-WAIT` ends only when the program closes.
+//! `ss -ant` counted by state is what people look at first. Most counts mean nothing by themselves. Four have a bound:
+//! half-open connections fill the queue of SYNs, `TIME-WAIT` occupies ports of this host towards a peer,
+//! `CLOSE-WAIT` ends only when the program closes, and `SYN-SENT` lasts one round trip where the peer answers.
 //!
 //! # How we know
 //! `SYN-RECV` reaches `somaxconn`, which bounds the queue of each listener. `TIME-WAIT` reaches the number of ports in
-//! `ip_local_port_range`, or `tcp_max_tw_buckets`. `CLOSE-WAIT` is more than `ESTAB`.
+//! `ip_local_port_range`, or `tcp_max_tw_buckets`. `CLOSE-WAIT` is more than `ESTAB`, or
+//! `SYN-SENT` is: most connections last longer than their first round trip, so their SYNs go without an answer.
 //!
 //! # What it is not
 //! Counts alone do not tell which end connected: `TIME-WAIT` of a server occupies no port of its own. A setting that was
@@ -17,8 +18,8 @@
 //! Look at the sockets themselves: `ss -tan state close-wait`, with `-p` for the program.
 //!
 //! # Sources
-//! tcp(7); RFC 9293 section 3.3.2; Linux `inet_csk_reqsk_queue_is_full`, `tcp_time_wait` (v6.1). A hundred
-//! `CLOSE-WAIT`: ours, not measured.
+//! tcp(7); RFC 9293 sections 3.3.2 and 3.5; Linux `inet_csk_reqsk_queue_is_full`, `tcp_time_wait` (v6.1). A hundred
+//! `CLOSE-WAIT` or `SYN-SENT`: ours, not measured.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +43,12 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let states =
         seen.now.states.as_ref().ok_or(Missing::part(Source::Sockets, "counts by state"))?;
     let of = |name: &str| states.get(name).copied().unwrap_or(0);
-    let found =
-        [half_open(seen, of("SYN-RECV")), time_wait(seen, of("TIME-WAIT")), close_wait(states)];
+    let found = [
+        half_open(seen, of("SYN-RECV")),
+        time_wait(seen, of("TIME-WAIT")),
+        close_wait(states),
+        unanswered(states),
+    ];
     Ok(found
         .into_iter()
         .flatten()
@@ -125,6 +130,20 @@ fn close_wait(states: &BTreeMap<String, u64>) -> Option<Finding> {
     })
 }
 
+/// By Little's law as many connections are in `SYN-SENT` as are begun in the time until the answer.
+fn unanswered(states: &BTreeMap<String, u64>) -> Option<Finding> {
+    let (asking, open) = (states.get("SYN-SENT").copied()?, states.get("ESTAB").copied()?);
+    (asking >= MANY && asking > open).then(|| Finding {
+        severity: Severity::Warning,
+        title: format!("{} connections wait for an answer to their SYN, more than are open ({})", grouped(asking), grouped(open)),
+        why: "an answer takes one round trip: so many wait where none comes, and each SYN is sent again after a second.".to_owned(),
+        not: "not whose: a scanner or a load generator makes as many on purpose".to_owned(),
+        evidence: vec![counted("SYN-SENT", asking), counted("ESTAB", open)],
+        fixes: vec![words::advise("see to whom: ss -tanp state syn-sent; then whether that host is up and a firewall lets SYNs pass", "")],
+        ..Finding::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{host, judged, missing, once, shown};
@@ -158,6 +177,9 @@ mod tests {
         assert_eq!(titles(&[], &[("TIME-WAIT", 400_000), ("SYN-RECV", 9_000)]), 0);
         assert_eq!(titles(&[], &[("CLOSE-WAIT", 99), ("ESTAB", 1)]), 0);
         assert_eq!(titles(&[], &[("CLOSE-WAIT", 400), ("ESTAB", 400)]), 0);
+        assert_eq!(titles(&[], &[("SYN-SENT", 100), ("ESTAB", 99)]), 1);
+        assert_eq!(titles(&[], &[("SYN-SENT", 100), ("ESTAB", 100)]), 0);
+        assert_eq!(titles(&[], &[("SYN-SENT", 99), ("ESTAB", 1)]), 0);
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub(super) fn by_kernel(memory: u64, page: u64) -> u64 {
 const FALLS: &str =
     "the numbers do not rise: pressure begins when nothing is left, or does not end";
 
-/// Why numbers that rise fit no host, as far as that shows without its memory. A page has 4 KiB or more.
+/// Why numbers that rise fit no host, or not this one, as far as that shows without the size of a page: it has 4 KiB or
+/// more.
 fn boundless(seen: &Seen<'_>, [_, pressure, most]: [i64; 3]) -> Option<String> {
     const PAGE: u64 = 4096;
     let most = most.unsigned_abs();
@@ -111,6 +112,11 @@ fn boundless(seen: &Seen<'_>, [_, pressure, most]: [i64; 3]) -> Option<String> {
     let all = all.filter(|[low, eighth, top]| *low == eighth / 4 * 3 && *top == low * 2);
     let all = all.map(|[_, eighth, _]| eighth.saturating_mul(8));
     let why = match all {
+        // Whatever a page has.
+        _ if has_less(seen, most.saturating_mul(PAGE)) => format!(
+            "the third allows {allows} or more of the {} that this host has",
+            bytes(seen.snapshot.memory_bytes.unwrap_or(0))
+        ),
         Some(all) if most > all => format!(
             "the third allows {allows}, and this host has some {} by its udp_mem",
             bytes(all.saturating_mul(PAGE))
@@ -124,13 +130,18 @@ fn boundless(seen: &Seen<'_>, [_, pressure, most]: [i64; 3]) -> Option<String> {
     Some(format!("the numbers are pages: {why}, so that nothing stops TCP before memory is gone"))
 }
 
+fn has_less(seen: &Seen<'_>, bytes: u64) -> bool {
+    seen.snapshot.memory_bytes.is_some_and(|memory| bytes > memory)
+}
+
 /// What shows of the numbers alone.
 fn by_itself([low, pressure, most]: [i64; 3], why: &str, unseen: &Missing) -> Finding {
+    let of = if why.contains("this host has") { "this host" } else { "any host" };
     Finding {
         severity: Severity::Warning,
         confidence: Confidence::High,
         scope: Scope::Host,
-        title: format!("{KEY} does not fit any host: {low} {pressure} {most} pages"),
+        title: format!("{KEY} does not fit {of}: {low} {pressure} {most} pages"),
         why: format!("{why}."),
         not: "not that memory for TCP is short now".to_owned(),
         evidence: vec![words::setting(KEY, &format_args!("{low} {pressure} {most}"))],
@@ -184,6 +195,20 @@ mod tests {
         assert_eq!(number(&beside("393216 524288 786432")), Ok(1));
         assert!(number(&beside("25165824 33554432 50331648")).is_err());
         assert!(number(&beside("393216 524288 800000")).is_err());
+    }
+
+    #[test]
+    fn beside_free_the_size_of_a_page_is_not_needed() {
+        let beside = |memory: u64, value| {
+            let memory_bytes = Some(memory << 30);
+            let host = Snapshot { memory_bytes, ..host(&[(KEY, value)]) };
+            judged(&CHECK, &host).map(|found| found[0].title.clone())
+        };
+        let in_bytes = "8388608 12582912 16777216";
+        let told = beside(23, in_bytes).expect("too much");
+        assert!(told.contains("does not fit this host"), "{told}");
+        assert!(beside(64, in_bytes).is_err(), "64 GiB may be right");
+        assert!(beside(23, "287901 383868 575802").is_err());
     }
 
     #[test]

@@ -97,7 +97,10 @@ fn finding(root: &Qdisc, grown: Growth, said: String) -> Finding {
     Finding {
         confidence: words::sure(grown),
         scope: devices::scope(&[&root.dev]),
-        evidence: vec![Evidence::new(format!("tc -s qdisc show dev {}", root.dev), said)],
+        evidence: vec![Evidence::new(
+            format!("tc -s qdisc show dev {}", words::device(&root.dev)),
+            said,
+        )],
         fixes: vec![words::advise(
             format!(
                 "give {} of {} a default class that exists, or a last filter that claims the rest",

@@ -80,6 +80,11 @@ pub(super) fn set(
     Fix { what, risk: risk.to_owned(), set: sysctl(seen, key, to), applies: applies.to_owned() }
 }
 
+/// An interface in a command: of one that a text does not name, what stands for it.
+pub(super) fn device(name: &str) -> &str {
+    if name.contains(' ') { "DEV" } else { name }
+}
+
 /// A fix that no setting makes.
 pub(super) fn advise(what: impl Into<String>, risk: &str) -> Fix {
     Fix { what: what.into(), risk: risk.to_owned(), ..Fix::default() }

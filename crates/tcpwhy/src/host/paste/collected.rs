@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::counters::{Counts, Form};
 use super::names::Names;
 use super::settings::Told;
+use crate::evidence::stamp::Stamp;
 use crate::host::snapshot::{
     Bond, FORMAT, Interrupt, Link, LinkCounters, Listener, Look, Occupied, PeerMetrics, Process,
     Qdisc, Route, Said, SetIn, Settings, Snapshot, Socket, Softnet, Source, SpeedTest, Traced,
@@ -74,6 +75,17 @@ impl<T> Readings<T> {
             all.extend(kept.map(|what| Reading { at, what }));
         }
         self.0 = all;
+    }
+}
+
+impl<T: PartialEq> Readings<T> {
+    /// Takes out a reading that repeats the one before it, but for another time: what is quoted in two mails is no
+    /// second look, in which nothing happened.
+    fn drop_copies(&mut self) {
+        let is_copy = |next: &mut Reading<T>, before: &mut Reading<T>| {
+            next.what == before.what && (next.at.is_none() || next.at == before.at)
+        };
+        self.0.dedup_by(is_copy);
     }
 }
 
@@ -174,6 +186,14 @@ impl Collected {
         }
     }
 
+    /// A time that stands above what follows.
+    pub(super) fn at(&mut self, stamp: Stamp) {
+        self.now = match stamp {
+            Stamp::Unix(ns) => u64::try_from(ns).ok(),
+            Stamp::OfDay(_) | Stamp::Since(_) => None,
+        };
+    }
+
     /// The interface of this name; a new one is only supposed to be up.
     pub(super) fn link(&mut self, name: &str) -> &mut Link {
         self.links.entry(name.to_owned()).or_insert_with(|| Link {
@@ -219,6 +239,7 @@ impl Collected {
                 None
             });
         }
+        self.drop_copies();
         super::counters::complete(&mut self.counts);
         let settings = self.settings();
         self.range = settings.as_ref().and_then(port_range);
@@ -248,6 +269,21 @@ impl Collected {
             looks,
             ..Snapshot::default()
         }
+    }
+
+    /// Where a reading holds what moves by itself, a second one that is the same is a copy.
+    fn drop_copies(&mut self) {
+        self.sockets.drop_copies();
+        self.softnet.drop_copies();
+        self.interrupts.drop_copies();
+        self.counts.iter_mut().for_each(Readings::drop_copies);
+        self.link_counts
+            .values_mut()
+            .chain(self.driver_counts.values_mut())
+            .for_each(Readings::drop_copies);
+        self.qdiscs.drop_copies();
+        self.listeners.drop_copies();
+        self.sockstat.drop_copies();
     }
 
     /// Those that were told with one value.

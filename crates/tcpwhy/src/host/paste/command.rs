@@ -4,6 +4,8 @@
 //! line counts that begins with such a tool and goes on as a command does. Headers that people write
 //! (`=== ss -s ===`, `# ethtool -S eth0`) are read alike.
 
+use super::elsewhere::{self, Elsewhere, name_of};
+
 /// Tools whose output is read, and those that show files.
 const TOOLS: [&str; 42] = [
     "sysctl",
@@ -63,8 +65,21 @@ pub(super) struct Command {
     parts: Vec<Vec<String>>,
     /// All of it.
     text: String,
-    /// Whose prompt stood before it, without the domain.
+    /// Whose prompt stood before it, or on which it runs, without the domain.
     pub(super) host: Option<String>,
+    /// It runs on another host than the prompt's.
+    pub(super) runs: Runs,
+}
+
+/// Where a command runs, and the commands below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Runs {
+    #[default]
+    Here,
+    /// Only what this command prints is of the other host.
+    Elsewhere,
+    /// A shell there: what follows is of it until that ends.
+    Within,
 }
 
 impl Command {
@@ -77,10 +92,16 @@ impl Command {
             .filter(|(_, c)| matches!(c, '$' | '#' | '%'))
             .find_map(|(at, _)| {
                 let (prompt, rest) = (&bare[..at], &bare[at + 1..]);
-                let command = is_prompt(prompt).then(|| Self::parse(rest)).flatten()?;
-                Some(Self { host: elsewhere(rest).or_else(|| host(prompt)), ..command })
+                let command = is_prompt(prompt).then(|| Self::anywhere(rest)).flatten()?;
+                Some(Self { host: command.host.or_else(|| host(prompt)), ..command })
             });
-        after_prompt.or_else(|| {
+        let headed = || {
+            let host = Some(elsewhere::headed(text)?);
+            Some(Self { host, runs: Runs::Within, ..Self::default() })
+        };
+        // Without a prompt `ssh` may begin a sentence.
+        let bare_elsewhere = || Self::elsewhere(bare).filter(|_| !bare.starts_with("ssh "));
+        after_prompt.or_else(headed).or_else(bare_elsewhere).or_else(|| {
             let mut words = bare.split_whitespace().skip_while(|word| *word == "sudo");
             let (first, second) = (words.next()?, words.next());
             let argument = |word: &str| word.starts_with(['-', '/']) || !takes_options(first);
@@ -90,6 +111,22 @@ impl Command {
                 && !bare.contains(": ");
             is_command.then(|| Self::parse(bare)).flatten()
         })
+    }
+
+    /// A command here, or one that runs elsewhere.
+    fn anywhere(text: &str) -> Option<Self> {
+        Self::elsewhere(text).or_else(|| Self::parse(text))
+    }
+
+    /// One that runs elsewhere, or opens a shell there.
+    fn elsewhere(text: &str) -> Option<Self> {
+        let it = Elsewhere::of(text)?;
+        let (runs, there) = if it.is_shell() {
+            (Runs::Within, Self::default())
+        } else {
+            (Runs::Elsewhere, Self::parse(it.command)?)
+        };
+        Some(Self { host: Some(it.host), text: text.to_owned(), runs, ..there })
     }
 
     /// `None` if there is no known tool in it.
@@ -107,7 +144,7 @@ impl Command {
                 parts.push(owned.collect());
             }
         }
-        (!parts.is_empty()).then(|| Self { parts, text: text.to_owned(), host: None })
+        (!parts.is_empty()).then(|| Self { parts, text: text.to_owned(), ..Self::default() })
     }
 
     /// All of it, without the prompt.
@@ -194,38 +231,6 @@ fn host(prompt: &str) -> Option<String> {
     name_of((folder.starts_with(['~', '/']) && name != "root").then_some(name)?)
 }
 
-/// The name or address that a word begins with.
-fn name_of(word: &str) -> Option<String> {
-    let address = word.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
-    if address.parse::<core::net::Ipv4Addr>().is_ok() {
-        return Some(address.to_owned());
-    }
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let name = word.split(|c| !is_of_name(c)).next()?;
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
-/// The host of `ssh -p 22 ada@web-2 ss -tin`: what it prints is of that one.
-fn elsewhere(command: &str) -> Option<String> {
-    let mut words = command.split_whitespace().skip_while(|word| *word == "sudo");
-    if words.next()? != "ssh" {
-        return None;
-    }
-    while let Some(word) = words.next() {
-        let Some(option) = word.strip_prefix('-') else {
-            return name_of(word.rsplit('@').next()?);
-        };
-        // Options with a value (ssh(1)), which may stand behind them at once.
-        if option.len() == 1
-            && option
-                .contains(['b', 'c', 'D', 'E', 'F', 'I', 'i', 'J', 'L', 'l', 'm', 'o', 'p', 'R'])
-        {
-            words.next();
-        }
-    }
-    None
-}
-
 /// Words in front of a tool that run it.
 fn runs_others(word: &str) -> bool {
     matches!(
@@ -291,6 +296,11 @@ mod tests {
             ("bash-5.1$ ss -tin", None),
             ("ada@here:~$ ssh -p 22 root@there.example 'ss -tin'", Some("there")),
             ("ada@here:~$ ssh there \"sysctl -a\"", Some("there")),
+            ("ada@here:~$ ssh there ss -tin", Some("there")),
+            ("$ kubectl exec -it web-0 -- sh", Some("web-0")),
+            ("docker exec web ss -tin", Some("web")),
+            ("web-1 | CHANGED | rc=0 >>", Some("web-1")),
+            ("root@here:~# ip netns exec blue ss -tin", Some("blue")),
         ] {
             let command = Command::of(line).unwrap_or_else(|| panic!("{line} is a command"));
             assert_eq!(command.host.as_deref(), host, "{line}");

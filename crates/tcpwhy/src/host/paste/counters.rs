@@ -24,7 +24,7 @@ impl Form {
 }
 
 /// Counters of one reading.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts {
     pub(super) by_group: Grouped<i64>,
     /// Some lines were chosen from it by a command.

@@ -5,11 +5,12 @@
 //! or addresses, settings of TCP that differ, counters of which some went on and some went back. Where
 //! something does, a text that nothing ties is left alone.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::command::Command;
+use super::command::{Command, Runs};
+use super::elsewhere;
 use super::marks::{harmless, unquoted};
 use super::{Note, Notes, Pasted, read, read_all};
 use crate::host::snapshot::{Look, Snapshot};
@@ -54,13 +55,25 @@ struct Piece<'a> {
     text: Cow<'a, str>,
     snapshot: Snapshot,
     addresses: BTreeSet<IpAddr>,
+    /// Hosts that it went to, and so is none of.
+    others: BTreeSet<String>,
 }
 
 impl<'a> Piece<'a> {
     fn new(part: Part, name: Option<String>, text: Cow<'a, str>, snapshot: Snapshot) -> Self {
         let name = name.or_else(|| text.lines().find_map(named_by_uname));
         let addresses = snapshot.addresses();
-        Self { part, name, text, snapshot, addresses }
+        Self { part, name, text, snapshot, addresses, others: BTreeSet::new() }
+    }
+
+    /// Hosts of connections by the names that were printed, with their ports.
+    fn ends_by_name(&self) -> BTreeSet<(String, String)> {
+        let name = |end: SocketAddr| {
+            let name = self.snapshot.named.get(&end.ip())?;
+            Some(format!("{name}:{}", end.port()))
+        };
+        let sockets = self.snapshot.looks.iter().filter_map(|look| look.sockets.as_ref()).flatten();
+        sockets.filter_map(|socket| Some((name(socket.local)?, name(socket.remote)?))).collect()
     }
 
     /// Nothing was read.
@@ -78,24 +91,35 @@ fn named_by_uname(line: &str) -> Option<String> {
     (is_release && build.starts_with('#')).then(|| name.to_owned())
 }
 
-/// The pieces of a text: one, unless its prompts name several hosts.
+/// The pieces of a text: one, unless its prompts and commands name several hosts.
 fn pieces(number: usize, text: &str) -> Vec<Piece<'_>> {
+    if let Some(hosts) = elsewhere::prefixed(text) {
+        let each = hosts.into_iter().map(|(name, said)| {
+            let Pasted { snapshot, notes } = read(&said);
+            let part = Part { text: number, notes, is_above_prompts: false };
+            Piece::new(part, Some(name), Cow::Owned(said), snapshot)
+        });
+        return each.collect();
+    }
     let Pasted { snapshot, notes } = read(text);
-    if notes.hosts.len() < 2 {
+    let several = (!notes.hosts.is_empty()).then(|| split(text)).flatten();
+    let Some(mut several) = several else {
         let name = notes.hosts.first().cloned();
         let part = Part { text: number, notes, is_above_prompts: false };
         return vec![Piece::new(part, name, Cow::Borrowed(text), snapshot)];
-    }
+    };
     let mut all = Vec::new();
-    let (own, mut unread) = split(text);
-    for (name, own) in own {
+    for (name, own) in several.parts {
         let Pasted { snapshot, mut notes } = read(&own);
         if notes.read > 0 {
-            notes.first.extend(unread.take());
+            notes.first.extend(several.unread.take());
         }
-        let is_above_prompts = name.is_none();
+        let is_above_prompts = name.is_none() && !several.has_own;
         let part = Part { text: number, notes, is_above_prompts };
-        let piece = Piece::new(part, name, Cow::Owned(own), snapshot);
+        let mut piece = Piece::new(part, name, Cow::Owned(own), snapshot);
+        if piece.name.is_none() && several.has_own {
+            piece.others.clone_from(&several.names);
+        }
         // A prompt without output says nothing.
         if !piece.is_empty() {
             all.push(piece);
@@ -108,25 +132,54 @@ fn pieces(number: usize, text: &str) -> Vec<Piece<'_>> {
 const MOST: usize = 100;
 const TOO_MANY: &str = "this host and later ones are not read: give their text alone";
 
-/// A text by the host of the prompts, each line in its place: the lines of others are empty.
-fn split(text: &str) -> (Vec<(Option<String>, String)>, Option<Note>) {
+/// A text by its hosts.
+#[derive(Debug, Default)]
+struct Split {
+    /// Of each host its lines, each in its place: the lines of others are empty. First what no host is named for.
+    parts: Vec<(Option<String>, String)>,
+    /// The first line of a host for which there is no room.
+    unread: Option<Note>,
+    /// The hosts.
+    names: BTreeSet<String>,
+    /// Commands without a host stand among the lines of none: they are of the host that ran the others.
+    has_own: bool,
+}
+
+/// A text by the hosts of its prompts and commands; `None` if it is of one.
+fn split(text: &str) -> Option<Split> {
     let mut unread = None;
     let mut all: Vec<(Option<String>, String, usize)> = vec![(None, String::new(), 0)];
-    let mut open = Some(0);
+    let (mut open, mut has_own, mut went) = (Some(0), false, false);
+    // Of which host prompts without a name are, and of which they were before a shell was opened elsewhere.
+    let (mut here, mut before) = (Some(0), Some(0));
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let shown = harmless(line.trim_end());
-        if let Some(host) = Command::of(unquoted(&shown).trim()).and_then(|command| command.host) {
-            let known = all.iter().position(|(name, ..)| name.as_ref() == Some(&host));
-            open = known.or_else(|| {
-                let has_room = all.len() <= MOST;
-                if !has_room && unread.is_none() {
-                    unread = Some(Note::new(number as u64 + 1, line, Some(TOO_MANY.to_owned())));
+        let shown = unquoted(&shown).trim();
+        if let Some(command) = Command::of(shown) {
+            open = match command.host {
+                None => here,
+                Some(host) => {
+                    let known = all.iter().position(|(name, ..)| name.as_ref() == Some(&host));
+                    known.or_else(|| {
+                        let has_room = all.len() <= MOST;
+                        if !has_room && unread.is_none() {
+                            let why = Some(TOO_MANY.to_owned());
+                            unread = Some(Note::new(number as u64 + 1, line, why));
+                        }
+                        has_room.then(|| {
+                            all.push((Some(host), String::new(), 0));
+                            all.len() - 1
+                        })
+                    })
                 }
-                has_room.then(|| {
-                    all.push((Some(host), String::new(), 0));
-                    all.len() - 1
-                })
-            });
+            };
+            match command.runs {
+                Runs::Here => (here, has_own) = (open, has_own || open == Some(0)),
+                Runs::Elsewhere => went = true,
+                Runs::Within => (before, here, went) = (here, open, true),
+            }
+        } else if elsewhere::leaves(shown) {
+            (here, open) = (before, before);
         }
         if let Some((_, own, lines)) = open.and_then(|open| all.get_mut(open)) {
             own.extend(core::iter::repeat_n('\n', number - *lines));
@@ -134,7 +187,10 @@ fn split(text: &str) -> (Vec<(Option<String>, String)>, Option<Note>) {
             *lines = number + 1;
         }
     }
-    (all.into_iter().map(|(name, own, _)| (name, own)).collect(), unread)
+    let parts: Vec<_> = all.into_iter().map(|(name, own, _)| (name, own)).collect();
+    has_own &= went;
+    let names = parts.iter().filter_map(|(name, _)| name.clone()).collect();
+    (parts.len() > 2 || has_own).then_some(Split { parts, unread, names, has_own })
 }
 
 /// Which pieces are of one host; whether that is supposed, for nothing ties them.
@@ -181,6 +237,12 @@ fn are_of_two(one: &Piece<'_>, other: &Piece<'_>) -> bool {
     if let Some((one, other)) = one.name.as_ref().zip(other.name.as_ref()) {
         return !one.eq_ignore_ascii_case(other);
     }
+    let is_of = |piece: &Piece<'_>, others: &BTreeSet<String>| {
+        piece.name.as_ref().is_some_and(|name| others.contains(name))
+    };
+    if is_of(one, &other.others) || is_of(other, &one.others) || are_both_ends(one, other) {
+        return true;
+    }
     let (a, b) = (&one.snapshot, &other.snapshot);
     let kernels = a.kernel.as_ref().zip(b.kernel.as_ref());
     let has_addresses = !one.addresses.is_empty() && !other.addresses.is_empty();
@@ -194,6 +256,14 @@ fn are_of_two(one: &Piece<'_>, other: &Piece<'_>) -> bool {
         || a.addresses_by_link().into_iter().any(differs_at)
         || settings_differ(a, b)
         || (!goes_on(a, b) && !goes_on(b, a))
+}
+
+/// Whether each has an end of one connection, by name: addresses are compared apart.
+fn are_both_ends(one: &Piece<'_>, other: &Piece<'_>) -> bool {
+    let ends = one.ends_by_name();
+    let turned =
+        |(local, remote): (String, String)| local != remote && ends.contains(&(remote, local));
+    other.ends_by_name().into_iter().any(turned)
 }
 
 /// Settings that nothing but a person or a tool changes.
@@ -356,6 +426,56 @@ mod tests {
         assert_eq!([sack(&hosts[0]), sack(&hosts[1])], ["0", "1"]);
         let notes = &hosts[0].parts[0].notes;
         assert_eq!((notes.differ, notes.first[0].line), (0, 9), "lines keep their numbers");
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_by_name_are_of_two_hosts() {
+        let [one, other] =
+            ["ESTAB 0 9 web1:37064 db1:postgresql\n", "ESTAB 9 0 db1:postgresql web1:37064\n"];
+        assert_eq!(told(&[one, other]).len(), 2);
+        assert_eq!(told(&[one, "ESTAB 9 0 web1:37066 db1:postgresql\n"]).len(), 1);
+    }
+
+    #[test]
+    fn a_text_given_twice_is_one_look() {
+        let text = "ESTAB 0 0 10.0.0.1:80 10.0.0.7:5000\n\t cubic cwnd:10 bytes_sent:900 bytes_retrans:90 retrans:0/7\n";
+        let looks = |texts: &[&str]| hosts(texts)[0].snapshot.looks.len();
+        assert_eq!(looks(&[text, text]), 1);
+        let later = text.replace("900", "901");
+        assert_eq!(looks(&[text, &later]), 2);
+        assert_eq!(looks(&[&format!("1610612736\n{text}"), &format!("1610612737\n{text}")]), 2);
+    }
+
+    #[test]
+    fn what_a_command_prints_elsewhere_is_not_of_the_host_that_ran_it() {
+        let [sent, more] = ["Tcp: OutSegs\nTcp: 100\n", "Tcp: OutSegs\nTcp: 900\n"];
+        let of = |text: &str| {
+            let hosts = hosts(&[text]);
+            let each = hosts.iter().map(|host| {
+                let looks = host.snapshot.looks.iter();
+                let sent = looks.filter_map(|look| look.counters.as_ref()?["Tcp"].get("OutSegs"));
+                (host.name.clone().unwrap_or_default(), sent.copied().collect())
+            });
+            each.collect::<Vec<(String, Vec<i64>)>>()
+        };
+        let told = |name: &str, sent: &[i64]| (name.to_owned(), sent.to_vec());
+        let snmp = "cat /proc/net/snmp";
+        let once = format!("$ ssh b {snmp}\n{sent}$ {snmp}\n{more}");
+        assert_eq!(of(&once), [told("", &[900]), told("b", &[100])]);
+        let within = format!(
+            "$ kubectl exec -it a -- sh\n/ # {snmp}\n{sent}/ # exit\n$ kubectl exec -it b -- sh\n/ # {snmp}\n{more}"
+        );
+        assert_eq!(of(&within), [told("a", &[100]), told("b", &[900])]);
+        let back = format!("$ docker exec -it a sh\n/ # {snmp}\n{sent}/ # exit\n$ {snmp}\n{more}");
+        assert_eq!(of(&back), [told("", &[900]), told("a", &[100])]);
+        assert_eq!(
+            of("a: Tcp: OutSegs\nb: Tcp: OutSegs\nb: Tcp: 900\na: Tcp: 100\n"),
+            [told("a", &[100]), told("b", &[900])]
+        );
+        let headed = format!("a | CHANGED | rc=0 >>\n{sent}b | CHANGED | rc=0 >>\n{more}");
+        assert_eq!(of(&headed), [told("a", &[100]), told("b", &[900])]);
+        // Nothing was asked here.
+        assert_eq!(of(&format!("$ ssh b {snmp}\n{sent}")), [told("b", &[100])]);
     }
 
     #[test]

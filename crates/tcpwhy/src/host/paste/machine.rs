@@ -93,9 +93,14 @@ pub(super) fn softnet(text: &str, goes_on: bool, collected: &mut Collected) -> b
     true
 }
 
-/// How many processors a table of interrupts has a column for.
+/// A table of interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Columns(usize);
+pub(super) struct Columns {
+    /// How many processors it has a column for.
+    processors: usize,
+    /// Its reading has begun.
+    is_open: bool,
+}
 
 /// The head of `/proc/interrupts`.
 pub(super) fn interrupts(text: &str, collected: &mut Collected) -> Option<Columns> {
@@ -106,30 +111,64 @@ pub(super) fn interrupts(text: &str, collected: &mut Collected) -> Option<Column
     }
     let now = collected.now;
     collected.interrupts.push(now, Vec::new());
-    Some(Columns(count))
+    Some(Columns { processors: count, is_open: true })
 }
 
 impl Columns {
     /// ` 28:   0   13   PCI-MSI 524288-edge   eth0-TxRx-0`; kept if its name is that of a network device.
-    pub(super) fn line(self, text: &str, collected: &mut Collected) -> Option<Taken> {
+    pub(super) fn line(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
         let (irq, rest) = text.split_once(':')?;
+        if SOFTIRQS.contains(&irq) {
+            // The head is the same, and the table is not of interrupts.
+            collected.interrupts.take_back_empty();
+            return Some(Taken::Read);
+        }
         if irq.len() > 6 || irq.contains(' ') {
             return None;
         }
         let mut words = rest.split_whitespace();
         let counts: Vec<u64> =
-            words.by_ref().take(self.0).map_while(|word| word.parse().ok()).collect();
-        if counts.len() == self.0
+            words.by_ref().take(self.processors).map_while(|word| word.parse().ok()).collect();
+        if counts.len() == self.processors
             && let Ok(irq) = irq.parse()
             && let Some(name) = words.next_back()
             && let Some(dev) = device_in(name, collected)
         {
             let name = name.to_owned();
-            let all = collected.interrupts.last()?;
+            let now = collected.now;
+            if !core::mem::replace(&mut self.is_open, true) {
+                collected.interrupts.push(now, Vec::new());
+            }
+            let all = collected.interrupts.open(now);
             all.push(Interrupt { irq, dev, name, counts, affinity: None, effective: None });
         }
         Some(Taken::Read)
     }
+}
+
+/// Rows of `/proc/softirqs` (`softirq_to_name`, Linux v6.12 `kernel/softirq.c`).
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// A row of `/proc/interrupts` without the head above it (`grep eth0 /proc/interrupts`): there are as many processors
+/// as numbers.
+pub(super) fn interrupts_of_device(text: &str, collected: &mut Collected) -> Option<Columns> {
+    let (irq, rest) = text.split_once(':')?;
+    irq.parse::<u32>().ok()?;
+    let counts = rest.split_whitespace().take_while(|word| word.parse::<u64>().is_ok()).count();
+    let mut behind = rest.split_whitespace().skip(counts);
+    // The kind of controller, and the name of what interrupts.
+    let (kind, name) = (behind.next()?, behind.last()?);
+    let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_of_device = device_in(name, collected).is_some();
+    let triggers = ["-edge", "-fasteoi", "-level"].iter().any(|how| rest.contains(how));
+    if counts == 0 || !is_kind || !(is_of_device || triggers) {
+        return None;
+    }
+    // Of other devices nothing is wanted: then no interrupts were seen, and no reading begins.
+    let mut columns = Columns { processors: counts, is_open: false };
+    columns.line(text, collected)?;
+    Some(columns)
 }
 
 /// The device in the name of an interrupt: one that the text shows, or a name that only network devices

@@ -43,8 +43,44 @@ pub(super) fn unquoted(raw: &str) -> &str {
 /// A comment, a rule, or a mark that something was left out.
 pub(super) fn is_remark(text: &str) -> bool {
     let marks = |c: char| "-=*_~+.…`[](){}<> ".contains(c);
-    text.starts_with(['#', ';']) || text.starts_with("//") || text.chars().all(marks) || {
+    let is_known =
+        text.starts_with(['#', ';']) || text.starts_with("//") || text.chars().all(marks);
+    is_known || is_markup(text) || {
         let bare = text.trim_matches(marks).to_lowercase();
         ["snip", "snipped", "omitted", "cut", "truncated"].contains(&bare.as_str())
+    }
+}
+
+/// Marks around what is shown as it was printed: `<pre>`, `{code:bash}`, `[code]`.
+fn is_markup(text: &str) -> bool {
+    const NAMES: [&str; 8] = ["pre", "code", "html", "body", "noformat", "quote", "div", "p"];
+    let framed = [('<', '>'), ('{', '}'), ('[', ']')]
+        .into_iter()
+        .any(|(first, last)| text.starts_with(first) && text.ends_with(last));
+    framed
+        && text.split(['<', '>', '{', '}', '[', ']']).filter(|tag| !tag.trim().is_empty()).all(
+            |tag| {
+                let name = tag.trim_start_matches('/');
+                let end = name.find([' ', ':', '=']).unwrap_or(name.len());
+                NAMES.contains(&&name[..end])
+            },
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_frames_output_in_tickets_is_a_remark() {
+        for mark in
+            ["<html><body><pre>", "</pre></body>", "{code:bash}", "{noformat}", "[/code]", "```"]
+        {
+            assert!(is_remark(mark), "{mark}");
+        }
+        for text in ["<BROADCAST,UP> mtu 1500", "{\"a\": 1}", "[pid 7]", "<pre>ESTAB</pre>", "code"]
+        {
+            assert!(!is_remark(text), "{text}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `free`: all memory, and what programs can have of it.
+//! `free` and `/proc/meminfo`: all memory, and what programs can have of it.
 //!
 //! Without a unit the numbers are kibibytes (free(1)), unless the command asked for others. The column
 //! `available` is missing before procps 3.3.10.
@@ -49,6 +49,30 @@ impl Columns {
     }
 }
 
+/// `MemTotal:       24684092 kB`, and the other lines of `/proc/meminfo` below it; `None` for other lines.
+pub(super) fn meminfo(text: &str, goes_on: bool, collected: &mut Collected) -> Option<()> {
+    let (name, rest) = text.split_once(':')?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_()".contains(&byte);
+    if !name.bytes().all(plain) {
+        return None;
+    }
+    let mut words = rest.split_whitespace();
+    let number: u64 = words.next()?.parse().ok()?;
+    // Counts of huge pages have no unit.
+    let unit = words.next();
+    if !matches!(unit, None | Some("kB")) || words.next().is_some() {
+        return None;
+    }
+    let bytes = unit.and(number.checked_mul(1024));
+    match name {
+        "MemTotal" => collected.memory_bytes = Some(bytes?),
+        "MemAvailable" => collected.available_bytes = Some(bytes?),
+        _ if goes_on => {}
+        _ => return None,
+    }
+    Some(())
+}
+
 /// Ours: with less no Linux runs; then the numbers are in another unit, and which one is not told.
 const LEAST: u64 = 16 << 20;
 
@@ -82,6 +106,22 @@ fn bytes(text: &str, unit: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn meminfo_is_read_with_or_without_what_it_says_besides() {
+        let mut collected = Collected::default();
+        let mut read = |text, goes_on| meminfo(text, goes_on, &mut collected).is_some();
+        assert!(!read("MemFree:  6624816 kB", false), "nothing says of what it is");
+        assert!(read("MemTotal:       24684092 kB", false) && read("MemFree:  6624816 kB", true));
+        assert!(
+            read("MemAvailable:   22565340 kB", true) && read("HugePages_Total:       0", true)
+        );
+        for other in ["Tcp: 5 kB", "NIC: up", "MemTotal: x kB", "a b: 7 kB", "MemTotal: 7 MB"] {
+            assert!(!read(other, false), "{other}");
+        }
+        assert_eq!(collected.memory_bytes, Some(24_684_092 << 10));
+        assert_eq!(collected.available_bytes, Some(22_565_340 << 10));
+    }
 
     #[test]
     fn units_are_those_of_the_word_or_of_the_command() {

@@ -22,6 +22,8 @@ mod bonding;
 mod collected;
 mod command;
 mod counters;
+mod dev;
+mod elsewhere;
 mod ethtool;
 mod features;
 mod hosts;
@@ -33,7 +35,9 @@ mod machine;
 mod marks;
 mod memory;
 mod names;
-mod programs;
+mod notes;
+mod proc_tcp;
+pub(crate) mod programs;
 pub(crate) mod qdiscs;
 mod routes;
 mod sentences;
@@ -46,18 +50,18 @@ mod states;
 mod tests;
 mod unwrap;
 
-use std::collections::BTreeSet;
-
 use super::snapshot::{Look, Snapshot};
-use crate::evidence::stamp::{self, Stamp};
+use crate::capture::listing::is_of_listing;
+use crate::evidence::stamp;
 use collected::Collected;
 use command::Command;
 pub use hosts::{Host, Part, hosts};
 use marks::{harmless, is_remark, unquoted};
+#[cfg(test)]
+use notes::KEPT;
+pub use notes::{Note, Notes};
 use unwrap::{Unwrapped, Whole};
 
-/// How many of the lines that were not understood are kept. Ours: they are for a person to read.
-const KEPT: usize = 10;
 /// The longest line that is read. Ours: a socket with all its details takes under 2 KiB, a line of
 /// `/proc/interrupts` on 512 processors 6 KiB.
 const LONGEST_LINE: usize = 64 * 1024;
@@ -76,39 +80,21 @@ pub struct Pasted {
     pub notes: Notes,
 }
 
-/// How a pasted text was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// Lines that are part of some tool's output.
-    pub read: u64,
-    /// Lines that are not, without those that are blank, comments or commands.
-    pub unknown: u64,
-    /// A date in it is earlier than one above: its looks are not in the order of their times.
-    pub backwards: bool,
-    /// Hosts whose prompts it has: of more than one it is no picture of any.
-    pub hosts: BTreeSet<String>,
-    /// The first of these, and of those that were known and could not be used.
-    pub first: Vec<Note>,
-    /// Settings told again with another value.
-    pub differ: u64,
-    /// The first of these lines.
-    pub differing: Vec<Note>,
-}
-
-/// A line that was not read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Note {
-    /// Its number, from 1.
-    pub line: u64,
-    /// How it begins.
-    pub text: String,
-    /// Why it could not be used; `None` where it was not understood at all.
-    pub why: Option<String>,
-}
-
-/// Reads a pasted text.
+/// Reads a pasted text; of one whose lines begin with their hosts that of the first.
 pub fn read(text: &str) -> Pasted {
-    read_all([text])
+    match elsewhere::prefixed(text) {
+        Some(hosts) => read_all(hosts.iter().map(|(_, said)| said.as_str()).take(1)),
+        None => read_all([text]),
+    }
+}
+
+/// Whether there is output of a host's tools among the packets of a listing.
+pub fn is_among_packets(text: &str) -> bool {
+    let mut rest = String::new();
+    for line in text.split_inclusive('\n').filter(|line| !is_of_listing(line)) {
+        rest.push_str(line);
+    }
+    !rest.trim().is_empty() && read(&rest).notes.read > 0
 }
 
 /// Reads texts of one host, one after the other.
@@ -116,6 +102,10 @@ fn read_all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Pasted {
     let mut reader = Reader::default();
     for text in texts {
         reader.read_text(text);
+    }
+    if reader.has_packets {
+        reader.notes.unknown = 0;
+        reader.notes.first.retain(|note| note.why.is_some());
     }
     let mut snapshot = reader.collected.into_snapshot();
     let backwards = !tell_times_once(&mut snapshot.looks);
@@ -144,6 +134,12 @@ fn longest(line: &str) -> usize {
 
 const CUT: &str =
     "the text ends within this line, and a number may lack digits; end it with a new line";
+
+/// Whether a line has a number beside other words that would be the seconds since 1970: counters have ten digits, too.
+fn may_be_a_count(text: &str) -> bool {
+    let is_long = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_whitespace().any(is_long) && text.split_whitespace().count() > 1
+}
 
 /// Whether a line that the text ends in may be longer: its last character is part of a word or number.
 fn may_go_on(line: &str) -> bool {
@@ -190,6 +186,9 @@ enum Block {
     Affinity(affinity::Asked),
     Bond,
     Memory(memory::Columns),
+    Meminfo,
+    /// `/proc/net/dev`.
+    Dev,
     States,
     Service(machine::Service),
     CallTable(programs::Table),
@@ -203,6 +202,8 @@ struct Reader {
     block: Block,
     command: Command,
     notes: Notes,
+    /// Some of it are packets, and the rest a letter about them.
+    has_packets: bool,
 }
 
 /// What became of a line.
@@ -253,16 +254,22 @@ impl Reader {
             self.notes.read += 1;
             return;
         }
-        if let Some(stamp) = stamp::of_line(line.text) {
-            self.collected.now = match stamp {
-                Stamp::Unix(ns) => u64::try_from(ns).ok(),
-                Stamp::OfDay(_) | Stamp::Since(_) => None,
-            };
+        let stamp = stamp::of_line(line.text);
+        if let Some(stamp) = stamp
+            && !may_be_a_count(line.text)
+        {
+            self.collected.at(stamp);
             return;
         }
         let mut taken = self.begin(line);
         if taken == Taken::No {
             taken = self.go_on(line);
+        }
+        if taken == Taken::No
+            && let Some(stamp) = stamp
+        {
+            self.collected.at(stamp);
+            return;
         }
         if matches!(taken, Taken::No | Taken::Useless(_))
             && let Block::Sockets(table) = &mut self.block
@@ -274,6 +281,8 @@ impl Reader {
             Taken::ReadBut(why) => self.notes.differs(number, line.text, why),
             Taken::Useless(why) => self.notes.remark(number, line.text, Some(why)),
             Taken::No if is_remark(line.text) || log::is_of_log(line.text) => {}
+            // Packets are explained elsewhere.
+            Taken::No if is_of_listing(raw) => self.has_packets = true,
             Taken::No => self.notes.unknown(number, line.text),
         }
     }
@@ -309,7 +318,6 @@ impl Reader {
             self.block = if taken == Taken::Read { Block::Qdisc } else { Block::Class };
             return taken;
         }
-        let goes_on = matches!(self.block, Block::Softnet);
         let counts_states = matches!(self.block, Block::States);
         let begun = if let Some(block) = ethtool::begin(line, &self.command, collected) {
             Block::Ethtool(block)
@@ -317,15 +325,15 @@ impl Reader {
             Block::Link(block)
         } else if let Some(block) = ifconfig::begin(line, collected) {
             Block::Ifconfig(block)
-        } else if let Some(columns) = machine::interrupts(line.text, collected) {
-            Block::Interrupts(columns)
+        } else if let Some(block) = of_proc(line.text, &self.block, collected) {
+            block
         } else if bonding::begin(line, &self.command, collected) {
             Block::Bond
         } else if let Some(asked) = affinity::header(line.text) {
             Block::Affinity(asked)
         } else if let Some(columns) = memory::head(line.text) {
             Block::Memory(columns)
-        } else if let Some(table) = programs::table(line.text, collected) {
+        } else if let Some(table) = programs::table(line.text, &self.command, collected) {
             Block::CallTable(table)
         } else if speed_test::line(line.text, collected) {
             Block::SpeedTest
@@ -335,8 +343,6 @@ impl Reader {
             Block::States
         } else if let Some(file) = settings::File::of_header(line.text) {
             Block::SettingFile(file)
-        } else if machine::softnet(line.text, goes_on, collected) {
-            Block::Softnet
         } else if machine::summary(line.text, collected) {
             Block::Summary
         } else if qdiscs::is_class(line.text) {
@@ -418,6 +424,7 @@ impl Reader {
             Block::Interrupts(columns) => columns.line(line.text, collected),
             Block::Route => routes::go_on(line, collected),
             Block::Bond => bonding::line(line, collected),
+            Block::Dev => dev::row(line.text, collected),
             Block::CallTable(table) => table.line(line.text, collected).then_some(Taken::Read),
             Block::Memory(columns) => columns.line(line.text, &self.command, collected),
             Block::Service(service) => service.line(line.text, collected).then_some(Taken::Read),
@@ -427,6 +434,7 @@ impl Reader {
             | Block::Pairs(_)
             | Block::Affinity(_)
             | Block::States
+            | Block::Meminfo
             | Block::SpeedTest
             | Block::Softnet => None,
         };
@@ -444,29 +452,21 @@ impl Reader {
     }
 }
 
-impl Notes {
-    fn unknown(&mut self, number: u64, text: &str) {
-        self.unknown += 1;
-        self.remark(number, text, None);
+/// The beginning of a file of `/proc`, or a row that needs none.
+fn of_proc(text: &str, open: &Block, collected: &mut Collected) -> Option<Block> {
+    if let Some(columns) = machine::interrupts(text, collected) {
+        return Some(Block::Interrupts(columns));
     }
-
-    fn remark(&mut self, line: u64, text: &str, why: Option<String>) {
-        if self.first.len() < KEPT {
-            self.first.push(Note::new(line, text, why));
-        }
+    if !matches!(open, Block::Interrupts(_))
+        && let Some(columns) = machine::interrupts_of_device(text, collected)
+    {
+        return Some(Block::Interrupts(columns));
     }
-
-    fn differs(&mut self, line: u64, text: &str, why: String) {
-        self.read += 1;
-        self.differ += 1;
-        if self.differing.len() < KEPT {
-            self.differing.push(Note::new(line, text, Some(why)));
-        }
+    if memory::meminfo(text, matches!(open, Block::Meminfo), collected).is_some() {
+        return Some(Block::Meminfo);
     }
-}
-
-impl Note {
-    fn new(line: u64, text: &str, why: Option<String>) -> Self {
-        Self { line, text: text.trim().chars().take(80).collect(), why }
+    if machine::softnet(text, matches!(open, Block::Softnet), collected) {
+        return Some(Block::Softnet);
     }
+    dev::head(text).then_some(Block::Dev)
 }

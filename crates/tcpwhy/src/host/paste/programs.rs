@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::collected::Collected;
+use super::command::Command;
 use crate::evidence::calls::{Call, Calls, Moved, perf, strace};
 use crate::host::snapshot::{CallKind, Gap, Traced};
 
@@ -157,23 +158,48 @@ pub(super) enum Table {
     Perf { errors: bool },
 }
 
-/// The head of a summary.
-pub(super) fn table(text: &str, collected: &mut Collected) -> Option<Table> {
-    let table = if text.starts_with("% time") && text.contains("usecs/call") {
-        Table::Strace
-    } else if text.starts_with("syscall ") && text.contains("calls") && text.contains("total") {
-        Table::Perf { errors: text.contains("errors") }
-    } else {
-        return of_thread(text).then_some(Table::Perf { errors: false });
-    };
-    let tool = if table == Table::Strace { "strace -c" } else { "perf trace -s" };
-    collected.traces.push(Traced { tool: tool.to_owned(), ..Traced::default() });
-    Some(table)
+/// The head of a summary, or the line above it that names a thread.
+pub(super) fn table(text: &str, command: &Command, collected: &mut Collected) -> Option<Table> {
+    if text.starts_with("% time") && text.contains("usecs/call") {
+        collected.traces.push(Traced { tool: strace_c(command).to_owned(), ..Traced::default() });
+        return Some(Table::Strace);
+    }
+    let is_head = text.starts_with("syscall ") && text.contains("calls") && text.contains("total");
+    let thread = thread(text);
+    // The thread stands above its table, where the tool names it.
+    let is_named = |last: &Traced| last.tool.starts_with(PERF_S) && last.kinds.is_empty();
+    if thread.is_some() || (is_head && !collected.traces.last().is_some_and(is_named)) {
+        let tool = thread.map_or(PERF_S.to_owned(), |thread| format!("{PERF_S}, {thread}"));
+        // Ours: as many rows of all of them are kept as of one.
+        if collected.traces.len() < 1000 {
+            collected.traces.push(Traced { tool, ..Traced::default() });
+        }
+    }
+    (is_head || thread.is_some()).then(|| Table::Perf { errors: text.contains("errors") })
 }
 
-/// ` python (39428), 154 events, 99.4%`
-fn of_thread(text: &str) -> bool {
-    text.contains("), ") && text.contains(" events, ") && text.ends_with('%')
+/// What the snapshot calls `perf trace -s`.
+pub(crate) const PERF_S: &str = "perf trace -s";
+/// `strace -c` with `-w`, which counts what calls waited, too (strace(1)).
+pub(crate) const STRACE_CW: &str = "strace -c -w";
+/// Its command is not in the text.
+pub(crate) const STRACE_C_OR_CW: &str = "strace -c, with -w or without";
+
+fn strace_c(command: &Command) -> &'static str {
+    match command.arguments("strace") {
+        None => STRACE_C_OR_CW,
+        Some(words) => {
+            let is_long = words.iter().any(|word| word == "--summary-wall-clock");
+            if is_long || command.has("strace", 'w') { STRACE_CW } else { "strace -c" }
+        }
+    }
+}
+
+/// `python (39428)` of ` python (39428), 154 events, 99.4%`.
+fn thread(text: &str) -> Option<&str> {
+    let (thread, rest) = text.split_once("), ")?;
+    let is_one = rest.contains(" events, ") && rest.ends_with('%') && thread.contains('(');
+    is_one.then(|| text.get(..=thread.len())).flatten()
 }
 
 impl Table {

@@ -1,4 +1,4 @@
-//! Tables of sockets: those of `ss`, and of `netstat -ant`.
+//! Tables of sockets: those of `ss`, of `netstat -ant`, and `/proc/net/tcp`.
 //!
 //! Each table is a reading of sockets, of listeners, or of both; a later one that tells less (`ss -tan` after
 //! `ss -tin`) is taken into the one before it at the end ([`complete`]). `netstat` shows a listener's queue without its limit, so its listeners tell only
@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::collected::{Collected, Readings};
 use super::command::Command;
+use super::proc_tcp;
 use super::ss::{self, Row};
 use super::{Line, Taken};
 use crate::host::snapshot::{Listener, Owner, Process, Socket, State};
@@ -32,6 +33,10 @@ enum States {
     One(String),
     /// All are in one, which stands in the command only.
     Unseen,
+    /// A column of `/proc/net/tcp` tells.
+    Proc,
+    /// Of another protocol: no socket of it is wanted.
+    Others,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,9 +55,23 @@ pub(super) fn begin(
     collected: &mut Collected,
 ) -> Option<(Table, Taken)> {
     let text = line.text;
+    if let Some(head) = proc_tcp::head(text) {
+        let states = if head == proc_tcp::Head::Other { States::Others } else { States::Proc };
+        let both = table.filter(|table| head == proc_tcp::Head::Six && table.states == states);
+        let table = both.cloned().unwrap_or_else(|| Table { states, ..Table::default() });
+        return Some((table, Taken::Read));
+    }
     if let Some(states) = head(text, command) {
         let mut table = Table { states, ..Table::default() };
         table.begin_all(listed(command), collected);
+        return Some((table, Taken::Read));
+    }
+    if let Some(table) = table
+        && matches!(table.states, States::Proc | States::Others)
+        && let Some(row) = proc_tcp::Row::of(text)
+    {
+        let mut table = table.clone();
+        table.proc_row(row, collected);
         return Some((table, Taken::Read));
     }
     // A state and a number are a count.
@@ -187,6 +206,21 @@ impl Table {
         Taken::Read
     }
 
+    fn proc_row(&mut self, row: proc_tcp::Row, collected: &mut Collected) {
+        let now = collected.now;
+        self.open = Open::Nothing;
+        match row {
+            _ if self.states == States::Others => {}
+            proc_tcp::Row::Listens(end) => drop(collected.listening.insert(end.port())),
+            proc_tcp::Row::TimeWait(local, remote) => {
+                open(&mut self.begun[2], &mut collected.time_wait, now).push((local, remote));
+            }
+            proc_tcp::Row::Socket(socket) => {
+                open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
+            }
+        }
+    }
+
     /// Whether the line of `ss -i` is still to come for the socket above.
     fn is_open_for_info(&self, collected: &mut Collected) -> bool {
         match self.open {
@@ -299,7 +333,9 @@ const OTHERS: [&str; 12] = [
 pub(super) fn go_on(line: Line<'_>, table: &mut Table, collected: &mut Collected) -> Option<Taken> {
     let mut words = line.text.split_whitespace();
     let first = words.next()?;
-    if table.states != States::Shown && first.bytes().all(|byte| byte.is_ascii_digit()) {
+    if matches!(table.states, States::One(_) | States::Unseen)
+        && first.bytes().all(|byte| byte.is_ascii_digit())
+    {
         // Only a listener has a peer without a port.
         let listens = words.nth(2).is_some_and(|end| end.ends_with(":*"));
         let state = match &table.states {

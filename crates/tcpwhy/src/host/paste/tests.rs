@@ -1,6 +1,7 @@
 mod json;
 mod lines;
 mod pasted;
+mod proc;
 mod settings;
 mod sockets;
 
