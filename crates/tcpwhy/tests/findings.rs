@@ -160,6 +160,57 @@ const DEVICES: &[&str] = &[
     "STOOD_STILL",
 ];
 
+/// Real runs in `testdata/cases`, whose setups stand there: the capture, which of its connections, what must be found,
+/// and what must not.
+const CASES: [(&str, usize, &[&str], &[&str]); 31] = [
+    // Routers with a smaller MTU behind them, and one that drops without a word.
+    ("download-through-a-smaller-hop/capture.pcap", 0, &["PATH_MTU"], &["BLACK_HOLE", "TIMEOUT"]),
+    ("large-segments-over-ipv6-at-1294/capture.pcap", 0, &["PATH_MTU"], &["BLACK_HOLE", "LOSS"]),
+    ("full-frames-dropped/capture.pcap", 0, &[], &["PATH_MTU"]),
+    // A router without a way to the host, one that prohibits it, and hosts that are silent.
+    ("hosts-that-a-router-cannot-reach/capture.pcap", 0, &["UNREACHABLE"], &["SYN_RETRY"]),
+    ("prohibited-over-ipv6/capture.pcap", 0, &["UNREACHABLE"], &["SYN_RETRY"]),
+    ("hosts-that-a-router-cannot-reach/capture.pcap", 1, &["SYN_UNANSWERED"], &["UNREACHABLE"]),
+    ("download-with-copies/capture.pcap.gz", 0, &["DUPLICATED"], LOSSES),
+    ("upload-with-copies/capture.pcapng.gz", 0, &["DUPLICATED"], LOSSES),
+    ("download-with-damage/capture.pcap.gz", 0, &["DAMAGED"], &["LOSS_RANDOM", "DUPLICATED"]),
+    ("upload-with-damage-over-ipv6/capture.pcapng.gz", 0, &["DAMAGED"], &["LOSS_RANDOM"]),
+    ("certificate-nobody-trusts/capture.pcap", 0, &["TLS_ALERT"], &["HTTP_ERROR", "RESET"]),
+    ("old-client-new-server/capture.pcap", 0, &["TLS_ALERT"], &["HTTP_ERROR"]),
+    ("tls-closed-in-order/capture.pcap", 0, &[], &["TLS_ALERT"]),
+    ("proxy-without-backend/capture.pcap", 0, &["HTTP_ERROR"], &["TLS_ALERT", "NOT_TCP"]),
+    ("download-of-a-log/capture.pcap", 0, &[], &["HTTP_ERROR"]),
+    // Addresses rewritten one way only, and both ways.
+    ("rewritten-one-way/capture.pcap", 1, &["HANDSHAKE_REFUSED"], &["SYN_RETRY"]),
+    ("rewritten-both-ways/capture.pcap", 0, &[], &["HANDSHAKE_REFUSED"]),
+    ("accept-queue-of-one/capture.pcap", 2, &["ACCEPT_QUEUE"], LOSSES),
+    ("backlog-of-two-at-the-client/capture.pcap", 3, &["ACCEPT_QUEUE"], LOSSES),
+    ("accept-queue-of-one/capture.pcap", 0, &["THINK_SERVER"], &["ACCEPT_QUEUE"]),
+    // A path that holds first packets, as each host sees it, and one that is long.
+    ("first-packets-held-up/capture.pcap.gz", 0, &["SLOW_HANDSHAKE"], &["SYN_RETRY"]),
+    ("first-packets-held-up-over-ipv6/capture.pcap.gz", 0, &["SLOW_HANDSHAKE"], &["SYN_RETRY"]),
+    ("first-packets-held-up-before-the-server/capture.pcap.gz", 0, &[], &["SLOW_HANDSHAKE"]),
+    ("handshakes-on-a-long-path/capture.pcap.gz", 0, &["LONG_ROUND_TRIP"], &["SLOW_HANDSHAKE"]),
+    ("requests-over-a-satellite/capture.pcap", 0, &["LONG_ROUND_TRIP"], &["SLOW_HANDSHAKE"]),
+    // Small exchanges behind the queue that a download fills, and the download.
+    (
+        "exchanges-behind-a-download-at-the-client/capture.pcapng.gz",
+        1,
+        &["OTHERS_QUEUE"],
+        &["THINK_SERVER", "LONG_ROUND_TRIP"],
+    ),
+    (
+        "exchanges-behind-a-download-at-the-client/capture.pcapng.gz",
+        0,
+        &["BOTTLENECK"],
+        &["OTHERS_QUEUE"],
+    ),
+    ("small-exchanges-without-a-download/capture.pcapng.gz", 1, &[], &["OTHERS_QUEUE"]),
+    ("second-request-with-fast-open/capture.pcap", 1, &["FAST_OPEN"], LOSSES),
+    ("upload-by-bbr-after-lost-syns/capture.pcapng.gz", 0, &["SYN_RETRY"], &["SYN_UNANSWERED"]),
+    ("server-thinks-300-ms/capture.pcap.gz", 0, &["THINK_SERVER"], LOSSES),
+];
+
 /// Who stood still, as each host can tell.
 const STILL: [(&str, &str); 3] = [
     ("answer-path-stands-still.server", "the way back from the client"),
@@ -168,8 +219,12 @@ const STILL: [(&str, &str); 3] = [
 ];
 
 fn check(sheet: &mut Sheet, capture: &str, wanted: &[&str], excluded: &[&str]) {
-    let report = explain(&testdata(&format!("{capture}.pcap.gz")));
-    let connection = &report.connections[0];
+    check_one(sheet, &format!("{capture}.pcap.gz"), 0, wanted, excluded);
+}
+
+fn check_one(sheet: &mut Sheet, capture: &str, nth: usize, wanted: &[&str], excluded: &[&str]) {
+    let report = explain(&testdata(capture));
+    let connection = &report.connections[nth];
     let found: Vec<&str> = connection.findings.iter().map(|each| each.code.as_str()).collect();
     let all = found.join(", ");
     for code in wanted {
@@ -214,6 +269,20 @@ fn what_a_device_did_is_found_where_it_can_be_seen() {
         let title = found.find(|each| each.code == "STOOD_STILL").map_or("", |each| &each.title);
         sheet.holds(capture, "stood still", who, title, title.starts_with(who));
     }
+    sheet.settle();
+}
+
+#[test]
+fn what_went_wrong_in_a_case_is_found() {
+    let mut sheet = Sheet::default();
+    for (capture, nth, wanted, excluded) in CASES {
+        check_one(&mut sheet, &format!("cases/{capture}"), nth, wanted, excluded);
+    }
+    // No name server answered, so there is no connection.
+    let report = explain(&testdata("cases/name-server-silent-capture/capture.pcap"));
+    let codes: Vec<&str> = report.findings.iter().map(|each| each.code.as_str()).collect();
+    let is_found = codes.contains(&"DNS_UNANSWERED");
+    sheet.holds("silent name server", "is found", "DNS_UNANSWERED", &codes.join(", "), is_found);
     sheet.settle();
 }
 
