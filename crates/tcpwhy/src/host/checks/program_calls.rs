@@ -339,6 +339,15 @@ mod tests {
     }
 
     #[test]
+    fn counts_that_no_program_reaches_are_bounded() {
+        let row = "100.00    0.900000        1500 99999999999999999999           fsync\n";
+        let text =
+            format!("% time     seconds  usecs/call     calls    errors syscall\n{row}{row}");
+        assert_eq!(paste::read(&text).snapshot.traces[0].calls, u64::MAX);
+        assert_eq!(titles(&text).len(), 1);
+    }
+
+    #[test]
     fn threads_that_did_little_are_not_told() {
         let thread = |name: &str, ms: f64| {
             format!(

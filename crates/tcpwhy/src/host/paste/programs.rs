@@ -242,7 +242,7 @@ impl Table {
                 "accept4",
                 "accept",
             ];
-            trace.calls += calls as u64;
+            trace.calls = trace.calls.saturating_add(calls as u64);
             trace.kinds.push(CallKind {
                 name: name.to_owned(),
                 count: calls as u64,
