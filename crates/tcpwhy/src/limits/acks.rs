@@ -18,10 +18,11 @@ impl Walker {
     /// An ACK arrived.
     pub(crate) fn on_ack(&mut self, event: &Event, at: i64, blocks: &[Block]) {
         self.on_ack_of_unseen(event.ack, at);
+        self.reach_back(event, blocks);
         let ack = event.ack.min(self.flight.nxt);
         if self.flight.segments_to_nxt == 0 && self.transfers.first_at.is_none() {
             // Nothing sent yet: a capture that starts midway learns where it is.
-            self.flight.restart(event.ack);
+            self.begin_with_ack(event.ack, blocks);
         }
         let advanced = ack > self.flight.una;
         let duplicate = !advanced

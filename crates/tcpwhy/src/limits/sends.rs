@@ -21,17 +21,8 @@ impl Walker {
     /// Data of this sender at stack time `at`.
     pub(crate) fn on_data(&mut self, event: &Event, at: i64, lag: i64, segments: u64, step: Step) {
         self.tally.add_frame(event.len, segments);
+        self.begin_midway(event.seq, at);
         if self.transfers.first_at.is_none() {
-            // A capture that starts midway starts the account at the first byte it meets.
-            // Behind a SYN that was seen, what is missing before the first data is a hole like any other.
-            if self.handshake.last_syn[self.terms.side].is_none()
-                && self.flight.nxt < event.seq
-                && self.flight.outstanding() == 0
-                && event.seq > 0
-                && self.flight.segments_to_nxt == 0
-            {
-                self.flight.restart(event.seq);
-            }
             self.transfers.first_offset = self.flight.nxt;
             self.transfers.first_at = Some(at);
         }

@@ -9,6 +9,10 @@
 
 use std::collections::VecDeque;
 
+mod before;
+
+use before::BEFORE;
+
 use super::drop_first;
 use crate::flow::event::{Block, CORRUPT, Event};
 use crate::flow::run::Follower;
@@ -205,7 +209,8 @@ impl Flight {
 
     /// Segments in flight that the tap never saw.
     pub(crate) fn unseen_segments(&self) -> u64 {
-        let unseen = self.entries.iter().filter(|entry| entry.first.flags & UNSEEN != 0);
+        let unseen =
+            self.entries.iter().filter(|entry| entry.first.flags & (UNSEEN | BEFORE) == UNSEEN);
         unseen.map(|entry| u64::from(entry.first.segments)).sum()
     }
 
@@ -408,7 +413,7 @@ impl Flight {
             [(old.start, start, false), (start, end, true), (end, old.end, false)]
         {
             if to > from {
-                let mut p = piece(from, to, if seen { flags } else { UNSEEN }, before);
+                let mut p = piece(from, to, if seen { flags } else { old.flags }, before);
                 before += p.segments;
                 if seen {
                     (p.at, p.frame) = (at, frame);
@@ -434,7 +439,8 @@ impl Flight {
             }
             let last_at = self.pop(frames);
             if entry.flags & UNSEEN != 0 {
-                acked.unseen_segments += u64::from(entry.segments);
+                let is_missing = entry.flags & BEFORE == 0;
+                acked.unseen_segments += if is_missing { u64::from(entry.segments) } else { 0 };
             } else if entry.flags & RETRANSMITTED != 0 {
                 clean = false;
                 self.retransmitted_out -= entry.end - entry.start;
