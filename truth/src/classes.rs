@@ -42,8 +42,19 @@ pub const CLASSES: [Class; 21] = [
         &["handshake"],
         "a SYN lost before the tap leaves no packet",
     ),
-    class(State::IdleAppThink, &["idle.app_think"], &[], ""),
-    class(State::IdlePeer, &["idle.peer_think", "receiving"], &[], ""),
+    class(State::IdleAppThink, &["idle.app_think", "idle.kept_open"], &[], ""),
+    class(
+        State::IdlePeer,
+        &[
+            "idle.peer_think",
+            "receiving",
+            "idle.kept_open",
+            "silence.no_answer",
+            "silence.cut_short",
+        ],
+        &[],
+        "",
+    ),
     class(State::App, &["app"], &["last_flight"], "between two writes all is sent, as at the end"),
     class(
         State::AppPeer,
@@ -89,13 +100,18 @@ pub const CLASSES: [Class; 21] = [
     class(
         State::Loss,
         &["recovery."],
-        &["rto_wait", "cwnd.slow_start", "cwnd.post_loss"],
+        &["rto_wait", "silence.no_ack", "cwnd.slow_start", "cwnd.post_loss"],
         "after a timeout the sender repeats in slow start",
     ),
-    class(State::RtoWait, &["rto_wait"], &[], ""),
+    class(State::RtoWait, &["rto_wait", "silence.no_ack"], &[], ""),
     class(State::TlpWait, &["tlp_wait"], &[], ""),
     class(State::LastFlight, &["last_flight"], &[], ""),
-    class(State::Closing, &["closing"], &[], ""),
+    class(
+        State::Closing,
+        &["closing"],
+        &["idle.kept_open"],
+        "an application that closes late keeps open until then",
+    ),
 ];
 
 /// How well a word of a report fits a state.

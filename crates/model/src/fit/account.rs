@@ -82,7 +82,7 @@ fn sum(time_in: &TimeIn, of: State) -> i64 {
 
 /// Before and after the data.
 const fn is_around(state: State) -> bool {
-    matches!(state, State::Handshake | State::SynRetry | State::Closing)
+    matches!(state, State::Handshake | State::SynRetry | State::IdleKeptOpen | State::Closing)
 }
 
 /// A receiver's window has three reasons and a full path several, which packets often cannot tell

@@ -38,7 +38,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
         .held(State::is_silence)
         .and_the_other_is(case.at, |state| state.is_silence() || state == State::Receiving);
     held.limits.retain(|limit| !super::think_server::ends_with_a_timer(&case, limit));
-    let closing = case.direction.time_in.get(State::Closing).0;
+    let after =
+        [State::Closing, State::IdleKeptOpen].map(|state| case.direction.time_in.get(state).0);
+    let closing = after.iter().sum::<i64>();
     let lifetime = connection.duration_ns - closing;
     let misread = super::scale_lost::explains(&case);
     if misread || held.limits.is_empty() || held.time_ns() < lifetime - held.time_ns() {

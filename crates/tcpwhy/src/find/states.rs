@@ -16,6 +16,25 @@ pub(super) const fn told(state: State) -> &'static str {
         }
         S::Handshake => "From the first packet until data can flow.",
         S::SynRetry => "From a SYN or SYN-ACK to its repeat: its timer ran.",
+        S::SilenceNoAck => {
+            "To the end of the connection: from the first send of the oldest data (or from the last ACK before that, if it \
+             is later) on. That data was sent again three times or more, and no ACK of it ever came. Nothing was repaired."
+        }
+        S::SilenceHole => {
+            "To the end of the connection, away from the sender: later data, or the sender's own sequence numbers, prove that \
+             data was sent which never passed here, and the receiver says that it lacks it."
+        }
+        S::SilenceNoAnswer => {
+            "From the ACK of the last request, for a second or more, until one side closed or the capture ended; each earlier \
+             request had an answer, three times as fast."
+        }
+        S::SilenceCutShort => {
+            "From the last data of an answer that announced more (Content-Length), all of it acknowledged and the window \
+             open, until one side closed or the capture ended."
+        }
+        S::IdleKeptOpen => {
+            "All is acknowledged both ways and nobody has to speak, for 100 ms or more, until the first FIN or RST."
+        }
         S::RtoWait => {
             "From the last progress to a repeat of the oldest unacknowledged data that no ACK released, after at \
              least 80 % of the timeout that the round trips give."
@@ -121,7 +140,9 @@ pub(super) const fn told(state: State) -> &'static str {
             "The flight fills a congestion window that never grows: a clamp on the route or the socket; so far only \
              named beside others."
         }
-        S::Closing => "After the last data was acknowledged both ways, until the last packet.",
+        S::Closing => {
+            "After the last data was acknowledged both ways, or after the first FIN or RST behind that, until the last packet."
+        }
         S::Unknown => {
             "None of the above is shown by these packets; the evidence of the interval says why."
         }

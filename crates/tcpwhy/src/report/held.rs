@@ -21,6 +21,9 @@ const fn is_held(state: State) -> bool {
             | S::IdleAppThink
             | S::IdlePeerThink
             | S::App
+            | S::IdleKeptOpen
+            | S::SilenceNoAnswer
+            | S::SilenceCutShort
             | S::Closing
             | S::Unknown
     )

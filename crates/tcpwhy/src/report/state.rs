@@ -25,6 +25,18 @@ pub enum State {
     /// Waiting to repeat a lost SYN or SYN-ACK.
     #[serde(rename = "syn_retry")]
     SynRetry,
+    /// Sent again and again, and never acknowledged.
+    #[serde(rename = "silence.no_ack")]
+    SilenceNoAck,
+    /// Data is missing, and no repair of it came.
+    #[serde(rename = "silence.hole")]
+    SilenceHole,
+    /// The request is acknowledged, and no answer came.
+    #[serde(rename = "silence.no_answer")]
+    SilenceNoAnswer,
+    /// The answer stopped half-way.
+    #[serde(rename = "silence.cut_short")]
+    SilenceCutShort,
     /// Waiting for the retransmission timer.
     #[serde(rename = "rto_wait")]
     RtoWait,
@@ -46,6 +58,9 @@ pub enum State {
     /// Nothing in flight: the peer's application is to speak next.
     #[serde(rename = "idle.peer_think")]
     IdlePeerThink,
+    /// Kept open, and not used any more.
+    #[serde(rename = "idle.kept_open")]
+    IdleKeptOpen,
     /// Repairing lost segments.
     #[serde(rename = "recovery.loss")]
     RecoveryLoss,
@@ -124,10 +139,19 @@ pub enum State {
 }
 
 /// Name, letter and meaning of each state, in the order of [`State`].
-const TABLE: [(State, &str, char, &str); 35] = [
+const TABLE: [(State, &str, char, &str); 40] = [
     (State::CaptureGap, "capture_gap", '?', "the capture lost packets here"),
     (State::Handshake, "handshake", 'h', "opening the connection"),
     (State::SynRetry, "syn_retry", 'H', "waiting to repeat a lost SYN or SYN-ACK"),
+    (State::SilenceNoAck, "silence.no_ack", 'G', "sent again and again, and never acknowledged"),
+    (State::SilenceHole, "silence.hole", 'O', "data is missing, and no repair of it came"),
+    (
+        State::SilenceNoAnswer,
+        "silence.no_answer",
+        'N',
+        "the request is acknowledged, and no answer came",
+    ),
+    (State::SilenceCutShort, "silence.cut_short", 'U', "the answer stopped half-way"),
     (State::RtoWait, "rto_wait", 'T', "waiting for the retransmission timer"),
     (State::TlpWait, "tlp_wait", 't', "waiting for the tail loss probe's timer"),
     (State::ZeroWindow, "zero_window", '0', "the receiver's window is shut"),
@@ -145,6 +169,7 @@ const TABLE: [(State, &str, char, &str); 35] = [
         'p',
         "nothing in flight: the peer's application is to speak next",
     ),
+    (State::IdleKeptOpen, "idle.kept_open", 'K', "kept open, and not used any more"),
     (State::RecoveryLoss, "recovery.loss", 'x', "repairing lost segments"),
     (
         State::RecoveryReorderSpurious,

@@ -51,8 +51,12 @@ impl Ink {
 fn family_sgr(state: State) -> Option<&'static str> {
     use State as S;
     Some(match state {
-        S::Handshake | S::Closing | S::LastFlight => "38;5;175",
+        S::Handshake | S::Closing | S::LastFlight | S::IdleKeptOpen => "38;5;175",
         S::SynRetry
+        | S::SilenceNoAck
+        | S::SilenceHole
+        | S::SilenceNoAnswer
+        | S::SilenceCutShort
         | S::RtoWait
         | S::TlpWait
         | S::RecoveryLoss

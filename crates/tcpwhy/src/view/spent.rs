@@ -43,7 +43,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
         if let Some(proof) = &proof[state as usize] {
             let whole = (i64::MIN, i64::MAX);
             doubts(page, &Doubt::about(state, &direction.limits, whole));
-            let plain_fact = matches!(state, State::Handshake | State::Closing);
+            let plain_fact =
+                matches!(state, State::Handshake | State::IdleKeptOpen | State::Closing);
             if !plain_fact && span.percent_of(lifetime) >= WORTH_EVIDENCE_PERCENT {
                 let listed = Duration(proof.time_ns);
                 filters -= evidence(page, proof, listed < span, filters > 0);

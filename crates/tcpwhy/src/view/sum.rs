@@ -53,6 +53,8 @@ fn parts(connection: &Connection, at: usize, direction: &Direction) -> Vec<Part>
         "loss repair".to_owned(),
         "holes of the capture".to_owned(),
         "last flight".to_owned(),
+        "waited in vain".to_owned(),
+        "kept open".to_owned(),
         "closing".to_owned(),
         "not decided".to_owned(),
     ];
@@ -74,6 +76,8 @@ enum Group {
     Repair,
     Gap,
     LastFlight,
+    Vain,
+    KeptOpen,
     Closing,
     Unknown,
 }
@@ -96,6 +100,8 @@ const fn group(state: State) -> Group {
         | S::RecoveryEcn => Group::Repair,
         S::CaptureGap => Group::Gap,
         S::LastFlight => Group::LastFlight,
+        S::SilenceNoAck | S::SilenceHole | S::SilenceNoAnswer | S::SilenceCutShort => Group::Vain,
+        S::IdleKeptOpen => Group::KeptOpen,
         S::Closing => Group::Closing,
         S::Unknown => Group::Unknown,
         _ => Group::Waits,

@@ -55,6 +55,9 @@ const fn is_busy(state: State) -> bool {
             | State::IdleAppThink
             | State::IdlePeerThink
             | State::Receiving
+            | State::IdleKeptOpen
+            | State::SilenceNoAnswer
+            | State::SilenceCutShort
             | State::Closing
             | State::CaptureGap
     )
