@@ -10,8 +10,11 @@
 //! - **HTTP/1 statuses** (RFC 9112 section 4): the status line that begins the first segment behind a request. A
 //!   connection whose first request is no HTTP is not looked at again.
 //!
+//! Beside them it keeps how long the last answer said that it is going to be ([`super::promise`]).
+//!
 //! Left out: what is encrypted; HTTP/2; a status line that begins inside of a segment; errors in other protocols.
 
+use super::promise::{self, Promise};
 use crate::flow::event::{Event, Side};
 
 /// A record's header and the alert's two bytes: such a segment takes the long way, whatever it is.
@@ -59,6 +62,10 @@ enum Http {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures {
     http: Http,
+    /// The last request wants the head of an answer alone, or was not read.
+    wants_head: bool,
+    /// How long the last answer is going to be.
+    promise: Option<Promise>,
     // Nearly all have none.
     #[expect(clippy::box_collection, reason = "the facts of each connection are copied")]
     list: Option<Box<Vec<Failed>>>,
@@ -71,6 +78,9 @@ impl Failures {
             && let Some(alert) = alert(payload)
         {
             self.note(side, event, alert);
+        }
+        if side == 0 {
+            self.on_request(payload);
         }
         match (self.http, side) {
             (Http::Unknown, 0) => {
@@ -89,10 +99,10 @@ impl Failures {
     }
 
     /// Whether so much data of `side` has to be looked at: an alert may fill a segment of its own, and a response begins
-    /// with its status.
+    /// with its status, a request behind one with its method.
     #[inline]
     pub(crate) fn are_to_be_read(&self, side: Side, len: u32) -> bool {
-        len == ALERT_LEN || len > 0 && side == 1 && self.http == Http::Yes(true)
+        len == ALERT_LEN || len > 0 && self.http == Http::Yes(side == 1)
     }
 
     /// So much data of `side` passed that need not be looked at.
@@ -100,7 +110,16 @@ impl Failures {
     pub(crate) fn pass(&mut self, side: Side, len: u32) {
         if side == 0 && len > 0 && self.http == Http::Yes(false) {
             self.http = Http::Yes(true);
+            (self.promise, self.wants_head) = (None, true);
         }
+    }
+
+    /// A request begins, or goes on.
+    fn on_request(&mut self, payload: &[u8]) {
+        let goes_on = self.http == Http::Yes(true);
+        let is_odd = !goes_on && !begins_request(payload);
+        self.promise = None;
+        self.wants_head = goes_on && self.wants_head || is_odd || payload.starts_with(b"HEAD ");
     }
 
     fn on_response(&mut self, side: Side, event: &Event, payload: &[u8]) {
@@ -115,6 +134,9 @@ impl Failures {
             100..=199 => Http::Yes(true),
             _ => Http::Yes(false),
         };
+        let length = promise::length(status, payload).filter(|_| !self.wants_head);
+        let promised = |length| Promise { from: event.seq, to: event.seq + length, tap: event.tap };
+        self.promise = length.map(promised);
         if status >= 400 {
             self.note(side, event, What::Status(status));
         }
@@ -135,6 +157,11 @@ impl Failures {
         } else if list.len() < MOST {
             list.push(Failed { what, by, tap: event.tap, frame: event.frame, times: 1 });
         }
+    }
+
+    /// How long the answer to the last request is going to be, as far as its head said so.
+    pub(crate) fn promise(&self) -> Option<Promise> {
+        self.promise
     }
 
     /// What failed, in the order in which it was said first.
@@ -311,6 +338,32 @@ mod tests {
         assert_eq!(told(&[BUSY]), [busy], "the request stands before the capture");
         let going_on: (Side, &[u8]) = (1, b"HTTP/1.1 100 Continue\r\n\r\n");
         assert_eq!(told(&[GET, going_on, BUSY]), [busy]);
+    }
+
+    #[test]
+    fn an_answer_is_promised_by_its_head_unless_the_head_alone_was_wanted() {
+        let promised = |segments: &[(Side, &[u8])]| {
+            let mut failures = Failures::default();
+            for (side, payload) in segments {
+                let len = payload.len() as u32;
+                let event = Event { seq: 100, len, ..Event::default() };
+                if failures.are_to_be_read(*side, len) || failures.http == Http::Unknown {
+                    failures.push(*side, &event, payload);
+                } else {
+                    failures.pass(*side, len);
+                }
+            }
+            failures.promise().map(|promise| promise.to)
+        };
+        let ok: (Side, &[u8]) = (1, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+        let head: (Side, &[u8]) = (0, b"HEAD /a HTTP/1.1\r\n\r\n");
+        assert_eq!(promised(&[GET, ok]), Some(147));
+        assert_eq!(promised(&[GET, ok, GET]), None, "the answer to that is still to come");
+        assert_eq!(promised(&[GET, ok, GET, ok, (1, b"body")]), Some(147));
+        assert_eq!(promised(&[head, ok]), None);
+        assert_eq!(promised(&[GET, ok, head, ok]), None);
+        let body: (Side, &[u8]) = (0, b"a body");
+        assert_eq!(promised(&[(0, b"POST /a HTTP/1.1\r\n\r\n"), body, ok]), Some(147));
     }
 
     #[test]

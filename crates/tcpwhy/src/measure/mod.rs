@@ -12,6 +12,7 @@ pub(crate) mod ipid;
 pub(crate) mod link;
 pub(crate) mod loss;
 pub(crate) mod policer;
+pub(crate) mod promise;
 pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;
