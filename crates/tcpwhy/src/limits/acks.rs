@@ -7,7 +7,7 @@ use super::rule::Verdict;
 use super::trips;
 use super::walker::Walker;
 use super::window::Filled;
-use crate::flow::event::{Block, ECE, Event, FIN};
+use crate::flow::event::{Block, ECE, Event, FIN, RST};
 use crate::report::State;
 
 /// The peer's data counts as one flow while its gaps are shorter than this and than 1.5 round
@@ -36,6 +36,7 @@ impl Walker {
         }
         let allowed = self.window.end;
         let moved = self.take_window(event);
+        self.watch_silence(event, at, advanced, blocks);
         let dsack = blocks.first().is_some_and(|b| {
             b.1 <= event.ack || blocks.get(1).is_some_and(|c| b.0 >= c.0 && b.1 <= c.1)
         });
@@ -61,7 +62,7 @@ impl Walker {
             self.note_release(at, event);
         }
         // What a probe brought twice is acknowledged twice.
-        let is_sign = duplicate && !moved && blocks.is_empty() && !dsack;
+        let is_sign = duplicate && !moved && blocks.is_empty() && !dsack && !self.is_at_zero();
         if newly > 0 || is_sign && !self.repairs.is_probes_answer(event.ack) {
             self.repairs.heads.on_arrival();
             let behind = (newly / self.terms.mss.max(1)).max(1) as u64;
@@ -182,6 +183,10 @@ impl Walker {
 
     /// Takes the window that `event` announces; whether its right edge moved.
     pub(crate) fn take_window(&mut self, event: &Event) -> bool {
+        // The window of a reset is none (RFC 9293 section 3.10.7: it is not looked at).
+        if event.has(RST) {
+            return false;
+        }
         let shift = if event.has(crate::flow::event::SYN) { 0 } else { self.terms.shift };
         let window = i64::from(event.window) << shift;
         let moved = self.window.take(event.ack, window, self.flight.una);

@@ -33,6 +33,7 @@ pub(crate) mod rule;
 pub(crate) mod samples;
 pub(crate) mod sends;
 pub(crate) mod settle;
+pub(crate) mod silence;
 pub(crate) mod stop;
 pub(crate) mod streak;
 pub(crate) mod stuck;

@@ -242,6 +242,9 @@ impl Repairs {
 impl Walker {
     /// Data at or below `nxt`: a retransmission, a late arrival, or needless.
     pub(crate) fn on_repeat(&mut self, event: &Event, at: i64, segments: u64, step: Step) {
+        if self.is_probe_of_shut(event, at) {
+            return;
+        }
         self.repairs.doubled.on_repeat((event.seq, event.end()));
         if event.end() <= self.flight.nxt {
             self.take_unexplained(event, step);
@@ -278,6 +281,9 @@ impl Walker {
         let original =
             self.flight.overlapping(event.seq, event.end()).next().map(|e| (e.at, e.frame));
         self.note_head(event, at, original);
+        if event.seq <= self.flight.una {
+            self.silence.on_repeat(self.flight.una, (at, event.frame), original);
+        }
         self.repairs.note_repeat(event, cause == "tlp");
         let originals = self.mark_repeated(event, at);
         self.list(event, at, cause, originals);

@@ -338,6 +338,7 @@ impl Walker {
         if done && self.handshake.is_over {
             self.relabel(self.progress.done, Base::sure(State::Closing, 99));
         }
+        self.book_tail();
         self.flush(true);
         self.take_link(full);
         self.transfers.last_until(self.gone_on_at());

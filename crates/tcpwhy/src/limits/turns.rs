@@ -107,7 +107,9 @@ impl Turns {
             // Its place tells of data that the tap has not seen.
             return (event.end() == self.nxt && self.has_room()).then_some(());
         }
-        self.has_room().then_some(())
+        // So does that of a bare ACK.
+        let is_in_place = event.seq <= self.nxt + i64::from(self.is_closed);
+        (is_in_place && self.has_room()).then_some(())
     }
 
     /// Takes a packet of the peer; `None` if that is no matter of turns.

@@ -53,7 +53,7 @@ impl Walker {
     pub(super) fn base_now(&self) -> Base {
         if !self.handshake.is_over {
             Base::sure(State::Handshake, 99)
-        } else if self.is_shut() {
+        } else if self.is_at_zero() || self.is_shut() {
             Base::Shut
         } else if self.flight.outstanding() > 0 {
             Base::Flying

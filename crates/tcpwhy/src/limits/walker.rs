@@ -20,6 +20,7 @@ use super::repair::Repairs;
 use super::replay::Replay;
 use super::samples::FlightSamples;
 use super::sends::segments_of;
+use super::silence::{Silence, Tail};
 use super::stop::Stop;
 use super::transfers::Transfers;
 use super::trips::{self, RoundTrips};
@@ -175,6 +176,9 @@ pub(crate) struct Walker {
     pub(crate) progress: Progress,
     pub(crate) peer: Peer,
     pub(crate) stop: Stop,
+    pub(crate) silence: Silence,
+    /// What the end of the connection tells of the time before it.
+    pub(crate) tail: Option<Tail>,
     pub(crate) waits: Waits,
     pub(crate) trips: RoundTrips,
     pub(crate) book: RoundBook,
@@ -229,6 +233,8 @@ impl Walker {
             progress: Progress::default(),
             peer: Peer::default(),
             stop: Stop::default(),
+            silence: Silence::default(),
+            tail: None,
             waits: Waits::default(),
             trips: RoundTrips::new(terms.floor),
             book: RoundBook::default(),
@@ -326,6 +332,10 @@ impl Walker {
             self.on_unseen_arrival();
         }
         if event.is_data() {
+            if !self.handshake.is_over && self.peer.last_data.is_none() {
+                // It is the first to speak: the ACK that it waited for has come.
+                self.on_established(self.now);
+            }
             self.handshake.is_over = true;
             self.on_data(event, self.now, lag, segments, step);
         } else if event.has(PROBE) {
