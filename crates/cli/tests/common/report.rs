@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
-    Direction, Early, EarlyKind, End, Events, Evidence, Exchange, FORMAT, FailedPeer, Failure,
-    FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow,
-    Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LowHigh, Part, Passed,
-    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Skipped,
-    SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals,
-    Transfer, Untaken, Vantage, WindowScaling, With,
+    Direction, Early, EarlyKind, End, Ending, EndingKind, Events, Evidence, Exchange, FORMAT,
+    FailedPeer, Failure, FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss,
+    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LowHigh,
+    Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset,
+    Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack,
+    ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls,
+    TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -143,6 +143,24 @@ fn failure() -> Failure {
     }
 }
 
+fn ending() -> Ending {
+    Ending {
+        kind: EndingKind::CutShort,
+        from: "server".into(),
+        since_ns: 57_000_000,
+        until_ns: 60_000_000,
+        bytes: 5_042,
+        announced_bytes: Some(20_041),
+        sent: 7,
+        last_sent_ns: Some(59_000_000),
+        heard_ns: Some(58_000_000),
+        arrived_bytes: 1_448,
+        later_came: true,
+        open: true,
+        frames: FrameRange { first: 80, last: 90 },
+    }
+}
+
 fn connection() -> Connection {
     Connection {
         id: 0,
@@ -184,6 +202,7 @@ fn connection() -> Connection {
             refused_syn: Some(3_211_642_075),
         }),
         failure: Some(Box::new(failure())),
+        ending: Some(Box::new(ending())),
         icmp: vec![icmp()],
         directions: [Some(Box::new(direction())), Some(Box::new(direction()))],
         transfers: vec![Transfer {
@@ -395,7 +414,13 @@ fn direction() -> Direction {
             peer_heard: true,
             frames: FrameRange { first: 6, last: 18 },
         })),
-        window_taken_back: Some(TakenBack { bytes: 50_601, window_bytes: 79 }),
+        window_taken_back: Some(TakenBack { bytes: 50_601, window_bytes: 79, over_bytes: 11_000 }),
+        shut_with_hole: Some(ShutWithHole {
+            acks: 3,
+            with_hole: 2,
+            missing_bytes: 602,
+            held_bytes: 41_586,
+        }),
         rtt_jumps: vec![RttJump {
             at_ns: 9,
             rtt_ns: 120_000_000,

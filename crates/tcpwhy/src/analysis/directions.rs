@@ -13,7 +13,7 @@ use crate::measure::{self, link::Busy};
 use crate::report::{
     CongestionControl, Direction, Events, FrameRange, InFlightAtLoss, InitialWindow, Limit,
     LimitEvidence, Link, LinkRate, LossPattern, Rate, Retransmitted, Round, Rtt, RttJump,
-    SlowStartExit, State, StuckSegment, TakenBack, Vantage,
+    ShutWithHole, SlowStartExit, State, StuckSegment, TakenBack, Vantage,
 };
 use crate::units::{BitRate, Duration};
 
@@ -94,6 +94,7 @@ pub(super) fn fill(
         burst_proven_bytes: burst_proven(walker),
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
         window_taken_back: taken_back(walker),
+        shut_with_hole: shut_with_hole(walker),
         rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
         ..outline
     };
@@ -165,7 +166,21 @@ fn was_cut_by_syns(walker: &Walker, rounds: &[Round], facts: &Facts) -> bool {
 
 fn taken_back(walker: &Walker) -> Option<TakenBack> {
     let (bytes, window) = walker.window.taken_back;
-    (bytes > 0).then_some(TakenBack { bytes: bytes as u64, window_bytes: window.max(0) as u64 })
+    (bytes > 0).then_some(TakenBack {
+        bytes: bytes as u64,
+        window_bytes: window.max(0) as u64,
+        over_bytes: walker.silence.shut.over.max(0) as u64,
+    })
+}
+
+fn shut_with_hole(walker: &Walker) -> Option<ShutWithHole> {
+    let shut = walker.silence.shut;
+    (shut.with_hole > 0).then_some(ShutWithHole {
+        acks: shut.acks,
+        with_hole: shut.with_hole,
+        missing_bytes: shut.missing.max(0) as u64,
+        held_bytes: shut.held.max(0) as u64,
+    })
 }
 
 fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegment> {

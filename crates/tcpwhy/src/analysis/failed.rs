@@ -51,6 +51,12 @@ fn never_opened(facts: &Facts) -> Option<Failure> {
 
 fn unanswered(facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
     let last = transfers.last().filter(|last| last.from == "client")?;
+    // By its own numbers it has sent more than came here: that is no silence of its program.
+    let came: u64 = transfers.iter().filter(|each| each.from == "server").map(|t| t.bytes).sum();
+    let sent = facts.numbered_to(1).map_or(0, |to| to.min(facts.sides[1].fin_at.unwrap_or(to)));
+    if facts.reset.is_none() && sent.max(0) as u64 > came {
+        return None;
+    }
     // Of a server whose first segments were lost the answer seems to begin before the request.
     if transfers.iter().any(|each| each.from == "server" && each.end_ns > last.end_ns) {
         return None;
@@ -59,10 +65,10 @@ fn unanswered(facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
     let reset = facts.reset.as_ref().map(|reset| reset.at_ns);
     let ended = closed.into_iter().chain(reset).min();
     let waited = ended.unwrap_or(facts.last_tap).saturating_sub(last.end_ns).max(0);
-    let longest = longest_answer(transfers)?;
+    longest_answer(transfers)?;
     let is_aside = facts.tls.report().is_some() && last.bytes <= LONGEST_ASIDE;
     let open = ended.is_none() && facts.end == End::Open;
-    let is_long = waited >= LONG_NS.max(longest.saturating_mul(3));
+    let is_long = is_long(transfers, waited);
     (!is_aside && (open || is_long)).then_some(Failure {
         kind: FailureKind::RequestUnanswered,
         code: None,
@@ -70,6 +76,12 @@ fn unanswered(facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
         tries: 0,
         open,
     })
+}
+
+/// Whether so much is a long silence behind a request, for the server that gave the answers before.
+pub(super) fn is_long(transfers: &[Transfer], waited: i64) -> bool {
+    longest_answer(transfers)
+        .is_some_and(|longest| waited >= LONG_NS.max(longest.saturating_mul(3)))
 }
 
 /// The longest that was waited for an answer so far, 0 before the first; `None` where the client's last data need be

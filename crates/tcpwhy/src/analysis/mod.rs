@@ -13,6 +13,7 @@
 mod analyst;
 mod directions;
 mod doubles;
+mod ending;
 pub(crate) mod exchanges;
 pub(crate) mod failed;
 mod kept;
@@ -58,7 +59,9 @@ use crate::limits::walker::{Terms, Walker};
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::measure::link::{Busy, Link, Seen, Tap};
 use crate::measure::stack;
-use crate::report::{Answer, Answers, Passed as PassedBytes, Vantage};
+use crate::report::{
+    Answer, Answers, Ending, EndingKind, Failure, Passed as PassedBytes, Transfer, Vantage,
+};
 use passed::Passed;
 
 /// Events taken at a time. Ours: 4,096 of 64 bytes fit the second-level cache; a chunk of one
@@ -104,6 +107,8 @@ pub(crate) struct Analysis {
     linked: usize,
     /// When the bytes of each side passed, and what was answered to them, where that is asked for.
     pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
+    /// What it waited for to its end in vain.
+    pub(crate) ending: Option<Box<Ending>>,
     #[cfg(test)]
     long_way: bool,
 }
@@ -123,6 +128,7 @@ impl Analysis {
         self.passed = detail.passed.then(Default::default);
         self.links = detail.rounds.then(Default::default);
         self.busy = [None, None];
+        self.ending = None;
         let [a, b] = &mut self.clocks;
         a.renew();
         b.renew();
@@ -205,23 +211,24 @@ impl Analysis {
                 &mut self.taken[side],
                 last,
             );
-            if last {
-                self.busy[side] = self.links.as_mut().and_then(|links| links[side].measured());
-                let full =
-                    self.busy[side].as_ref().map_or_else(FullLink::default, |busy| FullLink {
-                        spans: busy.full.clone(),
-                        varies: busy.varies,
-                        is_proven: busy.is_proven,
-                    });
-                walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some(), full);
-                // Nobody acknowledges, so only what never came again was missed for sure.
-                if facts.is_one_way() {
-                    walker.tally.not_captured += walker.flight.unseen_segments();
-                }
-            }
         }
         if !last {
             self.forget(gathered);
+            return;
+        }
+        self.ending = ending::of(facts, walkers).map(Box::new);
+        for (side, walker) in walkers.iter_mut().enumerate() {
+            self.busy[side] = self.links.as_mut().and_then(|links| links[side].measured());
+            let full = self.busy[side].as_ref().map_or_else(FullLink::default, |busy| FullLink {
+                spans: busy.full.clone(),
+                varies: busy.varies,
+                is_proven: busy.is_proven,
+            });
+            walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some(), full);
+            // Nobody acknowledges, so only what never came again was missed for sure.
+            if facts.is_one_way() {
+                walker.tally.not_captured += walker.flight.unseen_segments();
+            }
         }
     }
 
@@ -288,7 +295,9 @@ impl Analysis {
             {
                 unseen.push(index as usize);
             }
-            let cause = self.clocks[own].cause_of(event, gathered.blocks(event));
+            let mut cause = self.clocks[own].cause_of(event, gathered.blocks(event));
+            // A timer sends probes, and they tell of no distance.
+            cause.fresh &= !event.has(event::PROBE);
             self.clocks[own].learn(event, cause);
             self.clocks[peer].peer_passed(event);
             let Cause { at, until, .. } = cause;
@@ -339,6 +348,13 @@ impl Analysis {
             self.guess[peer].peer(event);
         }
         self.guessed_shift = [self.guess[1].shift(), self.guess[0].shift()];
+    }
+
+    /// What did not work, as far as the connection tells by itself; a finding tells of what never arrived.
+    pub(crate) fn failure(&self, facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
+        let lost = |kind| matches!(kind, EndingKind::NeverAcknowledged | EndingKind::NeverArrived);
+        let is_lost = self.ending.as_ref().is_some_and(|ending| lost(ending.kind));
+        failed::of(facts, transfers).filter(|_| !is_lost)
     }
 
     fn terms_of(&self, facts: &Facts, side: Side) -> Terms {

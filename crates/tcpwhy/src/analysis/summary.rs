@@ -32,7 +32,8 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let transfers =
         walkers.map_or_else(Vec::new, |walkers| exchanges::transfers(walkers, lifetime));
     Connection {
-        failure: failed::of(facts, &transfers).map(Box::new),
+        failure: analysis.failure(facts, &transfers).map(Box::new),
+        ending: analysis.ending.clone(),
         vantage: analysis.place.vantage,
         tap_to_client_rtt_ns: analysis.clocks[0].floor(),
         tap_to_server_rtt_ns: analysis.clocks[1].floor(),
@@ -121,6 +122,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         end: if facts.end == End::Fin && !facts.is_closed() { End::Open } else { facts.end },
         reset: facts.reset.as_deref().cloned(),
         failure: None,
+        ending: None,
         icmp: Vec::new(),
         directions: [None, None],
         transfers: Vec::new(),

@@ -44,8 +44,12 @@ const ALWAYS_PASSES: u64 = 536;
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let stuck = stuck(case)?;
-        let mut held = case
-            .held(|state| matches!(state, State::RtoWait | State::TlpWait | State::RecoveryLoss));
+        let mut held = case.held(|state| {
+            matches!(
+                state,
+                State::SilenceNoAck | State::RtoWait | State::TlpWait | State::RecoveryLoss
+            )
+        });
         held.limits.retain(|limit| limit.end_ns > stuck.from_ns);
         if !held.is_worth_naming() {
             return None;

@@ -70,12 +70,14 @@ pub(super) fn working_ns(connection: &Connection) -> i64 {
     union(at_work(connection))
 }
 
-/// The opening and the transfers.
+/// The opening, the transfers, and what was waited for in vain at the end.
 fn at_work(connection: &Connection) -> Vec<(i64, i64)> {
     let opening = connection.directions.iter().flatten().flat_map(|direction| &direction.limits);
     let opening = opening.filter(|each| matches!(each.state, State::Handshake | State::SynRetry));
     let transfers = connection.transfers.iter().map(|each| (each.start_ns, each.end_ns));
-    transfers.chain(opening.map(|each| (each.start_ns, each.end_ns))).collect()
+    let vain = connection.ending.iter().map(|ending| (ending.since_ns, ending.until_ns));
+    let vain = vain.filter(|(from, to)| from < to);
+    transfers.chain(opening.map(|each| (each.start_ns, each.end_ns))).chain(vain).collect()
 }
 
 /// How long spans last that may overlap.

@@ -11,7 +11,14 @@ use crate::report::{Connection, FailedPeer, Failure, FailureKind, Totals};
 use crate::units::Time;
 
 /// Findings that tell of something that did not work.
-const CODES: [&str; 3] = ["HANDSHAKE_REFUSED", "TLS_ALERT", "HTTP_ERROR"];
+const CODES: [&str; 6] = [
+    "HANDSHAKE_REFUSED",
+    "NEVER_ACKNOWLEDGED",
+    "NEVER_ARRIVED",
+    "NO_ANSWER",
+    "TLS_ALERT",
+    "HTTP_ERROR",
+];
 
 /// Decides what was left open, and counts what is new in `totals`.
 pub(crate) fn fill(connections: &mut [Connection], totals: &mut Totals) {

@@ -53,6 +53,9 @@ mod loss_random;
 mod loss_unclear;
 mod nagle_delayed_ack;
 mod neighbours;
+mod never_acknowledged;
+mod never_arrived;
+mod no_answer;
 mod not_tcp;
 mod options_refused;
 mod options_stripped;
@@ -86,6 +89,7 @@ mod window_cap;
 mod window_growth;
 mod window_scale;
 mod zero_window;
+mod zero_window_hole;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -106,11 +110,14 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 57] = [
+const RULES: [Rule; 61] = [
     dns_unanswered::RULE,
     unreachable::RULE,
     syn_unanswered::RULE,
     handshake_refused::RULE,
+    never_acknowledged::RULE,
+    never_arrived::RULE,
+    no_answer::RULE,
     tls_alert::RULE,
     http_error::RULE,
     accept_queue::RULE,
@@ -135,6 +142,7 @@ const RULES: [Rule; 57] = [
     window_growth::RULE,
     slow_reader::RULE,
     zero_window::RULE,
+    zero_window_hole::RULE,
     send_buffer::RULE,
     app_window::RULE,
     nagle_delayed_ack::RULE,
@@ -167,10 +175,13 @@ const RULES: [Rule; 57] = [
 ];
 
 /// What did not work at all, in the order in which it is told: before everything that only took its time.
-const FAILURES: [Rule; 5] = [
+const FAILURES: [Rule; 8] = [
     unreachable::RULE,
     syn_unanswered::RULE,
     handshake_refused::RULE,
+    never_acknowledged::RULE,
+    never_arrived::RULE,
+    no_answer::RULE,
     tls_alert::RULE,
     http_error::RULE,
 ];

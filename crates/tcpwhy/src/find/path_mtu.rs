@@ -135,7 +135,11 @@ fn held<'a>(case: &Case<'a>, error: &IcmpErrors) -> Held<'a> {
     let mut held = case.held(|state| {
         matches!(
             state,
-            State::RecoveryLoss | State::RecoveryReorderSpurious | State::RtoWait | State::TlpWait
+            State::SilenceNoAck
+                | State::RecoveryLoss
+                | State::RecoveryReorderSpurious
+                | State::RtoWait
+                | State::TlpWait
         )
     });
     let (first, last) = (error.first_ns.unwrap_or(0), error.last_ns.unwrap_or(0));

@@ -164,6 +164,9 @@ fn waits<'a>(case: &Case<'a>, window: &Misread) -> Held<'a> {
             State::Handshake
                 | State::SynRetry
                 | State::Closing
+                | State::IdleKeptOpen
+                | State::SilenceNoAnswer
+                | State::SilenceCutShort
                 | State::Receiving
                 | State::IdlePeerThink
         );
@@ -236,7 +239,7 @@ mod tests {
             connection.syns[0].as_mut().expect("SYN").window = syn;
             let direction = connection.directions[1].as_mut().expect("data");
             direction.window_taken_back =
-                window.map(|window_bytes| TakenBack { bytes: 1, window_bytes });
+                window.map(|window_bytes| TakenBack { bytes: 1, window_bytes, over_bytes: 0 });
             find(&connection).len()
         };
         assert_eq!([found(Some(flights), 65_160), found(None, 65_160)], [1, 0]);

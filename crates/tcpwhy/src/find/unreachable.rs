@@ -107,8 +107,9 @@ fn running(case: &Case<'_>) -> Option<Finding> {
     let about = |each: &&IcmpErrors| each.about.as_deref() == Some(case.sender()) && is_such(each);
     let error = case.connection.icmp.iter().find(about)?;
     let (first, last) = (error.first_ns?, error.last_ns?);
-    let mut held =
-        case.held(|state| matches!(state, State::RtoWait | State::TlpWait | State::RecoveryLoss));
+    let mut held = case.held(|state| {
+        matches!(state, State::SilenceNoAck | State::RtoWait | State::TlpWait | State::RecoveryLoss)
+    });
     held.limits.retain(|each| each.start_ns <= last && each.end_ns >= first);
     if !held.is_worth_naming() {
         return None;

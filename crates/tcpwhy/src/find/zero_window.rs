@@ -7,11 +7,12 @@
 //! # How we know
 //! Intervals in the state `zero_window`: less was left of the announced window than the smaller of a
 //! segment and the silly-window limit, with data pending: the sender probed the window, or went on as
-//! soon as it opened. They hold at least a tenth of the working time.
+//! soon as it opened; or the window was taken back to 0 over data under way, which is then sent again as a probe. They
+//! hold at least a tenth of the working time.
 //!
 //! # What it is not
 //! Not the network. Not Wireshark's "Window Full", which means that the sender used all of a window
-//! that is open. The probes are the persist timer's, not keep-alives.
+//! that is open. Not a buffer that is full behind a hole (`ZERO_WINDOW_HOLE`). The probes are the persist timer's, not keep-alives.
 //!
 //! # What to do
 //! Look at the program on the receiver: what does it do instead of reading? A larger buffer only
@@ -33,7 +34,8 @@ pub(super) const RULE: Rule =
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::ZeroWindow);
-        if !held.is_worth_naming() || super::scale_lost::explains(case) {
+        let is_other = super::scale_lost::explains(case) || super::zero_window_hole::explains(case);
+        if !held.is_worth_naming() || is_other {
             return None;
         }
         let receiver = case.receiver();
@@ -44,9 +46,21 @@ fn find(connection: &Connection) -> Vec<Finding> {
             0 => "left no room for a segment in its window",
             _ => "shut its window",
         };
+        let over = case.direction.window_taken_back.map_or(0, |back| back.over_bytes);
+        let (title, more) = match over {
+            0 => (format!("the {receiver} {shut}: its application did not read"), String::new()),
+            _ => (
+                format!("the {receiver} took its window back to 0 while data was under way"),
+                format!(
+                    " {} were under way that it had allowed before; what the {} then sent again are window probes.",
+                    words::bytes(over),
+                    case.sender()
+                ),
+            ),
+        };
         let told = Told {
-            title: format!("the {receiver} {shut}: its application did not read"),
-            why: format!("it did so {times}, for {} at the longest.", words::time(longest)),
+            title,
+            why: format!("it did so {times}, for {} at the longest.{more}", words::time(longest)),
             not: "not the network: nothing could be sent; a larger buffer only delays it"
                 .to_owned(),
             remedies: vec![remedies::reader(case)],

@@ -5,8 +5,8 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Beside, Direction, Exchange, Failure, Finding, FrameRange, IcmpErrors, LowHigh, Text, TimeIn,
-    Transfer,
+    Beside, Direction, Ending, Exchange, Failure, Finding, FrameRange, IcmpErrors, LowHigh, Text,
+    TimeIn, Transfer,
 };
 
 /// One TCP connection.
@@ -73,6 +73,9 @@ pub struct Connection {
     /// What did not work, if it did not do what it was made for.
     #[serde(default)]
     pub failure: Option<Box<Failure>>,
+    /// What it waited for to its end in vain.
+    #[serde(default)]
+    pub ending: Option<Box<Ending>>,
     /// ICMP errors about its packets.
     pub icmp: Vec<IcmpErrors>,
     /// Client to server, then server to client; `None` where no data flowed.

@@ -64,6 +64,9 @@ pub struct Direction {
     pub stuck_segment: Option<Box<StuckSegment>>,
     /// The receiver took back what its window had allowed.
     pub window_taken_back: Option<TakenBack>,
+    /// The receiver announced a window of 0 while data was missing before what it held.
+    #[serde(default)]
+    pub shut_with_hole: Option<ShutWithHole>,
     /// The narrowest link, where the packets show one.
     pub link: Option<Box<Link>>,
     /// Round trips that were suddenly far longer than the one before (capped).
@@ -152,6 +155,22 @@ pub struct TakenBack {
     pub bytes: u64,
     /// The largest window while the edge was back.
     pub window_bytes: u64,
+    /// Bytes that were under way, at most, when a window of 0 was announced.
+    #[serde(default)]
+    pub over_bytes: u64,
+}
+
+/// A receive buffer that is full of data behind a hole: its program can read none of it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct ShutWithHole {
+    /// ACKs that announced a window of 0.
+    pub acks: u64,
+    /// Those of them that reported data behind a hole.
+    pub with_hole: u64,
+    /// Bytes that were missing, when that was reported last.
+    pub missing_bytes: u64,
+    /// Bytes that were held behind them.
+    pub held_bytes: u64,
 }
 
 /// A round trip that was suddenly far longer than the one before it.

@@ -14,6 +14,7 @@ mod beside;
 mod command;
 mod connection;
 mod direction;
+mod ending;
 mod failure;
 mod finding;
 mod held;
@@ -35,8 +36,10 @@ pub use connection::{
 };
 pub use direction::{
     Answer, Answers, CongestionControl, Direction, Events, IdleRestart, InitialWindow, Link,
-    LinkRate, Passed, Rate, Retransmitted, Rtt, RttJump, SlowStartExit, StuckSegment, TakenBack,
+    LinkRate, Passed, Rate, Retransmitted, Rtt, RttJump, ShutWithHole, SlowStartExit, StuckSegment,
+    TakenBack,
 };
+pub use ending::{Ending, EndingKind};
 pub use failure::{FailedPeer, Failure, FailureKind};
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
 pub use icmp::{IcmpErrors, QuotedPacket};

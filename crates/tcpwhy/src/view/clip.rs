@@ -134,6 +134,15 @@ impl Cut {
         let reset = connection.reset.take();
         connection.reset =
             reset.and_then(|mut reset| self.instant(&mut reset.at_ns).then_some(reset));
+        let ending = connection.ending.take();
+        connection.ending =
+            ending.filter(|ending| self.holds(ending.until_ns)).map(|mut ending| {
+                self.span(&mut ending.since_ns, &mut ending.until_ns);
+                for at in [&mut ending.last_sent_ns, &mut ending.heard_ns].into_iter().flatten() {
+                    self.instant(at);
+                }
+                ending
+            });
         let untaken = connection.untaken.take().filter(|untaken| self.holds(untaken.from_ns));
         connection.untaken = untaken.map(|untaken| self.untaken(untaken));
         connection.clear_errors.retain_mut(|failure| self.instant(&mut failure.at_ns));

@@ -68,6 +68,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         tls: None,
         clear_errors: Vec::new(),
         untaken: None,
+        ending: None,
         findings: Vec::new(),
         beside: Vec::new(),
         duplicates: 0,

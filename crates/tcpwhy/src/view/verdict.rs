@@ -139,6 +139,10 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
             State::LastFlight if waits_behind_others(connection) => {
                 format!("waiting for the last ACKs, behind another connection's data{notes}")
             }
+            // Distance decides nothing where the connection waits in vain.
+            State::LastFlight if waits_in_vain(connection) => {
+                format!("waiting for the last ACK (one round trip){notes}")
+            }
             _ => format!("{}{notes}", spent(*state, ends)),
         };
         if *span == took {
@@ -151,6 +155,14 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
         }
     }
     spans
+}
+
+/// Whether something was waited for that never came, or for a window that was shut most of the time.
+fn waits_in_vain(connection: &Connection) -> bool {
+    let shut = |direction: &Direction| direction.time_in.get(State::ZeroWindow).0;
+    let directions = connection.directions.iter().flatten();
+    connection.ending.is_some()
+        || directions.map(|direction| shut(direction)).any(|ns| ns > connection.duration_ns / 2)
 }
 
 /// Whether another connection of the capture fills the queue that this one's packets stand in.

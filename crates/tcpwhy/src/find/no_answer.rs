@@ -1,0 +1,128 @@
+//! The server did not answer a request, or not to its end.
+//!
+//! # What it says
+//! The server's host acknowledged the request and then sent nothing, or a part of the answer and then nothing, until
+//! somebody gave up. TCP works; the program behind it did not answer.
+//!
+//! # How we know
+//! No answer: the last request got none for a second or more, and for three times as long as each answer before it had
+//! taken; a client that also speaks without being answered is not judged. A part: the answer's head announced its length
+//! in clear (HTTP/1 `Content-Length`), and less came. Both times all that was sent is acknowledged, and the server's
+//! sequence numbers count nothing more as sent.
+//!
+//! # What it is not
+//! Not the network: the request arrived. Not data that is lost on the way (`NEVER_ARRIVED`), nor a server that refuses.
+//! A request that is meant to wait for an event (a long poll) looks alike until the event comes.
+//!
+//! # What to do
+//! On the server see what the program did in that time: its log, its threads, what it waits for (a backend, a lock, a
+//! full pool). A client should have a timeout of its own, and say so.
+//!
+//! # Sources
+//! RFC 9112 sections 6.2 and 8 (`Content-Length`, incomplete messages), RFC 9293 section 3.4. Ours: a second and three
+//! times, not measured.
+
+use super::case::{active_ns, filter};
+use super::{Rule, remedies};
+use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy};
+use crate::words;
+
+pub(super) const RULE: Rule = Rule { code: "NO_ANSWER", file: include_str!("no_answer.rs"), find };
+
+fn find(connection: &Connection) -> Vec<Finding> {
+    let ending = connection.ending.as_deref();
+    let ending =
+        ending.filter(|ending| matches!(ending.kind, EndingKind::NoAnswer | EndingKind::CutShort));
+    ending.map(|ending| told(connection, ending)).into_iter().collect()
+}
+
+fn told(connection: &Connection, ending: &Ending) -> Finding {
+    let is_part = ending.kind == EndingKind::CutShort;
+    let cost_ns = (ending.until_ns - ending.since_ns).max(0);
+    let waited = words::time(cost_ns);
+    let end = match (ending.open, &connection.reset) {
+        (true, _) => "the capture ended",
+        (false, Some(reset)) if &*reset.by == "client" => "the client reset the connection",
+        (false, Some(_)) => "the server reset the connection",
+        (false, None) => "one side closed",
+    };
+    let (title, why) = if is_part {
+        let [came, of] = [ending.bytes, ending.announced_bytes.unwrap_or(0)].map(words::bytes);
+        (
+            format!("the server's answer stopped after {came} of {of}"),
+            format!(
+                "its head announced {of}; after {came} nothing more came for {waited}, until {end}."
+            ),
+        )
+    } else {
+        (
+            "the server never answered the request".to_owned(),
+            format!(
+                "its host acknowledged the request ({}), and sent nothing for {waited}, until {end}.",
+                words::bytes(ending.bytes)
+            ),
+        )
+    };
+    Finding {
+        code: RULE.code.to_owned(),
+        severity: "error".to_owned(),
+        title,
+        why,
+        not: "not the network and not TCP: all that was sent arrived".to_owned(),
+        evidence: vec![Evidence {
+            from_ns: ending.since_ns,
+            to_ns: ending.until_ns.max(ending.since_ns),
+            frames: ending.frames,
+            filter: filter(ending.frames),
+            text: format!("nothing from the server for {waited}"),
+        }],
+        cost_ns,
+        of_ns: active_ns(connection).max(cost_ns),
+        remedies: help(),
+    }
+}
+
+fn help() -> Vec<Remedy> {
+    vec![
+        remedies::look(
+            remedies::SERVER,
+            "see what its program did in that time: log, threads, and what it waits for (a backend, a lock, a full pool)",
+            "strace -f -ttt -T -p PID",
+        ),
+        remedies::program(
+            remedies::CLIENT,
+            "give requests a timeout of their own, and say which one had none",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    fn ended(kind: EndingKind) -> Connection {
+        let ending = Ending {
+            kind,
+            from: "server".into(),
+            since_ns: 40_000_000,
+            until_ns: 6_040_000_000,
+            bytes: 78,
+            announced_bytes: Some(20_041),
+            ..Ending::default()
+        };
+        Connection { ending: Some(Box::new(ending)), ..sample::download() }
+    }
+
+    #[test]
+    fn a_request_without_an_answer_and_half_an_answer_are_told() {
+        let mut found = find(&ended(EndingKind::NoAnswer));
+        found.extend(find(&ended(EndingKind::CutShort)));
+        insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn what_is_lost_is_no_silence_of_the_program() {
+        assert!(find(&ended(EndingKind::NeverArrived)).is_empty());
+    }
+}
