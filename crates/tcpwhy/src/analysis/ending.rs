@@ -142,11 +142,11 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
     })
 }
 
-/// How far `side` has sent by its own numbers. Those of a reset may be a device's guess.
-fn sent_to(facts: &Facts, side: Side) -> i64 {
-    let is_reset = facts.reset.as_ref().is_some_and(|reset| &*reset.by == SIDES[side]);
-    let fin = facts.sides[side].fin_at.unwrap_or(i64::MAX);
-    if is_reset { NEVER } else { facts.numbered_to(side).unwrap_or(NEVER).min(fin) }
+/// How far `side` has sent by its own numbers, if those of its bare ACKs are ahead of its data. Those of a reset may be a
+/// device's guess.
+pub(super) fn sent_to(facts: &Facts, side: Side) -> i64 {
+    let info = &facts.sides[side];
+    info.bare_to.min(info.fin_at.unwrap_or(i64::MAX))
 }
 
 /// Data of `walker`'s sender that was sent again and again.

@@ -354,7 +354,10 @@ impl Analysis {
     pub(crate) fn failure(&self, facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
         let lost = |kind| matches!(kind, EndingKind::NeverAcknowledged | EndingKind::NeverArrived);
         let is_lost = self.ending.as_ref().is_some_and(|ending| lost(ending.kind));
-        failed::of(facts, transfers).filter(|_| !is_lost)
+        // By its own numbers it has sent more than came here: that is no silence of its program.
+        let has_sent_more =
+            self.walkers.as_ref().is_some_and(|w| ending::sent_to(facts, 1) > w[1].flight.nxt);
+        failed::of(facts, transfers).filter(|_| !is_lost && !has_sent_more)
     }
 
     fn terms_of(&self, facts: &Facts, side: Side) -> Terms {

@@ -287,6 +287,9 @@ impl Flow {
         info.note_direction(segment.link.direction, 1);
         info.timestamps |= event.has(event::TS);
         info.note_data(event.len, 1, u32::from(!event.has(event::PSH)));
+        if event.len == 0 && event.bits & (event::SYN | event::FIN | event::RST) == 0 {
+            info.bare_to = info.bare_to.max(event.seq);
+        }
         if event.bits & (event::SYN | event::FIN | event::RST) != 0 {
             self.note_begin_or_end(side, segment, event);
         }

@@ -112,11 +112,6 @@ impl Facts {
         self.peers.last(side).is_none()
     }
 
-    /// How far `side` has sent by the numbers of its segments, with those that carry nothing.
-    pub(crate) fn numbered_to(&self, side: Side) -> Option<i64> {
-        self.peers.last(side).map(|last| last.next_seq)
-    }
-
     /// Capture time of its last packet.
     pub(crate) fn last_seen(&self) -> i64 {
         self.start.0.saturating_add(self.last_tap)

@@ -38,6 +38,8 @@ pub(crate) struct SideInfo {
     pub(crate) fin_at: Option<i64>,
     /// When that FIN passed the tap.
     pub(crate) fin_tap: Option<i64>,
+    /// How far it has sent by the numbers of bare ACKs that do not just go on.
+    pub(crate) bare_to: i64,
     /// Data bytes seen, with repeats.
     pub(crate) data_frames: u64,
     /// Longest payload in one frame.

@@ -120,6 +120,10 @@ impl Turns {
             return None;
         }
         if event.has(ACK) {
+            // Its window is shut, whatever it allowed before.
+            if event.window == 0 {
+                return None;
+            }
             self.is_open = true;
             let end = event.ack + (i64::from(event.window) << shift);
             self.window_end = self.window_end.max(end);
