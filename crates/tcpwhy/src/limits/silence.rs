@@ -6,7 +6,7 @@
 //! was taken back; Linux `tcp_retransmit_timer` with `snd_wnd` 0): its answers tell of the window, not of losses.
 //! Only the facts are kept here; what they mean is decided when all is known ([`crate::analysis::ending`]).
 
-use super::piece::Base;
+use super::account::piece::Base;
 use super::walker::{NEVER, Walker};
 use crate::flow::event::{Block, Event, RST};
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
