@@ -191,9 +191,10 @@ fn most(text: &str) -> Option<u64> {
     Some((number * unit) as u64)
 }
 
-/// Nothing is sent beyond a window, but for probes and where the window was taken back.
+/// Nothing is sent beyond a window, but for probes, and where the window was taken back or is shut over a hole, into which
+/// what is missing is sent again.
 fn rooms(at: usize, direction: &Direction) -> Vec<String> {
-    if direction.window_taken_back.is_some() {
+    if direction.window_taken_back.is_some() || direction.shut_with_hole.is_some() {
         return Vec::new();
     }
     let rooms = direction.rounds.iter().filter_map(|round| round.window_room_bytes);

@@ -102,9 +102,13 @@ const MIDDLEBOX: [Row; 20] = [
     ("plain.server", &["SLOW_START"], DEVICES),
     ("plain.client", &["SLOW_START"], DEVICES),
     // Only full segments were sent, and of the client only a FIN came: the way there may be dead for all.
-    ("black-hole.server", &["TIMEOUT"], &["BLACK_HOLE", "LOSS", "NOT_TCP", "STOOD_STILL"]),
-    // Nothing that the device drops is seen behind it.
-    ("black-hole.client", &[], &["BLACK_HOLE", "LOSS", "SLOW_READER"]),
+    (
+        "black-hole.server",
+        &["NEVER_ACKNOWLEDGED"],
+        &["TIMEOUT", "BLACK_HOLE", "LOSS", "NOT_TCP", "STOOD_STILL"],
+    ),
+    // Of what the device drops only the server's numbers tell behind it.
+    ("black-hole.client", &["NEVER_ARRIVED"], &["NO_ANSWER", "BLACK_HOLE", "LOSS", "SLOW_READER"]),
     ("black-hole-probed.server", &["BLACK_HOLE"], &["TIMEOUT", "NOT_TCP", "STOOD_STILL"]),
     (
         "black-hole-probed.client",
@@ -162,7 +166,7 @@ const DEVICES: &[&str] = &[
 
 /// Real runs in `testdata/cases`, whose setups stand there: the capture, which of its connections, what must be found,
 /// and what must not.
-const CASES: [(&str, usize, &[&str], &[&str]); 31] = [
+const CASES: [(&str, usize, &[&str], &[&str]); 38] = [
     // Routers with a smaller MTU behind them, and one that drops without a word.
     ("download-through-a-smaller-hop/capture.pcap", 0, &["PATH_MTU"], &["BLACK_HOLE", "TIMEOUT"]),
     ("large-segments-over-ipv6-at-1294/capture.pcap", 0, &["PATH_MTU"], &["BLACK_HOLE", "LOSS"]),
@@ -209,6 +213,14 @@ const CASES: [(&str, usize, &[&str], &[&str]); 31] = [
     ("second-request-with-fast-open/capture.pcap", 1, &["FAST_OPEN"], LOSSES),
     ("upload-by-bbr-after-lost-syns/capture.pcapng.gz", 0, &["SYN_RETRY"], &["SYN_UNANSWERED"]),
     ("server-thinks-300-ms/capture.pcap.gz", 0, &["THINK_SERVER"], LOSSES),
+    // A server that does not answer, or not to the end; frames that are dropped, and a path that is cut.
+    ("request-and-six-seconds/capture.pcap", 0, &["NO_ANSWER"], &["NEVER_ARRIVED", "NOT_TCP"]),
+    ("third-answer-stops/capture.pcap", 0, &["NO_ANSWER"], &["THINK_SERVER", "NOT_TCP"]),
+    ("page-that-never-starts/capture.pcap", 0, &["NEVER_ARRIVED"], &["NO_ANSWER"]),
+    ("page-tail-only-six-segments/capture.pcap", 0, &["NEVER_ARRIVED"], &["BODY_ON_ITS_WAY"]),
+    ("ticker-without-listener/capture.pcap", 0, &["NEVER_ACKNOWLEDGED"], LOSSES),
+    ("peer-with-a-shut-window/capture.pcap", 0, &["ZERO_WINDOW"], &["NO_ANSWER", "TIMEOUT"]),
+    ("storage-peer-stuck-at-zero/listing.txt", 0, &["ZERO_WINDOW_HOLE"], &["ZERO_WINDOW"]),
 ];
 
 /// Who stood still, as each host can tell.

@@ -50,6 +50,7 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
         return None;
     }
     let [sender, receiver] = [["client", "server"], ["server", "client"]][at];
+    let is_long = may_be_too_long(connection, at, ending);
     let cost_ns = ending.until_ns - ending.since_ns;
     let times = words::count(ending.sent, "time");
     let span = ending.last_sent_ns.unwrap_or(ending.until_ns) - ending.since_ns;
@@ -62,9 +63,14 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
             words::bytes(ending.bytes)
         ),
         why: format!(
-            "the {sender} sent the first of them {times} in {}, and no ACK came. {}",
+            "the {sender} sent the first of them {times} in {}, and no ACK came. {}{}",
             words::time(span),
-            heard(ending, receiver)
+            heard(ending, receiver),
+            if is_long {
+                " Nothing as long as they are ever arrived: they may be too long for the path."
+            } else {
+                ""
+            }
         ),
         not: "not a repair: nothing of it got through; not an application's silence".to_owned(),
         evidence: vec![Evidence {
@@ -76,8 +82,16 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
         }],
         cost_ns,
         of_ns: active_ns(connection).max(cost_ns),
-        remedies: help(at, ending),
+        remedies: help(at, ending, is_long),
     })
+}
+
+/// Whether the receiver is there, and lacks full segments, of which none ever arrived.
+fn may_be_too_long(connection: &Connection, at: usize, ending: &Ending) -> bool {
+    let full = u64::from(connection.mss.unwrap_or(u32::MAX));
+    let stuck = connection.directions[at].as_ref().and_then(|d| d.stuck_segment.as_deref());
+    ending.heard_ns.is_some()
+        && stuck.is_some_and(|stuck| stuck.bytes >= full && ending.arrived_bytes < stuck.bytes)
 }
 
 /// What the receiver said meanwhile.
@@ -99,10 +113,17 @@ fn heard(ending: &Ending, receiver: &str) -> String {
     }
 }
 
-fn help(at: usize, ending: &Ending) -> Vec<Remedy> {
+fn help(at: usize, ending: &Ending, is_long: bool) -> Vec<Remedy> {
     let mut help = vec![remedies::path(
         "capture on the other host too: it shows whether these segments arrive, and whether ACKs leave",
     )];
+    if is_long {
+        help.push(remedies::look(
+            at,
+            "see whether smaller segments pass: let TCP look for a size that does (for all connections of the host)",
+            "sysctl net.ipv4.tcp_mtu_probing",
+        ));
+    }
     if ending.heard_ns.is_none() {
         help.push(remedies::path(
             "see whether that host is up, and whether a firewall, NAT or load balancer forgot this connection",
@@ -121,6 +142,7 @@ fn help(at: usize, ending: &Ending) -> Vec<Remedy> {
 mod tests {
     use super::super::sample;
     use super::*;
+    use crate::report::StuckSegment;
 
     fn ended(heard_ns: Option<i64>) -> Connection {
         let ending = Ending {
@@ -148,6 +170,20 @@ mod tests {
     fn a_peer_that_was_heard_is_there() {
         let why = &find(&ended(Some(3_000_000_000)))[0].why;
         assert!(why.contains("2.00 s after the first send it still asked"), "{why}");
+    }
+
+    #[test]
+    fn full_segments_that_a_peer_lacks_may_be_too_long() {
+        let told = |bytes, heard_ns| {
+            let mut connection = ended(heard_ns);
+            connection.mss = Some(1_448);
+            let stuck = StuckSegment { bytes, sent: 7, ..StuckSegment::default() };
+            connection.directions[1].as_mut().expect("data").stuck_segment = Some(Box::new(stuck));
+            find(&connection)[0].why.contains("too long for the path")
+        };
+        assert!(told(1_448, Some(3_000_000_000)));
+        assert!(!told(1_447, Some(3_000_000_000)), "no full segment");
+        assert!(!told(1_448, None), "perhaps nothing passes");
     }
 
     #[test]
