@@ -161,6 +161,7 @@ fn ending() -> Ending {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a value for each field")]
 fn connection() -> Connection {
     Connection {
         id: 0,
