@@ -9,6 +9,7 @@
 use core::fmt::Write;
 
 use crate::states::State;
+use crate::truth::Fullness;
 
 /// The words for one state, by the start of their names.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +148,46 @@ pub fn fit(state: State, verdict: &str, alternatives: &[String]) -> Option<Fit> 
     } else {
         Fit::Wrong
     })
+}
+
+/// States that a full link makes: whatever the sender waited for, no more would have come through.
+pub fn yields(state: State) -> bool {
+    matches!(
+        state,
+        State::CwndSlowStart
+            | State::CwndAvoidance
+            | State::Defer
+            | State::Rwnd
+            | State::Sndbuf
+            | State::Tsq
+            | State::Pacing
+            | State::Recovery
+            | State::Loss
+    )
+}
+
+/// How well a verdict that fits the stack's word so fits while the link was known to be full.
+pub fn fit_beside_link(
+    by_stack: Fit,
+    (state, link): (State, Fullness),
+    verdict: &str,
+    alternatives: &[String],
+) -> Fit {
+    if link == Fullness::NotKnown || !yields(state) {
+        return by_stack;
+    }
+    let says = |name: &str| name.starts_with("bandwidth.");
+    if says(verdict) {
+        return Fit::Narrow;
+    }
+    match by_stack {
+        // A window that is full is full, too; a wider one would only queue.
+        Fit::Narrow if link == Fullness::Full && state != State::Rwnd => Fit::Wide,
+        Fit::Undecided | Fit::Wrong if alternatives.iter().any(|name| says(name)) => {
+            Fit::Alternative
+        }
+        by_stack => by_stack,
+    }
 }
 
 /// The table as Markdown; `docs/accuracy.md` holds just this.

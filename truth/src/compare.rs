@@ -9,17 +9,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::classes::{Fit, fit};
+use crate::classes::{Fit, fit, fit_beside_link, yields};
+use crate::spans::cut;
 use crate::states::State;
-use crate::truth::{Connection, Direction, Truth};
+use crate::truth::{Connection, Direction, Fullness, Interval, Truth};
 
 /// How far a report agrees with the truth. All times in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Agreement {
     /// Time that both judge.
     pub compared_ns: u64,
-    /// Of it: the report says the same.
+    /// Of it: the report says the same; while the link was full, that it was.
     pub narrow_ns: u64,
+    /// The same by the sending stack's word alone.
+    pub narrow_by_stack_ns: u64,
+    /// Time that both judge while the link was full, and of it: the report says so.
+    pub link_full_ns: [u64; 2],
     /// Of it: the report says what may stand for it ([`crate::classes`]).
     pub wide_ns: u64,
     /// Of it: the report names what would agree as an alternative only.
@@ -53,6 +58,10 @@ impl Agreement {
     pub fn add(&mut self, other: &Self) {
         self.compared_ns += other.compared_ns;
         self.narrow_ns += other.narrow_ns;
+        self.narrow_by_stack_ns += other.narrow_by_stack_ns;
+        for (own, others) in self.link_full_ns.iter_mut().zip(other.link_full_ns) {
+            *own += others;
+        }
         self.wide_ns += other.wide_ns;
         self.alternative_ns += other.alternative_ns;
         self.undecided_ns += other.undecided_ns;
@@ -78,18 +87,31 @@ impl Agreement {
         share(self.compared_ns - self.narrow_ns, self.compared_ns)
     }
 
+    /// As [`Self::strict_error`], by the sending stack's words alone.
+    pub fn strict_error_by_stack(&self) -> Option<u64> {
+        share(self.compared_ns - self.narrow_by_stack_ns, self.compared_ns)
+    }
+
     /// Share of the time compared on which not even wide words or alternatives agree, in
     /// thousandths.
     pub fn lenient_error(&self) -> Option<u64> {
         share(self.wrong_ns + self.undecided_ns, self.compared_ns)
     }
 
-    fn book(&mut self, state: State, limit: &Limit, ns: u64) {
-        let Some(fit) = fit(state, &limit.state, &limit.alternative) else {
+    fn book(&mut self, (state, link): (State, Fullness), limit: &Limit, ns: u64) {
+        let Some(by_stack) = fit(state, &limit.state, &limit.alternative) else {
             self.unjudged_ns += ns;
             return;
         };
+        let fit = fit_beside_link(by_stack, (state, link), &limit.state, &limit.alternative);
         self.compared_ns += ns;
+        if by_stack == Fit::Narrow {
+            self.narrow_by_stack_ns += ns;
+        }
+        if link == Fullness::Full && yields(state) {
+            self.link_full_ns[0] += ns;
+            self.link_full_ns[1] += if fit == Fit::Narrow { ns } else { 0 };
+        }
         *match fit {
             Fit::Narrow => &mut self.narrow_ns,
             Fit::Wide => &mut self.wide_ns,
@@ -182,14 +204,16 @@ pub struct CompareError(#[from] serde_json::Error);
 /// Books what overlaps.
 fn states(agreement: &mut Agreement, truth: &Direction, start_ns: u64, side: &Side) {
     let mut limits = side.limits.iter().peekable();
-    for interval in &truth.intervals {
+    let of = |i: &Interval| (i.start_ns, i.end_ns, (i.state, Fullness::NotKnown));
+    let spans: Vec<_> = truth.intervals.iter().map(of).collect();
+    for (begin, end, held) in cut(&spans, &truth.link, |held, link| (held.0, link)) {
         while let Some(limit) = limits.peek() {
             let (from, to) = (on_clock(start_ns, limit.start_ns), on_clock(start_ns, limit.end_ns));
-            let overlap = to.min(interval.end_ns).saturating_sub(from.max(interval.start_ns));
+            let overlap = to.min(end).saturating_sub(from.max(begin));
             if overlap > 0 {
-                agreement.book(interval.state, limit, overlap);
+                agreement.book(held, limit, overlap);
             }
-            if to > interval.end_ns {
+            if to > end {
                 break;
             }
             limits.next();
@@ -343,7 +367,7 @@ const DAYS_TO_1970: u64 = 719_468;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::{Interval, Window};
+    use crate::truth::Window;
 
     #[test]
     fn clocks_are_those_of_date() {
@@ -425,6 +449,27 @@ mod tests {
         assert_eq!(found.compared_ns, 90);
         assert_eq!(found.matrix[&State::Rwnd]["sndbuf"], 10);
         assert_eq!((found.strict_error(), found.lenient_error()), (Some(667), Some(222)));
+    }
+
+    #[test]
+    fn while_the_link_is_full_its_word_is_the_right_one() {
+        let mut truth = truth(&[(0, 60, State::CwndAvoidance), (60, 100, State::App)]);
+        let side = truth.connections[0].directions[1].as_mut().expect("a direction");
+        side.link = vec![
+            (START, START + 20, Fullness::Full),
+            (START + 30, START + 50, Fullness::Either),
+            (START + 60, START + 80, Fullness::Full),
+        ];
+        let limits = [
+            limit(0, 10, "bandwidth.self_queue", ""),
+            limit(10, 40, "cwnd.avoidance", ""),
+            limit(40, 60, "bandwidth.self_queue", ""),
+            limit(60, 100, "app", ""),
+        ];
+        let found = compare(&truth, &report(&limits.join(",")), &[1]).expect("a report");
+        assert_eq!(found.narrow_ns, 10 + 20 + 10 + 40, "and what else the link was not full of");
+        assert_eq!((found.wide_ns, found.narrow_by_stack_ns), (10 + 10, 30 + 40));
+        assert_eq!(found.link_full_ns, [20, 10], "an application has its own word");
     }
 
     #[test]

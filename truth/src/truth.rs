@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::Log;
 use crate::records::{End, Records, Talk};
 use crate::spans::{Span, cut};
 use crate::states::State;
@@ -83,6 +84,21 @@ pub struct Direction {
     pub windows: Vec<Window>,
     /// The smoothed round trip whenever it changed: time, nanoseconds.
     pub srtt: Vec<(u64, u64)>,
+    /// When the narrowest link was full, by its own log ([`Truth::note_link`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<(u64, u64, Fullness)>,
+}
+
+/// How sure it is that no more could have come through the narrowest link.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fullness {
+    /// It was not busy for long, or nobody looked.
+    NotKnown,
+    /// It was busy for 0.7 round trips or more: either word is right.
+    Either,
+    /// It was busy for two round trips or more.
+    Full,
 }
 
 /// From what the truth is known.
@@ -165,6 +181,21 @@ impl Truth {
         }
     }
 
+    /// Takes in when the link that the data of `side` passed was busy.
+    pub fn note_link(&mut self, side: usize, log: &Log) {
+        let full = log.runs(20);
+        let of = |run: (u64, u64)| {
+            let is_full = full.contains(&run);
+            (run.0, run.1, if is_full { Fullness::Full } else { Fullness::Either })
+        };
+        let runs: Vec<_> = log.runs(7).into_iter().map(of).collect();
+        for connection in &mut self.connections {
+            if let Some(direction) = connection.directions.get_mut(side).and_then(Option::as_mut) {
+                direction.link.clone_from(&runs);
+            }
+        }
+    }
+
     /// Time in each state over all connections of one direction (0 is client to server).
     pub fn time_in(&self, direction: usize) -> Vec<(State, u64)> {
         let directions =
@@ -215,6 +246,7 @@ fn direction(talk: &Talk, end: &End, first: u64, last: u64) -> Option<Direction>
         retransmitted: retransmitted(end),
         windows,
         srtt: srtt(end),
+        link: Vec::new(),
     })
 }
 

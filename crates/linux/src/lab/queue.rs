@@ -1,4 +1,5 @@
-//! How much waited for the link: what the emulator's journal, or else the observing kernel, says of it.
+//! How much waited for the link, and when it was at work: what the emulator's journal, or else the observing kernel, says of
+//! it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -28,6 +29,118 @@ pub fn most_waiting(plan: &Plan, folder: &Path, down: bool) -> io::Result<Option
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// What a link did, by the log of its own queue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Its rate in bits per second on layer 2.
+    pub rate: u64,
+    /// When it was at work on a packet, from and to, in nanoseconds since 1970.
+    pub spans: Vec<(u64, u64)>,
+    /// When its queue had no room for a packet.
+    pub dropped: Vec<u64>,
+}
+
+/// What the narrowest link of the way down (from the server) or up did; a bucket at the sending host counts if it `may_be_own`.
+/// `None` where there is none of one rate throughout, or nobody looked.
+///
+/// # Errors
+/// A record of the run in `folder` cannot be read.
+pub fn work(plan: &Plan, folder: &Path, down: bool, may_be_own: bool) -> io::Result<Option<Work>> {
+    let way = if down { &plan.path.down } else { &plan.path.up };
+    if !plan.path.changes.is_empty() {
+        return Ok(None);
+    }
+    let journal = folder.join(folder::PACKETS);
+    if journal.exists() {
+        let is_plain = way.rate > 0 && way.bucket.is_none();
+        let file = BufReader::new(File::open(journal)?);
+        return if is_plain { work_in_journal(file, down, way.rate).map(Some) } else { Ok(None) };
+    }
+    let Ok(layout) = Layout::of(plan) else { return Ok(None) };
+    let ports = layout.links.iter().map(|link| if down { &link.near } else { &link.far });
+    let own = if down { "server" } else { "client" };
+    let buckets =
+        ports.filter(|port| may_be_own || !port.device.starts_with(own)).flat_map(|port| {
+            port.settings.iter().filter_map(|setting| match setting {
+                Setting::Egress(Discipline::Tbf(tbf)) if tbf.rate > 0 => {
+                    Some((tbf.rate, &*port.device))
+                }
+                _ => None,
+            })
+        });
+    let Some((rate, device)) = buckets.min_by_key(|bucket| bucket.0) else { return Ok(None) };
+    match File::open(folder.join(folder::KERNEL)) {
+        Ok(file) => work_in_kernel(BufReader::new(file), device, rate).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// How long so many bytes take.
+fn takes(bytes: u64, rate: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX)
+}
+
+fn work_in_journal(journal: impl BufRead, down: bool, rate: u64) -> io::Result<Work> {
+    #[derive(Deserialize)]
+    struct Packet<'a> {
+        t: u64,
+        way: &'a str,
+        bytes: u64,
+        fate: &'a str,
+        left: Option<u64>,
+    }
+    let mut work = Work { rate, ..Work::default() };
+    for line in journal.lines() {
+        let line = line?;
+        let packet: Packet<'_> = serde_json::from_str(&line)?;
+        match packet.left {
+            _ if packet.way != if down { "down" } else { "up" } => {}
+            None if packet.fate == "queue_full" => work.dropped.push(packet.t),
+            Some(left) if packet.fate != "copy" => {
+                work.spans.push((left.saturating_sub(takes(packet.bytes, rate)), left));
+            }
+            _ => {}
+        }
+    }
+    work.spans.sort_unstable();
+    Ok(work)
+}
+
+/// A bucket of one packet lets each go as its turn on the wire begins.
+fn work_in_kernel(events: impl BufRead, device: &str, rate: u64) -> io::Result<Work> {
+    #[derive(Deserialize)]
+    struct Backlog<'a> {
+        t: u64,
+        dev: &'a str,
+        change: i64,
+        bytes: u64,
+        dropped: u64,
+    }
+    let mut work = Work { rate, ..Work::default() };
+    let (mut before, mut dropped) = (0_u64, 0);
+    for line in events.lines() {
+        let line = line?;
+        if !line.contains("\"qdisc_backlog\"") {
+            continue;
+        }
+        let backlog: Backlog<'_> = serde_json::from_str(&line)?;
+        if backlog.dev != device {
+            continue;
+        }
+        if backlog.change < 0 {
+            let end = backlog.t + takes(before.saturating_sub(backlog.bytes), rate);
+            work.spans.push((backlog.t, end));
+        }
+        if backlog.dropped > dropped {
+            work.dropped.push(backlog.t);
+        }
+        (before, dropped) = (backlog.bytes, backlog.dropped);
+    }
+    work.spans.sort_unstable();
+    Ok(work)
 }
 
 /// Whether packets wait there for a link; delays keep packets, too, which is no queue.
@@ -118,5 +231,23 @@ mod tests {
         assert_eq!(most(folder::KERNEL, &record, true), Some(4500));
         assert_eq!(most(folder::KERNEL, &record, false), None, "no queue that way");
         assert_eq!(most(folder::KERNEL, "{\"event\":\"other\"}\n", true), None, "nobody looked");
+    }
+
+    #[test]
+    fn a_link_works_while_packets_leave_it() {
+        let journal = "{\"t\":1,\"way\":\"down\",\"bytes\":1000,\"fate\":\"delivered\",\"left\":9000000}\n\
+                       {\"t\":2,\"way\":\"down\",\"bytes\":1000,\"fate\":\"queue_full\"}\n\
+                       {\"t\":3,\"way\":\"up\",\"bytes\":40,\"fate\":\"lost\",\"left\":5}\n";
+        let told = work_in_journal(journal.as_bytes(), true, 1_000_000).expect("read");
+        assert_eq!((told.spans, told.dropped), (vec![(1_000_000, 9_000_000)], vec![2]));
+        let line = |t: u64, change: i64, bytes: u64, dropped: u64| {
+            format!(
+                "{{\"event\":\"qdisc_backlog\",\"t\":{t},\"dev\":\"r1-c\",\"change\":{change},\"bytes\":{bytes},\
+                 \"dropped\":{dropped}}}\n"
+            )
+        };
+        let record = line(5, 1, 1_000, 0) + &line(6, 0, 1_000, 1) + &line(7, -1, 0, 1);
+        let told = work_in_kernel(record.as_bytes(), "r1-c", 1_000_000).expect("read");
+        assert_eq!((told.spans, told.dropped), (vec![(7, 8_000_007)], vec![6]));
     }
 }

@@ -273,7 +273,7 @@ pub(super) fn link(busy: Busy, walker: &Walker, lifetime: i64) -> Link {
         lost_before,
         lost_behind,
         lost_elsewhere,
-        busy: on_time(busy.busy),
+        busy: on_time(busy.at_work),
         full: on_time(busy.full),
     }
 }

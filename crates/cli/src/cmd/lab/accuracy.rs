@@ -19,8 +19,9 @@ use tcpwhy_model::scenario::random::scenario;
 use truth::classes::{Fit, fit};
 use truth::compare::{Agreement, compare, quantile, share};
 use truth::stock::{Held, hold};
-use truth::{Source, State, TruthError};
+use truth::{Source, State, TruthError, link};
 
+use super::links;
 use super::outcome::{capture_at, direction, explained};
 use super::runs::{Done, Lab};
 
@@ -52,6 +53,8 @@ pub(super) struct Accuracy {
     pub(super) discarded: usize,
     /// Sums over runs, by where the capture was taken.
     pub(super) by_vantage: Vec<(&'static str, Agreement)>,
+    /// The same of what is said of the narrowest link, held against the log of its queue.
+    pub(super) links: Vec<(&'static str, link::Held)>,
     /// Of runs of an observed kernel: what a stock kernel's records of them say, held against it.
     pub(super) stock: Option<Held>,
 }
@@ -84,6 +87,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         backend: backend.name(),
         seed: set.seed,
         by_vantage: VANTAGES.map(|vantage| (vantage, Agreement::default())).to_vec(),
+        links: VANTAGES.map(|vantage| (vantage, link::Held::default())).to_vec(),
         ..Accuracy::default()
     };
     let began = Instant::now();
@@ -123,7 +127,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         };
         let kept = done.folder.join("scenario.toml");
         std::fs::write(&kept, &text).with_context(|| format!("cannot write {}", kept.display()))?;
-        match judged(lab, &done, direction(&plan)) {
+        match judged(lab, &done, &plan, &mut accuracy.links) {
             Ok((agreements, stock)) => {
                 accuracy.add(number, controller(&plan), &agreements);
                 if let Some(held) = stock {
@@ -148,13 +152,15 @@ fn controller(plan: &Plan) -> String {
 fn judged(
     lab: &Lab<'_>,
     done: &Done,
-    side: usize,
+    plan: &Plan,
+    links: &mut [(&'static str, link::Held)],
 ) -> anyhow::Result<(Vec<Agreement>, Option<Held>)> {
+    let side = direction(plan);
     if let Some(gap) = done.manifest.gap_of_kernel() {
         bail!("{gap}");
     }
     let run = &done.folder;
-    let truth = truth::of_folder(run)?;
+    let mut truth = truth::of_folder(run)?;
     let is_observed = |c: &truth::Connection| {
         c.directions[side].as_ref().is_some_and(|d| d.source == Source::Observed)
     };
@@ -167,16 +173,22 @@ fn judged(
     } else {
         None
     };
+    let path_log = links::log(plan, run, false)?;
+    if let Some(log) = &path_log {
+        truth.note_link(side, log);
+    }
     let [.., middle] = folder::CAPTURES;
     let captures = [capture_at(side), capture_at(1 - side), middle];
     let agreements: anyhow::Result<Vec<_>> = captures
         .iter()
-        .map(|capture| {
+        .zip(links)
+        .map(|(capture, (_, held))| {
             let path = run.join(capture);
             if !path.exists() {
                 return Ok(Agreement::default());
             }
             let report = explained(&path, lab.stop())?;
+            links::hold(held, &report, (plan, run), *capture == capture_at(side))?;
             let json = serde_json::to_string(&report).context("a report is plain data")?;
             Ok(compare(&truth, &json, &[side])?)
         })
@@ -217,6 +229,7 @@ impl Accuracy {
             self.discarded
         );
         self.figures(&mut text);
+        links::render(&self.links, &mut text);
         self.by_controller(&mut text);
         self.stock_records(&mut text);
         self.matrix(&mut text);
@@ -232,7 +245,7 @@ impl Accuracy {
 
     fn figures(&self, text: &mut String) {
         type Figure = fn(&Agreement) -> String;
-        let rows: [(&str, Figure); 12] = [
+        let rows: [(&str, Figure); 14] = [
             ("time compared", |a| format!("{:.1} s", a.compared_ns as f64 / 1e9)),
             ("  the same word", |a| percent(share(a.narrow_ns, a.compared_ns))),
             ("  a word that may stand for it", |a| percent(share(a.wide_ns, a.compared_ns))),
@@ -240,6 +253,11 @@ impl Accuracy {
             ("  not decided", |a| percent(share(a.undecided_ns, a.compared_ns))),
             ("  something else", |a| percent(share(a.wrong_ns, a.compared_ns))),
             ("time error, strict", |a| percent(a.strict_error())),
+            ("  by the stack's words alone", |a| percent(a.strict_error_by_stack())),
+            ("  while the link was full", |a| {
+                let [full, said] = a.link_full_ns;
+                percent(share(full - said, full))
+            }),
             ("time error, lenient", |a| percent(a.lenient_error())),
             ("without a record", |a| percent(share(a.unjudged_ns, a.unjudged_ns + a.compared_ns))),
             ("cwnd error, half and 9 in 10", |a| halves(&a.cwnd_errors)),
@@ -372,7 +390,7 @@ impl Accuracy {
     }
 }
 
-fn percent(thousandths: Option<u64>) -> String {
+pub(super) fn percent(thousandths: Option<u64>) -> String {
     thousandths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
 }
 

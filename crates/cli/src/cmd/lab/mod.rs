@@ -9,6 +9,7 @@
 
 mod accuracy;
 mod backends;
+mod links;
 mod outcome;
 mod path;
 mod runs;

@@ -44,10 +44,9 @@ impl Evenness {
         let length = i64::from(event.len);
         self.bytes += u64::from(event.len);
         self.full += (length - length % mss.max(1)) as u64;
-        if let Some(at) = self.asked.iter().position(|asked| asked.0 == event.seq) {
-            if let Some((_, since)) = self.asked.remove(at) {
-                self.repairs.push(event.tap - since);
-            }
+        let asked = self.asked.iter().position(|asked| asked.0 == event.seq);
+        if let Some((_, since)) = asked.and_then(|at| self.asked.remove(at)) {
+            self.repairs.push(event.tap - since);
         }
     }
 

@@ -96,7 +96,7 @@ pub(crate) struct Busy {
     pub(crate) floor_ns: i64,
     /// When it was busy, and when it was full for a round trip and more, on the tap's clock, as if link and sender stood at
     /// the tap.
-    pub(crate) busy: Vec<Span>,
+    pub(crate) at_work: Vec<Span>,
     pub(crate) full: Vec<Span>,
     pub(crate) full_ns: i64,
     /// Lost packets that took no turn on it (its queue had no room, or they never came to it), that did, and that found

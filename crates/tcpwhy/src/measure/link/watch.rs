@@ -98,7 +98,7 @@ impl Watch {
             worked_ns: runs.worked as i64,
             whole_ns,
             floor_ns,
-            busy: runs.busy,
+            at_work: runs.busy,
             full: runs.full,
             full_ns: runs.full_ns,
             lost: places.counts,
