@@ -70,6 +70,15 @@ impl Log {
         Self { rate, busy, dropped: dropped as u64, trip_ns }
     }
 
+    /// The same link so much nearer to the sender.
+    #[must_use]
+    pub fn earlier_by(mut self, ns: u64) -> Self {
+        for run in &mut self.busy {
+            *run = (run.0.saturating_sub(ns), run.1.saturating_sub(ns));
+        }
+        self
+    }
+
     /// Runs of so many tenths of a round trip and more.
     pub fn runs(&self, tenths: u64) -> Vec<Span> {
         let is_long = |run: &&Span| (run.1 - run.0) * 10 >= self.trip_ns * tenths;
@@ -138,6 +147,8 @@ mod tests {
         let spans = [(0, 10_000), (34_224, 50_000), (74_225, 100_000)];
         let log = Log::new(RATE, &spans, 0, 50_000);
         assert_eq!(log.busy, [(0, 50_000), (74_225, 100_000)]);
+        let near = log.clone().earlier_by(10_000);
+        assert_eq!(near.busy, [(0, 40_000), (64_225, 90_000)]);
         assert_eq!((log.runs(10), log.runs(20).len()), (vec![(0, 50_000)], 0));
     }
 

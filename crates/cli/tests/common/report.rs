@@ -9,11 +9,11 @@ use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
     Direction, Early, EarlyKind, End, Ending, EndingKind, Events, Evidence, Exchange, FORMAT,
     FailedPeer, Failure, FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LowHigh,
-    Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset,
-    Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack,
-    ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack, TimeIn, Tls,
-    TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LostAt,
+    LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report,
+    Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy,
+    SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack,
+    TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -384,6 +384,7 @@ fn direction() -> Direction {
             cause: "fast".to_owned(),
             spurious: false,
             originals: vec![17],
+            lost: Some(LostAt::BehindLink),
         }],
         burst_proven_bytes: Some(104_256),
         link: Some(Box::new(Link {

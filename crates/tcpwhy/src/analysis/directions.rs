@@ -1,5 +1,7 @@
 //! One direction of the report's account of a connection, from its sender's walker.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
@@ -9,11 +11,11 @@ use crate::limits::jumps::Jump;
 use crate::limits::listed::ListedRound;
 use crate::limits::walker::{Tally, Walker};
 use crate::measure::clock::{NearMap, SideClock};
-use crate::measure::{self, link::Busy};
+use crate::measure::{self, link::Busy, link::Place};
 use crate::report::{
     CongestionControl, Direction, Events, FrameRange, InFlightAtLoss, InitialWindow, Limit,
-    LimitEvidence, Link, LinkRate, LossPattern, Rate, Retransmitted, Round, Rtt, RttJump,
-    ShutWithHole, SlowStartExit, State, StuckSegment, TakenBack, Vantage,
+    LimitEvidence, Link, LinkRate, LossPattern, LostAt, Rate, Retransmission, Retransmitted, Round,
+    Rtt, RttJump, ShutWithHole, SlowStartExit, State, StuckSegment, TakenBack, Vantage,
 };
 use crate::units::{BitRate, Duration};
 
@@ -89,7 +91,7 @@ pub(super) fn fill(
         in_flight_at_loss: in_flight_at_loss(walker, &at),
         loss_pattern: loss_pattern(walker).map(Box::new),
         retransmissions: repeats
-            .map(|r| crate::report::Retransmission { at_ns: at(r.at_ns), ..r.clone() })
+            .map(|r| Retransmission { at_ns: at(r.at_ns), ..r.clone() })
             .collect(),
         burst_proven_bytes: burst_proven(walker),
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
@@ -254,8 +256,13 @@ fn events(counts: &Counts, tally: &Tally, doubled: u64) -> Events {
     }
 }
 
-/// The narrowest link that the packets of `walker`'s side passed.
-pub(super) fn link(busy: Busy, walker: &Walker, lifetime: i64) -> Link {
+/// The narrowest link that the packets of `walker`'s side passed; `repeats` get to know where what they repeat was lost.
+pub(super) fn link(
+    busy: Busy,
+    (walker, lifetime): (&Walker, i64),
+    repeats: &mut [Retransmission],
+) -> Link {
+    place_losses(repeats, &busy.places);
     let [lost_before, lost_behind, lost_elsewhere] =
         busy.lost.map(|packets| packets.round() as u64);
     let [low, best, high] = busy.rate_bps.map(|bits| bits.round() as u64);
@@ -275,6 +282,22 @@ pub(super) fn link(busy: Busy, walker: &Walker, lifetime: i64) -> Link {
         lost_elsewhere,
         busy: on_time(busy.at_work),
         full: on_time(busy.full),
+    }
+}
+
+/// Tells each of `repeats` where the data that it begins with was lost.
+fn place_losses(repeats: &mut [Retransmission], places: &[(i64, Place)]) {
+    let mut lost: BTreeMap<i64, VecDeque<Place>> = BTreeMap::new();
+    for (seq, place) in places {
+        lost.entry(*seq).or_default().push_back(*place);
+    }
+    for repeat in repeats {
+        let place = lost.get_mut(&repeat.seq).and_then(VecDeque::pop_front);
+        repeat.lost = place.map(|place| match place {
+            Place::Before => LostAt::BeforeLink,
+            Place::Behind => LostAt::BehindLink,
+            Place::Elsewhere => LostAt::EmptyQueue,
+        });
     }
 }
 
@@ -354,4 +377,20 @@ fn evidence(walker: &Walker, interval: &Interval) -> String {
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
     measure::loss::pattern(&walker.repairs.lost, &walker.samples.kept, walker.repairs.episodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeat_is_told_where_what_it_repeats_was_lost() {
+        let repeat = |seq| Retransmission { seq, ..Retransmission::default() };
+        let mut repeats = [repeat(10), repeat(20), repeat(10), repeat(30)];
+        let places = [(10, Place::Before), (20, Place::Behind), (10, Place::Elsewhere)];
+        place_losses(&mut repeats, &places);
+        let told = repeats.map(|repeat| repeat.lost);
+        let [queue, behind, empty] = [LostAt::BeforeLink, LostAt::BehindLink, LostAt::EmptyQueue];
+        assert_eq!(told, [Some(queue), Some(behind), Some(empty), None]);
+    }
 }

@@ -155,7 +155,10 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             (walker, &analysis.clocks[1 - side]),
             facts,
         );
-        let link = links[side].take().map(|busy| directions::link(busy, walker, facts.last_tap));
+        let link = links[side].take().map(|busy| {
+            let repeats = &mut direction.retransmissions;
+            directions::link(busy, (walker, facts.last_tap), repeats)
+        });
         direction.link = link.map(Box::new);
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)

@@ -451,6 +451,7 @@ impl Walker {
                 cause: cause.to_owned(),
                 spurious: false,
                 originals,
+                lost: None,
             });
         }
     }

@@ -96,7 +96,7 @@ pub struct Link {
     pub varies: bool,
     /// Nanoseconds that it was busy with this direction's packets.
     pub busy_ns: i64,
-    /// Nanoseconds from the first departure to the last; of a long transfer its first 32,768 packets are followed.
+    /// Nanoseconds for which departures were followed or counted: of most transfers from the first to the last.
     pub whole_ns: i64,
     /// Nanoseconds that all that was delivered takes at its rate: no change to TCP makes the transfer shorter.
     pub floor_ns: i64,

@@ -47,4 +47,18 @@ pub struct Retransmission {
     pub spurious: bool,
     /// Frames whose bytes it repeats.
     pub originals: Vec<u64>,
+    /// Where what it repeats was lost, if the narrowest link tells.
+    pub lost: Option<LostAt>,
+}
+
+/// Where a packet was lost, seen from the narrowest link that its direction passed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LostAt {
+    /// It took no turn on the link: the queue had no room, or it never came to it.
+    BeforeLink,
+    /// It took its turn on the link.
+    BehindLink,
+    /// The link's queue was empty, and did not overflow.
+    EmptyQueue,
 }

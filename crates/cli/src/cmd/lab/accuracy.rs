@@ -188,7 +188,7 @@ fn judged(
                 return Ok(Agreement::default());
             }
             let report = explained(&path, lab.stop())?;
-            links::hold(held, &report, (plan, run), *capture == capture_at(side))?;
+            links::hold(held, &report, (plan, run), capture)?;
             let json = serde_json::to_string(&report).context("a report is plain data")?;
             Ok(compare(&truth, &json, &[side])?)
         })

@@ -6,24 +6,28 @@ use std::path::Path;
 use anyhow::Context;
 use tcpwhy::report::{Direction, Report};
 use tcpwhy::units::Time;
-use tcpwhy_linux::lab::queue;
-use tcpwhy_model::scenario::plan::{Egress, Plan};
+use tcpwhy_linux::lab::{folder, queue};
+use tcpwhy_model::scenario::plan::{Egress, Host, Plan};
 use truth::compare::share;
 use truth::link::{Held, Log, Said, Span};
 
 use super::accuracy::percent;
-use super::outcome::direction;
+use super::outcome::{capture_at, direction};
 
 /// The log of the narrowest link that the data passed, if one was kept; a bucket at its sender counts if it `may_be_own`.
 ///
 /// # Errors
-/// The records of the run in `folder` cannot be read.
-pub(super) fn log(plan: &Plan, folder: &Path, may_be_own: bool) -> anyhow::Result<Option<Log>> {
-    let work = queue::work(plan, folder, direction(plan) == 1, may_be_own);
+/// The records of the `run` cannot be read.
+pub(super) fn log(plan: &Plan, run: &Path, may_be_own: bool) -> anyhow::Result<Option<Log>> {
+    let work = queue::work(plan, run, direction(plan) == 1, may_be_own);
     let work =
-        work.with_context(|| format!("cannot read the records of queues in {}", folder.display()))?;
-    let trip = plan.path.down.delay_ns + plan.path.up.delay_ns;
-    Ok(work.map(|work| Log::new(work.rate, &work.spans, work.dropped.len(), trip)))
+        work.with_context(|| format!("cannot read the records of queues in {}", run.display()))?;
+    // A report tells times as if the link stood at the sender's stack.
+    let from_stack = |host: &Host| host.stack_to_tap_ns;
+    let own = from_stack([&plan.client, &plan.server][direction(plan)]);
+    let stacks = from_stack(&plan.client) + from_stack(&plan.server);
+    let trip = plan.path.down.delay_ns + plan.path.up.delay_ns + 2 * stacks;
+    Ok(work.map(|work| Log::new(work.rate, &work.spans, work.dropped.len(), trip).earlier_by(own)))
 }
 
 /// Adds what `report` says of the link that the data of a run passed. Behind a bucket at the sender its own capture shows no
@@ -34,15 +38,21 @@ pub(super) fn log(plan: &Plan, folder: &Path, may_be_own: bool) -> anyhow::Resul
 pub(super) fn hold(
     held: &mut Held,
     report: &Report,
-    (plan, folder): (&Plan, &Path),
-    at_sender: bool,
+    (plan, run): (&Plan, &Path),
+    capture: &str,
 ) -> anyhow::Result<()> {
     let side = direction(plan);
     let sender = [&plan.client, &plan.server][side];
-    if at_sender && matches!(sender.egress, Some(Egress::TokenBucket(_))) {
+    if capture == capture_at(side) && matches!(sender.egress, Some(Egress::TokenBucket(_))) {
         return Ok(());
     }
-    let Some(log) = log(plan, folder, true)? else { return Ok(()) };
+    let Some(mut log) = log(plan, run, true)? else { return Ok(()) };
+    let [.., middle] = folder::CAPTURES;
+    if capture == middle {
+        // All the distance between the sender and the middle lies on the way of the ACKs; half of it is taken for the other's.
+        let back = [&plan.path.down, &plan.path.up][side];
+        log = log.earlier_by(back.delay_ns / 2);
+    }
     let sent = |connection: &&tcpwhy::report::Connection| {
         connection.directions[side].as_deref().map_or(0, |direction| direction.bytes)
     };

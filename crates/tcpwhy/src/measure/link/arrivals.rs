@@ -63,6 +63,12 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
+    /// What comes next is not the one behind the last that came.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
+        self.holes.clear();
+    }
+
     /// Data arrived: the gap before it, and whether it had been sent when the packet before it left.
     pub(super) fn on_data(&mut self, data: &Data) -> Option<(Gap, bool)> {
         let Data { start, end, at, stamp, wire, packets, .. } = *data;

@@ -67,12 +67,21 @@ impl Course {
         self.explain(&stretches, scale);
         let slack = SLACK_PACKETS * scale.packet;
         for stretch in &stretches {
-            self.runs.push(span(stretch, scale, slack), scale);
+            let work = f64::from(stretch.gap.work) * scale.per;
+            self.runs.push(span(stretch, scale, slack), work, scale);
             self.places.push(stretch, scale.per);
             self.whole += stretch.time();
-            self.floor += f64::from(stretch.gap.work) * scale.per;
+            self.floor += work;
         }
         stretches.last().map(|last| (last.to + scale.terms.late) as i64)
+    }
+
+    /// Takes what was only counted: so many bytes came through in a time. Whether no such link lets them.
+    pub(super) fn count(&mut self, span: (f64, f64), bytes: f64, scale: Scale) -> bool {
+        let work = bytes * scale.per;
+        self.whole += span.1 - span.0;
+        self.floor += work;
+        self.runs.count(span, work)
     }
 
     /// How much of the packets' delays the queue of this flow alone explains: 1 all, 0 or less nothing.

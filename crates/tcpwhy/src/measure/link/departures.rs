@@ -73,6 +73,16 @@ impl Departures {
         Terms { late: least as f64, trip: least as f64, own, tick: Some(0) }
     }
 
+    /// What is in flight will not be followed to its end.
+    pub(super) fn forget(&mut self) {
+        self.gone += self.sends.len() as u64;
+        self.acked += self.flight.len() as u64;
+        self.sends.clear();
+        self.flight.clear();
+        self.missing.clear();
+        self.left_at = None;
+    }
+
     /// Whether any that are followed have not left.
     #[inline]
     pub(super) fn are_due(&self) -> bool {

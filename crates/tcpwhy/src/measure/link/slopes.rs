@@ -100,15 +100,20 @@ impl Slopes {
     pub(super) fn push(&mut self, gap: &Gap, waited: bool, tick: i64) {
         let since = core::mem::replace(&mut self.last, gap.last);
         if !waited {
-            for scale in &mut self.scales {
-                (scale.open, scale.long) = (Window::default(), Window::default());
-            }
-            self.is_fresh = Some(true);
+            self.pause();
         } else if self.is_fresh.replace(false) == Some(false) {
             for (scale, least) in self.scales.iter_mut().zip(SCALES) {
                 scale.push(gap, since, least, tick);
             }
         }
+    }
+
+    /// What waited so far, and what will, are not of one window.
+    pub(super) fn pause(&mut self) {
+        for scale in &mut self.scales {
+            (scale.open, scale.long) = (Window::default(), Window::default());
+        }
+        self.is_fresh = Some(true);
     }
 
     /// The share of what came in windows of four packets that came faster than a `rate` by so much that this would not

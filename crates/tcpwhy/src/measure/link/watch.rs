@@ -3,6 +3,7 @@
 use super::Busy;
 use super::busy::{Course, Scale};
 use super::even::Evenness;
+use super::full;
 use super::gap::{Gap, Lost, Terms};
 use super::slopes::{Agreed, Slopes};
 
@@ -10,6 +11,9 @@ use super::slopes::{Agreed, Slopes};
 const MOST_GAPS: usize = 1 << 14;
 /// What is judged last of a block of gaps waits for those behind it: what tells of a departure may come late.
 const KEPT_GAPS: usize = MOST_GAPS / 16;
+/// After so many counts in a row that outrun it a link is another one. Ours: as many as windows without which a scale says
+/// nothing.
+const MOST_FASTER: u32 = 8;
 /// The share of what is told of delays, or came out dispersed, that proves a link: more than not.
 const PROOF: f64 = 0.5;
 
@@ -20,7 +24,15 @@ pub(super) struct Watch {
     gaps: Vec<Gap>,
     course: Course,
     largest: u32,
-    pub(super) terms: Option<Terms>,
+    terms: Option<Terms>,
+    /// While packets are only counted: the link's rate, when the count began, and what came through since.
+    counted: Option<Scale>,
+    since: Option<(i64, f64)>,
+    /// Counts in a row that no such link lets through.
+    faster: u32,
+    /// The rate that was found last, and whether it became another.
+    agreed: Option<Agreed>,
+    is_another: bool,
 }
 
 impl Watch {
@@ -42,6 +54,55 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Gaps that are not judged yet.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// What follows is only counted.
+    pub(super) fn settle(&mut self, lost: &mut Vec<Lost>) {
+        if let (Some(agreed), Some(terms)) = (self.slopes.agreed(), self.terms) {
+            self.judge(self.gaps.len(), agreed, lost, terms);
+            let scale = self.scale(agreed, terms);
+            self.course.runs.close(scale);
+            (self.counted, self.agreed) = (Some(scale), Some(agreed));
+        }
+        self.gaps.clear();
+        lost.clear();
+        self.since = None;
+    }
+
+    /// Packets are followed again.
+    pub(super) fn restart(&mut self) {
+        self.counted = None;
+        self.slopes.pause();
+    }
+
+    /// So many bytes on the wire came through by `at`. Whether the link became a faster one, so that its rate has to be
+    /// found anew.
+    #[inline]
+    pub(super) fn count(&mut self, at: i64, bytes: f64, is_border: bool) -> bool {
+        let Some(scale) = self.counted else { return false };
+        let (since, sum) = self.since.get_or_insert((at, -bytes));
+        *sum += bytes;
+        let time = (at - *since) as f64;
+        is_border && time >= full::piece(scale) && self.book(at, scale)
+    }
+
+    fn book(&mut self, at: i64, scale: Scale) -> bool {
+        let Some((since, sum)) = self.since.replace((at, 0.0)) else { return false };
+        let on_clock = |at: i64| at as f64 - scale.terms.late;
+        let is_faster = self.course.count((on_clock(since), on_clock(at)), sum, scale);
+        self.faster = if is_faster { self.faster + 1 } else { 0 };
+        let is_another = self.faster == MOST_FASTER;
+        if is_another {
+            (self.faster, self.is_another) = (0, true);
+            self.slopes = Slopes::default();
+        }
+        is_another
     }
 
     /// Holds the first `count` gaps against the rate.
@@ -71,7 +132,7 @@ impl Watch {
 
     /// What is known at the end; `None` where nothing shows a link. Without send times it has to be even.
     pub(super) fn measured(&mut self, lost: &mut Vec<Lost>, even: &Evenness) -> Option<Busy> {
-        let (agreed, terms) = (self.slopes.agreed()?, self.terms?);
+        let (agreed, terms) = (self.slopes.agreed().or(self.agreed)?, self.terms?);
         self.judge(self.gaps.len(), agreed, lost, terms);
         let scale = self.scale(agreed, terms);
         let Course { runs, places, whole, floor, .. } = &mut self.course;
@@ -94,7 +155,7 @@ impl Watch {
             is_before_tap: false,
             is_proven,
             rate_bps: [low.min(rate), rate, high.max(rate)].map(bits),
-            varies,
+            varies: varies || self.is_another,
             worked_ns: runs.worked as i64,
             whole_ns,
             floor_ns,
