@@ -14,6 +14,9 @@ use super::gap::Gap;
 const SCALES: [u32; 5] = [1, 4, 16, 64, 256];
 /// Windows without which a scale says nothing: an initial window of ten packets has nine gaps (RFC 6928).
 const LEAST_WINDOWS: u32 = 8;
+/// Windows of one rate without which it is none: one late ACK for many packets would tell most of the bytes. Ours: half of
+/// those.
+const LEAST_ALIKE: u32 = LEAST_WINDOWS / 2;
 /// Bins are 1 % wide.
 const BIN: f64 = 1.01;
 /// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
@@ -27,6 +30,7 @@ const SAME: core::ops::RangeInclusive<f64> = 0.7..=1.3;
 /// Windows whose slopes lie in one bin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
+    windows: u32,
     bytes: f64,
     time: f64,
     /// Of those that were sent in half the time at most.
@@ -162,6 +166,7 @@ impl Scale {
             return;
         };
         let bin = self.bins.entry(bin(window.slope())).or_default();
+        bin.windows += 1;
         bin.bytes += window.work as f64;
         bin.time += window.time as f64;
         self.windows += 1;
@@ -186,12 +191,16 @@ impl Scale {
         }
     }
 
-    /// The middle of the `width` bins that most bytes came at, and their share of all.
+    /// The middle of the `width` bins that most bytes came at, and their share of all; `None` if too few windows did.
     fn mode(&self, width: u16) -> Option<(f64, f64)> {
         let within = |first: u16| self.bins.range(first..first.saturating_add(width));
         let bytes = |first: u16| within(first).map(|(_, bin)| bin.bytes).sum::<f64>();
         let most = self.bins.keys().map(|first| (*first, bytes(*first)));
         let (first, most) = most.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let alike: u32 = within(first).map(|(_, bin)| bin.windows).sum();
+        if alike < LEAST_ALIKE {
+            return None;
+        }
         let all: f64 = self.bins.values().map(|bin| bin.bytes).sum();
         Some((quantile(within(first).map(|(_, bin)| bin), 0.5 * most), most / all))
     }
@@ -279,6 +288,19 @@ mod tests {
         let together: Vec<i64> =
             (0..640).map(|n| if n % 10 == 0 { 991_000 } else { 1_000 }).collect();
         assert!(rate(&together).is_none_or(|(time, _)| (80_000..120_000).contains(&time)));
+    }
+
+    #[test]
+    fn a_late_ack_for_most_of_the_bytes_tells_no_rate() {
+        let with = |late: u32| {
+            let mut slopes = slopes(&[100_000; 12], 0);
+            let gap = Gap { to: 40_000_000, work: 40_000, packets: 40, ..Gap::default() };
+            (0..late).for_each(|_| slopes.push(&gap, true, 0));
+            slopes.scales[1..].iter_mut().for_each(|scale| *scale = Scale::default());
+            slopes.agreed().map(|told| (1_000.0 / told.rate).round() as i64)
+        };
+        assert_eq!([with(0), with(3)], [Some(100_000), None]);
+        assert_eq!(with(4), Some(1_000_000));
     }
 
     #[test]
