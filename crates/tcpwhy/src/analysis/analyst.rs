@@ -22,6 +22,8 @@ pub struct Sums {
     pub totals: Totals,
     /// Packets that the capture holds twice.
     pub duplicates: u64,
+    /// Packets that came twice, which the path may have doubled as well as the capture.
+    pub came_twice: u64,
     /// Segments that were acknowledged and that the capture does not hold.
     pub not_captured: u64,
 }
@@ -33,13 +35,18 @@ impl Sums {
             self.totals.add_failure(connection);
         }
         let directions = connection.directions.iter().flatten();
-        self.duplicates += connection.duplicates;
+        if connection.has_few_copies() {
+            self.came_twice += connection.duplicates;
+        } else {
+            self.duplicates += connection.duplicates;
+        }
         self.not_captured += directions.map(|d| d.events.not_captured).sum::<u64>();
     }
 
     pub(crate) fn join(&mut self, other: &Self) {
         self.totals.join(&other.totals);
         self.duplicates += other.duplicates;
+        self.came_twice += other.came_twice;
         self.not_captured += other.not_captured;
     }
 }

@@ -94,7 +94,7 @@ pub struct Connection {
     pub findings: Vec<Finding>,
     /// What was laid beside the capture says of it.
     pub beside: Vec<Beside>,
-    /// Packets that were captured twice and left out.
+    /// Packets that were captured twice and left out. Of few the path may have doubled some.
     pub duplicates: u64,
     /// Some lists were cut short to bound memory.
     pub truncated: bool,
@@ -105,6 +105,12 @@ impl Connection {
     pub fn present(&self) -> impl Iterator<Item = (usize, &Direction)> {
         let all = self.directions.iter().enumerate();
         all.filter_map(|(at, direction)| direction.as_deref().map(|direction| (at, direction)))
+    }
+
+    /// Whether so few of its packets came twice that the path may have doubled them: an interface more, or a mirror's
+    /// other port, gives each packet of a direction twice. Ours: the tenth.
+    pub fn has_few_copies(&self) -> bool {
+        self.duplicates > 0 && self.duplicates.saturating_mul(10) < self.packets
     }
 
     /// Whether any direction did.

@@ -139,6 +139,11 @@ impl Intake {
                 "packets were captured twice; the copies are left out",
             ),
             (
+                QualityKind::Duplicates,
+                sums.came_twice,
+                "packets came twice: doubled on the way, or captured twice; the copies are left out",
+            ),
+            (
                 QualityKind::MissedByCapture,
                 sums.not_captured,
                 "segments were acknowledged, or never came though later ones did, that the capture does not hold; they are not taken for loss",

@@ -178,8 +178,12 @@ impl Tracker {
 
     /// A device said of a segment that is quoted that it is too large for the next hop.
     pub(crate) fn too_big(&mut self, error: &IcmpError) {
-        let Some(ends) = error.quoted.ends() else { return };
         self.end_stream();
+        let Some(ends) = error.quoted.ends() else {
+            // A listing that shows no ports: any connection of its hosts may be meant.
+            self.shards.iter_mut().for_each(|shard| shard.too_big_of_hosts(error));
+            return;
+        };
         let key = Key::between(ends).within(error.network);
         self.shards[shard_of(key.mixed())].too_big(&key, ends[0], error.time);
     }

@@ -149,10 +149,12 @@ fn other_connection_note(connection: &Connection) -> Option<String> {
         })
         .collect();
     if connection.duplicates > 0 {
-        notes.push(format!(
-            "{} captured twice and left out",
-            words::count(connection.duplicates, "packet")
-        ));
+        let copies = words::count(connection.duplicates, "packet");
+        notes.push(if connection.has_few_copies() {
+            format!("{copies} came twice, doubled on the way or captured twice, and left out")
+        } else {
+            format!("{copies} captured twice and left out")
+        });
     }
     if connection.truncated {
         notes.push(

@@ -21,10 +21,13 @@ pub(super) struct Said {
 
 /// Reads what stands behind the time; `None` for what is no error, or one about another protocol.
 pub(super) fn read(text: &str) -> Option<Said> {
-    let (left, right) = text.split_once(" > ")?;
-    let from = address(left.rsplit([' ', '\t', '(']).next()?)?;
-    let (to, after) = next_word(right);
-    let to = address(to.strip_suffix(':')?)?;
+    // With `-e` link addresses stand in front.
+    let (from, to, after) = text.match_indices(" > ").find_map(|(at, arrow)| {
+        let (left, right) = (text.get(..at)?, text.get(at + arrow.len()..)?);
+        let from = address(left.rsplit([' ', '\t', '(']).next()?)?;
+        let (to, after) = next_word(right);
+        Some((from, address(to.strip_suffix(':')?)?, after))
+    })?;
     let after = match after.strip_prefix('[') {
         Some(checksum) => checksum.split_once(']')?.1.trim_start(),
         None => after,
@@ -41,6 +44,30 @@ pub(super) fn read(text: &str) -> Option<Said> {
     let mtu = number_after(said, "mtu ").filter(|mtu| too_big && *mtu > 0);
     let destination = said.split([' ', ',']).find_map(address);
     Some(Said { from, to, kind, mtu, destination })
+}
+
+/// Reads the Info column of a packet list (`packet-icmp.c`, `packet-icmpv6.c`), which does not say what is quoted: an
+/// unreachable port is mostly UDP's, and left out.
+pub(super) fn read_row(from: &str, to: &str, protocol: &str, info: &str) -> Option<Said> {
+    let (from, to, info) = (address(from)?, address(to)?, info.to_ascii_lowercase());
+    let has = |words: &str| info.contains(words);
+    let is_icmp = matches!(protocol, "ICMP" | "ICMPv6");
+    let kind = match () {
+        () if !is_icmp || has("port unreachable") || has("protocol unreachable") => return None,
+        () if info.starts_with("packet too big") || has("(fragmentation needed") => {
+            IcmpKind::TooBig
+        }
+        () if has("reassembly time exceeded") => IcmpKind::ReassemblyTimeExceeded,
+        () if info.starts_with("time-to-live exceeded") || info.starts_with("time exceeded") => {
+            IcmpKind::TimeExceeded
+        }
+        () if !info.starts_with("destination unreachable") => return None,
+        () if has("administratively") => IcmpKind::Prohibited,
+        () if has("host unreachable") || has("address unreachable") => IcmpKind::HostUnreachable,
+        () if has("network unreachable") || has("no route") => IcmpKind::NetUnreachable,
+        () => IcmpKind::Unreachable,
+    };
+    Some(Said { from, to, kind, mtu: None, destination: None })
 }
 
 /// An address; a zone (`fe80::1%eth0`) is no part of it.
@@ -180,6 +207,41 @@ mod tests {
             let line = format!("IP6 (hlim 64) 2001:db8::3 > 2001:db8::1: {text}");
             assert_eq!(told(&line), Some((kind, mtu, destination.to_owned())), "{text}");
         }
+    }
+
+    #[test]
+    fn link_addresses_in_front_are_passed_over() {
+        let text = "ba:7f:00:fe:32:54 > 56:73:01:ef:84:64, ethertype 802.1Q (0x8100), length 1298: vlan 30, p 0, \
+                    ethertype IPv6 (0x86dd), 2001:db8::fe > 2001:db8::10: ICMP6, packet too big, mtu 1340, length 1240";
+        assert_eq!(told(text), Some((IcmpKind::TooBig, Some(1_340), String::new())));
+    }
+
+    #[test]
+    fn what_a_packet_list_shows_of_errors_is_read() {
+        use IcmpKind as K;
+        let kind =
+            |protocol, info| read_row("10.0.0.3", "10.0.0.1", protocol, info).map(|said| said.kind);
+        for (info, expected) in [
+            ("Destination unreachable (Fragmentation needed)", Some(K::TooBig)),
+            ("Destination unreachable (Host unreachable)", Some(K::HostUnreachable)),
+            ("Destination unreachable (Network unreachable)", Some(K::NetUnreachable)),
+            (
+                "Destination unreachable (Communication administratively filtered)",
+                Some(K::Prohibited),
+            ),
+            ("Time-to-live exceeded (Time to live exceeded in transit)", Some(K::TimeExceeded)),
+            ("Destination unreachable (Port unreachable)", None),
+            ("Echo (ping) request  id=0x0001, seq=1/256, ttl=64", None),
+        ] {
+            assert_eq!(kind("ICMP", info), expected, "{info}");
+        }
+        assert_eq!(kind("ICMPv6", "Packet Too Big[Packet size limited]"), Some(K::TooBig));
+        assert_eq!(
+            kind("ICMPv6", "Destination Unreachable (no route to destination)"),
+            Some(K::NetUnreachable)
+        );
+        assert_eq!(kind("ICMPv6", "Neighbor Solicitation for 2001:db8::10"), None);
+        assert_eq!(kind("TCP", "Packet Too Big"), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 
 use std::borrow::Cow;
 
+use super::icmp;
 use super::line::{Body, Line, Link, Packet};
 use super::names::Endpoint;
 use super::segment::{Dialect, Printed, leading_number};
@@ -44,7 +45,12 @@ pub(super) fn read(text: &str) -> Option<Line<'_>> {
     let has_arrow = rest.split_ascii_whitespace().take(4).any(is_arrow);
     let are_hosts = is_address(source) && is_address(destination);
     (has_arrow || are_hosts || (number.is_some() && hidden)).then_some(())?;
-    let body = if hidden { Body::TooLittle } else { Body::Other };
+    let said = icmp::read_row(source, destination, protocol, info);
+    let body = match said {
+        Some(said) => Body::Icmp(Box::new(said)),
+        None if hidden => Body::TooLittle,
+        None => Body::Other,
+    };
     Some(Line::Packet(of(number, stamp, body)))
 }
 
