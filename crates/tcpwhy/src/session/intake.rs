@@ -112,6 +112,16 @@ impl Intake {
         report
     }
 
+    /// Says something of all captures behind the last of them.
+    fn remark(&mut self, kind: QualityKind, count: u64, note: &str) {
+        if count > 0
+            && let Some(capture) = self.captures.last_mut()
+        {
+            let (kind, note) = (kind.name().to_owned(), note.to_owned());
+            capture.quality.push(Quality { kind, count, note });
+        }
+    }
+
     /// The report over everything read, with its connections and what was forgotten of them.
     pub fn finish(
         mut self,
@@ -159,12 +169,7 @@ impl Intake {
                 "connections of up to 3 packets, without data of both sides, were counted and forgotten to bound memory",
             ),
         ] {
-            if count > 0
-                && let Some(capture) = self.captures.last_mut()
-            {
-                let (kind, note) = (kind.name().to_owned(), note.to_owned());
-                capture.quality.push(Quality { kind, count, note });
-            }
+            self.remark(kind, count, note);
         }
         let mut report = Report {
             format: FORMAT.to_owned(),
