@@ -404,4 +404,32 @@ mod tests {
         assert_eq!((rate(&busy), busy.is_before_tap, busy.is_proven), (1_000, true, true));
         assert!(busy.full_ns * 100 >= (packets - 1) * TURN * 99);
     }
+
+    #[test]
+    fn acks_that_queue_on_their_own_way_show_no_link_of_the_data() {
+        // A window of 100 packets; the way back lets one ACK through in a millisecond.
+        let with = |are_stamped: bool| {
+            let (mut link, seen) = (Link::default(), seen(Tap::AtSender));
+            let mut sent: Vec<i64> = vec![0; 100];
+            let (mut left, mut came) = (0, 0);
+            for number in 0..4_000 {
+                if number < 100 {
+                    link.on_sends(Run::new(&data(number, 0, 0), &[]), &seen);
+                    continue;
+                }
+                let acked = number - 100;
+                left = sent[acked as usize].max(left) + TURN;
+                came = (left + TRIP).max(came + 1_000_000);
+                let mut answer = ack(acked + 1, came);
+                answer.tsval = ((left + TRIP / 2) / 1_000_000) as u32;
+                answer.bits = if are_stamped { ACK | TS } else { ACK };
+                link.on_answer(&answer, &[], &seen);
+                link.on_sends(Run::new(&data(number, came, came), &[]), &seen);
+                sent.push(came);
+            }
+            link.measured().map_or(0, |busy| busy.full_ns)
+        };
+        assert_eq!(with(true), 0);
+        assert!(with(false) > 0, "nothing tells them from late data");
+    }
 }
