@@ -20,7 +20,7 @@ use super::failed::{self, LONG_NS};
 use crate::flow::event::Side;
 use crate::flow::facts::Facts;
 use crate::limits::silence::Tail;
-use crate::limits::walker::{NEVER, Walker};
+use crate::limits::walker::Walker;
 use crate::measure::flight::UNSEEN;
 use crate::report::{Ending, EndingKind, FailureKind, FrameRange, State};
 
@@ -157,7 +157,7 @@ fn never_acknowledged(facts: &Facts, walker: &Walker) -> Option<Ending> {
         return None;
     }
     let shift = walker.shift_in;
-    let since = silence.first.0.max(walker.releases.last.unwrap_or(NEVER)) + shift;
+    let since = silence.first.0.max(silence.advanced) + shift;
     if !is_long(since, facts.last_tap) {
         return None;
     }

@@ -23,6 +23,8 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod holed;
 #[cfg(test)]
 mod joined;

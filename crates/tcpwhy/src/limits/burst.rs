@@ -195,6 +195,7 @@ impl Walker {
             return None;
         }
         let may_go_on = self.flight.outstanding() > 0
+            && !self.is_at_zero()
             && self.sends.last > NEVER
             && self.order.unexplained == 0
             && self.handshake.is_over

@@ -21,6 +21,8 @@ pub(crate) struct Silence {
     /// When and in which frame it was sent first and last.
     pub(crate) first: (i64, u64),
     pub(crate) last: (i64, u64),
+    /// When it last acknowledged more.
+    pub(crate) advanced: i64,
     /// What the receiver acknowledged last without acknowledging more, and when.
     told: (i64, i64),
     pub(crate) shut: Shut,
@@ -46,6 +48,7 @@ impl Default for Silence {
             head: NEVER,
             first: (NEVER, 0),
             last: (NEVER, 0),
+            advanced: NEVER,
             told: (NEVER, NEVER),
             shut: Shut::default(),
         }
@@ -111,7 +114,9 @@ impl Walker {
         advanced: bool,
         blocks: &[Block],
     ) {
-        if !advanced {
+        if advanced {
+            self.silence.advanced = at;
+        } else {
             self.silence.on_same_ack(event.ack, at);
         }
         if event.window == 0 && !event.has(RST) {
