@@ -19,7 +19,7 @@ fn sent_again(times: u32, window: Option<u16>) -> Connection {
         if let Some(window) = window {
             talk.act(0, 20 * MS, Act::Repeat(window));
         }
-        talk.act(1, 500 * MS << nth, Act::Resend);
+        talk.act(1, (500 * MS) << nth, Act::Resend);
     }
     talk.account(1 << 20, false)
 }
