@@ -120,11 +120,16 @@ fn fill_window(talk: &mut Talk) {
 /// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later; after two of ten the server lets
 /// a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
 fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
+    answered_in(10, behind, late, pause)
+}
+
+/// The same of so many flights.
+fn answered_in(flights: u32, behind: u32, late: i64, pause: i64) -> (State, i64) {
     let mut talk = Talk::default();
     talk.open();
     talk.act(0, 10_000, Act::Short);
     talk.now += 20 * MS;
-    for flight in 0..10 {
+    for flight in 0..flights {
         fill_window(&mut talk);
         talk.now += 100_000 + late;
         if behind > 0 {
@@ -150,6 +155,19 @@ fn a_full_window_that_is_answered_late_and_at_once_waits_for_its_reader() {
     assert_eq!(most(4, 21 * MS), State::RwndCap, "a queue lets it through in parts");
     assert_eq!(answered(0, 21 * MS, 2 * MS), (State::RwndReader, 0), "the server is a little late");
     assert_eq!(answered(0, 21 * MS, 3 * MS), (State::RwndReader, 2), "it had no more then");
+}
+
+#[test]
+fn full_windows_that_are_answered_as_late_each_time_wait_for_their_reader() {
+    let most = |flights, behind, late| answered_in(flights, behind, late, 0).0;
+    assert_eq!(most(30, 0, 4 * MS), State::RwndReader);
+    assert_eq!(most(10, 0, 4 * MS), State::RwndCap, "too few to tell for most of the time");
+    assert_eq!(most(30, 0, 2 * MS), State::RwndCap, "less than an eighth of a round trip");
+    assert_eq!(
+        most(30, 4, 4 * MS),
+        State::RwndCap,
+        "a queue behind the tap lets it through in parts"
+    );
 }
 
 /// At the client, 20 ms from the server: flights that fill a window of 64,000 bytes, of which all but the first three follow

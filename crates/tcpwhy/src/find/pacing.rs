@@ -10,7 +10,8 @@
 //!
 //! # What it is not
 //! Not an application that trickles: that is uneven (`SLOW_WRITER`). Not a shaper, which holds
-//! packets after TCP has sent them (`LOCAL_QDISC`).
+//! packets after TCP has sent them (`LOCAL_QDISC`). Not a receiver's window that ended more rounds than the
+//! pace did: a sender that measures paces at what that let through (`SLOW_READER`, `WINDOW_CAP`).
 //!
 //! # What to do
 //! If the rate is less than the path carries, look for `SO_MAX_PACING_RATE` in the sending program
@@ -18,10 +19,10 @@
 //! BBR paces by design at what it measured: then this is the path's rate or what BBR takes for it.
 //!
 //! # Sources
-//! Linux `tcp_update_pacing_rate`, `sk_max_pacing_rate`, `sch_fq` (v6.1);
+//! Linux `tcp_update_pacing_rate`, `sk_max_pacing_rate`, `sch_fq`, `bbr_update_bw` (v6.1);
 //! `docs/reference/limits-method.md` section 6 (`pacing`).
 
-use super::case::{Told, in_each};
+use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
@@ -31,7 +32,7 @@ pub(super) const RULE: Rule = Rule { code: "PACING", file: include_str!("pacing.
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
         let held = case.held(|state| state == State::Pacing);
-        if !held.is_worth_naming() {
+        if !held.is_worth_naming() || is_receivers(case) {
             return None;
         }
         let sender = case.sender();
@@ -63,10 +64,26 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
+/// Whether the pace is what the receiver's window let through: that ended more rounds than the pace did, and a sender that
+/// measures paces at the rate at which data arrived in the last rounds (BBR, `bbr_update_bw`: ten).
+pub(super) fn is_receivers(case: &Case<'_>) -> bool {
+    let ended = |by: fn(State) -> bool| {
+        case.direction.rounds.iter().filter(|round| by(round.limited_by)).count()
+    };
+    let window = case.held(is_window);
+    let by_pace = ended(|state| state == State::Pacing);
+    window.is_worth_naming() && ended(is_window) > by_pace
+}
+
+const fn is_window(state: State) -> bool {
+    matches!(state, State::RwndReader | State::RwndCap | State::ZeroWindow)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sample::{self, held_by};
     use super::*;
+    use crate::report::Limit;
 
     #[test]
     fn an_even_rhythm_is_told() {
@@ -84,6 +101,29 @@ mod tests {
         let found = find(&connection).remove(0);
         assert!(found.title.contains("or its application"), "{}", found.title);
         assert!(!found.not.contains("application"), "{}", found.not);
+    }
+
+    #[test]
+    fn a_pace_that_a_full_window_ends_more_often_than_not_is_the_receivers() {
+        let found = |by_window: usize| {
+            let mut connection = held_by(State::RwndReader, 5_000);
+            let direction = connection.directions[1].as_mut().expect("data");
+            let held = direction.limits.iter().position(|l| l.state == State::RwndReader);
+            let held = held.expect("a wait");
+            let wait = direction.limits[held].clone();
+            let middle = i64::midpoint(wait.start_ns, wait.end_ns);
+            direction.limits[held].end_ns = middle;
+            let paced = Limit { state: State::Pacing, start_ns: middle, ..wait };
+            direction.limits.insert(held + 1, paced);
+            for (at, round) in direction.rounds.iter_mut().enumerate() {
+                round.limited_by = if at < by_window { State::RwndReader } else { State::Pacing };
+            }
+            let rounds = direction.rounds.len();
+            (rounds, find(&connection).len())
+        };
+        let (rounds, _) = found(0);
+        assert_eq!(found(rounds / 2).1, 1, "as often");
+        assert_eq!(found(rounds / 2 + 1).1, 0);
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //! # How we know
 //! Intervals in the state `rwnd.reader`: less than a segment was left of a window that was smaller
 //! than it had been in the last rounds, and in half of the rounds or more less than three quarters of the
-//! largest. Or the receiver answered all of a flight at once, later than a round trip after it had come: Linux
+//! largest. Or the receiver answered all of a flight at once and late: later than a round trip after it had come, or
+//! again and again by as much, of an eighth of one or more. Linux
 //! answers every second segment while it can offer its whole window, and else when the program reads. A
 //! program that reads all there is, but rarely, does that as well, and a larger buffer would help it: so these
-//! are less sure. They hold at least a tenth of the working time and three round
+//! are less sure, unless the window was once much larger, so that something stays unread. They hold at least a tenth of the working time and three round
 //! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
 //! is `ZERO_WINDOW`.
 //!
@@ -29,7 +30,7 @@
 
 use super::case::{Told, in_each};
 use super::window_cap::lags;
-use super::{Rule, remedies};
+use super::{Rule, pacing, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;
 
@@ -54,11 +55,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
         } else {
             "its window shrank and was full"
         };
+        let paced =
+            pacing::is_receivers(case) && case.held(|s| s == State::Pacing).is_worth_naming();
         let told = Told {
             title: format!("the {receiver}'s application reads too slowly"),
             why: format!(
-                "{seen}: the {sender} waited {} for it to be read.",
-                words::time(held.time_ns())
+                "{seen}: the {sender} waited {} for it to be read{}.",
+                words::time(held.time_ns()),
+                if paced { ", and kept to the pace that this allowed between" } else { "" }
             ),
             not: held.not(&[
                 ("not the network", &[]),

@@ -106,6 +106,8 @@ impl Walker {
         // The replay needs the position before entries go.
         let round_over =
             self.flight.segments_to_nxt > 0 && ack > self.book.marker && self.book.open.sends > 0;
+        // What waited behind a hole was answered when that was filled.
+        let was_full = self.stop.evidence.room < self.terms.mss && self.flight.sacked_bytes() == 0;
         let acked = self.flight.ack(ack);
         self.repairs.heads.on_advance(ack, acked.largest);
         self.waits.blind = false;
@@ -114,6 +116,9 @@ impl Walker {
         self.tally.not_captured += acked.unseen_segments;
         let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing() && !is_other);
         if let Some(sent) = clean {
+            if was_full {
+                self.note_answer(at - sent, acked.bytes);
+            }
             self.on_rtt(at - sent, acked.bytes, at, event);
         }
         if let Some(sent) = acked.oldest_at.filter(|_| !is_other) {

@@ -2,6 +2,7 @@
 //!
 //! The sender's parts are asked here, and nowhere else, for what rules judge by.
 
+use super::reader::{DELAYABLE_SEGMENTS, PROMPT_NS};
 use super::stop::OWN_QUEUE_NS;
 use super::trips;
 use super::wait::{Flown, Probe, Release, Short, Wait, Window};
@@ -15,13 +16,6 @@ use super::replay::LINUX_INITIAL_WINDOW;
 /// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
 /// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
 const UNANSWERED: usize = 4;
-/// A receiver may wait for a second full segment before it answers (RFC 1122 section 4.2.3.2); for one more it
-/// does so at once.
-const DELAYABLE_SEGMENTS: i64 = 2;
-/// An answer that comes sooner after the data than this was not kept back: it is what hosts take to handle a
-/// batch. Ours: not measured.
-const PROMPT_NS: i64 = 1_000_000;
-
 /// What the open wait's pieces tell of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lasted {
@@ -122,6 +116,7 @@ impl Walker {
             is_told: self.is_edge_told(),
             is_near: stop.room < stop.window / 3,
             was_answer_kept_back: self.is_answer_kept_back(),
+            may_want_more: self.is_at_maximum() && !self.has_shrunk(),
             ..Window::OPEN
         }
     }
@@ -217,11 +212,21 @@ impl Walker {
     fn window_state(&self) -> State {
         if self.window.largest > self.stop.window_largest {
             State::RwndAutotune
-        } else if self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT {
+        } else if self.is_at_maximum() && !self.answers.are_readers() {
             State::RwndCap
         } else {
             State::RwndReader
         }
+    }
+
+    /// Whether the window at the last stop was as large as any of the last rounds.
+    fn is_at_maximum(&self) -> bool {
+        self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT
+    }
+
+    /// Whether it was three quarters of the largest of all, or less.
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.stop.evidence.window * 4 <= self.window.largest * 3
     }
 
     /// Whether the receiver answered the flight that filled its window late and at once, or opened the window only

@@ -23,6 +23,7 @@ pub(crate) mod listed;
 pub(crate) mod near;
 pub(crate) mod order;
 pub(crate) mod pulse;
+pub(crate) mod reader;
 pub(crate) mod receiving;
 pub(crate) mod releases;
 pub(crate) mod repair;

@@ -74,6 +74,9 @@ pub(crate) struct Window {
     pub(crate) stayed_full: bool,
     /// The receiver answered the flight that filled it late and at once, or opened it only later than it answered.
     pub(crate) was_answer_kept_back: bool,
+    /// It was as large as any lately, and not much smaller than the largest of all: what waits for a reader then may
+    /// wait for a larger one as well.
+    pub(crate) may_want_more: bool,
 }
 
 impl Window {
@@ -86,6 +89,7 @@ impl Window {
         is_proven: false,
         stayed_full: false,
         was_answer_kept_back: false,
+        may_want_more: false,
     };
 }
 
@@ -217,12 +221,12 @@ impl Wait {
                 ..Self::PLAIN
             }
         } else {
-            let Window { state, is_told, .. } = self.window;
+            let Window { state, is_told, may_want_more, .. } = self.window;
             let is_near = self.window.is_near && !self.fills_cwnd;
             let window = if !is_near {
                 Window::OPEN
             } else if is_told {
-                Window { state, is_told, is_near, ..Window::OPEN }
+                Window { state, is_told, is_near, may_want_more, ..Window::OPEN }
             } else {
                 Window { is_near, ..Window::OPEN }
             };

@@ -15,6 +15,7 @@ use super::book::RoundBook;
 use super::growth::{Growth, InitialFlight};
 use super::order::SendOrder;
 use super::pulse::Before;
+use super::reader::Answers;
 use super::releases::Releases;
 use super::repair::Repairs;
 use super::replay::Replay;
@@ -171,6 +172,7 @@ pub(crate) struct Walker {
     pub(crate) handshake: Handshake,
     pub(crate) flight: Flight,
     pub(crate) window: ReceiverWindow,
+    pub(crate) answers: Answers,
     pub(crate) sends: Sends,
     pub(crate) releases: Releases,
     pub(crate) progress: Progress,
@@ -220,6 +222,7 @@ impl Walker {
             handshake: Handshake { is_over: midway, ..Handshake::default() },
             flight: Flight::default(),
             window: ReceiverWindow::default(),
+            answers: Answers::default(),
             sends: Sends {
                 last: NEVER,
                 tap: 0,

@@ -21,6 +21,11 @@ fn held(wait: &Wait, confidence: u8, alternative: &'static [State]) -> Verdict {
                 if alternative.is_empty() { &[RwndCap] } else { &[RwndCap, CwndAvoidance] };
             Verdict::new(RwndReader, confidence.min(KEPT_BACK_CONFIDENCE), others)
         }
+        // It opens when a program reads ([`crate::limits::reader`]): of a larger one that might read more.
+        RwndReader if window.may_want_more => {
+            let confidence = confidence.min(KEPT_BACK_CONFIDENCE);
+            Verdict::new(RwndReader, confidence, &[RwndCap, CwndAvoidance])
+        }
         state => Verdict::new(state, confidence, alternative),
     }
 }
@@ -75,7 +80,11 @@ pub(super) fn full(wait: &Wait) -> Option<Verdict> {
 pub(super) fn at_edge(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let state = wait.edge().near().filter(|_| round.edge_flight >= round.flight)?;
-    Some(Verdict::new(state, 75, &[CwndAvoidance]))
+    let others: &[State] = match state {
+        RwndReader if wait.window.may_want_more => &[RwndCap, CwndAvoidance],
+        _ => &[CwndAvoidance],
+    };
+    Some(Verdict::new(state, 75, others))
 }
 
 /// Less than a third was left, and the flight stands still or was let out late.
