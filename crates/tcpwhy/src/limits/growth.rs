@@ -45,8 +45,9 @@ const FULL_EIGHTHS: u64 = 7;
 /// What a window in congestion avoidance grows by in a round is at most such a part of it, or a segment: CUBIC's
 /// twentieth (Linux v6.1 `bictcp_update`, where no loss was yet), and Reno's segment (RFC 5681 section 3.1).
 const AVOIDANCE_PART: u64 = 16;
-/// An ACK of so many segments is no ordinary one: RFC 5681 section 4.2 asks for one at least every second segment.
-const THIN_SEGMENTS: u64 = 3;
+/// ACKs of more than so many halves of a segment each are thinned: RFC 5681 section 4.2 asks for one at least every
+/// second segment.
+const THIN_HALVES: u64 = 5;
 
 /// Flights of the cwnd-limited rounds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,10 +56,13 @@ pub(crate) struct Growth {
     slow: u32,
     /// The first of the slow rounds.
     slow_from: Option<SlowFrom>,
-    /// ACKs since then.
+    /// ACKs since then, and how many segments they took.
     acks: u64,
+    taken: u64,
     /// What `HyStart` saw since the flight last doubled.
     signs: Signs,
+    /// The round from which on the flight grew by thinned ACKs: what it would be on all of them tells nothing then.
+    pub(crate) thinned_from: Option<u64>,
     /// Which of the last three of them grew.
     steps: u8,
     /// Most segments in flight since the window was last cut.
@@ -119,14 +123,16 @@ impl Growth {
         if self.slow == 1 {
             let (start, number, signs) = (round.start, round.number, self.signs);
             self.slow_from = Some(SlowFrom { flight, start, number, signs });
-            (self.steps, self.acks) = (0, 0);
+            (self.steps, self.acks, self.taken) = (0, 0, 0);
             return None;
         }
         self.acks += u64::from(round.advances);
+        self.taken += last;
         self.steps = self.steps << 1 & 7 | u8::from(flight > last);
         let from = self.slow_from.filter(|_| self.steps.count_ones() >= 2)?;
         if self.is_thinned(&from, flight) {
             self.slow = 0;
+            self.thinned_from.get_or_insert(from.number);
             return None;
         }
         self.leave_slow_start(from.start, Some(from.flight), cause(from.signs));
@@ -140,8 +146,9 @@ impl Growth {
         let rounds = u64::from(self.slow - 1);
         let grown = flight.saturating_sub(from.flight);
         grown > rounds * (from.flight / AVOIDANCE_PART).max(1)
-            && grown >= self.acks
-            && rounds * from.flight >= self.acks * THIN_SEGMENTS
+            // The ACK that ends a round is counted with what it ends.
+            && grown + 1 >= self.acks
+            && self.taken * 2 >= self.acks * THIN_HALVES
     }
 
     /// How the waits of the open round are to be named when the congestion window held them.

@@ -308,12 +308,18 @@ impl Walker {
 
     /// Watches the flights of rounds for the end of slow start.
     pub(crate) fn note_growth(&mut self, round: &Round) {
-        if !self.replay.in_slow_start() {
+        if !self.replay.in_slow_start() && self.growth.thinned_from.is_none() {
             // The replay broke without growth ending: more was sent than Linux would have.
             self.growth.leave_slow_start(round.end, None, ExitCause::Unknown);
         }
         if let Some(from) = self.growth.push(round, self.least_rtt()) {
             self.book.closed.name_from(from.number, self.phase());
+            self.replay.exit();
+        }
+        if let Some(number) = self.growth.thinned_from
+            && self.replay.in_slow_start()
+        {
+            self.book.closed.forget_window_from(number);
             self.replay.exit();
         }
     }

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use super::rate::Outgrown;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
+use crate::report::Cwnd;
 
 /// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
 const KEPT: usize = 10;
@@ -65,6 +66,14 @@ impl Rounds {
     pub(crate) fn name_from(&mut self, number: u64, phase: Phase) {
         for round in self.kept.iter_mut().filter(|r| r.number >= number) {
             round.phase = phase;
+        }
+    }
+
+    /// What was replayed from round `number` on was not this sender's window.
+    pub(crate) fn forget_window_from(&mut self, number: u64) {
+        for round in self.kept.iter_mut().filter(|r| r.number >= number) {
+            round.cwnd =
+                Cwnd { low: round.cwnd.low.min(Some(round.flight_segments)), ..Cwnd::default() };
         }
     }
 

@@ -106,3 +106,29 @@ impl Edge {
         self != Self::Far
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::wait::Window;
+
+    /// What a full window of this kind is called, and beside what.
+    fn told(window: Window) -> (State, &'static [State]) {
+        let window = Window { is_told: true, ..window };
+        let ended_by = Release::Ack { by_data: false };
+        let wait = Wait { ended_by, had_room: false, window, ..Wait::PLAIN };
+        full(&wait).map(|told| (told.state, told.alternative)).expect("it was full")
+    }
+
+    #[test]
+    fn a_reader_may_want_a_larger_window_unless_that_was_larger_once() {
+        let reader = |may_want_more| {
+            let was = Window { state: RwndReader, may_want_more, ..Window::OPEN };
+            told(was)
+        };
+        assert_eq!(reader(true), (RwndReader, &[RwndCap, CwndAvoidance] as &[_]));
+        assert_eq!(reader(false), (RwndReader, &[] as &[_]), "something lies unread");
+        let cap = Window { state: RwndCap, may_want_more: true, ..Window::OPEN };
+        assert_eq!(told(cap), (RwndCap, &[] as &[_]), "it opens at once");
+    }
+}
