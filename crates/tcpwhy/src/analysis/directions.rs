@@ -6,10 +6,11 @@ use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::limits::account::ledger::Interval;
-use crate::limits::growth::ExitCause;
-use crate::limits::jumps::Jump;
-use crate::limits::listed::ListedRound;
-use crate::limits::walker::{Tally, Walker};
+use crate::limits::sender::Tally;
+use crate::limits::sender::growth::ExitCause;
+use crate::limits::sender::jumps::Jump;
+use crate::limits::sender::listed::ListedRound;
+use crate::limits::walk::Walker;
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::{self, link::Busy, link::Place};
 use crate::report::{
@@ -21,8 +22,8 @@ use crate::units::{BitRate, Duration};
 
 /// What the outline of a connection says of a direction.
 pub(super) fn outline(facts: &Facts, walker: &Walker) -> Direction {
-    let tally = &walker.tally;
-    let bytes = walker.flight.nxt - walker.transfers.first_offset;
+    let tally = &walker.sender.tally;
+    let bytes = walker.sender.flight.nxt - walker.sender.transfers.first_offset;
     Direction {
         bytes: bytes.max(0) as u64,
         // What passed unseen was sent, too.
@@ -31,11 +32,11 @@ pub(super) fn outline(facts: &Facts, walker: &Walker) -> Direction {
         frames: tally.frames,
         retransmitted: retransmitted(tally),
         events: events(
-            &facts.peers.counts[walker.terms.side],
+            &facts.peers.counts[walker.sender.terms.side],
             tally,
-            doubles::by_path(&facts.sides[walker.terms.side], walker),
+            doubles::by_path(&facts.sides[walker.sender.terms.side], walker),
         ),
-        max_in_flight_bytes: if walker.terms.unanswered {
+        max_in_flight_bytes: if walker.sender.terms.unanswered {
             0
         } else {
             tally.max_in_flight.max(0) as u64
@@ -53,32 +54,33 @@ pub(super) fn fill(
     facts: &Facts,
 ) {
     let (lifetime, outline) = (facts.last_tap, core::mem::take(direction));
-    let at = |t: i64| (t + walker.shift_in).clamp(0, lifetime);
-    let rounds = walker.book.listed.iter().map(|r| round(r, walker.least_rtt(), &at));
+    let at = |t: i64| (t + walker.sender.shift_in).clamp(0, lifetime);
+    let rounds = walker.sender.book.listed.iter().map(|r| round(r, walker.sender.least_rtt(), &at));
     let rounds: Vec<Round> = rounds.collect();
     let delivered = rates(walker);
-    let path_rate = walker.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
+    let path_rate =
+        walker.sender.book.path_rates.quantile(500).map(|bytes| BitRate(bytes as u64 * 8));
     // A link that brought through more than this in half of the rounds is not that narrow.
     let path_rate =
         path_rate.filter(|rate| delivered.is_none_or(|d| d.median <= rate.0 + rate.0 / 10));
     // A moment that seems shared does not make the link a wider one.
     let spent = |state| walker.ledger.time_in.get(state);
     let is_shared = spent(State::BandwidthExternal) >= spent(State::BandwidthSelfQueue);
-    let shared_link = walker.book.shared_links.quantile(500).filter(|_| is_shared);
-    let restarts = walker.pauses.watch.reported.iter();
-    let repeats = walker.retransmissions.iter();
+    let shared_link = walker.sender.book.shared_links.quantile(500).filter(|_| is_shared);
+    let restarts = walker.sender.pauses.watch.reported.iter();
+    let repeats = walker.sender.retransmissions.iter();
     *direction = Direction {
         rtt: Rtt {
-            min_ns: walker.trips.spans.min(),
-            median_ns: walker.trips.spans.quantile(500),
-            p95_ns: walker.trips.spans.quantile(950),
-            method: rtt_method(vantage, walker.terms.side).into(),
-            samples: walker.trips.spans.len(),
+            min_ns: walker.sender.trips.spans.min(),
+            median_ns: walker.sender.trips.spans.quantile(500),
+            p95_ns: walker.sender.trips.spans.quantile(950),
+            method: rtt_method(vantage, walker.sender.terms.side).into(),
+            samples: walker.sender.trips.spans.len(),
         },
         delivery_rate_bps: delivered,
         bottleneck_rate_bps: path_rate.map(|rate| rate.0),
         shared_link_rate_bps: shared_link.map(|bytes| bytes as u64 * 8),
-        bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.least_rtt())).0),
+        bdp_bytes: path_rate.map(|rate| rate.bytes_in(Duration(walker.sender.least_rtt())).0),
         limits: limits(walker),
         strip: walker.ledger.strip(lifetime),
         initial_window: initial_window(walker, &rounds, facts),
@@ -97,10 +99,17 @@ pub(super) fn fill(
         stuck_segment: stuck_segment(walker, &at).map(Box::new),
         window_taken_back: taken_back(walker),
         shut_with_hole: shut_with_hole(walker),
-        rtt_jumps: walker.trips.jumps.found.iter().map(|jump| rtt_jump(jump, peer, &at)).collect(),
+        rtt_jumps: walker
+            .sender
+            .trips
+            .jumps
+            .found
+            .iter()
+            .map(|jump| rtt_jump(jump, peer, &at))
+            .collect(),
         ..outline
     };
-    if walker.terms.unanswered {
+    if walker.sender.terms.unanswered {
         hide_untold(direction);
     }
 }
@@ -124,23 +133,23 @@ fn hide_untold(direction: &mut Direction) {
 /// Of an original that was sent during a repair its flight counts what SACK had reported by then, too: it was
 /// no more than was ever in flight.
 fn in_flight_at_loss(walker: &Walker, at: &impl Fn(i64) -> i64) -> Vec<InFlightAtLoss> {
-    let most = walker.tally.max_in_flight.max(0) as u64;
+    let most = walker.sender.tally.max_in_flight.max(0) as u64;
     let told = |loss: &InFlightAtLoss| InFlightAtLoss {
         at_ns: at(loss.at_ns),
         bytes: loss.bytes.min(most),
         ..*loss
     };
-    walker.repairs.flights_at_loss.iter().map(told).collect()
+    walker.sender.repairs.flights_at_loss.iter().map(told).collect()
 }
 
 /// A burst into a flight with holes is no more than what was in flight at once.
 fn burst_proven(walker: &Walker) -> Option<u64> {
-    let burst = walker.book.burst_proven.min(walker.tally.max_in_flight);
+    let burst = walker.sender.book.burst_proven.min(walker.sender.tally.max_in_flight);
     (burst > 0).then_some(burst as u64)
 }
 
 fn initial_window(walker: &Walker, rounds: &[Round], facts: &Facts) -> Option<InitialWindow> {
-    let first = walker.initial.filter(|_| !walker.initial_hidden)?;
+    let first = walker.sender.initial.filter(|_| !walker.sender.initial_hidden)?;
     let cut_by_syns = was_cut_by_syns(walker, rounds, facts);
     Some(InitialWindow {
         segments: first.segments,
@@ -157,7 +166,8 @@ fn initial_window(walker: &Walker, rounds: &[Round], facts: &Facts) -> Option<In
 /// and so did the client's next SYN (`tcp_check_req`).
 fn was_cut_by_syns(walker: &Walker, rounds: &[Round], facts: &Facts) -> bool {
     let waited = |round: &Round| round.limited_by == State::CwndSlowStart;
-    let repeated = walker.tally.syn > 1 || (walker.terms.side == 1 && facts.has_lost_answers());
+    let repeated =
+        walker.sender.tally.syn > 1 || (walker.sender.terms.side == 1 && facts.has_lost_answers());
     match rounds {
         [first, second, ..] if repeated => {
             first.segments == 1 && waited(first) && second.segments <= 4 && waited(second)
@@ -167,16 +177,16 @@ fn was_cut_by_syns(walker: &Walker, rounds: &[Round], facts: &Facts) -> bool {
 }
 
 fn taken_back(walker: &Walker) -> Option<TakenBack> {
-    let (bytes, window) = walker.window.taken_back;
+    let (bytes, window) = walker.sender.window.taken_back;
     (bytes > 0).then_some(TakenBack {
         bytes: bytes as u64,
         window_bytes: window.max(0) as u64,
-        over_bytes: walker.silence.shut.over.max(0) as u64,
+        over_bytes: walker.sender.silence.shut.over.max(0) as u64,
     })
 }
 
 fn shut_with_hole(walker: &Walker) -> Option<ShutWithHole> {
-    let shut = walker.silence.shut;
+    let shut = walker.sender.silence.shut;
     (shut.with_hole > 0).then_some(ShutWithHole {
         acks: shut.acks,
         with_hole: shut.with_hole,
@@ -186,14 +196,14 @@ fn shut_with_hole(walker: &Walker) -> Option<ShutWithHole> {
 }
 
 fn stuck_segment(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<StuckSegment> {
-    let head = walker.repairs.heads.worst()?;
+    let head = walker.sender.repairs.heads.worst()?;
     let bytes = |bytes: i64| bytes.max(0) as u64;
     Some(StuckSegment {
         bytes: bytes(head.size),
         sent: head.sent,
         from_ns: at(head.from),
         to_ns: at(head.to),
-        arrived_bytes: bytes(walker.repairs.heads.largest_arrived),
+        arrived_bytes: bytes(walker.sender.repairs.heads.largest_arrived),
         passed_bytes: head.smaller.filter(|_| head.passed).map(bytes),
         peer_heard: head.peer_heard,
         frames: FrameRange { first: head.frames.0, last: head.frames.1 },
@@ -216,14 +226,14 @@ fn rtt_jump(jump: &Jump, peer: &SideClock, at: &impl Fn(i64) -> i64) -> RttJump 
 
 fn slow_start_exit(walker: &Walker, at: &impl Fn(i64) -> i64) -> Option<SlowStartExit> {
     // Whether it ended in a hole of the capture is not known.
-    let exit = walker.growth.exit.filter(|exit| exit.2 != ExitCause::Unseen);
+    let exit = walker.sender.growth.exit.filter(|exit| exit.2 != ExitCause::Unseen);
     let (when, ssthresh, cause) = exit?;
     let cause = exit_cause(cause).to_owned();
     Some(SlowStartExit { at_ns: at(when), cause, ssthresh, measured_by: None })
 }
 
 fn congestion_control(walker: &Walker) -> Option<CongestionControl> {
-    let (name, rounds) = walker.avoidance.controller()?;
+    let (name, rounds) = walker.sender.avoidance.controller()?;
     Some(CongestionControl { name: name.to_owned(), rounds })
 }
 
@@ -266,7 +276,7 @@ pub(super) fn link(
     let [lost_before, lost_behind, lost_elsewhere] =
         busy.lost.map(|packets| packets.round() as u64);
     let [low, best, high] = busy.rate_bps.map(|bits| bits.round() as u64);
-    let at = |t: i64| walker.on_own_time(t).clamp(0, lifetime);
+    let at = |t: i64| walker.sender.on_own_time(t).clamp(0, lifetime);
     let on_time = |spans: Vec<_>| spans.into_iter().map(|(from, to)| (at(from), at(to))).collect();
     Link {
         before_tap: busy.is_before_tap,
@@ -321,7 +331,8 @@ fn rtt_method(vantage: Vantage, side: usize) -> &'static str {
 }
 
 fn rates(walker: &Walker) -> Option<Rate> {
-    let (median, max) = (walker.book.rates.quantile(500)?, walker.book.rates.quantile(1000)?);
+    let (median, max) =
+        (walker.sender.book.rates.quantile(500)?, walker.sender.book.rates.quantile(1000)?);
     // The sketch holds bytes per second.
     Some(Rate { median: median as u64 * 8, max: max as u64 * 8 })
 }
@@ -370,13 +381,17 @@ fn limits(walker: &Walker) -> Vec<Limit> {
 
 fn evidence(walker: &Walker, interval: &Interval) -> String {
     match interval.state {
-        State::Unknown => walker.why_untold(interval.alternative).to_owned(),
-        state => interval.evidence.words(state, walker.terms.shift_guessed),
+        State::Unknown => walker.sender.why_untold(interval.alternative).to_owned(),
+        state => interval.evidence.words(state, walker.sender.terms.shift_guessed),
     }
 }
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
-    measure::loss::pattern(&walker.repairs.lost, &walker.samples.kept, walker.repairs.episodes)
+    measure::loss::pattern(
+        &walker.sender.repairs.lost,
+        &walker.sender.samples.kept,
+        walker.sender.repairs.episodes,
+    )
 }
 
 #[cfg(test)]

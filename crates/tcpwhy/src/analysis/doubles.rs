@@ -7,18 +7,18 @@
 
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
-use crate::limits::walker::Walker;
+use crate::limits::walk::Walker;
 
 /// D-SACKs that have to come where no copy was met. Ours: not measured.
 const FEWEST_ALONE: u64 = 3;
 
 /// Segments of the direction that `walker` follows, and `sender` sent, which the path doubled.
 pub(super) fn by_path(sender: &SideInfo, walker: &Walker) -> u64 {
-    let told = walker.repairs.doubled.segments;
+    let told = walker.sender.repairs.doubled.segments;
     let met = sender.data_copies;
     // Where most copies got no D-SACK the capture makes copies, and may have taken a repeat for one.
     let is_met = met > 0 && told * 2 >= met;
-    let stands_alone = met == 0 && told >= FEWEST_ALONE && walker.tally.not_captured == 0;
+    let stands_alone = met == 0 && told >= FEWEST_ALONE && walker.sender.tally.not_captured == 0;
     if is_met || stands_alone { told } else { 0 }
 }
 

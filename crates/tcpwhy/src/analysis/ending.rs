@@ -19,8 +19,8 @@ use super::exchanges;
 use super::failed::{self, LONG_NS};
 use crate::flow::event::Side;
 use crate::flow::facts::Facts;
-use crate::limits::silence::Tail;
-use crate::limits::walker::Walker;
+use crate::limits::sender::silence::Tail;
+use crate::limits::walk::Walker;
 use crate::measure::flight::UNSEEN;
 use crate::report::{Ending, EndingKind, FailureKind, FrameRange, State};
 
@@ -39,14 +39,14 @@ pub(super) fn of(facts: &Facts, walkers: &mut [Walker; 2]) -> Option<Ending> {
     let ended = ended(facts);
     let ending = in_vain(facts, walkers, ended);
     let until = ended.unwrap_or(facts.last_tap);
-    let done = walkers.each_ref().map(Walker::done_at);
+    let done = walkers.each_ref().map(|walker: &Walker| walker.sender.done_at());
     for side in [0, 1] {
         let own = ending.as_ref().filter(|ending| &*ending.from == SIDES[side]);
         let tail = match (own, &ending, done[side]) {
             // What is under way is so until the last packet.
             (Some(own), _, None) => Some((own.since_ns, facts.last_tap, state(own.kind))),
             (_, Some(any), Some(done)) => Some((done.max(any.since_ns), until, state(any.kind))),
-            (_, None, Some(done)) if walkers[side].is_probing_shut() => {
+            (_, None, Some(done)) if walkers[side].sender.is_probing_shut() => {
                 Some((done, until, State::ZeroWindow))
             }
             (_, None, Some(own)) => {
@@ -56,7 +56,7 @@ pub(super) fn of(facts: &Facts, walkers: &mut [Walker; 2]) -> Option<Ending> {
             _ => None,
         };
         let confidence = 95;
-        walkers[side].tail = tail
+        walkers[side].sender.tail = tail
             .filter(|(from, until, _)| from < until)
             .map(|(from, until, state)| Tail { from, until, state, confidence });
     }
@@ -79,7 +79,7 @@ fn ended(facts: &Facts) -> Option<i64> {
 }
 
 fn in_vain(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Option<Ending> {
-    let asked = walkers[0].done_at();
+    let asked = walkers[0].sender.done_at();
     let [client, server] = walkers;
     let found = never_arrived(facts, server, asked)
         .or_else(|| never_arrived(facts, client, None))
@@ -98,15 +98,15 @@ fn is_long(since: i64, until: i64) -> bool {
 /// Data of `walker`'s sender that never passed here, though it was sent. `asked`: when all that the receiver sent was
 /// acknowledged.
 fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Option<Ending> {
-    let side = walker.terms.side;
-    let (una, nxt) = (walker.flight.una, walker.flight.nxt);
-    if walker.terms.tap_at_sender {
+    let side = walker.sender.terms.side;
+    let (una, nxt) = (walker.sender.flight.una, walker.sender.flight.nxt);
+    if walker.sender.terms.tap_at_sender {
         return None;
     }
-    let shift = walker.shift_in;
+    let shift = walker.sender.shift_in;
     let (mut bytes, mut later) = (0, None);
-    if una < nxt && walker.flight.is_unseen(una, una + 1) {
-        for entry in walker.flight.overlapping(una, nxt) {
+    if una < nxt && walker.sender.flight.is_unseen(una, una + 1) {
+        for entry in walker.sender.flight.overlapping(una, nxt) {
             if entry.flags & UNSEEN != 0 {
                 bytes += entry.end - entry.start;
             } else if later.is_none() {
@@ -124,7 +124,7 @@ fn never_arrived(facts: &Facts, walker: &mut Walker, asked: Option<i64>) -> Opti
     if bytes <= 0 || !is_long(since, facts.last_tap) {
         return None;
     }
-    let heard_ns = walker.silence.told_since(una, since - shift)? + shift;
+    let heard_ns = walker.sender.silence.told_since(una, since - shift)? + shift;
     Some(Ending {
         kind: EndingKind::NeverArrived,
         from: SIDES[side].into(),
@@ -151,28 +151,29 @@ pub(super) fn sent_to(facts: &Facts, side: Side) -> i64 {
 
 /// Data of `walker`'s sender that was sent again and again.
 fn never_acknowledged(facts: &Facts, walker: &Walker) -> Option<Ending> {
-    let (silence, una) = (&walker.silence, walker.flight.una);
+    let (silence, una) = (&walker.sender.silence, walker.sender.flight.una);
     let sent = silence.sends(una);
-    if walker.flight.outstanding() == 0 || sent < FEWEST_SENDS || walker.is_at_zero() {
+    if walker.sender.flight.outstanding() == 0 || sent < FEWEST_SENDS || walker.sender.is_at_zero()
+    {
         return None;
     }
-    let shift = walker.shift_in;
+    let shift = walker.sender.shift_in;
     let since = silence.first.0.max(silence.advanced) + shift;
     if !is_long(since, facts.last_tap) {
         return None;
     }
-    let bytes = walker.flight.outstanding() - walker.flight.sacked_bytes();
+    let bytes = walker.sender.flight.outstanding() - walker.sender.flight.sacked_bytes();
     Some(Ending {
         kind: EndingKind::NeverAcknowledged,
-        from: SIDES[walker.terms.side].into(),
+        from: SIDES[walker.sender.terms.side].into(),
         since_ns: since,
         until_ns: facts.last_tap,
         bytes: bytes.max(0) as u64,
         sent,
         last_sent_ns: Some(silence.last.0 + shift),
         heard_ns: silence.told_since(una, silence.first.0).map(|at| at + shift),
-        arrived_bytes: walker.repairs.heads.largest_arrived.max(0) as u64,
-        later_came: walker.flight.sacked_bytes() > 0,
+        arrived_bytes: walker.sender.repairs.heads.largest_arrived.max(0) as u64,
+        later_came: walker.sender.flight.sacked_bytes() > 0,
         frames: FrameRange { first: silence.first.1, last: silence.last.1 },
         ..Ending::default()
     })
@@ -181,8 +182,8 @@ fn never_acknowledged(facts: &Facts, walker: &Walker) -> Option<Ending> {
 /// The server's last answer, if it announced more than came.
 fn cut_short(facts: &Facts, server: &Walker, ended: Option<i64>) -> Option<Ending> {
     let promise = facts.failures.promise()?;
-    let (came, since) = (server.flight.nxt, server.done_at()?);
-    let is_open = !server.is_at_zero() && server.window.room(came) > 0;
+    let (came, since) = (server.sender.flight.nxt, server.sender.done_at()?);
+    let is_open = !server.sender.is_at_zero() && server.sender.window.room(came) > 0;
     let is_part = (promise.from + 1..promise.to).contains(&came);
     let until = ended.unwrap_or(facts.last_tap);
     let by_server = ended.is_some()
@@ -207,14 +208,14 @@ fn cut_short(facts: &Facts, server: &Walker, ended: Option<i64>) -> Option<Endin
 
 /// The last request, if no answer came.
 fn no_answer(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Option<Ending> {
-    let since = walkers[0].done_at()?;
+    let since = walkers[0].sender.done_at()?;
     let until = ended.unwrap_or(facts.last_tap);
     if !is_long(since, until) {
         return None;
     }
     for walker in walkers.iter_mut() {
-        let at = walker.gone_on_at();
-        walker.transfers.last_until(at);
+        let at = walker.sender.gone_on_at();
+        walker.sender.transfers.last_until(at);
     }
     let transfers = exchanges::transfers(walkers, facts.last_tap);
     let failure = failed::of(facts, &transfers)?;

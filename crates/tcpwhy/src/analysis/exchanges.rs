@@ -9,8 +9,8 @@
 //! the records' lengths tell it ([`crate::measure::tls_behind`]); so is the alert that closes TLS (RFC 8446
 //! section 6.1), a lone short record right before the client's FIN.
 
-use crate::limits::transfers::Run;
-use crate::limits::walker::Walker;
+use crate::limits::sender::transfers::Run;
+use crate::limits::walk::Walker;
 use crate::measure::tls_behind::{self, Kind};
 use crate::report::{Early, EarlyKind, Exchange, RoundRange, TimeIn, Transfer};
 
@@ -64,10 +64,10 @@ pub(crate) fn pairs(walkers: &[Walker; 2], floors: [i64; 2], clear: Clear) -> Ve
 }
 
 fn placed(walkers: &[Walker; 2]) -> Vec<Placed<'_>> {
-    let count = walkers.iter().map(|walker| walker.transfers.runs.len()).sum();
+    let count = walkers.iter().map(|walker| walker.sender.transfers.runs.len()).sum();
     let mut placed = Vec::with_capacity(count);
     for (side, walker) in walkers.iter().enumerate() {
-        let (shift, transfers) = (walker.shift_in, &walker.transfers);
+        let (shift, transfers) = (walker.sender.shift_in, &walker.sender.transfers);
         let runs = transfers.runs.iter().zip(&transfers.times);
         placed.extend(runs.map(|(run, time_in)| Placed { side, run: *run, time_in, shift }));
     }

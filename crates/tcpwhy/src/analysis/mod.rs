@@ -56,8 +56,9 @@ use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::Run;
 use crate::limits::account::due::FullLink;
-use crate::limits::turns::{Turns, may_be_turns};
-use crate::limits::walker::{Terms, Walker};
+use crate::limits::quick::turns::{Turns, may_be_turns};
+use crate::limits::sender::Terms;
+use crate::limits::walk::Walker;
 use crate::measure::clock::{Cause, LastBound, SideClock};
 use crate::measure::link::{Busy, Link, Seen, Tap};
 use crate::measure::stack;
@@ -195,8 +196,8 @@ impl Analysis {
             new_terms.map(|terms| Walker::new(terms, midway, way_in[terms.side]))
         });
         for (side, walker) in walkers.iter_mut().enumerate() {
-            walker.terms = new_terms[side];
-            walker.order.is_counted_by(walker.terms.counter);
+            walker.sender.terms = new_terms[side];
+            walker.sender.order.is_counted_by(walker.sender.terms.counter);
             #[cfg(test)]
             {
                 walker.long_way = self.long_way;
@@ -229,7 +230,7 @@ impl Analysis {
             walker.finish(facts.last_tap, facts.sides[side].fin_at.is_some(), full);
             // Nobody acknowledges, so only what never came again was missed for sure.
             if facts.is_one_way() {
-                walker.tally.not_captured += walker.flight.unseen_segments();
+                walker.sender.tally.not_captured += walker.sender.flight.unseen_segments();
             }
         }
     }
@@ -357,8 +358,10 @@ impl Analysis {
         let lost = |kind| matches!(kind, EndingKind::NeverAcknowledged | EndingKind::NeverArrived);
         let is_lost = self.ending.as_ref().is_some_and(|ending| lost(ending.kind));
         // By its own numbers it has sent more than came here: that is no silence of its program.
-        let has_sent_more =
-            self.walkers.as_ref().is_some_and(|w| ending::sent_to(facts, 1) > w[1].flight.nxt);
+        let has_sent_more = self
+            .walkers
+            .as_ref()
+            .is_some_and(|w| ending::sent_to(facts, 1) > w[1].sender.flight.nxt);
         failed::of(facts, transfers).filter(|_| !is_lost && !has_sent_more)
     }
 

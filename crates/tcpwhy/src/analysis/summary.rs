@@ -3,8 +3,8 @@
 use super::{Analysis, directions, doubles, exchanges, failed};
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;
-use crate::limits::turns::Turns;
-use crate::limits::walker::Walker;
+use crate::limits::quick::turns::Turns;
+use crate::limits::walk::Walker;
 use crate::measure::failures::{Failed, What, alert_name, status_phrase};
 use crate::measure::stack;
 use crate::report::{
@@ -21,7 +21,7 @@ pub(crate) fn outline(facts: &Facts, analysis: &Analysis) -> Connection {
     let directions = [0, 1].map(|side| {
         let walker = walkers.map(|walkers| &walkers[side])?;
         // What was acknowledged was sent, though the capture holds none of it.
-        (walker.tally.frames > 0 || walker.tally.not_captured > 0)
+        (walker.sender.tally.frames > 0 || walker.sender.tally.not_captured > 0)
             .then(|| Box::new(directions::outline(facts, walker)))
     });
     let exchanges = match walkers {

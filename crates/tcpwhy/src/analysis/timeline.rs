@@ -15,9 +15,10 @@ use super::passed::{DEPARTED, Passed, Reader};
 use crate::flow::event::Event;
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
-use crate::limits::burst::{Placed, Placement, Rule};
-use crate::limits::turns::Turns;
-use crate::limits::walker::{Terms, Walker};
+use crate::limits::quick::burst::{Placed, Placement, Rule};
+use crate::limits::quick::turns::Turns;
+use crate::limits::sender::Terms;
+use crate::limits::walk::Walker;
 use crate::measure::clock::{NearMap, SideClock};
 
 /// Events that may wait for the horizon. Ours: four chunks, a round of 20 Gbit/s over 10 ms.
@@ -89,14 +90,14 @@ pub(crate) fn walk(
     cursor: &mut Cursor,
     last: bool,
 ) {
-    let side = walker.terms.side;
+    let side = walker.sender.terms.side;
     let [sent, arrived] = [side, 1 - side].map(|side| Passed { gathered, which: &which[side] });
     let horizon = horizon(gathered, clock, cursor, last);
     let mut sends = Reader::at(cursor.out, sent);
     let mut arrivals = Reader::at(cursor.arrived, arrived);
     let near = (Reader::at(cursor.near.at, arrived), cursor.near.before);
     let departed = mem::take(&mut cursor.departed);
-    let mut placing = Placing::new(clock, near, (sent, &departed), &walker.terms);
+    let mut placing = Placing::new(clock, near, (sent, &departed), &walker.sender.terms);
     placing.is_scheduled = cursor.is_scheduled;
     loop {
         let run = sends.run.map(|run| (run, causes[sent.which[sends.place.run] as usize]));
@@ -127,7 +128,7 @@ pub(crate) fn walk(
         }
         // What may have to wait for a window that is to come is looked at one by one.
         let latest = placing.latest(run, first) + run.last_tap() - run.tap(0);
-        let is_held = arrivals.tap <= latest && walker.lacks_window(&run.last());
+        let is_held = arrivals.tap <= latest && walker.sender.lacks_window(&run.last());
         if run.rest().is_empty() || is_held {
             cursor.largest_lag = cursor.largest_lag.max(first.lag);
             walker.on_send(&run.first(), first);
@@ -141,7 +142,7 @@ pub(crate) fn walk(
         sends.go_on(1 + placement.others);
     }
     // What is learnt between chunks may change what the stop is made of.
-    walker.take_stop();
+    walker.sender.take_stop();
     let departed = sent.departed_before(sends.place, i64::MAX).chain(departed.iter().copied());
     cursor.departed = departed.take(DEPARTED).collect();
     (cursor.out, cursor.arrived) = (sends.place, arrivals.place);
@@ -237,13 +238,13 @@ fn take(walker: &mut Walker, arrivals: &mut Reader<'_>, run: Run<'_>) {
 /// When the receiver's window came that lets out what `run` begins with, if that goes beyond the one known when it is
 /// said to have left and came by `latest`: nothing leaves before that, however soon it followed.
 fn opened_for(run: Run<'_>, walker: &Walker, arrivals: Reader<'_>, latest: i64) -> Option<i64> {
-    if arrivals.tap > latest || !walker.lacks_window(&run.first()) {
+    if arrivals.tap > latest || !walker.sender.lacks_window(&run.first()) {
         return None;
     }
     let sent = run.first();
     let events = arrivals.runs().flat_map(Run::events);
     let mut in_time = events.take_while(|event| event.tap <= latest && event.frame < sent.frame);
-    in_time.find(|event| walker.allows(event, sent.end())).map(|event| event.tap)
+    in_time.find(|event| walker.sender.allows(event, sent.end())).map(|event| event.tap)
 }
 
 /// What sends are placed by.

@@ -10,8 +10,8 @@
 //! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
 //! application writes is seldom a whole number of segments.
 
+use super::NEVER;
 use super::near::LID_ROUNDS;
-use super::walker::NEVER;
 
 /// Sends closer than this are one burst. Ours: not measured.
 pub(super) const BURST_GAP_NS: i64 = 100_000;

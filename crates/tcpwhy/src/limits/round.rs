@@ -1,6 +1,6 @@
 //! One round trip as the capture shows it: what passed in it, how long that took, where it stopped.
 
-use super::account::evidence::Evidence;
+use super::evidence::Evidence;
 use super::pulse::Pulses;
 use crate::report::Cwnd;
 

@@ -19,6 +19,16 @@ pub(crate) enum Release {
     Free,
 }
 
+/// A side's silence that ended with data of its peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lull {
+    /// The data goes on with the peer's flow.
+    Flow,
+    Peer,
+    /// The capture begins in it, at a server.
+    FirstOfCapture,
+}
+
 /// How much of the receiver's window was left at a stop. Linux waits for a third to open before it sends less than
 /// a super-segment (`tcp_tso_should_defer`, `tcp_tso_win_divisor`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -108,7 +108,7 @@ impl Due {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::account::evidence::Evidence;
+    use crate::limits::evidence::Evidence;
     use crate::report::State::{
         self, App, BandwidthSelfQueue, CwndAvoidance, Pacing, RecoveryLoss, ZeroWindow,
     };

@@ -9,7 +9,7 @@
 
 use core::cmp::Reverse;
 
-use super::evidence::Evidence;
+use crate::limits::evidence::Evidence;
 use crate::report::{State, Strip as Slices, TimeIn};
 use crate::units::Duration;
 
@@ -36,7 +36,7 @@ impl Interval {
     }
 
     /// Goes on with `next`, which is like it and begins where it ends.
-    pub(super) fn join(&mut self, next: &Self) {
+    pub(crate) fn join(&mut self, next: &Self) {
         self.end = next.end;
         // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
         let doubt = |of: &Self| (Reverse(of.confidence), of.alternative.len());
@@ -47,7 +47,7 @@ impl Interval {
     }
 
     /// Whether both say the same. What is not decided is told by what it may be.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.state == other.state
             && (self.state != State::Unknown || self.alternative == other.alternative)
     }
@@ -88,7 +88,7 @@ impl Ledger {
 
     /// Takes over the room of `old`, which is done.
     pub(crate) fn reuse(&mut self, old: &mut Self) {
-        self.strip.runs = crate::limits::walker::emptied(&mut old.strip.runs);
+        self.strip.runs = crate::limits::sender::emptied(&mut old.strip.runs);
         core::mem::swap(&mut self.time_in, &mut old.time_in);
         self.time_in.clear();
     }

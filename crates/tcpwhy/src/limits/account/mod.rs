@@ -4,7 +4,6 @@
 //! whether the link was busy meanwhile ([`due`]), and are booked so that they add up ([`ledger`]).
 
 pub(crate) mod due;
-pub(crate) mod evidence;
 pub(crate) mod ledger;
 pub(crate) mod piece;
 pub(crate) mod waits;

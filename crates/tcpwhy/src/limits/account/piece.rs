@@ -5,7 +5,7 @@
 //! repair is a repair only if something was sent again, and bandwidth is told from the
 //! congestion window only after two more rounds. Pieces wait here until that is known.
 
-use super::evidence::Evidence;
+use crate::limits::evidence::Evidence;
 use crate::limits::rule::Verdict;
 use crate::limits::wait::Wait;
 use crate::report::State;

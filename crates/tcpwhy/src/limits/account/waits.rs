@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::evidence::Evidence;
 use super::piece::{Base, Piece};
-use crate::limits::timers::Suspect;
+use crate::limits::evidence::Evidence;
 
 /// The pieces of one sender's timeline that wait for a decision.
 #[derive(Clone, Debug)]
@@ -12,14 +11,8 @@ pub(crate) struct Waits {
     pub(crate) pieces: VecDeque<Piece>,
     /// Index of the first piece of the open wait.
     pub(crate) from: usize,
-    /// The sender probed the receiver's window in the open wait.
-    pub(crate) probed: bool,
-    /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
-    pub(crate) blind: bool,
     /// What the last wait with data in flight was decided to be.
     pub(crate) last_flying: Base,
-    /// What may yet tell of the waits before it: they are not booked meanwhile.
-    pub(crate) suspect: Option<Suspect>,
     /// The last wait, if the next event decides whether Nagle's algorithm held its end. Nothing is booked meanwhile.
     pub(crate) nagled: Option<Nagled>,
 }
@@ -34,15 +27,7 @@ pub(crate) struct Nagled {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self {
-            pieces: VecDeque::new(),
-            from: 0,
-            probed: false,
-            blind: false,
-            last_flying: Base::Flying,
-            suspect: None,
-            nagled: None,
-        }
+        Self { pieces: VecDeque::new(), from: 0, last_flying: Base::Flying, nagled: None }
     }
 }
 
@@ -135,6 +120,15 @@ impl Waits {
             self.pieces.insert(at + 1, tail);
             self.from += 1;
             break;
+        }
+    }
+
+    /// Where data flies in the open wait, that was for `base`.
+    pub(crate) fn tell_flying(&mut self, base: Base) {
+        for piece in self.pieces.range_mut(self.from..) {
+            if piece.base == Base::Flying {
+                piece.base = base;
+            }
         }
     }
 

@@ -2,14 +2,16 @@
 
 use super::Verdict;
 use crate::limits::near::Near;
-use crate::limits::wait::Wait;
-use crate::report::State::{App, IdleAppThink, LastFlight, Pacing, Sndbuf};
+use crate::limits::wait::{Lull, Wait};
+use crate::report::State::{
+    App, Handshake, IdleAppThink, IdlePeerThink, LastFlight, Pacing, Receiving, Sndbuf,
+};
 
 /// What may have been written late each time, unless its buffer was full and the way of the ACKs is longer than the
 /// least that is known. Ours: not measured.
 const LATE_CONFIDENCE: u8 = 75;
 
-/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::writes`]).
+/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::sender::writes`]).
 pub(super) fn late_each_time(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && wait.late_each_time).then_some(Verdict::new(
         App,
@@ -49,4 +51,14 @@ pub(super) fn by_itself(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     } else {
         Verdict::sure(App, 85)
     })
+}
+
+/// What a side waited for that was silent until the peer's data came.
+pub(crate) fn silence_of_peer(silence: Lull) -> Verdict {
+    match silence {
+        Lull::Flow => Verdict::sure(Receiving, 95),
+        Lull::Peer => Verdict::sure(IdlePeerThink, 95),
+        // A server's handshake may end with this: the capture lacks it.
+        Lull::FirstOfCapture => Verdict::new(IdlePeerThink, 60, &[Handshake]),
+    }
 }

@@ -3,7 +3,10 @@
 use super::Verdict;
 use crate::limits::near::Near;
 use crate::limits::wait::{Release, Wait};
-use crate::report::State::{App, CwndAvoidance, CwndSlowStart, Pacing, RwndCap, Sndbuf};
+use crate::report::State::{
+    self, App, CaptureGap, CwndAvoidance, CwndSlowStart, Handshake, IdlePeerThink, Pacing,
+    RecoveryLoss, RtoWait, RwndCap, Sndbuf, SynRetry, TlpWait,
+};
 
 /// What may have held a sender whose flight fills the least that a window can be.
 pub(super) const MAY_BE_FULL: Verdict = Verdict::unknown(&[RwndCap, CwndAvoidance, Sndbuf]);
@@ -32,4 +35,19 @@ pub(super) fn late_ack(wait: &Wait, _: &Near<'_>) -> Option<Verdict> {
         CwndAvoidance,
         Pacing,
     ]))
+}
+
+/// What is told of a wait that seems to be `state`, if the capture lacks all that the receiver sent: its SYNs' repeats, and
+/// that something was sent again. `is_client`: the sender is; `repairs`: the wait belongs to a loss episode.
+pub(crate) fn alone(state: State, is_client: bool, repairs: bool) -> Verdict {
+    match state {
+        CaptureGap | SynRetry => Verdict::sure(state, 95),
+        // The client's own ACK ends its handshake. What the server gets next may be late.
+        Handshake if is_client => Verdict::sure(state, 95),
+        Handshake => Verdict::unknown(&[Handshake, IdlePeerThink]),
+        _ if repairs || matches!(state, RtoWait | TlpWait) => {
+            Verdict::unknown(&[RecoveryLoss, RtoWait, TlpWait])
+        }
+        _ => Verdict::unknown(&[]),
+    }
 }

@@ -21,7 +21,7 @@ fn held(wait: &Wait, confidence: u8, alternative: &'static [State]) -> Verdict {
                 if alternative.is_empty() { &[RwndCap] } else { &[RwndCap, CwndAvoidance] };
             Verdict::new(RwndReader, confidence.min(KEPT_BACK_CONFIDENCE), others)
         }
-        // It opens when a program reads ([`crate::limits::reader`]): of a larger one that might read more.
+        // It opens when a program reads ([`crate::limits::sender::reader`]): of a larger one that might read more.
         RwndReader if window.may_want_more => {
             let confidence = confidence.min(KEPT_BACK_CONFIDENCE);
             Verdict::new(RwndReader, confidence, &[RwndCap, CwndAvoidance])

@@ -1,0 +1,39 @@
+//! What an event proves of time that has passed.
+//!
+//! The sender's parts tell facts, and the account takes them down: they never see it.
+
+use crate::limits::wait::Wait;
+
+/// What time was for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Proven {
+    /// A SYN or SYN-ACK was sent again.
+    SynRepeated,
+    /// The timer of the tail's probe ran out, or that of retransmission: what it sent again is seen.
+    Probe,
+    Timeout,
+    /// The same where something of it is missing in the capture.
+    ProbeUnseen,
+    TimeoutUnseen,
+    /// What was sent again is older than the capture.
+    TimeoutBeforeCapture,
+    /// A lone segment turned out to be a repeat.
+    LoneRepeat,
+    /// The capture lacks packets.
+    Gap,
+    /// It lacks what an ACK tells of.
+    UnseenSends,
+}
+
+/// A proof, in the order in which they came.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Proof {
+    /// All time since then was for this.
+    Since { since: i64, what: Proven },
+    /// All time since then belongs to the loss episode.
+    Episode { since: i64, id: u32 },
+    /// A hole of the capture begins, and the flight of the open wait had filled the receiver's window.
+    FullBeforeHole(Wait),
+    /// The open wait is over, though nothing shows what ended it.
+    NextWait,
+}

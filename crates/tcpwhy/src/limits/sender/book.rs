@@ -1,0 +1,235 @@
+//! The book of rounds: the open one, the last closed ones, and what all of them add up to.
+//!
+//! [`super::rounds`] says what a round is and what a run of them tells.
+
+use super::listed::ListedRound;
+use crate::limits::NEVER;
+use crate::limits::evidence::Evidence;
+use crate::limits::near::Rounds;
+use crate::limits::near::spacing::Spacing;
+use crate::limits::pulse::BURST_GAP_NS;
+use crate::limits::round::{Round, is_queue};
+use crate::measure::sketch::Sketch;
+use crate::report::State;
+
+/// Most rounds kept for the report.
+const MOST_LISTED: usize = 10_000;
+
+/// A send of new data.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewSend {
+    pub(crate) at: i64,
+    /// The send before it, `NEVER` without one.
+    pub(crate) before: i64,
+    /// How long after that it passed the tap.
+    pub(crate) tap_gap: i64,
+    /// How far behind its stack the tap saw it, beyond the constant part.
+    pub(crate) lag: i64,
+    pub(crate) segments: u64,
+    /// Bytes never sent before.
+    pub(crate) new: i64,
+    pub(crate) frame: u64,
+}
+
+impl Round {
+    /// Takes a send.
+    pub(crate) fn add_send(&mut self, send: &NewSend) {
+        if self.sends > 0 && send.before > NEVER {
+            self.longest_gap = self.longest_gap.max(send.at - send.before);
+            self.gaps += 1;
+        }
+        let pause = send.at - send.before.max(self.start) > BURST_GAP_NS;
+        self.burst_now = if pause { send.new } else { self.burst_now + send.new };
+        self.burst = self.burst.max(self.burst_now);
+        self.tap_gap = self.tap_gap.max(send.tap_gap);
+        self.sends += 1;
+        self.bytes += send.new;
+        self.segments += send.segments;
+        self.lag_min = if self.sends == 1 { send.lag } else { self.lag_min.min(send.lag) };
+        self.stopped_at = send.at;
+        self.last_frame = send.frame;
+        if self.first_frame == 0 {
+            self.first_frame = send.frame;
+        }
+    }
+
+    /// Takes down where its last send left the sender.
+    pub(crate) fn stop_at(&mut self, stop: &Evidence, mss: i64) {
+        self.flight = self.flight.max(stop.in_flight);
+        self.flight_segments = self.flight_segments.max(stop.segments);
+        if stop.room < mss {
+            self.edge_flight = self.edge_flight.max(stop.in_flight);
+        }
+        self.stop = *stop;
+    }
+}
+
+/// Rounds in a row without a loss, mostly released by ACKs, whose flights are one to the segment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Still {
+    flight: u64,
+    since: i64,
+    rounds: u32,
+}
+
+impl Still {
+    /// Takes a round; for how long and how many rounds the flight has stood still with it.
+    fn push(&mut self, round: &Round) -> (i64, u32) {
+        let limited = round.ack_released > round.free && !round.loss;
+        if !limited || round.flight_segments.abs_diff(self.flight) > 1 {
+            *self = Self { flight: round.flight_segments, since: round.start, rounds: 0 };
+        }
+        self.rounds += 1;
+        (round.end - self.since, self.rounds)
+    }
+}
+
+/// One sender's rounds.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundBook {
+    /// The open round, and the sequence number that ends it.
+    pub(crate) open: Round,
+    pub(crate) marker: i64,
+    /// How close its ACKs come.
+    pub(crate) spacing: Spacing,
+    /// The last closed ones.
+    pub(crate) closed: Rounds,
+    still: Still,
+    /// All of them, where they are asked for, and the first whose state is not known yet.
+    pub(crate) listed: Vec<ListedRound>,
+    pub(crate) next_unnamed: usize,
+    /// Bytes per second of all rounds, and of those that the path's rate held.
+    pub(crate) rates: Sketch,
+    pub(crate) path_rates: Sketch,
+    /// Rates of the link that others have a part of, in bytes per second.
+    pub(crate) shared_links: Sketch,
+    pub(crate) last_path_round: Option<u64>,
+    /// Largest burst that passed without loss or queue.
+    pub(crate) burst_proven: i64,
+}
+
+impl Default for RoundBook {
+    fn default() -> Self {
+        Self {
+            open: Round::default(),
+            marker: NEVER,
+            spacing: Spacing::default(),
+            closed: Rounds::default(),
+            still: Still::default(),
+            listed: Vec::new(),
+            next_unnamed: 0,
+            rates: Sketch::default(),
+            path_rates: Sketch::default(),
+            shared_links: Sketch::default(),
+            last_path_round: None,
+            burst_proven: 0,
+        }
+    }
+}
+
+impl RoundBook {
+    /// Takes over the room of `old`, which is done.
+    pub(crate) fn reuse(&mut self, old: &mut Self) {
+        self.closed.reuse(&mut old.closed);
+        self.spacing.reuse(&mut old.spacing);
+    }
+
+    /// Enters `round`, which is closed; `least_rtt` is the path's, `list` keeps it for the report.
+    pub(crate) fn enter(&mut self, round: &Round, least_rtt: i64, list: bool) {
+        if round.is_clean(least_rtt) {
+            self.burst_proven = self.burst_proven.max(round.burst);
+        }
+        let queue_stood = is_queue(round.standing_queue(least_rtt), least_rtt);
+        let link = if queue_stood { self.spacing.link() } else { None };
+        let round = &Round { still: self.still.push(round), link, ..*round };
+        self.closed.push(round);
+        if queue_stood && round.is_answered_throughout() {
+            self.closed.note_full();
+        }
+        if let Some(rate) = round.rate() {
+            self.rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+        if list && !self.is_full() {
+            self.listed.push(ListedRound::of(round));
+        }
+    }
+
+    /// Opens the round after the open one at `start`; it ends when `marker` is acknowledged.
+    pub(crate) fn open_next(&mut self, start: i64, marker: i64) {
+        let number = self.open.number + u64::from(self.open.sends > 0);
+        self.open = Round { number, start, ..Round::default() };
+        self.marker = marker;
+    }
+
+    /// Begins the open round anew at `start`: what was sent in it is not known.
+    pub(crate) fn restart(&mut self, start: i64, marker: i64) {
+        let Round { number, holed, .. } = self.open;
+        self.open = Round { number, start, holed, ..Round::default() };
+        self.marker = marker;
+    }
+
+    /// Round `number` ran at the path's rate, or at what others left of it.
+    pub(crate) fn note_path_rate(&mut self, number: u64, state: State) {
+        if self.last_path_round == Some(number) {
+            return;
+        }
+        self.last_path_round = Some(number);
+        let link = self.closed.link_at(number).filter(|_| state == State::BandwidthExternal);
+        if let Some(rate) = link {
+            self.shared_links.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+        if let Some(rate) = self.closed.rate(number) {
+            self.path_rates.push(i64::try_from(rate).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Whether more rounds came than are listed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.listed.len() >= MOST_LISTED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_send_keeps_its_number() {
+        let mut book = RoundBook::default();
+        book.open_next(5, 100);
+        assert_eq!((book.open.number, book.open.start, book.marker), (0, 5, 100));
+        book.open.sends = 1;
+        book.restart(6, 101);
+        assert_eq!((book.open.number, book.open.sends), (0, 0));
+        book.open.sends = 1;
+        book.open_next(7, 102);
+        assert_eq!(book.open.number, 1);
+    }
+
+    #[test]
+    fn a_flight_stands_still_until_it_differs_by_two_segments_or_one_is_lost() {
+        let mut still = Still::default();
+        let mut push = |flight_segments, loss, ack_released, start| {
+            let end = start + 10;
+            let rest = Round { ack_released, loss, ..Round::default() };
+            still.push(&Round { start, end, flight_segments, ..rest })
+        };
+        assert_eq!(push(40, false, 1, 0), (10, 1));
+        assert_eq!(push(41, false, 1, 10), (20, 2));
+        assert_eq!(push(39, false, 1, 20), (30, 3), "as the first, give or take one");
+        assert_eq!(push(42, false, 1, 30), (10, 1));
+        assert_eq!(push(42, true, 1, 40), (10, 1));
+        assert_eq!(push(42, false, 0, 50), (10, 1), "a write, not a window");
+    }
+
+    #[test]
+    fn only_rounds_without_loss_and_queue_prove_a_burst() {
+        let clean = Round { rtt_count: 1, rtt_max: 7_000_000, burst: 9000, ..Round::default() };
+        let mut book = RoundBook::default();
+        book.enter(&Round { loss: true, burst: 90_000, ..clean }, 7_000_000, false);
+        book.enter(&Round { rtt_max: 9_000_000, burst: 80_000, ..clean }, 7_000_000, false);
+        assert_eq!(book.burst_proven, 0);
+        book.enter(&clean, 7_000_000, true);
+        assert_eq!((book.burst_proven, book.listed.len()), (9000, 1));
+    }
+}

@@ -1,0 +1,427 @@
+//! What was true of a wait when the send came that ended it.
+//!
+//! The sender's parts are asked here, and nowhere else, for what rules judge by.
+
+use super::reader::{DELAYABLE_SEGMENTS, PROMPT_NS};
+use super::stop::OWN_QUEUE_NS;
+use super::trips;
+use super::window::AT_MAXIMUM_PERCENT;
+use super::{Sender, Sends};
+use crate::flow::event::Event;
+use crate::limits::wait::{Flown, Probe, Release, Short, Wait, Window};
+use crate::report::State;
+
+use super::replay::LINUX_INITIAL_WINDOW;
+
+/// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
+/// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
+const UNANSWERED: usize = 4;
+/// What the open wait's pieces tell of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lasted {
+    /// When what ended it came.
+    pub(crate) until: i64,
+    /// All was acknowledged for a part of it, or a timer ran out.
+    pub(crate) was_quiet: bool,
+    /// The receiver's window was shut.
+    pub(crate) was_shut: bool,
+}
+
+impl Sender {
+    /// What was true of the wait that new data, `event` at `at`, ended.
+    pub(crate) fn wait_until(
+        &self,
+        release: Release,
+        (event, at): (&Event, i64),
+        lasted: Lasted,
+    ) -> Wait {
+        let stop = &self.stop.evidence;
+        let by_itself = matches!(release, Release::Burst | Release::Free);
+        let had_room = self.had_room(event, stop.room);
+        let was_full = lasted.was_shut && !had_room;
+        let after_all = by_itself && lasted.was_quiet;
+        let short = i64::from(event.len) < self.terms.mss;
+        let both_short = self.sends.new.short && short;
+        let held_by_nagle = self.is_held_by_nagle(release, event);
+        let fills_cwnd = self.fills_cwnd();
+        let is_proven = self.is_window_proven();
+        let ack_may_be_late = by_itself && self.may_be_late_acks(at);
+        let within = |most: i64| self.releases.acks.back().is_some_and(|ack| at - ack.at <= most);
+        let full = !had_room || fills_cwnd || is_proven;
+        let is_late_release = by_itself
+            && !lasted.was_quiet
+            && !was_full
+            && full
+            && (within(self.rtt_scale() / 10) || ack_may_be_late);
+        let by_ack = matches!(release, Release::Ack { .. }) || is_late_release;
+        Wait {
+            round: self.stop.round,
+            ended_by: release,
+            by_data: self.releases.by_data,
+            at_sender: self.terms.tap_at_sender,
+            is_blind: self.is_blind,
+            in_own_queue: self.is_held_by_own_queue(lasted.until),
+            was_quiet: lasted.was_quiet,
+            is_late_release,
+            is_soon_after_ack: after_all && within((self.rtt_scale() / 10).max(PROMPT_NS)),
+            ack_may_be_late,
+            has_passed_over_acks: by_ack && self.has_passed_over_acks(at),
+            is_past_pulse: by_ack && self.sends.new.is_pulse_missed(at),
+            flown: self.flown(),
+            had_room,
+            fills_cwnd,
+            window: Window { is_proven, stayed_full: was_full, ..self.window_at_stop() },
+            behind_short: held_by_nagle
+                .then_some(Short { is_as_long: event.len == self.sends.short.1 }),
+            both_short,
+            ack_was_delayed: (both_short || held_by_nagle)
+                && trips::is_delayed_ack(at - self.sends.last - self.least_rtt()),
+            ends_probed_tail: after_all
+                && self.progress.tail_probed
+                && short
+                && self.waited_for_short(),
+            probe: if release == Release::Free && !after_all {
+                self.probe_like_new(event, at)
+            } else {
+                Probe::None
+            },
+            may_be_lost_tail: lasted.was_quiet && self.may_be_lost_tail(event, at),
+            late_each_time: self.sends.writes.are_told(),
+            is_slow_pace: lasted.was_quiet && self.is_slow_pace(at),
+            goes_on: after_all && self.transfers.goes_on(at),
+            ended_whole: !self.sends.new.short,
+            has_probed_window: self.has_probed,
+        }
+    }
+
+    /// What is true of a wait whose end the capture lacks.
+    pub(crate) fn wait_without_end(&self) -> Wait {
+        Wait { round: self.stop.round, window: self.window_at_stop(), ..Wait::PLAIN }
+    }
+
+    fn flown(&self) -> Flown {
+        match self.stop.evidence.in_flight {
+            flight if flight < self.terms.mss => Flown::LessThanOne,
+            flight if flight < 2 * self.terms.mss => Flown::LessThanTwo,
+            _ => Flown::More,
+        }
+    }
+
+    /// The receiver's window when the sender stopped.
+    fn window_at_stop(&self) -> Window {
+        let stop = &self.stop.evidence;
+        Window {
+            state: self.window_state(),
+            is_scale_guessed: self.terms.shift_guessed,
+            is_told: self.is_edge_told(),
+            is_near: stop.room < stop.window / 3,
+            was_answer_kept_back: self.is_answer_kept_back(),
+            may_want_more: self.is_at_maximum() && !self.has_shrunk(),
+            ..Window::OPEN
+        }
+    }
+
+    /// Whether the wait up to `until` was for the queue on the sender's own host: what was sent last
+    /// stood in it, and had not left when the next came.
+    ///
+    /// A window that is full lets nothing out either, whatever stands in queues. And TCP is not told
+    /// of what an emulated delay holds (`netem_enqueue` orphans it), nor of what stands on another
+    /// host: behind a delay, only ACKs of no repair that passed without letting anything out show it.
+    pub(crate) fn is_held_by_own_queue(&self, until: i64) -> bool {
+        let Sends { last, lag, .. } = self.sends;
+        let stop = &self.stop.evidence;
+        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
+        let passed = || self.releases.acks.iter().filter(|ack| ack.at < until).count();
+        self.terms.tap_at_sender
+            && lag > OWN_QUEUE_NS
+            && last + lag >= until
+            && stop.room >= self.terms.mss
+            && !self.fills_cwnd()
+            && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
+    }
+
+    /// When the send at `at` was released: by the last ACK before it where those before are seen to have let nothing out,
+    /// on the sender's own host. Behind a delay there, and elsewhere, which of those that came together did it does not show.
+    pub(crate) fn released_at(&self, at: i64) -> i64 {
+        let is_near = self.terms.own_way <= OWN_QUEUE_NS;
+        match self.releases.acks.back() {
+            Some(last) if self.terms.tap_at_sender && is_near => last.at,
+            _ => self.cluster_start(at),
+        }
+    }
+
+    /// The first of the ACKs that arrived together and released the send at `at`.
+    fn cluster_start(&self, at: i64) -> i64 {
+        let tolerance = self.tolerance();
+        self.releases.acks.iter().map(|ack| ack.at).find(|ack| at - ack <= tolerance).unwrap_or(at)
+    }
+
+    /// Whether ACKs before those that released the send at `at` had taken more than a third of the flight, and let
+    /// nothing out: a congestion window that was full lets out what such ACKs open. Linux waits for no more than a third of
+    /// the window to open (`tcp_tso_should_defer`, `tcp_tso_win_divisor`). While it mends a loss it waits for the flight to
+    /// fall to the window that was cut.
+    pub(crate) fn has_passed_over_acks(&self, at: i64) -> bool {
+        let cluster = self.cluster_start(at);
+        let before = self.releases.acks.iter().rev().find(|ack| ack.at < cluster);
+        let flight = self.stop.evidence.in_flight;
+        // Two segments more may go unnoticed where ACKs come in pairs.
+        let taken = before.map_or(0, |ack| ack.una - (self.flight.nxt - flight));
+        self.repairs.current() == 0
+            && self.growth.lost_at.is_none()
+            && (taken - 2 * self.terms.mss) * 3 > flight
+    }
+
+    /// Whether the last stop was at the congestion window, as far as that is known.
+    pub(crate) fn fills_cwnd(&self) -> bool {
+        let segments = self.stop.evidence.segments;
+        self.replay.cwnd(segments).high.is_some_and(|high| segments >= high)
+    }
+
+    /// Whether the last ACK before the send at `at` may have come so late to a sender elsewhere that it let that go. The
+    /// tap does not see that way, but how long the other one held up what found it empty of the sender's own.
+    pub(crate) fn may_be_late_acks(&self, at: i64) -> bool {
+        let delay = self.book.closed.held_up().max(self.book.open.held_up);
+        let since = self.releases.last.map(|last| at - last);
+        !self.terms.tap_at_sender
+            && delay > 0
+            && since.is_some_and(|since| since <= delay + self.tolerance())
+    }
+
+    /// Whether a sender that had nothing in flight before its send at `at` sends in time with those before in the same
+    /// transfer, if they look like a pace. Ends that the receiver's window cut tell nothing.
+    pub(crate) fn is_slow_pace(&self, at: i64) -> bool {
+        !self.peer.spoke
+            && !self.sends.new.short
+            && self.stop.evidence.room >= self.terms.mss
+            && !self.sends.new.is_pulse_missed(at)
+            && self.transfers.goes_on(at)
+            && self.book.closed.are_paced()
+    }
+
+    /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
+    /// did, and without a cut the congestion window does not become smaller than that. Away from the
+    /// sender a flight looks smaller than it is by what stands in queues on the way.
+    fn is_window_proven(&self) -> bool {
+        !self.terms.tap_at_sender
+            && self.repairs.current() == 0
+            && self.is_edge_told()
+            && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
+    }
+
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
+    fn window_state(&self) -> State {
+        if self.window.largest > self.stop.window_largest {
+            State::RwndAutotune
+        } else if self.is_at_maximum() && !self.answers.are_readers() {
+            State::RwndCap
+        } else {
+            State::RwndReader
+        }
+    }
+
+    /// Whether the window at the last stop was as large as any of the last rounds.
+    fn is_at_maximum(&self) -> bool {
+        self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT
+    }
+
+    /// Whether it was three quarters of the largest of all, or less.
+    pub(crate) fn has_shrunk(&self) -> bool {
+        self.stop.evidence.window * 4 <= self.window.largest * 3
+    }
+
+    /// Whether the receiver answered the flight that filled its window late and at once, or opened the window only
+    /// later than it answered.
+    fn is_answer_kept_back(&self) -> bool {
+        let acks = &self.releases.acks;
+        match acks.front() {
+            Some(first) if first.una == self.flight.nxt => {
+                self.is_kept_back(self.stop.evidence.in_flight, first.at - self.sends.last)
+            }
+            _ => acks.back().is_some_and(|last| self.is_late(self.window.moved_at - last.at)),
+        }
+    }
+
+    /// Whether the receiver kept its answer back that took all of a flight, `acked` bytes, and came `rtt` after the
+    /// last of it, though that had filled its window. Linux answers every second segment while it can offer the
+    /// whole window, and otherwise when the program reads (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`). A queue lets
+    /// segments through one by one, and its answers come like that.
+    pub(crate) fn is_kept_back(&self, acked: i64, rtt: i64) -> bool {
+        acked > DELAYABLE_SEGMENTS * self.terms.mss
+            && self.stop.evidence.room < self.terms.mss
+            && self.is_late(rtt - self.least_rtt())
+    }
+
+    /// Whether what comes `late` is more than the path took.
+    fn is_late(&self, late: i64) -> bool {
+        late >= self.least_rtt().max(PROMPT_NS)
+    }
+
+    /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
+    /// before it was acknowledged (`tcp_minshall_check`). Stacks that wait for all that was sent
+    /// (RFC 9293 §3.7.4) are not told.
+    fn is_held_by_nagle(&self, release: Release, event: &Event) -> bool {
+        matches!(release, Release::Ack { by_data: false })
+            && i64::from(event.len) < self.terms.mss
+            && self.had_room(event, self.window.room(event.seq))
+            && !self.repairs.is_repairing()
+            && !self.is_held_by_cwnd_first()
+            && self.waited_for_short()
+    }
+
+    /// Whether the congestion window was full, too: it is asked for first (`tcp_write_xmit`, v6.1: `tcp_cwnd_test` before
+    /// `tcp_nagle_test`). Of the first flight nothing tells but that Linux begins with so many segments.
+    fn is_held_by_cwnd_first(&self) -> bool {
+        let sent = self.flight.segments_to_nxt;
+        match self.initial {
+            Some(initial) if initial.segments == sent => sent == LINUX_INITIAL_WINDOW,
+            _ => self.fills_cwnd(),
+        }
+    }
+
+    /// Whether the last short segment was acknowledged since the sender stopped.
+    fn waited_for_short(&self) -> bool {
+        let una_then = self.flight.nxt - self.stop.evidence.in_flight;
+        (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::pulse::{Before, Cause};
+    use crate::limits::round::Round;
+    use crate::limits::sender::Terms;
+    use crate::limits::sender::releases::Advance;
+    use crate::limits::sender::transfers::Run;
+
+    const RTT: i64 = 20_000_000;
+
+    /// Whether an ACK may be late that came `since` before a send, where the way to the tap held up an empty one's data so
+    /// long.
+    fn may_be_late(since: i64, held_up: i64, tap_at_sender: bool) -> bool {
+        let terms = Terms { floor: RTT, tap_at_sender, ..Terms::default() };
+        let mut walker = Sender::new(terms, true, 0);
+        walker.releases.push(RTT, 1448, false);
+        walker.book.open.held_up = held_up;
+        walker.may_be_late_acks(RTT + since)
+    }
+
+    #[test]
+    fn an_ack_may_be_as_late_as_data_that_found_the_way_empty() {
+        // At once is within 3 % of the round trip.
+        let latest = 5_000_000 + RTT * 3 / 100;
+        assert!(may_be_late(latest, 5_000_000, false));
+        assert!(!may_be_late(latest + 1, 5_000_000, false), "the application's pause");
+        assert!(!may_be_late(latest, 5_000_000, true), "at the sender it is seen when it comes");
+        assert!(!may_be_late(1_000, 0, false), "nothing is ever late here");
+    }
+
+    const TICK: i64 = 10_000_000;
+
+    /// Whether a sender sends in time `since` its last send, if before it sent so many full segments by itself, each after one
+    /// tick; changed by `change`.
+    fn slow_pace(sends: u64, since: i64, change: impl Fn(&mut Sender)) -> bool {
+        let terms = Terms { mss: 1448, tap_at_sender: true, ..Terms::default() };
+        let mut walker = Sender::new(terms, true, 0);
+        for number in 0..sends {
+            let at = number as i64 * TICK;
+            let mut round = Round { number, ..Round::default() };
+            round.pulses.push(at, &mut walker.sends.new, Cause::Own, None);
+            walker.sends.new = Before { at, pushed: true, ..walker.sends.new };
+            walker.book.closed.push(&round);
+        }
+        walker.transfers.begin(Run::at(0, 0, 0));
+        walker.stop.evidence.room = 1448;
+        change(&mut walker);
+        walker.is_slow_pace(walker.sends.new.at + since)
+    }
+
+    #[test]
+    fn what_comes_in_time_after_nothing_was_in_flight_may_be_a_slow_pace() {
+        assert!(slow_pace(9, TICK, |_| ()));
+        assert!(!slow_pace(8, TICK, |_| ()), "seven distances");
+        assert!(slow_pace(9, 2 * TICK, |_| ()));
+        assert!(!slow_pace(9, 2 * TICK + 1, |_| ()), "the application's pause");
+        assert!(!slow_pace(9, TICK, |w| w.sends.new.short = true), "a write's end");
+        assert!(!slow_pace(9, TICK, |w| w.peer.spoke = true), "an answer");
+        let cut = slow_pace(9, TICK, |w| w.stop.evidence.room = 1447);
+        assert!(!cut, "the receiver's window may have cut what was written");
+        let anew = slow_pace(9, TICK, |w| w.transfers.begin(Run::at(9 * TICK, 0, 0)));
+        assert!(!anew, "a transfer of its own");
+    }
+
+    const MSS: i64 = 1448;
+
+    /// A sender whose last data stood 3 ms in a queue after it was sent at 10 ms.
+    fn queued(own_way: i64) -> Sender {
+        let terms = Terms { mss: MSS, tap_at_sender: true, own_way, ..Terms::default() };
+        let mut walker = Sender::new(terms, true, 0);
+        (walker.sends.last, walker.sends.lag) = (10_000_000, 3_000_000);
+        walker.stop.evidence.room = MSS;
+        walker
+    }
+
+    #[test]
+    fn what_is_sent_before_the_last_has_left_its_host_waited_for_that_queue() {
+        let mut walker = queued(0);
+        assert!(walker.is_held_by_own_queue(13_000_000));
+        assert!(!walker.is_held_by_own_queue(13_000_001), "it had left");
+        walker.sends.lag = OWN_QUEUE_NS;
+        assert!(!walker.is_held_by_own_queue(10_500_000), "within a tick");
+        let full = &mut queued(0);
+        full.stop.evidence.room = MSS - 1;
+        assert!(!full.is_held_by_own_queue(12_000_000), "a full window holds it too");
+    }
+
+    #[test]
+    fn behind_a_delay_only_acks_that_let_nothing_out_tell_of_the_hosts_queue() {
+        let mut walker = queued(OWN_QUEUE_NS + 1);
+        let ack = |at| Advance { at, una: 0 };
+        walker.releases.acks.extend([11_000_000, 11_500_000, 12_000_000].map(ack));
+        assert!(!walker.is_held_by_own_queue(12_800_000));
+        walker.releases.acks.push_back(ack(12_500_000));
+        assert!(walker.is_held_by_own_queue(12_800_000));
+        assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
+        walker.repairs.on_duplicate(9, 1, 0);
+        assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
+    }
+
+    #[test]
+    fn on_the_senders_host_an_ack_that_let_nothing_out_is_waited_past() {
+        let released_at = |tap_at_sender, own_way| {
+            let terms = Terms { own_way, tap_at_sender, ..Terms::default() };
+            let mut walker = Sender::new(terms, true, 0);
+            walker.trips.sample(100_000_000, 0, 0);
+            let ack = |at| Advance { at, una: 0 };
+            walker.releases.acks.extend([9_000_000, 10_000_000, 10_700_000].map(ack));
+            walker.released_at(10_701_000)
+        };
+        assert_eq!(released_at(true, OWN_QUEUE_NS), 10_700_000);
+        assert_eq!(released_at(true, OWN_QUEUE_NS + 1), 9_000_000, "what it let out is delayed");
+        assert_eq!(released_at(false, 0), 9_000_000, "all came within 3 % of a round trip");
+    }
+
+    #[test]
+    fn a_full_congestion_window_lets_nothing_of_a_third_of_it_pass() {
+        // Thirty segments are in flight, and two that ACKs take off let nothing out.
+        let mut walker = Sender::new(Terms { mss: MSS, detail: true, ..Terms::default() }, true, 0);
+        walker.flight.nxt = 30 * MSS;
+        walker.stop.evidence.in_flight = 30 * MSS;
+        let mut passes_over = |taken: i64| {
+            walker.releases.acks.clear();
+            let una = taken * MSS;
+            walker.releases.acks.extend(
+                [(10_000_000, una), (20_000_000, una + MSS)].map(|(at, una)| Advance { at, una }),
+            );
+            walker.has_passed_over_acks(20_000_000)
+        };
+        assert!(passes_over(13));
+        assert!(!passes_over(12), "Linux may wait for a super-segment");
+        walker.growth.cut(40);
+        walker.releases.acks[0].una = 20 * MSS;
+        assert!(
+            !walker.has_passed_over_acks(20_000_000),
+            "a loss has cut the window below the flight"
+        );
+    }
+}

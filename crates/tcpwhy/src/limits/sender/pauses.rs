@@ -1,0 +1,55 @@
+//! Pauses after which the congestion window may start anew.
+
+use super::Sender;
+use super::window::Filled;
+use crate::flow::event::Event;
+use crate::limits::round::Phase;
+use crate::limits::wait::Release;
+
+impl Sender {
+    /// Watches for a restart after idling: `event` is new data, not yet in flight, which resumed at
+    /// `resumed_at` what had paused.
+    pub(crate) fn watch_idle(
+        &mut self,
+        event: &Event,
+        segments: u64,
+        release: Release,
+        resumed_at: Option<i64>,
+    ) {
+        let by_ack = matches!(release, Release::Ack { .. } | Release::Window);
+        if self.pauses.watch.is_judging()
+            && !self.pauses.watch.extend(event, segments, self.terms.mss, by_ack)
+        {
+            // A first flight that the receiver's window ended tells nothing of the congestion window.
+            self.judge_idle(by_ack && self.had_room(event, self.stop.evidence.room));
+        }
+        let Some(at) = resumed_at else { return };
+        self.replay_now();
+        if self.pauses.watch.on_send(at, event, self.sends.last, self.window_before_pause()) {
+            self.pauses.start = self.flight.segments_to_nxt;
+            self.pauses.round = self.book.open.number;
+            self.pauses.watch.extend(event, segments, self.terms.mss, false);
+        }
+    }
+
+    /// The congestion window before a pause: by the replay if it still holds, else at least the
+    /// largest flight.
+    fn window_before_pause(&self) -> u64 {
+        self.replay.cwnd(0).high.unwrap_or(0).max(self.pauses.largest_flight)
+    }
+
+    pub(crate) fn judge_idle(&mut self, full: bool) {
+        let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
+        if let Some(restarted) = self.pauses.watch.judge(full, initial) {
+            // `tcp_current_ssthresh`: three quarters of the window, unless there is no threshold yet.
+            let share = if self.growth.exit.is_some() { 3 } else { 4 };
+            self.growth.regain = Some(restarted.before * share / 4);
+            self.window.filled = Filled::default();
+            self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
+            if self.growth.exit.is_none() {
+                let una = self.pauses.start;
+                self.replay.start(una, una + restarted.segments, full);
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! What a send of new data does, and what it says about the wait before it.
+
+use super::Sender;
+use super::book::NewSend;
+use super::growth::{ExitCause, InitialFlight};
+use super::holes::Hole;
+use super::replay::{Ack, FrameEnd};
+use super::transfers::Run;
+use crate::flow::event::{Event, PSH};
+use crate::limits::NEVER;
+use crate::limits::pulse::{Before, Cause};
+use crate::limits::round::{Phase, Round};
+use crate::limits::wait::Release;
+use crate::measure::flight::Sent;
+use crate::measure::ipid::Step;
+
+/// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
+/// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
+const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
+
+impl Sender {
+    /// Data is sent at `at`.
+    pub(crate) fn begin_data(&mut self, event: &Event, at: i64, segments: u64) {
+        self.tally.add_frame(event.len, segments);
+        self.begin_midway(event.seq, at);
+        if self.transfers.first_at.is_none() {
+            self.transfers.first_offset = self.flight.nxt;
+            self.transfers.first_at = Some(at);
+        }
+    }
+
+    /// Data was sent.
+    pub(crate) fn after_data(&mut self, event: &Event, at: i64, lag: i64) {
+        (self.sends.last, self.sends.tap, self.sends.lag) = (at, event.tap, lag);
+        self.trips.jumps.note_lag(lag);
+        self.peer.spoke = false;
+    }
+
+    /// The FIN's place tells of data up to `seq` that the tap has not seen.
+    pub(crate) fn on_fin_behind_unseen(&mut self, seq: i64) {
+        self.flight.send_unseen(seq, self.now, self.terms.mss);
+        self.sends.last = self.now;
+    }
+
+    /// What released new data at `at`.
+    pub(crate) fn release_for(&mut self, event: &Event, at: i64) -> Release {
+        self.unless_written(self.release_of(at), event, at)
+    }
+
+    /// New data at `at`, before the wait that it ends is judged.
+    pub(crate) fn before_new(
+        &mut self,
+        event: &Event,
+        at: i64,
+        (release, segments, step): (Release, u64, Step),
+    ) {
+        let was_quiet = self.flight.outstanding() == 0;
+        let repeats =
+            self.watch_lone_repeat(event, release, at) || self.watch_lost_tail(event, at, step);
+        let resumes = was_quiet && !repeats;
+        // Linux asks how long nothing was sent, not why (`tcp_slow_start_after_idle_check`).
+        let by_itself = matches!(release, Release::Free | Release::Window);
+        self.watch_idle(event, segments, release, (resumes && by_itself).then_some(at));
+        self.open_run(event, at, resumes && release == Release::Free);
+        if release != Release::Burst {
+            self.start_flight(release);
+        }
+    }
+
+    /// New data at `at`, behind the wait that it ended.
+    pub(crate) fn take_new(
+        &mut self,
+        event: &Event,
+        at: i64,
+        lag: i64,
+        (release, segments): (Release, u64),
+    ) {
+        if self.terms.unanswered {
+            // No ACK will end a repair: what is told of it ends with the wait.
+            self.repairs.on_progress(event.seq);
+        }
+        if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
+            self.book.open.start = at;
+            self.book.marker = self.flight.nxt;
+        }
+        self.send(event, at, lag, segments, release);
+    }
+
+    /// Puts new data into the flight.
+    pub(crate) fn send(
+        &mut self,
+        event: &Event,
+        at: i64,
+        lag: i64,
+        segments: u64,
+        release: Release,
+    ) {
+        let short = segments as i64 * self.terms.mss.max(1) != i64::from(event.len);
+        let nxt = self.flight.nxt;
+        if event.seq > nxt {
+            let flight = self.stop.evidence.in_flight + event.seq - nxt;
+            self.repairs.holes.push(Hole {
+                range: (nxt, event.seq),
+                since: self.sends.last,
+                flight,
+            });
+        }
+        self.flight.send_new(Sent::of(event, at, segments), self.terms.mss);
+        if self.may_replay() {
+            let segments = self.flight.segments_to_nxt;
+            self.batch.add_frame(FrameEnd { segments, byte: self.flight.nxt });
+        }
+        let (before, new, frame) = (self.sends.last, self.flight.nxt - nxt, event.frame);
+        let tap_gap = event.tap - self.sends.tap;
+        let cause = self.cause_of(release, event, at);
+        let behind = self.behind_arrival(event.tap);
+        self.book.open.pulses.push(at, &mut self.sends.new, cause, behind);
+        self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
+        if short {
+            self.sends.short = (event.end(), event.len);
+            self.sends.writes.on_short();
+        }
+        // What fills the window is cut by it, not by the application.
+        let room = self.window.room(self.flight.nxt);
+        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
+        self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
+        self.batch.has_sends = true;
+        if let Some(run) = self.transfers.runs.last_mut() {
+            run.to = self.flight.nxt;
+            run.last_round = self.book.open.number;
+        }
+    }
+
+    /// What released the send at `at`.
+    fn release_of(&self, at: i64) -> Release {
+        let tolerance = self.tolerance();
+        let advanced = self.releases.acks.back().map(|ack| ack.at);
+        if let Some(ack_at) = advanced
+            && at - ack_at <= tolerance
+            && !(self.flight.outstanding() == 0 && self.releases.by_data)
+        {
+            return Release::Ack { by_data: self.releases.by_data };
+        }
+        let moved =
+            self.window.moved_at > self.sends.last && at - self.window.moved_at <= tolerance;
+        if moved && self.had_little_room() {
+            return Release::Window;
+        }
+        let in_burst = self.flight.outstanding() > 0
+            && self.sends.last > NEVER
+            && at - self.sends.last <= tolerance
+            && at <= self.burst_end();
+        if in_burst { Release::Burst } else { Release::Free }
+    }
+
+    /// When the last burst is over, however close its sends followed each other: half a round trip behind its begin, but
+    /// not while they may still have been released with its first.
+    pub(crate) fn burst_end(&self) -> i64 {
+        self.sends.burst_start + (self.rtt_scale() / 2).max(self.tolerance())
+    }
+
+    /// Whether so little of the receiver's window was left at the last stop that its opening may let data out: less
+    /// than a segment, or than the third that Linux waits for (`tcp_tso_should_defer`).
+    fn had_little_room(&self) -> bool {
+        let stop = &self.stop.evidence;
+        stop.room < self.terms.mss.max(stop.window / 3)
+    }
+
+    /// The first flight ends where the first ACK of data releases the next send; after that each
+    /// batch of ACKs is replayed once the sends it released are known.
+    fn start_flight(&mut self, release: Release) {
+        if let Some(initial) = &mut self.initial
+            && initial.full.is_none()
+        {
+            // Stopped by the receiver's window, or with a short segment (by the application, or
+            // Nagle's algorithm), the flight says nothing of the sender's window.
+            let full = matches!(release, Release::Ack { by_data: false })
+                && self.stop.evidence.room >= self.terms.mss
+                && !self.sends.new.short;
+            initial.full = Some(full);
+            let (una, nxt) = (0, initial.segments);
+            self.replay.start(una, nxt, full);
+        }
+        self.sends.burst_start = self.now;
+    }
+
+    /// Runs the replay over the last batch of ACKs and what was sent after them, if the ACK that
+    /// arrives at `at` does not belong to it. ACKs that come together make one batch: which of
+    /// them released which packet is within the noise of the capture, so it is dealt out again.
+    pub(crate) fn replay_batch(&mut self, at: i64) {
+        let together = self.releases.last.is_some_and(|last| at - last <= self.tolerance())
+            && self.batch.start.is_some_and(|start| at - start <= self.rtt_scale() / 8);
+        if !self.batch.has_sends || together {
+            return;
+        }
+        self.batch.start = Some(at);
+        self.replay_now();
+    }
+
+    /// Runs the replay over all ACKs that came.
+    pub(crate) fn replay_now(&mut self) {
+        self.batch.has_sends = false;
+        if self.replay.has_started() {
+            let at_edge = self.window.room(self.flight.nxt) < self.terms.mss;
+            self.replay.push(
+                &self.batch.acks,
+                &self.batch.frames,
+                self.flight.segments_to_nxt,
+                at_edge,
+            );
+        } else if self.initial.is_none() && self.flight.segments_to_nxt > 0 {
+            self.initial = Some(InitialFlight {
+                segments: self.flight.outstanding_segments(),
+                bytes: self.flight.outstanding(),
+                full: None,
+            });
+        }
+        self.batch.clear();
+    }
+
+    /// Whether the replay goes on, or may start again before it is run next: where slow start has
+    /// ended, only a restart after idling makes it do so, and all before that is replayed then.
+    pub(crate) fn may_replay(&self) -> bool {
+        self.replay.in_slow_start() || !self.replay.has_started() || self.pauses.watch.is_judging()
+    }
+
+    /// Remembers an ACK for the replay.
+    pub(crate) fn queue_ack(&mut self) {
+        if !self.may_replay() {
+            return;
+        }
+        let una = self.flight.segments_to(self.flight.una);
+        self.batch.add_ack(Ack { una, window_end: self.window.end });
+    }
+
+    fn open_run(&mut self, event: &Event, at: i64, idle: bool) {
+        let idled = idle && self.last_progress_before(at) > IDLE_ENDS_RUN_NS.max(self.rtt_scale());
+        if !self.transfers.runs.is_empty() && !idled && !self.peer.spoke {
+            return;
+        }
+        let from = event.seq.max(self.flight.nxt);
+        self.end_run(at);
+        let after_peer = self.peer.last_data.filter(|_| self.peer.spoke).map(|peer| at - peer);
+        self.transfers.begin(Run { after_peer, ..Run::at(at, from, self.book.open.number) });
+    }
+
+    /// The open transfer is over, for another begins at `at`.
+    fn end_run(&mut self, at: i64) {
+        let is_in_flight = self.flight.outstanding() > 0;
+        self.transfers.last_until(if is_in_flight { at } else { self.gone_on_at() });
+    }
+
+    /// When the open transfer was last seen to go on: its last send, or the last ACK of its data.
+    pub(crate) fn gone_on_at(&self) -> i64 {
+        self.progress.at.max(self.sends.last)
+    }
+
+    /// The capture lacks what was sent from `since` on, up to offset `to`: it belongs to the open
+    /// transfer, or begins one.
+    pub(crate) fn extend_run(&mut self, since: i64, to: i64) {
+        let from = self.flight.nxt;
+        if self.transfers.runs.is_empty() || self.peer.spoke {
+            self.end_run(since);
+            self.transfers.begin(Run { to, ..Run::at(since, from, self.book.open.number) });
+            self.peer.spoke = false;
+        }
+        if let Some(run) = self.transfers.runs.last_mut() {
+            run.to = run.to.max(to);
+            run.end = run.end.max(self.now);
+        }
+        if self.transfers.first_at.is_none() {
+            self.transfers.first_at = Some(since);
+            self.transfers.first_offset = from;
+        }
+    }
+
+    fn last_progress_before(&self, at: i64) -> i64 {
+        at - self.gone_on_at()
+    }
+
+    /// Whether an arrival set off the send at `at`: one long after it may have had another cause.
+    fn cause_of(&self, release: Release, event: &Event, at: i64) -> Cause {
+        match release {
+            Release::Burst => Cause::Burst,
+            Release::Free => Cause::Own,
+            Release::Ack { .. } | Release::Window
+                if self.releases.last.is_some_and(|ack| at - ack > self.promptness()) =>
+            {
+                Cause::Own
+            }
+            _ if !self.terms.tap_at_sender => Cause::Arrival { before: 0 },
+            Release::Ack { .. } | Release::Window => {
+                let before = self.behind_arrival(event.tap).unwrap_or_default();
+                Cause::Arrival { before }
+            }
+        }
+    }
+
+    /// How long before a send that passed the tap at `tap` something arrived; `None` away from the sender, where
+    /// queues make a send late, and if nothing has.
+    fn behind_arrival(&self, tap: i64) -> Option<i64> {
+        let arrived = self.releases.last.unwrap_or(NEVER).max(self.window.moved_at);
+        (self.terms.tap_at_sender && arrived > NEVER).then(|| tap - self.terms.own_way - arrived)
+    }
+
+    /// Takes down a send of new data: the wait that follows is judged by it.
+    fn note_send(&mut self, send: &NewSend, release: Release) {
+        let flight = &self.flight;
+        // A loss among repairs belongs to their episode, so only what was sent outside may begin one.
+        if !self.repairs.is_repairing() {
+            self.samples.push(self.tally.frames, || flight.outstanding());
+        }
+        let round = &mut self.book.open;
+        round.tap_at_sender = self.terms.tap_at_sender;
+        round.sees_queues = self.terms.sees_queues;
+        match release {
+            Release::Ack { .. } | Release::Window => round.ack_released += 1,
+            Release::Free => round.free += 1,
+            Release::Burst => {}
+        }
+        if release != Release::Burst && self.sends.last + self.sends.lag <= send.at {
+            round.held_up = round.held_up.max(send.lag);
+        }
+        round.add_send(send);
+        self.stop.on_send(send.frame);
+    }
+
+    /// Watches the flights of rounds for the end of slow start.
+    pub(crate) fn note_growth(&mut self, round: &Round) {
+        if !self.replay.in_slow_start() && self.growth.thinned_from.is_none() {
+            // The replay broke without growth ending: more was sent than Linux would have.
+            self.growth.leave_slow_start(round.end, None, ExitCause::Unknown);
+        }
+        if let Some(from) = self.growth.push(round, self.least_rtt()) {
+            self.book.closed.name_from(from.number, self.phase());
+            self.replay.exit();
+        }
+        if let Some(number) = self.growth.thinned_from
+            && self.replay.in_slow_start()
+        {
+            self.book.closed.forget_window_from(number);
+            self.replay.exit();
+        }
+    }
+
+    /// How the waits of the open round are to be named when the congestion window held them.
+    pub(crate) fn phase(&self) -> Phase {
+        self.growth.phase()
+    }
+}
+
+/// Wire segments of a captured frame's payload.
+pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
+    let (len, mss) = (u64::from(len), mss.max(1) as u64);
+    // Most frames are one segment, which is told without a division.
+    if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::sender::Terms;
+
+    /// What released a send at 10 ms, just after the receiver's window of 30,000 bytes moved, of which so much was left.
+    fn released(room: i64) -> Release {
+        let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
+        walker.window.moved_at = 10_000_000;
+        walker.sends.last = 1_000_000;
+        (walker.stop.evidence.room, walker.stop.evidence.window) = (room, 30_000);
+        walker.release_of(10_000_000)
+    }
+
+    #[test]
+    fn a_window_lets_out_what_it_may_have_held() {
+        assert_eq!(released(0), Release::Window);
+        assert_eq!(released(9_999), Release::Window, "Linux may wait for a third");
+        assert_eq!(released(10_000), Release::Free);
+    }
+
+    /// What released a send right behind another, so long after the begin of their burst, where a round trip is `rtt`.
+    fn released_behind(rtt: i64, since_begin: i64) -> Release {
+        let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
+        walker.trips.sample(rtt, 0, 0);
+        walker.flight.nxt = 1448;
+        walker.sends.burst_start = 10_000_000;
+        let at = 10_000_000 + since_begin;
+        walker.sends.last = at - 500;
+        walker.release_of(at)
+    }
+
+    #[test]
+    fn a_burst_lasts_half_a_round_trip_and_as_long_as_it_may_have_left_at_once() {
+        assert_eq!(released_behind(8_000, 50_000), Release::Burst, "line rate on a fast LAN");
+        assert_eq!(released_behind(8_000, 50_001), Release::Free);
+        assert_eq!(released_behind(1_000_000, 500_000), Release::Burst);
+        assert_eq!(released_behind(1_000_000, 500_001), Release::Free);
+    }
+}

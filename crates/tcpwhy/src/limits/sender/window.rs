@@ -1,0 +1,193 @@
+//! The receiver's window as the sender knows it.
+//!
+//! Question: how many bytes more would the receiver take, and is that as much as it ever took?
+//! The right edge never moves back: a reordered old ACK takes nothing away (RFC 9293 §3.8.6).
+
+use crate::limits::NEVER;
+
+/// What the receiver announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiverWindow {
+    /// Highest byte it allows, `NEVER` before the first announcement.
+    pub(crate) end: i64,
+    /// The window as last announced, and at most.
+    pub(crate) size: i64,
+    pub(crate) largest: i64,
+    /// Largest window of this run of eight rounds and of the one before: a buffer that shrank long
+    /// ago is no reader that lags now.
+    pub(crate) recent: [i64; 2],
+    /// When its edge last moved without an ACK of new data.
+    pub(crate) moved_at: i64,
+    /// The largest window when it last counted as grown, and when that was.
+    grown: (i64, i64),
+    /// What filled it since the congestion window was last cut, which is no smaller.
+    pub(crate) filled: Filled,
+    /// How far an ACK in order took the right edge back at most, and the largest window while it was.
+    pub(crate) taken_back: (i64, i64),
+}
+
+/// A window within this of its maximum is at it, in per cent.
+pub(crate) const AT_MAXIMUM_PERCENT: i64 = 95;
+
+/// Rounds whose flights filled the receiver's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Filled {
+    /// The largest of the flights, give or take a segment.
+    flight: i64,
+    rounds: u32,
+    last: u64,
+}
+
+/// As many rounds whose flights fill a window show that it holds the sender. One may seem to by what
+/// stands in queues, where a window grows along with flights that double. Ours: not measured.
+const FILLED_ROUNDS: u32 = 3;
+
+impl Default for ReceiverWindow {
+    fn default() -> Self {
+        Self {
+            end: NEVER,
+            size: 0,
+            largest: 0,
+            recent: [0; 2],
+            moved_at: NEVER,
+            grown: (0, NEVER),
+            filled: Filled::default(),
+            taken_back: (0, 0),
+        }
+    }
+}
+
+impl ReceiverWindow {
+    /// Whether the receiver announced one yet.
+    pub(crate) fn is_known(&self) -> bool {
+        self.end > NEVER
+    }
+
+    /// What is left of it beyond `nxt`; `i64::MAX` while it is unknown.
+    pub(crate) fn room(&self, nxt: i64) -> i64 {
+        if self.is_known() { self.end - nxt } else { i64::MAX }
+    }
+
+    /// Announcements were missed: how far the receiver allows now is not known until the next one.
+    pub(crate) fn forget_edge(&mut self) {
+        self.end = NEVER;
+    }
+
+    /// Takes an announcement of `size` bytes beyond `ack`; whether the right edge moved.
+    pub(crate) fn take(&mut self, ack: i64, size: i64, una: i64) -> bool {
+        let end = ack + size;
+        let moved = end > self.end;
+        if ack >= una || moved {
+            if end < self.end {
+                let (most, largest) = self.taken_back;
+                self.taken_back = (most.max(self.end - end), largest.max(size));
+            }
+            self.size = size;
+            self.end = self.end.max(end);
+        }
+        self.largest = self.largest.max(size);
+        self.recent[0] = self.recent[0].max(size);
+        moved
+    }
+
+    /// The announcement taken last came at `at`.
+    pub(crate) fn note_growth(&mut self, at: i64) {
+        if self.largest * AT_MAXIMUM_PERCENT > self.grown.0 * 100 {
+            self.grown = (self.largest, at);
+        }
+    }
+
+    /// Whether it became larger than ever at `at` or later.
+    pub(crate) fn has_grown_since(&self, at: i64) -> bool {
+        self.grown.1 >= at
+    }
+
+    /// A flight of so many bytes in `round` leaves `room` in it, less than a segment or not.
+    pub(crate) fn on_stop(&mut self, flight: i64, room: i64, mss: i64, round: u64) {
+        if room >= mss {
+            return;
+        }
+        let Filled { flight: before, rounds, last } = self.filled;
+        self.filled = match () {
+            () if flight > before + mss => Filled { flight, rounds: 1, last: round },
+            () if round == last => return,
+            () => Filled { flight: before.max(flight), rounds: rounds + 1, last: round },
+        };
+    }
+
+    /// Whether flights have filled as much as `size` bytes since the congestion window was cut.
+    pub(crate) fn was_filled(&self, size: i64, mss: i64) -> bool {
+        self.filled.rounds >= FILLED_ROUNDS && self.filled.flight + mss > size
+    }
+
+    /// The largest of the last eight to sixteen rounds.
+    pub(crate) fn recent_largest(&self) -> i64 {
+        self.recent[0].max(self.recent[1])
+    }
+
+    /// Round `number` begins: every eighth begins a new run.
+    pub(crate) fn on_round(&mut self, number: u64) {
+        if number.is_multiple_of(8) {
+            self.recent = [0, self.recent[0]];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_ack_does_not_take_the_window_back() {
+        let mut window = ReceiverWindow::default();
+        assert_eq!(window.room(0), i64::MAX);
+        assert!(window.take(100, 1000, 100));
+        assert!(!window.take(50, 900, 100), "reordered");
+        assert_eq!((window.end, window.size, window.room(300)), (1100, 1000, 800));
+        assert!(!window.take(100, 500, 100), "shrunk: RFC 9293 tells senders to bear it");
+        assert_eq!((window.end, window.size, window.largest), (1100, 500, 1000));
+        assert_eq!(window.taken_back, (500, 500));
+    }
+
+    #[test]
+    fn a_window_has_grown_if_it_is_a_twentieth_larger_than_ever() {
+        let mut window = ReceiverWindow::default();
+        let grown = |window: &mut ReceiverWindow, size, at| {
+            window.take(at, size, at);
+            window.note_growth(at);
+            window.has_grown_since(at)
+        };
+        assert!(grown(&mut window, 9500, 1));
+        assert!(!grown(&mut window, 10_000, 2));
+        assert!(grown(&mut window, 10_001, 3), "since it last was, little by little or not");
+        assert!(!grown(&mut window, 4000, 4));
+        assert!(window.has_grown_since(3));
+    }
+
+    #[test]
+    fn a_window_that_three_rounds_filled_to_the_segment_was_filled() {
+        let filled = |room, rounds: &[u64]| {
+            let mut window = ReceiverWindow::default();
+            for round in rounds {
+                window.on_stop(9_000, room, 1448, *round);
+            }
+            window
+        };
+        assert!(!filled(1448, &[1, 2, 3]).was_filled(9_000, 1448), "room for one more");
+        assert!(filled(1447, &[1, 2, 3]).was_filled(10_447, 1448));
+        assert!(!filled(1447, &[1, 2, 3]).was_filled(10_448, 1448), "it has grown since");
+        assert!(!filled(1447, &[1, 2, 2]).was_filled(9_000, 1448), "two rounds");
+    }
+
+    #[test]
+    fn a_large_window_of_long_ago_is_forgotten() {
+        let mut window = ReceiverWindow::default();
+        window.take(0, 9000, 0);
+        window.on_round(8);
+        window.take(0, 500, 0);
+        assert_eq!(window.recent_largest(), 9000);
+        window.on_round(9);
+        window.on_round(16);
+        assert_eq!((window.recent_largest(), window.largest), (500, 9000));
+    }
+}
