@@ -23,6 +23,7 @@ use unpacked::unpacked;
 
 /// Captures whose identifications tell what is lost with them, and why.
 const TELLS_MORE: &[(&str, &str)] = &[
+    ("cases/acks-that-the-path-doubles/capture.pcapng.gz", REPEAT),
     ("cases/errors-about-another-connection/capture.pcap", REPEAT),
     ("cases/errors-about-udp/capture.pcap", REPEAT),
     ("cases/lossy-and-near/capture.pcap.gz", LOST_REPEAT),

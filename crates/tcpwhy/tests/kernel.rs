@@ -30,8 +30,8 @@ fn stands_for(state: &str) -> &'static [&'static str] {
     match state {
         "handshake" => &["handshake", "syn_retry"],
         "syn_retry" => &["syn_retry", "handshake"],
-        "idle.app_think" => &["idle.app_think"],
-        "idle.peer" => &["idle.peer_think", "receiving"],
+        "idle.app_think" => &["idle.app_think", "idle.kept_open"],
+        "idle.peer" => &["idle.peer_think", "receiving", "idle.kept_open"],
         "app" => &["app", "last_flight"],
         "app.peer" => &["app", "last_flight", "idle.peer_think"],
         "nagle" => &["nagle_delack", "app"],
@@ -48,7 +48,7 @@ fn stands_for(state: &str) -> &'static [&'static str] {
         "rto_wait" => &["rto_wait"],
         "tlp_wait" => &["tlp_wait"],
         "last_flight" => &["last_flight"],
-        "closing" => &["closing"],
+        "closing" => &["closing", "idle.kept_open"],
         _ => &[],
     }
 }

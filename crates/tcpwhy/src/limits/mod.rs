@@ -7,6 +7,7 @@
 //!     wait      all that was true from one send to the next; round and near/: the rounds around it
 //!     rule/     what a wait was for: pure functions, asked in one order
 //!     account/  where the time went: pieces, what waits for the link, the ledger that adds up
+//!     sense     thresholds that more than one part judges by
 //!     walk/     the only place that knows all of these
 //!     quick/    the short ways for packets that go on as the last did
 //!
@@ -21,6 +22,7 @@ pub(crate) mod quick;
 pub(crate) mod round;
 pub(crate) mod rule;
 pub(crate) mod sender;
+pub(crate) mod sense;
 pub(crate) mod wait;
 pub(crate) mod walk;
 

@@ -11,7 +11,7 @@
 //! application writes is seldom a whole number of segments.
 
 use super::NEVER;
-use super::near::LID_ROUNDS;
+use crate::limits::sense::LID_ROUNDS;
 
 /// Sends closer than this are one burst. Ours: not measured.
 pub(super) const BURST_GAP_NS: i64 = 100_000;

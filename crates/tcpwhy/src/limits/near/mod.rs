@@ -9,7 +9,7 @@ pub(crate) mod rate;
 pub(crate) mod rounds;
 pub(crate) mod spacing;
 
-pub(crate) use rounds::{LID_ROUNDS, PLATEAU_NS, Rounds};
+pub(crate) use rounds::Rounds;
 
 use super::pulse::Pulses;
 use super::round::{Round, is_queue};

@@ -13,18 +13,11 @@ use std::collections::VecDeque;
 use super::rate::Outgrown;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
+use crate::limits::sense::{LID_ROUNDS, PLATEAU_NS};
 use crate::report::Cwnd;
 
 /// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
 const KEPT: usize = 10;
-/// Flights that stay the same this many rounds have a lid (limits-method section 6: 4 rounds).
-pub(crate) const LID_ROUNDS: usize = 4;
-
-/// A window that a loss has cut stands still for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the
-/// curve is 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one
-/// segment below it to one above; all others grow faster, or not at all.
-pub(crate) const PLATEAU_NS: i64 = 3_000_000_000;
-
 /// Flights that stay the same this many rounds have a lid where no loss has cut the window. Linux v6.18
 /// `tcp_cubic.c`, `bictcp_update`: with nothing to regain a window that is used grows at least as Reno's would,
 /// by a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight.

@@ -1,8 +1,9 @@
 //! The congestion window: what is left when nothing else held the sender. Its phase is told by how flights grew.
 
 use super::Verdict;
-use crate::limits::near::{LID_ROUNDS, Near, PLATEAU_NS};
+use crate::limits::near::Near;
 use crate::limits::round::Phase;
+use crate::limits::sense::{LID_ROUNDS, PLATEAU_NS};
 use crate::limits::wait::Wait;
 use crate::report::State::{
     App, AppWindow, CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndClamp, CwndPostLoss,

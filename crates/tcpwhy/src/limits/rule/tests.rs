@@ -1,9 +1,10 @@
 //! What rounds of one kind and another are named.
 
 use super::*;
-use crate::limits::near::{PLATEAU_NS, Rounds};
+use crate::limits::near::Rounds;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
+use crate::limits::sense::PLATEAU_NS;
 use crate::limits::wait::{Edge, Release, Window};
 use crate::report::Cwnd;
 

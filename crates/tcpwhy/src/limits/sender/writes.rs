@@ -8,7 +8,7 @@
 
 use super::Sender;
 use crate::flow::event::Event;
-use crate::limits::near::LID_ROUNDS;
+use crate::limits::sense::LID_ROUNDS;
 use crate::limits::wait::Release;
 
 /// Two pauses are alike if they differ by so many times less. Ours, as for pulses.
