@@ -194,7 +194,8 @@ fn is_timers(connection: &Connection, transfer: &Transfer) -> bool {
             && limit.start_ns >= transfer.start_ns
             && limit.end_ns <= transfer.end_ns
     };
-    let longest = direction.limits.iter().filter(in_transfer).max_by_key(|l| l.end_ns - l.start_ns);
+    let length = |limit: &Limit| limit.end_ns.saturating_sub(limit.start_ns);
+    let longest = direction.limits.iter().filter(in_transfer).max_by_key(|limit| length(limit));
     let is_one_frame = |limit: &Limit| limit.evidence.frames.first == limit.evidence.frames.last;
     // Within a host what was sent as one arrives as one, however long.
     let is_one_segment = connection.client.ip() == connection.server.ip()
@@ -203,7 +204,7 @@ fn is_timers(connection: &Connection, transfer: &Transfer) -> bool {
     longest.zip(rtt).is_some_and(|(limit, rtt)| {
         is_one_segment
             && is_one_frame(limit)
-            && DELAYED_ACK_NS.contains(&(limit.end_ns - limit.start_ns - rtt))
+            && DELAYED_ACK_NS.contains(&length(limit).saturating_sub(rtt))
     })
 }
 
