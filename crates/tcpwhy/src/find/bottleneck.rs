@@ -66,8 +66,12 @@ fn delivers(case: &Case<'_>) -> String {
     match (link, case.direction.bottleneck_rate_bps) {
         (Some(link), _) => {
             let (rate, busy) = (BitRate(link.rate_bps.best), words::time(link.busy_ns));
-            let gave =
-                if link.varies { "the path gave about" } else { "the narrowest link carries" };
+            let gave = match (link.proven, link.varies) {
+                (true, false) => "the narrowest link carries",
+                (true, true) => "the path gave about",
+                // Without time stamps the sender may have spaced what comes as evenly.
+                (false, _) => "the narrowest link seems to carry",
+            };
             let floor = words::time(link.floor_ns);
             format!(
                 "{gave} {rate} and was busy for {busy}; what was sent takes it {floor} at least"
@@ -95,12 +99,29 @@ pub(super) fn queue(case: &Case<'_>) -> String {
 mod tests {
     use super::super::sample::{self, held_by};
     use super::*;
+    use crate::report::{Link, LinkRate};
 
     #[test]
     fn a_full_path_is_told() {
         let found = find(&held_by(State::BandwidthSelfQueue, 5_000));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn a_link_that_is_not_proven_only_seems_to_carry_so_much() {
+        let why = |proven, varies| {
+            let mut connection = held_by(State::BandwidthSelfQueue, 5_000);
+            let rate_bps = LinkRate { low: 2_000_000, best: 2_000_000, high: 2_000_000 };
+            let link = Link { proven, varies, rate_bps, full_ns: 1, ..Link::default() };
+            for direction in connection.directions.iter_mut().flatten() {
+                direction.link = Some(Box::new(link.clone()));
+            }
+            find(&connection)[0].why.clone()
+        };
+        assert!(why(true, false).contains("the narrowest link carries 2.00 Mbit/s"));
+        assert!(why(true, true).contains("the path gave about 2.00 Mbit/s"));
+        assert!(why(false, false).contains("seems to carry"));
     }
 
     #[test]
