@@ -1,0 +1,228 @@
+//! Links that are full, shared or outgrown.
+
+use super::*;
+
+/// Rounds whose packets stood a tenth of a round trip and more in a queue.
+fn queued(ack_gap: i64) -> Rounds {
+    let late = RTT + RTT / 8;
+    closed((0..4).map(|n| Round {
+        ack_gap,
+        rtt_min: Some(late),
+        rtt_max: late,
+        rtt_sum: 19 * late,
+        phase: Phase::Avoidance,
+        ..round(n, 184)
+    }))
+}
+
+#[test]
+fn a_path_that_was_silent_for_half_a_round_was_not_full() {
+    assert_eq!(state_of(&queued(RTT / 2), 1), State::BandwidthSelfQueue);
+    assert_eq!(state_of(&queued(RTT / 2 + 1), 1), State::CwndAvoidance);
+}
+
+#[test]
+fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
+    let held = acked(Edge::Far);
+    let told = |rounds: &Rounds| {
+        let decision = told_of(rounds, 2, held);
+        (decision.state, decision.alternative.contains(&State::BandwidthExternal))
+    };
+    assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
+    // Flights from 184 segments up, each answered in the next round after twice the round trip, and
+    // so many hundredths more for each hundredth that the flight is larger.
+    let vary = |share: i64| {
+        let flight = |n: i64| 184 + 20 * (n - 1).max(0);
+        closed((0..6).map(|n| {
+            let late = 2 * RTT + 2 * RTT * share * (flight(n - 1) - 184) / 18400;
+            let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+            let phase = Phase::Avoidance;
+            let queued = Round { rtt_min, rtt_max: late, rtt_sum, phase, ..round(n as u64, 0) };
+            Round { flight: flight(n) * 1448, flight_segments: flight(n) as u64, ..queued }
+        }))
+    };
+    assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
+    assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
+    let sure = |rounds: &Rounds| told_of(rounds, 2, held).confidence;
+    assert_eq!((told(&vary(10)), sure(&vary(10))), ((State::BandwidthSelfQueue, true), 55));
+    let three = closed(vary(10).kept.into_iter().take(4));
+    assert_eq!(
+        (told(&three), sure(&three)),
+        ((State::BandwidthSelfQueue, true), 70),
+        "three answers"
+    );
+}
+
+#[test]
+fn a_link_that_others_have_a_part_of_is_told_wherever_the_tap_is() {
+    let told = |tap_at_sender, per_mille: u64| {
+        let mut rounds = queued(0);
+        for round in &mut rounds.kept {
+            let own = round.acked as u64 * 1_000_000_000 / RTT as u64;
+            (round.link, round.tap_at_sender) = (Some(own * 1000 / per_mille), tap_at_sender);
+        }
+        state_of(&rounds, 1)
+    };
+    assert_eq!([true, false].map(|at| told(at, 600)), [State::BandwidthExternal; 2]);
+    assert_eq!([true, false].map(|at| told(at, 700)), [State::BandwidthSelfQueue; 2]);
+}
+
+#[test]
+fn what_keeps_a_flight_still_may_hold_the_sender_of_a_full_link() {
+    let told = |rounds: &Rounds, edge| {
+        let held = acked(edge);
+        let decision = told_of(rounds, 2, held);
+        let others = decision.alternative;
+        (decision.state, [State::Sndbuf, State::RwndCap].map(|state| others.contains(&state)))
+    };
+    let still = queued(0);
+    assert_eq!(told(&still, Edge::Far), (State::BandwidthSelfQueue, [true, false]));
+    let near = Edge::Near(State::RwndReader);
+    assert_eq!(told(&still, near), (State::BandwidthSelfQueue, [false, true]));
+    assert_eq!(
+        told(&still, Edge::PerhapsNear),
+        (State::BandwidthSelfQueue, [true, true]),
+        "a guess"
+    );
+}
+
+#[test]
+fn flights_that_swing_behind_a_full_link_are_no_windows() {
+    // The queue goes with the flight, so it is this transfer's own.
+    let rounds = |flights: [u64; 6], lost: u64| {
+        closed((0..).zip(flights).map(|(n, flight)| {
+            let before = flights[(n as usize).saturating_sub(1)];
+            let rtt = 2 * RTT * before as i64 / 160;
+            let (rtt_min, rtt_max, rtt_sum) = (Some(rtt), rtt, 19 * rtt);
+            let phase = Phase::Avoidance;
+            Round { rtt_min, rtt_max, rtt_sum, phase, loss: n == lost, ..round(n, flight) }
+        }))
+    };
+    let told = |flights| {
+        let held = acked(Edge::Far);
+        let decision = told_of(&rounds(flights, u64::MAX), 4, held);
+        (decision.state, decision.confidence, decision.alternative.contains(&State::Sndbuf))
+    };
+    let full = State::BandwidthSelfQueue;
+    assert_eq!(told([130, 140, 150, 160, 170, 180]), (full, 85, false), "it grows");
+    assert_eq!(told([180, 158, 180, 158, 180, 158]), (full, 85, false), "by less than an eighth");
+    assert_eq!(told([183, 158, 182, 158, 183, 157]), (full, 70, true));
+    assert!(rounds([200, 160, 200, 160, 200, 160], 5).swings(4), "not yet");
+    assert!(!rounds([200, 160, 200, 160, 200, 160], 3).swings(4), "cut by a loss");
+}
+
+#[test]
+fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
+    let rounds = |acked: [i64; 6]| {
+        closed(acked.into_iter().enumerate().map(|(n, acked)| {
+            let late = RTT * 2;
+            let (rtt_min, rtt_sum) = (Some(late), 19 * late);
+            Round { acked, rtt_min, rtt_sum, phase: Phase::Avoidance, ..round(n as u64, 184) }
+        }))
+    };
+    assert_eq!(state_of(&rounds([60, 90, 60, 90, 60, 90]), 3), State::BandwidthVariable);
+    // A quarter up and down.
+    assert_eq!(state_of(&rounds([60, 80, 60, 80, 60, 80]), 3), State::BandwidthSelfQueue);
+    // One step down, for good.
+    assert_eq!(state_of(&rounds([90, 90, 90, 60, 60, 60]), 3), State::BandwidthSelfQueue);
+}
+
+#[test]
+fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
+    // Five flights from `first` segments up by so many a round, each answered in the next at a rate that grows by so
+    // many thousandths a round.
+    let grown = |first: u64, more: u64, gained: i64| {
+        let acked = first as i64 * 1448;
+        (0..5).map(move |n| Round {
+            phase: Phase::Avoidance,
+            acked: acked + acked * gained * (n as i64 - 1).max(0) / 1000,
+            ..round(n, first + more * n)
+        })
+    };
+    let told = |first, more, gained| state_of(&closed(grown(first, more, gained)), 2);
+    assert_eq!(
+        told(100, 7, 0),
+        State::BandwidthSelfQueue,
+        "21 % when the last answer was sent for"
+    );
+    assert_eq!(told(100, 6, 0), State::CwndAvoidance, "18 %");
+    let four = closed(grown(100, 20, 0).take(4));
+    assert_eq!(state_of(&four, 2), State::CwndAvoidance, "four rounds");
+    assert_eq!(
+        told(100, 10, 25),
+        State::BandwidthSelfQueue,
+        "a quarter of what the flight grew by"
+    );
+    assert_eq!(told(100, 10, 26), State::CwndAvoidance);
+    assert_eq!(told(40, 3, 0), State::BandwidthSelfQueue);
+    assert_eq!(told(39, 3, 0), State::CwndAvoidance, "a segment matters");
+}
+
+#[test]
+fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
+    // Flights of 100 segments and more bring no rate; many rounds later a flight has so many, at so many thousandths
+    // of that rate, after a loss or not.
+    let told = |flight: u64, share: i64, loss: bool| {
+        let grown = (0..5).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
+        let later = (5..20).map(|n| Round {
+            acked: 144_800 * if n == 5 { 1000 } else { share } / 1000,
+            loss: loss && n == 5,
+            ..round(n, flight)
+        });
+        let rounds = grown.chain(later).map(|r| Round { phase: Phase::Avoidance, ..r });
+        state_of(&closed(rounds), 15)
+    };
+    assert_eq!(told(100, 950, false), State::BandwidthSelfQueue);
+    assert_eq!(told(99, 950, false), State::CwndAvoidance, "too few to fill it");
+    assert_eq!(told(100, 949, false), State::CwndAvoidance, "something else took from it");
+    assert_eq!(told(100, 1000, true), State::CwndAvoidance, "it may be another path since");
+}
+
+#[test]
+fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
+    let rounds = (0..8).map(|n| {
+        let round = Round { phase: Phase::Avoidance, acked: 1 << 33, ..round(n, 100 + 7 * n) };
+        Round { start: round.start, end: round.start + 1, ..round }
+    });
+    assert_eq!(state_of(&closed(rounds), 3), State::BandwidthSelfQueue);
+}
+
+/// The state of round 12 of 16, each behind a queue of a fifth of the path's round trip, whose ends come 3 ms too early
+/// and too late by turns; a loss in round 6 cuts the window by half, and what arrives becomes so much in per cent.
+fn jittering(lost: bool, percent: i64, queue: i64) -> State {
+    let rounds = (0..16).map(|n: u64| {
+        let border = |n: u64| n as i64 * RTT + if n.is_multiple_of(2) { 3_000_000 } else { 0 };
+        let plain = round(n, if n > 6 { 40 + n % 2 } else { 80 });
+        let rate = if n > 6 { percent } else { 100 };
+        // In the rounds that the comparison rests on, nothing is late.
+        let (start, end) = match n {
+            0..10 => (plain.start, plain.end),
+            10 => (plain.start, border(11)),
+            _ => (border(n), border(n + 1)),
+        };
+        Round {
+            start,
+            end,
+            acked: 1448 * rate,
+            loss: lost && n == 6,
+            phase: Phase::Avoidance,
+            rtt_min: Some(RTT + queue),
+            ..plain
+        }
+    });
+    state_of(&closed(rounds), 12)
+}
+
+#[test]
+fn a_rate_that_a_cut_window_left_as_it_was_is_the_links_though_rounds_vary() {
+    let queue = RTT / 5;
+    assert_eq!(jittering(true, 100, queue), State::BandwidthSelfQueue);
+    assert_eq!(jittering(true, 95, queue), State::BandwidthSelfQueue);
+    assert_eq!(
+        jittering(true, 94, queue),
+        State::CwndAvoidance,
+        "the window was cut, and holds it"
+    );
+    assert_eq!(jittering(false, 100, queue), State::CwndAvoidance, "no loss has tried");
+    assert_eq!(jittering(true, 100, RTT / 10), State::CwndAvoidance, "no queue stands");
+}
