@@ -7,8 +7,9 @@
 //!
 //! Figures are time that the report names otherwise, even leniently (`docs/accuracy.md` has the words),
 //! time that it leaves open, and time whose state it names aside, among the alternatives; each explanation
-//! has the same weight. A full link may stand for the sender's buffer where the model shows that it was the
-//! limit: with a buffer twice as large the same transfer takes as long.
+//! has the same weight. Where the log of the link's queue shows it full, a full link is right whatever the sender says. It may
+//! stand for the sender's buffer, too, where the model shows that it was the limit: with a buffer twice as large the
+//! same transfer takes as long.
 
 mod faults;
 mod grid;
@@ -21,10 +22,12 @@ use std::path::Path;
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 use tcpwhy_linux::lab::backend::Backend as _;
-use tcpwhy_linux::lab::folder;
 use tcpwhy_linux::lab::model::Model;
+use tcpwhy_linux::lab::{folder, queue};
 use tcpwhy_model::scenario::Scenario;
+use tcpwhy_model::scenario::plan::Plan;
 use truth::compare::{Agreement, compare, share};
+use truth::link::Log;
 use truth::{State, Truth};
 
 use faults::Fault;
@@ -76,11 +79,21 @@ fn carried_out(case: &Case, overrides: &[String]) -> (Truth, [Vec<u8>; 2]) {
     let done = Model::new(Some(&case.kernel)).run(&plan, run.path());
     let manifest = done.unwrap_or_else(|error| panic!("{}: {error}", case.name));
     assert!(manifest.valid, "{}: {:?}", case.name, manifest.problems);
-    let truth = truth::of_folder(run.path()).expect("an account");
+    let mut truth = truth::of_folder(run.path()).expect("an account");
+    if let Some(log) = link(&plan, run.path()) {
+        truth.note_link(SIDE, &log);
+    }
     let [client, server, _] = folder::CAPTURES;
     let captures =
         [server, client].map(|name| std::fs::read(run.path().join(name)).expect("a capture"));
     (truth, captures)
+}
+
+/// What the link down did.
+fn link(plan: &Plan, run: &Path) -> Option<Log> {
+    let work = queue::work(plan, run, true, false).expect("a log of the link")?;
+    let trip = plan.path.down.delay_ns + plan.path.up.delay_ns;
+    Some(Log::new(work.rate, &work.spans, work.dropped.len(), trip))
 }
 
 /// Whether the path held the transfer, not the send buffer that was asked for: twice as large, it saves less than

@@ -19,5 +19,7 @@ pub const TCP_INFO: &str = "tcp_info.jsonl";
 pub const COUNTERS: &str = "counters.json";
 /// What the emulator did with each packet: one JSON object a line.
 pub const PACKETS: &str = "packets.jsonl";
+/// What the model's links did: one JSON object a line (`t`, `way`, `fate`; of a packet that was sent its `bytes` on the line, too).
+pub const LINKS: &str = "links.jsonl";
 /// True intervals by the kernel's records, as JSON.
 pub const TRUTH: &str = "truth.json";

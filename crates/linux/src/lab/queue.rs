@@ -1,5 +1,5 @@
-//! How much waited for the link, and when it was at work: what the emulator's journal, or else the observing kernel, says of
-//! it.
+//! How much waited for the link, and when it was at work: what the emulator's journal, the model's, or else the observing
+//! kernel, says of it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -58,6 +58,12 @@ pub fn work(plan: &Plan, folder: &Path, down: bool, may_be_own: bool) -> io::Res
         let file = BufReader::new(File::open(journal)?);
         return if is_plain { work_in_journal(file, down, way.rate).map(Some) } else { Ok(None) };
     }
+    let links = folder.join(folder::LINKS);
+    if links.exists() {
+        let is_plain = way.rate > 0 && way.bucket.is_none();
+        let file = BufReader::new(File::open(links)?);
+        return if is_plain { work_in_model(file, down, way.rate).map(Some) } else { Ok(None) };
+    }
     let Ok(layout) = Layout::of(plan) else { return Ok(None) };
     let ports = layout.links.iter().map(|link| if down { &link.near } else { &link.far });
     let own = if down { "server" } else { "client" };
@@ -76,6 +82,28 @@ pub fn work(plan: &Plan, folder: &Path, down: bool, may_be_own: bool) -> io::Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn work_in_model(links: impl BufRead, down: bool, rate: u64) -> io::Result<Work> {
+    #[derive(Deserialize)]
+    struct Packet<'a> {
+        t: u64,
+        way: &'a str,
+        fate: &'a str,
+        bytes: Option<u64>,
+    }
+    let mut work = Work { rate, ..Work::default() };
+    for line in links.lines() {
+        let line = line?;
+        let packet: Packet<'_> = serde_json::from_str(&line)?;
+        match packet.bytes {
+            _ if packet.way != if down { "down" } else { "up" } => {}
+            Some(bytes) => work.spans.push((packet.t.saturating_sub(takes(bytes, rate)), packet.t)),
+            None if packet.fate == "dropped" => work.dropped.push(packet.t),
+            None => {}
+        }
+    }
+    Ok(work)
 }
 
 /// How long so many bytes take.
@@ -246,6 +274,11 @@ mod tests {
                  \"dropped\":{dropped}}}\n"
             )
         };
+        let links = "{\"t\":9000000,\"way\":\"down\",\"fate\":\"sent\",\"bytes\":1000}\n\
+                     {\"t\":5,\"way\":\"up\",\"fate\":\"sent\",\"bytes\":40}\n\
+                     {\"t\":3,\"way\":\"down\",\"fate\":\"dropped\"}\n";
+        let told = work_in_model(links.as_bytes(), true, 1_000_000).expect("read");
+        assert_eq!((told.spans, told.dropped), (vec![(1_000_000, 9_000_000)], vec![3]));
         let record = line(5, 1, 1_000, 0) + &line(6, 0, 1_000, 1) + &line(7, -1, 0, 1);
         let told = work_in_kernel(record.as_bytes(), "r1-c", 1_000_000).expect("read");
         assert_eq!((told.spans, told.dropped), (vec![(7, 8_000_007)], vec![6]));

@@ -69,6 +69,17 @@ pub struct Way<P> {
     order: u64,
     /// What became of packets.
     pub counts: Counts,
+    /// What the link did, if that is kept.
+    pub work: Option<Work>,
+}
+
+/// What a link did with packets, in order of time.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Work {
+    /// When it had sent one, and its bytes on the line.
+    pub sent: Vec<(u64, u32)>,
+    /// When its queue dropped one.
+    pub dropped: Vec<u64>,
 }
 
 /// What became of packets.
@@ -134,6 +145,7 @@ impl<P: Clone + OnWire> Way<P> {
             loose: BinaryHeap::new(),
             order: 0,
             counts: Counts::default(),
+            work: None,
         }
     }
 
@@ -161,23 +173,35 @@ impl<P: Clone + OnWire> Way<P> {
     }
 
     fn enqueue(&mut self, now: u64, packet: P) {
-        let overflowed = &mut self.counts.overflowed;
-        if self.waiting.enqueue(now, packet, |_| *overflowed += 1).is_err() {
-            *overflowed += 1;
+        let mut overflowed = 0;
+        if self.waiting.enqueue(now, packet, |_| overflowed += 1).is_err() {
+            overflowed += 1;
         }
+        self.drop(now, overflowed);
         self.counts.most_waiting = self.counts.most_waiting.max(self.waiting.bytes());
     }
 
     fn dequeue(&mut self, now: u64) -> Option<P> {
-        let overflowed = &mut self.counts.overflowed;
-        self.waiting.dequeue(now, |_| *overflowed += 1)
+        let mut overflowed = 0;
+        let next = self.waiting.dequeue(now, |_| overflowed += 1);
+        self.drop(now, overflowed);
+        next
+    }
+
+    /// So many packets were dropped by the queue.
+    fn drop(&mut self, now: u64, packets: usize) {
+        self.counts.overflowed += packets as u64;
+        if let Some(work) = &mut self.work {
+            work.dropped.extend(core::iter::repeat_n(now, packets));
+        }
     }
 
     /// The shaper that stands for a link looks at what comes next as soon as it can (`tbf_dequeue`),
     /// and a queue that drops by age counts the age up to then.
     fn look_ahead(&mut self, now: u64) {
-        let overflowed = &mut self.counts.overflowed;
-        self.waiting.peek(now, |_| *overflowed += 1);
+        let mut overflowed = 0;
+        self.waiting.peek(now, |_| overflowed += 1);
+        self.drop(now, overflowed);
     }
 
     /// With a queue what finds no credit waits; without, it is dropped.
@@ -274,7 +298,11 @@ impl<P: Clone + OnWire> Way<P> {
             return;
         }
         let bytes = self.settings.overhead.on_line(packet.wire_bytes());
-        self.sending = Some((packet, now + transmission_ns(bytes, self.settings.rate)));
+        let until = now + transmission_ns(bytes, self.settings.rate);
+        self.sending = Some((packet, until));
+        if let Some(work) = &mut self.work {
+            work.sent.push((until, bytes));
+        }
     }
 
     fn fly(&mut self, now: u64, mut packet: P) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::events::{Event, Events};
 use super::program::Program;
 use super::{FlowState, Keep, Side, Trace, World};
-use crate::path::{Chance, Device, Driver, Way};
+use crate::path::{Chance, Device, Driver, Way, Work};
 use crate::profile::{KernelProfile, KnobError, Version};
 use crate::scenario::plan::{self, Egress, Flow, Host, Plan};
 use crate::socket::{Config, Link};
@@ -45,10 +45,13 @@ impl World {
             way.delay_ns += plan.client.stack_to_tap_ns + plan.server.stack_to_tap_ns;
         }
         let clock_ns = kernels.clock_ns;
-        let ways = [
+        let mut ways = [
             Way::new(up, plan.seed, clock_ns),
             Way::new(down, plan.seed.rotate_left(32) ^ 1, clock_ns),
         ];
+        for way in ways.iter_mut().filter(|_| keep.links) {
+            way.work = Some(Work::default());
+        }
         let devices = [
             Device::of(&plan.client, driver(&plan.client, kernels.client, clock_ns, plan.seed ^ 2)),
             Device::of(&plan.server, driver(&plan.server, kernels.server, clock_ns, plan.seed ^ 3)),

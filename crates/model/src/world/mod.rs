@@ -155,6 +155,7 @@ impl World {
         };
         let done = self.is_done();
         let waiting = if done { Vec::new() } else { self.who_waits() };
+        self.trace.links = self.ways.each_mut().map(|way| way.work.take().unwrap_or_default());
         (Outcome { end_ns: end, done, waiting, events: self.spent() }, self.trace)
     }
 

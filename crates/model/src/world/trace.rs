@@ -3,6 +3,7 @@
 use super::Note;
 use super::Side;
 use super::transfer::{Carried, Transfer};
+use crate::path::Work;
 use crate::segment::Segment;
 use crate::socket::{CaState, Info, Wait};
 
@@ -26,6 +27,8 @@ pub struct Keep {
     pub notes: bool,
     /// Each sender's congestion window, whenever it changes.
     pub windows: bool,
+    /// What each way's link did with packets.
+    pub links: bool,
 }
 
 /// Where a segment was seen.
@@ -159,6 +162,8 @@ pub struct Trace {
     pub ports: Vec<u16>,
     /// Congestion windows, in order of time.
     pub windows: Vec<WindowSince>,
+    /// What the link up (from the client) and the link down did.
+    pub links: [Work; 2],
 }
 
 impl From<Side> for Tap {

@@ -61,7 +61,7 @@ impl Backend for Model {
     }
 
     fn run(&self, plan: &Plan, folder: &Path) -> Result<Manifest, LabError> {
-        let keep = Keep { segments: true, handed_down: true, notes: true, ..Keep::default() };
+        let keep = Keep { segments: true, handed_down: true, notes: true, links: true, ..Keep::default() };
         let (outcome, trace) = self.world(plan, keep)?.run();
         let write = |name: &str, content: &[u8]| {
             let path = folder.join(name);
@@ -73,6 +73,7 @@ impl Backend for Model {
         write(server, &trace.pcapng(Tap::Server, plan.ipv6))?;
         write(folder::KERNEL, records::kernel(&trace).as_bytes())?;
         write(folder::APPLICATIONS, records::applications(&trace).as_bytes())?;
+        write(folder::LINKS, records::links(&trace).as_bytes())?;
         let mut manifest = Manifest {
             backend: self.name(),
             kernel: format!("model of {}", self.version.as_deref().unwrap_or(DEFAULT)),
@@ -108,7 +109,13 @@ mod tests {
         let manifest = Model::new(Some("6.12")).run(&plan, folder.path()).expect("it runs");
         assert!(manifest.valid, "{:?}", manifest.problems);
         let size = |name: &str| std::fs::metadata(folder.path().join(name)).map_or(0, |m| m.len());
-        for name in [folder::CAPTURES[0], folder::CAPTURES[1], folder::APPLICATIONS, folder::PLAN] {
+        for name in [
+            folder::CAPTURES[0],
+            folder::CAPTURES[1],
+            folder::APPLICATIONS,
+            folder::LINKS,
+            folder::PLAN,
+        ] {
             assert!(size(name) > 0, "{name}");
         }
         let kernel = std::fs::read_to_string(folder.path().join(folder::KERNEL)).expect("records");

@@ -48,6 +48,21 @@ pub(super) fn kernel(trace: &Trace) -> String {
     joined(lines)
 }
 
+/// What each way's link did with packets, in order of time for each of them.
+pub(super) fn links(trace: &Trace) -> String {
+    let mut text = String::new();
+    for (way, work) in ["up", "down"].into_iter().zip(&trace.links) {
+        for (at, bytes) in &work.sent {
+            let line = json!({ "t": at, "way": way, "fate": "sent", "bytes": bytes });
+            let _ = writeln!(text, "{line}");
+        }
+        for at in &work.dropped {
+            let _ = writeln!(text, "{}", json!({ "t": at, "way": way, "fate": "dropped" }));
+        }
+    }
+    text
+}
+
 /// Steps as `applications.jsonl` has them.
 pub(super) fn applications(trace: &Trace) -> String {
     let mut lines: Vec<(u64, String)> = Vec::new();
