@@ -114,11 +114,14 @@ impl Path {
     }
 
     /// The least rate by which the largest burst that passed without a queue (`burst_proven_bytes`) would not have stood in
-    /// one: that is what lasts longer than a millisecond and a tenth of the round trip. Nothing is known of it where not
-    /// the receiver's window held the sender for most of the time: a bucket's credit lets bursts pass as well.
+    /// one: that is what lasts longer than a millisecond and a tenth of the round trip. Nothing is known of it where neither
+    /// the receiver's window nor the sender's buffer held the sender for most of the time: a bucket's credit lets bursts pass
+    /// as well.
     pub(super) fn least_rate(&self, direction: &Direction) -> u64 {
         let whole: i64 = State::all().map(|state| direction.time_in.get(state).0).sum();
-        if direction.time_in.get(State::RwndCap).0 * 2 < whole {
+        let buffers: i64 =
+            [State::RwndCap, State::Sndbuf].map(|state| direction.time_in.get(state).0).iter().sum();
+        if buffers * 2 < whole {
             return 0;
         }
         let burst = on_wire(direction.burst_proven_bytes.unwrap_or(0), self.wire);
