@@ -119,8 +119,10 @@ impl Path {
     /// as well.
     pub(super) fn least_rate(&self, direction: &Direction) -> u64 {
         let whole: i64 = State::all().map(|state| direction.time_in.get(state).0).sum();
-        let buffers: i64 =
-            [State::RwndCap, State::Sndbuf].map(|state| direction.time_in.get(state).0).iter().sum();
+        let buffers: i64 = [State::RwndCap, State::Sndbuf]
+            .map(|state| direction.time_in.get(state).0)
+            .iter()
+            .sum();
         if buffers * 2 < whole {
             return 0;
         }

@@ -61,7 +61,8 @@ impl Backend for Model {
     }
 
     fn run(&self, plan: &Plan, folder: &Path) -> Result<Manifest, LabError> {
-        let keep = Keep { segments: true, handed_down: true, notes: true, links: true, ..Keep::default() };
+        let keep =
+            Keep { segments: true, handed_down: true, notes: true, links: true, ..Keep::default() };
         let (outcome, trace) = self.world(plan, keep)?.run();
         let write = |name: &str, content: &[u8]| {
             let path = folder.join(name);
