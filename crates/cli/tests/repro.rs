@@ -3,7 +3,7 @@
 mod common;
 
 use common::{in_repository, run};
-use tcpwhy_model::drill::{self, Setup, Verdict};
+use tcpwhy_drill::{Setup, Verdict};
 use tcpwhy_model::profile::Version;
 
 /// The script of a capture in `testdata`.
@@ -19,7 +19,7 @@ fn script(capture: &str, more: &[&str]) -> String {
 /// What the model of the kernel that was captured makes of a script.
 fn verdict(script: &str) -> Verdict {
     let setup = Setup { version: Version::new(6, 1), hz: 250, ..Setup::default() };
-    drill::run(script, &setup)
+    tcpwhy_drill::run(script, &setup)
 }
 
 /// Captures of real kernels (6.1, testdata/kernel/README.md) whose packets tell all of what the

@@ -7,12 +7,12 @@
 //! float that decides, so that a page gets the same run, bit by bit.
 
 mod cc;
-pub mod drill;
 pub mod fit;
 pub mod ladder;
 pub mod path;
 pub mod predict;
 pub mod profile;
+pub mod repro;
 pub mod scenario;
 pub mod segment;
 pub mod socket;

@@ -292,7 +292,7 @@ impl Segment {
 pub const PAGE_BLOCK: u32 = 32_768;
 
 /// Whether `a` lies before `b` on the circle of sequence numbers (RFC 9293 section 3.4).
-pub(crate) const fn before(a: u32, b: u32) -> bool {
+pub const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b)).cast_signed() < 0
 }
 

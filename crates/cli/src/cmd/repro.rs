@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::report::Connection;
 use tcpwhy::wire;
-use tcpwhy_model::drill::repro::{self, Captured};
+use tcpwhy_model::repro::{self, Captured};
 
 use super::explain::stop_on_signals;
 use super::one;

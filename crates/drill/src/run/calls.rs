@@ -1,0 +1,429 @@
+//! The system calls of a script.
+//!
+//! A call becomes an [`Operation`] once, and is attempted until it does not block. Errors are
+//! those of Linux (net/ipv4/tcp.c, `net/ipv4/af_inet.c`).
+
+use super::end::{End, Role};
+use super::host::{File, Host};
+use super::names;
+use super::options;
+use super::poll::{self, Epoll};
+use super::ports::Port;
+use super::stream;
+use crate::script::{Call, Expression};
+use tcpwhy_model::socket::{Socket, State};
+
+/// What came of an attempt.
+pub(super) enum Attempt {
+    Done(Outcome),
+    Blocks,
+}
+
+/// What a call returns, and the first thing it filled in that is not what the script says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) value: i64,
+    pub(super) errno: Option<&'static str>,
+    pub(super) filled: Option<Filled>,
+}
+
+/// What a call filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filled {
+    pub(super) what: &'static str,
+    pub(super) expected: String,
+    pub(super) got: String,
+}
+
+impl Outcome {
+    pub(super) fn value(value: i64) -> Outcome {
+        Outcome { value, ..Outcome::default() }
+    }
+
+    pub(super) fn error(errno: &'static str) -> Outcome {
+        Outcome { value: -1, errno: Some(errno), filled: None }
+    }
+
+    /// The same, with a number that was filled in.
+    pub(super) fn filling(self, what: &'static str, expected: i64, got: i64) -> Outcome {
+        let differs = expected != got && self.filled.is_none();
+        let filled =
+            differs.then(|| Filled { what, expected: expected.to_string(), got: got.to_string() });
+        Outcome { filled: filled.or(self.filled), ..self }
+    }
+
+    /// The same, with a text that was filled in.
+    pub(super) fn filling_text(self, what: &'static str, expected: &str, got: &str) -> Outcome {
+        let named = |text: &str| if text.is_empty() { "0".to_string() } else { text.to_string() };
+        let differs = expected != got && self.filled.is_none();
+        let filled = differs.then(|| Filled { what, expected: named(expected), got: named(got) });
+        Outcome { filled: filled.or(self.filled), ..self }
+    }
+
+    /// How it differs from what the script says.
+    pub(super) fn against(&self, call: &Call) -> Option<String> {
+        let same_value = match &call.result {
+            Expression::Ellipsis => true,
+            result => names::number(result) == Ok(self.value),
+        };
+        let same_error = call.errno.as_deref().is_none_or(|errno| Some(errno) == self.errno);
+        if !same_value || !same_error {
+            return Some(match self.errno {
+                Some(errno) => format!("-1 {errno}"),
+                None => self.value.to_string(),
+            });
+        }
+        let filled = self.filled.as_ref()?;
+        Some(format!("{} {} instead of {}", filled.what, filled.got, filled.expected))
+    }
+}
+
+/// A call as a script writes it, without what it sets.
+pub(super) fn said(call: &Call) -> String {
+    let result = match &call.result {
+        Expression::Int(value) => value.to_string(),
+        Expression::Ellipsis => "...".into(),
+        other => names::number(other).map_or_else(|name| name, |value| value.to_string()),
+    };
+    let errno = call.errno.as_deref().map(|errno| format!(" {errno}")).unwrap_or_default();
+    format!("{}(..) = {result}{errno}", call.name)
+}
+
+/// A call that may have to wait.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    /// It has returned already.
+    Ended(Outcome),
+    Connect {
+        end: usize,
+    },
+    Accept {
+        end: usize,
+        descriptor: i64,
+        nonblocking: bool,
+    },
+    Read {
+        end: usize,
+        bytes: u64,
+        flags: i64,
+        queue: Option<i64>,
+    },
+    Write {
+        end: usize,
+        bytes: u64,
+        taken: u64,
+        flags: i64,
+        /// Where segments end whatever follows.
+        borders: Vec<u64>,
+    },
+    Poll {
+        wanted: Vec<(i64, i64, i64)>,
+        deadline_ns: Option<u64>,
+        at_once: bool,
+    },
+    EpollWait {
+        epoll: i64,
+        wanted: Vec<(i64, i64)>,
+        most: usize,
+        deadline_ns: Option<u64>,
+        at_once: bool,
+    },
+}
+
+const NONBLOCK: i64 = 0o4000;
+
+pub(super) type Made = Result<Operation, String>;
+
+impl Operation {
+    /// What a call is to do; what it can do at once is done.
+    pub(super) fn of(call: &Call, host: &mut Host) -> Made {
+        let arguments = Arguments { call };
+        if arguments.has_bad_pointer() {
+            return Ok(Operation::Ended(Outcome::error("EFAULT")));
+        }
+        match call.name.as_str() {
+            "socket" => socket(&arguments, host),
+            "bind" => {
+                let end = arguments.end(host)?;
+                host.ends[end].port = Port::Bound;
+                Ok(Operation::Ended(Outcome::value(0)))
+            }
+            "listen" => {
+                host.listen(arguments.end(host)?)?;
+                Ok(Operation::Ended(Outcome::value(0)))
+            }
+            "accept" | "accept4" => {
+                let nonblocking = if call.name == "accept4" {
+                    arguments.number(3)? & NONBLOCK != 0
+                } else {
+                    false
+                };
+                // The script says which number the new descriptor has.
+                let descriptor = names::number(&call.result)?;
+                Ok(Operation::Accept { end: arguments.end(host)?, descriptor, nonblocking })
+            }
+            "connect" => connect(&arguments, host),
+            "read" | "recv" | "recvfrom" | "readv" | "recvmsg" => stream::read(&arguments, host),
+            "write" | "send" | "sendto" | "writev" | "sendmsg" => stream::write(&arguments, host),
+            "open" => open(&arguments, host),
+            "sendfile" => stream::send_file(&arguments, host),
+            "close" => Ok(close(&arguments, host)),
+            "shutdown" => shutdown(&arguments, host),
+            "fcntl" => fcntl(&arguments, host),
+            "ioctl" => ioctl(&arguments, host),
+            "setsockopt" => options::set(&arguments, host).map(Operation::Ended),
+            "getsockopt" => options::get(&arguments, host).map(Operation::Ended),
+            "poll" => poll::poll(&arguments, host),
+            "epoll_create" => {
+                host.open_file(names::number(&call.result)?, File::Epoll(Epoll::default()));
+                Ok(Operation::Ended(Outcome::value(names::number(&call.result)?)))
+            }
+            "epoll_ctl" => poll::epoll_control(&arguments, host),
+            "epoll_wait" => poll::epoll_wait(&arguments, host),
+            name => Err(format!("the system call {name}")),
+        }
+    }
+
+    pub(super) fn attempt(&mut self, host: &mut Host) -> Attempt {
+        let outcome = match self {
+            Operation::Ended(outcome) => Some(outcome.clone()),
+            Operation::Connect { end } => connected(&mut host.ends[*end]),
+            Operation::Accept { end, descriptor, nonblocking } => {
+                accepted(host, *end, *descriptor, *nonblocking)
+            }
+            Operation::Read { end, bytes, flags, queue } => {
+                stream::done_reading(host, *end, *bytes, *flags, *queue)
+            }
+            Operation::Write { end, bytes, taken, flags, borders } => {
+                stream::done_writing(host, *end, *bytes, taken, flags, borders)
+            }
+            Operation::Poll { wanted, deadline_ns, at_once } => {
+                host.polled(wanted, *deadline_ns, *at_once)
+            }
+            Operation::EpollWait { epoll, wanted, most, deadline_ns, at_once } => {
+                host.epolled(*epoll, wanted, *most, *deadline_ns, *at_once)
+            }
+        };
+        outcome.map_or(Attempt::Blocks, Attempt::Done)
+    }
+}
+
+/// A call with its arguments.
+pub(super) struct Arguments<'a> {
+    pub(super) call: &'a Call,
+}
+
+impl Arguments<'_> {
+    pub(super) fn at(&self, index: usize) -> Result<&Expression, String> {
+        self.call
+            .arguments
+            .get(index)
+            .ok_or_else(|| format!("{} with so few arguments", self.call.name))
+    }
+
+    pub(super) fn number(&self, index: usize) -> Result<i64, String> {
+        names::number(self.at(index)?)
+    }
+
+    /// The name that stands there.
+    pub(super) fn word(&self, index: usize) -> Result<&str, String> {
+        match self.at(index)? {
+            Expression::Word(word) => Ok(word),
+            _ => Err(format!("{} with such an argument", self.call.name)),
+        }
+    }
+
+    /// The socket whose descriptor comes first.
+    pub(super) fn end(&self, host: &Host) -> Result<usize, String> {
+        let descriptor = self.number(0)?;
+        host.end_of(descriptor).ok_or_else(|| format!("{} of what is no socket", self.call.name))
+    }
+
+    /// A field of the structure that stands there.
+    pub(super) fn field(&self, index: usize, name: &str) -> Option<&Expression> {
+        field(self.call.arguments.get(index)?, name)
+    }
+
+    /// Bytes of the buffers in `[{..., 10}, {..., 20}]`.
+    pub(super) fn buffers(list: &Expression) -> Result<u64, String> {
+        let sizes = Self::sizes(list)?;
+        Ok(sizes.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// The same, one by one.
+    pub(super) fn sizes(list: &Expression) -> Result<Vec<u64>, String> {
+        let Expression::List(all) = list else { return Err("buffers that are no list".into()) };
+        let size = |buffer: &Expression| match buffer {
+            Expression::Struct(parts) if parts.len() == 2 => {
+                u64::try_from(names::number(&parts[1])?).map_err(|_| "a negative length".into())
+            }
+            _ => Err("a buffer of that form".to_string()),
+        };
+        all.iter().map(size).collect()
+    }
+
+    /// A call to read or write bytes at no place. What it should have waited for is not looked at.
+    fn has_bad_pointer(&self) -> bool {
+        let names = ["read", "recv", "recvfrom", "write", "send", "sendto"];
+        let is_null = |at: &Expression| matches!(at, Expression::Word(word) if word == "NULL");
+        names.contains(&self.call.name.as_str())
+            && self.call.arguments.get(1).is_some_and(is_null)
+            && self.number(2).is_ok_and(|bytes| bytes > 0)
+    }
+
+    /// A number of bytes.
+    pub(super) fn bytes_at(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.number(index)?).map_err(|_| "a negative length".into())
+    }
+
+    /// The length behind a buffer, which is `...`: any other is a bad pointer.
+    pub(super) fn bytes(&self, index: usize) -> Result<u64, String> {
+        if index > 0 && !matches!(self.at(index - 1)?, Expression::Ellipsis | Expression::Text(_)) {
+            return Err(format!("{} of a buffer at a given place", self.call.name));
+        }
+        self.bytes_at(index)
+    }
+}
+
+/// A field of a structure.
+pub(super) fn field<'a>(structure: &'a Expression, name: &str) -> Option<&'a Expression> {
+    let Expression::Struct(fields) = structure else { return None };
+    fields.iter().find_map(|field| match field {
+        Expression::Field(known, value) if known == name => Some(&**value),
+        _ => None,
+    })
+}
+
+fn socket(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let kind = arguments.number(1)?;
+    if kind & 0xf != 1 || arguments.word(2)? != "IPPROTO_TCP" {
+        return Err(format!("a socket of {:?}", arguments.call.arguments[2]));
+    }
+    let at = host.new_end(End { nonblocking: kind & NONBLOCK != 0, ..End::default() });
+    let descriptor = names::number(&arguments.call.result)?;
+    host.open_file(descriptor, File::Socket(at));
+    Ok(Operation::Ended(Outcome::value(descriptor)))
+}
+
+/// `open("/tmp/file", O_RDONLY)` of a file that a command made.
+fn open(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let Expression::Text(name) = arguments.at(0)? else { return Err("open of no name".into()) };
+    let Some(size) = host.sizes.get(name).copied() else {
+        return Ok(Operation::Ended(Outcome::error("ENOENT")));
+    };
+    let descriptor = names::number(&arguments.call.result)?;
+    host.open_file(descriptor, File::Plain { size, read: 0 });
+    Ok(Operation::Ended(Outcome::value(descriptor)))
+}
+
+fn connect(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let end = arguments.end(host)?;
+    if arguments.word(1).is_ok_and(|address| address == "AF_UNSPEC") {
+        host.disconnect(end);
+        return Ok(Operation::Ended(Outcome::value(0)));
+    }
+    let deferred = host.ends[end].socket().is_some_and(Socket::is_deferred);
+    if deferred || host.ends[end].connected {
+        return Ok(Operation::Ended(Outcome::error("EISCONN")));
+    }
+    // A connection that came about meanwhile is told once as success (`__inet_stream_connect`).
+    if !host.ends[end].used {
+        if !host.take_port(end) {
+            return Ok(Operation::Ended(Outcome::error("EADDRNOTAVAIL")));
+        }
+        host.connect(end)?;
+    }
+    if host.ends[end].socket().is_some_and(Socket::is_deferred) {
+        return Ok(Operation::Ended(Outcome::value(0)));
+    }
+    if host.ends[end].nonblocking && host.ends[end].state() == State::SynSent {
+        let errno = if std::mem::replace(&mut host.ends[end].connecting, true) {
+            "EALREADY"
+        } else {
+            "EINPROGRESS"
+        };
+        return Ok(Operation::Ended(Outcome::error(errno)));
+    }
+    Ok(Operation::Connect { end })
+}
+
+fn connected(end: &mut End) -> Option<Outcome> {
+    match end.state() {
+        State::SynSent => None,
+        State::Closed => Some(Outcome::error(end.error.take().unwrap_or("ECONNABORTED"))),
+        _ => {
+            end.connected = true;
+            Some(Outcome::value(0))
+        }
+    }
+}
+
+fn accepted(host: &mut Host, end: usize, descriptor: i64, nonblocking: bool) -> Option<Outcome> {
+    if !matches!(host.ends[end].role, Role::Listener(_)) {
+        return Some(Outcome::error("EINVAL"));
+    }
+    let Some(child) = host.take_connection(end) else {
+        return host.ends[end].nonblocking.then(|| Outcome::error("EAGAIN"));
+    };
+    host.ends[child].nonblocking = nonblocking;
+    host.ends[child].connected = true;
+    host.open_file(descriptor, File::Socket(child));
+    Some(Outcome::value(descriptor))
+}
+
+fn close(arguments: &Arguments<'_>, host: &mut Host) -> Operation {
+    let descriptor = arguments.number(0).unwrap_or(-1);
+    let outcome = match host.files.remove(&descriptor) {
+        None => Outcome::error("EBADF"),
+        Some(File::Epoll(_) | File::Plain { .. }) => Outcome::value(0),
+        Some(File::Socket(at)) => {
+            let others =
+                host.files.values().any(|file| matches!(file, File::Socket(other) if *other == at));
+            if !others {
+                host.close(at);
+            }
+            Outcome::value(0)
+        }
+    };
+    Operation::Ended(outcome)
+}
+
+fn shutdown(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let at = arguments.end(host)?;
+    let how = arguments.number(1)?;
+    if !host.ends[at].used || host.ends[at].state() == State::Closed {
+        return Ok(Operation::Ended(Outcome::error("ENOTCONN")));
+    }
+    host.ends[at].read_shut |= how != 1;
+    if how != 0 {
+        host.ends[at].write_shut = true;
+        host.with(at, Socket::shutdown);
+    }
+    Ok(Operation::Ended(Outcome::value(0)))
+}
+
+fn fcntl(arguments: &Arguments<'_>, host: &mut Host) -> Made {
+    let at = arguments.end(host)?;
+    match arguments.word(1)? {
+        "F_GETFL" => {
+            let flags = 2 | if host.ends[at].nonblocking { NONBLOCK } else { 0 };
+            Ok(Operation::Ended(Outcome::value(flags)))
+        }
+        "F_SETFL" => {
+            host.ends[at].nonblocking = arguments.number(2)? & NONBLOCK != 0;
+            Ok(Operation::Ended(Outcome::value(0)))
+        }
+        name => Err(format!("fcntl {name}")),
+    }
+}
+
+fn ioctl(arguments: &Arguments<'_>, host: &Host) -> Made {
+    let at = arguments.end(host)?;
+    let socket = host.ends[at].socket().ok_or("ioctl of a socket that is not connected")?;
+    let got = match arguments.word(1)? {
+        "SIOCINQ" | "FIONREAD" => i64::from(socket.readable()),
+        "SIOCOUTQ" => i64::from(socket.unacked()),
+        name => return Err(format!("ioctl {name}")),
+    };
+    Ok(Operation::Ended(Outcome::value(0).filling("the answer", arguments.number(2)?, got)))
+}
