@@ -13,6 +13,7 @@ use crate::classes::{Fit, fit, fit_beside_link, yields};
 use crate::spans::cut;
 use crate::states::State;
 use crate::truth::{Connection, Direction, Fullness, Interval, Truth};
+use crate::words::Words;
 
 /// How far a report agrees with the truth. All times in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -33,6 +34,8 @@ pub struct Agreement {
     pub undecided_ns: u64,
     /// Of it: the report says something else.
     pub wrong_ns: u64,
+    /// How often each word of certainty was right.
+    pub words: Words,
     /// Time that the truth has no record for, or spends within calls.
     pub unjudged_ns: u64,
     /// Time by kernel's and report's state.
@@ -67,6 +70,7 @@ impl Agreement {
         self.undecided_ns += other.undecided_ns;
         self.wrong_ns += other.wrong_ns;
         self.unjudged_ns += other.unjudged_ns;
+        self.words.add(&other.words);
         for (own, others) in [(&mut self.matrix, &other.matrix), (&mut self.wrong, &other.wrong)] {
             for (state, row) in others {
                 let own = own.entry(*state).or_default();
@@ -105,6 +109,7 @@ impl Agreement {
         };
         let fit = fit_beside_link(by_stack, (state, link), &limit.state, &limit.alternative);
         self.compared_ns += ns;
+        self.words.book(&limit.confidence, &limit.state, fit, ns);
         if by_stack == Fit::Narrow {
             self.narrow_by_stack_ns += ns;
         }
@@ -290,6 +295,7 @@ struct Limit {
     start_ns: i64,
     end_ns: i64,
     state: String,
+    confidence: String,
     alternative: Vec<String>,
 }
 
@@ -422,7 +428,7 @@ mod tests {
 
     fn limit(from: i64, to: i64, state: &str, alternative: &str) -> String {
         format!(
-            r#"{{"start_ns":{from},"end_ns":{to},"state":"{state}","alternative":[{alternative}]}}"#
+            r#"{{"start_ns":{from},"end_ns":{to},"state":"{state}","confidence":"likely","alternative":[{alternative}]}}"#
         )
     }
 

@@ -24,6 +24,7 @@ mod spans;
 mod states;
 pub mod stock;
 mod truth;
+pub mod words;
 
 pub use states::State;
 pub use truth::{

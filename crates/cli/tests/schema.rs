@@ -108,7 +108,7 @@ fn values_out_of_range_break_the_contract() {
         ("/connections/0/start", json!("2026-11-21T10:45:49Z")),
         ("/connections/0/vantage", json!("Server")),
         ("/connections/0/directions", json!([null])),
-        ("/connections/0/directions/0/limits/0/confidence", json!(101)),
+        ("/connections/0/directions/0/limits/0/confidence", json!("sure")),
         ("/connections/0/directions/0/limits/0/state", json!("slow_start")),
         ("/connections/0/directions/0/strip", json!("z")),
         ("/connections/0/directions/0/time_in", json!({"waiting": 5})),

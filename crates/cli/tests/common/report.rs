@@ -12,8 +12,8 @@ use tcpwhy::report::{
     InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LostAt,
     LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report,
     Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy,
-    SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Syn, TakenBack,
-    TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn,
+    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -456,7 +456,7 @@ fn limit() -> Limit {
         start_ns: 0,
         end_ns: 63_063_000,
         state: State::RwndCap,
-        confidence: 100,
+        confidence: Sure::Likely,
         alternative: vec![State::RwndAutotune, State::Unknown],
         evidence: LimitEvidence {
             text: "46,080 B = 360 * 128: the window's edge".to_owned(),

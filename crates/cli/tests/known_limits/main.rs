@@ -28,6 +28,7 @@ use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 use truth::compare::{Agreement, compare, share};
 use truth::link::Log;
+use truth::words::WORDS;
 use truth::{State, Truth};
 
 use faults::Fault;
@@ -203,6 +204,7 @@ fn table(rows: &[Row]) -> String {
     for fault in Fault::ALL {
         text += &by_state(rows, fault);
     }
+    text += &by_word(rows);
     text += "\nworst of each: wrong, open, what most of it is\n";
     for place in sums(rows).into_keys() {
         let mut worst: Vec<_> =
@@ -248,6 +250,32 @@ fn by_state(rows: &[Row], fault: Fault) -> String {
         let (near, far) = (wrong(&sender), wrong(&receiver));
         let line = format!("{:<15} {seconds:>7.2} s {near} {far}", state.name());
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+/// Of what is said so sure, how much is right.
+fn by_word(rows: &[Row]) -> String {
+    let mut text = "\nof what is said so sure, right by time\n".to_owned();
+    for tap in ["sender", "receiver"] {
+        let mut sum = Agreement::default();
+        rows.iter().filter(|row| row.place.0 == tap).for_each(|row| sum.add(&row.agreement));
+        for word in WORDS {
+            let [right, said] = sum.words.of(word);
+            let of = share(right, said).map_or_else(|| "-".to_owned(), percent);
+            let states = sum.words.states(word).into_iter().take(5);
+            let states =
+                states.filter(|(_, [right, said])| right < said).map(|(state, [right, said])| {
+                    format!("{state} {}/{} ms", right / 1_000_000, said / 1_000_000)
+                });
+            let states: Vec<String> = states.collect();
+            let _ = writeln!(
+                text,
+                "{tap:<9} {word:<9} {of:>8} of {} ms: {}",
+                said / 1_000_000,
+                states.join(", ")
+            );
+        }
     }
     text
 }

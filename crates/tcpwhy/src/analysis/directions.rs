@@ -371,7 +371,7 @@ fn limits(walker: &Walker) -> Vec<Limit> {
                 start_ns: i.start,
                 end_ns: i.end,
                 state: i.state,
-                confidence: i.confidence,
+                confidence: i.sure,
                 alternative: i.alternative.to_vec(),
                 evidence: LimitEvidence { text: evidence(walker, i), frames, filter },
             }

@@ -55,10 +55,9 @@ pub(super) fn of(facts: &Facts, walkers: &mut [Walker; 2]) -> Option<Ending> {
             }
             _ => None,
         };
-        let confidence = 95;
         walkers[side].sender.tail = tail
             .filter(|(from, until, _)| from < until)
-            .map(|(from, until, state)| Tail { from, until, state, confidence });
+            .map(|(from, until, state)| Tail { from, until, state });
     }
     ending
 }

@@ -27,14 +27,16 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, NotTaken, Remedy, State, Untaken};
+use crate::report::{
+    Connection, Evidence, Finding, FrameRange, NotTaken, Remedy, State, Sure, Untaken,
+};
 use crate::words;
 
 pub(super) const RULE: Rule =
     Rule { code: "ACCEPT_QUEUE", file: include_str!("accept_queue.rs"), find };
 
 /// How sure it is in the server's own capture, and elsewhere.
-const SURE: [i64; 2] = [90, 65];
+const SURE: [Sure; 2] = [Sure::Shown, Sure::Likely];
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let found = connection

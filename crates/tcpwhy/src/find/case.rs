@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use crate::report::{
     Connection, Direction, EarlyKind, Evidence, Exchange, Finding, FrameRange, Limit, Remedy,
-    Round, State, Transfer, Vantage,
+    Round, State, Sure, Transfer, Vantage,
 };
 use crate::units::Duration;
 use crate::words;
@@ -15,8 +15,6 @@ use crate::words;
 /// A finding rests on at least this share of the time. Ours, not measured: what a verdict
 /// names in a sentence.
 const WORTH_NAMING_PERCENT: f64 = 10.0;
-/// Intervals less sure than this are no ground for advice. Ours, not measured.
-const LEAST_CONFIDENCE: i64 = 50;
 /// Intervals listed as evidence: the longest. Ours, not measured.
 const EVIDENCE: usize = 8;
 /// Another state that these packets allow is named if it may hold this share of the time. Ours.
@@ -253,8 +251,7 @@ impl Held<'_> {
         if self.listed.is_empty() { times } else { format!("more than {times}") }
     }
 
-    /// Whether they are worth a finding, by their share of the time in which TCP had something to do
-    /// and by how sure they are.
+    /// Whether they are worth a finding, by their share of the time in which TCP had something to do.
     pub(super) fn is_worth_naming(&self) -> bool {
         !self.limits.is_empty() && self.is_share_of(working_ns(self.connection))
     }
@@ -264,7 +261,6 @@ impl Held<'_> {
         !self.limits.is_empty()
             && whole_ns > 0
             && Duration(self.time_ns()).percent_of(Duration(whole_ns)) >= WORTH_NAMING_PERCENT
-            && self.confidence() >= LEAST_CONFIDENCE
     }
 
     /// Keeps those in which the other direction held still too: what looks like an application's
@@ -284,11 +280,8 @@ impl Held<'_> {
     }
 
     /// How sure they are, each by its time.
-    pub(super) fn confidence(&self) -> i64 {
-        let weighed =
-            |each: &&Limit| i128::from(self.stands_for(each)) * i128::from(each.confidence);
-        let sum: i128 = self.limits.iter().map(weighed).sum();
-        (sum / i128::from(self.time_ns().max(1))) as i64
+    pub(super) fn sure(&self) -> Sure {
+        Sure::of_parts(self.limits.iter().map(|each| (each.confidence, self.stands_for(each))))
     }
 
     /// What else the packets allow for a good part of them.
@@ -327,7 +320,10 @@ impl Held<'_> {
                 } else {
                     format!("{} or ", init.join(", "))
                 };
-                format!(" The packets allow {rest}{last} too; we are {} % sure.", self.confidence())
+                format!(
+                    " The packets allow {rest}{last} too: it is {}, not shown.",
+                    self.sure().name()
+                )
             }
         }
     }
@@ -348,7 +344,7 @@ impl Held<'_> {
 
     /// The same where it cost another time than that of these intervals.
     pub(super) fn finding_of(&self, cost_ns: i64, code: &str, told: Told) -> Finding {
-        let severity = match severity(cost_ns, active_ns(self.connection), self.confidence()) {
+        let severity = match severity(cost_ns, active_ns(self.connection), self.sure()) {
             "error" if !self.others().is_empty() => "warning",
             other => other,
         };
@@ -367,13 +363,13 @@ impl Held<'_> {
 }
 
 /// The rule of the severities; see the head of [`super`].
-pub(crate) fn severity(cost_ns: i64, active_ns: i64, confidence: i64) -> &'static str {
+pub(crate) fn severity(cost_ns: i64, active_ns: i64, sure: Sure) -> &'static str {
     const MILLISECOND: i64 = 1_000_000;
     let share = Duration(cost_ns).percent_of(Duration(active_ns));
     match () {
         () if cost_ns < MILLISECOND => "info",
-        () if share >= 30.0 && confidence >= 80 => "error",
-        () if share >= 10.0 && confidence >= 60 => "warning",
+        () if share >= 30.0 && sure == Sure::Shown => "error",
+        () if share >= 10.0 && sure >= Sure::Likely => "warning",
         () => "info",
     }
 }
@@ -427,13 +423,14 @@ mod tests {
     fn severity_needs_a_share_and_certainty() {
         let ms = |ms: i64| ms * 1_000_000;
         let of_100 = |cost, sure| severity(ms(cost), ms(100), sure);
-        assert_eq!(of_100(30, 80), "error");
-        assert_eq!(of_100(30, 79), "warning");
-        assert_eq!(of_100(29, 99), "warning");
-        assert_eq!(of_100(10, 60), "warning");
-        assert_eq!(of_100(9, 99), "info");
-        assert_eq!(of_100(90, 59), "info");
-        assert_eq!(severity(999_999, 1_000_000, 99), "info", "nobody waits for a millisecond");
+        assert_eq!(of_100(30, Sure::Shown), "error");
+        assert_eq!(of_100(30, Sure::Likely), "warning");
+        assert_eq!(of_100(29, Sure::Shown), "warning");
+        assert_eq!(of_100(10, Sure::Likely), "warning");
+        assert_eq!(of_100(9, Sure::Shown), "info");
+        assert_eq!(of_100(90, Sure::Possible), "info");
+        let short = severity(999_999, 1_000_000, Sure::Shown);
+        assert_eq!(short, "info", "nobody waits for a millisecond");
     }
 
     #[test]

@@ -128,9 +128,12 @@ A finding rests on intervals of the account: its cost is their time. Findings ma
 intervals, so their costs are never added up; the most costly comes first, whatever its severity. Shares
 are of the active time: opening the connection, its transfers, and requests until their answers (silence
 between requests is not in it: its share is that of the lifetime); the working time is the same without
-the silence of applications. `error`: at least 30 % of it and at least 80 % sure;
-`warning`: 10 % and 60 % sure, or as much as an error where the packets allow other causes too; `info`:
+the silence of applications. `error`: at least 30 % of it, and shown;
+`warning`: 10 % and likely, or as much as an error where the packets allow other causes too; `info`:
 less of either, less than a millisecond, or a plain fact.
+
+How sure a cause is has three words: *shown*, the packets exclude the rest; *likely*, they speak for it; *possible*, it is
+one of several that they do not tell apart. `docs/accuracy.md` has how often each is right.
 
 What would help is ranked: keep the connection, change the application, the socket, the route, a
 sysctl; it names the host that it is for. Commands are Linux's and left out where a host's packets show

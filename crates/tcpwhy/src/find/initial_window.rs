@@ -27,7 +27,7 @@ use super::case::{Case, active_ns, filter, in_each, severity};
 use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Transfer,
+    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Sure, Transfer,
 };
 use crate::words;
 
@@ -37,7 +37,7 @@ pub(super) const RULE: Rule =
 /// RFC 6928 section 2, for segments of up to 1,460 bytes; Linux `TCP_INIT_CWND`, for all.
 const USUAL: u64 = 10;
 /// A first flight is told by what was sent before the first ACK: as sure as that.
-const SURE: i64 = 85;
+const SURE: Sure = Sure::Shown;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

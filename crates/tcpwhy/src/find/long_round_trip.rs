@@ -27,7 +27,7 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding};
+use crate::report::{Connection, Evidence, Finding, Sure};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -74,7 +74,7 @@ fn told(connection: &Connection, rtt: i64) -> Finding {
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: match severity(cost_ns, of_ns, 80) {
+        severity: match severity(cost_ns, of_ns, Sure::Shown) {
             // Nothing failed, and nothing is set wrong here.
             "error" => "warning",
             other => other,

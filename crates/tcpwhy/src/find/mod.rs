@@ -14,13 +14,12 @@
 //!
 //! | severity | share | sure |
 //! |---|---|---|
-//! | `error` | 30 % | 80 |
-//! | `warning` | 10 % | 60 |
+//! | `error` | 30 % | shown |
+//! | `warning` | 10 % | likely |
 //! | `info` | less of either, or less than a millisecond, or a plain fact about the connection |
 //!
 //! Where the packets allow other states for a good part of that time, a finding is no `error`.
-//! A finding that rests on time is made from a tenth of the working time on, and from intervals that
-//! are more likely right than wrong.
+//! A finding that rests on time is made from a tenth of the working time on.
 
 mod case;
 pub mod doc;
@@ -100,7 +99,7 @@ pub(crate) use remedies::VIA_AND_DEV;
 
 pub(crate) use failed::fill as fill_failures;
 
-use crate::report::{Connection, Finding, Report};
+use crate::report::{Connection, Finding, Report, Sure};
 
 /// One finding: its code, the file that holds it, and its rule.
 struct Rule {
@@ -272,7 +271,7 @@ pub(crate) fn recut(connection: &mut Connection, before: i64) {
     let (active, length) = (active_ns(connection), connection.duration_ns);
     for finding in &mut connection.findings {
         finding.of_ns = if finding.of_ns == before { active } else { finding.of_ns.min(length) };
-        let most = case::severity(finding.cost_ns, finding.of_ns, 100);
+        let most = case::severity(finding.cost_ns, finding.of_ns, Sure::Shown);
         let rank = |severity: &str| SEVERITIES.iter().position(|each| *each == severity);
         if rank(most) < rank(&finding.severity) {
             most.clone_into(&mut finding.severity);

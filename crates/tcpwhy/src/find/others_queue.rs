@@ -31,7 +31,7 @@
 use super::case::{Case, severity};
 use super::neighbours::Others;
 use super::{Rule, active_ns, remedies};
-use crate::report::{Connection, Evidence, Finding, State};
+use crate::report::{Connection, Evidence, Finding, State, Sure};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -80,7 +80,7 @@ pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Fin
     let filler = named.iter().max_by_key(|filler| filler.filled_in(span))?;
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: severity(cost, active, 80).to_owned(),
+        severity: severity(cost, active, Sure::Shown).to_owned(),
         title: format!("its packets wait behind the data of connection {}", filler.id),
         why: format!(
             "a round trip takes {} here, and {} at the least between the same hosts; connection {} filled the link \

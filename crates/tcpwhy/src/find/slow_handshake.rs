@@ -24,7 +24,7 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, ScalingRefusedBy};
+use crate::report::{Connection, Evidence, Finding, ScalingRefusedBy, Sure};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -61,7 +61,7 @@ fn told(connection: &Connection, took: i64, least: i64) -> Finding {
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: severity(cost_ns, of_ns, 75).to_owned(),
+        severity: severity(cost_ns, of_ns, Sure::Likely).to_owned(),
         title: format!(
             "the handshake took {}, though a round trip takes {}",
             words::time(took),

@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_tenth_of_the_time_is_enough_and_less_is_not() {
-        let mut connection = Sim { bytes: 300_000, ..Sim::default() }.run();
+        let connection = Sim { bytes: 300_000, ..Sim::default() }.run();
         let held = Case::of(&connection, 1).expect("data").held(|s| s == State::CwndSlowStart);
         let slow = held.time_ns();
         let active = super::super::case::working_ns(&connection);
@@ -304,10 +304,6 @@ mod tests {
             sample::stretch_opening(&mut stretched, more);
             assert_eq!(found(&stretched).len(), number, "{more}");
         }
-        connection.directions[1].as_mut().expect("data").limits.iter_mut().for_each(|limit| {
-            limit.confidence = 49;
-        });
-        assert!(found(&connection).is_empty(), "not sure enough");
     }
 
     #[test]

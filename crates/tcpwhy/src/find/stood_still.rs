@@ -28,15 +28,15 @@
 
 use super::case::{Case, active_ns, filter, in_each, severity, working_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, Limit, Remedy, RttJump, Vantage};
+use crate::report::{
+    Connection, Evidence, Finding, FrameRange, Limit, Remedy, RttJump, Sure, Vantage,
+};
 use crate::units::Duration;
 use crate::words;
 
 pub(super) const RULE: Rule =
     Rule { code: "STOOD_STILL", file: include_str!("stood_still.rs"), find };
 
-/// Jumps are seen, who stood still follows from clocks of a millisecond.
-const SURE: i64 = 80;
 /// Listed as evidence. Ours.
 const EVIDENCE: usize = 8;
 
@@ -66,7 +66,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let active = active_ns(connection);
         Some(Finding {
             code: RULE.code.to_owned(),
-            severity: severity(cost_ns, active, SURE).to_owned(),
+            severity: severity(cost_ns, active, Sure::Shown).to_owned(),
             title: format!("{} stood still", who(case, place)),
             why: format!(
                 "{}, by {} at the most ({} after {}); {}.",

@@ -25,14 +25,14 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange};
+use crate::report::{Connection, Evidence, Finding, FrameRange, Sure};
 use crate::words;
 
 pub(super) const RULE: Rule =
     Rule { code: "TLS_ROUND_TRIPS", file: include_str!("tls_round_trips.rs"), find };
 
 /// Flights are told by clear headers; TLS 1.3 hides where exactly its handshake ends.
-const SURE: i64 = 75;
+const SURE: Sure = Sure::Likely;
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(tls) = &connection.tls else { return Vec::new() };

@@ -80,7 +80,7 @@ mod tests {
             start_ns,
             end_ns,
             state,
-            confidence: 90,
+            confidence: super::super::Sure::Shown,
             alternative: Vec::new(),
             evidence: super::super::LimitEvidence::default(),
         };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FrameRange, State};
+use super::{FrameRange, State, Sure};
 
 /// One round: from the first send to the ACK of the first data sent after that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,9 +53,9 @@ pub struct Limit {
     pub end_ns: i64,
     /// What held the sender.
     pub state: State,
-    /// 0 to 100.
-    pub confidence: u8,
-    /// States that these packets cannot be told apart from, or the runner-up.
+    /// How sure that is.
+    pub confidence: Sure,
+    /// States that these packets cannot be told apart from it.
     pub alternative: Vec<State>,
     /// What shows it.
     pub evidence: LimitEvidence,

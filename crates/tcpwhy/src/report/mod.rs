@@ -3,7 +3,7 @@
 //! `docs/report.schema.json` is the contract these types follow; a test validates real output
 //! against it. Names and meanings are documented there and here in the same words. All `_ns`
 //! fields are integers relative to the connection's own first packet; sizes are bytes; what is
-//! unknown is `None` (JSON `null`), never zero; confidence runs from 0 to 100.
+//! unknown is `None` (JSON `null`), never zero.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ mod lookup;
 mod loss;
 pub mod state;
 mod strip;
+mod sure;
 mod totals;
 mod transfer;
 mod waited;
@@ -48,6 +49,7 @@ pub use lookup::Lookup;
 pub use loss::{InFlightAtLoss, LossPattern, LostAt, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
+pub use sure::Sure;
 pub use totals::Totals;
 pub use transfer::{Early, EarlyKind, Exchange, RoundRange, Transfer};
 pub use waited::Waited;

@@ -110,7 +110,14 @@ fn limits(rows: &[(State, i64, FrameRange, &str)]) -> Vec<Limit> {
         let filter = format!("frame.number in {{{}..{}}}", frames.first, frames.last);
         let evidence = LimitEvidence { text: text.to_owned(), frames, filter };
         let alternative = Vec::new();
-        limits.push(Limit { start_ns, end_ns, state, confidence: 95, alternative, evidence });
+        limits.push(Limit {
+            start_ns,
+            end_ns,
+            state,
+            confidence: crate::report::Sure::Shown,
+            alternative,
+            evidence,
+        });
         start_ns = end_ns;
     }
     limits

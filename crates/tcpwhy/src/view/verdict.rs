@@ -223,7 +223,7 @@ fn rounds_of<'a>(connection: &'a Connection, transfer: &Transfer) -> (u64, &'a [
     rounds.map_or((1, &[]), |(first, rounds)| (first + 1, rounds))
 }
 
-/// `55 % sure, it may be cwnd.avoidance`, where that does not go without saying.
+/// `likely, it may be cwnd.avoidance`, where it is not shown.
 fn doubt(connection: &Connection, transfer: &Transfer, state: State) -> Option<String> {
     let direction = connection.directions[choose::direction_of(transfer)?].as_ref()?;
     let span = (transfer.start_ns, transfer.end_ns);
@@ -267,6 +267,7 @@ fn named_states(time_in: &TimeIn, took: Duration) -> Vec<(State, Duration)> {
 mod tests {
     use super::super::sample;
     use super::*;
+    use crate::report::Sure;
 
     /// What is said of a connection of 100 ms whose server's application is silent for `ns` of it.
     fn said(ns: i64) -> Option<String> {
@@ -285,7 +286,8 @@ mod tests {
         let frames = crate::report::FrameRange { first: 5, last: 4 + frames };
         let evidence = crate::report::LimitEvidence { frames, ..Default::default() };
         let (state, alternative) = (State::LastFlight, Vec::new());
-        let limit = Limit { start_ns: 0, end_ns, state, confidence: 95, alternative, evidence };
+        let limit =
+            Limit { start_ns: 0, end_ns, state, confidence: Sure::Shown, alternative, evidence };
         let mut direction = Direction { limits: vec![limit], ..Direction::default() };
         direction.rtt.min_ns = Some(rtt);
         connection.directions[0] = Some(Box::new(direction));
@@ -366,15 +368,15 @@ mod tests {
     #[test]
     fn a_guess_is_called_one_and_names_what_else_it_may_be() {
         let mut connection = sample::worked_example().connections.remove(0);
-        assert!(!sentence_of(&connection, 1).contains("sure"));
+        assert!(!sentence_of(&connection, 1).contains("it may be"));
         for limit in &mut connection.directions[1].as_mut().expect("data").limits {
             if limit.state == State::CwndSlowStart {
-                limit.confidence = 55;
+                limit.confidence = Sure::Possible;
                 limit.alternative = vec![State::App, State::Sndbuf];
             }
         }
         let text = sentence_of(&connection, 1);
-        assert!(text.contains("; 55 % sure, it may be sndbuf or app); 2"), "{text}");
+        assert!(text.contains("; possible, it may be sndbuf or app); 2"), "{text}");
     }
 
     #[test]

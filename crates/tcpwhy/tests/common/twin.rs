@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tcpwhy::report::{Connection, Direction, TimeIn, Transfer};
+use tcpwhy::report::{Connection, Direction, Sure, TimeIn, Transfer};
 
 /// Whether every nanosecond of `connection` is booked once; else what is wrong.
 pub(crate) fn conserved(connection: &Connection) -> Result<(), String> {
@@ -49,8 +49,8 @@ fn limits(direction: &Direction, lifetime: i64, truncated: bool) -> Result<(), S
         if limit.end_ns <= limit.start_ns {
             return Err(format!("limit {number} ({name}) ends at {} after {at} ns", limit.end_ns));
         }
-        if limit.confidence > 100 {
-            return Err(format!("limit {number} ({name}) has confidence {}", limit.confidence));
+        if limit.confidence == Sure::Shown && !limit.alternative.is_empty() {
+            return Err(format!("limit {number} ({name}) is shown and may be something else"));
         }
         *sums.entry(name).or_default() += limit.end_ns - limit.start_ns;
         at = limit.end_ns;

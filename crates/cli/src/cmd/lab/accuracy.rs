@@ -24,6 +24,8 @@ use truth::{Source, State, TruthError, link};
 use super::links;
 use super::outcome::{capture_at, direction, explained};
 use super::runs::{Done, Lab};
+use super::table::percent;
+use super::words;
 
 /// Which runs to make.
 #[derive(Clone, Copy, Debug)]
@@ -229,6 +231,7 @@ impl Accuracy {
             self.discarded
         );
         self.figures(&mut text);
+        words::render(&self.by_vantage, &mut text);
         links::render(&self.links, &mut text);
         self.by_controller(&mut text);
         self.stock_records(&mut text);
@@ -388,10 +391,6 @@ impl Accuracy {
             );
         }
     }
-}
-
-pub(super) fn percent(thousandths: Option<u64>) -> String {
-    thousandths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
 }
 
 /// The median and the 90th percentile of the errors' sizes.

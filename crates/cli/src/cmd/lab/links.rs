@@ -11,8 +11,8 @@ use tcpwhy_model::scenario::plan::{Egress, Host, Plan};
 use truth::compare::share;
 use truth::link::{Held, Log, Said, Span};
 
-use super::accuracy::percent;
 use super::outcome::{capture_at, direction};
+use super::table::percent;
 
 /// The log of the narrowest link that the data passed, if one was kept; a bucket at its sender counts if it `may_be_own`.
 ///

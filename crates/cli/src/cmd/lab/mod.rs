@@ -16,6 +16,7 @@ mod runs;
 pub(super) mod scenarios;
 mod summary;
 pub(super) mod table;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;

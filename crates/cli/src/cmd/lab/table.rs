@@ -9,6 +9,11 @@ use super::outcome::Round;
 use super::path::Measured;
 use super::summary::{Answer, Spread, Variant};
 
+/// `99.4 %`; `-` of nothing.
+pub(super) fn percent(thousandths: Option<u64>) -> String {
+    thousandths.map_or_else(|| "-".to_owned(), |t| format!("{}.{} %", t / 10, t % 10))
+}
+
 /// The whole answer.
 pub(super) fn render(answer: &Answer) -> String {
     let Answer { scenario, about, backend, kernel, paths, variants, .. } = answer;

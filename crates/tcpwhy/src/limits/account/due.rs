@@ -29,8 +29,8 @@ impl FullLink {
             return vec![interval.clone()];
         }
         let yields = |full: bool| {
-            let Interval { state, confidence, alternative, .. } = *interval;
-            let verdict = Verdict::new(state, confidence, alternative);
+            let Interval { state, sure, alternative, .. } = *interval;
+            let verdict = Verdict { state, sure, alternative };
             if full {
                 rule::link::while_full(verdict, (self.varies, self.is_proven))
             } else {
@@ -42,16 +42,9 @@ impl FullLink {
         let mut start = interval.start;
         let mut push = |start: &mut i64, end: i64, full: bool| {
             if end > *start {
-                let Verdict { state, confidence, alternative } = yields(full);
+                let Verdict { state, sure, alternative } = yields(full);
                 let start = core::mem::replace(start, end);
-                parts.push(Interval {
-                    start,
-                    end,
-                    state,
-                    confidence,
-                    alternative,
-                    ..interval.clone()
-                });
+                parts.push(Interval { start, end, state, sure, alternative, ..interval.clone() });
             }
         };
         for span in self.spans[from..].iter().take_while(|span| span.0 < interval.end) {
@@ -112,10 +105,11 @@ mod tests {
     use crate::report::State::{
         self, App, BandwidthSelfQueue, CwndAvoidance, Pacing, RecoveryLoss, ZeroWindow,
     };
+    use crate::report::Sure;
 
     fn interval(start: i64, end: i64, state: State, alternative: &'static [State]) -> Interval {
         let evidence = Evidence::default();
-        Interval { start, end, state, confidence: 90, alternative, evidence }
+        Interval { start, end, state, sure: Sure::Shown, alternative, evidence }
     }
 
     /// What is booked of these where the link was full in these `spans`.

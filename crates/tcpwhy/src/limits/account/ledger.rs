@@ -10,7 +10,7 @@
 use core::cmp::Reverse;
 
 use crate::limits::evidence::Evidence;
-use crate::report::{State, Strip as Slices, TimeIn};
+use crate::report::{State, Strip as Slices, Sure, TimeIn};
 use crate::units::Duration;
 
 /// Most cells of a strip, and how many are folded when it is full.
@@ -25,7 +25,7 @@ pub(crate) struct Interval {
     pub(crate) start: i64,
     pub(crate) end: i64,
     pub(crate) state: State,
-    pub(crate) confidence: u8,
+    pub(crate) sure: Sure,
     pub(crate) alternative: &'static [State],
     pub(crate) evidence: Evidence,
 }
@@ -39,9 +39,9 @@ impl Interval {
     pub(crate) fn join(&mut self, next: &Self) {
         self.end = next.end;
         // What one of them may be otherwise, both may be: the list of the less sure, or the longer.
-        let doubt = |of: &Self| (Reverse(of.confidence), of.alternative.len());
+        let doubt = |of: &Self| (Reverse(of.sure), of.alternative.len());
         if doubt(next) > doubt(self) {
-            (self.confidence, self.alternative) = (next.confidence, next.alternative);
+            (self.sure, self.alternative) = (next.sure, next.alternative);
         }
         self.evidence.join(&next.evidence);
     }
@@ -169,7 +169,7 @@ impl Ledger {
                 start: 0,
                 end,
                 state,
-                confidence: 50,
+                sure: Sure::Possible,
                 alternative: &[],
                 evidence,
             });
@@ -295,16 +295,16 @@ fn leading(cell: &TimeIn) -> State {
 mod tests {
     use super::*;
 
-    /// What is booked of neighbours with these states, confidences and alternatives.
-    fn booked(rows: &[(State, u8, &'static [State])]) -> Vec<(State, u8, &'static [State])> {
+    /// What is booked of neighbours with these states, words and alternatives.
+    fn booked(rows: &[(State, Sure, &'static [State])]) -> Vec<(State, Sure, &'static [State])> {
         let mut ledger = Ledger::new(true);
-        for (number, &(state, confidence, alternative)) in rows.iter().enumerate() {
+        for (number, &(state, sure, alternative)) in rows.iter().enumerate() {
             let end = (number as i64 + 1) * 10;
             let evidence = Evidence::default();
-            ledger.book(Interval { start: 0, end, state, confidence, alternative, evidence });
+            ledger.book(Interval { start: 0, end, state, sure, alternative, evidence });
         }
         let intervals = ledger.intervals.iter();
-        intervals.map(|each| (each.state, each.confidence, each.alternative)).collect()
+        intervals.map(|each| (each.state, each.sure, each.alternative)).collect()
     }
 
     /// Books that were given intervals of these states and lengths one behind the other.
@@ -318,7 +318,7 @@ mod tests {
                 start: 0,
                 end,
                 state,
-                confidence: 80,
+                sure: Sure::Likely,
                 alternative: &[],
                 evidence,
             });
@@ -367,13 +367,14 @@ mod tests {
     fn neighbours_of_one_state_are_as_sure_as_the_less_sure_one_and_may_be_what_that_may_be() {
         use State::{Sndbuf, Unknown};
         const OTHERS: &[State] = &[State::App];
-        let unsure = (Sndbuf, 60, OTHERS);
-        assert_eq!(booked(&[(Sndbuf, 80, &[]), unsure]), [unsure]);
-        assert_eq!(booked(&[unsure, (Sndbuf, 80, &[])]), [unsure]);
-        let longer: (_, _, &[State]) = (Sndbuf, 60, &[State::App, State::Pacing]);
+        let unsure = (Sndbuf, Sure::Likely, OTHERS);
+        assert_eq!(booked(&[(Sndbuf, Sure::Shown, &[]), unsure]), [unsure]);
+        assert_eq!(booked(&[unsure, (Sndbuf, Sure::Shown, &[])]), [unsure]);
+        let longer: (_, _, &[State]) = (Sndbuf, Sure::Likely, &[State::App, State::Pacing]);
         assert_eq!(booked(&[unsure, longer]), [longer], "as sure, and the longer list");
         assert_eq!(booked(&[longer, unsure]), [longer]);
-        let unknown: [(State, u8, &[State]); 2] = [(Unknown, 30, &[]), (Unknown, 30, OTHERS)];
+        let unknown: [(State, Sure, &[State]); 2] =
+            [(Unknown, Sure::Possible, &[]), (Unknown, Sure::Possible, OTHERS)];
         assert_eq!(booked(&unknown), unknown, "told apart by what they may be");
     }
 }

@@ -27,8 +27,8 @@ pub(crate) enum Base {
 
 impl Base {
     /// A decided state without rival.
-    pub(crate) const fn sure(state: State, confidence: u8) -> Self {
-        Self::Told(Verdict::sure(state, confidence))
+    pub(crate) const fn shown(state: State) -> Self {
+        Self::Told(Verdict::shown(state))
     }
 
     /// Whether the wait it belongs to is still open.

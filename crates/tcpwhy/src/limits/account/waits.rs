@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn relabelling_splits_the_piece_it_begins_in() {
-        let timer = Base::sure(State::RtoWait, 92);
+        let timer = Base::shown(State::RtoWait);
         let mut waits = Waits::default();
         waits.lay(piece(0, 10, Base::Flying), true);
         waits.begin_next();
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_flow_goes_on_only_where_nothing_else_happened() {
-        let flow = Base::sure(State::Receiving, 95);
+        let flow = Base::shown(State::Receiving);
         let mut waits = Waits::default();
         assert!(!waits.flow_of(flow), "nothing to go on from");
         waits.lay(piece(0, 5, flow), true);

@@ -67,7 +67,7 @@ impl Walker {
         mut runs: impl Iterator<Item = Run<'a>>,
         until: i64,
     ) -> usize {
-        const RECEIVING: Base = Base::sure(State::Receiving, 95);
+        const RECEIVING: Base = Base::shown(State::Receiving);
         #[cfg(test)]
         if self.long_way {
             return 0;

@@ -7,35 +7,29 @@ use crate::report::State::{
     App, Handshake, IdleAppThink, IdlePeerThink, LastFlight, Pacing, Receiving, Sndbuf,
 };
 
-/// What may have been written late each time, unless its buffer was full and the way of the ACKs is longer than the
-/// least that is known. Ours: not measured.
-const LATE_CONFIDENCE: u8 = 75;
-
-/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::sender::writes`]).
+/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::sender::writes`]); or its
+/// buffer was full, and the way of the ACKs is longer than the least that is known.
 pub(super) fn late_each_time(wait: &Wait) -> Option<Verdict> {
-    (wait.is_by_itself_after_all() && wait.late_each_time).then_some(Verdict::new(
-        App,
-        LATE_CONFIDENCE,
-        &[Sndbuf],
-    ))
+    (wait.is_by_itself_after_all() && wait.late_each_time)
+        .then_some(Verdict::likely(App, &[Sndbuf]))
 }
 
 /// The same of the time without data in flight.
 pub(super) fn writes_late_each_time(wait: &Wait) -> Option<Verdict> {
-    wait.late_each_time.then_some(Verdict::new(IdleAppThink, LATE_CONFIDENCE, &[Sndbuf]))
+    wait.late_each_time.then_some(Verdict::likely(IdleAppThink, &[Sndbuf]))
 }
 
 /// All was acknowledged, and the next send came by itself: if that goes on with the same transfer, its application had
 /// written no more. Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
 pub(super) fn all_acknowledged(wait: &Wait) -> Option<Verdict> {
     let state = if wait.at_sender && wait.goes_on { App } else { LastFlight };
-    wait.is_by_itself_after_all().then_some(Verdict::sure(state, 95))
+    wait.is_by_itself_after_all().then_some(Verdict::shown(state))
 }
 
 /// Nothing was in flight, and nothing that arrived let the next send out.
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule as the others are")]
 pub(super) fn thinks(_: &Wait) -> Option<Verdict> {
-    Some(Verdict::sure(IdleAppThink, 95))
+    Some(Verdict::shown(IdleAppThink))
 }
 
 /// A send came by itself while data was in flight. Who fills the receiver's window has more to send, and need not have
@@ -47,18 +41,18 @@ pub(super) fn by_itself(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let has_more = round.edge_flight > 0 && round.edge_flight >= round.flight;
     Some(if wait.ended_whole || has_more {
-        Verdict::new(App, 60, &[Pacing])
+        Verdict::likely(App, &[Pacing])
     } else {
-        Verdict::sure(App, 85)
+        Verdict::likely(App, &[])
     })
 }
 
 /// What a side waited for that was silent until the peer's data came.
 pub(crate) fn silence_of_peer(silence: Lull) -> Verdict {
     match silence {
-        Lull::Flow => Verdict::sure(Receiving, 95),
-        Lull::Peer => Verdict::sure(IdlePeerThink, 95),
+        Lull::Flow => Verdict::shown(Receiving),
+        Lull::Peer => Verdict::shown(IdlePeerThink),
         // A server's handshake may end with this: the capture lacks it.
-        Lull::FirstOfCapture => Verdict::new(IdlePeerThink, 60, &[Handshake]),
+        Lull::FirstOfCapture => Verdict::likely(IdlePeerThink, &[Handshake]),
     }
 }

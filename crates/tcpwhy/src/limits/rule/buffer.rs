@@ -6,7 +6,7 @@ use crate::limits::near::Near;
 use crate::limits::round::Phase;
 use crate::limits::wait::Wait;
 use crate::report::State::{
-    self, App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf,
+    App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf,
 };
 
 /// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs besides
@@ -25,7 +25,7 @@ pub(super) fn little_from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> 
     let pulses = near.pulses();
     match () {
         () if !is_little => None,
-        () if pulses.all_end_short() => Some(Verdict::new(App, 60, &[Sndbuf, AppWindow])),
+        () if pulses.all_end_short() => Some(Verdict::likely(App, &[Sndbuf, AppWindow])),
         () => pulses.are_even_and_whole().then_some(Verdict::unknown(super::pace::ANY_CLOCK)),
     }
 }
@@ -43,28 +43,33 @@ pub(super) fn lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let has_no_pause = round.tap_gap * 2 <= round.end - round.start;
     // ACKs that a pace spread come as evenly: it may seem that they let the next ones out.
     let may_be_paced = round.is_smooth() || near.pulses().are_even_and_whole() && has_no_pause;
-    let (state, confidence, others): (_, _, &'static [State]) = match (wait.by_data, below_window) {
-        (true, _) => (AppWindow, 75, &[Sndbuf]),
+    Some(match (wait.by_data, below_window) {
+        (true, _) => Verdict::likely(AppWindow, &[Sndbuf]),
         // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
         (_, _) if !tap_at_sender && has_no_pause => {
-            (Sndbuf, 50, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
+            Verdict::possible(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
         }
-        (_, true) if !tap_at_sender => (Sndbuf, 60, &[AppWindow, App, CwndClamp, RwndCap]),
-        (_, false) if !tap_at_sender => (Sndbuf, 50, &[CwndClamp, AppWindow, App, RwndCap]),
+        (_, true) if !tap_at_sender => {
+            Verdict::likely(Sndbuf, &[AppWindow, App, CwndClamp, RwndCap])
+        }
+        (_, false) if !tap_at_sender => {
+            Verdict::possible(Sndbuf, &[CwndClamp, AppWindow, App, RwndCap])
+        }
         _ if edge.may_be_near() && may_be_paced => {
-            (Sndbuf, 50, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
+            Verdict::possible(Sndbuf, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
         }
-        _ if edge.may_be_near() => (Sndbuf, 50, &[RwndCap, AppWindow, App, CwndClamp]),
-        (_, true) if may_be_paced => (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp]),
+        _ if edge.may_be_near() => Verdict::possible(Sndbuf, &[RwndCap, AppWindow, App, CwndClamp]),
+        (_, true) if may_be_paced => {
+            Verdict::likely(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp])
+        }
         _ if may_be_paced => {
-            (Sndbuf, 60, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
+            Verdict::likely(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
         }
-        (_, true) => (Sndbuf, 80, &[AppWindow, App, CwndClamp]),
+        (_, true) => Verdict::likely(Sndbuf, &[AppWindow, App, CwndClamp]),
         // The window of a controller that watches delays may stand by itself.
         (_, false) if round.phase == Phase::Uncut => {
-            (Sndbuf, 60, &[CwndClamp, AppWindow, App, CwndAvoidance])
+            Verdict::likely(Sndbuf, &[CwndClamp, AppWindow, App, CwndAvoidance])
         }
-        (_, false) => (Sndbuf, 60, &[CwndClamp, AppWindow, App]),
-    };
-    Some(Verdict::new(state, confidence, others))
+        (_, false) => Verdict::likely(Sndbuf, &[CwndClamp, AppWindow, App]),
+    })
 }

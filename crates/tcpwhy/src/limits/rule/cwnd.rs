@@ -21,20 +21,20 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
         // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
         Phase::Cached => {
-            return Some(Verdict::new(CwndCachedSsthresh, 55, &[CwndAvoidance, Sndbuf]));
+            return Some(Verdict::possible(CwndCachedSsthresh, &[CwndAvoidance, Sndbuf]));
         }
         // A pacing sender fills its window and its buffer alike: with pauses of its clock.
         Phase::Avoidance | Phase::Uncut if wait.is_past_pulse && near.is_paced(false) => {
-            return Some(Verdict::new(CwndAvoidance, 60, &[Sndbuf]));
+            return Some(Verdict::likely(CwndAvoidance, &[Sndbuf]));
         }
         // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
         Phase::Avoidance | Phase::Uncut
             if round.still.0 > PLATEAU_NS / 2 && round.still.1 >= LID_ROUNDS as u32 =>
         {
-            return Some(Verdict::new(CwndAvoidance, 60, &[Sndbuf, CwndClamp, AppWindow, App]));
+            return Some(Verdict::likely(CwndAvoidance, &[Sndbuf, CwndClamp, AppWindow, App]));
         }
         Phase::Avoidance | Phase::Uncut => CwndAvoidance,
         Phase::Unseen => return Some(Verdict::unknown(&[CwndSlowStart, CwndAvoidance])),
     };
-    Some(Verdict::sure(state, if round.rtt_count > 0 { 90 } else { 70 }))
+    Some(if round.rtt_count > 0 { Verdict::shown(state) } else { Verdict::likely(state, &[]) })
 }

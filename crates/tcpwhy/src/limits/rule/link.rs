@@ -34,7 +34,7 @@ pub(super) fn from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         } else {
             &[Pacing, LocalQdisc, App, Sndbuf]
         };
-        Verdict::new(BandwidthSelfQueue, 60, others)
+        Verdict::likely(BandwidthSelfQueue, others)
     } else {
         passes_unseen(edge)
     })
@@ -51,7 +51,7 @@ fn queue_from_afar(edge: Edge, near: &Near<'_>) -> Verdict {
         (Edge::Far, true) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
         (Edge::Far, false) => &[LocalQdisc, Pacing, BandwidthExternal],
     };
-    Verdict::new(BandwidthSelfQueue, if others.len() > 3 { 65 } else { 75 }, others)
+    Verdict::likely(BandwidthSelfQueue, others)
 }
 
 /// Packets that pass steadily where no queue can be seen.
@@ -75,7 +75,7 @@ fn shared(near: &Near<'_>) -> Verdict {
     } else {
         &[BandwidthSelfQueue, BandwidthVariable, LocalQdisc]
     };
-    Verdict::new(BandwidthExternal, 80, others)
+    Verdict::likely(BandwidthExternal, others)
 }
 
 /// A queue that never emptied in a round kept the path's slowest link busy throughout; so did one at a steady rate.
@@ -89,7 +89,7 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         return None;
     }
     if near.is_rate_variable() {
-        return Some(Verdict::new(BandwidthVariable, 65, &[BandwidthExternal]));
+        return Some(Verdict::likely(BandwidthVariable, &[BandwidthExternal]));
     }
     Some(full(wait, near))
 }
@@ -127,9 +127,9 @@ pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) ->
     };
     match (varies, is_proven) {
         _ if !yields => verdict,
-        (true, _) => Verdict::new(BandwidthSelfQueue, 70, &[BandwidthExternal, BandwidthVariable]),
-        (false, true) => Verdict::sure(BandwidthSelfQueue, 95),
-        (false, false) => Verdict::new(BandwidthSelfQueue, 75, &[Pacing, LocalQdisc]),
+        (true, _) => Verdict::likely(BandwidthSelfQueue, &[BandwidthExternal, BandwidthVariable]),
+        (false, true) => Verdict::shown(BandwidthSelfQueue),
+        (false, false) => Verdict::likely(BandwidthSelfQueue, &[Pacing, LocalQdisc]),
     }
 }
 
@@ -161,10 +161,10 @@ fn full(wait: &Wait, near: &Near<'_>) -> Verdict {
                 (Edge::Far, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
                 (Edge::Far, false) => &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf],
             };
-            Verdict::new(BandwidthSelfQueue, 55, others)
+            Verdict::possible(BandwidthSelfQueue, others)
         }
-        Some(true) if edge == Edge::Far && !stands => Verdict::sure(BandwidthSelfQueue, 85),
-        _ => Verdict::new(BandwidthSelfQueue, 70, others),
+        Some(true) if edge == Edge::Far && !stands => Verdict::likely(BandwidthSelfQueue, &[]),
+        _ => Verdict::likely(BandwidthSelfQueue, others),
     }
 }
 
@@ -175,6 +175,7 @@ mod tests {
     use crate::limits::round::Round;
     use crate::limits::rule::by_rounds;
     use crate::limits::wait::{Release, Window};
+    use crate::report::Sure;
 
     const RTT: i64 = 20_000_000;
 
@@ -212,14 +213,14 @@ mod tests {
         from_afar(&wait, &Near::new(rounds, number, RTT))
     }
 
-    fn told(change: impl Fn(&mut Round)) -> Option<(State, u8)> {
+    fn told(change: impl Fn(&mut Round)) -> Option<(State, Sure)> {
         let decision = asked(&stream(change), 3, Edge::Far);
-        decision.map(|decision| (decision.state, decision.confidence))
+        decision.map(|decision| (decision.state, decision.sure))
     }
 
     #[test]
     fn a_stream_that_never_pauses_behind_a_queue_is_a_full_links() {
-        let full = Some((BandwidthSelfQueue, 75));
+        let full = Some((BandwidthSelfQueue, Sure::Likely));
         assert_eq!(told(|_| ()), full);
         assert_eq!(told(|r| r.tap_at_sender = true), None);
         assert_eq!(told(|r| r.edge_flight = 1448), None, "the receiver's window was full");
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_flight_that_stands_still_may_have_a_buffer_for_a_lid() {
-        assert_eq!(told(|r| r.segments = 10), Some((BandwidthSelfQueue, 65)));
+        assert_eq!(told(|r| r.segments = 10), Some((BandwidthSelfQueue, Sure::Likely)));
         let others = |edge| {
             let decision = asked(&stream(|r| r.segments = 10), 3, edge).expect("a full link");
             [Sndbuf, RwndCap].map(|state| decision.alternative.contains(&state))
@@ -264,7 +265,7 @@ mod tests {
 
     /// As `told` where no queue can be seen, with a loss in round 3 of ten and this rate after it, in per cent of that
     /// before.
-    fn told_blind(lost: bool, percent: i64) -> (State, u8) {
+    fn told_blind(lost: bool, percent: i64) -> (State, Sure) {
         let mut rounds = Rounds::default();
         for number in 0..10 {
             let segments = 50 - number % 3;
@@ -284,15 +285,19 @@ mod tests {
             });
         }
         let decision = asked(&rounds, 7, Edge::Far).expect("it passes steadily");
-        (decision.state, decision.confidence)
+        (decision.state, decision.sure)
     }
 
     #[test]
     fn where_no_queue_can_be_seen_a_rate_that_a_loss_left_as_it_was_is_the_links() {
-        assert_eq!(told_blind(true, 100), (BandwidthSelfQueue, 60));
-        assert_eq!(told_blind(true, 95), (BandwidthSelfQueue, 60));
-        assert_eq!(told_blind(true, 94), (State::Unknown, 30), "the window was cut, and holds it");
-        assert_eq!(told_blind(false, 100), (State::Unknown, 30), "a pace is as steady");
+        assert_eq!(told_blind(true, 100), (BandwidthSelfQueue, Sure::Likely));
+        assert_eq!(told_blind(true, 95), (BandwidthSelfQueue, Sure::Likely));
+        assert_eq!(
+            told_blind(true, 94),
+            (State::Unknown, Sure::Possible),
+            "the window was cut, and holds it"
+        );
+        assert_eq!(told_blind(false, 100), (State::Unknown, Sure::Possible), "a pace is as steady");
     }
 
     #[test]

@@ -20,30 +20,36 @@ pub(crate) mod window;
 
 use super::near::Near;
 use super::wait::Wait;
-use crate::report::State;
+use crate::report::{State, Sure};
 
 /// What a wait was for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) state: State,
-    pub(crate) confidence: u8,
+    pub(crate) sure: Sure,
     /// What looks the same in these packets.
     pub(crate) alternative: &'static [State],
 }
 
 impl Verdict {
-    pub(crate) const fn new(state: State, confidence: u8, alternative: &'static [State]) -> Self {
-        Self { state, confidence, alternative }
+    /// The packets exclude the rest.
+    pub(crate) const fn shown(state: State) -> Self {
+        Self { state, sure: Sure::Shown, alternative: &[] }
     }
 
-    /// A state without rival.
-    pub(crate) const fn sure(state: State, confidence: u8) -> Self {
-        Self::new(state, confidence, &[])
+    /// They speak for it, but do not exclude all else.
+    pub(crate) const fn likely(state: State, alternative: &'static [State]) -> Self {
+        Self { state, sure: Sure::Likely, alternative }
+    }
+
+    /// It is one of several that they do not tell apart.
+    pub(crate) const fn possible(state: State, alternative: &'static [State]) -> Self {
+        Self { state, sure: Sure::Possible, alternative }
     }
 
     /// One of `alternative`: these packets do not tell which.
     pub(crate) const fn unknown(alternative: &'static [State]) -> Self {
-        Self::new(State::Unknown, 30, alternative)
+        Self::possible(State::Unknown, alternative)
     }
 }
 

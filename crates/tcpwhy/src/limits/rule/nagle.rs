@@ -11,9 +11,9 @@ use crate::report::State::{App, LastFlight, NagleDelack};
 pub(super) fn held_short(wait: &Wait) -> Option<Verdict> {
     let short = wait.behind_short?;
     Some(match () {
-        () if wait.ack_was_delayed => Verdict::sure(NagleDelack, 85),
-        () if short.is_as_long => Verdict::new(App, 60, &[NagleDelack]),
-        () => Verdict::new(NagleDelack, 75, &[App]),
+        () if wait.ack_was_delayed => Verdict::likely(NagleDelack, &[]),
+        () if short.is_as_long => Verdict::likely(App, &[NagleDelack]),
+        () => Verdict::likely(NagleDelack, &[App]),
     })
 }
 
@@ -24,20 +24,14 @@ pub(super) fn short_behind_short(wait: &Wait) -> Option<Verdict> {
         return None;
     }
     if wait.flown != Flown::More && wait.ack_was_delayed {
-        return Some(Verdict::sure(NagleDelack, 85));
+        return Some(Verdict::likely(NagleDelack, &[]));
     }
-    (wait.flown == Flown::LessThanOne && wait.had_room).then_some(Verdict::new(
-        NagleDelack,
-        60,
-        &[App],
-    ))
+    (wait.flown == Flown::LessThanOne && wait.had_room)
+        .then_some(Verdict::likely(NagleDelack, &[App]))
 }
 
 /// A short end of a tail that was lost before the tap may have been held meanwhile.
 pub(super) fn end_of_tail(wait: &Wait) -> Option<Verdict> {
-    (wait.is_by_itself_after_all() && wait.ends_probed_tail).then_some(Verdict::new(
-        LastFlight,
-        60,
-        &[NagleDelack],
-    ))
+    (wait.is_by_itself_after_all() && wait.ends_probed_tail)
+        .then_some(Verdict::likely(LastFlight, &[NagleDelack]))
 }

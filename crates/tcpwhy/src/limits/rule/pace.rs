@@ -17,7 +17,7 @@ pub(super) const ANY_CLOCK: &[State] =
 /// same, and from afar so does what ACKs let go.
 fn less_than_a_pulse(wait: &Wait, alternative: &'static [State]) -> Option<Verdict> {
     wait.is_slow_pace.then_some(if wait.at_sender {
-        Verdict::new(Pacing, 60, alternative)
+        Verdict::likely(Pacing, alternative)
     } else {
         Verdict::unknown(ANY_CLOCK)
     })
@@ -42,18 +42,18 @@ pub(super) fn clock(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let (round, pulses) = (near.this(), near.pulses());
     let has_clock = near.has_even_sends();
     Some(if has_clock && pulses.end_short() {
-        Verdict::new(App, 65, &[Pacing])
+        Verdict::likely(App, &[Pacing])
     } else if round.shows_no_clock() {
         steady_from_afar(near)
     } else if near.has_queue() && near.is_rate_flat() {
-        Verdict::new(BandwidthSelfQueue, 75, &[Pacing])
+        Verdict::likely(BandwidthSelfQueue, &[Pacing])
     } else if round.fills_window() {
         // What a pace still holds has filled the window already.
-        Verdict::new(Pacing, 60, &[LocalQdisc, CwndSlowStart, App, Sndbuf])
+        Verdict::likely(Pacing, &[LocalQdisc, CwndSlowStart, App, Sndbuf])
     } else if has_clock && pulses.are_unfinished() {
-        Verdict::new(Pacing, 80, &[LocalQdisc])
+        Verdict::likely(Pacing, &[LocalQdisc])
     } else {
-        Verdict::new(Pacing, 60, &[LocalQdisc, App, Sndbuf])
+        Verdict::likely(Pacing, &[LocalQdisc, App, Sndbuf])
     })
 }
 
@@ -69,13 +69,12 @@ pub(super) fn from_afar(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
     is_even.then(|| match round.phase {
         // A link that a queue has shown to be full at this rate is so without one, too: a window that a loss has cut
         // just fills it.
-        _ if near.runs_at_full_rate() => Verdict::new(
+        _ if near.runs_at_full_rate() => Verdict::likely(
             BandwidthSelfQueue,
-            60,
             &[Pacing, LocalQdisc, BandwidthExternal, App, Sndbuf],
         ),
         Phase::Avoidance | Phase::Uncut if near.opens() => {
-            Verdict::new(CwndAvoidance, 60, &[Pacing, BandwidthSelfQueue, App])
+            Verdict::likely(CwndAvoidance, &[Pacing, BandwidthSelfQueue, App])
         }
         _ => steady_from_afar(near),
     })
@@ -86,7 +85,7 @@ fn steady_from_afar(near: &Near<'_>) -> Verdict {
     if near.this().shows_no_clock() {
         return super::link::passes_unseen(Edge::Far);
     }
-    Verdict::new(Pacing, 60, &[BandwidthExternal, App, Sndbuf])
+    Verdict::likely(Pacing, &[BandwidthExternal, App, Sndbuf])
 }
 
 #[cfg(test)]
@@ -94,6 +93,7 @@ mod tests {
     use super::*;
     use crate::limits::near::Rounds;
     use crate::limits::round::Round;
+    use crate::report::Sure;
 
     const RTT: i64 = 20_000_000;
 
@@ -105,10 +105,14 @@ mod tests {
     fn a_pace_of_less_than_a_pulse_a_round_trip_shows_at_the_sender_alone() {
         let told = |at_sender| {
             let wait = Wait { is_slow_pace: true, was_quiet: true, at_sender, ..Wait::PLAIN };
-            slow(&wait).map(|told| (told.state, told.confidence))
+            slow(&wait).map(|told| (told.state, told.sure))
         };
-        assert_eq!(told(true), Some((Pacing, 60)));
-        assert_eq!(told(false), Some((State::Unknown, 30)), "ACKs may have let them go");
+        assert_eq!(told(true), Some((Pacing, Sure::Likely)));
+        assert_eq!(
+            told(false),
+            Some((State::Unknown, Sure::Possible)),
+            "ACKs may have let them go"
+        );
         assert_eq!(slow(&Wait { was_quiet: true, ..Wait::PLAIN }), None);
         assert_eq!(slow(&Wait { is_slow_pace: true, ..Wait::PLAIN }), None, "data was in flight");
     }

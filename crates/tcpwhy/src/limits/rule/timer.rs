@@ -12,27 +12,27 @@ use crate::report::State::{
 pub(super) fn probe_with_new_data(wait: &Wait) -> Option<Verdict> {
     match wait.probe {
         Probe::None => None,
-        Probe::Tail => Some(Verdict::new(TlpWait, 60, &[App])),
-        Probe::TailOrTimeout => Some(Verdict::new(TlpWait, 60, &[App, RtoWait])),
+        Probe::Tail => Some(Verdict::likely(TlpWait, &[App])),
+        Probe::TailOrTimeout => Some(Verdict::likely(TlpWait, &[App, RtoWait])),
     }
 }
 
 /// Nothing was in flight that was seen, and it took as long as a chain of timers.
 pub(super) fn may_be_lost_tail(wait: &Wait) -> Option<Verdict> {
-    wait.may_be_lost_tail.then_some(Verdict::new(IdleAppThink, 50, &[RtoWait, TlpWait]))
+    wait.may_be_lost_tail.then_some(Verdict::possible(IdleAppThink, &[RtoWait, TlpWait]))
 }
 
 /// What time was for that something proves afterwards.
 pub(crate) fn proven(what: Proven) -> Verdict {
     match what {
-        Proven::SynRepeated => Verdict::sure(SynRetry, 95),
-        Proven::Probe => Verdict::sure(TlpWait, 92),
-        Proven::Timeout => Verdict::sure(RtoWait, 92),
-        Proven::ProbeUnseen => Verdict::sure(TlpWait, 80),
-        Proven::TimeoutUnseen => Verdict::sure(RtoWait, 80),
-        Proven::TimeoutBeforeCapture => Verdict::new(RtoWait, 75, &[TlpWait]),
-        Proven::LoneRepeat => Verdict::sure(RecoveryLoss, 80),
-        Proven::Gap => Verdict::sure(CaptureGap, 99),
-        Proven::UnseenSends => Verdict::sure(CaptureGap, 90),
+        Proven::SynRepeated => Verdict::shown(SynRetry),
+        Proven::Probe => Verdict::shown(TlpWait),
+        Proven::Timeout => Verdict::shown(RtoWait),
+        Proven::ProbeUnseen => Verdict::likely(TlpWait, &[]),
+        Proven::TimeoutUnseen => Verdict::likely(RtoWait, &[]),
+        Proven::TimeoutBeforeCapture => Verdict::likely(RtoWait, &[TlpWait]),
+        Proven::LoneRepeat => Verdict::likely(RecoveryLoss, &[]),
+        Proven::Gap => Verdict::shown(CaptureGap),
+        Proven::UnseenSends => Verdict::shown(CaptureGap),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn blind(wait: &Wait) -> Option<Verdict> {
 /// The round of the wait is not closed, and none before it: nothing tells how flights grow.
 pub(super) fn round_unknown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     (!near.is_known()).then_some(if wait.ended_by == Release::Free {
-        Verdict::new(App, 60, &[Pacing])
+        Verdict::likely(App, &[Pacing])
     } else {
         Verdict::unknown(&[CwndSlowStart, CwndAvoidance])
     })
@@ -41,9 +41,9 @@ pub(super) fn late_ack(wait: &Wait, _: &Near<'_>) -> Option<Verdict> {
 /// that something was sent again. `is_client`: the sender is; `repairs`: the wait belongs to a loss episode.
 pub(crate) fn alone(state: State, is_client: bool, repairs: bool) -> Verdict {
     match state {
-        CaptureGap | SynRetry => Verdict::sure(state, 95),
+        CaptureGap | SynRetry => Verdict::shown(state),
         // The client's own ACK ends its handshake. What the server gets next may be late.
-        Handshake if is_client => Verdict::sure(state, 95),
+        Handshake if is_client => Verdict::shown(state),
         Handshake => Verdict::unknown(&[Handshake, IdlePeerThink]),
         _ if repairs || matches!(state, RtoWait | TlpWait) => {
             Verdict::unknown(&[RecoveryLoss, RtoWait, TlpWait])

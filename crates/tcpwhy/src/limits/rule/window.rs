@@ -6,65 +6,63 @@ use crate::limits::wait::{Edge, Release, Wait};
 use crate::report::State::{
     self, App, AppWindow, CwndAvoidance, RwndCap, RwndReader, Sndbuf, ZeroWindow,
 };
+use crate::report::Sure;
 
-/// An answer that is late may be a jittery path's doing, and what reads all there is at long intervals would be
-/// helped by a larger window. Ours: not measured.
-const KEPT_BACK_CONFIDENCE: u8 = 70;
-
-/// Which of the receiver's limits the window was at, of which something else is as sure as `confidence`.
-fn held(wait: &Wait, confidence: u8, alternative: &'static [State]) -> Verdict {
+/// Which of the receiver's limits the window was at, if that it was is `sure`.
+fn held(wait: &Wait, sure: Sure, alternative: &'static [State]) -> Verdict {
     let window = &wait.window;
     match window.state {
-        state if window.is_scale_guessed => Verdict::new(state, 55, &[Sndbuf, CwndAvoidance, App]),
+        state if window.is_scale_guessed => Verdict::possible(state, &[Sndbuf, CwndAvoidance, App]),
         RwndCap if window.was_answer_kept_back => {
             let others: &[State] =
                 if alternative.is_empty() { &[RwndCap] } else { &[RwndCap, CwndAvoidance] };
-            Verdict::new(RwndReader, confidence.min(KEPT_BACK_CONFIDENCE), others)
+            Verdict { state: RwndReader, sure: sure.min(Sure::Likely), alternative: others }
         }
         // It opens when a program reads ([`crate::limits::sender::reader`]): of a larger one that might read more.
         RwndReader if window.may_want_more => {
-            let confidence = confidence.min(KEPT_BACK_CONFIDENCE);
-            Verdict::new(RwndReader, confidence, &[RwndCap, CwndAvoidance])
+            let sure = sure.min(Sure::Likely);
+            Verdict { state: RwndReader, sure, alternative: &[RwndCap, CwndAvoidance] }
         }
-        state => Verdict::new(state, confidence, alternative),
+        state => Verdict { state, sure, alternative },
     }
 }
 
 /// Where the capture lacks what ended a wait, a window without room for a segment is seen: TCP may send no whole one
 /// then, whatever else has room (RFC 9293 section 3.8.6.2.1).
 pub(crate) fn full_before_hole(wait: &Wait) -> Verdict {
-    held(wait, 85, &[])
+    held(wait, Sure::Likely, &[])
 }
 
 /// It was shut: what ended the wait opened it, or the sender had asked for that; else it may have been open and the
 /// application slow.
 pub(crate) fn shut(wait: &Wait) -> Verdict {
     if wait.has_probed_window || matches!(wait.ended_by, Release::Ack { .. } | Release::Window) {
-        Verdict::sure(ZeroWindow, 95)
+        Verdict::shown(ZeroWindow)
     } else {
-        Verdict::new(ZeroWindow, 60, &[App])
+        Verdict::likely(ZeroWindow, &[App])
     }
 }
 
 /// The window moved without an ACK of new data, and the next send followed it at once.
 pub(super) fn moved(wait: &Wait) -> Option<Verdict> {
-    (wait.ended_by == Release::Window).then(|| held(wait, 92, &[]))
+    (wait.ended_by == Release::Window).then(|| held(wait, Sure::Shown, &[]))
 }
 
 /// It was shut and had been full before: it was at no time open between.
 pub(super) fn stayed_full(wait: &Wait) -> Option<Verdict> {
-    (wait.came_free() && wait.window.stayed_full).then(|| held(wait, 92, &[]))
+    (wait.came_free() && wait.window.stayed_full).then(|| held(wait, Sure::Shown, &[]))
 }
 
 /// All was acknowledged, but the flight had filled the window, and the sender was a little late to use the answer.
 pub(super) fn full_until_late(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && !wait.had_room && wait.is_soon_after_ack)
-        .then(|| held(wait, 92, &[]))
+        .then(|| held(wait, Sure::Shown, &[]))
 }
 
 /// One flight has filled it, and without a cut the congestion window does not become smaller than that.
 pub(super) fn filled_before(wait: &Wait) -> Option<Verdict> {
-    (wait.is_let_out_by_ack() && wait.window.is_proven).then(|| held(wait, 75, &[CwndAvoidance]))
+    (wait.is_let_out_by_ack() && wait.window.is_proven)
+        .then(|| held(wait, Sure::Likely, &[CwndAvoidance]))
 }
 
 /// The flight left no room for a segment, and the congestion window had some.
@@ -72,7 +70,7 @@ pub(super) fn full(wait: &Wait) -> Option<Verdict> {
     if !wait.is_let_out_by_ack() || wait.had_room || wait.fills_cwnd {
         return None;
     }
-    Some(if wait.window.is_told { held(wait, 92, &[]) } else { unseen::MAY_BE_FULL })
+    Some(if wait.window.is_told { held(wait, Sure::Shown, &[]) } else { unseen::MAY_BE_FULL })
 }
 
 /// Less than a third was left, for which Linux waits (`tcp_tso_should_defer`), and the largest flight of the round
@@ -84,13 +82,13 @@ pub(super) fn at_edge(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         RwndReader if wait.window.may_want_more => &[RwndCap, CwndAvoidance],
         _ => &[CwndAvoidance],
     };
-    Some(Verdict::new(state, 75, others))
+    Some(Verdict::likely(state, others))
 }
 
 /// Less than a third was left, and the flight stands still or was let out late.
 pub(super) fn under_lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let state = wait.edge().near().filter(|_| near.is_under_lid(wait))?;
-    Some(Verdict::new(state, 60, &[Sndbuf, AppWindow, App]))
+    Some(Verdict::likely(state, &[Sndbuf, AppWindow, App]))
 }
 
 impl Edge {

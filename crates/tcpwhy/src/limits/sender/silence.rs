@@ -102,7 +102,6 @@ pub(crate) struct Tail {
     pub(crate) from: i64,
     pub(crate) until: i64,
     pub(crate) state: State,
-    pub(crate) confidence: u8,
 }
 
 impl Sender {

@@ -223,14 +223,14 @@ impl Walker {
         if quiet {
             for piece in self.waits.pieces.range_mut(self.waits.from..) {
                 piece.base = match piece.base {
-                    Base::Flying => Base::sure(State::LastFlight, 95),
+                    Base::Flying => Base::shown(State::LastFlight),
                     Base::Quiet | Base::Shut => silence,
                     decided => decided,
                 };
             }
         }
         if self.sender.flight.outstanding() == 0 {
-            self.waits.tell_flying(Base::sure(State::LastFlight, 95));
+            self.waits.tell_flying(Base::shown(State::LastFlight));
             self.waits.begin_next();
             self.sender.releases.acks.clear();
             // A side that only receives never settles a wait of its own: without this its pieces
@@ -244,7 +244,7 @@ impl Walker {
     /// What is known of the time from now on.
     pub(super) fn base_now(&self) -> Base {
         if !self.sender.handshake.is_over {
-            Base::sure(State::Handshake, 99)
+            Base::shown(State::Handshake)
         } else if self.sender.is_at_zero() || self.sender.is_shut() {
             Base::Shut
         } else if self.sender.flight.outstanding() > 0 {

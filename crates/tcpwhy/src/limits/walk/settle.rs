@@ -159,19 +159,19 @@ impl Walker {
                 self.unless_policed(&wait, verdict)
             }
             Base::Flying => Verdict::unknown(&[State::LastFlight, State::App]),
-            Base::Quiet => Verdict::new(State::IdleAppThink, 50, &[State::IdlePeerThink]),
-            Base::Shut => Verdict::sure(State::ZeroWindow, 80),
+            Base::Quiet => Verdict::possible(State::IdleAppThink, &[State::IdlePeerThink]),
+            Base::Shut => Verdict::likely(State::ZeroWindow, &[]),
         };
         if self.is_repairs(piece, verdict.state)
             && let Some(repair) = self.sender.repairs.verdict(piece.episode)
         {
-            verdict = Verdict::sure(repair, 90);
+            verdict = Verdict::shown(repair);
         }
         if self.sender.terms.unanswered {
             verdict =
                 rule::unseen::alone(verdict.state, self.sender.terms.side == 0, piece.episode != 0);
         }
-        let Verdict { mut state, confidence, alternative } = verdict;
+        let Verdict { mut state, sure, alternative } = verdict;
         if let Base::Untold(wait) = piece.base
             && matches!(
                 state,
@@ -190,7 +190,7 @@ impl Walker {
         let start = self.judged_until;
         let end = piece.end + self.sender.shift_in;
         self.judged_until = start.max(end);
-        let judged = Interval { start, end, state, confidence, alternative, evidence };
+        let judged = Interval { start, end, state, sure, alternative, evidence };
         if self.due.passes() {
             self.book_part(judged);
         } else {
@@ -231,7 +231,7 @@ impl Walker {
     fn unless_policed(&self, wait: &Wait, verdict: Verdict) -> Verdict {
         let by_window = matches!(verdict.state, State::CwndPostLoss | State::CwndAvoidance);
         if by_window && !wait.came_free() && self.sender.repairs.are_policed() {
-            return Verdict::new(State::BandwidthPolicer, 75, &[State::CwndPostLoss]);
+            return Verdict::likely(State::BandwidthPolicer, &[State::CwndPostLoss]);
         }
         verdict
     }
@@ -288,10 +288,10 @@ impl Walker {
         // With data in flight at the end, nobody knows what would have released the next send; if
         // all before it waited for one thing, this did too.
         let rest =
-            if done || closed { Base::sure(State::LastFlight, 95) } else { self.waits.last_flying };
+            if done || closed { Base::shown(State::LastFlight) } else { self.waits.last_flying };
         self.waits.tell_flying(rest);
         if done && self.sender.handshake.is_over {
-            self.waits.relabel(self.sender.progress.done, Base::sure(State::Closing, 99));
+            self.waits.relabel(self.sender.progress.done, Base::shown(State::Closing));
         }
         self.book_tail();
         self.flush(true);
@@ -313,9 +313,9 @@ impl Walker {
     fn book_tail(&mut self) {
         let Some(tail) = self.sender.tail.take() else { return };
         let [from, until] = [tail.from, tail.until].map(|at| at - self.sender.shift_in);
-        self.waits.relabel(from, Base::sure(tail.state, tail.confidence));
+        self.waits.relabel(from, Base::shown(tail.state));
         if self.sender.flight.outstanding() == 0 && until < self.sender.now {
-            self.waits.relabel(until.max(from), Base::sure(State::Closing, 99));
+            self.waits.relabel(until.max(from), Base::shown(State::Closing));
         }
     }
 }

@@ -44,6 +44,6 @@ fn a_repair_ends_what_only_seems_to_hold_the_sender() {
     let seen = Terms { sees_queues: true, ..Terms::default() };
     assert!(!told(State::Pacing, free, seen) && !told(State::BandwidthSelfQueue, free, seen));
     assert!(told(State::BandwidthSelfQueue, free, Terms::default()), "no queue can be seen");
-    let (full, guess) = (Base::sure(State::RwndCap, 92), Terms { shift_guessed: true, ..seen });
+    let (full, guess) = (Base::shown(State::RwndCap), Terms { shift_guessed: true, ..seen });
     assert!(!told(State::RwndCap, full, seen) && told(State::RwndCap, full, guess));
 }

@@ -41,7 +41,7 @@ pub(in super::super) fn lossy() -> Report {
         (State::Sndbuf, ms(21_350), frames(38_001, 40_209), "F stays at 65,536 B for 30 rounds"),
         (State::Unknown, ms(21_400), frames(40_209, 40_210), "the capture ends in the round"),
     ]));
-    up.limits[7].confidence = 55;
+    up.limits[7].confidence = crate::report::Sure::Possible;
     up.limits[7].alternative = vec![State::AppWindow, State::CwndClamp];
     (up.bytes, up.bytes_sent, up.segments, up.frames) = (41_943_040, 42_201_508, 29_553, 29_553);
     up.max_in_flight_bytes = 180_000;

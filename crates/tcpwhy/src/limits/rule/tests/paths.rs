@@ -43,12 +43,15 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
     };
     assert_eq!(told(&vary(100)), (State::BandwidthSelfQueue, false));
     assert_eq!(told(&vary(60)), (State::BandwidthSelfQueue, false));
-    let sure = |rounds: &Rounds| told_of(rounds, 2, held).confidence;
-    assert_eq!((told(&vary(10)), sure(&vary(10))), ((State::BandwidthSelfQueue, true), 55));
+    let sure = |rounds: &Rounds| told_of(rounds, 2, held).sure;
+    assert_eq!(
+        (told(&vary(10)), sure(&vary(10))),
+        ((State::BandwidthSelfQueue, true), Sure::Possible)
+    );
     let three = closed(vary(10).kept.into_iter().take(4));
     assert_eq!(
         (told(&three), sure(&three)),
-        ((State::BandwidthSelfQueue, true), 70),
+        ((State::BandwidthSelfQueue, true), Sure::Likely),
         "three answers"
     );
 }
@@ -101,12 +104,16 @@ fn flights_that_swing_behind_a_full_link_are_no_windows() {
     let told = |flights| {
         let held = acked(Edge::Far);
         let decision = told_of(&rounds(flights, u64::MAX), 4, held);
-        (decision.state, decision.confidence, decision.alternative.contains(&State::Sndbuf))
+        (decision.state, decision.sure, decision.alternative.contains(&State::Sndbuf))
     };
     let full = State::BandwidthSelfQueue;
-    assert_eq!(told([130, 140, 150, 160, 170, 180]), (full, 85, false), "it grows");
-    assert_eq!(told([180, 158, 180, 158, 180, 158]), (full, 85, false), "by less than an eighth");
-    assert_eq!(told([183, 158, 182, 158, 183, 157]), (full, 70, true));
+    assert_eq!(told([130, 140, 150, 160, 170, 180]), (full, Sure::Likely, false), "it grows");
+    assert_eq!(
+        told([180, 158, 180, 158, 180, 158]),
+        (full, Sure::Likely, false),
+        "by less than an eighth"
+    );
+    assert_eq!(told([183, 158, 182, 158, 183, 157]), (full, Sure::Likely, true));
     assert!(rounds([200, 160, 200, 160, 200, 160], 5).swings(4), "not yet");
     assert!(!rounds([200, 160, 200, 160, 200, 160], 3).swings(4), "cut by a loss");
 }
