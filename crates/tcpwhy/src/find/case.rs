@@ -281,7 +281,7 @@ impl Held<'_> {
 
     /// How sure they are, each by its time.
     pub(super) fn sure(&self) -> Sure {
-        Sure::of_parts(self.limits.iter().map(|each| (each.confidence, self.stands_for(each))))
+        Sure::of_parts(&self.limits.iter().map(|each| (each.confidence, self.stands_for(each))))
     }
 
     /// What else the packets allow for a good part of them.

@@ -30,7 +30,7 @@ impl Sure {
 
     /// How sure a sum of parts is, each a word and its time: the surest word for which nine tenths of it or more are as sure.
     /// One doubtful part of a hundred casts no doubt on the sum.
-    pub fn of_parts(parts: impl Iterator<Item = (Self, i64)> + Clone) -> Self {
+    pub fn of_parts(parts: &(impl Iterator<Item = (Self, i64)> + Clone)) -> Self {
         let time_of = |least: Self| -> i128 {
             let own = parts.clone().filter(|part| part.0 >= least && part.1 > 0);
             own.map(|part| i128::from(part.1)).sum()
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_tenth_casts_no_doubt_and_more_does() {
-        let of = |parts: &[(Sure, i64)]| Sure::of_parts(parts.iter().copied());
+        let of = |parts: &[(Sure, i64)]| Sure::of_parts(&parts.iter().copied());
         assert_eq!(of(&[(Shown, 90), (Possible, 10)]), Shown);
         assert_eq!(of(&[(Shown, 89), (Possible, 11)]), Possible);
         assert_eq!(of(&[(Shown, 50), (Likely, 45), (Possible, 5)]), Likely);

@@ -41,7 +41,7 @@ impl Doubt {
         alternatives.sort_by_key(|(state, span)| (core::cmp::Reverse(*span), *state));
         Self {
             alternatives: alternatives.into_iter().map(|row| row.0).collect(),
-            sure: (length > 0).then(|| Sure::of_parts(parts.iter().copied())),
+            sure: (length > 0).then(|| Sure::of_parts(&parts.iter().copied())),
         }
     }
 

@@ -32,7 +32,6 @@ pub(crate) fn proven(what: Proven) -> Verdict {
         Proven::TimeoutUnseen => Verdict::likely(RtoWait, &[]),
         Proven::TimeoutBeforeCapture => Verdict::likely(RtoWait, &[TlpWait]),
         Proven::LoneRepeat => Verdict::likely(RecoveryLoss, &[]),
-        Proven::Gap => Verdict::shown(CaptureGap),
-        Proven::UnseenSends => Verdict::shown(CaptureGap),
+        Proven::Gap | Proven::UnseenSends => Verdict::shown(CaptureGap),
     }
 }
