@@ -43,6 +43,8 @@ mod turns;
 #[cfg(test)]
 mod unseen;
 #[cfg(test)]
+mod upload;
+#[cfg(test)]
 mod windows;
 #[cfg(test)]
 mod writers;

@@ -19,6 +19,8 @@ struct Flowing {
     frame: u64,
     /// The last frame that came later than the one before it. What comes at one time ends no time.
     ended_by: u64,
+    /// Offset after the highest byte of them.
+    end: i64,
     /// The longest pause of a flow, and up to when it may go on.
     pause: i64,
     until: i64,
@@ -39,6 +41,16 @@ impl Flowing {
 
     /// Takes the packets of `run`; whether all of them flow.
     fn take_run(&mut self, run: Run<'_>) -> bool {
+        let before = self.taken;
+        let all = self.take_packets(run);
+        let bytes = (self.taken - before) as i64 * i64::from(run.head.len);
+        if bytes > 0 {
+            self.end = self.end.max(run.first().seq + bytes);
+        }
+        all
+    }
+
+    fn take_packets(&mut self, run: Run<'_>) -> bool {
         if !self.take(run.tap(0), run.first().frame) {
             return false;
         }
@@ -86,6 +98,7 @@ impl Walker {
             taken: 0,
             frame: self.sender.frame,
             ended_by: self.waits.open_until(),
+            end: self.sender.peer.end,
             pause: self.sender.flowing_gap(),
             until,
         };
@@ -100,8 +113,9 @@ impl Walker {
         while let Some(run) = runs.next().filter(|run| is_plain(run.head))
             && flowing.take_run(run)
         {}
-        let Flowing { before, now, last, taken, frame, ended_by, .. } = flowing;
+        let Flowing { before, now, last, taken, frame, ended_by, end, .. } = flowing;
         if taken > 0 {
+            self.sender.peer.end = end;
             self.sender.take_stop();
             (self.sender.event_before, self.sender.now, self.sender.peer.last_data) =
                 (before, now, Some(last));

@@ -41,6 +41,8 @@ pub(crate) struct Turns {
     now: i64,
     una: i64,
     nxt: i64,
+    /// Offset after the highest byte of the peer.
+    peer_end: i64,
     /// The handshake is over for this side.
     is_open: bool,
     /// This side sent its FIN.
@@ -108,6 +110,10 @@ impl Turns {
             // Its place tells of data that the tap has not seen.
             return (event.end() == self.nxt && self.has_room()).then_some(());
         }
+        // What it lacks was on its way though it had passed the tap.
+        if event.len == 0 && event.has(ACK) && event.ack < self.peer_end {
+            return None;
+        }
         // So does that of a bare ACK.
         let is_in_place = event.seq <= self.nxt + i64::from(self.is_closed);
         (is_in_place && self.has_room()).then_some(())
@@ -140,6 +146,9 @@ impl Turns {
             }
         }
         self.is_its |= event.len > 0;
+        if event.len > 0 {
+            self.peer_end = self.peer_end.max(event.end());
+        }
         (self.una == self.nxt && self.has_room()).then_some(())
     }
 

@@ -170,6 +170,22 @@ pub(crate) struct Peer {
     pub(crate) last_data: Option<i64>,
     /// Some came since this side's last data.
     pub(crate) spoke: bool,
+    /// Offset after the highest byte that passed the tap on its way here.
+    pub(crate) end: i64,
+    /// This side has said that some of it is missing while more lies behind that.
+    pub(crate) has_hole: bool,
+}
+
+impl Peer {
+    /// Whether data of the peer that had passed the tap was still on its way when this side sent `event`: it
+    /// acknowledges less (RFC 9293 section 3.4: an ACK names the next byte that is awaited). What fills a hole is
+    /// acknowledged at once (RFC 5681 section 4.2), so it came then.
+    pub(crate) fn was_on_its_way(&mut self, event: &Event) -> bool {
+        let is_missing = event.ack < self.end;
+        let fills_hole = self.has_hole && !is_missing;
+        self.has_hole = is_missing && event.sack_count > 0;
+        self.spoke && (is_missing || fills_hole)
+    }
 }
 
 /// Pauses after which the congestion window may start anew.

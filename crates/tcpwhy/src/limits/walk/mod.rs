@@ -17,7 +17,7 @@ use crate::limits::account::waits::Waits;
 use crate::limits::evidence::Evidence;
 use crate::limits::proof::Proof;
 use crate::limits::rule::{self};
-use crate::limits::wait::Release;
+use crate::limits::wait::{Lull, Release};
 use crate::measure::ipid::Step;
 use crate::report::State;
 
@@ -89,6 +89,9 @@ impl Walker {
             self.sender.on_gap(before, event.seq);
             self.take_proofs();
         }
+        if event.len == 0 && event.has(ACK) && self.sender.peer.was_on_its_way(event) {
+            self.on_peers_flow(self.sender.now);
+        }
         self.sender.handshake.is_over |= self.sender.terms.unanswered;
         if event.has(UNSEEN_CAUSE) {
             self.sender.on_unseen_arrival();
@@ -135,6 +138,7 @@ impl Walker {
             self.take_proofs();
         }
         if event.is_data() {
+            self.sender.peer.end = self.sender.peer.end.max(event.end());
             self.on_peer_data(self.sender.now);
         }
     }
@@ -218,7 +222,18 @@ impl Walker {
 
     /// Data of the peer arrived: whatever was quiet before was its silence, or its flow.
     pub(crate) fn on_peer_data(&mut self, at: i64) {
-        let silence = Base::Told(rule::app::silence_of_peer(self.sender.lull_until(at)));
+        self.on_peer_flow_or(self.sender.lull_until(at), at);
+    }
+
+    /// Up to `at` data of the peer was on its way here, though it had passed the tap: it stood in a queue.
+    fn on_peers_flow(&mut self, at: i64) {
+        if self.base_now() == Base::Quiet {
+            self.on_peer_flow_or(Lull::Flow, at);
+        }
+    }
+
+    fn on_peer_flow_or(&mut self, lull: Lull, at: i64) {
+        let silence = Base::Told(rule::app::silence_of_peer(lull));
         let quiet = self.waits.pieces.range(self.waits.from..).any(|p| p.base == Base::Quiet);
         if quiet {
             for piece in self.waits.pieces.range_mut(self.waits.from..) {
