@@ -1,11 +1,15 @@
 //! From captured bytes to an account of what a TCP transfer waited for.
 //!
-//! The modules follow the data, nothing looks back:
+//! The modules follow the data:
 //!
 //! ```text
-//! capture -> wire -> flow -> measure -> limits -> find -> view
-//!  bytes     Segment  Connection  Measures  Intervals  Findings  text / JSON
+//! capture -> wire -> tracker, flow -> measure -> limits -> analysis -> find -> evidence -> view
+//!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    text, pictures
 //! ```
+//!
+//! Below them lie [`units`], `words`, `frame`, [`cc`] and [`report`]; beside them [`host`], which judges what was
+//! seen of a host, and `printed`, what tools print. No module imports itself by way of others
+//! (`tests/rooms.rs`).
 //!
 //! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
 //! and terminals belong to the callers.
@@ -19,10 +23,12 @@ mod dns;
 pub mod evidence;
 pub mod find;
 mod flow;
+mod frame;
 pub mod host;
 mod icmp;
 mod limits;
 mod measure;
+mod printed;
 pub mod report;
 pub mod session;
 pub mod tracker;

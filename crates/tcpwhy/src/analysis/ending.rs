@@ -10,7 +10,7 @@
 //!   its bare ACKs (RFC 9293 section 3.4: they are those of the next byte); the receiver says that it lacks them, and for a second
 //!   no repair comes.
 //! - **no answer**: as [`super::failed`] tells.
-//! - **cut short**: the answer's head announced more ([`crate::measure::promise`]). All of what came is acknowledged and the
+//! - **cut short**: the answer's head announced more ([`crate::flow::failures`]). All of what came is acknowledged and the
 //!   window is open, so that the next byte is the server's to send. The server closed first, or was silent for a second.
 //!
 //! Left out: captures of one direction, which lack the other side's word.

@@ -6,12 +6,12 @@
 //! longer by the round trip between tap and server.
 //!
 //! What a TLS server sends before its first answer, and which asks or answers nothing, is left aside as far as
-//! the records' lengths tell it ([`crate::measure::tls_behind`]); so is the alert that closes TLS (RFC 8446
+//! the records' lengths tell it ([`crate::flow::tls_behind`]); so is the alert that closes TLS (RFC 8446
 //! section 6.1), a lone short record right before the client's FIN.
 
+use crate::flow::tls_behind::{self, Kind};
 use crate::limits::sender::transfers::Run;
 use crate::limits::walk::Walker;
-use crate::measure::tls_behind::{self, Kind};
 use crate::report::{Early, EarlyKind, Exchange, RoundRange, TimeIn, Transfer};
 
 /// The longest alert that closes TLS, with HTTP/2's GOAWAY before it: 2 B of plaintext, and 17 B of a frame,

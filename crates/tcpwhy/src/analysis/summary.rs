@@ -2,10 +2,10 @@
 
 use super::{Analysis, directions, doubles, exchanges, failed};
 use crate::flow::facts::Facts;
+use crate::flow::failures::{Failed, What, alert_name, status_phrase};
 use crate::flow::side::SideInfo;
 use crate::limits::quick::turns::Turns;
 use crate::limits::walk::Walker;
-use crate::measure::failures::{Failed, What, alert_name, status_phrase};
 use crate::measure::stack;
 use crate::report::{
     ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy,

@@ -21,8 +21,8 @@ mod tape;
 pub use error::{BlockProblem, CaptureError};
 pub use sniff::bare_utf16;
 
-use crate::units::Time;
-use crate::wire::{Direction, IcmpError, Segment};
+pub use crate::frame::Frame;
+use crate::wire::{IcmpError, Segment};
 
 /// What a capture holds, in file order.
 #[derive(Debug)]
@@ -69,25 +69,6 @@ impl<F: FnMut(Item<'_>) + ?Sized> Sink for F {
     fn item(&mut self, item: Item<'_>) {
         self(item);
     }
-}
-
-/// One captured link-layer frame.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// Capture time.
-    pub time: Time,
-    /// Number in the file, from 1.
-    pub frame: u64,
-    /// `LINKTYPE_` value of the interface.
-    pub link_type: u32,
-    /// Interface number (pcapng, counted on through its sections; 0 in classic pcap).
-    pub interface: u32,
-    /// Direction from the packet's metadata (pcapng `epb_flags`), where given.
-    pub direction: Option<Direction>,
-    /// Length on the wire, in bytes.
-    pub wire_len: u32,
-    /// The bytes that were kept.
-    pub data: &'a [u8],
 }
 
 /// A remark about the capture itself.

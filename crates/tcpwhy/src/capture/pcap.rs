@@ -20,8 +20,8 @@
 use super::binary::{Endian, Step, Straddle};
 use super::{CaptureError, Frame, Item, Quality, QualityKind, Sink};
 use crate::ahead::fetch;
+use crate::frame::Direction;
 use crate::units::Time;
-use crate::wire::Direction;
 
 /// Reads classic pcap.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Builders of capture files and a reader of items, for tests that read like a tape.
 
 use super::{Item, Reader};
-use crate::wire::Direction;
+use crate::frame::Direction;
 
 /// Byte order of the machine that would have written the file.
 #[derive(Clone, Copy, Debug)]

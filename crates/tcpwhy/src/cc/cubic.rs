@@ -11,11 +11,11 @@ const BETA: u64 = 717;
 /// `BICTCP_HZ`: time runs in 1/1024 s.
 const SECOND: u64 = 1024;
 /// `cube_rtt_scale` is `bic_scale * 10`: 0.4 in 1/1024.
-pub const CUBE_SCALE: u64 = 410;
+const CUBE_SCALE: u64 = 410;
 /// `cube_factor`, 2^(10 + 3 * `BICTCP_HZ`'s bits) / `cube_rtt_scale`.
-pub const CUBE_FACTOR: u64 = (1 << 40) / CUBE_SCALE;
+const CUBE_FACTOR: u64 = (1 << 40) / CUBE_SCALE;
 /// `beta_scale`, 8 * (1024 + beta) / 3 / (1024 - beta): how much slower Reno with this beta grows.
-pub const RENO_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
+const RENO_SCALE: u64 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 /// A window is not computed again within HZ/32 while it stays what it was.
 const RECOMPUTE_NS: i64 = 1_000_000_000 / 32;
 
@@ -81,11 +81,7 @@ impl Cubic {
     fn update(&mut self, now: i64, acked: u64, rtt_min: i64) {
         let (cwnd, last_max) = (self.cwnd, self.last_max);
         let epoch = self.epoch.get_or_insert_with(|| {
-            let (k, origin) = if last_max <= cwnd {
-                (0, cwnd)
-            } else {
-                (cube_root(CUBE_FACTOR * (last_max - cwnd)), last_max)
-            };
+            let (k, origin) = begins(cwnd, last_max);
             Epoch { start: now, k, origin, reno: cwnd, acked: 0 }
         });
         epoch.acked += acked;
@@ -114,19 +110,12 @@ impl Epoch {
     fn target(&self, now: i64, rtt_min: i64) -> u64 {
         let elapsed = u64::try_from(now - self.start + rtt_min).unwrap_or(0);
         let t = (u128::from(elapsed) * u128::from(SECOND) / 1_000_000_000) as u64;
-        let distance = u128::from(t.abs_diff(self.k));
-        let delta = (u128::from(CUBE_SCALE) * distance * distance * distance) >> 40;
-        let delta = u64::try_from(delta).unwrap_or(u64::MAX);
-        if t < self.k {
-            self.origin.saturating_sub(delta)
-        } else {
-            self.origin.saturating_add(delta)
-        }
+        curve(t, self.k, self.origin)
     }
 
     /// Reno's window after what was acknowledged; a step takes `cwnd * beta_scale / 8`.
     fn reno_window(&mut self, cwnd: u64) -> u64 {
-        let per = (cwnd * RENO_SCALE / 8).max(1);
+        let per = reno_step(cwnd);
         // The kernel takes steps while `ack_cnt > delta`.
         if self.acked > per {
             let steps = (self.acked - 1) / per;
@@ -137,8 +126,30 @@ impl Epoch {
     }
 }
 
+/// Where growth from a window of `cwnd` leads: the time to the origin, in 1/1024 s, and the window there.
+pub fn begins(cwnd: u64, last_max: u64) -> (u64, u64) {
+    if last_max <= cwnd {
+        (0, cwnd)
+    } else {
+        (cube_root(CUBE_FACTOR * (last_max - cwnd)), last_max)
+    }
+}
+
+/// The curve's window at `t`, of which `k` leads to the window `origin`.
+pub fn curve(t: u64, k: u64, origin: u64) -> u64 {
+    let distance = u128::from(t.abs_diff(k));
+    let delta = (u128::from(CUBE_SCALE) * distance * distance * distance) >> 40;
+    let delta = u64::try_from(delta).unwrap_or(u64::MAX);
+    if t < k { origin.saturating_sub(delta) } else { origin.saturating_add(delta) }
+}
+
+/// Segments to acknowledge for one more in the window that Reno would have.
+pub fn reno_step(cwnd: u64) -> u64 {
+    (cwnd * RENO_SCALE / 8).max(1)
+}
+
 /// The integer part of the cube root (`cubic_root`, whose table and Newton step come within 0.2 %).
-pub fn cube_root(of: u64) -> u64 {
+fn cube_root(of: u64) -> u64 {
     let (mut low, mut high) = (0u64, 1 << 22);
     while low + 1 < high {
         let middle = low.midpoint(high);

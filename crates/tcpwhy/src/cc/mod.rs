@@ -5,6 +5,10 @@ pub mod cubic;
 pub mod reno;
 pub mod slow_start;
 
+/// The least retransmission timeout: Linux `TCP_RTO_MIN` = HZ/5 (`include/net/tcp.h`); RFC 6298 section 2.4 asks
+/// for 1 s.
+pub const RTO_MIN_NS: i64 = 200_000_000;
+
 /// Growth by one segment for every `per` acknowledged (`tcp_cong_avoid_ai`, Linux 3.18 to 6.18).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Increase {

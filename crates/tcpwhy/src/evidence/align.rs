@@ -19,7 +19,7 @@ use crate::report::{Connection, Passed};
 use crate::units::Time;
 use crate::words;
 
-use super::calls::{Calls, Clock, Moved};
+use crate::printed::calls::{Calls, Clock, Moved};
 
 /// Bounds may miss each other by this much. Ours: what a packet takes from the tap to the socket on a busy
 /// machine, not measured.

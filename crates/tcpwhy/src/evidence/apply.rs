@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::report::{Connection, Report, With};
 use crate::words;
 
-use super::address::Ends;
-use super::calls::{Calls, Socket};
-use super::counters::{Growth, Kind, Reading};
 use super::kernel::Case;
 use super::owner::{self, Fate};
 use super::sample::Sample;
 use super::{Content, Evidence, controller, host, rate, stalls};
+use crate::printed::address::Ends;
+use crate::printed::calls::{Calls, Socket};
+use crate::printed::counters::{Growth, Kind, Reading};
 
 /// What `tcpwhy record` attached to the packets of `report` that is evidence: samples of sockets and
 /// events. The rest (settings, counters' growth) is of no kind that [`super::read`] knows.

@@ -10,30 +10,6 @@ use crate::report::{Beside, Connection};
 use super::direction_of;
 use super::kernel::{AGREES, CONTRADICTS, MEASURED};
 
-/// Controllers of Linux v6.12 (`net/ipv4/tcp_*.c`) and the later versions of BBR, by the names that tools
-/// print. In `ss` they stand alone among other words, so only these are taken.
-pub(crate) const NAMES: [&str; 19] = [
-    "cubic",
-    "reno",
-    "bbr",
-    "bbr2",
-    "bbr3",
-    "bic",
-    "cdg",
-    "dctcp",
-    "dctcp-reno",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "nv",
-    "scalable",
-    "vegas",
-    "westwood",
-    "yeah",
-];
-
 /// A name as a kernel may give it: shorter than 16 bytes (`TCP_CA_NAME_MAX`, `include/net/tcp.h`), and of a
 /// module's letters. A file may say anything.
 pub(super) fn name(word: &str) -> Option<Box<str>> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::report::{Beside, Connection, Finding};
 use crate::words;
 
-use super::counters::{Growth, Kind};
+use crate::printed::counters::{Growth, Kind};
 
 /// What a counter means for findings.
 struct Meaning {

@@ -16,13 +16,9 @@
 //! by their byte counts, not by their clocks; clocks are aligned by the stream, and the alignment's
 //! error is told.
 
-pub(crate) mod address;
 mod align;
 mod apply;
-pub(crate) mod calls;
-pub(crate) mod controller;
-pub(crate) mod counters;
-mod error;
+mod controller;
 mod host;
 mod iperf;
 mod kernel;
@@ -32,18 +28,19 @@ mod rate;
 mod sample;
 mod ss;
 mod stalls;
-pub(crate) mod stamp;
 mod tcp_info;
 
-pub use address::Ends;
 pub use apply::{apply, attached};
-pub use calls::{Call, Calls, Clock, Moved, Socket};
-pub use counters::Reading;
-pub use error::{EvidenceError, Odd, PassedOver};
 pub use iperf::PathRate;
 pub use sample::{Sample, Sequence};
-pub use stamp::Stamp;
 
+pub use crate::printed::address::Ends;
+pub use crate::printed::calls::{Call, Calls, Clock, Moved, Socket};
+pub use crate::printed::counters::Reading;
+pub use crate::printed::error::{EvidenceError, Odd, PassedOver};
+pub use crate::printed::stamp::Stamp;
+
+use crate::printed::{calls, counters};
 use crate::report::{Connection, Direction, Finding, Limit};
 
 /// What one file tells.

@@ -12,7 +12,7 @@ use crate::units::Time;
 use crate::words;
 
 use super::sample::Sample;
-use super::stamp::Stamp;
+use crate::printed::stamp::Stamp;
 
 /// A sample may be told this much before or after the packets. Ours: `date` prints whole seconds.
 const SLACK_NS: i64 = 1_000_000_000;
@@ -164,8 +164,8 @@ fn only_fitting(sample: &Sample, holders: &Holders<'_>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evidence::address::Ends;
     use crate::evidence::sample::Sequence;
+    use crate::printed::address::Ends;
     use crate::report::{Direction, Syn};
     use crate::view::sample;
 

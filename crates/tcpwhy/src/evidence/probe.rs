@@ -13,10 +13,10 @@
 
 use serde_json::{Map, Value};
 
-use super::address::{self, Ends};
-use super::error::{EvidenceError, PassedOver};
 use super::sample::{Sample, Sequence};
-use super::stamp::{self, Stamp};
+use crate::printed::address::{self, Ends};
+use crate::printed::error::{EvidenceError, PassedOver};
+use crate::printed::stamp::{self, Stamp};
 
 /// Whether the line is such an event.
 pub(super) fn is_line(line: &str) -> bool {

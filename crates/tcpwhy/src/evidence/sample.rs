@@ -1,7 +1,7 @@
 //! What a kernel said of one socket at one instant, whichever tool asked it.
 
-use super::address::Ends;
-use super::stamp::Stamp;
+use crate::printed::address::Ends;
+use crate::printed::stamp::Stamp;
 
 /// A socket at an instant. What the tool did not say is `None`.
 #[derive(Clone, Debug, PartialEq)]

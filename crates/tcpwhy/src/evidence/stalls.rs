@@ -12,8 +12,8 @@ use crate::units::Time;
 use crate::words;
 
 use super::align::{self, Offset};
-use super::calls::explain::{self, gaps, median, stands_out};
-use super::calls::{Calls, Clock, Socket};
+use crate::printed::calls::explain::{self, gaps, median, stands_out};
+use crate::printed::calls::{Calls, Clock, Socket};
 
 /// Waits looked up for a connection. Ours: more are not read.
 const LOOKED_UP: usize = 6;

@@ -8,11 +8,11 @@
 
 use serde_json::{Map, Value};
 
-use super::address::{self, Ends};
 use super::controller;
-use super::error::{EvidenceError, PassedOver};
 use super::sample::Sample;
-use super::stamp::{self, Stamp};
+use crate::printed::address::{self, Ends};
+use crate::printed::error::{EvidenceError, PassedOver};
+use crate::printed::stamp::{self, Stamp};
 
 /// What sets columns apart.
 const SEPARATORS: [char; 3] = [',', '\t', ';'];

@@ -22,7 +22,7 @@
 
 use super::case::{Told, in_each};
 use super::send_buffer::usual_flight;
-use super::window_cap::at_most;
+use super::windows::at_most;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;

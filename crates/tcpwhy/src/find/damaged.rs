@@ -29,7 +29,7 @@
 //! is dropped); J. Stone, C. Partridge, "When the CRC and TCP checksum disagree", SIGCOMM 2000.
 
 use super::case::{Case, Held, Told, active_ns, filter, in_each};
-use super::loss_congestion::after_losses;
+use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, State};
 use crate::words;

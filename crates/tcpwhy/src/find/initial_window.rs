@@ -24,7 +24,7 @@
 //! `tcp_init_transfer` (v6.1, `net/ipv4/tcp_input.c`), `TCP_INIT_CWND`.
 
 use super::case::{Case, active_ns, filter, in_each, severity};
-use super::slow_start::{count_rounds, least_time};
+use super::slow_start::{count_rounds, least_time, was_cut_by_syns};
 use super::{Rule, remedies};
 use crate::report::{
     Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Sure, Transfer,
@@ -92,11 +92,6 @@ fn lengthened<'a>(
     let more = with(first).saturating_sub(with(USUAL)).min(rounds.len() as u64 - 1);
     let upto = rounds.get(usize::try_from(more).ok()?)?;
     (more > 0).then_some((more, rounds, upto))
-}
-
-/// Whether SYNs or SYN-ACKs, repeated more than once, cut the window that it began with.
-pub(super) fn was_cut_by_syns(case: &Case<'_>) -> bool {
-    case.direction.initial_window.is_some_and(|first| first.cut_by_syns)
 }
 
 /// The same in words, with the time it took; `None` where they did not.

@@ -27,6 +27,7 @@
 //! the window is cut to 717/1024).
 
 use super::case::{Case, Held, Told, in_each};
+use super::losses::{after_losses, has_period};
 use super::{Rule, damaged, remedies};
 use crate::report::LossPattern;
 use crate::report::{Connection, Finding, State};
@@ -78,20 +79,6 @@ pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPat
     Some((held, known)).filter(|(held, _)| held.is_worth_naming())
 }
 
-/// Repairs, the window cut for them, and its slow growth after the first of them (not because of a
-/// loss that comes later); and what is `wanted` besides.
-pub(super) fn after_losses<'a>(case: &Case<'a>, wanted: impl Fn(State) -> bool) -> Held<'a> {
-    let first = case.direction.in_flight_at_loss.iter().map(|loss| loss.at_ns).min();
-    let mut held = case.held(|state| {
-        wanted(state)
-            || matches!(state, State::RecoveryLoss | State::CwndPostLoss | State::CwndAvoidance)
-    });
-    held.limits.retain(|each| {
-        each.state != State::CwndAvoidance || first.is_some_and(|first| each.start_ns >= first)
-    });
-    held
-}
-
 /// How much was lost, in words.
 pub(super) fn lost(case: &Case<'_>, pattern: &LossPattern) -> String {
     let share = words::percent(
@@ -123,7 +110,7 @@ fn cut(case: &Case<'_>) -> String {
 
 /// A window that grows until the queue overflows, and is cut each time, does so at even distances.
 fn beat(pattern: &LossPattern) -> &'static str {
-    if super::loss_periodic::has_period(pattern) {
+    if has_period(pattern) {
         "; they come at even distances, as from a window that grows until the queue overflows"
     } else {
         ""

@@ -26,9 +26,10 @@
 
 use super::case::{Told, in_each};
 use super::loss_congestion::{held_by_loss, is_congestion, lost};
+use super::losses::has_period;
 use super::policer::is_policed;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, LossPattern};
+use crate::report::{Connection, Finding};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -60,15 +61,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
-/// Whether the losses keep a beat.
-pub(super) fn has_period(pattern: &LossPattern) -> bool {
-    pattern.period_ns.is_some() || pattern.period_segments.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::sample::{self, lossy};
     use super::*;
+    use crate::report::LossPattern;
 
     #[test]
     fn losses_with_a_beat_are_told() {

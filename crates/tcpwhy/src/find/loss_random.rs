@@ -63,7 +63,7 @@ pub(super) fn is_random(case: &Case<'_>) -> bool {
     case.direction.loss_pattern.as_deref().is_some_and(|pattern| {
         pattern.kind == "random"
             && case.direction.events.lost >= FEWEST
-            && !super::loss_periodic::has_period(pattern)
+            && !super::losses::has_period(pattern)
             && flight_varied(case)
             && !is_policed(case)
             && case.path_full_percent() < super::loss_congestion::FULL_PERCENT

@@ -25,8 +25,8 @@ use super::{Rule, remedies};
 use crate::report::{Connection, Finding};
 
 use super::loss_congestion::{FULL_PERCENT, held_by_loss, is_congestion, lost};
-use super::loss_periodic::has_period;
 use super::loss_random::is_random;
+use super::losses::has_period;
 use super::policer::is_policed;
 
 pub(super) const RULE: Rule = Rule { code: "LOSS", file: include_str!("loss_unclear.rs"), find };

@@ -29,7 +29,7 @@
 //! measured beyond the runs in `testdata/cases`.
 
 use super::case::{Case, severity};
-use super::neighbours::Others;
+use super::others::{EXCESS_NS, Others};
 use super::{Rule, active_ns, remedies};
 use crate::report::{Connection, Evidence, Finding, State, Sure};
 use crate::words;
@@ -37,8 +37,6 @@ use crate::words;
 pub(super) const RULE: Rule =
     Rule { code: "OTHERS_QUEUE", file: include_str!("others_queue.rs"), find };
 
-/// A smaller excess is no queue that anybody notices. Ours.
-pub(super) const EXCESS_NS: i64 = 5_000_000;
 /// Others carry so many times as much: they are not in the same place. Ours.
 const TIMES_AS_MUCH: u64 = 10;
 

@@ -26,7 +26,7 @@
 //! `docs/reference/limits-method.md` section 6.
 
 use super::case::{Case, Told, in_each};
-use super::loss_congestion::after_losses;
+use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::units::BitRate;

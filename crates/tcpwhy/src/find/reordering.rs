@@ -28,7 +28,7 @@
 //! `tcp_try_undo_recovery`, `tcp_check_sack_reordering` (v6.1, `net/ipv4/tcp_input.c`).
 
 use super::case::{Told, in_each};
-use super::loss_congestion::after_losses;
+use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, State};
 use crate::words;

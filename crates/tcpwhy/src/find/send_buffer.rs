@@ -29,7 +29,7 @@
 //! `net/core/sock.c`). Ours: the lab's `sndbuf` scenario (how much fits, by the size of the writes).
 
 use super::case::{Case, Told, in_each};
-use super::window_cap::at_most;
+use super::windows::at_most;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, State};
 use crate::words;

@@ -30,7 +30,7 @@
 //! `tcp_is_cwnd_limited` and `tcp_init_cwnd` (v6.1, `net/ipv4/tcp_cong.c`, `tcp_input.c`).
 
 use super::case::{Case, Told, in_each, window_at};
-use super::{Rule, initial_window, remedies};
+use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Prediction, Round, State, Transfer};
 use crate::units::{BitRate, Duration};
 use crate::words;
@@ -163,7 +163,7 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
     let opening = rounds.first()?;
     let of_connection = case.transfers().next()?.start_ns == transfer.start_ns;
     // Repeated SYNs cut what the route gives.
-    let is_cut = initial_window::was_cut_by_syns(case);
+    let is_cut = was_cut_by_syns(case);
     if case.lost_something() || !case.sender_is_linux() || !of_connection || is_cut {
         return None;
     }
@@ -239,6 +239,11 @@ pub(super) fn count_rounds(first: u64, bytes: u64, window: impl Fn(u64) -> u64) 
         rounds += 1;
     }
     rounds
+}
+
+/// Whether SYNs or SYN-ACKs, repeated more than once, cut the window that it began with.
+pub(super) fn was_cut_by_syns(case: &Case<'_>) -> bool {
+    case.direction.initial_window.is_some_and(|first| first.cut_by_syns)
 }
 
 #[cfg(test)]

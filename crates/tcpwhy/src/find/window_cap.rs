@@ -30,9 +30,9 @@
 //! and `sk_setsockopt` (v6.1, `net/ipv4/tcp_output.c`, `tcp_input.c`, `net/core/sock.c`).
 
 use super::case::{Case, Held, Told, in_each, window_at};
+use super::windows::{at_most, largest_window};
 use super::{Rule, remedies, scale_lost, window_scale};
 use crate::report::{Connection, Finding, Remedy, State};
-use crate::units::{BitRate, Bytes, Duration};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -85,12 +85,6 @@ pub(super) fn not_the_sender(case: &Case<'_>, held: &Held<'_>) -> String {
     ])
 }
 
-/// The largest window that stopped a round in `state`.
-pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
-    let stopped = case.direction.rounds.iter().filter(|round| round.limited_by == state);
-    stopped.filter_map(window_at).max()
-}
-
 /// Whether no window that opened after the flight was first capped was larger, but for a twentieth:
 /// such a one was no cap. `None` if no round was capped.
 pub(super) fn stays(case: &Case<'_>) -> Option<bool> {
@@ -117,14 +111,6 @@ pub(super) fn shrank(case: &Case<'_>) -> bool {
     windows.sort_unstable();
     let usual = windows.get(windows.len().saturating_sub(1) / 2).zip(case.largest_window());
     usual.is_some_and(|(window, largest)| window.saturating_mul(4) <= largest.saturating_mul(3))
-}
-
-/// The rate that a window allows, as words to follow others.
-pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
-    let rate = case.rtt().and_then(|rtt| Some((rtt, BitRate::of(Bytes(window), Duration(rtt))?)));
-    rate.map_or_else(String::new, |(rtt, rate)| {
-        format!("; over a round trip of {} that is at most {rate}", words::time(rtt))
-    })
 }
 
 fn help(case: &Case<'_>) -> Vec<Remedy> {

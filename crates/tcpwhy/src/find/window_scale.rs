@@ -26,7 +26,7 @@
 //! `cookie_timestamp_decode` (v6.1).
 
 use super::case::{Case, Told, in_each};
-use super::window_cap::{at_most, largest_window};
+use super::windows::{at_most, largest_window};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, State, WindowScaling};
 use crate::words;

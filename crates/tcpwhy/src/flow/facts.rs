@@ -7,11 +7,11 @@ use core::net::SocketAddr;
 use core::ops::BitXor;
 
 use super::event::Side;
+use super::failures::Failures;
 use super::peers::Peers;
 use super::side::{Handshake, SideInfo};
-use crate::measure::failures::Failures;
-use crate::measure::tls::TlsWatch;
-use crate::measure::untaken::Untaken;
+use super::tls::TlsWatch;
+use super::untaken::Untaken;
 use crate::report::{self, End, Reset};
 use crate::units::Time;
 use crate::wire::{Flags, Segment};

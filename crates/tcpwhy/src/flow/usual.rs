@@ -8,29 +8,11 @@
 use super::connection::{Flow, LONGEST_NS};
 use super::copies::{Spot, is_counted};
 use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
+use super::next::Next;
 use super::run::Follower;
 use crate::capture::Frame;
 use crate::units::{Seq, Time};
 use crate::wire::{Alike, Checksum, Direction, Flags, Head, Mould};
-
-/// Where the next segment of one side goes on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Next {
-    /// A segment may go on here.
-    is_open: bool,
-    /// The window last announced, as it stands in the header, and in bytes; 0 if none was.
-    window: u16,
-    room: i64,
-    /// The number of the next byte, and its offset.
-    seq: Seq,
-    at: i64,
-    /// The number last acknowledged, which is the newest, and its offset.
-    ack: Seq,
-    acked: i64,
-    /// Up to where this side's own numbers were met, with SYN and FIN.
-    met: i64,
-    spot: Spot,
-}
 
 /// Data that one side sends on and on, each frame like the one before: its segments are gathered here and
 /// taken all at once ([`Flow::go_on`]) before anything else is looked at.

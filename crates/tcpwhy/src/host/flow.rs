@@ -94,25 +94,9 @@ fn is_same(then: &Socket, now: &Socket) -> bool {
 
 /// An open connection of which nothing else is known.
 #[cfg(test)]
-pub(super) const fn bare(remote: SocketAddr) -> Socket {
-    Socket {
-        state: super::snapshot::State::Established,
-        local: SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::new(10, 0, 0, 1)), 443),
-        remote,
-        receive_queue: 0,
-        send_queue: 0,
-        inode: 1,
-        inode_unseen: false,
-        uid: 0,
-        owner: None,
-        timer: None,
-        memory: None,
-        congestion: None,
-        info: None,
-        shutdown: None,
-        locks: None,
-        between: Vec::new(),
-    }
+pub(super) fn bare(remote: SocketAddr) -> Socket {
+    let local = SocketAddr::new([10, 0, 0, 1].into(), 443);
+    Socket { inode: 1, ..Socket::new(super::snapshot::State::Established, local, remote) }
 }
 
 #[cfg(test)]

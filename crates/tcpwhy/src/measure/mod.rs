@@ -1,24 +1,19 @@
-//! Numbers read off the packets: clocks, round trips, flights, timers, pauses, TLS.
+//! Numbers read off the packets: clocks, round trips, flights, timers, pauses.
 
 use std::collections::VecDeque;
 
 mod arrivals;
 pub(crate) mod clock;
 pub(crate) mod doubled;
-pub(crate) mod failures;
 pub(crate) mod flight;
 pub(crate) mod idle;
 pub(crate) mod ipid;
 pub(crate) mod link;
 pub(crate) mod loss;
 pub(crate) mod policer;
-pub(crate) mod promise;
 pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;
-pub(crate) mod tls;
-pub(crate) mod tls_behind;
-pub(crate) mod untaken;
 
 /// Drops the first `number` of `queue`, which are mostly one or two.
 #[inline]

@@ -3,8 +3,8 @@
 //! Linux v6.18 `net/ipv4/tcp_input.c`, `tcp_rtt_estimator` and `tcp_set_rto`; RFC 6298 with the
 //! kernel's changes (the variance's floor is 200 ms, its maximum decays once a round trip).
 
-/// Linux `TCP_RTO_MIN` = HZ/5 (`include/net/tcp.h`); RFC 6298 §2.4 asks for 1 s.
-const RTO_MIN_NS: i64 = 200_000_000;
+use crate::cc::RTO_MIN_NS;
+
 /// Linux `TCP_RTO_MAX` = 120 s.
 const RTO_MAX_NS: i64 = 120_000_000_000;
 /// Linux `TCP_TIMEOUT_INIT` = 1 s (RFC 6298 §2.1).

@@ -4,10 +4,10 @@
 //! number, PSH and the checksums are others. Nine comparisons tell such a frame, and then nothing
 //! needs to be read twice.
 
-use super::usual::{IP, OPTIONS, STAMPS, TCP};
-use super::walk::{be16, be32};
+use super::layer::{be16, be32};
+use super::usual::{IP, OPTIONS, STAMPS, TCP, Usual};
 use super::{Direction, Flags};
-use crate::capture::Frame;
+use crate::frame::Frame;
 use crate::units::{Seq, Time};
 
 /// Bytes that are compared.
@@ -37,6 +37,15 @@ pub(crate) struct Alike {
     pub(crate) seq: Seq,
     pub(crate) id: u16,
     pub(crate) is_pushed: bool,
+}
+
+impl<'a> Usual<'a> {
+    /// What it has in common with frames like it, which need not be read; none where its checksum is
+    /// to be looked at.
+    pub(crate) fn mould(&self, frame: &Frame<'a>) -> Option<Mould> {
+        let is_data = self.head.payload_len > 0 && self.head.link.checksum.is_none();
+        is_data.then(|| Mould::of(frame, self.head.timestamps.is_some()))?
+    }
 }
 
 impl Mould {

@@ -5,8 +5,8 @@
 //! it for the card to go on from (Linux `CHECKSUM_PARTIAL`, `include/linux/skbuff.h`), which
 //! tells offload from damage, and tells that the capture ran on the sending host.
 
-use super::walk::{Hosts, Walk, be16};
-use crate::capture::Frame;
+use super::layer::{Hosts, Walk, be16};
+use crate::frame::Frame;
 
 /// What the checksum field of a segment holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

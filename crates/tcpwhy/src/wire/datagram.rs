@@ -2,8 +2,8 @@
 
 use core::net::SocketAddr;
 
-use super::walk::{Hosts, Walk, be16};
-use crate::capture::Frame;
+use super::layer::{Hosts, Walk, be16};
+use crate::frame::Frame;
 use crate::units::Time;
 
 /// A captured UDP datagram.

@@ -10,8 +10,8 @@
 use core::net::{IpAddr, SocketAddr};
 
 use super::Skip;
-use super::walk::{Hosts, Layer, Walk, be16, be32};
-use crate::capture::Frame;
+use super::layer::{Hosts, Layer, Walk, be16, be32};
+use crate::frame::Frame;
 use crate::units::{Seq, Time};
 
 /// An ICMP error about a packet of TCP.

@@ -8,7 +8,7 @@
 //! Left out: reassembly (a first fragment counts with its own length), and the home address
 //! option of Mobile IPv6, which renames the source.
 
-use super::walk::{Hosts, Layer, Walk, be16};
+use super::layer::{Hosts, Layer, Walk, be16};
 use super::{IpInfo, Skip};
 
 /// Protocol numbers of IANA's register.

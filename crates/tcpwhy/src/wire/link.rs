@@ -6,7 +6,7 @@
 //!
 //! Left out: radio links, ATM, Frame Relay, and PPP with compressed headers or data.
 
-use super::walk::{Layer, Network, Walk, be16, be32};
+use super::layer::{Layer, Network, Walk, be16, be32};
 use super::{Direction, Skip};
 
 /// Link types, as numbered by the tcpdump group.

@@ -18,6 +18,7 @@ mod checksum;
 mod datagram;
 mod icmp;
 mod ip;
+mod layer;
 mod link;
 mod tcp;
 mod tunnel;
@@ -30,9 +31,10 @@ pub(crate) use self::alike::{Alike, Mould};
 pub use self::checksum::{Checksum, checksum};
 pub(crate) use self::datagram::{Datagram, name_datagram};
 pub use self::icmp::{IcmpError, IcmpKind, Quoted, icmp_error};
+use self::layer::Walk;
 pub(crate) use self::usual::{Ends, Head, Usual, mix};
-use self::walk::Walk;
-use crate::capture::Frame;
+pub use crate::frame::Direction;
+use crate::frame::Frame;
 use crate::units::{Seq, Time};
 
 /// One TCP segment as captured: headers in full, application bytes only as a view.
@@ -178,15 +180,6 @@ pub struct LinkInfo {
     ///
     /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload.
     pub checksum: Option<Checksum>,
-}
-
-/// Direction of a packet seen from the capturing host.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Direction {
-    /// Received by this host.
-    Incoming,
-    /// Sent by this host.
-    Outgoing,
 }
 
 /// Why a frame gave no [`Segment`].

@@ -6,9 +6,9 @@
 
 use core::net::SocketAddr;
 
-use super::walk::{Excess, Hosts, Walk, be16, be32};
+use super::layer::{Excess, Hosts, Walk, be16, be32};
 use super::{Flags, Options, Segment, Skip};
-use crate::capture::Frame;
+use crate::frame::Frame;
 use crate::units::Seq;
 
 /// Length of the fixed part of the header.

@@ -8,8 +8,8 @@
 //! (RFC 1701, dropped by RFC 2784), L2TP and GTP.
 
 use super::Skip;
+use super::layer::{Layer, Network, Walk, be16, be32};
 use super::link::ether_type;
-use super::walk::{Layer, Network, Walk, be16, be32};
 
 /// RFC 2784 §2 with the key and sequence number of RFC 2890 §2.
 pub(super) fn gre(walk: &mut Walk<'_>) -> Result<Layer, Skip> {

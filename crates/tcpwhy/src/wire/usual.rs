@@ -7,10 +7,9 @@
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use super::alike::Mould;
-use super::walk::{be16, be32, be64};
+use super::layer::{be16, be32, be64};
 use super::{Flags, IpInfo, LinkInfo, Options, Segment, link, tcp};
-use crate::capture::Frame;
+use crate::frame::Frame;
 use crate::units::{Seq, Time};
 
 /// Where IPv4, its addresses and TCP begin, and where the TCP options do.
@@ -155,13 +154,6 @@ impl<'a> Usual<'a> {
             ends: Ends { addresses: be64(head, ENDS), ports: be32(head, TCP) },
             payload: data.get(TCP + header_len..)?,
         })
-    }
-
-    /// What it has in common with frames like it, which need not be read; none where its checksum is
-    /// to be looked at.
-    pub(crate) fn mould(&self, frame: &Frame<'a>) -> Option<Mould> {
-        let is_data = self.head.payload_len > 0 && self.head.link.checksum.is_none();
-        is_data.then(|| Mould::of(frame, self.head.timestamps.is_some()))?
     }
 
     /// The segment in it.

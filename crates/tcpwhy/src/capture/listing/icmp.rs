@@ -4,7 +4,7 @@
 
 use core::net::IpAddr;
 
-use super::line::number_after;
+use super::digits::number_after;
 use super::names::Endpoint;
 use super::stamp::next_word;
 use crate::wire::IcmpKind;

@@ -10,76 +10,14 @@
 //! none of this are prose and passed over; only those that begin like a packet and then cannot be
 //! understood are worth a remark.
 
-use super::icmp::{self, Said};
+use super::digits::{leading_number, number_after};
 use super::names::Endpoint;
-use super::segment::{self, Printed, Transport, leading_number};
-use super::stamp::{self, Stamp, next_word};
-use super::{rows, snoop};
-use crate::wire::{Direction, IpInfo};
-
-/// A line of a listing.
-#[derive(Clone, Debug)]
-pub(super) enum Line<'a> {
-    /// A packet, or a part of one.
-    Packet(Packet<'a>),
-    /// `tcpdump` says what it listens on or reads from.
-    Start,
-    /// One line of the figures at the end.
-    Footer(Footer),
-    /// Lines were left out here.
-    Gap,
-    /// Bytes of a packet in hexadecimal.
-    Dump,
-    /// Begins like a packet, but cannot be understood.
-    Unreadable,
-    /// Anything else.
-    Prose,
-}
-
-/// A figure `tcpdump` prints at the end.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Footer {
-    Captured(u64),
-    Received,
-    KernelDropped(u64),
-    InterfaceDropped(u64),
-}
-
-/// A line that describes a packet.
-#[derive(Clone, Debug)]
-pub(super) struct Packet<'a> {
-    pub(super) number: Option<u64>,
-    pub(super) stamp: Option<Stamp>,
-    pub(super) link: Link<'a>,
-    pub(super) ip: IpInfo,
-    pub(super) body: Body<'a>,
-    /// It stands behind a tab, as packets quoted by ICMP errors do.
-    pub(super) nested: bool,
-}
-
-/// What a line tells of the link layer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Link<'a> {
-    pub(super) interface: Option<&'a str>,
-    pub(super) direction: Option<Direction>,
-    /// VLAN tags, the outermost highest.
-    pub(super) network: u32,
-}
-
-/// What a packet line says behind its headers.
-#[derive(Clone, Debug)]
-pub(super) enum Body<'a> {
-    /// A TCP segment.
-    Tcp { from: Endpoint<'a>, to: Endpoint<'a>, v6: bool, printed: Box<Printed> },
-    /// A TCP segment without numbers.
-    TooLittle,
-    /// The ends come on the next line.
-    Header,
-    /// An ICMP error that may be about TCP.
-    Icmp(Box<Said>),
-    /// Not TCP.
-    Other,
-}
+use super::said::{Body, Footer, Line, Link, Packet};
+use super::segment::{self, Transport};
+use super::stamp::{self, next_word};
+use super::{icmp, rows, snoop};
+use crate::frame::Direction;
+use crate::wire::IpInfo;
 
 /// Reads one line.
 pub(super) fn read(raw: &str) -> Line<'_> {
@@ -390,9 +328,4 @@ fn ip_info(text: &str) -> IpInfo {
         ttl: number_after(text, "ttl ").and_then(|ttl| u8::try_from(ttl).ok()),
         ecn: hex("tos 0x").map(|tos| tos & 3),
     }
-}
-
-/// The number behind the first `name` in `text`.
-pub(super) fn number_after(text: &str, name: &str) -> Option<u32> {
-    leading_number(text.split_once(name)?.1)
 }

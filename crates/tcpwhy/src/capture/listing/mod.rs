@@ -18,6 +18,7 @@
 //! packets that `-A` shows inside another packet's payload look like packets.
 
 mod clock;
+mod digits;
 mod icmp;
 mod line;
 mod names;
@@ -25,6 +26,7 @@ mod numbers;
 mod options;
 mod packets;
 mod rows;
+mod said;
 mod segment;
 mod snoop;
 mod stamp;
@@ -36,9 +38,10 @@ pub use clock::Clock;
 pub use names::Names;
 
 use clock::Timeline;
-use line::{Body, Line, Packet};
+
 use numbers::Connections;
 use packets::{Header, Held, What};
+use said::{Body, Line, Packet};
 use stamp::Stamp;
 
 use super::{CaptureError, Item};

@@ -3,7 +3,7 @@
 //! Unknown ones are kept in the order where their kind can be told, and add to the length where
 //! their bytes are shown. The length is rounded up to whole words, as the header must.
 
-use super::segment::{closing, leading_number};
+use super::digits::{closing, leading_number};
 use crate::units::Seq;
 use crate::wire::Options;
 

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use super::clock::{Clock, HELD, Timeline};
-use super::line::{Body, Footer, Link, Packet};
+use super::said::{Body, Footer, Link, Packet};
 use super::segment::Printed;
 use super::stamp::Stamp;
 use super::{Heard, Listing, ListingReader, Place, Quotation, icmp};

@@ -13,10 +13,11 @@
 
 use std::borrow::Cow;
 
+use super::digits::leading_number;
 use super::icmp;
-use super::line::{Body, Line, Link, Packet};
 use super::names::Endpoint;
-use super::segment::{Dialect, Printed, leading_number};
+use super::said::{Body, Line, Link, Packet};
+use super::segment::{Dialect, Printed};
 use super::stamp::{self, Stamp, next_word};
 use crate::units::Seq;
 use crate::wire::{Flags, IpInfo, Options};

@@ -5,7 +5,7 @@
 //! `numbers` puts them back on the wire's circle. What follows the length (decoded payload) is
 //! not read.
 
-use super::line::number_after;
+use super::digits::{closing, leading_number, number_after};
 use super::options;
 use crate::units::Seq;
 use crate::wire::{Checksum, Flags, Options};
@@ -230,29 +230,6 @@ fn flags(letters: &str) -> Option<Flags> {
 /// A number and nothing else but a mark that the rest was cut.
 fn whole_number(text: &str) -> Option<u32> {
     text.trim_end().trim_end_matches("[|tcp]").parse().ok()
-}
-
-/// The number `text` starts with.
-pub(super) fn leading_number(text: &str) -> Option<u32> {
-    let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text.get(..end)?.parse().ok()
-}
-
-/// Where the bracket opened before `text` closes; the end of `text` if it does not.
-pub(super) fn closing(text: &str, open: char, close: char) -> usize {
-    let mut depth = 0_usize;
-    for (at, c) in text.char_indices() {
-        if c == open {
-            depth += 1;
-        } else if c == close {
-            if depth == 0 {
-                return at;
-            }
-            depth -= 1;
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@
 //! The time is the span since the line before, since the first (`-t r`), or a clock's (`-t a`). Left out: the
 //! many lines for each packet of `-v`, and lines that show a protocol above TCP instead of it.
 
-use super::line::{Body, Line, Link, Packet};
+use super::digits::leading_number;
 use super::names::Endpoint;
 use super::options;
-use super::segment::{Dialect, Printed, leading_number};
+use super::said::{Body, Line, Link, Packet};
+use super::segment::{Dialect, Printed};
 use super::stamp::{self, next_word};
 use crate::wire::{Flags, IpInfo};
 

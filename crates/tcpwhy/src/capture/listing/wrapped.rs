@@ -4,8 +4,9 @@
 //! between words and may put a quote mark before each, terminals break anywhere: of all ways to put both together
 //! the one is taken that makes the best packet. Lines that begin a packet of their own are never joined.
 
-use super::line::{self, Body, Line, Packet};
+use super::line;
 use super::rows;
+use super::said::{Body, Line, Packet};
 use super::segment::{Dialect, Printed};
 use super::stamp::{self, Stamp};
 

@@ -21,8 +21,8 @@ mod interface;
 
 use super::binary::{Endian, Step, Straddle};
 use super::{BlockProblem, CaptureError, Frame, Item, LONGEST_RECORD, Quality, QualityKind, Sink};
+use crate::frame::Direction;
 use crate::units::Time;
-use crate::wire::Direction;
 use interface::{Interface, options};
 
 /// The type of the block that opens a section, the same in either byte order.

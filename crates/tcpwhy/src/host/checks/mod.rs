@@ -16,6 +16,7 @@ mod bond_slaves;
 mod bond_spread;
 mod buffer_lock;
 mod buffer_sizes;
+mod buffers;
 mod byte_queue_limits;
 mod cached_ssthresh;
 mod clock_source;

@@ -7,23 +7,11 @@ use crate::host::snapshot::{
 
 /// A socket that process 42 holds.
 pub(in crate::host) fn socket(state: State, local: &str, remote: &str) -> Socket {
+    let end = |text: &str| text.parse().expect("an address");
     Socket {
-        state,
-        local: local.parse().expect("an address"),
-        remote: remote.parse().expect("an address"),
-        receive_queue: 0,
-        send_queue: 0,
         inode: 9,
-        inode_unseen: false,
-        uid: 0,
         owner: Some(Owner { pid: 42, fd: Some(3) }),
-        timer: None,
-        memory: None,
-        congestion: None,
-        info: None,
-        shutdown: None,
-        locks: None,
-        between: Vec::new(),
+        ..Socket::new(state, end(local), end(remote))
     }
 }
 

@@ -26,7 +26,7 @@
 
 use super::flows::{self, bits, bytes_in, rate, time};
 use super::received::{amount, fills, is_queued, is_read, window};
-use super::{Check, buffer_sizes, words};
+use super::{Check, buffers, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
@@ -57,7 +57,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some((info, memory)) = worst.info().zip(worst.memory()) else { return Ok(Vec::new()) };
     let (window, rtt) = (window(info).unwrap_or(0), info.rcv_rtt_ns.unwrap_or(0));
     let is_sure = seen.before.is_some() && info.min_rtt_ns.is_some();
-    let [low, begin, high] = buffer_sizes::mended(seen, KEY, [least, first, most]);
+    let [low, begin, high] = buffers::mended(seen, KEY, [least, first, most]);
     let set = format!("{low} {begin} {}", wanted(seen, worst, ceiling).max(high.unsigned_abs()));
     let mut found = Finding {
         severity: if seen.before.is_some() { Severity::Error } else { Severity::Warning },

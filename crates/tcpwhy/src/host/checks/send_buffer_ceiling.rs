@@ -25,7 +25,7 @@
 
 use super::flows::{self, bytes_in, time};
 use super::sent::{Held, amount, by_buffer};
-use super::{Check, buffer_sizes, words};
+use super::{Check, buffers, words};
 use crate::host::finding::{Confidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Missing, Seen};
@@ -58,7 +58,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         (Some(_), false) => (Severity::Warning, Confidence::Medium),
         (None, _) => (Severity::Warning, Confidence::Low),
     };
-    let [low, begin, high] = buffer_sizes::mended(seen, KEY, [least, first, most]);
+    let [low, begin, high] = buffers::mended(seen, KEY, [least, first, most]);
     let to = wanted(seen, worst, ceiling).max(high.unsigned_abs());
     let mut evidence = vec![words::setting(KEY, &format_args!("{least} {first} {most}"))];
     evidence.extend(flows::evidence(seen, &capped, |flow| says(flow, seen)));

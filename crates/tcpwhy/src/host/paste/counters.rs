@@ -8,28 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::Taken;
-use super::collected::{Collected, Grouped, Readings};
-use crate::evidence::counters::{self as lines, Growth, Kind};
-
-/// Which tool wrote it, the most exact last: it wins where several did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Sentences,
-    Nstat,
-    Files,
-}
-
-impl Form {
-    pub(super) const ALL: [Self; 3] = [Self::Sentences, Self::Nstat, Self::Files];
-}
-
-/// Counters of one reading.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Counts {
-    pub(super) by_group: Grouped<i64>,
-    /// Some lines were chosen from it by a command.
-    is_chosen: bool,
-}
+use super::collected::{Collected, Counts, Form, Readings};
+use crate::printed::counters::{self as lines, Growth, Kind};
 
 impl Collected {
     /// Takes down a counter; a name that the open reading has begins the next.

@@ -99,7 +99,7 @@ fn bytes(text: &str, unit: u64) -> Option<u64> {
         Some('T') => 1 << 40,
         Some(_) => return None,
     };
-    let billionths = crate::evidence::stamp::decimal(digits)?;
+    let billionths = crate::printed::stamp::decimal(digits)?;
     u64::try_from(i128::from(billionths) * i128::from(unit) / 1_000_000_000).ok()
 }
 

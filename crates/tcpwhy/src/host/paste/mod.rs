@@ -31,6 +31,7 @@ mod ifconfig;
 mod json;
 mod links;
 mod log;
+mod looks;
 mod machine;
 mod marks;
 mod memory;
@@ -52,7 +53,7 @@ mod unwrap;
 
 use super::snapshot::{Look, Snapshot};
 use crate::capture::listing::is_of_listing;
-use crate::evidence::stamp;
+use crate::printed::stamp;
 use collected::Collected;
 use command::Command;
 pub use hosts::{Host, Part, hosts};

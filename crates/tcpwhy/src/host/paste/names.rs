@@ -6,7 +6,7 @@
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
-use crate::evidence::address;
+use crate::printed::address;
 
 /// The most names that are kept. Ours: a table of a few thousand sockets is read by nobody.
 const MOST: u32 = 4096;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::collected::Collected;
 use super::command::Command;
-use crate::evidence::calls::{Call, Calls, Moved, perf, strace};
 use crate::host::snapshot::{CallKind, Gap, Traced};
+use crate::printed::calls::{Call, Calls, Moved, perf, strace};
 
 /// More of a trace is not kept. Ours: a minute of a busy program.
 const LONGEST: usize = 64 << 20;

@@ -185,6 +185,6 @@ pub(crate) fn rate(text: &str) -> Option<u64> {
 }
 
 fn scaled(number: &str, unit: i64) -> Option<u64> {
-    let billionths = crate::evidence::stamp::decimal(number)?;
+    let billionths = crate::printed::stamp::decimal(number)?;
     u64::try_from(i128::from(billionths) * i128::from(unit) / 1_000_000_000).ok()
 }

@@ -12,8 +12,8 @@ use core::net::IpAddr;
 use super::collected::Collected;
 use super::command::Command;
 use super::{Line, Taken};
-use crate::evidence::stamp;
 use crate::host::snapshot::{PeerMetrics, Route};
+use crate::printed::stamp;
 
 /// Kinds of routes that ip(8) prints in front (ip-route(8)); `unicast` only with `-d`.
 const KINDS: [&str; 11] = [

@@ -7,7 +7,7 @@
 
 use super::Line;
 use super::collected::Collected;
-use super::counters::Form;
+use super::collected::Form;
 
 /// Heads of the groups, and whether their lines are wanted.
 const GROUPS: [(&str, bool); 14] = [

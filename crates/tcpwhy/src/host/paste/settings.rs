@@ -9,21 +9,9 @@
 
 use super::Line;
 use super::Taken;
-use super::collected::Collected;
+use super::collected::{Collected, Told};
 use super::command::Command;
 use crate::host::snapshot::SetIn;
-
-/// A setting as it was pasted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) value: String,
-    /// The line that told it.
-    line: u64,
-    /// When, in nanoseconds since 1970.
-    at: Option<u64>,
-    /// Another value and its line, where nothing tells which of them is the later.
-    against: Option<(String, u64)>,
-}
 
 impl Told {
     /// Why neither of two values is taken.

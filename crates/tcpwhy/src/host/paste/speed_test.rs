@@ -10,8 +10,8 @@
 //! Its `Bytes` are in units of 1,024 and its `bits` in units of 1,000 (iperf 3.12 `units.c`).
 
 use super::collected::Collected;
-use crate::evidence::stamp::decimal;
 use crate::host::snapshot::SpeedTest;
+use crate::printed::stamp::decimal;
 
 /// A line of a test, or what stands around it.
 pub(super) fn line(text: &str, collected: &mut Collected) -> bool {

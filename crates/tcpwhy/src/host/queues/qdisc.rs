@@ -4,10 +4,10 @@
 //! stands below a shaper empties at its rate.
 
 use super::{Amount, Drain, Inside, Stage, Way};
-use crate::evidence::stamp;
 use crate::host::paste::qdiscs::{rate, size};
 use crate::host::seen::Seen;
 use crate::host::snapshot::{Link, Qdisc};
+use crate::printed::stamp;
 
 /// The stages of an interface's queueing disciplines, in order.
 pub(super) fn stages(inside: &Inside<'_, '_>) -> Vec<Stage> {

@@ -84,6 +84,28 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// One of which no more is known than its state and its ends.
+    pub const fn new(state: State, local: SocketAddr, remote: SocketAddr) -> Self {
+        Self {
+            state,
+            local,
+            remote,
+            receive_queue: 0,
+            send_queue: 0,
+            inode: 0,
+            uid: 0,
+            inode_unseen: false,
+            owner: None,
+            timer: None,
+            memory: None,
+            congestion: None,
+            info: None,
+            shutdown: None,
+            locks: None,
+            between: Vec::new(),
+        }
+    }
+
     /// No descriptor holds it; `None` where that was not seen.
     pub const fn is_orphan(&self) -> Option<bool> {
         if self.inode_unseen { None } else { Some(self.inode == 0) }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::busy::Scale;
+use super::stretch::Scale;
 use crate::flow::event::Event;
 use crate::measure::sketch::Sketch;
 

@@ -1,6 +1,6 @@
 //! Runs in which the link was busy, and those of them in which it was full.
 
-use super::busy::{SLACK_PACKETS, Scale};
+use super::stretch::{SLACK_PACKETS, Scale};
 
 /// A link is full where it worked for so much of the time: no change gains more than a tenth.
 pub(super) const FULL_SHARE: f64 = 0.9;

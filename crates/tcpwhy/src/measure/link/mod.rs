@@ -31,6 +31,7 @@ mod gap;
 mod places;
 mod slopes;
 mod stamps;
+mod stretch;
 mod watch;
 
 pub(crate) use full::Span;

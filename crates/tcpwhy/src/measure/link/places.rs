@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::busy::{SLACK_PACKETS, Stretch};
 use super::gap::Lost;
+use super::stretch::{SLACK_PACKETS, Stretch};
 
 /// Gaps with losses whose copies may still come. Ours: 128 KB.
 const MOST_GAPS: usize = 4096;

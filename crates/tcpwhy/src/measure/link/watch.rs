@@ -1,11 +1,12 @@
 //! One link as its departures come: what of it is judged, and what waits for a rate.
 
 use super::Busy;
-use super::busy::{Course, Scale};
+use super::busy::Course;
 use super::even::Evenness;
 use super::full;
 use super::gap::{Gap, Lost, Terms};
 use super::slopes::{Agreed, Slopes};
+use super::stretch::Scale;
 
 /// Gaps that wait to be judged. Ours: 1.2 MB; a rate that shows itself later is not held against those before.
 const MOST_GAPS: usize = 1 << 14;

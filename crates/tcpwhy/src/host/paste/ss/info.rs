@@ -4,8 +4,8 @@
 //! [`finish`] puts back those zeros that it has left out since `-i` prints the field at all. Rates are rounded by `ss`
 //! to a tenth of their unit.
 
-use crate::evidence::{controller, stamp};
 use crate::host::snapshot::{Info, Socket};
+use crate::printed::{controllers, stamp};
 
 /// Names in front of a colon in what `ss` tells of a socket (iproute2 6.1 `misc/ss.c`, `tcp_stats_print`,
 /// `print_skmeminfo`, `tcp_show_info`).
@@ -79,7 +79,7 @@ fn is_detail(word: &str) -> bool {
         Some((name, _)) => FIGURES.contains(&name),
         None => {
             FLAGS.contains(&word)
-                || controller::NAMES.contains(&word)
+                || controllers::NAMES.contains(&word)
                 || bytes_per_second(word.split('/').next().unwrap_or_default()).is_some()
         }
     }

@@ -8,8 +8,8 @@ mod options;
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::evidence::{address, controller};
 use crate::host::snapshot::{Info, Listener, Socket, State};
+use crate::printed::{address, controllers};
 use info::{figure, rate};
 pub(super) use info::{finish, is_details, is_info};
 pub(super) use options::process;
@@ -133,24 +133,7 @@ impl<'a> Row<'a> {
 /// A socket of which no more is known than its state, its ends and its queues: received, sent.
 pub(super) fn bare(state: State, [local, remote]: [SocketAddr; 2], queues: [u32; 2]) -> Socket {
     let [receive_queue, send_queue] = queues;
-    Socket {
-        state,
-        local,
-        remote,
-        receive_queue,
-        send_queue,
-        inode: 0,
-        uid: 0,
-        inode_unseen: true,
-        owner: None,
-        timer: None,
-        memory: None,
-        congestion: None,
-        info: None,
-        shutdown: None,
-        locks: None,
-        between: Vec::new(),
-    }
+    Socket { receive_queue, send_queue, inode_unseen: true, ..Socket::new(state, local, remote) }
 }
 
 /// Whether `*` is all of IPv4 in this text: old versions of `ss` print `:::80` for all of IPv6 beside it. Newer
@@ -188,7 +171,7 @@ pub(crate) fn details(socket: &mut Socket, text: &str) {
                 "uid" => socket.uid = value.parse().unwrap_or_default(),
                 _ => figure(socket.info.get_or_insert_default(), name, value),
             }
-        } else if controller::NAMES.contains(&word) {
+        } else if controllers::NAMES.contains(&word) {
             socket.congestion = Some(word.to_owned());
         } else {
             let next = words.peek().copied().unwrap_or_default();

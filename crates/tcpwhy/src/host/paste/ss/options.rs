@@ -1,7 +1,7 @@
 //! What other options of `ss` add to a socket: `-p` its programs, `-m` its memory, `-o` its timer.
 
-use crate::evidence::stamp;
 use crate::host::snapshot::{Memory, Owner, Process, Timer};
+use crate::printed::stamp;
 
 /// The first process in `users:(("nginx",pid=7,fd=6),..)` (or `("nginx",7,6)`, before iproute2 4.0), and
 /// the words around.

@@ -19,7 +19,7 @@ use super::{Call, Calls, Clock, Gathered, Moved, READS, WAITS, WRITES};
 const HALF_A_DAY: i64 = 43_200_000_000_000;
 
 /// Whether the line is one of strace's: a time and a call, or the rest of one.
-pub(super) fn line_of(line: &str) -> Option<Line<'_>> {
+pub(crate) fn line_of(line: &str) -> Option<Line<'_>> {
     let mut rest = line.trim_start();
     let mut thread = 0;
     if let Some(after) = rest.strip_prefix("[pid") {
@@ -55,7 +55,7 @@ pub(crate) fn is_line(line: &str) -> bool {
 }
 
 /// A line in its parts.
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     thread: u32,
     time: Time,
     text: &'a str,
@@ -69,7 +69,7 @@ enum Time {
 }
 
 /// Reads all calls.
-pub(in super::super) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
+pub(crate) fn read(text: &str) -> Result<(Calls, PassedOver), EvidenceError> {
     gather(text, Gathered::default())
 }
 
@@ -204,7 +204,7 @@ fn duration(text: &str) -> Option<(&str, i64)> {
 }
 
 /// The number that `text` begins with.
-pub(super) fn leading_number(text: &str) -> Option<i64> {
+pub(crate) fn leading_number(text: &str) -> Option<i64> {
     let end = text
         .char_indices()
         .find(|(at, c)| !(c.is_ascii_digit() || (*at == 0 && *c == '-')))
@@ -213,7 +213,7 @@ pub(super) fn leading_number(text: &str) -> Option<i64> {
 }
 
 /// The descriptor that `args` begins with, and what the trace says it is.
-pub(super) fn descriptor(args: &str) -> (Option<i64>, Option<&str>) {
+pub(crate) fn descriptor(args: &str) -> (Option<i64>, Option<&str>) {
     let Some(fd) = leading_number(args) else { return (None, None) };
     let digits = args.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(args.len());
     let Some(note) = args[digits..].strip_prefix('<') else { return (Some(fd), None) };
@@ -240,7 +240,7 @@ fn closing(note: &str) -> Option<usize> {
 }
 
 /// What the call tells of sockets; the one that it is about.
-pub(super) fn follow(
+pub(crate) fn follow(
     gathered: &mut Gathered,
     thread: u32,
     name: &str,
@@ -286,7 +286,7 @@ pub(super) fn follow(
 
 /// Whether a clone shares its maker's descriptors. `perf trace` leaves out the flags' prefix, and shows none of `clone3`,
 /// which glibc makes threads with (2.34).
-pub(super) fn shares_files(name: &str, args: &str) -> bool {
+pub(crate) fn shares_files(name: &str, args: &str) -> bool {
     let mut words = args.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let is_told = name != "clone3" || args.contains("flags");
     !is_told || words.any(|word| matches!(word, "CLONE_FILES" | "FILES"))

@@ -12,18 +12,18 @@ use crate::words;
 use super::{Call, Calls, Moved};
 
 /// What the calls say of a wait.
-pub(in super::super) struct Told {
+pub(crate) struct Told {
     /// `explains`, `waits_for_tcp`, `no_call` or `unclear`.
-    pub(in super::super) verdict: &'static str,
+    pub(crate) verdict: &'static str,
     /// To follow "in that time".
-    pub(in super::super) text: String,
-    pub(in super::super) calls: CallsIn,
+    pub(crate) text: String,
+    pub(crate) calls: CallsIn,
 }
 
 /// The calls between `from` and `to`, of the thread that uses `socket` about then; `None` if the trace
 /// does not reach over half of that time. An excerpt may begin and end at the very calls that fill a wait: what
 /// lies before and behind it is left out of the file.
-pub(in super::super) fn explain(trace: &Calls, socket: u32, from: i64, to: i64) -> Option<Told> {
+pub(crate) fn explain(trace: &Calls, socket: u32, from: i64, to: i64) -> Option<Told> {
     let first = trace.calls.first()?.start;
     let last = trace.calls.iter().map(Call::end).max()?;
     let covered = to.min(last).saturating_sub(from.max(first));
@@ -204,12 +204,12 @@ fn named(name: &str, target: Option<&str>) -> String {
 }
 
 /// A wait between two calls that moved bytes of a socket.
-pub(in super::super) struct Gap {
-    pub(in super::super) from: i64,
-    pub(in super::super) to: i64,
+pub(crate) struct Gap {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
     /// The usual one.
-    pub(in super::super) median: i64,
-    pub(in super::super) of: usize,
+    pub(crate) median: i64,
+    pub(crate) of: usize,
 }
 
 /// Gaps named of one socket. Ours: more are not read.
@@ -217,7 +217,7 @@ const GAPS: usize = 5;
 
 /// The longest times in which nothing moved on `socket`, by the trace alone: from the return of a call
 /// that moved bytes to the return of the next. Only those that stand out ([`stands_out`]).
-pub(in super::super) fn gaps(trace: &Calls, socket: u32) -> Vec<Gap> {
+pub(crate) fn gaps(trace: &Calls, socket: u32) -> Vec<Gap> {
     let moved = |call: &&Call| match call.moved {
         Moved::Read { got, .. } => got > 0,
         Moved::Wrote(bytes) => bytes > 0,
@@ -240,7 +240,7 @@ pub(in super::super) fn gaps(trace: &Calls, socket: u32) -> Vec<Gap> {
 }
 
 /// The middle one; of two the lesser.
-pub(in super::super) fn median(spans: &[i64]) -> Option<i64> {
+pub(crate) fn median(spans: &[i64]) -> Option<i64> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
@@ -248,7 +248,7 @@ pub(in super::super) fn median(spans: &[i64]) -> Option<i64> {
 
 /// Whether a span is a spike among others. Ours, not measured: three times the median, for half as much
 /// again is the noise of any machine, and a millisecond, for nobody looks for less.
-pub(in super::super) const fn stands_out(span: i64, median: i64) -> bool {
+pub(crate) const fn stands_out(span: i64, median: i64) -> bool {
     span >= 1_000_000 && span > median.saturating_mul(3)
 }
 

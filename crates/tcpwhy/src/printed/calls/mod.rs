@@ -1,11 +1,11 @@
 //! A program's system calls, as `strace` or `perf trace` saw them: when, how long, on which socket or file.
 //!
 //! [`strace`] and [`perf`] read the lines; here is what both give. Calls are kept in the order of their
-//! starts, with the bytes that they moved, for these align the trace with the capture ([`super::align`]).
+//! starts, with the bytes that they moved, for these align the trace with the capture (`evidence::align`).
 
-pub(super) mod explain;
+pub(crate) mod explain;
 pub(crate) mod perf;
-pub(super) mod sockets;
+pub(crate) mod sockets;
 pub(crate) mod strace;
 
 use std::collections::BTreeMap;
@@ -71,13 +71,13 @@ impl Call {
     }
 
     /// Whether it waits for what TCP does with `socket`.
-    pub(super) fn waits_for(&self, socket: u32) -> bool {
+    pub(crate) fn waits_for(&self, socket: u32) -> bool {
         let polls = self.waits_for.as_ref();
         self.socket == Some(socket) || polls.is_some_and(|all| all.contains(&socket))
     }
 
     /// Whether it waits, and nothing tells for which socket.
-    pub(super) fn waits_for_some(&self) -> bool {
+    pub(crate) fn waits_for_some(&self) -> bool {
         self.socket.is_none() && self.waits_for.as_ref().is_some_and(|all| all.is_empty())
     }
 }
@@ -96,7 +96,7 @@ pub struct Calls {
     /// Names of calls and files.
     pub words: Vec<String>,
     /// The calls on each socket, as indices into [`Calls::calls`].
-    pub(super) uses: Vec<Vec<u32>>,
+    pub(crate) uses: Vec<Vec<u32>>,
     /// Spans of which whoever cut the file left lines out.
     pub left_out: Vec<(i64, i64)>,
 }
@@ -108,13 +108,13 @@ impl Calls {
     }
 
     /// The calls on a socket, by start.
-    pub(super) fn of(&self, socket: u32) -> impl Iterator<Item = &Call> {
+    pub(crate) fn of(&self, socket: u32) -> impl Iterator<Item = &Call> {
         let uses = self.uses.get(socket as usize).into_iter().flatten();
         uses.filter_map(|at| self.calls.get(*at as usize))
     }
 
     /// Bytes that the calls put into a socket, and took out.
-    pub(super) fn moved(&self, socket: u32) -> (u64, u64) {
+    pub(crate) fn moved(&self, socket: u32) -> (u64, u64) {
         self.of(socket).fold((0, 0), |(put, got): (u64, u64), call| match call.moved {
             Moved::Wrote(bytes) => (put.saturating_add(bytes), got),
             Moved::Read { got: bytes, .. } => (put, got.saturating_add(bytes)),
@@ -123,7 +123,7 @@ impl Calls {
     }
 
     /// Whether nothing but calls on sockets was traced, or left in the file.
-    pub(super) fn only_sockets(&self) -> bool {
+    pub(crate) fn only_sockets(&self) -> bool {
         let of_socket = |call: &Call| {
             call.socket.is_some() || call.waits_for.is_some() || is_of_sockets(self.word(call.name))
         };
@@ -132,10 +132,10 @@ impl Calls {
 }
 
 /// Calls that take bytes out of a socket, and put them in.
-pub(super) const READS: [&str; 5] = ["read", "readv", "recv", "recvfrom", "recvmsg"];
-pub(super) const WRITES: [&str; 6] = ["write", "writev", "send", "sendto", "sendmsg", "sendfile"];
+pub(crate) const READS: [&str; 5] = ["read", "readv", "recv", "recvfrom", "recvmsg"];
+pub(crate) const WRITES: [&str; 6] = ["write", "writev", "send", "sendto", "sendmsg", "sendfile"];
 /// Calls that wait for several files or sockets.
-pub(super) const WAITS: [&str; 8] = [
+pub(crate) const WAITS: [&str; 8] = [
     "poll",
     "ppoll",
     "select",
@@ -157,24 +157,24 @@ fn is_of_sockets(name: &str) -> bool {
 
 /// What the readers of both formats fill.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
-    pub(super) calls: Vec<Call>,
-    pub(super) known: sockets::Known,
+pub(crate) struct Gathered {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) known: sockets::Known,
     words: Vec<String>,
     places: BTreeMap<String, u32>,
-    pub(super) left_out: Vec<(i64, i64)>,
-    pub(super) odd: PassedOver,
+    pub(crate) left_out: Vec<(i64, i64)>,
+    pub(crate) odd: PassedOver,
     /// Calls without a duration.
-    pub(super) untimed: usize,
+    pub(crate) untimed: usize,
     /// A call without a duration is taken to last until the next of its thread.
-    pub(super) fills: bool,
+    pub(crate) fills: bool,
     /// The last call of a thread, where it waits for that.
-    pub(super) open: BTreeMap<u32, usize>,
+    pub(crate) open: BTreeMap<u32, usize>,
 }
 
 impl Gathered {
     /// The index of a word.
-    pub(super) fn word(&mut self, text: &str) -> u32 {
+    pub(crate) fn word(&mut self, text: &str) -> u32 {
         if let Some(at) = self.places.get(text) {
             return *at;
         }
@@ -185,7 +185,7 @@ impl Gathered {
     }
 
     /// The trace.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         tool: &'static str,
         clock: Clock,

@@ -15,7 +15,7 @@ pub(crate) fn read(word: &str) -> Option<SocketAddr> {
 }
 
 /// The address as packets carry it.
-pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -30,7 +30,7 @@ pub struct Ends {
 
 impl Ends {
     /// Those of the socket that side `side` of `connection` has: 0 the client, 1 the server.
-    pub(super) fn at(connection: &Connection, side: usize) -> Self {
+    pub(crate) fn at(connection: &Connection, side: usize) -> Self {
         let [client, server] = [canonical(connection.client), canonical(connection.server)];
         match side {
             0 => Self { local: client, peer: server },

@@ -57,7 +57,7 @@ pub struct PassedOver {
 
 impl PassedOver {
     /// Takes down one more.
-    pub(super) fn push(&mut self, line: usize, what: impl FnOnce() -> String) {
+    pub(crate) fn push(&mut self, line: usize, what: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.is_none() {
             self.first = Some(Odd { line, what: what() });
@@ -65,7 +65,7 @@ impl PassedOver {
     }
 
     /// In words, if there are any.
-    pub(super) fn told(&self) -> Option<String> {
+    pub(crate) fn told(&self) -> Option<String> {
         let Odd { line, what } = self.first.as_ref()?;
         Some(match self.count {
             1 => format!("line {line} was passed over: {what}"),
@@ -74,7 +74,7 @@ impl PassedOver {
     }
 
     /// The error if nothing else was found.
-    pub(super) fn into_error(self, otherwise: &str) -> EvidenceError {
+    pub(crate) fn into_error(self, otherwise: &str) -> EvidenceError {
         match self.first {
             Some(Odd { line, what }) => EvidenceError::Useless { line, what },
             None => EvidenceError::Useless { line: 1, what: otherwise.to_owned() },

@@ -31,8 +31,8 @@ impl Socket {
 
 /// The sockets met so far, and who holds them by which descriptor.
 #[derive(Debug, Default)]
-pub(in super::super) struct Known {
-    pub(in super::super) sockets: Vec<Socket>,
+pub(crate) struct Known {
+    pub(crate) sockets: Vec<Socket>,
     /// By the table of descriptors and the descriptor in it.
     held: BTreeMap<(u32, i64), u32>,
     by_ends: BTreeMap<Ends, u32>,
@@ -47,12 +47,7 @@ impl Known {
     }
 
     /// The socket that a call names: by its ends if the trace prints them, else by its descriptor.
-    pub(in super::super) fn named(
-        &mut self,
-        thread: u32,
-        fd: i64,
-        note: Option<&str>,
-    ) -> Option<u32> {
+    pub(crate) fn named(&mut self, thread: u32, fd: i64, note: Option<&str>) -> Option<u32> {
         let key = (self.table(thread), fd);
         let held = self.held.get(&key).copied();
         let Some(ends) = note.and_then(ends_of) else { return held };
@@ -73,7 +68,7 @@ impl Known {
     }
 
     /// A socket that a call of sockets uses although nothing told of it before.
-    pub(in super::super) fn met(&mut self, thread: u32, fd: i64) -> u32 {
+    pub(crate) fn met(&mut self, thread: u32, fd: i64) -> u32 {
         let key = (self.table(thread), fd);
         if let Some(at) = self.held.get(&key) {
             return *at;
@@ -84,7 +79,7 @@ impl Known {
     }
 
     /// `fd` has begun to connect to `peer`.
-    pub(in super::super) fn connects(&mut self, thread: u32, fd: i64, peer: SocketAddr) -> u32 {
+    pub(crate) fn connects(&mut self, thread: u32, fd: i64, peer: SocketAddr) -> u32 {
         let socket =
             Socket { peer: Some(peer), is_whole: true, side: Some(0), ..Socket::default() };
         let at = self.add(socket);
@@ -93,7 +88,7 @@ impl Known {
     }
 
     /// `fd` was accepted.
-    pub(in super::super) fn accepted(
+    pub(crate) fn accepted(
         &mut self,
         thread: u32,
         fd: i64,
@@ -115,18 +110,18 @@ impl Known {
     }
 
     /// `fd` has this end of its own.
-    pub(in super::super) fn is_at(&mut self, thread: u32, fd: i64, local: SocketAddr) {
+    pub(crate) fn is_at(&mut self, thread: u32, fd: i64, local: SocketAddr) {
         if let Some(at) = self.held.get(&(self.table(thread), fd)) {
             let socket = &mut self.sockets[*at as usize];
             socket.local.get_or_insert(local);
         }
     }
 
-    pub(in super::super) fn closes(&mut self, thread: u32, fd: i64) {
+    pub(crate) fn closes(&mut self, thread: u32, fd: i64) {
         self.held.remove(&(self.table(thread), fd));
     }
 
-    pub(in super::super) fn doubles(&mut self, thread: u32, fd: i64, new: i64) {
+    pub(crate) fn doubles(&mut self, thread: u32, fd: i64, new: i64) {
         let table = self.table(thread);
         if let Some(at) = self.held.get(&(table, fd)).copied() {
             self.held.insert((table, new), at);
@@ -134,7 +129,7 @@ impl Known {
     }
 
     /// `thread` has made `child`, which shares its descriptors or has copies of them.
-    pub(in super::super) fn clones(&mut self, thread: u32, child: u32, shares: bool) {
+    pub(crate) fn clones(&mut self, thread: u32, child: u32, shares: bool) {
         let table = self.table(thread);
         if shares {
             self.tables.insert(child, table);

@@ -123,7 +123,7 @@ impl Parts {
 }
 
 /// `HH:MM:SS`, perhaps with a fraction of up to nine digits.
-pub(super) fn time_of_day(word: &str) -> Option<i64> {
+pub(crate) fn time_of_day(word: &str) -> Option<i64> {
     let mut parts = word.splitn(3, ':');
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
     if hours.is_empty() || hours.len() > 2 || minutes.len() != 2 || seconds.len() < 2 {
@@ -137,7 +137,7 @@ pub(super) fn time_of_day(word: &str) -> Option<i64> {
 }
 
 /// Seconds since 1970 in this century: ten digits before the point.
-pub(super) fn epoch(word: &str) -> Option<i64> {
+pub(crate) fn epoch(word: &str) -> Option<i64> {
     let whole = word.split('.').next()?;
     (whole.len() == 10).then(|| decimal(word)).flatten()
 }

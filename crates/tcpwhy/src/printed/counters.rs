@@ -16,7 +16,7 @@ use super::error::{EvidenceError, PassedOver};
 pub type Reading = BTreeMap<String, i64>;
 
 /// Whether the line begins a reading.
-pub(super) fn is_line(line: &str) -> bool {
+pub(crate) fn is_line(line: &str) -> bool {
     line.starts_with("#kernel")
         || line.starts_with("#extras")
         || line.starts_with("{\"kernel\"")
@@ -29,7 +29,7 @@ const PROTOCOLS: [&str; 7] =
     ["TcpExt: ", "IpExt: ", "Ip: ", "Tcp: ", "Udp: ", "Icmp: ", "MPTcpExt: "];
 
 /// Reads all readings, each with at least one counter of TCP.
-pub(super) fn read(text: &str) -> Result<(Vec<Reading>, PassedOver), EvidenceError> {
+pub(crate) fn read(text: &str) -> Result<(Vec<Reading>, PassedOver), EvidenceError> {
     let mut readings: Vec<Reading> = Vec::new();
     let mut odd = PassedOver::default();
     let mut now = Reading::new();
@@ -150,7 +150,7 @@ impl Growth {
     }
 
     /// What one reading alone proves: what is zero did not grow.
-    pub(super) fn alone(reading: &Reading) -> Self {
+    pub(crate) fn alone(reading: &Reading) -> Self {
         let zeros = reading.iter().filter(|(_, value)| **value == 0);
         Self { by: zeros.map(|(name, value)| (name.clone(), *value)).collect(), kind: Kind::Counts }
     }

@@ -9,7 +9,7 @@
 //!
 //! Where the capture was taken decides what that means; that is for the finding.
 
-use crate::flow::event::{CORRUPT, Event, RST, SYN, Side};
+use super::event::{CORRUPT, Event, RST, SYN, Side};
 use crate::report;
 
 /// What passed between the client's ACK and the first segment by which the server shows that it has the connection.

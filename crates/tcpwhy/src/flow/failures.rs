@@ -14,8 +14,8 @@
 //!
 //! Left out: what is encrypted; HTTP/2; a status line that begins inside of a segment; errors in other protocols.
 
+use super::event::{Event, Side};
 use super::promise::{self, Promise};
-use crate::flow::event::{Event, Side};
 
 /// A record's header and the alert's two bytes: such a segment takes the long way, whatever it is.
 const ALERT_LEN: u32 = 7;

@@ -11,9 +11,9 @@
 //! directly behind it is watched, too, up to the first answer ([`super::tls_behind`]): there a trail that was
 //! lost is found again where a segment begins with a header.
 
+use super::event::{Event, Side};
 use super::failures::{self, What};
 use super::tls_behind::{Behind, Early};
-use crate::flow::event::{Event, Side};
 use crate::report::{Tls, TlsFlight};
 
 const HEADER: usize = 5;
