@@ -15,6 +15,7 @@
 
 pub mod classes;
 pub mod compare;
+mod error;
 mod line;
 pub mod link;
 mod observed;
@@ -26,8 +27,9 @@ pub mod stock;
 mod truth;
 pub mod words;
 
+pub use error::TruthError;
 pub use states::State;
 pub use truth::{
-    Connection, Direction, FORMAT, Fullness, Interval, Source, Truth, TruthError, Window,
-    of_folder, of_stock_records,
+    Connection, Direction, FORMAT, Fullness, Interval, Source, Truth, Window, of_folder,
+    of_stock_records,
 };

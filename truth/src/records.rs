@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::error::TruthError;
 use crate::line::{Event, Look, Step, port_of};
-use crate::truth::TruthError;
 
 /// All that is recorded of one connection.
 #[derive(Debug, Default)]
@@ -439,12 +439,6 @@ fn each_line(path: &Path, mut take: impl FnMut(&[u8])) -> Result<(), TruthError>
             Ok(_) => take(line.trim_ascii_end()),
             Err(error) => return Err(TruthError::file(path, error)),
         }
-    }
-}
-
-impl TruthError {
-    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
-        Self::File { path: PathBuf::from(path), source }
     }
 }
 

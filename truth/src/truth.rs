@@ -1,11 +1,11 @@
 //! The truth of a run: what each sender waited for at each instant, with its windows, round trips
 //! and repetitions, by the kernel's records alone.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::TruthError;
 use crate::link::Log;
 use crate::records::{End, Records, Talk};
 use crate::spans::{Span, cut};
@@ -14,30 +14,6 @@ use crate::{observed, probed};
 
 /// The format of the JSON.
 pub const FORMAT: &str = "tcpwhy-truth/1";
-
-/// Why there is no truth.
-#[derive(Debug, thiserror::Error)]
-pub enum TruthError {
-    /// A record cannot be read.
-    #[error("cannot read {}: {source}; was the run carried out to its end?", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No event of any connection.
-    #[error(
-        "{} holds no events of the kernel ({damaged} lines cannot be read): were its tracepoints on?",
-        folder.display()
-    )]
-    NothingRecorded {
-        /// Where.
-        folder: PathBuf,
-        /// Lines that were not understood.
-        damaged: u64,
-    },
-}
 
 /// The truth of a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

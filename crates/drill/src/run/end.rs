@@ -1,8 +1,8 @@
 //! One socket as its application sees it: what the kernel keeps around the endpoint.
 
 use super::cookies::Key;
-use super::host::Sent;
-use super::ports::Port;
+use super::port::Port;
+use super::sent::Sent;
 use super::zero_copy::ZeroCopy;
 use tcpwhy_model::segment::Segment;
 use tcpwhy_model::socket::{self, Config, Socket, State};

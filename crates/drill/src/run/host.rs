@@ -6,45 +6,19 @@
 
 use std::collections::BTreeMap;
 
+use super::call::Arguments;
 use super::cookies::Cookies;
 use super::end::{End, Role, Wire};
+use super::epoll::Epoll;
 use super::info;
-use super::poll::Epoll;
-use super::ports::Reuse;
+use super::port::Reuse;
+use super::sent::Sent;
 use super::settings::Settings;
 use super::zero_copy::ZeroCopy;
 use crate::script::Icmp;
 use tcpwhy_model::profile::KnobError;
 use tcpwhy_model::segment::{Flags, Segment};
 use tcpwhy_model::socket::{Config, Counters, Link, Metrics, Socket, State};
-
-/// A segment, or some that were joined, on the tap.
-#[derive(Clone, Debug)]
-pub(super) struct Sent {
-    /// The connection that it is of; none if it answers what belongs to no connection.
-    pub(super) owner: Option<usize>,
-    pub(super) at_ns: u64,
-    pub(super) segment: Segment,
-    /// The last one that was joined.
-    pub(super) last: Segment,
-}
-
-impl Sent {
-    pub(super) fn new(owner: Option<usize>, at_ns: u64, segment: Segment) -> Sent {
-        Sent { owner, at_ns, segment, last: segment }
-    }
-
-    /// Appends one that goes on where this ends: the whole has the flags of the last, as if one
-    /// super-segment had been cut so.
-    pub(super) fn join(&mut self, more: &Sent) {
-        self.segment.len += more.segment.len;
-        let reduced =
-            if self.segment.flags.has(Flags::CWR) { Flags::CWR } else { Flags::default() };
-        self.segment.flags = more.segment.flags.with(reduced);
-        self.at_ns = more.at_ns;
-        self.last = more.segment;
-    }
-}
 
 /// What a descriptor stands for.
 #[derive(Clone, Debug)]
@@ -480,4 +454,12 @@ fn reset(to: &Segment) -> Segment {
         return Segment { seq: to.ack, flags: Flags::RST, ..Segment::default() };
     }
     Segment { ack: to.end_seq(), flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
+}
+
+impl Arguments<'_> {
+    /// The socket whose descriptor comes first.
+    pub(super) fn end(&self, host: &Host) -> Result<usize, String> {
+        let descriptor = self.number(0)?;
+        host.end_of(descriptor).ok_or_else(|| format!("{} of what is no socket", self.call.name))
+    }
 }

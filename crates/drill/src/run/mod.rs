@@ -10,16 +10,20 @@
 //! asks for do no harm.
 
 mod addresses;
+mod call;
 mod calls;
 mod compare;
 mod cookies;
 mod end;
+mod epoll;
 mod host;
 mod info;
 mod names;
 mod options;
 mod poll;
+mod port;
 mod ports;
+mod sent;
 mod settings;
 mod stream;
 mod zero_copy;
@@ -32,9 +36,11 @@ use crate::error::{Place, ScriptError};
 use crate::python::{Fault, Python};
 use crate::script::{Action, Body, Call, Command, Event, Packet, Script, When};
 use crate::shell::{self, Counters, Setting};
-use calls::{Attempt, Operation, Outcome};
+use call::{Operation, Outcome};
+use calls::Attempt;
 use compare::{Expected, Mapping, Misfit};
-use host::{Host, Sent};
+use host::Host;
+use sent::Sent;
 use settings::Settings;
 
 pub use settings::Setup;
@@ -361,7 +367,7 @@ impl<'a> Run<'a> {
         match &self.pending {
             Some(pending) if call.until_ns.is_none() => {
                 let got = "it blocks";
-                Err(fail(pending.place, &calls::said(call), got))
+                Err(fail(pending.place, &call::said(call), got))
             }
             _ => Ok(()),
         }
@@ -378,7 +384,7 @@ impl<'a> Run<'a> {
     }
 
     fn judge(&self, pending: &Pending<'_>, outcome: &Outcome) -> Result<(), Stop> {
-        let expected = calls::said(pending.call);
+        let expected = call::said(pending.call);
         if let Some(got) = outcome.against(pending.call) {
             return Err(fail(pending.place, &expected, &got));
         }
@@ -403,7 +409,7 @@ impl<'a> Run<'a> {
                 _ => {
                     let expected = format!(
                         "{} to return at {}",
-                        calls::said(pending.call),
+                        call::said(pending.call),
                         said(pending.until_ns)
                     );
                     return Err(fail(pending.place, &expected, "it blocks"));

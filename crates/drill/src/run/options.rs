@@ -1,11 +1,11 @@
 //! `setsockopt` and `getsockopt`.
 
-use super::calls::{Arguments, Outcome};
+use super::call::{Arguments, Outcome};
 use super::cookies::key_of_text;
 use super::end::End;
 use super::host::Host;
 use super::names;
-use super::ports::Port;
+use super::port::Port;
 use crate::script::Expression;
 use tcpwhy_model::profile::fastopen;
 

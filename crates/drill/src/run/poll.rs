@@ -3,10 +3,9 @@
 //! Follows `tcp_poll` and fs/eventpoll.c: a watched socket is put on a list whenever something
 //! wakes its waiters; looking takes it off the list unless its events are level-triggered.
 
-use std::collections::BTreeMap;
-
-use super::calls::{Arguments, Made, Operation, Outcome, field};
+use super::call::{Arguments, Made, Operation, Outcome, field};
 use super::end::Role;
+use super::epoll::Interest;
 use super::host::{File, Host};
 use super::names;
 use crate::script::Expression;
@@ -19,21 +18,6 @@ const HUP: i64 = 0x10;
 const RDHUP: i64 = 0x2000;
 const EDGE: i64 = 1 << 31;
 const ONESHOT: i64 = 1 << 30;
-
-/// An epoll instance: what it watches, by descriptor.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Epoll {
-    pub(super) interests: BTreeMap<i64, Interest>,
-}
-
-/// A socket that is watched.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interest {
-    pub(super) end: usize,
-    pub(super) events: i64,
-    /// It is on the list of those to look at.
-    pub(super) ready: bool,
-}
 
 impl Host {
     /// What a socket is ready for (`tcp_poll`).

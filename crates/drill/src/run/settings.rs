@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Stop;
 use super::addresses::{Addresses, Suite};
 use super::cookies::{Key, key_of_sysctl};
-use super::ports::Reuse;
+use super::port::Reuse;
 use crate::error::{Place, ScriptError};
 use crate::parser::Definitions;
 use crate::script::{Command, Script};

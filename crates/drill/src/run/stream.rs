@@ -3,7 +3,7 @@
 //! Errors and their order are those of Linux (net/ipv4/tcp.c: `tcp_recvmsg_locked`,
 //! `tcp_sendmsg_locked`).
 
-use super::calls::{Arguments, Made, Operation, Outcome, field};
+use super::call::{Arguments, Made, Operation, Outcome, field};
 use super::host::{File, Host};
 use super::names;
 use super::zero_copy;

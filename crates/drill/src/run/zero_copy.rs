@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::calls::{Arguments, Outcome, field};
+use super::call::{Arguments, Outcome, field};
 use super::names;
 use crate::script::Expression;
 use tcpwhy_model::segment::before;

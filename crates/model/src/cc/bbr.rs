@@ -6,8 +6,8 @@
 
 use super::RateSample;
 use super::policer::Policer;
+use super::transport::{BW_SHIFT, BW_UNIT, CaState, Transport};
 use crate::path::Chance;
-use crate::socket::{CaState, CwndState};
 use crate::windowed::Windowed;
 
 /// State of one connection (`struct bbr`).
@@ -51,29 +51,6 @@ enum Mode {
     Drain,
     ProbeBandwidth,
     ProbeRoundTrip,
-}
-
-/// What it sees and sets of its connection.
-#[derive(Debug)]
-pub(crate) struct Transport<'a> {
-    pub(crate) cw: &'a mut CwndState,
-    pub(crate) pacing_rate: &'a mut u64,
-    pub(crate) app_limited: &'a mut u32,
-    pub(crate) max_pacing_rate: u64,
-    pub(crate) now_ns: u64,
-    /// Earliest departure of the next packet.
-    pub(crate) wstamp_ns: u64,
-    pub(crate) jiffies: u64,
-    pub(crate) hz: u32,
-    pub(crate) delivered: u32,
-    pub(crate) delivered_ns: u64,
-    pub(crate) lost: u32,
-    pub(crate) in_flight: u32,
-    pub(crate) mss: u32,
-    pub(crate) srtt_us: u32,
-    pub(crate) min_rtt_us: u32,
-    pub(crate) state: CaState,
-    pub(crate) headers: u32,
 }
 
 impl Bbr {
@@ -460,10 +437,6 @@ fn tso_goal(t: &Transport<'_>) -> u32 {
     let bytes = (*t.pacing_rate >> 10).min(most) as u32;
     (bytes / t.mss.max(1)).max(min_tso_segs(*t.pacing_rate)).min(0x7f)
 }
-
-/// `BW_SCALE`, `BW_UNIT`.
-const BW_SHIFT: u32 = 24;
-pub(super) const BW_UNIT: u64 = 1 << BW_SHIFT;
 
 /// `BBR_UNIT`.
 const UNIT: u64 = 256;

@@ -3,11 +3,11 @@
 //!
 //! The cube root is exact; the kernel's comes within 0.2 % by a table and one Newton step.
 
-use tcpwhy::cc::cubic::{CUBE_FACTOR, CUBE_SCALE, RENO_SCALE, cube_root};
+use tcpwhy::cc::cubic::{begins, curve, reno_step};
 
 use super::Surroundings;
 use super::hystart::Train;
-use crate::socket::CwndState;
+use super::transport::CwndState;
 
 /// State of one connection (`struct bictcp`).
 #[derive(Clone, Debug, Default)]
@@ -121,11 +121,8 @@ impl Cubic {
 
 impl Epoch {
     fn begin(start: u64, cwnd: u32, last_max: u32, acked: u32) -> Self {
-        let (k, origin) = if last_max <= cwnd {
-            (0, cwnd)
-        } else {
-            (cube_root(CUBE_FACTOR * u64::from(last_max - cwnd)), last_max)
-        };
+        let (k, origin) = begins(cwnd.into(), last_max.into());
+        let origin = origin as u32;
         Self { start, k, origin, acked, reno: cwnd }
     }
 
@@ -134,18 +131,11 @@ impl Epoch {
         let hz = u64::from(hz);
         let delay = (u64::from(delay_min_us) * hz).div_ceil(1_000_000);
         let t = ((now.saturating_sub(self.start) + delay) << 10) / hz;
-        let distance = u128::from(t.abs_diff(self.k));
-        let delta = (u128::from(CUBE_SCALE) * distance * distance * distance) >> 40;
-        let delta = u32::try_from(delta).unwrap_or(u32::MAX);
-        if t < self.k {
-            self.origin.saturating_sub(delta)
-        } else {
-            self.origin.saturating_add(delta)
-        }
+        u32::try_from(curve(t, self.k, self.origin.into())).unwrap_or(u32::MAX)
     }
 
     fn reno_window(&mut self, cwnd: u32) -> u32 {
-        let per = ((cwnd * RENO_SCALE as u32) >> 3).max(1);
+        let per = reno_step(cwnd.into()) as u32;
         while self.acked > per {
             self.acked -= per;
             self.reno += 1;

@@ -9,14 +9,16 @@ mod hystart;
 mod policer;
 mod rate;
 mod textbook;
+mod transport;
 
-pub(crate) use bbr::{Bbr, Transport};
+pub(crate) use bbr::Bbr;
 pub(crate) use rate::RateSample;
+pub use transport::CaState;
+pub(crate) use transport::{CwndState, Transport};
 
 use tcpwhy::cc::reno::Reno;
 
 use crate::profile::Hystart;
-use crate::socket::CwndState;
 use cubic::Cubic;
 use textbook::{Kind, Textbook};
 

@@ -2,7 +2,7 @@
 //! for a while (`bbr_lt_bw_sampling` of `net/ipv4/tcp_bbr.c`).
 
 use super::RateSample;
-use super::bbr::{BW_UNIT, Transport};
+use super::transport::{BW_UNIT, Transport};
 
 /// What is known of a policer.
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::bucket::bucket;
 use super::error::ScenarioError;
-use super::keys::{BUCKET, DEVICE, HOST, ROUTE, SOCKET};
+use super::keys::{DEVICE, HOST, ROUTE, SOCKET};
 use super::path;
-use super::plan::{Device, Egress, Host, Queue, Socket, TokenBucket};
+use super::plan::{Device, Egress, Host, Queue, Socket};
 use super::section::Section;
 use super::tree::{Node, Table, Value};
 
@@ -174,26 +175,6 @@ fn device(section: &Section<'_>) -> Result<Option<Device>, ScenarioError> {
         bql: device.switch("bql")?,
         limit_min,
         limit_max,
-    }))
-}
-
-/// Reads a token bucket.
-pub(super) fn bucket(
-    section: &Section<'_>,
-    name: &str,
-) -> Result<Option<TokenBucket>, ScenarioError> {
-    let Some(node) = section.node(name) else { return Ok(None) };
-    let path = section.name(name);
-    let bucket = Section::open(path.as_str(), BUCKET, Some(node))?;
-    let needed = |key: &str| {
-        bucket
-            .number(key)?
-            .ok_or_else(|| ScenarioError::new(&node.place, format!("`{path}` needs `{key}`")))
-    };
-    Ok(Some(TokenBucket {
-        rate: needed("rate")?,
-        burst: needed("burst")?,
-        queue: bucket.figure("queue")?,
     }))
 }
 

@@ -10,6 +10,7 @@
 //! holds every key with its range and default.
 
 mod application;
+mod bucket;
 mod error;
 mod host;
 mod keys;

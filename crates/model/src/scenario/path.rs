@@ -5,8 +5,8 @@
 //! with the rate and the round trip of that moment, and stays: a router's memory does not grow
 //! when a link slows down.
 
+use super::bucket::bucket;
 use super::error::{Place, ScenarioError, shown};
-use super::host::bucket;
 use super::keys::{CHANGE, PATH, WAY};
 use super::plan::{Change, Cross, Loss, Overhead, Path, Queue, Way};
 use super::section::Section;

@@ -8,11 +8,9 @@
 
 use super::delack::MAX_QUICKACKS;
 use super::options::DEFAULT_MSS;
-use super::state::{
-    AckPolicy, CwndState, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers,
-};
+use super::state::{AckPolicy, Delivery, EcnState, Purpose, Receive, Recovery, Rtt, Send, Timers};
 use super::{Config, Events, INFINITE_SSTHRESH, Socket, State, Wait};
-use crate::cc::Congestion;
+use crate::cc::{Congestion, CwndState};
 use crate::profile::KnobError;
 use crate::segment::{Cookie, Flags, Options, Segment, Stamps, after, before};
 

@@ -8,8 +8,8 @@
 
 use super::options::TCP_HEADER;
 use super::queue::Skb;
-use super::state::{CaState, Purpose};
-use super::{Socket, State};
+use super::state::Purpose;
+use super::{CaState, Socket, State};
 use crate::segment::{Flags, Segment, after, before};
 
 /// What is known of it, and searched for, in packets with their headers (`icsk_mtup`).

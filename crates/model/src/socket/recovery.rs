@@ -7,21 +7,11 @@
 
 use tcpwhy::cc::Increase;
 
-use super::ack::Ack;
+use super::known::{Ack, Resend};
 use super::output::Nagle;
 use super::{CaState, INFINITE_SSTHRESH, Socket};
 use crate::profile::Prr;
 use crate::segment::{Segment, after, before};
-
-/// What an acknowledgment lets be sent again.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Resend {
-    Nothing,
-    /// What is marked lost.
-    Lost,
-    /// New data first: the timeout may have been spurious (F-RTO).
-    New,
-}
 
 impl Socket {
     pub(super) fn alert(&mut self, ack: &mut Ack, duplicates: u32, resend: &mut Resend) {

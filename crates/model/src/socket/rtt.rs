@@ -2,6 +2,8 @@
 //!
 //! Follows `tcp_ack_update_rtt`, `tcp_rtt_estimator`, `tcp_set_rto`, `tcp_update_rtt_min`.
 
+use tcpwhy::cc::RTO_MIN_NS;
+
 use super::Socket;
 use crate::windowed::Windowed;
 
@@ -96,5 +98,5 @@ impl Socket {
 /// wraps at 537 s. Ours: half of that, so that no sum of it and its variance does.
 const MOST_SAMPLE_US: u32 = 1 << 28;
 
-/// `TCP_RTO_MIN` of include/net/tcp.h: HZ/5.
-const RTO_MIN_US: u32 = 200_000;
+/// In the kernel's microseconds.
+pub(super) const RTO_MIN_US: u32 = (RTO_MIN_NS / 1000) as u32;

@@ -5,7 +5,7 @@
 //! neighbours is in [`super::shift`].
 
 use super::Socket;
-use super::ack::Ack;
+use super::known::Ack;
 use super::queue::{Marks, Skb};
 use super::shift::Shifted;
 use crate::segment::{SackBlocks, Segment, after, before, later};

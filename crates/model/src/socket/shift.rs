@@ -6,7 +6,7 @@
 //! takes no more than 17 pieces of memory, which the bound on its length comes before.
 
 use super::Socket;
-use super::ack::Ack;
+use super::known::Ack;
 use super::queue::{Marks, Skb};
 use crate::segment::{Flags, after, before};
 

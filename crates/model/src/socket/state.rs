@@ -4,8 +4,7 @@
 
 use std::collections::VecDeque;
 
-use tcpwhy::cc::Increase;
-
+use crate::cc::CaState;
 use crate::windowed::Windowed;
 
 /// States of a connection (RFC 9293 section 3.3.2).
@@ -50,22 +49,6 @@ impl State {
             Self::TimeWait => "TIME-WAIT",
         }
     }
-}
-
-/// States of congestion control (`enum tcp_ca_state`), in their order.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum CaState {
-    /// Nothing is suspected.
-    #[default]
-    Open,
-    /// Something came out of order.
-    Disorder,
-    /// The window is being reduced for congestion that was told.
-    Cwr,
-    /// The window is being reduced for losses.
-    Recovery,
-    /// A retransmission timer has expired.
-    Loss,
 }
 
 /// Sequence numbers and buffers of the sender.
@@ -118,24 +101,6 @@ impl Send {
     pub(crate) const fn flight(&self) -> u32 {
         self.nxt.wrapping_sub(self.una)
     }
-}
-
-/// The congestion window and what gates its growth.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CwndState {
-    pub(crate) cwnd: u32,
-    pub(crate) ssthresh: u32,
-    pub(crate) increase: Increase,
-    pub(crate) clamp: u32,
-    pub(crate) is_limited: bool,
-    pub(crate) max_packets_out: u32,
-    pub(crate) usage_seq: u32,
-    pub(crate) used: u32,
-    pub(crate) stamp: u64,
-    pub(crate) prior_cwnd: u32,
-    pub(crate) prior_ssthresh: u32,
-    pub(crate) prr_delivered: u32,
-    pub(crate) prr_out: u32,
 }
 
 /// Counts of packets, loss detection, recovery and its undoing.

@@ -235,7 +235,7 @@ fn merged_by(tape: &[&[(u32, u32)]]) -> Vec<u32> {
     let before = socket.info().wmem_queued;
     let mut merged = |blocks: &&[(u32, u32)]| {
         let blocks: Vec<_> = blocks.iter().map(|(from, to)| (packet(*from), packet(*to))).collect();
-        let mut ack = ack::Ack { number: 1, prior_una: 1, ..ack::Ack::default() };
+        let mut ack = known::Ack { number: 1, prior_una: 1, ..known::Ack::default() };
         socket.mark_sacked(&sacking(1, 20, &blocks), &mut ack);
         (before - socket.info().wmem_queued) / config().kernel.memory.empty()
     };

@@ -4,7 +4,7 @@
 //! is not acknowledged as under way, Linux counts what has left the network out; the window that
 //! TCP is held to is smaller by that.
 
-use super::ack::Ack;
+use super::known::Ack;
 use super::{CaState, Config, Socket};
 use crate::cc::{Bbr, Congestion};
 

@@ -5,6 +5,7 @@
 //! wheel gives a timer one step of its level after the tick that was asked for.
 
 use super::handshake::LEAST_TIMEOUT;
+use super::rtt::RTO_MIN_US;
 use super::state::Purpose;
 use super::{CaState, Socket, State};
 use crate::segment::{Flags, Segment};
@@ -306,6 +307,3 @@ impl Socket {
 
 /// Steps of one level of the timer wheel (`LVL_SIZE`; each level is eight times coarser).
 const WHEEL_STEPS: u64 = 64;
-
-/// `TCP_RTO_MIN` of include/net/tcp.h: HZ/5.
-const RTO_MIN_US: u32 = 200_000;

@@ -3,8 +3,8 @@
 //!
 //! Follows `tcp_schedule_loss_probe`, `tcp_send_loss_probe`, `tcp_process_tlp_ack`.
 
-use super::ack::Ack;
 use super::handshake::LEAST_TIMEOUT;
+use super::known::Ack;
 use super::output::{Nagle, Push};
 use super::state::Purpose;
 use super::{CaState, Socket};

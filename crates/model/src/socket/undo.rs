@@ -2,7 +2,7 @@
 //!
 //! Follows `tcp_may_undo`, `tcp_packet_delayed`, `tcp_try_undo_*`, `tcp_undo_cwnd_reduction`.
 
-use super::ack::Ack;
+use super::known::Ack;
 use super::rack::RECOVERIES_TO_PERSIST;
 use super::{CaState, Socket};
 use crate::segment::before;

@@ -10,6 +10,7 @@
 //! has beyond what it has shown.
 
 mod advise;
+mod near;
 mod receiver;
 mod remedies;
 mod replay;

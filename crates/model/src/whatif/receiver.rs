@@ -5,7 +5,7 @@
 //! much was read before the buffer grew. Which mixture it was is found by trying: the model's receiver gets the
 //! data, and its windows are compared with those seen where as many bytes had been acknowledged.
 
-use super::search::{GENERATIONS, USUAL, distance, nearer_replay};
+use super::near::{GENERATIONS, USUAL, distance, nearer_replay};
 use super::work::Work;
 use super::{Replay, joined, plan};
 use crate::fit::Fit;

@@ -10,10 +10,11 @@
 //! drops and drivers had ranges of their own). Far from what they are they matter: with `CLOSE` 1 and `WORTH` 3 it
 //! is 12 captures.
 
+use super::near::{GENERATIONS, USUAL, distance, nearer_replay};
 use super::work::Work;
 use super::{Replay, Study, joined, plan, receiver};
 use crate::fit::{Fit, STORIES, Story};
-use crate::profile::{KernelProfile, Version};
+use crate::profile::KernelProfile;
 use crate::world::{Kernels, Recorded, Side};
 
 /// A larger transfer is tried on fewer kernels. Ours: a second of work.
@@ -158,18 +159,6 @@ impl Study {
     }
 }
 
-/// A run by the receiver's rules, or with the windows of the capture if only that repeats it.
-pub(super) fn nearer_replay(fit: &Fit, kernels: Kernels, work: &Work) -> Option<Replay> {
-    let plan = &plan(fit, 1, &[]).ok()?;
-    let by_rules = Recorded { offered: [None, None], ..fit.recorded.clone() };
-    let by_rules = Replay::of(fit, plan, kernels, &by_rules, work).ok();
-    if by_rules.as_ref().is_some_and(|replay| replay.is_near(fit)) {
-        return by_rules;
-    }
-    let as_seen = Replay::of(fit, plan, kernels, &fit.recorded, work).ok();
-    by_rules.into_iter().chain(as_seen).min_by_key(|replay| replay.distance(fit))
-}
-
 /// The fit by one cause, as far as the work goes that is left.
 fn tell(fit: &Fit, story: Story, kernels: Kernels, work: &Work) -> Told {
     let distance = |fit: &Fit| distance_by_rules(fit, kernels, work);
@@ -202,12 +191,6 @@ fn distance_and_replay(fit: &Fit, kernels: Kernels, work: &Work) -> Option<(i64,
     Some((distance(fit, &replay), replay))
 }
 
-/// With the windows that were offered.
-pub(super) fn distance(fit: &Fit, replay: &Replay) -> i64 {
-    let windows = fit.progress.windows_apart(&replay.progress).min(1_000_000) as i64;
-    replay.distance(fit) + fit.seen.busy_ns() / 1_000_000 * windows / WINDOWS
-}
-
 /// Work that is kept for what follows guesses, in replays by the rules and with the windows seen: eight kernels
 /// of the sender with the values that were found, and the other causes once more.
 const AFTER_GUESSES: u64 = 10;
@@ -234,16 +217,6 @@ pub(super) const CLOSE_WINDOWS: u64 = 100_000;
 /// noise of the clocks; half and twice as much change nothing.
 const WORTH: i64 = 500;
 
-/// Windows that have nothing to do with those seen weigh this part of the busy time. Ours: half and twice as
-/// much change nothing.
-const WINDOWS: i64 = 4;
-
 /// A cause besides the link has to bring it nearer by more than this part. Ours: half and twice as much
 /// change nothing.
 const SIMPLER: i64 = 100;
-
-/// Where nothing tells which kernel it is.
-pub(super) const USUAL: Version = Version::new(6, 1);
-
-/// Senders before and after the change to the growth of windows (v6.1), with which guesses are tried.
-pub(super) const GENERATIONS: [Version; 2] = [USUAL, Version::new(4, 18)];
