@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::ptr::{NonNull, null_mut};
 
-use crate::record::sys::check;
+use crate::sys::check;
 
 /// Bytes that are mapped at a time. Ours: for 900 MB 8 MiB took 0.365 s in all, 0.5 and 2 MiB 0.38 s, when all of it was
 /// brought in at once.

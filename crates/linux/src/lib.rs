@@ -5,3 +5,4 @@ pub mod lab;
 pub mod leased;
 mod netlink;
 pub mod record;
+mod sys;

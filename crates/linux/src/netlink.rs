@@ -1,7 +1,7 @@
 //! Questions to the kernel by netlink, and its answers (RFC 3549; Linux
 //! `include/uapi/linux/netlink.h`).
 //!
-//! Only questions: what changes something is the lab's (`lab/agent/init/netlink`). All numbers are
+//! Only questions: what changes something is the lab's (`lab/init/netlink`). All numbers are
 //! in the machine's order, everything is aligned to four bytes.
 
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::record::sys;
+use crate::sys;
 
 /// A line to one of the kernel's services, in the network namespace it was opened in.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod ethtool;
 mod interrupts;
 mod ioctl;
 mod sysfs;
+mod told;
 
 pub(super) use bonds::bonds;
 pub(super) use sysfs::Sysfs;

@@ -11,7 +11,7 @@ use tcpwhy::host::snapshot::{Locks, Look, Owner, Source};
 
 use super::blind::Blind;
 use super::sys;
-use crate::record::sys::option;
+use crate::sys::option;
 
 /// Asks the socket at a process's descriptor, and puts what it says to the one of the look.
 pub(super) fn ask(look: &mut Look, (pid, fd): (u32, u32), blind: &mut Blind) {
@@ -82,23 +82,10 @@ mod tests {
         ours.set_nodelay(true).expect("ours");
         socket2::SockRef::from(&ours).set_recv_buffer_size(8192).expect("ours");
         let fd = ours.as_raw_fd() as u32;
+        let local = ours.local_addr().expect("bound");
         let socket = Socket {
-            state: State::Established,
-            local: ours.local_addr().expect("bound"),
-            remote: address,
-            receive_queue: 0,
-            send_queue: 0,
             inode: fs::metadata(format!("/proc/self/fd/{fd}")).expect("ours").st_ino(),
-            inode_unseen: false,
-            uid: 0,
-            owner: None,
-            timer: None,
-            memory: None,
-            congestion: None,
-            info: None,
-            shutdown: None,
-            locks: None,
-            between: Vec::new(),
+            ..Socket::new(State::Established, local, address)
         };
         let mut look = Look { sockets: Some(vec![socket]), ..Look::default() };
         let mut blind = Blind::default();

@@ -15,7 +15,7 @@ use tcpwhy::host::snapshot::{Limits, Look, Owner, Process, Source};
 
 use super::blind::{Blind, name, read};
 use super::{groups, sys};
-use crate::record::sys::taken_by_this_thread;
+use crate::sys::taken_by_this_thread;
 
 /// What is known of holders from one look to the next.
 #[derive(Debug, Default)]

@@ -163,22 +163,12 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
     let field = |at| number(message, at, 4).map(|value| value as u32);
     let timer = Timer { kind: message[2], retransmits: message[3], expires_ms: field(52)? };
     let mut socket = Socket {
-        state,
-        local,
-        remote,
         receive_queue: field(56)?,
         send_queue: field(60)?,
         inode: u64::from(field(68)?),
-        inode_unseen: false,
         uid: field(64)?,
-        owner: None,
         timer: Some(timer).filter(|timer| timer.kind != 0),
-        memory: None,
-        congestion: None,
-        info: None,
-        shutdown: None,
-        locks: None,
-        between: Vec::new(),
+        ..Socket::new(state, local, remote)
     };
     for (kind, value) in attributes(&message[HEAD..]) {
         match kind {

@@ -5,7 +5,10 @@
 
 pub mod agent;
 pub mod backend;
+mod complain;
 pub mod folder;
+pub(crate) mod init;
+pub mod layout;
 pub mod live;
 pub mod model;
 pub mod queue;

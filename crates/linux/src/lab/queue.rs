@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tcpwhy_model::scenario::plan::Plan;
 
 use super::folder;
-use super::uml::layout::{Discipline, Layout, Port, Setting};
+use super::layout::{Discipline, Layout, Port, Setting};
 
 /// The most bytes on layer 2 that waited at one time in a queue of the way down (from the server) or up,
 /// a bucket at the sending host included. `None` where there is no such queue, or nobody looked.

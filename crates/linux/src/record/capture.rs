@@ -21,7 +21,7 @@ use super::filter::{self, Lengths, Wanted};
 use super::link::{self, Link, Seen};
 use super::memory::PacketRing;
 use super::pcapng::{self, Direction, Interface, Packet, Statistics, Writer};
-use super::sys::{self, Clock, NS_PER_S, Stop};
+use crate::sys::{self, Clock, NS_PER_S, Stop};
 
 /// What to capture, and how much of it.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@
 //! idle machine. `CLOCK_REALTIME` may be set or slewed, so a map is good for the moment it was
 //! made at; whoever records for long makes new ones.
 
-use super::sys::Clock;
+use crate::sys::Clock;
 
 /// What to add to a clock to get `CLOCK_REALTIME`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use super::sys::Clock;
+use crate::sys::Clock;
 
 /// All counters at an instant, by protocol and name, as `Tcp` and `RetransSegs`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

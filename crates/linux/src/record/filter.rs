@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use super::sys::Instruction;
+use crate::sys::Instruction;
 
 /// Passes every packet, cut to `snap_length` bytes.
 pub(super) fn everything(snap_length: u32) -> Vec<Instruction> {

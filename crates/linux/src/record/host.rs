@@ -12,8 +12,8 @@ use std::{fs, io};
 
 use serde_json::{Map, Value, json};
 
-use super::sys::Clock;
 use crate::netlink::{Answer, Netlink, address, attributes, number};
+use crate::sys::Clock;
 
 /// This host as it is now, with the routes to `peers`.
 pub fn snapshot(peers: &BTreeSet<IpAddr>) -> Value {

@@ -80,7 +80,7 @@ fn packet(head: &[u8]) -> Option<Seen<'_>> {
     let protocol =
         if status & libc::TP_STATUS_VLAN_TPID_VALID == 0 { 0x8100 } else { half(head, 36)? };
     Some(Seen {
-        time: seconds * super::sys::NS_PER_S + nanoseconds,
+        time: seconds * crate::sys::NS_PER_S + nanoseconds,
         bytes: head.get(from..from + kept)?,
         length: word(head, 16)?,
         vlan: (status & libc::TP_STATUS_VLAN_VALID != 0).then_some((protocol, tag)),

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::sys::check;
+use crate::sys::check;
 
 /// A mapping that lives as long as this value.
 #[derive(Debug)]

@@ -13,9 +13,8 @@ mod link;
 mod memory;
 pub(crate) mod pcapng;
 pub mod recording;
-pub(crate) mod sys;
 pub mod tcp_info;
 pub mod trace;
 
+pub use crate::sys::{Clock, Ender, Stop, ask_to_end};
 pub use filter::Wanted;
-pub use sys::{Clock, Ender, Stop, ask_to_end};

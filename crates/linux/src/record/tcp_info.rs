@@ -17,8 +17,8 @@ use std::io::{self, BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use super::sys::{Clock, Stop, fine_timers};
 use crate::netlink::{Answer, Netlink, attributes, number};
+use crate::sys::{Clock, Stop, fine_timers};
 
 mod fields;
 

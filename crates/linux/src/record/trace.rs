@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use super::sys::{Clock, NS_PER_S, Stop};
+use crate::sys::{Clock, NS_PER_S, Stop};
 
 mod event;
 mod guardian;

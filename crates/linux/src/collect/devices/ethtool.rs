@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tcpwhy::host::snapshot::{Features, Link, Ring, Source};
 
 use super::ioctl;
+use super::told::{bits_per_second, full_duplex, sort_in};
 use crate::collect::blind::{Blind, name};
 use crate::netlink::{Generic, attribute, attributes, put, u32_of};
 
@@ -68,20 +69,6 @@ fn speed_of(mode: &str) -> Option<u64> {
     speed.parse::<u64>().ok()?.checked_mul(1_000_000)
 }
 
-/// Megabits; all ones is not known (`SPEED_UNKNOWN`), and so is 0 of a link that is down.
-pub(super) fn bits_per_second(megabits: u32) -> Option<u64> {
-    (megabits != u32::MAX && megabits != 0).then(|| u64::from(megabits) * 1_000_000)
-}
-
-/// `DUPLEX_HALF`, `DUPLEX_FULL`, and 255 for not known.
-pub(super) const fn full_duplex(value: u8) -> Option<bool> {
-    match value {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
-    }
-}
-
 /// `ETHTOOL_A_FEATURES_*`: what the hardware can, what is on, and what nobody may change.
 fn features(facts: &[u8], link: &mut Link) {
     let all = |kind| attribute(facts, kind).map(bits).unwrap_or_default();
@@ -93,16 +80,6 @@ fn features(facts: &[u8], link: &mut Link) {
         sort_in(&mut features, &name, on.contains(&name), can && !fixed.contains(&name));
     }
     link.features = Some(features);
-}
-
-/// Puts an offload where it belongs.
-pub(super) fn sort_in(features: &mut Features, name: &str, is_on: bool, can_change: bool) {
-    let list = match (is_on, can_change) {
-        (true, _) => &mut features.on,
-        (false, true) => &mut features.off,
-        (false, false) => &mut features.fixed_off,
-    };
-    list.push(name.to_owned());
 }
 
 /// `ETHTOOL_A_RINGS_*`.

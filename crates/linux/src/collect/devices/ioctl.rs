@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use tcpwhy::host::snapshot::{Features, Link, Ring};
 
-use super::ethtool::{bits_per_second, full_duplex, sort_in};
+use super::told::{bits_per_second, full_duplex, sort_in};
 use crate::collect::blind::name;
 use crate::collect::sys;
 use crate::netlink::number;

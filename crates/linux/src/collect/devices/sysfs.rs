@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tcpwhy::host::snapshot::{ByteQueue, Link, Queues, Source};
 
 use crate::collect::blind::{Blind, read};
-use crate::record::sys::detached_mount;
+use crate::sys::detached_mount;
 
 /// A `/sys` of the namespace of this thread.
 #[derive(Debug)]

@@ -13,34 +13,14 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
 use socket2::Socket;
 use tcpwhy_model::scenario::plan::{Flow, Plan, Step};
 
-use super::log::{Entry, Log};
+use super::log::{Entry, Log, Side};
 use super::socket;
 use super::steps::{Conversation, End, Failure, check};
-use crate::record::sys::{Clock, Stop, fine_timers};
 use crate::record::tcp_info;
-
-/// Which end of a flow.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-pub enum Side {
-    /// Accepts.
-    Server,
-    /// Connects.
-    Client,
-}
-
-impl std::fmt::Display for Side {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Server => "server",
-            Self::Client => "client",
-        })
-    }
-}
+use crate::sys::{Clock, Stop, fine_timers};
 
 /// What one application is to do.
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,24 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::app::Side;
+/// Which end of a flow.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Accepts.
+    Server,
+    /// Connects.
+    Client,
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        })
+    }
+}
 
 /// The log of one application; its connections share it.
 #[derive(Debug)]

@@ -7,7 +7,6 @@
 //! error that is told on standard error, 2 usage.
 
 mod app;
-pub(crate) mod init;
 mod log;
 mod socket;
 mod steps;
@@ -21,14 +20,16 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tcpwhy_model::scenario::plan::Plan;
 
-pub use app::{AppError, Role, Side};
-pub use log::{Entry, SocketFacts};
+pub use app::{AppError, Role};
+pub use log::{Entry, Side, SocketFacts};
 
 use super::backend::KERNEL_GAP;
+use super::complain::complain;
+use super::init;
 use crate::record::clock::ClockMap;
 use crate::record::counters::Counters;
-use crate::record::sys::{self, Clock, Stop};
 use crate::record::{capture, tcp_info, trace};
+use crate::sys::{self, Clock, Stop};
 
 /// Runs the program with these arguments, the first of which is its name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
@@ -312,9 +313,4 @@ fn ready() {
     let mut out = std::io::stdout().lock();
     // Nobody may be listening, which is no fault.
     let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
-}
-
-#[expect(clippy::print_stderr, reason = "the program's way to tell")]
-fn complain(sentence: &str) {
-    eprintln!("tcpwhy-agent: {sentence}");
 }

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use tcpwhy_model::scenario::plan;
 
 use super::log::SocketFacts;
-use crate::record::sys;
+use crate::sys;
 
 /// A socket that listens on `at`.
 pub(super) fn listener(at: SocketAddr, options: &plan::Socket) -> io::Result<Socket> {

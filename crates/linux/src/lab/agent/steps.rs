@@ -12,7 +12,7 @@ use socket2::Socket;
 use tcpwhy_model::scenario::plan::Step;
 
 use super::log::{Entry, Log};
-use crate::record::sys::{self, Clock, Queue};
+use crate::sys::{self, Clock, Queue};
 
 /// One connection under way.
 pub(super) struct Conversation<'a> {

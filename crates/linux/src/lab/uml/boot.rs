@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::lab::agent::init::BOOT_NS;
+use crate::lab::init::BOOT_NS;
 
 /// How a guest ended.
 #[derive(Debug)]

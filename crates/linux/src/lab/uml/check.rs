@@ -2,9 +2,9 @@
 
 use tcpwhy_model::scenario::plan::{Host, Loss, Plan, Socket, Step, Way};
 
-use super::layout::Layout;
-use crate::lab::agent::init::MOST_LOST;
-use crate::lab::agent::init::links::metrics;
+use crate::lab::init::MOST_LOST;
+use crate::lab::init::links::metrics;
+use crate::lab::layout::Layout;
 
 /// Something in a plan that cannot be done.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -16,7 +16,6 @@
 mod boot;
 mod check;
 mod kernel;
-pub mod layout;
 mod verify;
 
 use std::fs;
@@ -29,10 +28,10 @@ use tcpwhy_model::scenario::plan::{Egress, Host, Plan};
 
 use self::boot::End;
 pub use self::kernel::{Kernel, cache, choose, kernels};
-use self::layout::Layout;
-use super::agent::init::{COMPLAINTS, OUT, REPORT, Report};
 use super::backend::{Backend, ClockMap, LabError, Manifest, Refusal};
 use super::folder;
+use super::init::{COMPLAINTS, OUT, REPORT, Report};
+use super::layout::Layout;
 
 /// Runs plans in a simulated kernel.
 #[derive(Clone, Debug)]

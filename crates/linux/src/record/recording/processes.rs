@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::record::sys;
+use crate::sys;
 
 /// A process and its descendants.
 #[derive(Debug)]

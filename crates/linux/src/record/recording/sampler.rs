@@ -19,8 +19,8 @@ use super::owners::{Owners, Whose};
 use super::processes::{Tree, holders};
 use super::told::Life;
 use crate::netlink::number;
-use crate::record::sys::{Clock, NS_PER_S, Stop, fine_timers, taken_by_this_thread};
 use crate::record::tcp_info::{self, Diag};
+use crate::sys::{Clock, NS_PER_S, Stop, fine_timers, taken_by_this_thread};
 
 /// Samples sockets.
 #[derive(Debug)]

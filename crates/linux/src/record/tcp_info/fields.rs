@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::netlink::number;
-use crate::record::sys;
+use crate::sys;
 use Kind::{Bit, High, Low, TwoBits, U8, U16, U32, U64};
 
 /// The fields of a `TCP_INFO` as JSON, as far as `info` reaches.

@@ -14,7 +14,7 @@ use super::guardian::Guardian;
 use super::tracefs::Tracefs;
 use super::{Options, Sink, TraceError, pages, perf};
 use crate::record::clock::ClockMap;
-use crate::record::sys::Clock;
+use crate::sys::Clock;
 
 /// An instance under way; dropping it removes it.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::event::Event;
 use super::{Options, Sink, TraceError};
 use crate::record::clock::ClockMap;
 use crate::record::memory::EventRing;
-use crate::record::sys::{self, Clock};
+use crate::sys::{self, Clock};
 
 /// Events under way.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::{fs, io};
 
-use crate::record::sys;
+use crate::sys;
 
 /// The root of the tracing system.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! The guest's root is a folder of the host with this program, a plan and an empty folder `out`.
 //! It mounts what it needs, seeds the kernel's randomness, builds the plan's path
-//! ([`crate::lab::uml::layout`]), starts recorders and applications (this same program), carries
+//! ([`crate::lab::layout`]), starts recorders and applications (this same program), carries
 //! out the path's changes, waits, collects, tells in `out/guest.json` how it went, and switches
 //! the machine off. Nothing of the host's programs is used: what is needed of iproute2 is spoken
 //! here ([`netlink`]), because programs that use the processor's wide registers break in such a
@@ -28,10 +28,11 @@ use tcpwhy_model::scenario::plan::Plan;
 
 use self::paths::Paths;
 use self::processes::{Process, application, capture, tcp_info, tcp_info_of, trace};
+use crate::lab::complain::complain;
 use crate::lab::folder;
-use crate::lab::uml::layout::Layout;
+use crate::lab::layout::Layout;
 use crate::record::counters::Counters;
-use crate::record::sys::{Clock, NS_PER_S};
+use crate::sys::{Clock, NS_PER_S};
 
 pub(crate) use fate::MOST_LOST;
 
@@ -77,7 +78,7 @@ pub(super) fn run() -> Result<(), String> {
     }
     let mut report = Report::default();
     if let Err(why) = carry_out(&mut report) {
-        super::complain(&why);
+        complain(&why);
         report.failed = Some(why);
     }
     let written = serde_json::to_vec(&report).map_err(io::Error::from).and_then(|text| {
@@ -85,7 +86,7 @@ pub(super) fn run() -> Result<(), String> {
         fs::write(out(REPORT), text)
     });
     if let Err(error) = written {
-        super::complain(&format!("cannot write {REPORT}: {error}"));
+        complain(&format!("cannot write {REPORT}: {error}"));
     }
     Err(format!("cannot switch the machine off: {}", system::power_off()))
 }

@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use super::queues::chance;
 use super::system;
-use crate::lab::uml::layout::Fate;
+use crate::lab::layout::Fate;
 
 /// A loaded program and its maps.
 #[derive(Debug)]

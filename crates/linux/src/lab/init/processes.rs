@@ -9,7 +9,7 @@ use tcpwhy_model::scenario::plan::Plan;
 
 use super::{COMPLAINTS, START_NS, out, system};
 use crate::lab::folder;
-use crate::lab::uml::layout::Tap;
+use crate::lab::layout::Tap;
 
 /// Captures at a tap.
 pub(super) fn capture(plan: &Plan, tap: &Tap) -> Result<Process, String> {

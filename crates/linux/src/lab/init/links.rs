@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use super::netlink::{Netlink, Request};
 use super::system;
-use crate::lab::uml::layout::Port;
+use crate::lab::layout::Port;
 
 /// Makes a veth pair: one end in this namespace, the other in `there`.
 pub(super) fn join(

@@ -7,7 +7,7 @@ use tcpwhy_model::scenario::plan::{Loss, Overhead, Ppm};
 
 use super::netlink::{Netlink, Request};
 use super::system;
-use crate::lab::uml::layout::{Discipline, Limit, Netem, Police, Tbf};
+use crate::lab::layout::{Discipline, Limit, Netem, Police, Tbf};
 
 /// Puts a discipline at the root of a device, or changes the one that is there: what waits in it
 /// stays.

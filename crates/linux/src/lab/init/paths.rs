@@ -13,7 +13,7 @@ use super::links::{self, metrics};
 use super::netlink::Netlink;
 use super::queues;
 use super::system;
-use crate::lab::uml::layout::{Fate, Layout, Port, Setting, Timed};
+use crate::lab::layout::{Fate, Layout, Port, Setting, Timed};
 use crate::record::counters::Counters;
 
 /// The network namespaces of a run.
