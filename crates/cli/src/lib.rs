@@ -10,6 +10,7 @@
 
 pub mod choose;
 pub mod cmd;
+pub mod commands;
 pub mod exit;
 pub mod filter;
 pub mod flags;
@@ -31,8 +32,8 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser};
 use tcpwhy::host::shown;
 
+use commands::{Command, Flags};
 use exit::Exit;
-use flags::{Command, Flags};
 use options::{Options, OptionsError, Surroundings};
 
 /// Runs the command line of this process.

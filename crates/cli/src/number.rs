@@ -1,6 +1,7 @@
 //! Numbers on the command line: what is wrong with one is said in words, with what to give instead.
 
 use std::num::NonZero;
+use std::time::Duration;
 
 /// A number of threads.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
@@ -58,6 +59,32 @@ pub(crate) fn host(text: &str) -> Result<std::net::IpAddr, String> {
         .map_err(|_| "give an IP address (`getent hosts NAME` tells that of a name)".to_owned())
 }
 
+/// Reads `500ms`, `30s`, `5m`, `1h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split(text);
+    let number: f64 = number.parse().map_err(|_| HOW_LONG.to_owned())?;
+    if number <= 0.0 {
+        return Err(HOW_LONG.to_owned());
+    }
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        "" => return Err(format!("a unit is missing: {HOW_LONG}")),
+        other => return Err(format!("`{other}` is no unit of time: {HOW_LONG}")),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} is too long"))
+}
+
+const HOW_LONG: &str = "give a time above 0 with its unit, such as 500ms, 30s, 5m or 1h";
+
+/// A number and its unit.
+pub(crate) fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.split_at(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +100,15 @@ mod tests {
             assert!(width(odd).is_err() && snap_length(odd).is_err(), "{odd}");
         }
         assert!(width("39").is_err() && snap_length("65536").is_err() && port("65536").is_err());
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for odd in ["30", "s", "-1s", "0s", "-5s", "1e99h", "3 days", ""] {
+            assert!(duration(odd).is_err(), "{odd}");
+        }
     }
 }

@@ -2,12 +2,10 @@
 
 mod beside;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Context;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::host::lay_beside;
@@ -15,7 +13,8 @@ use tcpwhy::report::{Capture, Report, With};
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
-use super::check::hosts;
+use super::hosts;
+use super::signals::stop_on_signals;
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
 use crate::options::{Form, Options, Surroundings};
@@ -48,7 +47,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     };
     // What cannot be read is told before a large capture is.
     let snapshots = options.host_snapshots.iter().map(|(host, path)| {
-        let snapshot = super::check::from_file(path)?;
+        let snapshot = hosts::from_file(path)?;
         Ok((*host, path.clone(), snapshot))
     });
     let snapshots = snapshots.collect::<anyhow::Result<Vec<_>>>()?;
@@ -271,19 +270,6 @@ fn screen(options: &Options, around: &Surroundings) -> Screen {
     let shows = is_text && around.stdout_is_terminal && !options.on_stderr;
     let preview = around.size.filter(|_| shows);
     Screen::new(around.stderr_is_terminal, preview)
-}
-
-/// A flag that the first Ctrl-C (or SIGTERM) sets; the second ends the process.
-pub(super) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let (stop, again) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    for signal in [SIGINT, SIGTERM] {
-        // Order matters: a signal that comes in between is not lost, and on the first one `again` is still unset
-        // when it is looked at.
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-        signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
-        signal_hook::flag::register(signal, Arc::clone(&again))?;
-    }
-    Ok(stop)
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 pub mod check;
 pub mod doc;
 pub mod explain;
+mod hosts;
 pub mod lab;
 mod one;
 pub mod predict;
 pub mod record;
 pub mod repro;
+mod signals;
 pub mod whatif;

@@ -15,8 +15,8 @@ use tcpwhy::report::Connection;
 use tcpwhy::wire;
 use tcpwhy_model::repro::{self, Captured};
 
-use super::explain::stop_on_signals;
 use super::one;
+use super::signals::stop_on_signals;
 use crate::exit::Exit;
 use crate::read::Input;
 use crate::{complain, number, output};

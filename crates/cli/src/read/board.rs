@@ -109,7 +109,9 @@ impl Board {
 
     /// The next task of this thread, which is begun.
     pub(super) fn next(&mut self, thread: usize) -> Option<Task> {
-        let task = self.next_job().or_else(|| self.lanes.next(thread));
+        let task = self
+            .next_job()
+            .or_else(|| self.lanes.next(thread).map(|(lane, batch)| Task::Follow(lane, batch)));
         self.running += usize::from(task.is_some());
         task
     }

@@ -15,7 +15,7 @@ use tcpwhy::capture::{Item, Reader};
 use tcpwhy::units::Time;
 use tcpwhy::wire::{self, Flags, Segment};
 
-use super::open::Input;
+use super::input::Input;
 
 /// What is known of an input before it is read.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::open::Input;
+use super::input::Input;
 
 struct Held {
     input: Input,

@@ -9,8 +9,6 @@ use std::mem;
 
 use tcpwhy::tracker::{Batch, Batches, Begun, LANES, Lane, Tracker};
 
-use super::board::Task;
-
 /// Of this many segments at most one had to be looked for: then one thread had better read and
 /// follow them. Ours: not measured.
 const STEADY: u64 = 4;
@@ -71,13 +69,13 @@ impl Lanes {
     }
 
     /// The next batch of a lane that this thread followed last, or else of the one of which most wait.
-    pub(super) fn next(&mut self, thread: usize) -> Option<Task> {
+    pub(super) fn next(&mut self, thread: usize) -> Option<(Box<Lane>, Batch)> {
         let ready = self.places.iter_mut().filter(|place| place.is_ready());
         let place = ready.max_by_key(|place| (place.keeper == thread, place.batches.len()))?;
-        let task = Task::Follow(place.lane.take()?, place.batches.pop_front()?);
+        let next = (place.lane.take()?, place.batches.pop_front()?);
         place.keeper = thread;
         self.waiting -= 1;
-        Some(task)
+        Some(next)
     }
 
     /// Takes back a lane, with the batch that was followed.

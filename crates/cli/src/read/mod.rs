@@ -17,6 +17,7 @@ mod decompress;
 mod evidence;
 mod glance;
 mod held;
+mod input;
 mod kind;
 mod lanes;
 mod open;
@@ -37,8 +38,9 @@ use tcpwhy::report::Report;
 use tcpwhy::tracker::Config;
 
 pub use evidence::read_evidence;
+pub use input::Input;
 pub use kind::{Kind, kind, kinds};
-pub use open::{Input, OpenError};
+pub use open::OpenError;
 pub use order::{SamePackets, by_first_packet};
 use plain::{Plain, read_some};
 pub use run::Run;

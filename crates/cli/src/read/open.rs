@@ -5,21 +5,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::decompress::{is_packed, unpack};
 use super::held;
-
-/// Something to read a capture from.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Input {
-    /// Standard input, `-`.
-    Stdin,
-    /// A file, named pipe or device.
-    File(PathBuf),
-}
+use super::input::Input;
 
 /// Why an input cannot be read at all.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use tcpwhy::units::Time;
 
 use super::glance::Glance;
-use super::open::Input;
+use super::input::Input;
 
 /// Two inputs hold the same packets.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 use tcpwhy::host::Severity;
 use tcpwhy_model::scenario::Quantity;
 
-use crate::cmd::record::duration;
 use crate::flags::Color;
 use crate::number;
 use crate::rate::PathRate;
@@ -123,7 +122,7 @@ impl From<FailOn> for Severity {
 
 /// As `record --for`, and 0 for one look only.
 fn apart(text: &str) -> Result<Duration, String> {
-    if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) }
+    if matches!(text, "0" | "0s") { Ok(Duration::ZERO) } else { number::duration(text) }
 }
 
 /// Reads `20ms` as nanoseconds.

@@ -4,11 +4,8 @@
 //! core judges.
 
 mod flags;
-pub(crate) mod hosts;
-mod json;
+mod here;
 mod path;
-mod read;
-mod text;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,15 +18,14 @@ use tcpwhy::host::snapshot::Snapshot;
 use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
 use tcpwhy::view::host::{HostOptions, render, title};
 
+use crate::cmd::hosts::{self, Form};
 use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
 use crate::read::{Input, Kind, kind};
 use crate::{complain, output, whole};
-use hosts::Form;
 
 pub use flags::{AFTER, CheckFlags};
-pub(crate) use read::from_file;
 
 /// Looks, judges, prints.
 ///
@@ -74,8 +70,8 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
             let form = Form { json: flags.json, text: options, is_below: false, fail_on };
             return hosts::answer(&hosts, form);
         }
-        Some(path) => from_file(path)?,
-        None => read::this_host(flags, around)?,
+        Some(path) => hosts::from_file(path)?,
+        None => here::this_host(flags, around)?,
     };
     if let Some(path) = &flags.save {
         save(path, &snapshot)?;
@@ -93,7 +89,7 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     }
     let judged = judge(&snapshot);
     let text = if flags.json {
-        json::json(&snapshot, &judged, None, &[])?
+        hosts::json(&snapshot, &judged, None, &[])?
     } else {
         render(&snapshot, &judged, options)
     };

@@ -5,7 +5,7 @@ use tcpwhy::host::lay_by_address;
 use tcpwhy::report::Report;
 use tcpwhy::view::host::HostOptions;
 
-use crate::cmd::check::hosts::{self, Host};
+use crate::cmd::hosts::{self, Host};
 use crate::complain;
 use crate::exit::Exit;
 use crate::options::{Form, Options};

@@ -17,7 +17,7 @@ use tcpwhy_model::scenario::plan::Plan;
 use super::outcome::{Outcome, direction, judge};
 use super::path::{Measured, probe};
 use super::summary::{Answer, FORMAT, Variant};
-use crate::cmd::explain::stop_on_signals;
+use crate::cmd::signals::stop_on_signals;
 use crate::options::Surroundings;
 use crate::printable;
 

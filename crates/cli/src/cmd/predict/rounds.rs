@@ -3,10 +3,10 @@
 use core::fmt::Write;
 
 use serde_json::{Value, json};
+use tcpwhy::units::Duration;
 use tcpwhy_model::ladder::{Loss, Rung};
 
 use super::Run;
-use super::table::duration;
 
 /// Columns of the bar of the largest window.
 const BAR: usize = 40;
@@ -133,4 +133,8 @@ const fn mark(loss: Loss) -> char {
         Loss::Timeout => 'T',
         Loss::Told => 'C',
     }
+}
+
+pub(super) fn duration(ns: u64) -> String {
+    Duration(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
 }

@@ -3,13 +3,14 @@
 use core::fmt::Write;
 
 use serde_json::{Value, json};
-use tcpwhy::units::{Bytes, Duration};
+use tcpwhy::units::Bytes;
 use tcpwhy_model::predict::FORMAT;
 use tcpwhy_model::profile::{KernelProfile, Version};
 use tcpwhy_model::world::Limit;
 
 use super::grid::Axis;
-use super::{KERNEL, Run, rounds};
+use super::rounds::{self, duration};
+use super::{KERNEL, Run};
 use crate::cmd::lab::table::table;
 
 /// Columns of the bar of the longest run.
@@ -89,10 +90,6 @@ fn figures(run: &Run) -> [String; 6] {
         format!("{} %", percent(slow_start, told.time_ns)),
         most,
     ]
-}
-
-pub(super) fn duration(ns: u64) -> String {
-    Duration(i64::try_from(ns).unwrap_or(i64::MAX)).to_string()
 }
 
 fn percent(part: u64, whole: u64) -> u64 {

@@ -34,7 +34,7 @@ pub struct RecordFlags {
     #[arg(long = "host", value_name = "ADDRESS", value_parser = number::host, conflicts_with = "command")]
     pub hosts: Vec<IpAddr>,
     /// End after this time: 500ms, 30s, 5m [default: with the command, or on Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = number::duration)]
     pub duration: Option<Duration>,
 
     /// Interface to capture on
@@ -66,29 +66,9 @@ impl RecordFlags {
     }
 }
 
-/// Reads `500ms`, `30s`, `5m`, `1h`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text);
-    let number: f64 = number.parse().map_err(|_| HOW_LONG.to_owned())?;
-    if number <= 0.0 {
-        return Err(HOW_LONG.to_owned());
-    }
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "s" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        "" => return Err(format!("a unit is missing: {HOW_LONG}")),
-        other => return Err(format!("`{other}` is no unit of time: {HOW_LONG}")),
-    };
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} is too long"))
-}
-
-const HOW_LONG: &str = "give a time above 0 with its unit, such as 500ms, 30s, 5m or 1h";
-
 /// Reads `500K`, `256M`, `2G`: powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
+    let (number, unit) = number::split(text);
     let number: u64 = number.parse().map_err(|_| HOW_MUCH.to_owned())?;
     let shift = match unit.trim_end_matches(['B', 'i']).to_ascii_uppercase().as_str() {
         "" => 0,
@@ -103,11 +83,6 @@ fn size(text: &str) -> Result<u64, String> {
 
 const HOW_MUCH: &str = "give a whole number with its unit, from 64K on, such as 500K, 256M or 2G";
 
-fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    text.split_at(end)
-}
-
 /// Ours: holds the head of a file and some hundred packets.
 const LEAST: u64 = 64 << 10;
 
@@ -116,13 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_have_units() {
-        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        for odd in ["30", "s", "-1s", "0s", "-5s", "1e99h", "3 days", ""] {
-            assert!(duration(odd).is_err(), "{odd}");
-        }
+    fn sizes_have_units() {
         assert_eq!(size("256M"), Ok(256 << 20));
         assert_eq!(size("100k"), Ok(100 << 10));
         assert_eq!(size("2GiB"), Ok(2 << 30));

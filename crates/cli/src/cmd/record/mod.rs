@@ -34,7 +34,6 @@ use crate::{complain, in_words};
 use output::{Output, is_stdout};
 
 pub use flags::RecordFlags;
-pub(crate) use flags::duration;
 
 /// Records, explains, and says where the recording is.
 pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {

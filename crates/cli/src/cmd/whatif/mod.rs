@@ -11,9 +11,9 @@ use tcpwhy::report::Connection;
 use tcpwhy_model::predict;
 use tcpwhy_model::whatif::{Refusal, Remedies, Study, Tried};
 
-use super::explain::stop_on_signals;
 use super::one;
 use super::predict::grid::{self, Axis};
+use super::signals::stop_on_signals;
 use crate::exit::Exit;
 use crate::read::Input;
 use crate::{complain, number, output};

@@ -16,8 +16,8 @@ use tcpwhy::report::Connection;
 use tcpwhy::tracker::Config;
 
 use super::CheckFlags;
-use crate::cmd::explain::stop_on_signals;
 use crate::cmd::one;
+use crate::cmd::signals::stop_on_signals;
 use crate::exit::Exit;
 use crate::read::Input;
 use crate::{complain, output};

@@ -48,7 +48,7 @@ struct Unmade {
 }
 
 /// The answer of one host, with the name of the host and of the texts where there are several.
-pub(super) fn json(
+pub(crate) fn json(
     snapshot: &Snapshot,
     judged: &Judgement,
     host: Option<&str>,

@@ -1,19 +1,25 @@
 //! Texts of hosts that were named on the command line: of which host each is, and an answer for each host.
 
-use std::net::IpAddr;
+mod json;
+mod read;
+mod text;
 
-use anyhow::Context as _;
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
 use tcpwhy::host::paste::{self, Notes, Part};
 use tcpwhy::host::snapshot::{Look, Snapshot};
 use tcpwhy::host::{Finding, Severity, judge};
 use tcpwhy::view::host::{HostOptions, heading, render};
 
-use super::json::json;
-use super::read::{saved_in, spoken, told};
-use super::text::text;
 use crate::exit::Exit;
 use crate::read::Input;
 use crate::{complain, output, printable};
+use read::{saved_in, spoken, told};
+use text::text;
+
+pub(crate) use json::json;
 
 /// What the texts show of one host.
 #[derive(Debug)]
@@ -90,6 +96,23 @@ pub(crate) fn of(input: &Input) -> anyhow::Result<Vec<Host>> {
     let parts = hosts.iter().flat_map(|host| &host.parts);
     usable(parts.map(|part| (&*names[0], &part.notes)))?;
     Ok(hosts.into_iter().map(|host| Host::pasted(host, &names)).collect())
+}
+
+/// What a file that was saved or pasted shows of one host.
+pub(crate) fn from_file(path: &Path) -> anyhow::Result<Snapshot> {
+    let mut hosts = of(&Input::named(path))?;
+    match hosts.pop() {
+        Some(only) if hosts.is_empty() => Ok(only.snapshot),
+        last => {
+            let names: Vec<String> = hosts.into_iter().chain(last).map(Host::called).collect();
+            bail!(
+                "{} holds what was printed on several hosts ({}), and this is about one: give it a file of its own, \
+                 or judge all by `tcpwhy {0}`",
+                path.display(),
+                names.join(", ")
+            );
+        }
+    }
 }
 
 fn usable<'a>(mut parts: impl Iterator<Item = (&'a str, &'a Notes)>) -> anyhow::Result<()> {

@@ -1,0 +1,50 @@
+//! The command line as typed: what to do, each with its flags.
+
+use clap::{Parser, Subcommand};
+
+use crate::cmd::{check, doc, lab, predict, record, repro, whatif};
+use crate::flags::ExplainFlags;
+
+/// Tells why a TCP transfer took as long as it did, from a capture of it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tcpwhy",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read,\n\
+                  4 a mistake in tcpwhy itself; of `record -- COMMAND` the command's.\n\
+                  `tcpwhy FILE...` is short for `tcpwhy explain FILE...`."
+)]
+pub struct Flags {
+    /// What to do, if not to explain.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The flags of `explain`.
+    #[command(flatten)]
+    pub explain: ExplainFlags,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Explain what the transfers in a capture waited for
+    Explain(ExplainFlags),
+    /// Record the connections of a command, and explain them
+    Record(record::RecordFlags),
+    /// Predict how long a transfer takes, by a model of Linux TCP
+    #[command(after_help = predict::AFTER)]
+    Predict(predict::PredictFlags),
+    /// Answer what a captured transfer would have taken with another setting
+    #[command(after_help = whatif::AFTER)]
+    Whatif(whatif::WhatifFlags),
+    /// Run experiments with a real kernel's TCP over an emulated path
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
+    /// Check whether this machine is set up for fast TCP, and what its counters say goes wrong
+    #[command(after_help = check::AFTER)]
+    Check(check::CheckFlags),
+    /// Print a captured connection as a packetdrill script
+    Repro(repro::ReproFlags),
+    /// Tell what a finding means, how it is known, and what helps
+    Doc(doc::DocFlags),
+}
