@@ -23,31 +23,7 @@ pub(crate) mod terms;
 pub(crate) mod timeline;
 
 #[cfg(test)]
-mod ends;
-#[cfg(test)]
-mod holed;
-#[cfg(test)]
-mod joined;
-#[cfg(test)]
-mod opening;
-#[cfg(test)]
-mod tails;
-#[cfg(test)]
-mod talk;
-#[cfg(test)]
-mod tapes;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod turns;
-#[cfg(test)]
-mod unseen;
-#[cfg(test)]
-mod upload;
-#[cfg(test)]
-mod windows;
-#[cfg(test)]
-mod writers;
 
 pub(crate) use analyst::{AT_ONCE, Content, bring};
 pub use analyst::{Analyst, Begun, Part, Sums};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::talk::{Act, MSS, Talk};
-use super::tests::{Odd, counts_of, odd};
+use super::{Odd, counts_of, odd};
 use crate::wire::{Flags, Options};
 
 /// One side sends so many bytes some time after what was before. Its peer acknowledges them by

@@ -1,16 +1,29 @@
 //! Fast code against its twin: runs of packets are taken a short way, and the same must come out as
 //! when each is taken by itself.
 
+mod ends;
+mod holed;
+mod joined;
+mod opening;
+mod tails;
+mod talk;
+mod tapes;
+mod turns;
+mod unseen;
+mod upload;
+mod windows;
+mod writers;
+
 use core::net::Ipv4Addr;
 
 use proptest::prelude::*;
 
 use super::Sums;
-use super::talk::{Act, MSS, Talk};
 use crate::report::{Connection, State, Vantage};
 use crate::units::{Seq, Time};
 use crate::view::{self, Sort};
 use crate::wire::{Checksum, Direction, Flags, Options, Segment};
+use talk::{Act, MSS, Talk};
 
 fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
     let act = prop_oneof![

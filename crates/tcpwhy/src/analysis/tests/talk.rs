@@ -2,7 +2,7 @@
 
 use core::net::{Ipv4Addr, SocketAddr};
 
-use super::{Analysis, Detail, summary};
+use crate::analysis::{Analysis, Detail, summary};
 use crate::flow::connection::Flow;
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
