@@ -1,17 +1,30 @@
 //! System calls that the standard library has no name for, each behind a safe signature.
 //!
-//! All `unsafe` of the recorders is here and in `memory`. Options of sockets pass as
-//! bytes in the machine's order, so no call depends on the layout of a structure of ours.
+//! What rustix has is asked by it; the `unsafe` that is left is about options, signals, filters and events that
+//! it does not know. Options of sockets pass as bytes in the machine's order, so no call depends on the layout of
+//! a structure of ours.
 
 #![expect(unsafe_code, reason = "each function wraps one system call")]
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::size_of;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::num::NonZero;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{RecvFlags, recv};
+use rustix::process::{self, Pid, Signal};
+use rustix::thread::{
+    LinkNameSpaceType, clock_nanosleep_absolute, move_into_link_name_space, set_current_timer_slack,
+};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A clock of the kernel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,55 +38,45 @@ pub enum Clock {
 }
 
 impl Clock {
-    const fn id(self) -> libc::clockid_t {
+    const fn id(self) -> ClockId {
         match self {
-            Self::Real => libc::CLOCK_REALTIME,
-            Self::Monotonic => libc::CLOCK_MONOTONIC,
-            Self::Boot => libc::CLOCK_BOOTTIME,
+            Self::Real => ClockId::Realtime,
+            Self::Monotonic => ClockId::Monotonic,
+            Self::Boot => ClockId::Boottime,
         }
     }
 
     /// Nanoseconds since the clock's zero.
     pub fn now(self) -> u64 {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid place to write to; these clocks exist on every kernel we run on.
-        unsafe { libc::clock_gettime(self.id(), &raw mut time) };
-        time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+        nanoseconds(clock_gettime(self.id()))
     }
 
     /// Sleeps until this clock shows `at` nanoseconds; returns at once if it does already.
     pub fn sleep_until(self, at: u64) {
-        let time = timespec(at);
-        loop {
-            // SAFETY: `time` is valid; the remaining time is not asked for.
-            let refused = unsafe {
-                libc::clock_nanosleep(self.id(), libc::TIMER_ABSTIME, &raw const time, null_mut())
-            };
-            if refused != libc::EINTR {
-                return;
-            }
-        }
+        while clock_nanosleep_absolute(self.id(), &timespec(at)) == Err(Errno::INTR) {}
     }
 }
 
 /// Nanoseconds in a second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 
-const fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / NS_PER_S) as _, tv_nsec: (ns % NS_PER_S) as _ }
+const fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / NS_PER_S).cast_signed(), tv_nsec: (ns % NS_PER_S).cast_signed() }
+}
+
+const fn nanoseconds(time: Timespec) -> u64 {
+    time.tv_sec.cast_unsigned() * NS_PER_S + time.tv_nsec.cast_unsigned()
 }
 
 /// Lets the timers of this thread, and of those it starts, fire without the usual 50 us of slack.
-pub(crate) fn fine_timers() {
-    // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+pub(crate) fn fine_timers() -> io::Result<()> {
+    Ok(set_current_timer_slack(Some(NonZero::<u64>::MIN))?)
 }
 
 /// Descendants whose parent has ended become children of this process, not of init. Where the kernel refuses, they do
 /// not.
 pub(crate) fn adopt_orphans() {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong) };
+    let _ = process::set_child_subreaper(Some(process::getpid()));
 }
 
 /// Puts this thread, and those it starts, under `SCHED_FIFO`.
@@ -88,22 +91,15 @@ pub(crate) fn run_first(priority: i32) -> io::Result<()> {
 
 /// An extended attribute of a file, its first bytes.
 pub(crate) fn attribute(file: &Path, name: &CStr) -> io::Result<Vec<u8>> {
-    let file = CString::new(file.as_os_str().as_bytes())?;
     let mut value = vec![0; 64];
-    // SAFETY: both strings end with a zero, and no more than `value` holds is written to it.
-    let length = check(unsafe {
-        libc::getxattr(file.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len())
-    } as i32)?;
-    value.truncate(length as usize);
+    let length = rustix::fs::getxattr(file, name, &mut value[..])?;
+    value.truncate(length);
     Ok(value)
 }
 
 /// Nanoseconds of processor time that this thread has taken.
 pub(crate) fn taken_by_this_thread() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to; every thread has this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// How often this thread went to sleep of its own accord (`ru_nvcsw`, getrusage(2)).
@@ -154,16 +150,8 @@ pub(crate) fn option(
 
 /// recv(2) of one message; how long it was, which may be more than `place` holds.
 pub(crate) fn receive(fd: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize> {
-    loop {
-        // SAFETY: the kernel writes at most `place.len()` bytes to `place`.
-        let length = unsafe {
-            libc::recv(fd.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), libc::MSG_TRUNC)
-        };
-        match usize::try_from(length).map_err(|_| io::Error::last_os_error()) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            length => return length,
-        }
-    }
+    let (_, length) = retry_on_intr(|| recv(fd, &mut *place, RecvFlags::TRUNC))?;
+    Ok(length)
 }
 
 /// A number that an ioctl gives, as `SIOCOUTQ`.
@@ -270,10 +258,21 @@ impl std::os::fd::AsFd for Stop {
     }
 }
 
-/// Asks a process to end (SIGTERM).
+/// Asks a process to end (SIGTERM); one that has gone is no fault. A child that was not waited for keeps its number, so
+/// no stranger is met.
 pub fn ask_to_end(process: u32) {
-    // SAFETY: takes numbers; a process that has gone is no fault.
-    unsafe { libc::kill(process as i32, libc::SIGTERM) };
+    signal(process, Signal::TERM);
+}
+
+/// Kills a child that was not waited for yet.
+pub(crate) fn kill(process: u32) {
+    signal(process, Signal::KILL);
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = process::kill_process(process, signal);
+    }
 }
 
 /// Which of `fds` can be read or are broken; waits at most `timeout_ns` for one, `None` for ever.
@@ -281,17 +280,17 @@ pub(crate) fn readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout_ns: Option<u64>,
 ) -> io::Result<[bool; N]> {
-    let mut asked =
-        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    let time = timespec(timeout_ns.unwrap_or(0));
-    let limit = if timeout_ns.is_some() { &raw const time } else { null() };
-    // SAFETY: `asked` has N entries and `time` outlives the call.
-    let ready = unsafe { libc::ppoll(asked.as_mut_ptr(), N as libc::nfds_t, limit, null()) };
-    match check(ready) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
-        Ok(_) => Ok(asked.map(|fd| fd.revents != 0)),
+    let mut asked = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match poll(&mut asked, timeout_ns.map(timespec).as_ref()) {
+        Err(Errno::INTR) => Ok([false; N]),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(asked.map(|fd| !fd.revents().is_empty())),
     }
+}
+
+/// Moves this thread into a network namespace.
+pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
 }
 
 /// One instruction of a packet filter in the classic language (bpf(4)): code, jumps, operand.
@@ -318,22 +317,38 @@ pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> io::
 
 /// The number of an interface of this network namespace.
 pub(crate) fn interface_index(name: &str) -> io::Result<i32> {
-    let name = CString::new(name)?;
-    // SAFETY: `name` ends in a zero.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as i32) }
+    let index = name_to_index(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, name)?;
+    Ok(index.cast_signed())
 }
 
 /// The name of an interface of this network namespace.
 pub(crate) fn interface_name(index: i32) -> io::Result<String> {
-    let mut name = [0; libc::IFNAMSIZ];
-    // SAFETY: the place has room for the longest name and its end.
-    let found = unsafe { libc::if_indextoname(index as u32, name.as_mut_ptr()) };
-    if found.is_null() {
-        return Err(io::Error::last_os_error());
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    Ok(index_to_name(socket, index.cast_unsigned())?)
+}
+
+/// `SIOCETHTOOL` about an interface of this thread's namespace: a command and its place for the answer,
+/// which must be as large as the most that the command can bring.
+pub(crate) fn ethtool(interface: &str, place: &mut [u8]) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let mut request = request_for(interface)?;
+    request.ifr_ifru.ifru_data = place.as_mut_ptr().cast();
+    // SAFETY: the kernel reads and writes one `ifreq` and the place it points to, which the caller makes large enough.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })
+        .map(drop)
+}
+
+/// A request about an interface.
+pub(crate) fn request_for(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all zeros is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
-    let bytes = name.iter().map(|&letter| letter as u8).take_while(|&byte| byte != 0);
-    Ok(String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned())
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
 }
 
 /// Binds a packet socket to an interface (0 is all) and a protocol (0 is none yet); the
@@ -354,20 +369,10 @@ pub(crate) fn bind_packets(fd: BorrowedFd<'_>, index: i32, protocol: u16) -> io:
 
 /// A file system mounted nowhere: its root, which goes when it is closed (Linux 5.2).
 pub(crate) fn detached_mount(kind: &CStr) -> io::Result<OwnedFd> {
-    let none = null::<libc::c_char>();
-    // SAFETY: `kind` ends in a zero; no other memory is read. Descriptors are new and ours.
-    unsafe {
-        let context = own(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
-        let fd = context.as_raw_fd();
-        check(libc::syscall(libc::SYS_fsconfig, fd, FSCONFIG_CMD_CREATE, none, none, 0) as i32)?;
-        own(libc::syscall(libc::SYS_fsmount, fd, FSMOUNT_CLOEXEC, 0))
-    }
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
 }
-
-/// Linux `include/uapi/linux/mount.h`.
-const FSOPEN_CLOEXEC: libc::c_int = 1;
-const FSMOUNT_CLOEXEC: libc::c_int = 1;
-const FSCONFIG_CMD_CREATE: libc::c_int = 6;
 
 /// A tracepoint on one processor, for all processes, stamped by `CLOCK_MONOTONIC`; switched off.
 pub(crate) fn perf_tracepoint(id: u16, processor: u32) -> io::Result<OwnedFd> {

@@ -17,7 +17,7 @@ pub(super) fn describe(snapshot: &mut Snapshot, blind: &mut Blind) {
     snapshot.system = ["/etc/os-release", "/usr/lib/os-release"]
         .iter()
         .find_map(|path| tables::os_release(&read(Path::new(path)).ok()?, "PRETTY_NAME"));
-    snapshot.page_bytes = sys::page_bytes();
+    snapshot.page_bytes = Some(sys::page_bytes());
     let memory = blind.file(Source::Machine, "/proc/meminfo");
     snapshot.memory_bytes = memory.and_then(|text| tables::memory_bytes(&text, "MemTotal"));
     // A list: `0-3,8`.

@@ -16,6 +16,7 @@ use tcpwhy::host::snapshot::{Settings, Snapshot, Source};
 
 use super::blind::{Blind, shown};
 use super::{settings, sys};
+use crate::sys::enter_network;
 
 /// A network namespace, as people name it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -147,7 +148,7 @@ pub(super) fn within<T: Send>(
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(netns.path());
     let file = opened.map_err(|error| NetnsError::Open { netns: netns.clone(), error })?;
     thread::scope(|scope| {
-        let inside = scope.spawn(move || sys::enter_network(file.as_fd()).map(|()| work()));
+        let inside = scope.spawn(move || enter_network(file.as_fd()).map(|()| work()));
         match inside.join() {
             Ok(done) => done.map_err(|error| NetnsError::Enter { netns: netns.clone(), error }),
             Err(panic) => std::panic::resume_unwind(panic),

@@ -75,7 +75,8 @@ pub fn run(
     let mut out =
         File::create(output).map(BufWriter::new).map_err(|source| write_error(0, source))?;
     let mut diag = Diag::open().map_err(TcpInfoError::Ask)?;
-    fine_timers();
+    // Where the kernel refuses, timers fire a little later.
+    let _ = fine_timers();
     let every = options.every_ns.max(1);
     let mut ready = Some(ready);
     let mut due = Clock::Monotonic.now();

@@ -9,8 +9,8 @@ use tcpwhy::host::snapshot::{Features, Link, Ring};
 
 use super::told::{bits_per_second, full_duplex, sort_in};
 use crate::collect::blind::name;
-use crate::collect::sys;
 use crate::netlink::number;
+use crate::sys;
 
 /// Everything but counters.
 pub(super) fn describe(link: &mut Link) {
