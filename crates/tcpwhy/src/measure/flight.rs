@@ -171,8 +171,9 @@ pub(crate) struct Flight {
     pub(crate) retransmitted_out: i64,
 }
 
-/// Most frames in flight kept. Ours: 131,072 segments are 190 MB in flight, 100 Gbit/s over 15 ms.
-const MAX_ENTRIES: usize = 1 << 17;
+/// Most frames in flight kept. Ours: 131,072 segments are 190 MB in flight, 100 Gbit/s over 15 ms; a few less, so that
+/// those that come before the oldest go need no more room.
+const MAX_ENTRIES: usize = (1 << 17) - 8;
 
 /// Most SACK ranges kept: a hostile peer cannot make us remember more.
 const MAX_SACKED: usize = 1024;
@@ -331,7 +332,12 @@ impl Flight {
         self.send_unseen(sent.start, sent.at, mss);
         sent.start = sent.start.max(self.nxt);
         self.push(sent);
-        // Without ACKs (a capture of one direction) nothing ever leaves: the oldest is let go.
+        self.let_go();
+    }
+
+    /// Without ACKs (a capture of one direction) nothing ever leaves, and what was missing may come in ever smaller
+    /// parts: of too many the oldest is let go.
+    fn let_go(&mut self) {
         while self.frames() > MAX_ENTRIES
             && let Some(oldest) = self.entries.front()
         {
@@ -425,6 +431,7 @@ impl Flight {
         for (offset, p) in pieces.into_iter().enumerate() {
             self.entries.insert(index + offset, p);
         }
+        self.let_go();
     }
 
     /// Moves `una` forward.

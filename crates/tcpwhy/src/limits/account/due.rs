@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use super::ledger::Interval;
 use crate::limits::rule::{self, Verdict};
 
-/// Most intervals held back. Ours: 5 MB; of one state each, so few transfers have as many.
-const MOST: usize = 32_768;
+/// Most intervals held back. Ours: 3 MB with the one that is too many; of one state each, so few transfers have as many.
+const MOST: usize = (1 << 15) - 1;
 
 /// When the link of a direction was full.
 #[derive(Clone, Debug, Default)]

@@ -5,6 +5,10 @@ use std::collections::VecDeque;
 use super::piece::{Base, Piece};
 use crate::limits::evidence::Evidence;
 
+/// Pieces of the open wait that are told apart by what let data out between them. Ours: as many as there are ACKs that
+/// are remembered of it ([`Releases`](crate::limits::sender::releases::Releases)).
+const APART: usize = 64;
+
 /// The pieces of one sender's timeline that wait for a decision.
 #[derive(Clone, Debug)]
 pub(crate) struct Waits {
@@ -39,10 +43,11 @@ impl Waits {
     }
 
     /// Lays down time from `start` to `end` in the open wait: more of the last piece, if it is of
-    /// the same kind and `join` allows it, else a new one.
+    /// the same kind and `join` allows it, or there are many already, else a new one.
     pub(crate) fn lay(&mut self, piece: Piece, join: bool) {
-        if join
-            && self.pieces.len() > self.from
+        let open = self.pieces.len() - self.from;
+        if (join || open > APART)
+            && open > 0
             && let Some(last) = self.pieces.back_mut()
             && last.base == piece.base
             && last.episode == piece.episode

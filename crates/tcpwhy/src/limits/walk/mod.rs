@@ -20,6 +20,7 @@ use crate::limits::rule::{self};
 use crate::limits::wait::{Lull, Release};
 use crate::measure::ipid::Step;
 use crate::report::State;
+use settle::MAX_PIECES;
 
 /// One sender's walk: what is known of it, and where its time went.
 #[derive(Clone, Debug)]
@@ -173,6 +174,10 @@ impl Walker {
             && self.sender.is_edge_told();
         let join = self.sender.releases.acks.is_empty();
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
+        if self.waits.pieces.len() > MAX_PIECES {
+            // New data may never end the open wait.
+            self.flush(false);
+        }
     }
 
     /// Data of this sender at stack time `at`.

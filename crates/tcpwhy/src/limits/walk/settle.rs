@@ -13,8 +13,9 @@ use crate::limits::sender::ended::Lasted;
 use crate::limits::wait::{Release, Wait};
 use crate::report::State;
 
-/// Pieces a decision may wait for (design: decisions lag by at most 65,536 segments).
-const MAX_PIECES: usize = 65_536;
+/// Pieces a decision may wait for: of more, the oldest is booked as it stands. Ours: what is decided is merged, so a
+/// round costs a few, and a wait has so many only if its window or its repairs come and go.
+pub(super) const MAX_PIECES: usize = 16_000;
 
 /// What an open wait was for, by what it was taken for while it lasted.
 struct Decided {

@@ -3,8 +3,7 @@
 //! An ACK that newly delivers data left its receiver when that arrived, so the newest packet that it tells of left the
 //! link a constant way before the ACK came: the least round trip. All times are those of the tap, as if the link
 //! stood there. What SACK reports counts as delivered (RFC 2018); a packet that was sent again counts as its newest copy
-//! that is old enough to have arrived (draft-cheng-iccrg-delivery-rate-estimation). Who calls bounds how many packets
-//! are followed.
+//! that is old enough to have arrived (draft-cheng-iccrg-delivery-rate-estimation).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,6 +12,9 @@ use crate::flow::event::Block;
 
 /// A copy younger than so many tenths of the least round trip is not the one that arrived.
 const OLD_ENOUGH_TENTHS: i64 = 9;
+
+/// Most segments that are followed at once. Ours: who calls follows fewer, but for the rest of what it began with.
+const MOST: usize = 1 << 16;
 
 /// A segment in flight.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +52,7 @@ pub(super) struct Departures {
 impl Departures {
     /// A segment with data from `start` to `end` was sent, with so many bytes on the wire.
     pub(super) fn on_send(&mut self, (start, end): Block, at: i64, wire: u32) {
-        if start >= end {
+        if start >= end || self.sends.len() == MOST {
             return;
         }
         let copy = (self.gone + self.sends.len() as u64, at);
