@@ -45,15 +45,21 @@ impl Untaken {
         }
     }
 
-    /// Whether the server's next segment has to be looked at.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.is_over && self.repeats + self.syn_acks > 0
+    /// Whether the next segment of `side` has to be looked at: the client's until its first data has passed, the
+    /// server's once there is something to tell.
+    pub(crate) fn awaits(&self, side: Side) -> bool {
+        let awaited = if side == 0 { self.data_at.is_none() } else { self.is_told() };
+        !self.is_over && awaited
+    }
+
+    fn is_told(&self) -> bool {
+        self.repeats + self.syn_acks > 0
     }
 
     /// What the report says of it, behind the client's ACK at `acked_at`; `None` where the server took the connection as
     /// one should.
     pub(crate) fn report(&self, acked_at: i64) -> Option<report::Untaken> {
-        (self.repeats + self.syn_acks > 0).then(|| report::Untaken {
+        self.is_told().then(|| report::Untaken {
             from_ns: acked_at,
             data_ns: self.data_at,
             to_ns: self.taken_at,

@@ -272,11 +272,11 @@ impl Flow {
         let last = self.facts.peers.last(side)?;
         let is_shut = self.facts.peers.last(1 - side).is_some_and(|last| last.window == 0);
         let agree = last.next_seq == at && met >= at && acked == last.ack && acked <= offset;
-        let awaits_ack = self.facts.handshake.awaits_ack() && side == 0
-            || self.facts.untaken.is_waiting() && side == 1;
+        let is_awaited =
+            self.facts.handshake.awaits_ack() && side == 0 || self.facts.untaken.awaits(side);
         let is_met_alike = spot.hops_left() == Spot::hops(self.facts.sides[side].ttl);
         let ack = Seq(newest.0.wrapping_sub((offset - acked) as u32));
-        (agree && is_met_alike && !is_shut && !awaits_ack).then_some(Next {
+        (agree && is_met_alike && !is_shut && !is_awaited).then_some(Next {
             is_open: true,
             window: last.window,
             room: last.scaled_window,

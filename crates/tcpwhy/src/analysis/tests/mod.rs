@@ -159,6 +159,18 @@ fn a_syn_that_comes_late_changes_nothing_of_the_handshake() {
     assert!(before.is_some());
 }
 
+#[test]
+fn the_first_data_of_a_client_is_seen_on_the_short_way_too() {
+    let mut talk = Talk::default();
+    talk.open();
+    talk.act(0, 10_000, Act::Short);
+    let again = Segment { time: Time(talk.now + 1_000_000_000), ..talk.segments[1].clone() };
+    talk.segments.push(again);
+    let [short, long] = [false, true].map(|long| talk.account(1 << 20, long).untaken);
+    assert_eq!(short, long);
+    assert!(long.expect("a SYN-ACK came again").data_ns.is_some());
+}
+
 /// Time that the server waits for Nagle's algorithm if its response begins with `head` bytes, goes
 /// on with six segments and ends with 1,000 bytes, for which it waits until the head is acknowledged
 /// after `ms`.
