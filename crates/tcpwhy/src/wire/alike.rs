@@ -79,8 +79,8 @@ impl Mould {
         }
         let head: &[u8; HEAD] = frame.data.first_chunk()?;
         let mut differs = 0;
-        for ((word, mine), mask) in words(head).into_iter().zip(self.words).zip(self.mask) {
-            differs |= (word ^ mine) & mask;
+        for at in 0..WORDS {
+            differs |= (word(head, at) ^ self.words[at]) & self.mask[at];
         }
         (differs == 0).then(|| Alike {
             time: frame.time,
@@ -97,12 +97,19 @@ impl Mould {
     }
 }
 
-/// The words of `head`.
+/// The words of `head`; the last begins before the end of the one in front of it.
 #[inline]
 fn words(head: &[u8; HEAD]) -> [u64; WORDS] {
+    core::array::from_fn(|at| word(head, at))
+}
+
+/// The word at `at`.
+#[expect(clippy::inline_always, reason = "it is called for each packet, with a constant")]
+#[inline(always)]
+fn word(head: &[u8; HEAD], at: usize) -> u64 {
     let (whole, _) = head.as_chunks::<8>();
     let last = head.last_chunk().copied().unwrap_or_default();
-    core::array::from_fn(|at| u64::from_ne_bytes(whole.get(at).copied().unwrap_or(last)))
+    u64::from_ne_bytes(whole.get(at).copied().unwrap_or(last))
 }
 
 const WITH_STAMPS: [u8; HEAD] = mask(HEAD);

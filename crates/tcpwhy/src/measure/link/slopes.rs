@@ -17,8 +17,8 @@ const LEAST_WINDOWS: u32 = 8;
 /// Windows of one rate without which it is none: one late ACK for many packets would tell most of the bytes. Ours: half of
 /// those.
 const LEAST_ALIKE: u32 = LEAST_WINDOWS / 2;
-/// Bins are 1 % wide.
-const BIN: f64 = 1.01;
+/// Bins are 1 % wide: the natural logarithm of 1.01.
+const BIN: f64 = 0.009_950_330_853_168_092;
 /// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
 /// 50 % move nothing by more than 0.003.
 const WIDTHS: [u16; 2] = [5, 27];
@@ -67,6 +67,11 @@ impl Window {
         self.time += gap.to - gap.from;
         self.packets += gap.packets;
         (self.packets >= packets && self.time >= time).then(|| core::mem::take(self))
+    }
+
+    /// Whether its last packet was sent by `last`, and all in half of its time at most.
+    fn is_dispersed(&self, last: i64) -> bool {
+        last - self.since <= self.time / 2
     }
 
     /// Bytes per nanosecond.
@@ -172,20 +177,16 @@ impl Scale {
         self.windows += 1;
         if tick > 0 {
             self.push_long(gap, since, least, tick);
-        } else {
-            self.disperse(window, gap.last);
+        } else if window.is_dispersed(gap.last) {
+            bin.dispersed += window.work as f64;
+            self.dispersed_packets += u64::from(window.packets);
         }
     }
 
     fn push_long(&mut self, gap: &Gap, since: i64, least: u32, tick: i64) {
-        if let Some(window) = self.long.push(gap, since, least, tick * LONG_TICKS) {
-            self.disperse(window, gap.last + 2 * tick);
-        }
-    }
-
-    /// Counts a window whose last packet was sent by `last`, if that took half of its time at most.
-    fn disperse(&mut self, window: Window, last: i64) {
-        if last - window.since <= window.time / 2 {
+        if let Some(window) = self.long.push(gap, since, least, tick * LONG_TICKS)
+            && window.is_dispersed(gap.last + 2 * tick)
+        {
             self.bins.entry(bin(window.slope())).or_default().dispersed += window.work as f64;
             self.dispersed_packets += u64::from(window.packets);
         }
@@ -235,7 +236,7 @@ fn quantile<'a>(bins: impl Iterator<Item = &'a Bin>, bytes: f64) -> f64 {
 /// The bin of a rate in bytes per nanosecond: from 1 kbit/s up.
 fn bin(rate: f64) -> u16 {
     let least = 125e-9;
-    (libm::log((rate / least).max(1.0)) / libm::log(BIN)) as u16
+    (libm::log((rate / least).max(1.0)) / BIN) as u16
 }
 
 #[cfg(test)]
@@ -267,6 +268,11 @@ mod tests {
 
     fn rate(gaps: &[i64]) -> Option<(i64, bool)> {
         slopes(gaps, 0).agreed().map(|told| ((1_000.0 / told.rate).round() as i64, told.varies))
+    }
+
+    #[test]
+    fn bins_are_one_per_cent_wide() {
+        assert_eq!(BIN.to_bits(), libm::log(1.01).to_bits());
     }
 
     #[test]
