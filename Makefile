@@ -61,6 +61,7 @@ accuracy:
 	@scripts/setup demo
 	cargo build --release --locked --quiet -p tcpwhy-cli
 	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend uml --runs $(RUNS) --seed $(SEED)
+	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend uml --runs $(RUNS) --seed $(SEED) --networks
 	cargo run --release --locked --quiet -p tcpwhy-cli -- lab accuracy --backend tun --runs $(LIVE) --seed $(SEED)
 
 # The model of TCP against kernels in simulated time (`make uml VERSIONS="5.10 6.1 6.12"` builds them),

@@ -64,7 +64,10 @@ fn questions(seed: u64) -> Done {
         }
     }
     for number in 0..RANDOM {
-        ask(&random::scenario(seed, number), &kernels[number as usize % kernels.len()])?;
+        ask(
+            &random::scenario(random::Kinds::Plain, seed, number),
+            &kernels[number as usize % kernels.len()],
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

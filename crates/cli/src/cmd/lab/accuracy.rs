@@ -15,7 +15,7 @@ use tcpwhy_linux::lab::backend::Backend;
 use tcpwhy_linux::lab::folder;
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
-use tcpwhy_model::scenario::random::scenario;
+use tcpwhy_model::scenario::random::{Kinds, kind, scenario};
 use truth::classes::{Fit, fit};
 use truth::compare::{Agreement, compare, quantile, share};
 use truth::stock::{Held, hold};
@@ -30,6 +30,8 @@ use super::words;
 /// Which runs to make.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Set {
+    /// Which kinds of runs.
+    pub(super) kinds: Kinds,
     /// Of the whole set.
     pub(super) seed: u64,
     /// How many runs.
@@ -68,6 +70,8 @@ pub(super) struct Run {
     pub(super) number: u32,
     /// The sender's congestion control.
     pub(super) controller: String,
+    /// What it is about, where the set has kinds.
+    pub(super) kind: Option<&'static str>,
     /// Strict and lenient error at the sender's host, in thousandths of the time compared.
     pub(super) errors: Option<(u64, u64)>,
     /// Most time that went wrong: the kernel's state, the report's, nanoseconds.
@@ -99,7 +103,7 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         if set.within.is_some_and(|within| began.elapsed() > within) {
             break;
         }
-        let text = scenario(set.seed, number);
+        let text = scenario(set.kinds, set.seed, number);
         let read = Scenario::read("accuracy", &text, &[]);
         let plan = read.ok().and_then(|scenario| scenario.plans(1).next());
         let plan = plan.context("every run of the set is a scenario")?;
@@ -131,7 +135,8 @@ pub(super) fn measure(lab: &Lab<'_>, backend: &dyn Backend, set: Set) -> anyhow:
         std::fs::write(&kept, &text).with_context(|| format!("cannot write {}", kept.display()))?;
         match judged(lab, &done, &plan, &mut accuracy.links) {
             Ok((agreements, stock)) => {
-                accuracy.add(number, controller(&plan), &agreements);
+                let about = (controller(&plan), kind(set.kinds, number));
+                accuracy.add(number, about, &agreements);
                 if let Some(held) = stock {
                     accuracy.stock.get_or_insert_default().add(&held);
                 }
@@ -199,14 +204,19 @@ fn judged(
 }
 
 impl Accuracy {
-    fn add(&mut self, number: u32, controller: String, agreements: &[Agreement]) {
+    fn add(
+        &mut self,
+        number: u32,
+        (controller, kind): (String, Option<&'static str>),
+        agreements: &[Agreement],
+    ) {
         for ((_, sum), agreement) in self.by_vantage.iter_mut().zip(agreements) {
             sum.add(agreement);
         }
         let Some(own) = agreements.first() else { return };
         let errors = own.strict_error().zip(own.lenient_error());
         let worst = own.worst().map(|(state, verdict, ns)| (state, verdict.to_owned(), ns));
-        self.runs.push(Run { number, controller, errors, worst });
+        self.runs.push(Run { number, controller, kind, errors, worst });
     }
 
     /// The lenient error at the sender's host, in thousandths.
@@ -294,19 +304,21 @@ impl Accuracy {
         );
     }
 
-    /// Errors of runs by the sender's congestion control: they differ most in that.
+    /// Errors of runs by the sender's congestion control, and by what they are about: they differ most in that.
     fn by_controller(&self, text: &mut String) {
         let mut errors: BTreeMap<&str, [Vec<i64>; 2]> = BTreeMap::new();
         for run in &self.runs {
             let Some((strict, lenient)) = run.errors else { continue };
-            let row = errors.entry(&run.controller).or_default();
-            row[0].push(strict as i64);
-            row[1].push(lenient as i64);
+            for name in core::iter::once(&*run.controller).chain(run.kind) {
+                let row = errors.entry(name).or_default();
+                row[0].push(strict as i64);
+                row[1].push(lenient as i64);
+            }
         }
-        for (controller, [strict, lenient]) in errors {
+        for (name, [strict, lenient]) in errors {
             let _ = writeln!(
                 text,
-                "  {controller:<8} {:>4} runs: strict {}, lenient {}",
+                "  {name:<17} {:>4} runs: strict {}, lenient {}",
                 strict.len(),
                 halves(&strict),
                 halves(&lenient)
@@ -376,18 +388,19 @@ impl Accuracy {
         text.push_str(
             "\nworst runs at the sender: strict, lenient, most of it, and how to repeat it\n",
         );
-        for Run { number, errors, worst, .. } in runs.into_iter().take(WORST_SHOWN) {
+        for Run { number, kind, errors, worst, .. } in runs.into_iter().take(WORST_SHOWN) {
             let (strict, lenient) = errors.unwrap_or_default();
             let most = worst.as_ref().map_or_else(String::new, |(state, verdict, ns)| {
                 format!("{} for {}, {:.0} ms", verdict, state.name(), *ns as f64 / 1e6)
             });
             let _ = writeln!(
                 text,
-                "  {:>7} {:>7}  {most:<52}  tcpwhy lab accuracy --backend {} --seed {} --only {number}",
+                "  {:>7} {:>7}  {most:<52}  tcpwhy lab accuracy --backend {} --seed {}{} --only {number}",
                 percent(Some(strict)),
                 percent(Some(lenient)),
                 self.backend,
-                self.seed
+                self.seed,
+                if kind.is_some() { " --networks" } else { "" }
             );
         }
     }
@@ -439,7 +452,11 @@ mod tests {
             by_vantage: VANTAGES.map(|vantage| (vantage, Agreement::default())).to_vec(),
             ..Accuracy::default()
         };
-        accuracy.add(12, "cubic".to_owned(), &[own, Agreement::default(), Agreement::default()]);
+        accuracy.add(
+            12,
+            ("cubic".to_owned(), Some("jitter")),
+            &[own, Agreement::default(), Agreement::default()],
+        );
         assert_eq!(accuracy.lenient(), Some(100));
         assert!(
             !accuracy.stock_lies(),
@@ -468,11 +485,11 @@ mod tests {
             "time error, lenient                         10.0 %                 -                 -",
             "cwnd error, half and 9 in 10         5.0 %, 10.0 %",
             "resent: equal, of runs                      1 of 2",
-            "  cubic       1 runs: strict 30.0 %, 30.0 %, lenient 10.0 %, 10.0 %",
+            "  cubic                1 runs: strict 30.0 %, 30.0 %, lenient 10.0 %, 10.0 %",
             "  cwnd.avoidance       0.20 s  bandwidth.self_queue* 100.0 %",
             "  rwnd                 0.10 s  sndbuf! 100.0 %",
             "   30.0 %  10.0 %  sndbuf for rwnd, 100 ms",
-            "tcpwhy lab accuracy --backend uml:6.1 --seed 7 --only 12",
+            "tcpwhy lab accuracy --backend uml:6.1 --seed 7 --networks --only 12",
             "tells 50.0 % of 4.0 s, 0.002 s of it against the observed kernel\n",
             "\n      0.002 s  sndbuf for tsq\n  not told: tsq 75.0 %\n",
         ] {

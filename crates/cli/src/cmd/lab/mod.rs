@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use tcpwhy_model::scenario::random::Kinds;
 use tcpwhy_model::scenario::{Scenario, ScenarioError, manual};
 
 pub use backends::inner;
@@ -107,6 +108,10 @@ pub struct AccuracyFlags {
     /// Of the set: the same seed makes the same runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Another set: what real networks have (competing flows, cross traffic, jitter, reordering, thin and
+    /// lossy ways of ACKs, rate steps, policers, data both ways, `fq_codel`)
+    #[arg(long)]
+    pub networks: bool,
     /// Make this run of the set only
     #[arg(long, value_name = "N")]
     pub only: Option<u32>,
@@ -164,7 +169,9 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
 fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let backend = backends::open(flags.backend.as_deref());
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
+    let kinds = if flags.networks { Kinds::Networks } else { Kinds::Plain };
     let set = accuracy::Set {
+        kinds,
         seed: flags.seed,
         runs: flags.runs,
         only: flags.only,

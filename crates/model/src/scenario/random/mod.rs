@@ -6,17 +6,44 @@
 
 use core::fmt::Write;
 
+mod networks;
+
+/// Which set.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Kinds {
+    /// Paths of one link with losses, any options and applications.
+    #[default]
+    Plain,
+    /// What real networks have besides: competing flows, cross traffic, jitter, reordering, thin and lossy ways of ACKs, rate
+    /// steps, policers, data both ways, `fq_codel`.
+    Networks,
+}
+
+/// What a run is about, where the set has kinds.
+pub fn kind(kinds: Kinds, number: u32) -> Option<&'static str> {
+    (kinds == Kinds::Networks).then(|| networks::name(number))
+}
+
 /// The scenario of a run.
-pub fn scenario(seed: u64, number: u32) -> String {
+pub fn scenario(kinds: Kinds, seed: u64, number: u32) -> String {
     let mut dice = Dice::new(seed, number);
+    let head = |dice: &mut Dice| {
+        format!(
+            "# Run {number} of the set with seed {seed}.\nabout = \"{}\"\n\
+             name = \"accuracy-{seed}-{number}\"\nrepeats = 1\nseed = {}\nipv6 = {}\n\n",
+            kind(kinds, number).unwrap_or("a random experiment"),
+            dice.below(1 << 31),
+            dice.one_in(5),
+        )
+    };
+    if kinds == Kinds::Networks {
+        let mut text = head(&mut dice);
+        networks::body(&mut dice, &mut text, number);
+        return text;
+    }
     let rtt_us = dice.between_log(1_000, 200_000);
     let rate_kbit = dice.between_log(2_000, 1_000_000);
-    let mut text = format!(
-        "# Run {number} of the set with seed {seed}.\nabout = \"a random experiment\"\n\
-         name = \"accuracy-{seed}-{number}\"\nrepeats = 1\nseed = {}\nipv6 = {}\n\n",
-        dice.below(1 << 31),
-        dice.one_in(5),
-    );
+    let mut text = head(&mut dice);
     path(&mut dice, &mut text, rtt_us, rate_kbit);
     hosts(&mut dice, &mut text, rate_kbit);
     application(&mut dice, &mut text, rtt_us, rate_kbit);
@@ -160,6 +187,11 @@ impl Dice {
         self.next() % end.max(1)
     }
 
+    /// From `low` to `high`, both with them.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
     fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }
@@ -182,11 +214,15 @@ mod tests {
     #[test]
     fn every_run_of_the_set_is_a_scenario_of_its_own() {
         let mut texts = BTreeSet::new();
-        for number in 0..500 {
-            let text = scenario(1, number);
+        let kinds = (0..1000).map(|number| match number {
+            0..500 => (Kinds::Plain, number),
+            _ => (Kinds::Networks, number - 500),
+        });
+        for (kinds, number) in kinds {
+            let text = scenario(kinds, 1, number);
             let read = Scenario::read("x", &text, &[]);
             assert!(read.is_ok(), "{text}\n{read:?}");
-            assert_eq!(text, scenario(1, number), "the same again");
+            assert_eq!(text, scenario(kinds, 1, number), "the same again");
             assert!(texts.insert(text), "run {number} repeats another");
         }
     }
