@@ -315,7 +315,8 @@ impl Study {
                 Err(why) => return Err(why),
             }
         }
-        range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)));
+        let silence = best.account.ns - best.account.busy_ns();
+        range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)), silence);
         Ok(Answer {
             low_ns: range.low,
             high_ns: range.high,
@@ -365,13 +366,14 @@ impl Range {
         Self { low: ns, high: ns, because: BTreeSet::new(), unfinished }
     }
 
-    /// By so many thousandths at either end.
-    fn widen(&mut self, permille: i64) {
+    /// By so many thousandths at either end, but for what applications let pass: it is the same whatever is changed.
+    fn widen(&mut self, permille: i64, silence: i64) {
         if permille > 0 {
             self.because.insert(Branch::Replay);
         }
-        self.low -= self.low / 1000 * permille.min(1000);
-        self.high = self.high.saturating_add((self.high / 1000).saturating_mul(permille));
+        let part = |whole: i64| (whole - silence).max(0) / 1000;
+        self.low -= part(self.low) * permille.min(1000);
+        self.high = self.high.saturating_add(part(self.high).saturating_mul(permille));
     }
 
     fn add(&mut self, branch: Branch, replay: &Replay) {

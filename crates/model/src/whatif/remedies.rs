@@ -25,10 +25,11 @@ pub struct Remedies {
     pub was_cut_short: bool,
 }
 
-/// A larger first flight has to gain at least so much over the next smaller, in percent of the time.
+/// A larger first flight has to gain at least so much over the next smaller, in percent of the busy time.
 const WORTH_PERCENT: i64 = 5;
 
-/// What is shorter by less gains nothing, in thousandths of the time. Ours: as exact as replays are at best.
+/// What is shorter by less gains nothing, in thousandths of the busy time: no setting shortens what applications let pass.
+/// Ours: as exact as replays are at best.
 const GAINS_PERMILLE: i64 = 5;
 
 /// Largest first flight that is tried where the receiver lets more in. Ours: ten times Linux's.
@@ -74,7 +75,7 @@ impl Study {
             let what = "application: on a connection that is open already".to_owned();
             tried.push(Tried { what, changes: Vec::new(), answer });
         }
-        let most = self.now_ns() - self.now_ns() / 1000 * GAINS_PERMILLE;
+        let most = self.now_ns() - self.fit.seen.busy_ns() / 1000 * GAINS_PERMILLE;
         tried.retain(|each| each.answer.unfinished.is_empty() && each.answer.best.ns < most);
         tried.sort_by_key(|each| each.answer.best.ns);
         Remedies { tried, was_cut_short: work.was_short() }
@@ -100,7 +101,7 @@ impl Study {
             .filter_map(|size| Some((size, self.at_best(&change(size), work).ok()?.account.ns)))
             .collect();
         let best = tried.iter().map(|(_, ns)| *ns).min()?;
-        tried.retain(|(_, ns)| *ns <= best + best / 100 * WORTH_PERCENT);
+        tried.retain(|(_, ns)| *ns <= best + self.fit.seen.busy_ns() / 100 * WORTH_PERCENT);
         let (size, _) = tried.into_iter().min_by_key(|(size, _)| *size)?;
         let answer = self.ask_within(&change(size), work).ok()?;
         let what = format!("{sender}: initcwnd {size}");

@@ -273,7 +273,7 @@ impl State {
     }
 
     /// Whether an application, and not TCP or the network, is what held the sender.
-    pub(crate) const fn is_silence(self) -> bool {
+    pub const fn is_silence(self) -> bool {
         matches!(self, Self::IdleAppThink | Self::IdlePeerThink | Self::App)
     }
 

@@ -44,12 +44,20 @@ pub(super) fn text(connection: &Connection, study: &Study, told: &Rows) -> Strin
         return text + not_all(tried.was_cut_short);
     }
     text.push('\n');
-    let mut lines = vec![line("as it was", &study.fit.seen, ["-".to_owned(), "-".to_owned()])];
+    let seen = &study.fit.seen;
+    // What applications let pass would hide the rest.
+    let without_silence = seen.busy_ns() * 2 < seen.ns;
+    let left_out =
+        |account: &Account| if without_silence { account.ns - account.busy_ns() } else { 0 };
+    let mut lines = vec![line("as it was", seen, left_out(seen), ["-".to_owned(), "-".to_owned()])];
     lines.extend(rows.iter().map(|row| {
-        let range = [row.answer.low_ns, row.answer.high_ns].map(|ns| Duration(ns).to_string());
-        line(&row.what, &row.answer.best, range)
+        let silence = left_out(&row.answer.best);
+        let range =
+            [row.answer.low_ns, row.answer.high_ns].map(|ns| Duration(ns - silence).to_string());
+        line(&row.what, &row.answer.best, silence, range)
     }));
-    let titles = ["", "time", "at best", "at worst", "rounds", "first flight", "most of it"];
+    let time = if without_silence { "time without pauses" } else { "time" };
+    let titles = ["", time, "at best", "at worst", "rounds", "first flight", "most of it"];
     table(&mut text, &titles, lines);
     for row in rows.iter().filter(|row| !row.answer.unfinished.is_empty()) {
         let _ =
@@ -176,26 +184,35 @@ fn version(study: &Study, replay: &Replay) -> String {
 }
 
 fn longest(time_in: &TimeIn, of: i64) -> String {
+    longest_of(time_in, of, |_| true)
+}
+
+/// The longest of those states that `counts`, with their share of so much time.
+fn longest_of(time_in: &TimeIn, of: i64, counts: impl Fn(State) -> bool) -> String {
     let share = |span: Duration| span.percent_of(Duration(of));
     let told: Vec<_> = time_in
         .ranked()
         .into_iter()
+        .filter(|row| counts(row.0))
         .take(TOLD)
         .map(|(state, span)| format!("{state} {:.0} %", share(span)))
         .collect();
     told.join(", ")
 }
 
-fn line(what: &str, account: &Account, range: [String; 2]) -> Vec<String> {
+/// A row; `silence` of its time is left out.
+fn line(what: &str, account: &Account, silence: i64, range: [String; 2]) -> Vec<String> {
     let [low, high] = range;
     vec![
         what.to_owned(),
-        Duration(account.ns).to_string(),
+        Duration(account.ns - silence).to_string(),
         low,
         high,
         account.rounds.to_string(),
         Bytes(account.first_flight).to_string(),
-        longest(&account.time_in, account.ns),
+        longest_of(&account.time_in, account.ns - silence, |state| {
+            silence == 0 || !state.is_silence()
+        }),
     ]
 }
 
