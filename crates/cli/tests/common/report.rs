@@ -156,6 +156,9 @@ fn ending() -> Ending {
         heard_ns: Some(58_000_000),
         arrived_bytes: 1_448,
         later_came: true,
+        nothing_missing: true,
+        unheard_fins: 2,
+        repeated: 3,
         open: true,
         frames: FrameRange { first: 80, last: 90 },
     }

@@ -26,6 +26,9 @@ use crate::report::{Ending, EndingKind, FailureKind, FrameRange, State};
 
 /// Sends of the oldest data that show that nobody acknowledges it. Ours: the original, and two repeats by timers.
 const FEWEST_SENDS: u64 = 3;
+/// Sends of a FIN that show that nobody hears it: a host acknowledges one at once (RFC 9293 section 3.10.7.4), whatever its
+/// program does. Ours: the original, and a repeat by a timer.
+const FEWEST_FINS: u64 = 2;
 /// A pause before the closing that is told. Ours: what a person may notice.
 const KEPT_NS: i64 = 100_000_000;
 
@@ -86,7 +89,23 @@ fn in_vain(facts: &Facts, walkers: &mut [Walker; 2], ended: Option<i64>) -> Opti
         .or_else(|| never_acknowledged(facts, client))
         .or_else(|| cut_short(facts, server, ended))
         .or_else(|| no_answer(facts, walkers, ended))?;
-    Some(Ending { open: ended.is_none(), ..found })
+    let repeated = walkers[1].sender.tally.unnecessary;
+    let is_lost = !walkers[1].sender.terms.tap_at_sender && repeated >= FEWEST_SENDS;
+    Some(Ending {
+        open: ended.is_none(),
+        nothing_missing: shows_numbers(facts, &walkers[1], found.since_ns),
+        unheard_fins: Some(facts.unheard_fins(0)).filter(|fins| *fins >= FEWEST_FINS).unwrap_or(0),
+        repeated: if is_lost { repeated } else { 0 },
+        ..found
+    })
+}
+
+/// Whether the server's numbers, a while after `since`, count nothing as sent that is missing here.
+fn shows_numbers(facts: &Facts, server: &Walker, since: i64) -> bool {
+    let info = &facts.sides[1];
+    server.sender.terms.tap_at_sender
+        || info.fin_tap.is_some_and(|at| at > since)
+        || info.bare_tap.is_some_and(|at| is_long(since, at))
 }
 
 /// Whether so much time, from `since` on, is a silence.

@@ -45,7 +45,7 @@ pub(crate) fn mss(facts: &Facts) -> u32 {
         .max();
     // Ethernet without a handshake: 1500 less the headers and options. Where those were cut off, full segments tell.
     let usual = if facts.endpoints[0].is_ipv6() { 1440 } else { 1460 } - options;
-    let usual = if longest + 12 == usual { longest } else { usual };
+    let usual = if longest.saturating_add(12) == usual { longest } else { usual };
     match (agreed, cut) {
         // Smaller segments throughout: the path's MTU, or half of a small window, is the limit.
         (Some(agreed), Some(cut)) if longest <= cut && cut < agreed => cut,

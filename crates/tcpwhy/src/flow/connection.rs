@@ -289,6 +289,9 @@ impl Flow {
         info.note_data(event.len, 1, u32::from(!event.has(event::PSH)));
         if event.len == 0 && event.bits & (event::SYN | event::FIN | event::RST) == 0 {
             info.bare_to = info.bare_to.max(event.seq);
+            if !segment.link.seq_unshown {
+                info.bare_tap = Some(event.tap);
+            }
         }
         if event.bits & (event::SYN | event::FIN | event::RST) != 0 {
             self.note_begin_or_end(side, segment, event);
@@ -329,6 +332,11 @@ impl Flow {
             if !is_agreed {
                 *seen = Some(event.tap);
             }
+        }
+        if event.has(event::FIN) {
+            let (times, packets) = info.fins;
+            let goes_on = times > 0 && packets + 1 == self.facts.packets;
+            info.fins = (if goes_on { times + 1 } else { 1 }, self.facts.packets);
         }
         if event.has(event::FIN) && info.fin_at.is_none() {
             info.fin_at = Some(event.end());

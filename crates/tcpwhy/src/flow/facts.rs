@@ -90,6 +90,12 @@ impl Facts {
         sides ^ self.packets ^ self.first_frame ^ self.handshake.syn.unwrap_or_default() as u64
     }
 
+    /// How often `side` sent its FIN up to the last packet without hearing anything.
+    pub(crate) fn unheard_fins(&self, side: usize) -> u64 {
+        let (times, packets) = self.sides[side].fins;
+        if packets == self.packets { times } else { 0 }
+    }
+
     /// Whether a few packets are all there was, and at most one side sent data: a scan, a stray
     /// reset, the end of a connection that the capture met too late. Such a connection explains
     /// nothing, and a hostile capture holds millions.

@@ -38,8 +38,12 @@ pub(crate) struct SideInfo {
     pub(crate) fin_at: Option<i64>,
     /// When that FIN passed the tap.
     pub(crate) fin_tap: Option<i64>,
+    /// How often it was sent without another packet of the connection between, and how many packets there were up to the last.
+    pub(super) fins: (u64, u64),
     /// How far it has sent by the numbers of bare ACKs that do not just go on.
     pub(crate) bare_to: i64,
+    /// When it last sent a bare ACK that shows its number.
+    pub(crate) bare_tap: Option<i64>,
     /// Data bytes seen, with repeats.
     pub(crate) data_frames: u64,
     /// Longest payload in one frame.

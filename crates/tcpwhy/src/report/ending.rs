@@ -32,6 +32,12 @@ pub struct Ending {
     pub later_came: bool,
     /// The capture ended first.
     pub open: bool,
+    /// The server's host has shown since that it sent nothing that is missing here: by its numbers, or in its own capture.
+    pub nothing_missing: bool,
+    /// How often the client's FIN was sent to the end while nothing at all came back.
+    pub unheard_fins: u64,
+    /// Segments that the server sent again though ACKs of them had passed here.
+    pub repeated: u64,
     /// Frames from the first sign to the last.
     pub frames: FrameRange,
 }

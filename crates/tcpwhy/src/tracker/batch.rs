@@ -125,7 +125,7 @@ impl Brief {
             payload_len: u32::from(self.payload_len),
             timestamps: self.has_timestamps.then_some(self.timestamps),
             ip: IpInfo { id: Some(self.id), ttl: Some(self.ttl), ecn: Some(self.ecn) },
-            link: LinkInfo { direction, interface, checksum },
+            link: LinkInfo { direction, interface, checksum, seq_unshown: false },
         };
         Usual { head, ends: self.ends, payload }
     }

@@ -251,7 +251,8 @@ impl Cut {
 fn cut_transfer(transfer: &mut Transfer, direction: &Direction, gone: usize, whole: bool) {
     let kept = direction.rounds.len();
     transfer.rounds = transfer.rounds.and_then(|RoundRange { first, last }| {
-        let (first, last) = (first.max(gone as u64), last.min((gone + kept) as u64 - 1));
+        let (first, last) =
+            (first.max(gone as u64), last.min(((gone + kept) as u64).saturating_sub(1)));
         let gone = gone as u64;
         (kept > 0 && first <= last).then(|| RoundRange { first: first - gone, last: last - gone })
     });

@@ -91,6 +91,7 @@ impl<'a> Walk<'a> {
                 direction: frame.direction,
                 interface: frame.interface,
                 checksum: None,
+                seq_unshown: false,
             },
         }
     }

@@ -180,6 +180,8 @@ pub struct LinkInfo {
     ///
     /// [`parse`] leaves it `None`: [`checksum`] costs a pass over the payload.
     pub checksum: Option<Checksum>,
+    /// A listing does not show the sequence number: that of a bare ACK is taken for the next.
+    pub seq_unshown: bool,
 }
 
 /// Why a frame gave no [`Segment`].

@@ -149,7 +149,7 @@ impl<'a> Usual<'a> {
                     ttl: Some(head[IP + 8]),
                     ecn: Some(head[IP + 1] & 0b11),
                 },
-                link: LinkInfo { direction, interface, checksum: None },
+                link: LinkInfo { direction, interface, checksum: None, seq_unshown: false },
             },
             ends: Ends { addresses: be64(head, ENDS), ports: be32(head, TCP) },
             payload: data.get(TCP + header_len..)?,

@@ -178,7 +178,7 @@ impl ListingReader {
                 self.interfaces.len() - 1
             }) + 1
         });
-        LinkInfo { direction: link.direction, interface: number as u32, checksum: None }
+        LinkInfo { direction: link.direction, interface: number as u32, ..LinkInfo::default() }
     }
 
     fn segment(
@@ -206,7 +206,11 @@ impl ListingReader {
             payload: &[],
             options,
             ip: header.ip,
-            link: LinkInfo { checksum: printed.checksum, ..header.link },
+            link: LinkInfo {
+                checksum: printed.checksum,
+                seq_unshown: printed.seq.is_none(),
+                ..header.link
+            },
         }
     }
 
