@@ -16,6 +16,9 @@ const EXCERPT: usize = 60;
 /// Interface names that are remembered. Ours: more than `-i any` sees on a big host.
 const INTERFACES: usize = 1024;
 
+/// No packet is longer: the largest super-segment of Linux has 524,280 bytes (`GSO_MAX_SIZE`, v6.12).
+const LONGEST: u32 = 1 << 20;
+
 /// The first line of a packet printed with `-v`.
 #[derive(Debug)]
 pub(super) struct Header {
@@ -202,7 +205,7 @@ impl ListingReader {
             ack: numbers.ack,
             flags: printed.flags,
             window: numbers.window,
-            payload_len: printed.payload_len,
+            payload_len: printed.payload_len.min(LONGEST),
             payload: &[],
             options,
             ip: header.ip,
