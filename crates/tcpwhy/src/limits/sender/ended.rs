@@ -2,16 +2,12 @@
 //!
 //! The sender's parts are asked here, and nowhere else, for what rules judge by.
 
-use super::reader::{DELAYABLE_SEGMENTS, PROMPT_NS};
+use super::reader::PROMPT_NS;
 use super::stop::OWN_QUEUE_NS;
 use super::trips;
-use super::window::AT_MAXIMUM_PERCENT;
 use super::{Sender, Sends};
 use crate::flow::event::Event;
 use crate::limits::wait::{Flown, Probe, Release, Short, Wait, Window};
-use crate::report::State;
-
-use super::replay::LINUX_INITIAL_WINDOW;
 
 /// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
 /// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
@@ -42,7 +38,7 @@ impl Sender {
         let after_all = by_itself && lasted.was_quiet;
         let short = i64::from(event.len) < self.terms.mss;
         let both_short = self.sends.new.short && short;
-        let held_by_nagle = self.is_held_by_nagle(release, event);
+        let held_by_nagle = self.is_held_by_nagle(release, event, at);
         let fills_cwnd = self.fills_cwnd();
         let is_proven = self.is_window_proven();
         let ack_may_be_late = by_itself && self.may_be_late_acks(at);
@@ -104,20 +100,6 @@ impl Sender {
             flight if flight < self.terms.mss => Flown::LessThanOne,
             flight if flight < 2 * self.terms.mss => Flown::LessThanTwo,
             _ => Flown::More,
-        }
-    }
-
-    /// The receiver's window when the sender stopped.
-    fn window_at_stop(&self) -> Window {
-        let stop = &self.stop.evidence;
-        Window {
-            state: self.window_state(),
-            is_scale_guessed: self.terms.shift_guessed,
-            is_told: self.is_edge_told(),
-            is_near: stop.room < stop.window / 3,
-            was_answer_kept_back: self.is_answer_kept_back(),
-            may_want_more: self.is_at_maximum() && !self.has_shrunk(),
-            ..Window::OPEN
         }
     }
 
@@ -196,92 +178,6 @@ impl Sender {
             && !self.sends.new.is_pulse_missed(at)
             && self.transfers.goes_on(at)
             && self.book.closed.are_paced()
-    }
-
-    /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
-    /// did, and without a cut the congestion window does not become smaller than that. Away from the
-    /// sender a flight looks smaller than it is by what stands in queues on the way.
-    fn is_window_proven(&self) -> bool {
-        !self.terms.tap_at_sender
-            && self.repairs.current() == 0
-            && self.is_edge_told()
-            && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
-    }
-
-    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
-    fn window_state(&self) -> State {
-        if self.window.largest > self.stop.window_largest {
-            State::RwndAutotune
-        } else if self.is_at_maximum() && !self.answers.are_readers() {
-            State::RwndCap
-        } else {
-            State::RwndReader
-        }
-    }
-
-    /// Whether the window at the last stop was as large as any of the last rounds.
-    fn is_at_maximum(&self) -> bool {
-        self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT
-    }
-
-    /// Whether it was three quarters of the largest of all, or less.
-    pub(crate) fn has_shrunk(&self) -> bool {
-        self.stop.evidence.window * 4 <= self.window.largest * 3
-    }
-
-    /// Whether the receiver answered the flight that filled its window late and at once, or opened the window only
-    /// later than it answered.
-    fn is_answer_kept_back(&self) -> bool {
-        let acks = &self.releases.acks;
-        match acks.front() {
-            Some(first) if first.una == self.flight.nxt => {
-                self.is_kept_back(self.stop.evidence.in_flight, first.at - self.sends.last)
-            }
-            _ => acks.back().is_some_and(|last| self.is_late(self.window.moved_at - last.at)),
-        }
-    }
-
-    /// Whether the receiver kept its answer back that took all of a flight, `acked` bytes, and came `rtt` after the
-    /// last of it, though that had filled its window. Linux answers every second segment while it can offer the
-    /// whole window, and otherwise when the program reads (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`). A queue lets
-    /// segments through one by one, and its answers come like that.
-    pub(crate) fn is_kept_back(&self, acked: i64, rtt: i64) -> bool {
-        acked > DELAYABLE_SEGMENTS * self.terms.mss
-            && self.stop.evidence.room < self.terms.mss
-            && self.is_late(rtt - self.least_rtt())
-    }
-
-    /// Whether what comes `late` is more than the path took.
-    fn is_late(&self, late: i64) -> bool {
-        late >= self.least_rtt().max(PROMPT_NS)
-    }
-
-    /// Whether Nagle's algorithm held `event`, a short segment: in Linux until the last short one
-    /// before it was acknowledged (`tcp_minshall_check`). Stacks that wait for all that was sent
-    /// (RFC 9293 §3.7.4) are not told.
-    fn is_held_by_nagle(&self, release: Release, event: &Event) -> bool {
-        matches!(release, Release::Ack { by_data: false })
-            && i64::from(event.len) < self.terms.mss
-            && self.had_room(event, self.window.room(event.seq))
-            && !self.repairs.is_repairing()
-            && !self.is_held_by_cwnd_first()
-            && self.waited_for_short()
-    }
-
-    /// Whether the congestion window was full, too: it is asked for first (`tcp_write_xmit`, v6.1: `tcp_cwnd_test` before
-    /// `tcp_nagle_test`). Of the first flight nothing tells but that Linux begins with so many segments.
-    fn is_held_by_cwnd_first(&self) -> bool {
-        let sent = self.flight.segments_to_nxt;
-        match self.initial {
-            Some(initial) if initial.segments == sent => sent == LINUX_INITIAL_WINDOW,
-            _ => self.fills_cwnd(),
-        }
-    }
-
-    /// Whether the last short segment was acknowledged since the sender stopped.
-    fn waited_for_short(&self) -> bool {
-        let una_then = self.flight.nxt - self.stop.evidence.in_flight;
-        (una_then + 1..=self.flight.una).contains(&self.sends.short.0)
     }
 }
 

@@ -1,0 +1,81 @@
+//! The receiver's window where the sender last stopped.
+
+use super::Sender;
+use super::reader::{DELAYABLE_SEGMENTS, PROMPT_NS};
+use super::window::AT_MAXIMUM_PERCENT;
+use crate::limits::wait::Window;
+use crate::report::State;
+
+impl Sender {
+    /// The receiver's window when the sender stopped.
+    pub(super) fn window_at_stop(&self) -> Window {
+        let stop = &self.stop.evidence;
+        Window {
+            state: self.window_state(),
+            is_scale_guessed: self.terms.shift_guessed,
+            is_told: self.is_edge_told(),
+            is_near: stop.room < stop.window / 3,
+            was_answer_kept_back: self.is_answer_kept_back(),
+            may_want_more: self.is_at_maximum() && !self.has_shrunk(),
+            ..Window::OPEN
+        }
+    }
+
+    /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
+    /// did, and without a cut the congestion window does not become smaller than that. Away from the
+    /// sender a flight looks smaller than it is by what stands in queues on the way.
+    pub(super) fn is_window_proven(&self) -> bool {
+        !self.terms.tap_at_sender
+            && self.repairs.current() == 0
+            && self.is_edge_told()
+            && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
+    }
+
+    /// Whether the window at the last stop is at its maximum, grows, or waits for a reader.
+    fn window_state(&self) -> State {
+        if self.window.largest > self.stop.window_largest {
+            State::RwndAutotune
+        } else if self.is_at_maximum() && !self.answers.are_readers() {
+            State::RwndCap
+        } else {
+            State::RwndReader
+        }
+    }
+
+    /// Whether the window at the last stop was as large as any of the last rounds.
+    fn is_at_maximum(&self) -> bool {
+        self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT
+    }
+
+    /// Whether it was three quarters of the largest of all, or less.
+    pub(crate) fn has_shrunk(&self) -> bool {
+        self.stop.evidence.window * 4 <= self.window.largest * 3
+    }
+
+    /// Whether the receiver answered the flight that filled its window late and at once, or opened the window only
+    /// later than it answered.
+    fn is_answer_kept_back(&self) -> bool {
+        let acks = &self.releases.acks;
+        match acks.front() {
+            Some(first) if first.una == self.flight.nxt => {
+                self.is_kept_back(self.stop.evidence.in_flight, first.at - self.sends.last)
+            }
+            _ => acks.back().is_some_and(|last| self.is_late(self.window.moved_at - last.at)),
+        }
+    }
+
+    /// Whether the receiver kept its answer back that took all of a flight, `acked` bytes, and came `rtt` after the
+    /// last of it, though that had filled its window. Linux answers every second segment while it can offer the
+    /// whole window, and otherwise when the program reads (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`). A queue lets
+    /// segments through one by one, and its answers come like that.
+    pub(crate) fn is_kept_back(&self, acked: i64, rtt: i64) -> bool {
+        acked > DELAYABLE_SEGMENTS * self.terms.mss
+            && self.stop.evidence.room < self.terms.mss
+            && self.is_late(rtt - self.least_rtt())
+    }
+
+    /// Whether what comes `late` is more than the path took.
+    fn is_late(&self, late: i64) -> bool {
+        late >= self.least_rtt().max(PROMPT_NS)
+    }
+}
