@@ -18,6 +18,9 @@ pub(super) const BURST_GAP_NS: i64 = 100_000;
 /// Answers that leave at once pass the tap within this, beyond the constant way to it (limits-method
 /// section 4 allows as much). Ours: not measured.
 const PROMPT_NS: i64 = 50_000;
+/// What comes behind an arrival within this part of the distance between two pulses, time and again, comes so by no
+/// chance: a writer that a full buffer blocked wakes up as late. Ours.
+const BY_CHANCE: i64 = 64;
 /// A distance stays alike if it changes by so many times less than the time since the last arrival. Ours: not
 /// measured.
 const STEADIER: i64 = 4;
@@ -91,11 +94,12 @@ impl Pulses {
     /// Takes a send at `at` that follows `before`, and moves that on; so long `behind` what arrived last, where
     /// that tells something.
     pub(crate) fn push(&mut self, at: i64, before: &mut Before, cause: Cause, behind: Option<i64>) {
+        let apart = before.began.map_or(0, |began| at - began);
         match cause {
             Cause::Own => self.own += 1,
             Cause::Arrival { before } => {
                 self.drawn += 1;
-                self.prompt += u32::from(before <= PROMPT_NS);
+                self.prompt += u32::from(before <= PROMPT_NS.max(apart / BY_CHANCE));
             }
             Cause::Burst => {}
         }
