@@ -9,11 +9,12 @@ use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
     Direction, Early, EarlyKind, End, Ending, EndingKind, Events, Evidence, Exchange, FORMAT,
     FailedPeer, Failure, FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern, LostAt,
-    LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report,
-    Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy,
-    SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn,
-    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern,
+    LossToldBy, LostAt, LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket,
+    Rate, Remedy, Report, Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
+    ScalingRefusedBy, SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State,
+    StuckSegment, Sure, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
+    WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -373,6 +374,7 @@ fn direction() -> Direction {
         in_flight_at_loss: vec![InFlightAtLoss { at_ns: 5, bytes: 65_160, frame: Some(17) }],
         loss_pattern: Some(Box::new(LossPattern {
             kind: "random".to_owned(),
+            told_by: LossToldBy::Link,
             p_value: Some(0.25),
             episodes: 3,
             bursts: [3, 0, 0, 0, 0],
@@ -398,6 +400,7 @@ fn direction() -> Direction {
             floor_ns: 8,
             full_ns: 7,
             lost_before: 2,
+            lost_full: 1,
             lost_behind: 3,
             lost_elsewhere: 1,
             before_tap: true,

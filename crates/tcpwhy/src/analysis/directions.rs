@@ -288,6 +288,7 @@ pub(super) fn link(
         floor_ns: busy.floor_ns,
         full_ns: busy.full_ns,
         lost_before,
+        lost_full: busy.lost_full.round() as u64,
         lost_behind,
         lost_elsewhere,
         busy: on_time(busy.at_work),
@@ -391,6 +392,7 @@ fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
         &walker.sender.repairs.lost,
         &walker.sender.samples.kept,
         walker.sender.repairs.episodes,
+        walker.sender.terms.mss,
     )
 }
 

@@ -6,7 +6,7 @@ use crate::flow::failures::{Failed, What, alert_name, status_phrase};
 use crate::flow::side::SideInfo;
 use crate::limits::quick::turns::Turns;
 use crate::limits::walk::Walker;
-use crate::measure::stack;
+use crate::measure::{loss, stack};
 use crate::report::{
     ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy,
     SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
@@ -159,6 +159,9 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
             let repeats = &mut direction.retransmissions;
             directions::link(busy, (walker, facts.last_tap), repeats)
         });
+        if let Some((pattern, link)) = direction.loss_pattern.as_deref_mut().zip(link.as_ref()) {
+            loss::ask_link(pattern, link, direction.events.lost);
+        }
         direction.link = link.map(Box::new);
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
         Some(direction)

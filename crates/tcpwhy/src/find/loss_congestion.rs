@@ -8,7 +8,9 @@
 //! Intervals in the states `recovery.loss`, `cwnd.post_loss` and, after the first
 //! loss, `cwnd.avoidance` hold at least a tenth of the working
 //! time, and the flights at which lost segments were sent are larger than those of all sends, by a
-//! rank-sum test (at most one chance in twenty that it is none); and the path was full for a twentieth of the time.
+//! rank-sum test (at most one chance in twenty that it is none), and about as large as nine tenths of all; and the path was
+//! full for a twentieth of the time. Or, from one episode on, three quarters of the lost segments found the queue of the
+//! narrowest link at least half as long as it ever was, and took no turn on that link.
 //!
 //! # What it is not
 //! Not a bad cable or radio: that does not care how much is in flight. Whose traffic fills the
@@ -29,8 +31,8 @@
 use super::case::{Case, Held, Told, in_each};
 use super::losses::{after_losses, has_period};
 use super::{Rule, damaged, remedies};
-use crate::report::LossPattern;
 use crate::report::{Connection, Finding, State};
+use crate::report::{LossPattern, LossToldBy};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -41,7 +43,17 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let (held, pattern) = held_by_loss(case).filter(|_| is_congestion(case))?;
         let told = Told {
             title: "losses come with a large flight: a queue on the path overflows".to_owned(),
-            why: format!("{}{}{}.", lost(case, pattern), usual_flight(case), beat(pattern)),
+            why: format!(
+                "{}{}{}{}.",
+                lost(case, pattern),
+                if is_by_link(pattern) {
+                    ", where the narrowest link's queue was full"
+                } else {
+                    ""
+                },
+                usual_flight(case),
+                beat(pattern)
+            ),
             not: "not a bad cable or radio: that does not care how much is in flight".to_owned(),
             remedies: vec![
                 remedies::path(
@@ -62,8 +74,15 @@ pub(super) const FULL_PERCENT: f64 = 5.0;
 /// Whether the losses depend on the flight and a queue stood: larger flights alone are also those
 /// that had more time to meet a random loss (`testdata/truth/lossy-sender` passes the test by chance).
 pub(super) fn is_congestion(case: &Case<'_>) -> bool {
-    case.path_full_percent() >= FULL_PERCENT
-        && case.direction.loss_pattern.as_deref().is_some_and(|p| p.kind == "congestion")
+    case.direction.loss_pattern.as_deref().is_some_and(|pattern| {
+        let is_full = is_by_link(pattern) || case.path_full_percent() >= FULL_PERCENT;
+        is_full && pattern.kind == "congestion"
+    })
+}
+
+/// Whether the narrowest link tells where they were lost.
+pub(super) fn is_by_link(pattern: &LossPattern) -> bool {
+    pattern.told_by == LossToldBy::Link
 }
 
 /// The time that repairs took, and the cut window that grows slowly after them, if worth naming, and
@@ -150,6 +169,15 @@ mod tests {
         let found = find(&full(5_000));
         assert_eq!(found.len(), 1);
         insta::assert_snapshot!(sample::shown(&found));
+    }
+
+    #[test]
+    fn where_lost_packets_found_the_queue_full_one_episode_is_enough() {
+        let by_link = |kind| LossPattern { told_by: LossToldBy::Link, ..sample::pattern(kind, 1) };
+        let found = find(&lossy(by_link("congestion"), 5_000));
+        assert!(found[0].why.contains("queue was full"), "{}", found[0].why);
+        assert!(find(&lossy(by_link("random"), 5_000)).is_empty());
+        assert!(find(&lossy(by_link("unknown"), 5_000)).is_empty());
     }
 
     #[test]

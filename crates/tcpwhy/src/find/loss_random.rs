@@ -8,7 +8,9 @@
 //! Intervals in the states `recovery.loss`, `cwnd.post_loss` and, after the first
 //! loss, `cwnd.avoidance` hold at least a tenth of the working
 //! time; at least eight losses, whose flights are no larger than those of all sends by a rank-sum
-//! test; the flight did vary, without which the test would say nothing; and the losses are no policer's.
+//! test, or lie below three quarters of what else passed; the flight did vary, without which the test would say nothing; and
+//! the losses are no policer's. Or, from two losses on, the narrowest link tells: three quarters of them took their
+//! turn on it or found its queue empty, so that it did not overflow.
 //!
 //! # What it is not
 //! Not a queue that this transfer fills. It may be a bad cable, a radio, an emulated loss, or a
@@ -28,9 +30,9 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding};
+use crate::report::{Connection, Finding, LossPattern};
 
-use super::loss_congestion::{held_by_loss, lost};
+use super::loss_congestion::{held_by_loss, is_by_link, lost};
 use super::policer::is_policed;
 
 pub(super) const RULE: Rule =
@@ -45,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let pattern = case.direction.loss_pattern.as_deref()?;
         let told = Told {
             title: "losses come at any flight: not this transfer's own congestion".to_owned(),
-            why: format!("{}, as often with little in flight as with much.", lost(case, pattern)),
+            why: format!("{}, {}.", lost(case, pattern), how(pattern)),
             not: "not a queue that this transfer fills; a bad link or other traffic's queue, these packets do \
                   not tell which"
                 .to_owned(),
@@ -58,15 +60,29 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
+/// How the losses fall.
+fn how(pattern: &LossPattern) -> &'static str {
+    if is_by_link(pattern) {
+        "but not to a full queue of the narrowest link: they had passed it, or it was empty"
+    } else if pattern.depends_on_flight() {
+        "at flights of which far larger ones had passed"
+    } else {
+        "as often with little in flight as with much"
+    }
+}
+
 /// Whether the losses show no dependence on a flight that did vary.
 pub(super) fn is_random(case: &Case<'_>) -> bool {
     case.direction.loss_pattern.as_deref().is_some_and(|pattern| {
+        let by_flights = || {
+            case.direction.events.lost >= FEWEST
+                && (flight_varied(case) || pattern.depends_on_flight())
+                && case.path_full_percent() < super::loss_congestion::FULL_PERCENT
+        };
         pattern.kind == "random"
-            && case.direction.events.lost >= FEWEST
             && !super::losses::has_period(pattern)
-            && flight_varied(case)
             && !is_policed(case)
-            && case.path_full_percent() < super::loss_congestion::FULL_PERCENT
+            && (is_by_link(pattern) || by_flights())
     })
 }
 
@@ -83,6 +99,7 @@ fn flight_varied(case: &Case<'_>) -> bool {
 mod tests {
     use super::super::sample::{self, lossy};
     use super::*;
+    use crate::report::LossToldBy;
 
     #[test]
     fn losses_at_any_flight_are_told() {
@@ -101,6 +118,15 @@ mod tests {
     fn eight_losses_are_a_pattern_and_seven_are_not() {
         assert_eq!(find(&lossy(sample::pattern("random", 8), 5_000)).len(), 1);
         assert!(find(&lossy(sample::pattern("random", 7), 5_000)).is_empty());
+    }
+
+    #[test]
+    fn where_lost_packets_had_passed_the_link_two_are_enough() {
+        let told_by = LossToldBy::Link;
+        let found = find(&lossy(LossPattern { told_by, ..sample::pattern("random", 2) }, 5_000));
+        assert!(found[0].why.contains("not to a full queue"), "{}", found[0].why);
+        let other = LossPattern { told_by, ..sample::pattern("congestion", 20) };
+        assert!(find(&lossy(other, 5_000)).is_empty());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::case::{Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding};
 
-use super::loss_congestion::{FULL_PERCENT, held_by_loss, is_congestion, lost};
+use super::loss_congestion::{FULL_PERCENT, held_by_loss, is_by_link, is_congestion, lost};
 use super::loss_random::is_random;
 use super::losses::has_period;
 use super::policer::is_policed;
@@ -39,6 +39,9 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         let full = case.path_full_percent() >= FULL_PERCENT;
         let why = match &*pattern.kind {
+            "unknown" if is_by_link(pattern) => {
+                "not to a full queue of the narrowest link, and too many at once for chance"
+            }
             "congestion" => "at flights larger than usual, but no queue stood before",
             _ if full => "not clearly at larger flights, though the path was full at times",
             _ => "too few, or at flights too alike, for a pattern",

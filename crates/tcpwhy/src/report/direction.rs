@@ -104,6 +104,9 @@ pub struct Link {
     pub full_ns: i64,
     /// Lost packets that took no turn on it: its queue had no room, or they never came to it.
     pub lost_before: u64,
+    /// Of those, the ones that found its queue at least half as long as it ever was.
+    #[serde(default)]
+    pub lost_full: u64,
     /// Lost packets that took their turn and were lost behind it.
     pub lost_behind: u64,
     /// Lost packets that found its queue empty.

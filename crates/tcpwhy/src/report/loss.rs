@@ -16,8 +16,11 @@ pub struct InFlightAtLoss {
 /// How losses fall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossPattern {
-    /// `congestion` (depends on the flight), `random` or `unknown`.
+    /// `congestion` (depends on the flight, or found a full queue), `random` or `unknown`.
     pub kind: String,
+    /// What tells the kind.
+    #[serde(default)]
+    pub told_by: LossToldBy,
     /// Probability that losses this independent of the flight arise by chance (Wilcoxon).
     pub p_value: Option<f64>,
     /// Loss episodes.
@@ -28,6 +31,27 @@ pub struct LossPattern {
     pub period_ns: Option<i64>,
     /// Period in segments, where significant.
     pub period_segments: Option<u64>,
+}
+
+impl LossPattern {
+    /// Less probable by chance than this, losses depend on the flight (limits-method section 8).
+    pub(crate) const SIGNIFICANT: f64 = 0.05;
+
+    /// Whether losses come with larger flights than other sends.
+    pub(crate) fn depends_on_flight(&self) -> bool {
+        self.p_value.is_some_and(|p| p <= Self::SIGNIFICANT)
+    }
+}
+
+/// What tells congestion from chance.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossToldBy {
+    /// The flights at losses, beside those of all sends.
+    #[default]
+    Flights,
+    /// The narrowest link: whether lost packets found its queue full.
+    Link,
 }
 
 /// One retransmission.

@@ -46,7 +46,7 @@ pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
 pub use icmp::{IcmpErrors, QuotedPacket};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;
-pub use loss::{InFlightAtLoss, LossPattern, LostAt, Retransmission};
+pub use loss::{InFlightAtLoss, LossPattern, LossToldBy, LostAt, Retransmission};
 pub use state::{State, TimeIn};
 pub use strip::Strip;
 pub use sure::Sure;

@@ -7,8 +7,8 @@ use super::link;
 use super::page::Page;
 use super::words;
 use crate::report::{
-    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, Retransmission, Retransmitted,
-    SlowStartExit, State,
+    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, LossToldBy, Retransmission,
+    Retransmitted, SlowStartExit, State,
 };
 
 /// Pauses that get a line of their own.
@@ -263,12 +263,24 @@ fn repeat(each: &Retransmission) -> String {
 }
 
 fn loss_pattern(pattern: &LossPattern) -> String {
-    let kind = match pattern.kind.as_str() {
-        "congestion" => {
+    let kind = match (pattern.kind.as_str(), pattern.told_by) {
+        ("congestion", LossToldBy::Link) => {
+            "lost segments found the narrowest link's queue full: it overflows"
+        }
+        ("random", LossToldBy::Link) => {
+            "as if random: no segment was lost to a full queue of the narrowest link"
+        }
+        ("unknown", LossToldBy::Link) => {
+            "unknown: not the narrowest link's queue, and too many at once for chance"
+        }
+        ("congestion", _) => {
             "losses depend on how much was in flight: a queue overflows, or a rate is exceeded"
         }
-        "random" => "as if random: nothing shows that losses depend on how much was in flight",
-        _ => "unknown: too few losses to tell congestion from chance",
+        ("random", _) if pattern.depends_on_flight() => {
+            "as if random: far more in flight had passed than what losses began with"
+        }
+        ("random", _) => "as if random: nothing shows that losses depend on how much was in flight",
+        _ => "unknown: the flights at losses do not tell congestion from chance",
     };
     let mut text = kind.to_owned();
     if let Some(p) = pattern.p_value.filter(|p| p.is_finite()) {

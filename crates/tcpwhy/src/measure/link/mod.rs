@@ -111,6 +111,8 @@ pub(crate) struct Busy {
     /// Lost packets that took no turn on it (its queue had no room, or they never came to it), that did, and that found
     /// its queue empty.
     pub(crate) lost: [f64; 3],
+    /// Of the first, those that found its queue at least half as long as it ever was.
+    pub(crate) lost_full: f64,
     /// The same of each: the offset of its data, and where.
     pub(crate) places: Vec<(i64, Place)>,
 }

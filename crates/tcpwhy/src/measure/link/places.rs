@@ -45,6 +45,8 @@ pub(super) struct Places {
     longest: f64,
     /// Lost before the link or in its queue, behind it, and elsewhere.
     pub(super) counts: [f64; 3],
+    /// Of the first, those that found the queue at least half as long as it ever was.
+    pub(super) full: f64,
     /// Offset of the data, and where it was lost.
     pub(super) told: Vec<(i64, Place)>,
 }
@@ -76,6 +78,10 @@ impl Places {
         let place = match gap.room {
             Some(room) => {
                 self.counts[0] += 1.0 - room;
+                // What is lost on its way to the link finds any queue; what overflows it, a long one.
+                if waits * 2.0 >= self.longest {
+                    self.full += 1.0 - room;
+                }
                 self.counts[1] += room;
                 if room < 0.5 { Place::Before } else { Place::Behind }
             }
@@ -85,6 +91,7 @@ impl Places {
             }
             None if waits >= (self.longest - SLACK_PACKETS * packet).max(packet) => {
                 self.counts[0] += 1.0;
+                self.full += 1.0;
                 Place::Before
             }
             None => return,
@@ -120,6 +127,19 @@ mod tests {
     fn a_lost_packet_had_its_turn_or_found_no_room() {
         assert_eq!(place(&gap(2.0, true), 0), Some(Place::Behind));
         assert_eq!(place(&gap(1.0, true), 0), Some(Place::Before));
+    }
+
+    #[test]
+    fn what_overflows_a_queue_finds_it_long() {
+        let full = |sent| {
+            let mut places = Places { longest: 8.0 * TURN, ..Places::default() };
+            places.push(&gap(1.0, true), TURN);
+            places.on_lost(&Lost { number: 7, seq: 0, sent }, TURN);
+            (places.counts[0], places.full)
+        };
+        assert_eq!(full(2_000), (1.0, 1.0));
+        assert_eq!(full(6_000), (1.0, 1.0));
+        assert_eq!(full(6_001), (1.0, 0.0), "lost on its way to the link");
     }
 
     #[test]

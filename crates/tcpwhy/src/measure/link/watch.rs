@@ -164,6 +164,7 @@ impl Watch {
             full: runs.full,
             full_ns: runs.full_ns,
             lost: places.counts,
+            lost_full: places.full,
             places: places.told,
         })
     }

@@ -2,8 +2,9 @@
 
 use super::{accounted, connection, frames, limits, ms, report, transfer};
 use crate::report::{
-    Cwnd, Direction, Events, FrameRange, InFlightAtLoss, LossPattern, Rate, Report, Retransmission,
-    Retransmitted, Round, Rtt, Skipped, SlowStartExit, State, Strip, Vantage, WindowScaling,
+    Cwnd, Direction, Events, FrameRange, InFlightAtLoss, LossPattern, LossToldBy, Rate, Report,
+    Retransmission, Retransmitted, Round, Rtt, Skipped, SlowStartExit, State, Strip, Vantage,
+    WindowScaling,
 };
 
 /// 40 MiB uploaded over IPv6 with losses; the shares of two causes cannot be told apart.
@@ -66,6 +67,7 @@ pub(in super::super) fn lossy() -> Report {
     up.delivery_rate_bps = Some(Rate { median: 15_900_000, max: 37_200_000 });
     up.loss_pattern = Some(Box::new(LossPattern {
         kind: "congestion".to_owned(),
+        told_by: LossToldBy::Flights,
         p_value: Some(0.003),
         episodes: 21,
         bursts: [9, 4, 3, 4, 1],
