@@ -285,8 +285,16 @@ fn change(value: &mut Value, key: &str, each: &mut impl FnMut(&str, &mut Value))
 
 /// Keys whose text is not that of an enum or address of the report, nor one that names a thing.
 fn is_free_text(key: &str) -> bool {
-    let fixed =
-        ["state", "confidence", "alternative", "limited_by", "vantage", "window_scaling", "end"];
+    let fixed = [
+        "state",
+        "confidence",
+        "told_by",
+        "alternative",
+        "limited_by",
+        "vantage",
+        "window_scaling",
+        "end",
+    ];
     let names =
         ["client", "server", "start", "format", "from", "cause", "kind", "verdict", "strip"];
     !fixed.contains(&key) && !names.contains(&key)
