@@ -42,7 +42,8 @@ pub(super) fn read(raw: &str) -> Line<'_> {
 
 fn packet<'a>(raw: &str, whole: &'a str) -> Line<'a> {
     let (number, text) = numbered(whole);
-    let (stamp, rest) = stamp::read(text).map_or((None, text), |(stamp, rest)| (Some(stamp), rest));
+    let timed = stamp::read(text).or_else(|| stamp::behind_a_prefix(text));
+    let (stamp, rest) = timed.map_or((None, text), |(stamp, rest)| (Some(stamp), rest));
     let mut found = find_ends(rest);
     if found.is_none()
         && let Some(line) = rows::read(whole).or_else(|| snoop::read(whole))
@@ -227,7 +228,8 @@ fn ends_without_ports<'a>(
 pub(super) fn ends_early(raw: &str) -> bool {
     let text = unquoted(raw);
     let (_, timed) = numbered(text);
-    let Some((_, rest)) = stamp::read(timed) else { return rows::ends_early(text) };
+    let timed = stamp::read(timed).or_else(|| stamp::behind_a_prefix(timed));
+    let Some((_, rest)) = timed else { return rows::ends_early(text) };
     if let Some(ends) = find_ends(rest) {
         let is_flag = |c: char| c.is_ascii_uppercase() || c == '.';
         let flags = ends.after.strip_prefix("Flags [").map(|flags| flags.chars().all(is_flag));

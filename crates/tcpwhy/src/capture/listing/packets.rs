@@ -221,7 +221,8 @@ impl ListingReader {
     fn count_packet(&mut self, number: Option<u64>) -> u64 {
         self.packets += 1;
         self.listing.packets += 1;
-        self.frame = number.filter(|&number| number > self.frame).unwrap_or(self.frame + 1);
+        self.frame =
+            number.filter(|&number| number > self.frame).unwrap_or(self.frame.saturating_add(1));
         self.frame
     }
 

@@ -27,11 +27,26 @@ const ARROWS: [&str; 4] = ["→", ">", "->", "â†’"];
 
 /// Without the marks of comma-separated values: quotes around each column, commas between them.
 pub(super) fn plain(text: Cow<'_, str>) -> Cow<'_, str> {
+    let text = unescaped(text);
     let bare = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}' || c == ',');
     match bare.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(columns) if columns.contains("\",\"") => Cow::Owned(columns.replace("\",\"", " ")),
         _ => text,
     }
+}
+
+/// Without what web pages make of a text: entities in place of marks, and spaces that do not break.
+fn unescaped(mut text: Cow<'_, str>) -> Cow<'_, str> {
+    for (entity, mark) in [("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&amp;", "&")] {
+        if text.contains(entity) {
+            text = Cow::Owned(text.replace(entity, mark));
+        }
+    }
+    let is_fixed = |c: char| matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}');
+    if !text.is_ascii() && text.contains(is_fixed) {
+        text = Cow::Owned(text.replace(is_fixed, " "));
+    }
+    text
 }
 
 /// Reads one row; `None` if the text is none.

@@ -62,6 +62,36 @@ pub(super) fn read(text: &str) -> Option<(Stamp, &str)> {
         .map(|ns| (Stamp::Delta(ns), rest))
 }
 
+/// The last time in front of the ends of a packet, and what follows it: before it stand a prompt, who said it in a chat,
+/// or the file and number of `grep -Hn`. A bare number is no time there.
+pub(super) fn behind_a_prefix(text: &str) -> Option<(Stamp, &str)> {
+    let (before, _) = text.split_once(" > ")?;
+    let read_at = |(at, c): (usize, char)| {
+        let last = before.get(..at)?.chars().next_back()?;
+        let is_word = last.is_whitespace();
+        if !c.is_ascii_digit() || !(is_word || matches!(last, ':' | '-')) {
+            return None;
+        }
+        let (stamp, rest) = read(text.get(at..)?)?;
+        // Behind a colon seconds with their fraction are the end of a clock's time.
+        let is_told = match stamp {
+            Stamp::OfDay(_) => true,
+            Stamp::Date(_) | Stamp::Epoch(_) => is_word,
+            Stamp::Delta(_) | Stamp::Span(_) => false,
+        };
+        is_told.then_some((stamp, rest))
+    };
+    // A date belongs to the time behind it, which stands later.
+    let mut found: Option<(Stamp, &str)> = None;
+    for (stamp, rest) in before.char_indices().filter_map(read_at) {
+        let is_of_date = matches!(found, Some((Stamp::Date(_), before)) if before == rest);
+        if !is_of_date {
+            found = Some((stamp, rest));
+        }
+    }
+    found
+}
+
 /// The time at the start of a row of a packet list: seconds in any precision, or one with a clock.
 pub(super) fn read_of_list(text: &str) -> Option<(Stamp, &str)> {
     let (word, rest) = next_word(text);
@@ -162,6 +192,30 @@ mod tests {
             ("2. 003586 IP", Stamp::Delta(2_003_586_000)),
         ] {
             assert_eq!(read(text), Some((stamp, "IP")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_behind_a_prompt_a_speaker_or_a_number_is_found() {
+        let ns = 38_749_051_409_000;
+        let packet = "IP 10.0.0.1.80 > 10.0.0.2.9: x";
+        for (prefix, stamp) in [
+            ("1:10:45:49.051409", Stamp::OfDay(ns)),
+            ("12-10:45:49.051409", Stamp::OfDay(ns)),
+            ("cap.txt:12:10:45:49.051409", Stamp::OfDay(ns)),
+            ("[14:02] bob: 10:45:49.051409", Stamp::OfDay(ns)),
+            ("root@box:~# 2024-01-31 10:45:49.051409", Stamp::Date(19_753 * DAY + ns)),
+            ("Jan 31 14:02:11.123456 host: 10:45:49.051409", Stamp::OfDay(ns)),
+        ] {
+            let text = format!("{prefix} {packet}");
+            assert_eq!(behind_a_prefix(&text), Some((stamp, packet)), "{text}");
+        }
+        for text in [
+            "IP 10.0.0.1.80 > 10.0.0.2.9: x",
+            "10.0.0.1.80 > 10.0.0.2.9: at 10:45:49.051409 x",
+            "rows 100000 10.0.0.1.80 > 10.0.0.2.9: x",
+        ] {
+            assert_eq!(behind_a_prefix(text), None, "{text}");
         }
     }
 

@@ -30,6 +30,11 @@ pub(super) fn may_go_on(text: &str, line: &Line<'_>) -> bool {
             // Options stand behind the length in a packet list.
             !printed.complete || printed.dialect == Dialect::Wireshark
         }
+        Line::Packet(Packet { stamp: Some(_), body: Body::Icmp(_) | Body::Other, .. })
+            if is_piece_of_icmp(text) =>
+        {
+            true
+        }
         Line::Packet(Packet { body: Body::Other | Body::TooLittle, .. })
         | Line::Unreadable
         | Line::Prose => line::ends_early(text),
@@ -37,10 +42,22 @@ pub(super) fn may_go_on(text: &str, line: &Line<'_>) -> bool {
     }
 }
 
+/// Whether a line of ICMP stops before its length, with which tcpdump ends it (`icmp_print`).
+fn is_piece_of_icmp(text: &str) -> bool {
+    let Some((_, said)) = text.split_once(": ICMP") else { return false };
+    let length = said.rsplit_once("length ").map(|(_, length)| length.trim());
+    !length.is_some_and(|length| !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// `start` and the line behind it in one, and whether more may follow; `None` if that is no part of it.
 pub(super) fn join(start: &str, text: &str) -> Option<(String, bool)> {
     if text.trim().is_empty() || (begins_a_packet(text) && !is_first_half(start, text)) {
         return None;
+    }
+    if is_piece_of_icmp(start) {
+        // Only a line that brings its length is the rest of it, and no prose.
+        let whole = format!("{} {}", start.trim_end(), unquoted(text));
+        return (!is_piece_of_icmp(&whole)).then_some((whole, false));
     }
     if wholeness(start) > Wholeness::Piece {
         // Only options may follow.
@@ -161,6 +178,19 @@ mod tests {
             let whole = joined([&WHOLE[..at], &WHOLE[at..]]).expect("a packet");
             assert_eq!(wholeness(&whole), Wholeness::Whole, "{whole}");
         }
+    }
+
+    #[test]
+    fn an_icmp_error_is_whole_with_its_length_and_takes_no_prose() {
+        let whole = "10:45:49.051409 IP 10.0.0.3 > 10.0.0.1: ICMP host 10.0.0.2 unreachable - admin prohibited filter, length 68";
+        let from = whole.find("ICMP").expect("there") + 5;
+        for (at, _) in whole.match_indices(' ').filter(|(at, _)| *at >= from) {
+            let (start, end) = (&whole[..at], &whole[at + 1..]);
+            assert_eq!(joined([start, end]).as_deref(), Some(whole), "{start}");
+        }
+        let old = "10:45:49.051409 IP 10.0.0.3 > 10.0.0.1: ICMP host 10.0.0.2 unreachable";
+        assert_eq!(join(old, "and admin prohibited it is, I think"), None);
+        assert!(!may_go_on(whole, &line::read(whole)));
     }
 
     #[test]

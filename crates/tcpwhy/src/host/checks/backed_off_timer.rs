@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! Something is in flight, the retransmission timer runs, and it was doubled at least three times: by `backoff` of
-//! `ss -i`, or by the number in `timer:(on,..,N)`; or `rto` is eight seconds or more while the round trip is less than a
+//! `ss -i`, or by the number in `timer:(on,..,N)`, which `netstat -o` writes `on (../N/0)`; or `rto` is eight seconds or more while the round trip is less than a
 //! second: no path of such a round trip makes a timer that long by itself.
 //!
 //! # What it is not
@@ -27,6 +27,7 @@ use super::{Check, words};
 use crate::host::finding::{Confidence, Finding, Group, Scope, Severity};
 use crate::host::flow::Flow;
 use crate::host::seen::{Asked, Seen};
+use crate::host::snapshot::State;
 
 pub(super) const CHECK: Check = Check {
     code: "BACKED_OFF_TIMER",
@@ -42,18 +43,24 @@ const LONG_NS: u64 = 8_000_000_000;
 const NEAR_NS: u64 = 1_000_000_000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
-    let known = flows::known(seen)?.into_iter().map(|(flow, _)| flow);
-    let waiting = flows::worst(known.filter(|flow| is_backed_off(flow)).collect(), rto);
+    let known = flows::known(seen).map(|known| known.into_iter().map(|(flow, _)| flow).collect());
+    let timed = timed(seen)?;
+    let known: Vec<_> = if timed.is_empty() { known? } else { known.unwrap_or_default() };
+    let all = known.into_iter().chain(timed).filter(|flow| is_backed_off(flow));
+    let waiting = flows::worst(all.collect(), rto);
     let Some(worst) = waiting.first() else { return Ok(Vec::new()) };
     Ok(vec![Finding {
         severity: Severity::Error,
         confidence: Confidence::High,
         scope: Scope::Netns,
         title: format!(
-            "{} wait{} for a retransmission timer of {}",
+            "{} wait{} for a retransmission timer {}",
             flows::counted(seen, &waiting),
             flows::verb_s(waiting.len()),
-            time(rto(worst))
+            match rto(worst) {
+                0 => format!("that was doubled {} times", doubled(worst)),
+                rto => format!("of {}", time(rto)),
+            }
         ),
         why: "what was sent again got no answer, and each wait is twice as long as the one before: nothing moves \
               meanwhile."
@@ -68,8 +75,24 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
+/// Connections to other hosts of which a timer is seen and no `TCP_INFO`.
+fn timed<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<&'s Flow<'a>>> {
+    let is_timed = |flow: &&Flow<'_>| {
+        let opens = matches!(flow.now.state, State::SynSent | State::SynRecv);
+        flow.info().is_none() && flow.now.timer.is_some() && !opens && !flow.is_within_host()
+    };
+    Ok(seen.flows()?.iter().filter(is_timed).collect())
+}
+
+fn doubled(flow: &Flow<'_>) -> u8 {
+    let timer = flow.now.timer.filter(|timer| timer.kind == RETRANSMISSION);
+    timer.map_or(0, |timer| timer.retransmits)
+}
+
 fn is_backed_off(flow: &Flow<'_>) -> bool {
-    let Some(info) = flow.info() else { return false };
+    let Some(info) = flow.info() else {
+        return flow.now.send_queue > 0 && doubled(flow) >= DOUBLED;
+    };
     // Only the timer's absence is known where ss was not asked for it.
     let (runs, fired) = match flow.now.timer {
         Some(timer) => (timer.kind == RETRANSMISSION, timer.retransmits),
@@ -86,7 +109,11 @@ fn rto(flow: &Flow<'_>) -> u64 {
 
 /// In the kernel's words.
 fn says(flow: &Flow<'_>) -> String {
-    let Some(info) = flow.info() else { return String::new() };
+    let Some(info) = flow.info() else {
+        let until = flow.now.timer.map_or(0, |timer| u64::from(timer.expires_ms) * 1_000_000);
+        let (queue, repeats) = (flow.now.send_queue, doubled(flow));
+        return format!("Send-Q {queue}, sent again {repeats} times, the next in {}", time(until));
+    };
     let mut said = format!("rto {}", time(rto(flow)));
     said +=
         &info.rtt_ns.map_or_else(String::new, |rtt| format!(" at a round trip of {}", time(rtt)));
@@ -143,6 +170,22 @@ mod tests {
         assert_eq!(number(waiting(RETRANSMISSION, 0, rto(LONG_NS, NEAR_NS))), 0);
         assert_eq!(number(waiting(RETRANSMISSION, 3, rto(1, 1))), 1);
         assert_eq!(number(waiting(RETRANSMISSION, 2, rto(1, 1))), 0);
+    }
+
+    #[test]
+    fn a_timer_of_netstat_tells_as_much() {
+        let number = |queue, timer| {
+            let row = format!("tcp 0 {queue} 10.0.0.5:8080 10.0.0.9:51235 ESTABLISHED {timer}\n");
+            let text =
+                row + "tcp 0 0 10.0.0.5:8080 10.0.0.9:51236 ESTABLISHED keepalive (7189.21/0/0)\n";
+            judged(&CHECK, &crate::host::paste::read(&text).snapshot).map(|found| found.len())
+        };
+        assert_eq!(number(912_222, "on (25.60/9/0)"), Ok(1));
+        assert_eq!(number(912_222, "712/nginx: on (1.60/3/0)"), Ok(1));
+        assert_eq!(number(912_222, "on (0.20/2/0)"), Ok(0));
+        assert_eq!(number(0, "on (25.60/9/0)"), Ok(0));
+        assert_eq!(number(912_222, "probe (25.60/0/9)"), Ok(0));
+        assert_eq!(number(912_222, "keepalive (25.60/9/0)"), Ok(0));
     }
 
     #[test]

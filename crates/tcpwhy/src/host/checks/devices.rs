@@ -105,6 +105,7 @@ fn of_name(counters: &LinkCounters, name: &str) -> Option<u64> {
     Some(match name {
         "rx_packets" => counters.rx_packets,
         "rx_bytes" => counters.rx_bytes,
+        "rx_errors" => counters.rx_errors,
         "tx_bytes" => counters.tx_bytes,
         "rx_dropped" => counters.rx_dropped,
         "rx_crc_errors" => counters.rx_crc_errors,

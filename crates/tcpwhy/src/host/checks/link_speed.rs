@@ -1,11 +1,13 @@
-//! An interface runs at half duplex, or slower than both ends of its cable can.
+//! An interface has no carrier, runs at half duplex, or slower than both ends of its cable can.
 //!
 //! # What it says
 //! At half duplex only one end may send at a time, and ACKs collide with data. A link that agreed on less than
-//! both ends offer has a bad cable or a speed set by hand at one end.
+//! both ends offer has a bad cable or a speed set by hand at one end. An interface that is up without a carrier has
+//! nothing at the other end of its cable.
 //!
 //! # How we know
-//! ethtool says `Duplex: Half`, or a speed below the fastest that both ends advertise.
+//! ethtool says `Duplex: Half`, or a speed below the fastest that both ends advertise. A missing carrier
+//! (`NO-CARRIER`) is told where no other interface of hardware runs, or where the interface has an address.
 //!
 //! # What it is not
 //! Not that a transfer is slow for it: one that needs less does not notice. Virtual interfaces report a number
@@ -28,6 +30,10 @@ pub(super) const CHECK: Check =
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let all = devices(seen)?;
+    let dead = without_carrier(&all);
+    if !dead.is_empty() {
+        return Ok(vec![no_carrier(&dead)]);
+    }
     let running: Vec<Device<'_>> =
         all.into_iter().filter(|device| device.is_running() && device.now.kind.is_none()).collect();
     let is_seen =
@@ -62,6 +68,39 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         });
     }
     Ok(found)
+}
+
+/// Hardware that is up, has no carrier, and is missed: a spare port is not. Ports of a bond are judged with it.
+fn without_carrier<'a>(all: &[Device<'a>]) -> Vec<Device<'a>> {
+    let is_hardware = |device: &&Device<'_>| {
+        let link = device.now;
+        link.kind.is_none() && !link.queueless && !link.flags_unseen && link.master.is_none()
+    };
+    let runs = all.iter().filter(is_hardware).any(Device::is_running);
+    let dead = all.iter().filter(is_hardware).filter(|device| {
+        let link = device.now;
+        link.up && !link.carrier && (!runs || !link.addresses.is_empty())
+    });
+    dead.copied().collect()
+}
+
+fn no_carrier(dead: &[Device<'_>]) -> Finding {
+    let names: Vec<&str> = dead.iter().map(Device::name).collect();
+    let evidence = dead.iter().take(words::WORST).map(|device| {
+        Evidence::new(format!("ip link show {}", words::device(device.name())), "NO-CARRIER")
+    });
+    Finding {
+        severity: Severity::Error,
+        confidence: Confidence::High,
+        scope: devices::scope(&names),
+        title: format!("{} is up and has no carrier: nothing passes", devices::told(&names)),
+        why: "the interface hears nobody at the other end: no cable, a port that is off, or an optic that does not fit."
+            .to_owned(),
+        not: "not which end is off, or since when".to_owned(),
+        evidence: evidence.collect(),
+        fixes: vec![words::advise("look at the cable, the optic, and whether the switch's port is on", "")],
+        ..Finding::default()
+    }
 }
 
 fn finding(all: &[&Device<'_>], what: &str) -> Finding {
@@ -123,10 +162,30 @@ mod tests {
     #[test]
     fn the_fastest_of_both_ends_is_well_and_so_is_a_link_that_is_down() {
         assert_eq!(judged(&CHECK, &with(|_| ())), Ok(Vec::new()));
-        assert_eq!(
-            judged(&CHECK, &with(|link| (link.full_duplex, link.carrier) = (Some(false), false))),
-            Ok(Vec::new())
-        );
+        let down = |link: &mut Link| (link.full_duplex, link.up) = (Some(false), false);
+        assert_eq!(judged(&CHECK, &with(down)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_missing_carrier_is_told_but_not_of_bridges_and_spare_ports() {
+        let titles = |host: &Snapshot| {
+            let found = judged(&CHECK, host).expect("seen");
+            found.into_iter().map(|found| found.title).collect::<Vec<_>>()
+        };
+        let dead = titles(&with(|link| link.carrier = false));
+        assert_eq!(dead, ["eth0 is up and has no carrier: nothing passes"]);
+        let bridge = with(|link| (link.carrier, link.queueless) = (false, true));
+        assert_eq!(titles(&bridge), [""; 0]);
+        let second = |address: Option<&str>| {
+            each_look(with(|_| ()), |_, look| {
+                let mut spare = link("eth1");
+                spare.carrier = false;
+                spare.addresses.extend(address.map(|ip| (ip.parse().expect("one"), 24)));
+                look.links.get_or_insert_default().push(spare);
+            })
+        };
+        assert_eq!(titles(&second(None)), [""; 0]);
+        assert_eq!(titles(&second(Some("10.0.0.1"))).len(), 1);
     }
 
     #[test]

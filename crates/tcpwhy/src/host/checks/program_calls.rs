@@ -7,7 +7,8 @@
 //! # How we know
 //! `strace` or `perf trace`: of the longest time in which nothing moved on the socket, the share of each kind of call, with the
 //! time between two of the same kind. Many writes of one byte each are counted: each is a switch into the kernel, on a
-//! terminal what a progress meter does, on a socket perhaps a segment of its own.
+//! terminal what a progress meter does, on a socket perhaps a segment of its own. Calls that failed are told by their
+//! error, `EMFILE` and `ENFILE` of any call, others of calls on sockets.
 //!
 //! # What it is not
 //! Tracing slows a program down, mostly between calls. A summary (`strace -c`, `perf trace -s`) does not tell when a call was
@@ -25,7 +26,7 @@ use super::{Check, words};
 use crate::host::finding::{Confidence, Evidence, Finding, Fix, Group, Scope, Severity};
 use crate::host::paste::programs::{PERF_S, STRACE_C_OR_CW, STRACE_CW};
 use crate::host::seen::{Asked, Missing, Seen};
-use crate::host::snapshot::{CallKind, Gap, Source, Traced};
+use crate::host::snapshot::{CallKind, Failed, Gap, Source, Traced};
 use crate::words::{count, grouped, percent, time};
 
 pub(super) const CHECK: Check = Check {
@@ -50,6 +51,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let mut found = Vec::new();
     let most = traces.iter().map(in_calls).max().unwrap_or(0);
     for trace in traces {
+        found.extend(trace.failed.iter().map(|failed| of_failed(trace, failed)));
         found.extend(trace.gap.as_ref().map(|gap| of_gap(trace, gap)));
         found.extend(of_tiny(trace));
         // Of threads those that do little say nothing.
@@ -126,7 +128,12 @@ fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
         Some(kind) if most(kind.span_ns) && kind.waits => Finding {
             severity: Severity::Info,
             title: format!("{told}: the program waited in {} for {}", kind.name, share_of(kind, gap)),
-            why: "a program that waits for its socket is not what takes the time; the peer or the path is.".to_owned(),
+            why: if trace.failed.is_empty() {
+                "a program that waits for its socket is not what takes the time; the peer or the path is."
+            } else {
+                "calls of the program failed besides: see these first."
+            }
+            .to_owned(),
             ..alone
         },
         Some(kind) if most(kind.span_ns) => Finding {
@@ -149,6 +156,75 @@ fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
             why: "the program itself was busy, a processor was not free, or the tracing took the time.".to_owned(),
             ..alone
         },
+    }
+}
+
+fn of_failed(trace: &Traced, failed: &Failed) -> Finding {
+    let Failed { name, error, to, count: times, longest_ns } = failed;
+    let to = to.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+    let took = if *longest_ns >= 1_000_000_000 {
+        format!(" after {}", time(ns(*longest_ns)))
+    } else {
+        String::new()
+    };
+    let (severity, why, help) = of_error(error);
+    Finding {
+        severity,
+        title: format!("{name}{to} failed with {error}{took}: {}", count(*times, "time")),
+        why: why.to_owned(),
+        not: "not how often it fails outside of this excerpt".to_owned(),
+        evidence: vec![Evidence::new(
+            format!("{}, {name}{to}", trace.tool),
+            format!("{} = -1 {error}", count(*times, "call")),
+        )],
+        fixes: vec![words::advise(help, "")],
+        ..Finding::default()
+    }
+}
+
+/// How bad an error is, what it means and what helps (errno(3), and each call's page).
+fn of_error(error: &str) -> (Severity, &'static str, &'static str) {
+    match error {
+        "EMFILE" => (
+            Severity::Error,
+            "the process has no descriptor left: connections wait unaccepted, and new ones cannot be opened.",
+            "raise its limit (LimitNOFILE=, ulimit -n), and see whether it closes what it no longer needs",
+        ),
+        "ENFILE" => (
+            Severity::Error,
+            "the host has no open file left: no program can open one.",
+            "see who holds them (fs.file-nr), and raise fs.file-max",
+        ),
+        "ETIMEDOUT" => (
+            Severity::Error,
+            "nothing that was sent was answered until the kernel gave up.",
+            "see whether the address is right and the peer is up, and which firewall drops what is sent to it",
+        ),
+        "EHOSTUNREACH" => (
+            Severity::Error,
+            "a router, or this host's own look for the neighbour, said that the host cannot be reached.",
+            "see whether the peer is up, and the route and neighbour entry to it",
+        ),
+        "ECONNREFUSED" => (
+            Severity::Info,
+            "the other end answered that nothing listens there, or a firewall answered for it.",
+            "see whether the program there listens on this address and port",
+        ),
+        "EADDRNOTAVAIL" => (
+            Severity::Warning,
+            "no local port is free towards that end, or the local address is not here.",
+            "see net.ipv4.ip_local_port_range and how many connections go to that end",
+        ),
+        "ENOBUFS" => (
+            Severity::Warning,
+            "the kernel found no room for it in a queue or in memory.",
+            "see the queue of the interface and the memory of the host",
+        ),
+        _ => (
+            Severity::Info,
+            "the other end had ended the connection.",
+            "see in the other end's log why it ended",
+        ),
     }
 }
 
@@ -296,6 +372,28 @@ mod tests {
                     1.080200 recvfrom(5, \"x\"..., 1000, 0, NULL, NULL) = 1000 <0.000020>\n";
         let said = titles(&text.replace("1.0", "21:00:01.0"));
         assert!(said[0].contains("the program waited in poll for 80.0 ms"), "{said:?}");
+    }
+
+    #[test]
+    fn calls_that_failed_come_first_and_no_peer_is_blamed_for_them() {
+        let text = "21:00:01.000000 accept4(6, 0x7ffd, [112], SOCK_NONBLOCK) = -1 EMFILE (Too many open files) <0.000012>\n\
+                    21:00:01.100000 epoll_wait(8, [], 512, 3000) = 0 <3.000120>\n";
+        let found = judged(&CHECK, &paste::read(text).snapshot).expect("a trace");
+        assert_eq!(found[0].title, "accept4 failed with EMFILE: 1 time");
+        assert!(found.iter().all(|found| !found.why.contains("the peer or the path")));
+        let text = "21:00:01.000000 connect(9, {sa_family=AF_INET6, sin6_port=htons(443), sin6_flowinfo=htonl(0), \
+                    inet_pton(AF_INET6, \"fd00::7\", &sin6_addr), sin6_scope_id=0}, 28) = -1 ETIMEDOUT (Connection timed out) <21.300120>\n";
+        let said = titles(text);
+        assert_eq!(said[0], "connect to [fd00::7]:443 failed with ETIMEDOUT after 21.3 s: 1 time");
+    }
+
+    #[test]
+    fn what_programs_do_all_day_is_no_failure() {
+        let text = "21:00:01.000000 futex(0x7f, FUTEX_WAIT, 0, {tv_sec=1}) = -1 ETIMEDOUT (Connection timed out) <1.000012>\n\
+                    21:00:02.100000 connect(8, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"10.0.0.7\")}, 16) = -1 EINPROGRESS (Operation now in progress) <0.000120>\n\
+                    21:00:02.200000 recvfrom(8, 0x7f, 100, 0, NULL, NULL) = -1 EAGAIN (Resource temporarily unavailable) <0.000010>\n";
+        let said = titles(text);
+        assert!(said.iter().all(|title| !title.contains("failed with")), "{said:?}");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! # How we know
 //! More than three quarters of `rcvbuf` hold data that nobody has read, in every look, and at the pace of the program
 //! that waits for at least 10 ms and two round trips: a small buffer of a fast reader is full at moments, too. Or
-//! windows of 0 were announced (`TCPToZeroWindowAdv`) at least once in ten seconds between the looks.
+//! windows of 0 were announced (`TCPToZeroWindowAdv`) at least once in ten seconds between the looks. Where only the
+//! queue was seen (`netstat`, `ss` without `-m`), 128 KiB in it are told.
 //!
 //! # What it is not
 //! Not that the buffer is too small: a larger one only fills later. A probe of a zero window is no keepalive:
@@ -45,10 +46,62 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let often =
         zero.clone().ok().flatten().filter(|zero| !zero.since_start && zero.per_second() >= 0.1);
     let full = full(seen);
-    match (&full, often) {
+    let found = match (&full, often) {
         (Ok(full), _) if !full.is_empty() => Ok(vec![of_sockets(seen, full, often)]),
         (_, Some(often)) => Ok(vec![of_counter(&full, often)]),
         _ => full.and(zero).map(|_| Vec::new()),
+    };
+    let unread = unread(seen);
+    if unread.is_empty() {
+        return found;
+    }
+    let mut all = found.unwrap_or_default();
+    all.push(of_unread(seen, &unread));
+    Ok(all)
+}
+
+/// So much waits unread only where a program is behind: all that a buffer of the kernel's default size takes in, of
+/// which half is payload (`tcp_rmem`, 131,072).
+const MUCH: u32 = 1 << 17;
+
+/// Sockets of which the queue is seen, in every look, and not the buffer.
+fn unread<'s, 'a>(seen: &'s Seen<'a>) -> Vec<&'s Flow<'a>> {
+    let is_behind = |socket: &Socket| socket.memory.is_none() && socket.receive_queue >= MUCH;
+    let flows = seen.flows().unwrap_or_default().iter();
+    let unread = flows.filter(|flow| {
+        matches!(flow.now.state, State::Established | State::FinWait1 | State::FinWait2)
+            && flow.always(is_behind)
+    });
+    flows::worst(unread.collect(), |flow| flow.now.receive_queue)
+}
+
+fn of_unread(seen: &Seen<'_>, unread: &[&Flow<'_>]) -> Finding {
+    let mut missing = vec![Missing::part(Source::Sockets, "SKMEMINFO: ss -m").to_string()];
+    if seen.before.is_none() {
+        missing.push(Missing::all(Source::SecondLook).to_string());
+    }
+    Finding {
+        severity: Severity::Warning,
+        confidence: if seen.before.is_some() { Confidence::Medium } else { Confidence::Low },
+        scope: Scope::Netns,
+        title: format!(
+            "{} hold{} data that the program has not read",
+            flows::counted(seen, unread),
+            flows::verb_s(unread.len())
+        ),
+        why: format!(
+            "{} wait in the fullest; when its buffer is full the sender is told to stop, and stands still until the \
+             program has read.",
+            bytes(u64::from(unread[0].now.receive_queue))
+        ),
+        not: "not that the buffer is full: its size was not seen; and a fast reader is behind at moments, too"
+            .to_owned(),
+        evidence: flows::evidence(seen, unread, |flow| {
+            format!("Recv-Q {}", flow.now.receive_queue)
+        }),
+        fixes: vec![words::advise("look again (ss -tmn): does Recv-Q stay? then see what the program does", "")],
+        unseen: missing,
+        ..Finding::default()
     }
 }
 
@@ -204,6 +257,16 @@ mod tests {
     fn zero_windows_alone_are_told_from_one_in_ten_seconds_on() {
         insta::assert_snapshot!(shown(&CHECK, &zeros(reading(0, 0), 1)));
         assert_eq!(judged(&CHECK, &zeros(reading(0, 0), 0)), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_long_queue_is_told_without_its_buffer() {
+        let number = |queue: u32| {
+            let text = format!("tcp {queue} 0 10.0.0.5:8080 10.0.0.9:51235 ESTABLISHED\n");
+            judged(&CHECK, &crate::host::paste::read(&text).snapshot).map(|found| found.len())
+        };
+        assert_eq!(number(MUCH), Ok(1));
+        assert!(number(MUCH - 1).is_err());
     }
 
     #[test]

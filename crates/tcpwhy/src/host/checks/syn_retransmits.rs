@@ -6,7 +6,8 @@
 //!
 //! # How we know
 //! `TCPSynRetrans` is at least 1 % of the connections opened from and towards this host (`ActiveOpens`,
-//! `PassiveOpens`), and at least five. Who waits now is told by sockets in `SYN-SENT` and `SYN-RECV`.
+//! `PassiveOpens`), and at least five. Who waits now is told by sockets in `SYN-SENT` and `SYN-RECV`. Without
+//! the counters those in `SYN-SENT` are told alone; where their timers show, only those with repeats.
 //!
 //! # What it is not
 //! Not that SYNs were lost: a full accept queue at the peer, a firewall that drops, or a full table of connection
@@ -24,7 +25,7 @@ use core::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Check, counters, words};
-use crate::host::finding::{Evidence, Finding, Group, Scope, Severity};
+use crate::host::finding::{Confidence, Evidence, Finding, Group, Scope, Severity};
 use crate::host::seen::{Asked, Seen};
 use crate::host::snapshot::State;
 use crate::words::count;
@@ -40,6 +41,51 @@ const LEAST: u64 = 5;
 const NAMED: usize = 5;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
+    counted(seen).or_else(|missing| of_sockets(seen).map(|found| vec![found]).ok_or(missing))
+}
+
+/// Without counters: sockets that wait for an answer to their SYN.
+fn of_sockets(seen: &Seen<'_>) -> Option<Finding> {
+    let sockets = seen.sockets().ok()?.iter().filter(|socket| socket.state == State::SynSent);
+    // One that was just sent is none, where the timer tells; else it may be one.
+    let waiting: Vec<_> =
+        sockets.filter(|socket| socket.timer.is_none_or(|timer| timer.retransmits > 0)).collect();
+    let repeated = waiting.iter().filter(|socket| socket.timer.is_some()).count();
+    let first = waiting.first()?;
+    let evidence = waiting.iter().take(NAMED).map(|socket| {
+        let said = socket.timer.map_or_else(
+            || "SYN-SENT".to_owned(),
+            |timer| format!("SYN-SENT, sent again {} times", timer.retransmits),
+        );
+        Evidence::new(format!("ss -tno state syn-sent dst {}", socket.remote), said)
+    });
+    Some(Finding {
+        severity: if repeated > 0 { Severity::Warning } else { Severity::Info },
+        confidence: if repeated > 0 { Confidence::High } else { Confidence::Low },
+        scope: Scope::Netns,
+        title: format!(
+            "{} waited for an answer to the SYN: the first to {}",
+            count(waiting.len() as u64, "connection"),
+            first.remote
+        ),
+        why: "until the answer comes the connection does not open; a SYN is sent again after a second, then two, then four."
+            .to_owned(),
+        not: if repeated > 0 {
+            "not that SYNs are lost: a full accept queue at the peer or a firewall that drops looks the same"
+        } else {
+            "not for how long: a SYN that was just sent looks the same; `ss -tno state syn-sent` shows the repeats"
+        }
+        .to_owned(),
+        evidence: evidence.collect(),
+        fixes: vec![words::advise(
+            "look again: if it is still there, see whether the peer listens, its accept queue, and the firewalls before it",
+            "",
+        )],
+        ..Finding::default()
+    })
+}
+
+fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     let Some(again) = counters::grew(seen, counters::TCP_EXT, "TCPSynRetrans")? else {
         return Ok(Vec::new());
     };
@@ -142,6 +188,18 @@ mod tests {
         assert_eq!([severity(10, 4), severity(501, 5)], [None, None]);
         assert_eq!([severity(500, 5), severity(51, 5)], [Some(Severity::Warning); 2]);
         assert_eq!(severity(50, 5), Some(Severity::Error));
+    }
+
+    #[test]
+    fn without_counters_a_socket_that_waits_is_told_but_not_one_whose_syn_was_just_sent() {
+        let severity = |timer: &str| {
+            let text = format!("tcp 0 1 10.0.0.5:41234 10.0.0.77:5432 SYN_SENT {timer}\n");
+            let found = judged(&CHECK, &crate::host::paste::read(&text).snapshot);
+            found.ok().map(|found| found[0].severity)
+        };
+        assert_eq!(severity(""), Some(Severity::Info));
+        assert_eq!(severity("on (3.10/2/0)"), Some(Severity::Warning));
+        assert_eq!(severity("on (0.90/0/0)"), None);
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //! # How we know
 //! The third number in bytes is more than the host's memory; or the numbers do not rise; or the second one is less
 //! than half of the kernel's own, a 16th of the memory. Where the memory was not seen: the third number allows a tebibyte or
-//! more, ten times the second or more, or more than all memory by what the kernel set `udp_mem` to.
+//! more, ten times the second or more, or more than all memory by what the kernel set `udp_mem` to; or
+//! the second is less than 128, the least that the kernel sets on any host.
 //!
 //! # What it is not
 //! Not that memory for TCP is short now: that is `TCP_MEMORY`.
@@ -94,8 +95,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 /// Pages from which on the kernel would brake TCP by itself (`tcp_init_mem`).
 pub(super) fn by_kernel(memory: u64, page: u64) -> u64 {
-    (memory / page.max(1) / 16).max(128)
+    (memory / page.max(1) / 16).max(LEAST)
 }
+
+/// The least that the kernel sets the second number to.
+const LEAST: u64 = 128;
 
 const FALLS: &str =
     "the numbers do not rise: pressure begins when nothing is left, or does not end";
@@ -111,6 +115,12 @@ fn boundless(seen: &Seen<'_>, [_, pressure, most]: [i64; 3]) -> Option<String> {
     // As the kernel sets it, and nobody else would.
     let all = all.filter(|[low, eighth, top]| *low == eighth / 4 * 3 && *top == low * 2);
     let all = all.map(|[_, eighth, _]| eighth.saturating_mul(8));
+    // Its own numbers are never less (`tcp_init_mem`).
+    if pressure.unsigned_abs() < LEAST {
+        return Some(format!(
+            "the kernel brakes TCP from {pressure} pages on; by itself it sets {LEAST} or more on any host"
+        ));
+    }
     let why = match all {
         // Whatever a page has.
         _ if has_less(seen, most.saturating_mul(PAGE)) => format!(
@@ -180,7 +190,7 @@ mod tests {
 
     #[test]
     fn without_the_memory_nothing_is_said() {
-        assert_eq!(missing(&CHECK, &host(&[(KEY, "1 2 3")])).source, Source::Machine);
+        assert_eq!(missing(&CHECK, &host(&[(KEY, "96 128 192")])).source, Source::Machine);
     }
 
     #[test]
@@ -213,6 +223,8 @@ mod tests {
 
     #[test]
     fn that_the_numbers_fall_shows_without_the_memory() {
+        let little = judged(&CHECK, &host(&[(KEY, "95 127 191")])).expect("seen");
+        assert!(little[0].why.contains("from 127 pages on"), "{}", little[0].why);
         let found = judged(&CHECK, &host(&[(KEY, "3 3 4")])).expect("seen");
         assert_eq!((found.len(), found[0].unseen.len()), (1, 1));
     }

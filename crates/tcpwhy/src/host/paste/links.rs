@@ -117,6 +117,7 @@ fn parameter(link: &mut Link, name: &str, value: &str) {
     let number = || value.parse::<u32>().ok();
     match name {
         "mtu" => link.mtu = number().or(link.mtu),
+        "qdisc" => link.queueless = value == "noqueue",
         "qlen" => link.txqlen = number().or(link.txqlen),
         "master" => link.master = Some(value.to_owned()),
         "gso_max_size" => link.gso_max_size = number().or(link.gso_max_size),

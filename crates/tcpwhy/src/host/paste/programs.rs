@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::collected::Collected;
 use super::command::Command;
-use crate::host::snapshot::{CallKind, Gap, Traced};
+use crate::host::snapshot::{CallKind, Failed, Gap, Traced};
 use crate::printed::calls::{Call, Calls, Moved, perf, strace};
 
 /// More of a trace is not kept. Ours: a minute of a busy program.
@@ -51,8 +51,68 @@ fn summed(text: &str, trace: &Calls, untimed: bool) -> Traced {
         gap: gap(trace, &lines),
         sends: sends().count() as u64,
         tiny_sends: sends().filter(|call| call.moved == Moved::Wrote(1)).count() as u64,
+        failed: failed(trace, &lines),
         kinds: Vec::new(),
     }
+}
+
+/// Errors of calls on sockets that cost time or work. Others are part of how programs work: `EAGAIN`, `EINPROGRESS`,
+/// `EINTR`; `ENETUNREACH` comes of trying addresses in turn.
+const ERRORS: [&str; 7] = [
+    "ETIMEDOUT",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "EHOSTUNREACH",
+    "EPIPE",
+    "ENOBUFS",
+    "EADDRNOTAVAIL",
+];
+/// Errors of any call: no descriptor is left, of the process or of the host.
+const NO_DESCRIPTOR: [&str; 2] = ["EMFILE", "ENFILE"];
+/// Calls on sockets; `futex` and others time out as a matter of course.
+const ON_SOCKETS: [&str; 5] = ["accept", "connect", "send", "recv", "socket"];
+
+fn failed(trace: &Calls, lines: &[&str]) -> Vec<Failed> {
+    let mut all: BTreeMap<(String, String, Option<String>), Failed> = BTreeMap::new();
+    for call in &trace.calls {
+        let line = lines.get(call.line.saturating_sub(1)).copied().unwrap_or_default();
+        let Some((_, result)) = line.rsplit_once(" = -1 ") else { continue };
+        let error = result.split_whitespace().next().unwrap_or_default();
+        let name = trace.word(call.name);
+        let is_on_socket = ON_SOCKETS.iter().any(|of| name.starts_with(of));
+        if !NO_DESCRIPTOR.contains(&error) && !(is_on_socket && ERRORS.contains(&error)) {
+            continue;
+        }
+        let to = connect_to(line);
+        let key = (name.to_owned(), error.to_owned(), to.clone());
+        // Ours: a scan fails towards thousands.
+        if all.len() >= 256 && !all.contains_key(&key) {
+            continue;
+        }
+        let one = all.entry(key).or_insert_with(|| Failed {
+            name: name.to_owned(),
+            error: error.to_owned(),
+            to,
+            ..Failed::default()
+        });
+        one.count += 1;
+        one.longest_ns = one.longest_ns.max(u64::try_from(call.took).unwrap_or(0));
+    }
+    let mut all: Vec<Failed> = all.into_values().collect();
+    all.sort_by_key(|failed| core::cmp::Reverse((failed.longest_ns, failed.count)));
+    all.truncate(8);
+    all
+}
+
+/// `10.0.0.77:5432` of `connect(9, {sa_family=AF_INET, sin_port=htons(5432), sin_addr=inet_addr("10.0.0.77")}, 16)`.
+fn connect_to(line: &str) -> Option<String> {
+    let (_, args) = line.split_once("connect(")?;
+    let (_, port) = args.split_once("_port=htons(")?;
+    let port: u16 = port.split(')').next()?.parse().ok()?;
+    let quoted = |mark| Some(args.split_once(mark)?.1.split_once('"')?.1.split('"').next());
+    let address = quoted("inet_addr(").or_else(|| quoted("inet_pton("))??;
+    let address: core::net::IpAddr = address.parse().ok()?;
+    Some(core::net::SocketAddr::new(address, port).to_string())
 }
 
 /// Ours: nobody asks for the reason of less.

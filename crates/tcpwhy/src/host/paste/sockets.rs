@@ -281,7 +281,9 @@ impl Table {
             return Some(Taken::Useless(format!("{state:?} is no state of a connection")));
         };
         let mut socket = ss::bare(*state, [local, remote], [receive, send]);
-        if let Some((pid, name)) = words.find_map(program) {
+        let words: Vec<&str> = words.collect();
+        socket.timer = words.windows(2).find_map(|two| ss::netstat_timer(two[0], two[1]));
+        if let Some((pid, name)) = words.iter().find_map(|word| program(word)) {
             socket.owner = Some(Owner { pid, fd: None });
             let process = || Process { name: name.to_owned(), ..Process::default() };
             collected.processes.entry(pid).or_insert_with(process);

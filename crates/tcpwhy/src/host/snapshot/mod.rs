@@ -24,7 +24,7 @@ pub use net::{
 };
 pub use said::{Event, Said};
 pub use sockets::{Glimpse, Info, Listener, Locks, Memory, Occupied, Owner, Socket, State, Timer};
-pub use traced::{CallKind, Gap, SpeedTest, Traced};
+pub use traced::{CallKind, Failed, Gap, SpeedTest, Traced};
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 const fn is_false(flag: &bool) -> bool {

@@ -31,6 +31,9 @@ pub struct Link {
     /// Its flags were not seen (pasted text of ethtool alone): `up` and `carrier` are only supposed.
     #[serde(skip_serializing_if = "is_false")]
     pub flags_unseen: bool,
+    /// Its root is `noqueue`, as of bridges and other virtual interfaces whose kind was not told.
+    #[serde(skip_serializing_if = "is_false")]
+    pub queueless: bool,
     /// Addresses with the length of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
     /// MTU.

@@ -20,8 +20,27 @@ pub struct Traced {
     pub sends: u64,
     /// Those of them that put in one byte.
     pub tiny_sends: u64,
+    /// Calls that failed in a way that costs time or work, the most often first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
     /// Of a summary: its rows, most time first.
     pub kinds: Vec<CallKind>,
+}
+
+/// Calls of one name that failed with one error.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Failed {
+    /// `accept4`.
+    pub name: String,
+    /// `EMFILE`.
+    pub error: String,
+    /// The address that a `connect` named.
+    pub to: Option<String>,
+    /// How many.
+    pub count: u64,
+    /// The longest of them.
+    pub longest_ns: u64,
 }
 
 /// A time in which nothing moved on a socket.

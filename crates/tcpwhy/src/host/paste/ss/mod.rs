@@ -12,8 +12,8 @@ use crate::host::snapshot::{Info, Listener, Socket, State};
 use crate::printed::{address, controllers};
 use info::{figure, rate};
 pub(super) use info::{finish, is_details, is_info};
-pub(super) use options::process;
 use options::{memory, timer, users};
+pub(super) use options::{netstat_timer, process};
 
 /// States as `ss` prints them (`misc/ss.c`, `sstate_name`).
 pub(crate) const STATES: [(&str, Option<State>); 11] = [

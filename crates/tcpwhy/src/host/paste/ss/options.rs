@@ -70,6 +70,26 @@ pub(super) fn timer(value: &str) -> Option<Timer> {
     })
 }
 
+/// `on (25.60/9/0)` of `netstat -o`: seconds, repeats, unanswered probes (net-tools `netstat.c`, `tcp_do_one`).
+pub(in crate::host::paste) fn netstat_timer(kind: &str, value: &str) -> Option<Timer> {
+    let kind = match kind {
+        "on" => 1,
+        "keepalive" => 2,
+        "timewait" => 3,
+        "probe" => 4,
+        _ => return None,
+    };
+    let mut parts = value.strip_prefix('(')?.strip_suffix(')')?.split('/');
+    let ns = stamp::decimal(parts.next()?)?;
+    let (repeats, probes) = (parts.next()?, parts.next()?);
+    let count = if kind == 4 { probes } else { repeats };
+    Some(Timer {
+        kind,
+        expires_ms: u32::try_from(ns / 1_000_000).ok()?,
+        retransmits: count.parse().ok()?,
+    })
+}
+
 /// `109min`, `9.876sec`, `1min2sec`, `204ms`, in milliseconds.
 fn until(text: &str) -> Option<u32> {
     let (mut rest, mut total) = (text, 0_i64);
