@@ -109,15 +109,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         } else {
             lost(worst, name, *growth)
         },
-        not: match name.as_str() {
-            ADDED_UP => format!(
-                "{NOT_WHICH}; nor whether some were too long, or found no room: the tool adds these up"
-            ),
-            TOTAL => format!(
-                "{NOT_WHICH}; nor which errors they are: `ip -s -s link` tells, and some may be too long or have found no room"
-            ),
-            _ => NOT_WHICH.to_owned(),
-        },
+        not: not_told(name),
         evidence: evidence.collect(),
         fixes: vec![words::advise(
             format!(
@@ -128,6 +120,19 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         )],
         ..Finding::default()
     }])
+}
+
+/// What the counter of this name leaves open.
+fn not_told(name: &str) -> String {
+    match name {
+        ADDED_UP => format!(
+            "{NOT_WHICH}; nor whether some were too long, or found no room: the tool adds these up"
+        ),
+        TOTAL => format!(
+            "{NOT_WHICH}; nor which errors they are: `ip -s -s link` tells, and some may be too long or have found no room"
+        ),
+        _ => NOT_WHICH.to_owned(),
+    }
 }
 
 const NOT_WHICH: &str = "not which part is bad: cable, optic, port, or the other end";

@@ -90,13 +90,8 @@ fn is_terminal(kind: &CallKind) -> bool {
     target.starts_with("/dev/pts/") || target.starts_with("/dev/tty") || target == "fd 2"
 }
 
-fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
-    let most = |span: u64| span.saturating_mul(2) >= gap.ns;
-    let told = if gap.between {
-        format!("nothing moved on the socket for {}", time(ns(gap.ns)))
-    } else {
-        format!("the excerpt covers {}", time(ns(gap.ns)))
-    };
+/// Where the time of a gap went, kind by kind.
+fn spent(gap: &Gap) -> Vec<Evidence> {
     let evidence = gap.kinds.iter().take(words::WORST).map(|kind| {
         let inside = if kind.span_ns > kind.inside_ns {
             format!(", {} of that in the calls", time(ns(kind.inside_ns)))
@@ -114,6 +109,16 @@ fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
             format!("{} ({share})", time(ns(gap.outside_ns))),
         ));
     }
+    evidence
+}
+
+fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
+    let most = |span: u64| span.saturating_mul(2) >= gap.ns;
+    let told = if gap.between {
+        format!("nothing moved on the socket for {}", time(ns(gap.ns)))
+    } else {
+        format!("the excerpt covers {}", time(ns(gap.ns)))
+    };
     let alone = Finding {
         not: if trace.untimed {
             "the trace has no durations (-T): a call is taken to last until the next one".to_owned()
@@ -121,7 +126,7 @@ fn of_gap(trace: &Traced, gap: &Gap) -> Finding {
             "not how long it takes untraced: tracing slows a program down, mostly between calls"
                 .to_owned()
         },
-        evidence,
+        evidence: spent(gap),
         ..Finding::default()
     };
     match gap.kinds.first() {

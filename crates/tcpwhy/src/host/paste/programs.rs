@@ -80,7 +80,8 @@ fn failed(trace: &Calls, lines: &[&str]) -> Vec<Failed> {
         let error = result.split_whitespace().next().unwrap_or_default();
         let name = trace.word(call.name);
         let is_on_socket = ON_SOCKETS.iter().any(|of| name.starts_with(of));
-        if !NO_DESCRIPTOR.contains(&error) && !(is_on_socket && ERRORS.contains(&error)) {
+        let is_told = NO_DESCRIPTOR.contains(&error) || is_on_socket && ERRORS.contains(&error);
+        if !is_told {
             continue;
         }
         let to = connect_to(line);
