@@ -235,6 +235,9 @@ impl Flow {
             Some(Checksum::Bad) | None => {}
         }
         info.timestamps |= event.has(TS);
+        if event.len == 0 {
+            info.bare_tap = Some(event.tap);
+        }
         info.note_data(event.len, 1, u32::from(!event.has(PSH)));
     }
 
