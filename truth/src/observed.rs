@@ -164,6 +164,8 @@ fn timer_waits(end: &End) -> Vec<Span<State>> {
         let sent = end.sends.get(next).is_some_and(|sent| sent - record.t < TIMER_SENDS_NS);
         if let Some(since) = progress
             && record.nxt != record.una
+            // A FIN alone is sent again: all data has its ACK.
+            && end.fin != Some(record.una)
             && sent
         {
             waits.push((since, record.t, timer));
