@@ -12,7 +12,7 @@ use tcpwhy::report::{
     InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern,
     LossToldBy, LostAt, LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket,
     Rate, Remedy, Report, Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
-    ScalingRefusedBy, SenderStack, ShutWithHole, Skipped, SlowStartExit, Spent, State,
+    ScalingRefusedBy, SenderStack, Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State,
     StuckSegment, Sure, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
     WindowScaling, With,
 };
@@ -245,6 +245,7 @@ fn connection() -> Connection {
                 records: vec!["handshake".to_owned()],
             }],
         }),
+        answer: "Slow start took most of it.".to_owned(),
         clear_errors: vec![ClearError {
             kind: "tls_alert".into(),
             by: "server".into(),
@@ -503,7 +504,7 @@ fn beside() -> Beside {
 fn finding() -> Finding {
     Finding {
         code: "slow-start".to_owned(),
-        severity: "warning".to_owned(),
+        severity: Severity::Wrong,
         title: "Slow start took 45 % of the transfer".to_owned(),
         why: "four round trips waited for ACKs".to_owned(),
         not: "not loss: nothing was repeated".to_owned(),
@@ -532,5 +533,9 @@ fn finding() -> Finding {
                 now: 63_000_000,
             }),
         }],
+        from: Some("server".into()),
+        sure: Some(Sure::Likely),
+        alternative: vec![State::Sndbuf],
+        explained_by: Some("BOTTLENECK".into()),
     }
 }

@@ -129,6 +129,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         exchanges: Vec::new(),
         tls: None,
         clear_errors: Vec::new(),
+        answer: String::new(),
         untaken: None,
         findings: Vec::new(),
         beside: Vec::new(),
@@ -191,6 +192,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         tls: facts.tls.report(),
         untaken: facts.untaken(),
         clear_errors: facts.failures.all().iter().map(clear_error).collect(),
+        answer: String::new(),
         truncated,
         ..outline
     }

@@ -28,12 +28,16 @@
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, NotTaken, Remedy, State, Sure, Untaken,
+    Connection, Evidence, Finding, FrameRange, NotTaken, Remedy, Severity, State, Sure, Untaken,
 };
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "ACCEPT_QUEUE", file: include_str!("accept_queue.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "ACCEPT_QUEUE",
+    severity: Severity::Wrong,
+    file: include_str!("accept_queue.rs"),
+    find,
+};
 
 /// How sure it is in the server's own capture, and elsewhere.
 const SURE: [Sure; 2] = [Sure::Shown, Sure::Likely];
@@ -76,14 +80,15 @@ fn told(connection: &Connection, untaken: &Untaken, shows: NotTaken) -> Finding 
         None => "Up to the last packet nothing shows that".to_owned(),
     };
     let place = if had_arrived { "All of it arrived on the server's host. " } else { "" };
-    let severity = match severity(cost_ns, of_ns, SURE[usize::from(!had_arrived)]) {
-        _ if untaken.to_ns.is_none() && had_arrived => "error",
-        by_cost => by_cost,
+    let severity = if untaken.to_ns.is_none() && had_arrived {
+        Severity::Broken
+    } else {
+        severity(RULE.code, cost_ns, SURE[usize::from(!had_arrived)])
     };
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: severity.to_owned(),
+        severity,
         title: if had_arrived {
             "the server's TCP did not take the connection: its accept queue was full"
         } else {
@@ -111,8 +116,7 @@ fn told(connection: &Connection, untaken: &Untaken, shows: NotTaken) -> Finding 
         }],
         cost_ns,
         of_ns,
-        remedies: help(connection),
-    }
+        remedies: help(connection), ..Finding::default() }
 }
 
 fn help(connection: &Connection) -> Vec<Remedy> {

@@ -24,11 +24,15 @@ use super::case::{Told, in_each};
 use super::send_buffer::usual_flight;
 use super::windows::at_most;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "APP_WINDOW", file: include_str!("app_window.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "APP_WINDOW",
+    severity: Severity::Wrong,
+    file: include_str!("app_window.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -30,11 +30,15 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, path_mtu, remedies};
 use crate::icmp::said;
-use crate::report::{Connection, Finding, State, StuckSegment};
+use crate::report::{Connection, Finding, Severity, State, StuckSegment};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "BLACK_HOLE", file: include_str!("black_hole.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "BLACK_HOLE",
+    severity: Severity::Broken,
+    file: include_str!("black_hole.rs"),
+    find,
+};
 
 /// A head was sent so often before it is called stuck. Ours: the original and two repeats.
 const FEWEST_SENDS: u64 = 3;

@@ -28,12 +28,16 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Exchange, Finding, Remedy, State, Transfer};
+use crate::report::{Connection, Exchange, Finding, Remedy, Severity, State, Transfer};
 use crate::units::Duration;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "BODY_ON_ITS_WAY", file: include_str!("body_on_its_way.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "BODY_ON_ITS_WAY",
+    severity: Severity::Limit,
+    file: include_str!("body_on_its_way.rs"),
+    find,
+};
 
 /// The server thought for at most this share of the body's way. Ours, not measured.
 const MOST_THINKING_PERCENT: i64 = 25;

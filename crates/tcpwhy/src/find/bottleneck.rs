@@ -26,12 +26,16 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "BOTTLENECK", file: include_str!("bottleneck.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "BOTTLENECK",
+    severity: Severity::Limit,
+    file: include_str!("bottleneck.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -33,12 +33,16 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Direction, Finding, State};
+use crate::report::{Connection, Direction, Finding, Severity, State};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "BOTTLENECK_SHARED", file: include_str!("bottleneck_shared.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "BOTTLENECK_SHARED",
+    severity: Severity::Limit,
+    file: include_str!("bottleneck_shared.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -23,11 +23,15 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, State};
+use crate::report::{Connection, Finding, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "CAPTURE_GAP", file: include_str!("capture_gap.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "CAPTURE_GAP",
+    severity: Severity::Note,
+    file: include_str!("capture_gap.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let directions = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
@@ -67,7 +71,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     };
     let mut finding = held.finding(RULE.code, told);
     // It costs certainty, not time.
-    "warning".clone_into(&mut finding.severity);
+    finding.severity = RULE.severity;
     vec![finding]
 }
 
@@ -80,7 +84,7 @@ mod tests {
     fn a_hole_in_the_capture_is_told_as_such() {
         let found = find(&held_by(State::CaptureGap, 5_000));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].severity, "warning");
+        assert_eq!(found[0].severity, Severity::Wrong);
         insta::assert_snapshot!(sample::shown(&found));
     }
 

@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use crate::report::{
     Connection, Direction, EarlyKind, Evidence, Exchange, Finding, FrameRange, Limit, Remedy,
-    Round, State, Sure, Transfer, Vantage,
+    Round, Severity, State, Sure, Transfer, Vantage,
 };
 use crate::units::Duration;
 use crate::words;
@@ -29,7 +29,12 @@ pub(super) fn in_each(
     connection: &Connection,
     rule: impl Fn(&Case<'_>) -> Option<Finding>,
 ) -> Vec<Finding> {
-    [0, 1].into_iter().filter_map(|at| rule(&Case::of(connection, at)?)).collect()
+    let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
+    let found = cases.filter_map(|case| {
+        let from = Some(case.sender().into());
+        Some(Finding { from, ..rule(&case)? })
+    });
+    found.collect()
 }
 
 /// Time in which somebody waited for this connection: opening it, its transfers, and its requests
@@ -344,13 +349,9 @@ impl Held<'_> {
 
     /// The same where it cost another time than that of these intervals.
     pub(super) fn finding_of(&self, cost_ns: i64, code: &str, told: Told) -> Finding {
-        let severity = match severity(cost_ns, active_ns(self.connection), self.sure()) {
-            "error" if !self.others().is_empty() => "warning",
-            other => other,
-        };
         Finding {
             code: code.to_owned(),
-            severity: severity.to_owned(),
+            severity: severity(code, cost_ns, self.sure()),
             title: told.title,
             why: told.why + &self.doubt(),
             not: told.not,
@@ -358,19 +359,23 @@ impl Held<'_> {
             cost_ns,
             of_ns: active_ns(self.connection),
             remedies: told.remedies,
+            sure: Some(self.sure()),
+            alternative: self.others(),
+            ..Finding::default()
         }
     }
 }
 
-/// The rule of the severities; see the head of [`super`].
-pub(crate) fn severity(cost_ns: i64, active_ns: i64, sure: Sure) -> &'static str {
+/// The severity of what the rule of `code` tells, seen for `cost_ns`; see the head of [`super`].
+pub(crate) fn severity(code: &str, cost_ns: i64, sure: Sure) -> Severity {
     const MILLISECOND: i64 = 1_000_000;
-    let share = Duration(cost_ns).percent_of(Duration(active_ns));
+    let rule = super::RULES.iter().find(|rule| rule.code == code);
+    let own = rule.map_or(Severity::Note, |rule| rule.severity);
     match () {
-        () if cost_ns < MILLISECOND => "info",
-        () if share >= 30.0 && sure == Sure::Shown => "error",
-        () if share >= 10.0 && sure >= Sure::Likely => "warning",
-        () => "info",
+        () if own == Severity::Broken => own,
+        () if cost_ns < MILLISECOND => Severity::Note,
+        () if sure == Sure::Possible => own.min(Severity::Limit),
+        () => own,
     }
 }
 
@@ -420,17 +425,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn severity_needs_a_share_and_certainty() {
-        let ms = |ms: i64| ms * 1_000_000;
-        let of_100 = |cost, sure| severity(ms(cost), ms(100), sure);
-        assert_eq!(of_100(30, Sure::Shown), "error");
-        assert_eq!(of_100(30, Sure::Likely), "warning");
-        assert_eq!(of_100(29, Sure::Shown), "warning");
-        assert_eq!(of_100(10, Sure::Likely), "warning");
-        assert_eq!(of_100(9, Sure::Shown), "info");
-        assert_eq!(of_100(90, Sure::Possible), "info");
-        let short = severity(999_999, 1_000_000, Sure::Shown);
-        assert_eq!(short, "info", "nobody waits for a millisecond");
+    fn severity_is_the_rules_unless_it_took_nothing_or_is_a_guess() {
+        let of = |code, ns, sure| severity(code, ns, sure);
+        assert_eq!(of("WINDOW_CAP", 1_000_000, Sure::Likely), Severity::Wrong);
+        assert_eq!(of("WINDOW_CAP", 999_999, Sure::Shown), Severity::Note);
+        assert_eq!(of("WINDOW_CAP", 1_000_000, Sure::Possible), Severity::Limit);
+        assert_eq!(of("SLOW_START", 9_000_000_000, Sure::Shown), Severity::Limit);
+        assert_eq!(of("NO_ANSWER", 0, Sure::Possible), Severity::Broken);
     }
 
     #[test]

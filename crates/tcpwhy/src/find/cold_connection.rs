@@ -28,12 +28,16 @@
 
 use super::case::{Case, Held, Told, active_ns};
 use super::{Rule, fast_open, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::units::Time;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "COLD_CONNECTION", file: include_str!("cold_connection.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "COLD_CONNECTION",
+    severity: Severity::Wrong,
+    file: include_str!("cold_connection.rs"),
+    find,
+};
 
 /// An earlier connection may have stayed open for so long. Ours: a usual idle timeout of servers.
 const KEPT_NS: i64 = 15_000_000_000;
@@ -165,9 +169,9 @@ mod tests {
             found([first, second]).map(|finding| (finding.severity, finding.cost_ns * 100 / took))
         };
         let (with_little, with_much) = (severity(1), severity(60));
-        let rank = |of: &Option<(String, i64)>| of.clone().expect("found");
+        let rank = |of: &Option<(Severity, i64)>| of.expect("found");
         let (little, much) = (rank(&with_little), rank(&with_much));
-        assert!(much.1 >= little.1 + 50 && much.0 == "error", "{little:?} {much:?}");
+        assert!(much.1 >= little.1 + 50 && much.0 == RULE.severity, "{little:?} {much:?}");
     }
 
     #[test]

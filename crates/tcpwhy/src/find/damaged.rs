@@ -31,10 +31,11 @@
 use super::case::{Case, Held, Told, active_ns, filter, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, State};
+use crate::report::{Connection, Evidence, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "DAMAGED", file: include_str!("damaged.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "DAMAGED", severity: Severity::Wrong, file: include_str!("damaged.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
@@ -117,7 +118,7 @@ fn without_time(connection: &Connection, told: Told) -> Finding {
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: "info".to_owned(),
+        severity: Severity::Note,
         title: told.title,
         why: told.why,
         not: told.not,
@@ -131,8 +132,7 @@ fn without_time(connection: &Connection, told: Told) -> Finding {
         }],
         cost_ns: 0,
         of_ns: active_ns(connection),
-        remedies: told.remedies,
-    }
+        remedies: told.remedies, ..Finding::default() }
 }
 
 #[cfg(test)]
@@ -181,6 +181,6 @@ mod tests {
         let mut connection = sample::download();
         connection.directions[1].as_mut().expect("data").events.damaged = 1;
         let found = find(&connection);
-        assert_eq!((found[0].severity.as_str(), found[0].cost_ns), ("info", 0));
+        assert_eq!((found[0].severity, found[0].cost_ns), (Severity::Note, 0));
     }
 }

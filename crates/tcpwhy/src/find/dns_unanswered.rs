@@ -28,12 +28,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, Lookup};
+use crate::report::{Connection, Evidence, Finding, FrameRange, Lookup, Severity};
 use crate::units::Time;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "DNS_UNANSWERED", file: include_str!("dns_unanswered.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "DNS_UNANSWERED",
+    severity: Severity::Broken,
+    file: include_str!("dns_unanswered.rs"),
+    find,
+};
 
 /// A new number within this time is taken for a retry. Ours: resolv.conf(5) has 5 s, and resolvers double it
 /// once.
@@ -132,7 +136,7 @@ fn told(questions: &[&Lookup], goes_on: bool) -> Option<Finding> {
     };
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: if goes_on { "warning" } else { "error" }.to_owned(),
+        severity: if goes_on { Severity::Wrong } else { RULE.severity },
         title: format!(
             "{} answered none of {} for {}",
             words::listed(&servers),
@@ -164,6 +168,7 @@ fn told(questions: &[&Lookup], goes_on: bool) -> Option<Finding> {
                 in_shell(names.first().copied().unwrap_or_default())
             ),
         )],
+        ..Finding::default()
     })
 }
 
@@ -217,7 +222,7 @@ mod tests {
         let found = found(&two);
         insta::assert_snapshot!(sample::shown(&found));
         assert_eq!((found.len(), found[0].cost_ns), (1, 2_501 * MS));
-        assert_eq!(found[0].severity, "error");
+        assert_eq!(found[0].severity, Severity::Broken);
     }
 
     #[test]
@@ -250,7 +255,7 @@ mod tests {
     fn where_the_host_went_on_it_is_a_warning() {
         let other = Lookup { name: "b.example".to_owned(), ..question(9_000, 8, "A") };
         let all = [again(5_000, question(0, 7, "A")), answered(other, "NOERROR")];
-        assert_eq!(found(&all)[0].severity, "warning");
+        assert_eq!(found(&all)[0].severity, Severity::Wrong);
     }
 
     #[test]

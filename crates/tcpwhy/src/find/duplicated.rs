@@ -26,11 +26,15 @@
 
 use super::case::{Case, active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding};
+use crate::report::{Connection, Evidence, Finding, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "DUPLICATED", file: include_str!("duplicated.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "DUPLICATED",
+    severity: Severity::Note,
+    file: include_str!("duplicated.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
@@ -38,7 +42,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         (doubled > 0).then(|| Finding {
             code: RULE.code.to_owned(),
             // The copies' share of the link is no time that anybody waited.
-            severity: "info".to_owned(),
+            severity: Severity::Note,
             title: "the path delivered segments twice".to_owned(),
             why: why(case, doubled),
             not: "not sent again by the sender, and not copies that the capture made: those never reach the receiver's \
@@ -57,8 +61,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                     "see whether such reports come from other peers, too",
                     "nstat -az TcpExtTCPDSACKRecv TcpExtTCPDSACKOfoRecv TcpExtTCPDSACKIgnoredDubious",
                 ),
-            ],
-        })
+            ], ..Finding::default() })
     })
 }
 

@@ -23,10 +23,11 @@
 
 use super::case::{Case, Held, Told, active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, State};
+use crate::report::{Connection, Evidence, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "ECN", file: include_str!("ecn.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "ECN", severity: Severity::Limit, file: include_str!("ecn.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {
@@ -55,7 +56,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         Some(Finding {
             code: RULE.code.to_owned(),
-            severity: "info".to_owned(),
+            severity: Severity::Note,
             title: "a router marks packets (ECN) instead of dropping them".to_owned(),
             why: format!("{marks} of the {receiver} echoed a mark; it cost hardly any time."),
             not: "not loss, and not an error".to_owned(),
@@ -69,6 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             cost_ns: 0,
             of_ns: active_ns(connection),
             remedies,
+            ..Finding::default()
         })
     })
 }
@@ -114,7 +116,7 @@ mod tests {
         let mut connection = sample::download();
         connection.directions[1].as_mut().expect("data").events.ecn_echo = 1;
         let found = find(&connection);
-        assert_eq!((found[0].severity.as_str(), found[0].cost_ns), ("info", 0));
+        assert_eq!((found[0].severity, found[0].cost_ns), (Severity::Note, 0));
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn ends(connection: &Connection) -> Option<i64> {
 /// What a finding tells.
 fn found(connection: &Connection) -> Option<Failure> {
     let finding = connection.findings.iter().find(|each| CODES.contains(&&*each.code))?;
-    if finding.severity == "info" {
+    if finding.severity == crate::report::Severity::Note {
         return None;
     }
     let code = Some(finding.code.clone().into());
@@ -99,7 +99,7 @@ fn found(connection: &Connection) -> Option<Failure> {
 mod tests {
     use super::super::sample;
     use super::*;
-    use crate::report::{Finding, IcmpErrors, Syn};
+    use crate::report::{Finding, IcmpErrors, Severity, Syn};
     use crate::units::Duration;
 
     const SECOND: i64 = 1_000_000_000;
@@ -214,13 +214,13 @@ mod tests {
 
     #[test]
     fn a_finding_of_a_failure_is_one_unless_it_is_a_plain_fact() {
-        let told = |severity: &str, code: &str| {
-            let (severity, code) = (severity.to_owned(), code.to_owned());
+        let told = |severity, code: &str| {
+            let code = code.to_owned();
             let findings = vec![Finding { code, severity, cost_ns: 7, ..Finding::default() }];
             found(&Connection { findings, ..sample::download() }).map(|failure| failure.waited_ns)
         };
-        assert_eq!(told("error", "TLS_ALERT"), Some(7));
-        assert_eq!(told("info", "TLS_ALERT"), None);
-        assert_eq!(told("error", "SLOW_START"), None);
+        assert_eq!(told(Severity::Broken, "TLS_ALERT"), Some(7));
+        assert_eq!(told(Severity::Note, "TLS_ALERT"), None);
+        assert_eq!(told(Severity::Limit, "SLOW_START"), None);
     }
 }

@@ -27,10 +27,11 @@
 
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, Syn};
+use crate::report::{Connection, Finding, Remedy, Severity, Syn};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "FAST_OPEN", file: include_str!("fast_open.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "FAST_OPEN", severity: Severity::Note, file: include_str!("fast_open.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(client), Some(server)] = &connection.syns else { return Vec::new() };
@@ -42,7 +43,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![Finding {
         code: RULE.code.to_owned(),
         // A fact about the opening; what it costs or saves is a round trip at most.
-        severity: "info".to_owned(),
+        severity: Severity::Note,
         title: title.to_owned(),
         why: format!(
             "the SYN carried {cookie} and {} of data.{}",
@@ -58,6 +59,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         cost_ns: 0,
         of_ns: active_ns(connection),
         remedies,
+        ..Finding::default()
     }]
 }
 

@@ -30,11 +30,15 @@ use core::net::SocketAddr;
 
 use super::case::filter;
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, Reset};
+use crate::report::{Connection, Evidence, Finding, FrameRange, Reset, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "HANDSHAKE_REFUSED", file: include_str!("handshake_refused.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "HANDSHAKE_REFUSED",
+    severity: Severity::Broken,
+    file: include_str!("handshake_refused.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     refusal(connection).map(|(reset, _)| alone(connection, reset)).into_iter().collect()
@@ -55,7 +59,7 @@ fn alone(connection: &Connection, reset: &Reset) -> Finding {
     };
     Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: "the client refused the SYN-ACK with a reset (RST)".to_owned(),
         why: format!(
             "{server} answered, and the host of {client} sent a reset{waited}: no socket there waited for an answer of \
@@ -76,8 +80,7 @@ fn alone(connection: &Connection, reset: &Reset) -> Finding {
         remedies: vec![remedies::path(
             "see whether an address is rewritten on one way only (NAT, a load balancer, a service's address): then the \
              answer comes from an address that the client did not ask",
-        )],
-    }
+        )], ..Finding::default() }
 }
 
 /// Tells of SYNs that one address was asked with and another one answered, in both connections.
@@ -129,7 +132,7 @@ fn rewritten(asked: &Connection, refused: &Connection) -> Finding {
         [asked.server_shown(), refused.server_shown(), refused.client_shown()];
     Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: format!(
             "the client asked {service} and got its answer from {pod}: it reset that (RST)"
         ),

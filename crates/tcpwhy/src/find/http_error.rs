@@ -21,11 +21,15 @@
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
-use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy};
+use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "HTTP_ERROR", file: include_str!("http_error.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "HTTP_ERROR",
+    severity: Severity::Broken,
+    file: include_str!("http_error.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let errors: Vec<&ClearError> =
@@ -56,7 +60,7 @@ fn told(connection: &Connection, worst: &ClearError, errors: &[&ClearError]) -> 
     let cost_ns = worst.at_ns - asked.unwrap_or(worst.at_ns);
     Finding {
         code: RULE.code.to_owned(),
-        severity: ["error", "warning", "info"][rank(worst)].to_owned(),
+        severity: [Severity::Broken, Severity::Wrong, Severity::Note][rank(worst)],
         title: format!("the server answered {}", shown(worst)),
         why: format!("its status line is in clear: {}.", words::listed(&said)),
         not: "not the network and not TCP: request and answer arrived".to_owned(),
@@ -70,6 +74,7 @@ fn told(connection: &Connection, worst: &ClearError, errors: &[&ClearError]) -> 
         cost_ns,
         of_ns: active_ns(connection).max(cost_ns),
         remedies: vec![help(worst)],
+        ..Finding::default()
     }
 }
 
@@ -140,10 +145,10 @@ mod tests {
 
     #[test]
     fn who_could_not_and_who_would_not_differ() {
-        let severity = |each| answered(&[each])[0].severity.clone();
-        assert_eq!(severity(BUSY), "error");
-        assert_eq!(severity((404, "Not Found")), "warning");
-        assert_eq!(severity(PASSWORD), "info");
+        let severity = |each| answered(&[each])[0].severity;
+        assert_eq!(severity(BUSY), Severity::Broken);
+        assert_eq!(severity((404, "Not Found")), Severity::Wrong);
+        assert_eq!(severity(PASSWORD), Severity::Note);
         assert!(answered(&[]).is_empty());
     }
 }

@@ -28,11 +28,17 @@
 use super::case::{Case, Told, in_each};
 use super::slow_start::{count_rounds, least_time};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, IdleRestart, Prediction, Remedy, State, Transfer};
+use crate::report::{
+    Connection, Finding, IdleRestart, Prediction, Remedy, Severity, State, Transfer,
+};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "IDLE_RESTART", file: include_str!("idle_restart.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "IDLE_RESTART",
+    severity: Severity::Limit,
+    file: include_str!("idle_restart.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

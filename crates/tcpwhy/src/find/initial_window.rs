@@ -27,12 +27,17 @@ use super::case::{Case, active_ns, filter, in_each, severity};
 use super::slow_start::{count_rounds, least_time, was_cut_by_syns};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, State, Sure, Transfer,
+    Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, Severity, State, Sure,
+    Transfer,
 };
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "INITIAL_WINDOW", file: include_str!("initial_window.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "INITIAL_WINDOW",
+    severity: Severity::Wrong,
+    file: include_str!("initial_window.rs"),
+    find,
+};
 
 /// RFC 6928 section 2, for segments of up to 1,460 bytes; Linux `TCP_INIT_CWND`, for all.
 const USUAL: u64 = 10;
@@ -58,7 +63,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         Some(Finding {
             code: RULE.code.to_owned(),
-            severity: severity(cost_ns, active_ns(connection), SURE).to_owned(),
+            severity: severity(RULE.code, cost_ns, SURE),
             title: format!(
                 "the first flight was only {}, where {USUAL} are usual",
                 words::count(first.segments, "segment")
@@ -73,6 +78,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             cost_ns,
             of_ns: active_ns(connection),
             remedies: help(case, transfer, more),
+            ..Finding::default()
         })
     })
 }

@@ -25,12 +25,16 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "LOCAL_QDISC", file: include_str!("local_qdisc.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "LOCAL_QDISC",
+    severity: Severity::Wrong,
+    file: include_str!("local_qdisc.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -27,11 +27,15 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, Sure};
+use crate::report::{Connection, Evidence, Finding, Severity, Sure};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "LONG_ROUND_TRIP", file: include_str!("long_round_trip.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "LONG_ROUND_TRIP",
+    severity: Severity::Limit,
+    file: include_str!("long_round_trip.rs"),
+    find,
+};
 
 /// Longer than distance on Earth explains.
 const FAR_NS: i64 = 300_000_000;
@@ -74,12 +78,7 @@ fn told(connection: &Connection, rtt: i64) -> Finding {
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: match severity(cost_ns, of_ns, Sure::Shown) {
-            // Nothing failed, and nothing is set wrong here.
-            "error" => "warning",
-            other => other,
-        }
-        .to_owned(),
+        severity: severity(RULE.code, cost_ns, Sure::Shown),
         title: format!("the path is slow: each round trip takes {} or more", words::time(rtt)),
         why: format!(
             "the SYN-ACK and the ACK of data took at least that, and no program delays these; the handshake and {} waited \
@@ -110,8 +109,7 @@ fn told(connection: &Connection, rtt: i64) -> Finding {
                 remedies::CLIENT,
                 "spend fewer round trips: keep connections open, ask for more at once, a server or cache nearer",
             ),
-        ],
-    }
+        ], ..Finding::default() }
 }
 
 #[cfg(test)]

@@ -31,12 +31,16 @@
 use super::case::{Case, Held, Told, in_each};
 use super::losses::{after_losses, has_period};
 use super::{Rule, damaged, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::report::{LossPattern, LossToldBy};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "LOSS_CONGESTION", file: include_str!("loss_congestion.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "LOSS_CONGESTION",
+    severity: Severity::Limit,
+    file: include_str!("loss_congestion.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

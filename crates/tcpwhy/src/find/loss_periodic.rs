@@ -29,11 +29,15 @@ use super::loss_congestion::{held_by_loss, is_congestion, lost};
 use super::losses::has_period;
 use super::policer::is_policed;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding};
+use crate::report::{Connection, Finding, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "LOSS_PERIODIC", file: include_str!("loss_periodic.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "LOSS_PERIODIC",
+    severity: Severity::Wrong,
+    file: include_str!("loss_periodic.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -30,13 +30,17 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, LossPattern};
+use crate::report::{Connection, Finding, LossPattern, Severity};
 
 use super::loss_congestion::{held_by_loss, is_by_link, lost};
 use super::policer::is_policed;
 
-pub(super) const RULE: Rule =
-    Rule { code: "LOSS_RANDOM", file: include_str!("loss_random.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "LOSS_RANDOM",
+    severity: Severity::Wrong,
+    file: include_str!("loss_random.rs"),
+    find,
+};
 
 /// Fewer losses than this are no pattern. Ours, not measured.
 const FEWEST: u64 = 8;

@@ -22,14 +22,15 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding};
+use crate::report::{Connection, Finding, Severity};
 
 use super::loss_congestion::{FULL_PERCENT, held_by_loss, is_by_link, is_congestion, lost};
 use super::loss_random::is_random;
 use super::losses::has_period;
 use super::policer::is_policed;
 
-pub(super) const RULE: Rule = Rule { code: "LOSS", file: include_str!("loss_unclear.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "LOSS", severity: Severity::Wrong, file: include_str!("loss_unclear.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -10,15 +10,9 @@
 //! shares are of the connection's *active* time ([`case::active_ns`]), for a connection kept open over
 //! night is not slow. Silence between requests is not in it: its share is that of the lifetime.
 //!
-//! Severity, by share of that time and by how sure the intervals are:
+//! Severity is whether something is wrong, not how long it took ([`Severity`]). Each rule has its own; what was
+//! seen for less than a millisecond is a note, and what is only possible is no more than a limit.
 //!
-//! | severity | share | sure |
-//! |---|---|---|
-//! | `error` | 30 % | shown |
-//! | `warning` | 10 % | likely |
-//! | `info` | less of either, or less than a millisecond, or a plain fact about the connection |
-//!
-//! Where the packets allow other states for a good part of that time, a finding is no `error`.
 //! A finding that rests on time is made from a tenth of the working time on.
 
 mod case;
@@ -102,12 +96,14 @@ pub(crate) use remedies::VIA_AND_DEV;
 
 pub(crate) use failed::fill as fill_failures;
 
-use crate::report::{Connection, Finding, Report, Sure};
+use crate::report::{Connection, Finding, Report, Severity, Sure};
 
 /// One finding: its code, the file that holds it, and its rule.
 struct Rule {
     code: &'static str,
     file: &'static str,
+    /// What it tells of, unless it took too little.
+    severity: Severity,
     find: fn(&Connection) -> Vec<Finding>,
 }
 
@@ -191,7 +187,12 @@ const FAILURES: [Rule; 8] = [
 /// The place of a finding among those of a connection: one of a failure comes first, but what is told as a plain fact.
 fn failure(finding: &Finding) -> Option<usize> {
     let at = FAILURES.iter().position(|rule| rule.code == finding.code);
-    at.filter(|_| finding.severity != SEVERITIES[0])
+    at.filter(|_| finding.severity != Severity::Note)
+}
+
+/// Whether a finding tells of something that did not work.
+pub(crate) fn is_failure(finding: &Finding) -> bool {
+    failure(finding).is_some()
 }
 
 /// What failed in `connection`, as far as its findings tell.
@@ -274,11 +275,8 @@ pub(crate) fn recut(connection: &mut Connection, before: i64) {
     let (active, length) = (active_ns(connection), connection.duration_ns);
     for finding in &mut connection.findings {
         finding.of_ns = if finding.of_ns == before { active } else { finding.of_ns.min(length) };
-        let most = case::severity(finding.cost_ns, finding.of_ns, Sure::Shown);
-        let rank = |severity: &str| SEVERITIES.iter().position(|each| *each == severity);
-        if rank(most) < rank(&finding.severity) {
-            most.clone_into(&mut finding.severity);
-        }
+        let most = case::severity(&finding.code, finding.cost_ns, Sure::Shown);
+        finding.severity = finding.severity.min(most);
     }
     put_in_order(&mut connection.findings);
 }
@@ -288,8 +286,6 @@ fn put_in_order(findings: &mut [Finding]) {
     let place = |finding: &Finding| failure(finding).unwrap_or(usize::MAX);
     findings.sort_by_key(|finding| (place(finding), Reverse(finding.cost_ns)));
 }
-
-const SEVERITIES: [&str; 3] = ["info", "warning", "error"];
 
 #[cfg(test)]
 mod tests {

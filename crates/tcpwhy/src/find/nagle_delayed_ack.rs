@@ -28,11 +28,15 @@
 
 use super::case::{Told, early_spans, in_each, lies_in};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "NAGLE_DELAYED_ACK", file: include_str!("nagle_delayed_ack.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "NAGLE_DELAYED_ACK",
+    severity: Severity::Wrong,
+    file: include_str!("nagle_delayed_ack.rs"),
+    find,
+};
 
 /// Less than this above a round trip is no delayed ACK: `TCP_DELACK_MIN`, less jiffies and noise.
 const LEAST_DELAY_NS: i64 = 35_000_000;

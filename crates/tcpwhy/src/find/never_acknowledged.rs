@@ -28,11 +28,15 @@
 
 use super::case::{Case, active_ns, filter};
 use super::{Rule, accept_queue, black_hole, path_mtu, remedies};
-use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, State};
+use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "NEVER_ACKNOWLEDGED", file: include_str!("never_acknowledged.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "NEVER_ACKNOWLEDGED",
+    severity: Severity::Broken,
+    file: include_str!("never_acknowledged.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let ending = connection.ending.as_deref();
@@ -57,7 +61,7 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
     let end = if ending.open { " by the end of the capture" } else { "" };
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: format!(
             "{} of the {sender} were never acknowledged{end}",
             words::bytes(ending.bytes)
@@ -83,6 +87,7 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
         cost_ns,
         of_ns: active_ns(connection).max(cost_ns),
         remedies: help(at, ending, is_long),
+        ..Finding::default()
     })
 }
 

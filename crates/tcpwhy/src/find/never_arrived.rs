@@ -24,11 +24,15 @@
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
-use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy};
+use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "NEVER_ARRIVED", file: include_str!("never_arrived.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "NEVER_ARRIVED",
+    severity: Severity::Broken,
+    file: include_str!("never_arrived.rs"),
+    find,
+};
 
 /// Payload that any path carries (RFC 9293 section 3.7.1, the default MSS).
 const ALWAYS_PASSES: u64 = 536;
@@ -71,7 +75,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
     let end = if ending.open { ", up to the end of the capture" } else { "" };
     Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: if by_size {
             format!(
                 "{missing} from the {sender} never arrived: likely a black hole for large segments"
@@ -96,6 +100,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
         cost_ns,
         of_ns: active_ns(connection).max(cost_ns),
         remedies: help(by_size, usize::from(sender == "server")),
+        ..Finding::default()
     }
 }
 

@@ -29,10 +29,15 @@
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
-use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy};
+use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "NO_ANSWER", file: include_str!("no_answer.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "NO_ANSWER",
+    severity: Severity::Broken,
+    file: include_str!("no_answer.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let ending = connection.ending.as_deref();
@@ -71,7 +76,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
     };
     Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: title + gone.as_ref().map_or("", |_| ", and then its host or the path was gone"),
         why: why + gone.as_deref().unwrap_or(lost_unseen(ending)),
         not: if gone.is_none() && ending.nothing_missing {
@@ -89,6 +94,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
         cost_ns,
         of_ns: active_ns(connection).max(cost_ns),
         remedies: help(gone.is_some(), ending.nothing_missing),
+        ..Finding::default()
     }
 }
 

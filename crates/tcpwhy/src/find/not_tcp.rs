@@ -26,10 +26,11 @@ use core::fmt::Write as _;
 
 use super::case::{Case, Told};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "NOT_TCP", file: include_str!("not_tcp.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "NOT_TCP", severity: Severity::Note, file: include_str!("not_tcp.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let directions = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));
@@ -69,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     };
     let mut finding = held.finding(RULE.code, told);
     // It says where not to look; what is wrong, if anything, others say.
-    "info".clone_into(&mut finding.severity);
+    finding.severity = Severity::Note;
     finding.of_ns = lifetime;
     vec![finding]
 }

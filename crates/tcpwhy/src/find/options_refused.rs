@@ -25,11 +25,15 @@
 
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, Syn};
+use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, Severity, Syn};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "OPTIONS_REFUSED", file: include_str!("options_refused.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "OPTIONS_REFUSED",
+    severity: Severity::Limit,
+    file: include_str!("options_refused.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(client), Some(server)] = &connection.syns else { return Vec::new() };
@@ -41,7 +45,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![Finding {
         code: RULE.code.to_owned(),
         // What it costs shows in what else is found.
-        severity: "info".to_owned(),
+        severity: Severity::Note,
         title: format!("{names}: offered by the client, not agreed to"),
         why: "the SYN carried the option, the SYN-ACK did not; both must for it to hold.".to_owned(),
         not: "not proof of a device on the way: the other end may lack it, or have answered with SYN cookies"
@@ -49,8 +53,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         evidence: vec![syns(connection)],
         cost_ns: 0,
         of_ns: active_ns(connection),
-        remedies: vec![help(connection)],
-    }]
+        remedies: vec![help(connection)], ..Finding::default() }]
 }
 
 fn help(connection: &Connection) -> Remedy {

@@ -27,11 +27,15 @@
 
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Syn};
+use crate::report::{Connection, Finding, Severity, Syn};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "OPTIONS_STRIPPED", file: include_str!("options_stripped.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "OPTIONS_STRIPPED",
+    severity: Severity::Wrong,
+    file: include_str!("options_stripped.rs"),
+    find,
+};
 
 /// So many fillers in a row no stack sends. Ours: see the sources.
 const FEWEST_FILLERS: u8 = 3;
@@ -53,7 +57,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![Finding {
         code: RULE.code.to_owned(),
         // What it costs shows in what else is found.
-        severity: "info".to_owned(),
+        severity: Severity::Note,
         title: "a device on the way took options out of the opening".to_owned(),
         why: format!("{}; no host fills so many places.", words::listed(&holes)),
         not: "not a host that has them switched off: that leaves no hole".to_owned(),
@@ -64,6 +68,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             "find the device between the {host} and the place of this capture, and let it pass TCP options on \
              (normalization, option stripping)"
         ))],
+        ..Finding::default()
     }]
 }
 

@@ -31,11 +31,15 @@
 use super::case::{Case, severity};
 use super::others::{EXCESS_NS, Others};
 use super::{Rule, active_ns, remedies};
-use crate::report::{Connection, Evidence, Finding, State, Sure};
+use crate::report::{Connection, Evidence, Finding, Severity, State, Sure};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "OTHERS_QUEUE", file: include_str!("others_queue.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "OTHERS_QUEUE",
+    severity: Severity::Limit,
+    file: include_str!("others_queue.rs"),
+    find,
+};
 
 /// Others carry so many times as much: they are not in the same place. Ours.
 const TIMES_AS_MUCH: u64 = 10;
@@ -78,7 +82,7 @@ pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Fin
     let filler = named.iter().max_by_key(|filler| filler.filled_in(span))?;
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: severity(cost, active, Sure::Shown).to_owned(),
+        severity: severity(RULE.code, cost, Sure::Shown),
         title: format!("its packets wait behind the data of connection {}", filler.id),
         why: format!(
             "a round trip takes {} here, and {} at the least between the same hosts; connection {} filled the link \
@@ -108,5 +112,6 @@ pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Fin
             "a queue that gives each connection its turn (fq_codel, CAKE, fq) at the narrowest link, or a slower pace for \
              the large transfer",
         )],
+        ..Finding::default()
     })
 }

@@ -24,10 +24,11 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "PACING", file: include_str!("pacing.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "PACING", severity: Severity::Limit, file: include_str!("pacing.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -29,10 +29,11 @@ use std::collections::BTreeSet;
 use super::case::{Case, Held, Told, in_each};
 use super::{Rule, remedies};
 use crate::icmp::{Reaction, fits, is_behind, reaction, reaction_in_words, said};
-use crate::report::{Connection, Finding, IcmpErrors, Remedy, Retransmission, State};
+use crate::report::{Connection, Finding, IcmpErrors, Remedy, Retransmission, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "PATH_MTU", file: include_str!("path_mtu.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "PATH_MTU", severity: Severity::Wrong, file: include_str!("path_mtu.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -28,11 +28,12 @@
 use super::case::{Case, Told, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "POLICER", file: include_str!("policer.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "POLICER", severity: Severity::Wrong, file: include_str!("policer.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

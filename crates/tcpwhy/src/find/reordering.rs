@@ -30,11 +30,15 @@
 use super::case::{Told, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SPURIOUS_REPAIR", file: include_str!("reordering.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SPURIOUS_REPAIR",
+    severity: Severity::Wrong,
+    file: include_str!("reordering.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

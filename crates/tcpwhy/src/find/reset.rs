@@ -32,10 +32,13 @@
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
 use crate::icmp::said;
-use crate::report::{Connection, Evidence, Finding, FrameRange, IcmpErrors, Reset, Transfer};
+use crate::report::{
+    Connection, Evidence, Finding, FrameRange, IcmpErrors, Reset, Severity, Transfer,
+};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "RESET", file: include_str!("reset.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "RESET", severity: Severity::Note, file: include_str!("reset.rs"), find };
 
 /// Who resets its own data so soon after the last of it did not wait for more. Ours, not measured: programs that
 /// give up do so at once, timeouts of idle connections are seconds.
@@ -142,7 +145,7 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
     let frames = FrameRange { first: reset.frame, last: reset.frame };
     Finding {
         code: RULE.code.to_owned(),
-        severity: if ended == Ended::Perhaps { "info" } else { "warning" }.to_owned(),
+        severity: if ended == Ended::Perhaps { Severity::Note } else { Severity::Wrong },
         title,
         why: format!(
             "it came after {} of the {from}'s last transfer, {left}{since}; the {from} had sent no FIN, so whether \
@@ -167,6 +170,7 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
              (TCPAbortOnTimeout); of a proxy compare its timeouts",
             "nstat -az TcpExtTCPAbortOnClose TcpExtTCPAbortOnData TcpExtTCPAbortOnTimeout TcpOutRsts",
         )],
+        ..Finding::default()
     }
 }
 
@@ -199,7 +203,7 @@ mod tests {
         connection
     }
 
-    fn severities(connection: &Connection) -> Vec<String> {
+    fn severities(connection: &Connection) -> Vec<Severity> {
         find(connection).into_iter().map(|finding| finding.severity).collect()
     }
 
@@ -217,19 +221,26 @@ mod tests {
         let found = find(&reset("client", -MS, [0, 20_000], OPEN));
         assert!(found[0].title.contains("while the server was still sending"), "{found:?}");
         // It had closed, and what still came was answered with a reset.
-        assert_eq!(severities(&reset("client", -MS, [0, 20_000], [true, false])), ["warning"]);
+        assert_eq!(
+            severities(&reset("client", -MS, [0, 20_000], [true, false])),
+            [Severity::Wrong]
+        );
     }
 
     #[test]
     fn a_reset_soon_behind_own_data_is_no_close_and_one_after_a_second_may_be() {
-        assert_eq!(severities(&reset("server", SOON_NS, [0, 0], OPEN)), ["warning"]);
-        assert_eq!(severities(&reset("server", SOON_NS + 1, [0, 0], OPEN)), ["info"]);
+        assert_eq!(severities(&reset("server", SOON_NS, [0, 0], OPEN)), [Severity::Wrong]);
+        assert_eq!(severities(&reset("server", SOON_NS + 1, [0, 0], OPEN)), [Severity::Note]);
     }
 
     #[test]
     fn a_client_that_has_it_all_may_reset() {
-        assert_eq!(severities(&reset("client", MS, [0, 0], OPEN)), ["info"]);
-        assert_eq!(severities(&reset("client", MS, [0, 1], OPEN)), ["warning"], "but not before");
+        assert_eq!(severities(&reset("client", MS, [0, 0], OPEN)), [Severity::Note]);
+        assert_eq!(
+            severities(&reset("client", MS, [0, 1], OPEN)),
+            [Severity::Wrong],
+            "but not before"
+        );
     }
 
     #[test]
@@ -246,14 +257,14 @@ mod tests {
         let left = |bytes| severities(&reset("server", MS, [bytes, 0], [false, true]));
         let mss = u64::from(sample::download().mss.expect("known"));
         assert!(left(31).is_empty() && left(mss - 1).is_empty());
-        assert_eq!(left(mss), ["warning"]);
+        assert_eq!(left(mss), [Severity::Wrong]);
     }
 
     #[test]
     fn a_last_word_before_a_reset_is_not_missed_either() {
         let mut connection = reset("server", -MS, [0, 31], OPEN);
         let mss = u64::from(connection.mss.expect("known"));
-        for (bytes, severity) in [(mss - 1, "info"), (mss, "warning")] {
+        for (bytes, severity) in [(mss - 1, Severity::Note), (mss, Severity::Wrong)] {
             for unacked in [0, 31] {
                 connection.reset.as_mut().expect("one").unacked_bytes[1] = unacked;
                 connection.transfers.iter_mut().for_each(|each| each.bytes = bytes);

@@ -140,7 +140,7 @@ pub(super) fn shown(findings: &[Finding]) -> String {
     let mut out = String::new();
     for each in findings {
         let ms = each.cost_ns / 1_000_000;
-        let _ = writeln!(out, "{}: {} [{}, {ms} ms]", each.severity, each.title, each.code);
+        let _ = writeln!(out, "{}: {} [{}, {ms} ms]", each.severity.name(), each.title, each.code);
         let _ = writeln!(out, "  why: {}\n  not: {}", each.why, each.not);
         for remedy in &each.remedies {
             let on = remedy.on.as_ref().map_or_else(String::new, |on| format!(" on the {on}"));

@@ -31,11 +31,15 @@
 
 use super::case::{Case, Held, Told, in_each, window_at};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Round, State, WindowScaling};
+use crate::report::{Connection, Finding, Round, Severity, State, WindowScaling};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SCALE_LOST", file: include_str!("scale_lost.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SCALE_LOST",
+    severity: Severity::Broken,
+    file: include_str!("scale_lost.rs"),
+    find,
+};
 
 /// Rounds that must agree. Ours, not measured.
 const FEWEST_ROUNDS: usize = 4;

@@ -31,11 +31,15 @@
 use super::case::{Case, Told, in_each};
 use super::windows::at_most;
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, State};
+use crate::report::{Connection, Finding, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SEND_BUFFER", file: include_str!("send_buffer.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SEND_BUFFER",
+    severity: Severity::Wrong,
+    file: include_str!("send_buffer.rs"),
+    find,
+};
 
 /// A flight larger than the usual one by more than one part of so many is of another size. Ours, not measured: how much
 /// a buffer holds depends on how the data is cut.

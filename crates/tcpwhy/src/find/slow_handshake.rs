@@ -24,11 +24,15 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, ScalingRefusedBy, Sure};
+use crate::report::{Connection, Evidence, Finding, ScalingRefusedBy, Severity, Sure};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SLOW_HANDSHAKE", file: include_str!("slow_handshake.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SLOW_HANDSHAKE",
+    severity: Severity::Wrong,
+    file: include_str!("slow_handshake.rs"),
+    find,
+};
 
 /// So much longer than the shortest round trip a handshake is slow.
 const LATE_NS: i64 = 200_000_000;
@@ -61,7 +65,7 @@ fn told(connection: &Connection, took: i64, least: i64) -> Finding {
     let frames = connection.frames;
     Finding {
         code: RULE.code.to_owned(),
-        severity: severity(cost_ns, of_ns, Sure::Likely).to_owned(),
+        severity: severity(RULE.code, cost_ns, Sure::Likely),
         title: format!(
             "the handshake took {}, though a round trip takes {}",
             words::time(took),
@@ -90,6 +94,7 @@ fn told(connection: &Connection, took: i64, least: i64) -> Finding {
             ),
             remedies::program(remedies::CLIENT, "keep connections open and use them again"),
         ],
+        ..Finding::default()
     }
 }
 

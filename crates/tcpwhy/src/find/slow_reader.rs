@@ -31,11 +31,15 @@
 use super::case::{Told, in_each};
 use super::window_cap::lags;
 use super::{Rule, pacing, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SLOW_READER", file: include_str!("slow_reader.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SLOW_READER",
+    severity: Severity::Wrong,
+    file: include_str!("slow_reader.rs"),
+    find,
+};
 
 /// A window that shrinks for less than this many round trips may be the receiving kernel's accounting.
 /// Ours: seen for one round trip where a flight filled the first window (Linux 6.1,
@@ -86,7 +90,7 @@ mod tests {
     fn a_window_that_shrank_and_was_full_is_told() {
         let found = find(&held_by(State::RwndReader, 5_000));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].severity, "error");
+        assert_eq!(found[0].severity, Severity::Wrong);
         insta::assert_snapshot!(sample::shown(&found));
     }
 

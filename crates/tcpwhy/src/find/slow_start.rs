@@ -31,12 +31,16 @@
 
 use super::case::{Case, Told, in_each, window_at};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Prediction, Round, State, Transfer};
+use crate::report::{Connection, Finding, Prediction, Round, Severity, State, Transfer};
 use crate::units::{BitRate, Duration};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SLOW_START", file: include_str!("slow_start.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SLOW_START",
+    severity: Severity::Limit,
+    file: include_str!("slow_start.rs"),
+    find,
+};
 
 /// Rounds whose windows are told. Ours: a line's worth.
 const WINDOWS_TOLD: usize = 8;

@@ -30,11 +30,15 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, SlowStartExit, State};
+use crate::report::{Connection, Finding, Remedy, Severity, SlowStartExit, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SLOW_START_ENDED_EARLY", file: include_str!("slow_start_ended_early.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SLOW_START_ENDED_EARLY",
+    severity: Severity::Limit,
+    file: include_str!("slow_start_ended_early.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

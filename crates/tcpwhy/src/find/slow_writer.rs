@@ -25,10 +25,14 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 
-pub(super) const RULE: Rule =
-    Rule { code: "SLOW_WRITER", file: include_str!("slow_writer.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SLOW_WRITER",
+    severity: Severity::Wrong,
+    file: include_str!("slow_writer.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -25,10 +25,11 @@
 
 use super::case::{active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding};
+use crate::report::{Connection, Evidence, Finding, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "SMALL_MSS", file: include_str!("small_mss.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "SMALL_MSS", severity: Severity::Wrong, file: include_str!("small_mss.rs"), find };
 
 /// Less than half of what an Ethernet of 1,500 bytes carries without options. Ours.
 const SMALL: u16 = 730;
@@ -47,7 +48,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let frames = connection.frames;
         Some(Finding {
             code: RULE.code.to_owned(),
-            severity: "info".to_owned(),
+            severity: Severity::Note,
             title: format!(
                 "the {sender}'s segments carry no more than {}",
                 words::bytes(u64::from(mss))
@@ -71,6 +72,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "look at the MTU of interface and route, and for rules that clamp the MSS",
                 "ip link; ip route; nft list ruleset",
             )],
+            ..Finding::default()
         })
     })
 }

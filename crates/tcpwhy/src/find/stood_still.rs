@@ -29,13 +29,17 @@
 use super::case::{Case, active_ns, filter, in_each, severity, working_ns};
 use super::{Rule, remedies};
 use crate::report::{
-    Connection, Evidence, Finding, FrameRange, Limit, Remedy, RttJump, Sure, Vantage,
+    Connection, Evidence, Finding, FrameRange, Limit, Remedy, RttJump, Severity, Sure, Vantage,
 };
 use crate::units::Duration;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "STOOD_STILL", file: include_str!("stood_still.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "STOOD_STILL",
+    severity: Severity::Wrong,
+    file: include_str!("stood_still.rs"),
+    find,
+};
 
 /// Listed as evidence. Ours.
 const EVIDENCE: usize = 8;
@@ -66,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let active = active_ns(connection);
         Some(Finding {
             code: RULE.code.to_owned(),
-            severity: severity(cost_ns, active, Sure::Shown).to_owned(),
+            severity: severity(RULE.code, cost_ns, Sure::Shown),
             title: format!("{} stood still", who(case, place)),
             why: format!(
                 "{}, by {} at the most ({} after {}); {}.",
@@ -82,6 +86,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             cost_ns,
             of_ns: active,
             remedies: vec![help(case, place)],
+            ..Finding::default()
         })
     })
 }

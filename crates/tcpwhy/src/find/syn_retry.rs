@@ -34,10 +34,11 @@
 
 use super::case::{Case, Told};
 use super::{Rule, initial_window, remedies};
-use crate::report::{Connection, Finding, State, Vantage};
+use crate::report::{Connection, Finding, Severity, State, Vantage};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "SYN_RETRY", file: include_str!("syn_retry.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "SYN_RETRY", severity: Severity::Wrong, file: include_str!("syn_retry.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let cases = [0, 1].into_iter().filter_map(|at| Case::of(connection, at));

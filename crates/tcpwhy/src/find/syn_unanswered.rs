@@ -29,11 +29,15 @@
 use super::case::filter;
 use super::{Rule, remedies, unreachable};
 use crate::icmp::said;
-use crate::report::{Connection, End, Evidence, Finding, Remedy, Vantage};
+use crate::report::{Connection, End, Evidence, Finding, Remedy, Severity, Vantage};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "SYN_UNANSWERED", file: include_str!("syn_unanswered.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "SYN_UNANSWERED",
+    severity: Severity::Broken,
+    file: include_str!("syn_unanswered.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(syn), None] = &connection.syns else { return Vec::new() };
@@ -58,7 +62,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     vec![Finding {
         code: RULE.code.to_owned(),
         // One SYN may just be the capture's last packet.
-        severity: if refused || (syn.sent > 1 && turned_back.is_none()) { "error" } else { "info" }.to_owned(),
+        severity: if refused || (syn.sent > 1 && turned_back.is_none()) { RULE.severity } else { Severity::Note },
         title: if refused {
             "the connection was refused".to_owned()
         } else if turned_back.is_some() {
@@ -84,8 +88,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         remedies: match turned_back {
             Some(_) if !refused => Vec::new(),
             _ => vec![help(connection, refused)],
-        },
-    }]
+        }, ..Finding::default() }]
 }
 
 fn help(connection: &Connection, refused: bool) -> Remedy {
@@ -136,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_single_syn_may_be_the_captures_end_and_two_are_an_error() {
-        let severity = |times| find(&asked(times))[0].severity.clone();
-        assert_eq!([severity(1), severity(2)], ["info", "error"]);
+        let severity = |times| find(&asked(times))[0].severity;
+        assert_eq!([severity(1), severity(2)], [Severity::Note, Severity::Broken]);
     }
 
     #[test]

@@ -23,11 +23,15 @@
 
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "THINK_CLIENT", file: include_str!("think_client.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "THINK_CLIENT",
+    severity: Severity::Note,
+    file: include_str!("think_client.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 0) else { return Vec::new() };
@@ -57,7 +61,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     };
     let mut finding = held.finding(RULE.code, told);
     // Whether anybody waited is not in the packets.
-    "info".clone_into(&mut finding.severity);
+    finding.severity = Severity::Note;
     finding.of_ns = connection.duration_ns;
     vec![finding]
 }

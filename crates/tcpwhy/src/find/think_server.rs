@@ -26,11 +26,17 @@
 
 use super::case::{Case, Told, active_ns, early_spans, lies_in};
 use super::{Rule, remedies};
-use crate::report::{Connection, EarlyKind, Exchange, Finding, Limit, ScalingRefusedBy, State};
+use crate::report::{
+    Connection, EarlyKind, Exchange, Finding, Limit, ScalingRefusedBy, Severity, State,
+};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "THINK_SERVER", file: include_str!("think_server.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "THINK_SERVER",
+    severity: Severity::Wrong,
+    file: include_str!("think_server.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let Some(case) = Case::of(connection, 1) else { return Vec::new() };

@@ -27,12 +27,16 @@
 
 use super::case::{Case, active_ns, filter, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, Vantage};
+use crate::report::{Connection, Evidence, Finding, Severity, Vantage};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "THINNED_ACKS", file: include_str!("thinned_acks.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "THINNED_ACKS",
+    severity: Severity::Note,
+    file: include_str!("thinned_acks.rs"),
+    find,
+};
 
 /// Segments for each ACK, at least. Ours: four times what RFC 9293 asks for.
 const FEWEST_FOR_EACH: u64 = 8;
@@ -66,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         Some(Finding {
             code: RULE.code.to_owned(),
             // Windows grow by what is covered; what bursts cost is found as loss.
-            severity: "info".to_owned(),
+            severity: Severity::Note,
             title: format!("{by}: each covers {} segments", direction.segments / acks.max(1)),
             why: format!(
                 "{} for {segments} at {}, where every second one is usual; each lets a burst go.",
@@ -86,6 +90,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             remedies: vec![remedies::path(
                 "nothing, unless bursts are lost: then see what fills the way back so that a device drops ACKs there",
             )],
+            ..Finding::default()
         })
     })
 }

@@ -30,10 +30,11 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, State};
+use crate::report::{Connection, Finding, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "TIMEOUT", file: include_str!("timeout.rs"), find };
+pub(super) const RULE: Rule =
+    Rule { code: "TIMEOUT", severity: Severity::Wrong, file: include_str!("timeout.rs"), find };
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -25,10 +25,15 @@
 
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
-use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy};
+use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy, Severity};
 use crate::words;
 
-pub(super) const RULE: Rule = Rule { code: "TLS_ALERT", file: include_str!("tls_alert.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "TLS_ALERT",
+    severity: Severity::Broken,
+    file: include_str!("tls_alert.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     let alerts = connection.clear_errors.iter().filter(|each| each.kind == "tls_alert");
@@ -53,7 +58,7 @@ fn told(connection: &Connection, alert: &ClearError) -> Finding {
     let of_ns = active_ns(connection).max(alert.at_ns);
     Finding {
         code: RULE.code.to_owned(),
-        severity: "error".to_owned(),
+        severity: RULE.severity,
         title: format!("the TLS handshake failed: the {by} refused it with the alert {name}"),
         why: format!(
             "{} after the first packet the {by} sent the {level} alert {name} ({code}) in clear: {}.",
@@ -71,6 +76,7 @@ fn told(connection: &Connection, alert: &ClearError) -> Finding {
         cost_ns: alert.at_ns,
         of_ns,
         remedies: vec![help(connection, alert)],
+        ..Finding::default()
     }
 }
 

@@ -25,11 +25,15 @@
 
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
-use crate::report::{Connection, Evidence, Finding, FrameRange, Sure};
+use crate::report::{Connection, Evidence, Finding, FrameRange, Severity, Sure};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "TLS_ROUND_TRIPS", file: include_str!("tls_round_trips.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "TLS_ROUND_TRIPS",
+    severity: Severity::Limit,
+    file: include_str!("tls_round_trips.rs"),
+    find,
+};
 
 /// Flights are told by clear headers; TLS 1.3 hides where exactly its handshake ends.
 const SURE: Sure = Sure::Likely;
@@ -54,7 +58,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let frames = frames(connection, end_ns);
     vec![Finding {
         code: RULE.code.to_owned(),
-        severity: severity(cost_ns, active, SURE).to_owned(),
+        severity: severity(RULE.code, cost_ns, SURE),
         title: "the TLS handshake took a good part of the time".to_owned(),
         why: format!(
             "it went to and fro for {trips}{rtt}; the server's longest flight in it was {}.",
@@ -78,6 +82,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "early data (TLS 1.3) for requests that may come twice: nothing else takes fewer round trips than this"
             }),
         ],
+        ..Finding::default()
     }]
 }
 

@@ -31,12 +31,16 @@ use core::iter;
 
 use super::case::{Case, Told, active_ns, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Round, State};
+use crate::report::{Connection, Finding, Round, Severity, State};
 use crate::units::BitRate;
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "TOKEN_BUCKET", file: include_str!("token_bucket.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "TOKEN_BUCKET",
+    severity: Severity::Limit,
+    file: include_str!("token_bucket.rs"),
+    find,
+};
 
 /// Rounds at the burst's rate and at the base rate, at least. Ours, not measured.
 const BEFORE: usize = 3;

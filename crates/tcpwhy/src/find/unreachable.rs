@@ -27,11 +27,15 @@
 use super::case::{Case, Told, active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::icmp::said;
-use crate::report::{Connection, Evidence, Finding, IcmpErrors, Remedy, State};
+use crate::report::{Connection, Evidence, Finding, IcmpErrors, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "UNREACHABLE", file: include_str!("unreachable.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "UNREACHABLE",
+    severity: Severity::Broken,
+    file: include_str!("unreachable.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     if let Some(error) = refusal(connection) {
@@ -82,7 +86,7 @@ fn not_opened(connection: &Connection, error: &IcmpErrors) -> Finding {
     let may_be_meant = may_be_meant(connection, error);
     Finding {
         code: RULE.code.to_owned(),
-        severity: if may_be_meant { "warning" } else { "error" }.to_owned(),
+        severity: if may_be_meant { Severity::Wrong } else { RULE.severity },
         title: format!("the {what} was not delivered: {}", said(error)),
         why: format!(
             "the {what} was sent {}, and the error quotes it; nothing else came back.",
@@ -99,6 +103,7 @@ fn not_opened(connection: &Connection, error: &IcmpErrors) -> Finding {
         cost_ns,
         of_ns: cost_ns,
         remedies: vec![help(error)],
+        ..Finding::default()
     }
 }
 
@@ -189,8 +194,8 @@ mod tests {
 
     #[test]
     fn a_hop_limit_that_ran_out_once_may_be_meant() {
-        let severity = |times| find(&asked(times, "time_exceeded"))[0].severity.clone();
-        assert_eq!([severity(1), severity(2)], ["warning", "error"]);
+        let severity = |times| find(&asked(times, "time_exceeded"))[0].severity;
+        assert_eq!([severity(1), severity(2)], [Severity::Wrong, Severity::Broken]);
     }
 
     #[test]

@@ -27,11 +27,15 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "VARIABLE_RATE", file: include_str!("variable_rate.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "VARIABLE_RATE",
+    severity: Severity::Limit,
+    file: include_str!("variable_rate.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -32,11 +32,15 @@
 use super::case::{Case, Held, Told, in_each, window_at};
 use super::windows::{at_most, largest_window};
 use super::{Rule, remedies, scale_lost, window_scale};
-use crate::report::{Connection, Finding, Remedy, State};
+use crate::report::{Connection, Finding, Remedy, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "WINDOW_CAP", file: include_str!("window_cap.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "WINDOW_CAP",
+    severity: Severity::Wrong,
+    file: include_str!("window_cap.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -28,11 +28,15 @@
 use super::case::{Case, Told, in_each, window_at};
 use super::window_cap::not_the_sender;
 use super::{Rule, remedies, window_cap, window_scale};
-use crate::report::{Connection, Finding, Round, State};
+use crate::report::{Connection, Finding, Round, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "WINDOW_GROWTH", file: include_str!("window_growth.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "WINDOW_GROWTH",
+    severity: Severity::Limit,
+    file: include_str!("window_growth.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

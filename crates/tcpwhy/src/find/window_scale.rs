@@ -28,11 +28,17 @@
 use super::case::{Case, Told, in_each};
 use super::windows::{at_most, largest_window};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, State, WindowScaling};
+use crate::report::{
+    Connection, Finding, Remedy, ScalingRefusedBy, Severity, State, WindowScaling,
+};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "WINDOW_SCALE", file: include_str!("window_scale.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "WINDOW_SCALE",
+    severity: Severity::Wrong,
+    file: include_str!("window_scale.rs"),
+    find,
+};
 
 /// The largest window without scaling (RFC 9293 section 3.1).
 const CEILING: u64 = 65_535;

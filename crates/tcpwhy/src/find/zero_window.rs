@@ -25,11 +25,15 @@
 
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, State};
+use crate::report::{Connection, Finding, Severity, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "ZERO_WINDOW", file: include_str!("zero_window.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "ZERO_WINDOW",
+    severity: Severity::Wrong,
+    file: include_str!("zero_window.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -23,11 +23,15 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, ShutWithHole, State};
+use crate::report::{Connection, Finding, Severity, ShutWithHole, State};
 use crate::words;
 
-pub(super) const RULE: Rule =
-    Rule { code: "ZERO_WINDOW_HOLE", file: include_str!("zero_window_hole.rs"), find };
+pub(super) const RULE: Rule = Rule {
+    code: "ZERO_WINDOW_HOLE",
+    severity: Severity::Wrong,
+    file: include_str!("zero_window_hole.rs"),
+    find,
+};
 
 fn find(connection: &Connection) -> Vec<Finding> {
     in_each(connection, |case| {

@@ -90,6 +90,9 @@ pub struct Connection {
     pub clear_errors: Vec<ClearError>,
     /// What passed before the server took the connection; `None` where it did so as one should.
     pub untaken: Option<Untaken>,
+    /// The answer in a few sentences: what took the time, or what did not work.
+    #[serde(default)]
+    pub answer: String,
     /// What was found (filled by the `find` room).
     pub findings: Vec<Finding>,
     /// What was laid beside the capture says of it.

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::FrameRange;
+use super::{FrameRange, Severity, State, Sure, Text};
 
 /// A finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable code; `tcpwhy doc CODE` explains it.
     pub code: String,
-    /// `info`, `warning` or `error`.
-    pub severity: String,
+    /// Whether something is wrong.
+    pub severity: Severity,
     /// One line.
     pub title: String,
     /// Why we say so.
@@ -26,6 +26,18 @@ pub struct Finding {
     pub of_ns: i64,
     /// What to do, best first.
     pub remedies: Vec<Remedy>,
+    /// Whose data it speaks of: `client` or `server`; `None` where it is of the connection as a whole.
+    #[serde(default)]
+    pub from: Option<Text>,
+    /// How sure the intervals are that it rests on; `None` where it rests on none.
+    #[serde(default)]
+    pub sure: Option<Sure>,
+    /// States that the packets allow for a good part of them, too.
+    #[serde(default)]
+    pub alternative: Vec<State>,
+    /// The code of another finding that explains the same time better: this one is told behind it.
+    #[serde(default)]
+    pub explained_by: Option<Text>,
 }
 
 /// Where a finding shows.

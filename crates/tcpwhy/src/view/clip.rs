@@ -347,6 +347,7 @@ mod tests {
 
     #[test]
     fn a_finding_is_no_more_severe_than_its_share_of_the_part() {
+        use crate::report::Severity::{Note, Wrong};
         let mut report = sample::worked_example();
         let evidence = crate::report::Evidence {
             from_ns: 10_000_000,
@@ -357,18 +358,18 @@ mod tests {
         report.connections[0].findings.push(Finding {
             cost_ns: 20_000_000,
             of_ns,
-            severity: "error".to_owned(),
+            code: "WINDOW_CAP".to_owned(),
+            severity: Wrong,
             evidence: vec![evidence],
             ..Finding::default()
         });
         let severity = |from: i64| {
             let mut part = report.clone();
             clip(&mut part, |first| (first + Duration(from), first + Duration(i64::MAX / 4)));
-            part.connections[0].findings[0].severity.clone()
+            part.connections[0].findings[0].severity
         };
-        // 15 of the last 41 ms of work are a third, 3 of the last 29 are a tenth.
-        assert_eq!([severity(15_000_000), severity(27_000_000)], ["error", "warning"]);
-        assert_eq!(severity(28_000_000), "info");
+        assert_eq!([severity(15_000_000), severity(29_000_000)], [Wrong, Wrong]);
+        assert_eq!(severity(29_000_001), Note, "less than a millisecond of it is left");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use core::cmp::Reverse;
 
 use super::page::{Ink, Page, plain};
 use super::{sum, words};
-use crate::report::{Command, Finding, Lookup, Report};
+use crate::report::{Command, Finding, Lookup, Report, Severity};
 
 /// Names told one by one.
 const LOOKUPS: usize = 3;
@@ -58,7 +58,7 @@ fn line(command: &Command) -> String {
 
 /// What was found that belongs to no connection.
 fn write_finding(page: &mut Page, finding: &Finding) {
-    let ink = if finding.severity == "error" { Ink::Alarm } else { Ink::Strong };
+    let ink = if finding.severity >= Severity::Wrong { Ink::Alarm } else { Ink::Strong };
     let code = format!(" [{}]", finding.code);
     let head = words::tie_numbers(&format!("DNS: {}", finding.title));
     page.wrapped(2, 4, &[(ink, head), (Ink::Faint, code)]);

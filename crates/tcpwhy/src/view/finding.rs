@@ -6,7 +6,7 @@ use core::fmt::Write as _;
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::find;
-use crate::report::{Connection, Finding, PredictedBy, Prediction, Remedy};
+use crate::report::{Connection, Finding, PredictedBy, Prediction, Remedy, Severity};
 
 /// Findings printed in full.
 const FINDINGS: usize = 8;
@@ -32,7 +32,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 }
 
 fn write_one(page: &mut Page, connection: &Connection, finding: &Finding) {
-    let ink = if finding.severity == "error" { Ink::Alarm } else { Ink::Strong };
+    let ink = if finding.severity >= Severity::Wrong { Ink::Alarm } else { Ink::Strong };
     let cost = if finding.cost_ns > 0 {
         let share = words::percent(finding.cost_ns, finding.of_ns);
         let whole = match finding.of_ns {
@@ -44,7 +44,7 @@ fn write_one(page: &mut Page, connection: &Connection, finding: &Finding) {
     } else {
         String::new()
     };
-    let head = format!("{}: {}", finding.severity, finding.title);
+    let head = format!("{}: {}", finding.severity.name(), finding.title);
     let head = words::tie_numbers(&head);
     page.wrapped(2, 4, &[(ink, head), plain(cost), (Ink::Faint, format!(" [{}]", finding.code))]);
     for (label, text) in [("why", &finding.why), ("not", &finding.not)] {

@@ -67,6 +67,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         syns: [None; 2],
         tls: None,
         clear_errors: Vec::new(),
+        answer: String::new(),
         untaken: None,
         ending: None,
         findings: Vec::new(),

@@ -76,7 +76,7 @@ fn findings_say_why_what_not_and_what_helps() {
     let mut report = sample::worked_example();
     report.connections[0].findings.push(Finding {
         code: "SLOW_START".to_owned(),
-        severity: "warning".to_owned(),
+        severity: crate::report::Severity::Wrong,
         title: "a new connection pays for slow start".to_owned(),
         why: "4 of 6 waits end with an ACK that opens a full congestion window".to_owned(),
         not: "the path is not full: the round trip stays at its least".to_owned(),
