@@ -7,7 +7,7 @@
 //!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    text, pictures
 //! ```
 //!
-//! Below them lie [`units`], `words`, `frame`, [`cc`] and [`report`]; beside them [`host`], which judges what was
+//! Below them lie [`units`], `words`, `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`host`], which judges what was
 //! seen of a host, and `printed`, what tools print. No module imports itself by way of others
 //! (`tests/rooms.rs`).
 //!
@@ -24,6 +24,7 @@ pub mod evidence;
 pub mod find;
 mod flow;
 mod frame;
+pub mod gain;
 pub mod host;
 mod icmp;
 mod limits;

@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 
 use tcpwhy::report::{
-    Answers, Beside, CallsIn, Capture, ClearError, Command, CongestionControl, Connection, Cwnd,
-    Direction, Early, EarlyKind, End, Ending, EndingKind, Events, Evidence, Exchange, FORMAT,
-    FailedPeer, Failure, FailureKind, Finding, FrameRange, IcmpErrors, IdleRestart, InFlightAtLoss,
-    InitialWindow, Limit, LimitEvidence, Link, LinkRate, LongestCall, Lookup, LossPattern,
-    LossToldBy, LostAt, LowHigh, Part, Passed, PredictedBy, Prediction, Quality, QuotedPacket,
-    Rate, Remedy, Report, Reset, Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump,
-    ScalingRefusedBy, SenderStack, Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State,
-    StuckSegment, Sure, Syn, TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage,
-    WindowScaling, With,
+    Answers, Beside, CallsIn, Capture, Ceiling, CeilingKind, ClearError, Command,
+    CongestionControl, Connection, Cwnd, Direction, Early, EarlyKind, End, Ending, EndingKind,
+    Events, Evidence, Exchange, FORMAT, FailedPeer, Failure, FailureKind, Finding, FrameRange,
+    Gain, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, Link,
+    LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh, Part, Passed,
+    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission,
+    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Severity,
+    ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn, TakenBack, TimeIn,
+    Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -430,6 +430,12 @@ fn direction() -> Direction {
             missing_bytes: 602,
             held_bytes: 41_586,
         }),
+        ceilings: vec![Ceiling {
+            kind: CeilingKind::ReceiveWindow,
+            rate_bps: 75_000_000,
+            met_ns: 13_926_000,
+            proven: true,
+        }],
         rtt_jumps: vec![RttJump {
             at_ns: 9,
             rtt_ns: 120_000_000,
@@ -517,6 +523,14 @@ fn finding() -> Finding {
         }],
         cost_ns: 28_353_000,
         of_ns: 63_063_000,
+        gain: Some(Gain {
+            low_ns: 33_000_000,
+            best_ns: 43_000_000,
+            high_ns: 45_000_000,
+            now_ns: 63_000_000,
+            by: PredictedBy::Model,
+        }),
+        seen_in_ns: 28_353_000,
         remedies: vec![Remedy {
             who: "application".to_owned(),
             on: Some("client".to_owned()),

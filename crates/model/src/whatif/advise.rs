@@ -2,6 +2,7 @@
 
 use core::cmp::Reverse;
 
+use tcpwhy::gain;
 use tcpwhy::report::{Connection, PredictedBy, Prediction, Report};
 
 use super::work::Work;
@@ -73,4 +74,5 @@ fn fill(connection: &mut Connection, work: &Work) {
             });
         }
     }
+    connection.findings.iter_mut().for_each(gain::from_predictions);
 }

@@ -37,19 +37,9 @@ pub(super) fn in_each(
     found.collect()
 }
 
-/// Time in which somebody waited for this connection: opening it, its transfers, and its requests
-/// until their answers. What lies between requests, and the closing, is nobody's wait.
+/// Time in which somebody waited for this connection.
 pub(crate) fn active_ns(connection: &Connection) -> i64 {
-    let mut spans = at_work(connection);
-    for exchange in &connection.exchanges {
-        let request = usize::try_from(exchange.request).ok();
-        if let Some(from) = request.and_then(|at| connection.transfers.get(at))
-            && let Some(total) = exchange.total_ns
-        {
-            spans.push((from.start_ns, from.start_ns.saturating_add(total)));
-        }
-    }
-    union(spans).min(connection.duration_ns)
+    connection.active_ns()
 }
 
 /// From what a TLS server sent early to the first byte of its answer, where that is decided: nobody waits for
@@ -68,34 +58,9 @@ pub(super) fn lies_in(limit: &Limit, spans: &[(i64, i64)]) -> bool {
     spans.iter().any(|(from, to)| limit.start_ns >= *from && limit.end_ns <= *to)
 }
 
-/// Time in which TCP had something to do: the same without the silence of applications.
+/// Time in which TCP had something to do.
 pub(super) fn working_ns(connection: &Connection) -> i64 {
-    union(at_work(connection))
-}
-
-/// The opening, the transfers, and what was waited for in vain at the end.
-fn at_work(connection: &Connection) -> Vec<(i64, i64)> {
-    let opening = connection.directions.iter().flatten().flat_map(|direction| &direction.limits);
-    let opening = opening.filter(|each| matches!(each.state, State::Handshake | State::SynRetry));
-    let transfers = connection.transfers.iter().map(|each| (each.start_ns, each.end_ns));
-    let vain = connection.ending.iter().map(|ending| (ending.since_ns, ending.until_ns));
-    let vain = vain.filter(|(from, to)| from < to);
-    transfers.chain(opening.map(|each| (each.start_ns, each.end_ns))).chain(vain).collect()
-}
-
-/// How long spans last that may overlap.
-#[expect(
-    clippy::stable_sort_primitive,
-    reason = "they are few runs in order, which it only merges"
-)]
-fn union(mut spans: Vec<(i64, i64)>) -> i64 {
-    spans.sort();
-    let (mut sum, mut upto) = (0, i64::MIN);
-    for (from, to) in spans {
-        sum += (to - from.max(upto)).max(0);
-        upto = upto.max(to);
-    }
-    sum
+    connection.working_ns()
 }
 
 /// One direction of a connection.

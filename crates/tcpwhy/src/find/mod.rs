@@ -96,6 +96,7 @@ pub(crate) use remedies::VIA_AND_DEV;
 
 pub(crate) use failed::fill as fill_failures;
 
+use crate::gain;
 use crate::report::{Connection, Finding, Report, Severity, Sure};
 
 /// One finding: its code, the file that holds it, and its rule.
@@ -241,12 +242,14 @@ pub fn fill(connections: &mut [Connection]) {
     }
     handshake_refused::among(connections);
     neighbours::fill(connections);
+    connections.iter_mut().for_each(gain::fill);
 }
 
 /// Fills in what was found in a whole report, apart from its connections.
 pub(crate) fn fill_whole(report: &mut Report) {
     let both_ways = report.command.is_some();
     report.findings = dns_unanswered::among(&report.lookups, &report.connections, both_ways);
+    report.findings.iter_mut().for_each(|each| each.seen_in_ns = each.cost_ns);
 }
 
 /// Earlier connections that are looked at, and connections without data that are. Ours: bounds the work,
@@ -279,6 +282,7 @@ pub(crate) fn recut(connection: &mut Connection, before: i64) {
         finding.severity = finding.severity.min(most);
     }
     put_in_order(&mut connection.findings);
+    gain::fill(connection);
 }
 
 /// What failed comes first, then the most costly.

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FrameRange, InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text, TimeIn,
+    Ceiling, FrameRange, InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text,
+    TimeIn,
 };
 
 /// One direction that carried data.
@@ -69,6 +70,9 @@ pub struct Direction {
     pub shut_with_hole: Option<ShutWithHole>,
     /// The narrowest link, where the packets show one.
     pub link: Option<Box<Link>>,
+    /// What it could not be faster than, the lowest first.
+    #[serde(default)]
+    pub ceilings: Vec<Ceiling>,
     /// Round trips that were suddenly far longer than the one before (capped).
     pub rtt_jumps: Vec<RttJump>,
     /// When which byte first passed the tap. Not in the JSON: only a trace of system calls needs it, to

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FrameRange, Severity, State, Sure, Text};
+use super::{FrameRange, Gain, Severity, State, Sure, Text};
 
 /// A finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,12 @@ pub struct Finding {
     /// The time that the cost is a share of: the active time, in which somebody waited; for silence
     /// between requests, which is not in that, the lifetime.
     pub of_ns: i64,
+    /// What would be saved if its cause were gone; `None` where nothing tells.
+    #[serde(default)]
+    pub gain: Option<Gain>,
+    /// For how long it was seen: the time of the intervals named.
+    #[serde(default)]
+    pub seen_in_ns: i64,
     /// What to do, best first.
     pub remedies: Vec<Remedy>,
     /// Whose data it speaks of: `client` or `server`; `None` where it is of the connection as a whole.

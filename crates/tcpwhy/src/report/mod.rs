@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+mod active;
 mod beside;
 mod command;
 mod connection;
@@ -17,6 +18,7 @@ mod direction;
 mod ending;
 mod failure;
 mod finding;
+mod gain;
 mod held;
 mod icmp;
 mod interval;
@@ -44,6 +46,7 @@ pub use direction::{
 pub use ending::{Ending, EndingKind};
 pub use failure::{FailedPeer, Failure, FailureKind};
 pub use finding::{Evidence, Finding, PredictedBy, Prediction, Remedy};
+pub use gain::{Ceiling, CeilingKind, Gain};
 pub use icmp::{IcmpErrors, QuotedPacket};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;

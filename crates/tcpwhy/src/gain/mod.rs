@@ -1,0 +1,147 @@
+//! What would be saved if a cause were gone, by arithmetic, and what a transfer could not be faster than.
+//!
+//! A transfer without one of its causes takes the waits that stay, and the climb without that cause's ceiling
+//! ([`ladder`]). What is left of its time now is the gain. It is counted twice: with every ceiling at the highest
+//! that was seen, for what is gained at least, and with those that nothing showed open, for the most.
+//!
+//! All other ceilings stay: the link's rate, and the pace of the programs that read and write, bound every climb. So a
+//! window that fills a queue gains nothing, and neither does a larger buffer before a slow reader.
+//!
+//! Integers only, saturating: what a report says may be anything.
+
+mod ceilings;
+mod climbs;
+mod fill;
+mod ladder;
+mod removed;
+mod seen;
+
+pub use ceilings::ceilings;
+pub(crate) use fill::fill;
+pub use fill::from_predictions;
+pub use removed::{Removed, family};
+
+use crate::report::{Connection, Direction, Gain, PredictedBy, Transfer};
+
+/// Transfers that are counted one by one, the largest. Ours: bounds the work.
+const MOST_TRANSFERS: usize = 64;
+
+/// What would be saved in direction `at` (0: client to server) if a cause were gone; `None` where the report does not
+/// tell.
+pub fn gain(connection: &Connection, at: usize, removed: Removed) -> Option<Gain> {
+    let now = now_ns(connection);
+    let (low, best, high) = match removed {
+        Removed::Syn => climbs::syn(connection),
+        Removed::Opening => climbs::opening(connection)?,
+        Removed::Think => climbs::think(connection),
+        _ => of_transfers(connection, connection.directions.get(at)?.as_deref()?, at, removed)?,
+    };
+    let whole = matches!(removed, Removed::Syn | Removed::Opening);
+    Some(bounded((low, best, high), if whole { connection.active_ns() } else { now }))
+}
+
+/// The time that gains are of: the active time behind the handshake.
+fn now_ns(connection: &Connection) -> i64 {
+    use crate::report::State;
+    let opened = |direction: &Direction| {
+        let time = |state| direction.time_in.get(state).0.max(0);
+        time(State::Handshake).saturating_add(time(State::SynRetry))
+    };
+    let opening = connection.directions.iter().flatten().map(|each| opened(each)).max();
+    connection.active_ns().saturating_sub(opening.unwrap_or(0)).max(0)
+}
+
+fn bounded((low, best, high): (i64, i64, i64), now: i64) -> Gain {
+    let high = high.clamp(0, now.max(0));
+    let low = low.clamp(0, high);
+    let by = PredictedBy::Arithmetic;
+    Gain { low_ns: low, best_ns: best.clamp(low, high), high_ns: high, now_ns: now.max(0), by }
+}
+
+/// The sum over the direction's transfers: of many small ones only the largest, and the rest by what was seen.
+fn of_transfers(
+    connection: &Connection,
+    direction: &Direction,
+    at: usize,
+    removed: Removed,
+) -> Option<(i64, i64, i64)> {
+    let sender = ["client", "server"][at];
+    let mut all: Vec<&Transfer> =
+        connection.transfers.iter().filter(|t| t.from == sender).collect();
+    all.sort_by_key(|each| core::cmp::Reverse(each.bytes));
+    let rest = all.split_off(all.len().min(MOST_TRANSFERS));
+    let mut seen =
+        all.into_iter().filter_map(|t| seen::Seen::of(connection, direction, t)).peekable();
+    seen.peek()?;
+    let mut sum = (0_i64, 0_i64, 0_i64);
+    for each in seen {
+        let (low, best, high) = climbs::without(&each, removed);
+        sum = (sum.0.saturating_add(low), sum.1.saturating_add(best), sum.2.saturating_add(high));
+    }
+    for each in rest {
+        let time = family(removed).iter().map(|state| each.time_in.get(*state).0.max(0));
+        sum.2 = sum.2.saturating_add(time.fold(0, i64::saturating_add));
+    }
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::sample;
+    use crate::report::{CeilingKind, Link, LinkRate, State};
+    use crate::units::Duration;
+
+    /// The finding sample's download with all of slow start's waits in another state.
+    fn held_by(state: State) -> Connection {
+        let mut connection = sample::held_by(state, 6000);
+        for transfer in &mut connection.transfers {
+            let slow = transfer.time_in.get(State::CwndSlowStart);
+            transfer.time_in.add(State::CwndSlowStart, Duration(-slow.0));
+            transfer.time_in.add(state, slow);
+        }
+        connection
+    }
+
+    /// A link whose floor is so many per cent of the largest transfer.
+    fn linked(mut connection: Connection, percent: i64) -> Connection {
+        let took = connection.transfers.iter().map(|t| t.end_ns - t.start_ns).max().expect("one");
+        let direction = connection.directions[1].as_mut().expect("data");
+        let floor_ns = took * percent / 100;
+        let best = ladder::rate_bps(direction.bytes, floor_ns).expect("a rate");
+        let rate_bps = LinkRate { low: best, best, high: best };
+        direction.link =
+            Some(Box::new(Link { proven: true, rate_bps, floor_ns, ..Link::default() }));
+        connection
+    }
+
+    #[test]
+    fn a_warm_connection_saves_slow_start() {
+        let found = gain(&sample::download(), 1, Removed::Reuse).expect("a gain");
+        assert!(found.low_ns > 0 && found.high_ns < found.now_ns, "{found:?}");
+    }
+
+    #[test]
+    fn a_full_link_leaves_a_window_nothing() {
+        let found = gain(&linked(held_by(State::RwndCap), 100), 1, Removed::Window).expect("one");
+        assert_eq!((found.low_ns, found.best_ns, found.high_ns), (0, 0, 0));
+        let open = gain(&held_by(State::RwndCap), 1, Removed::Window).expect("one");
+        assert!(open.high_ns > 0, "{open:?}");
+    }
+
+    #[test]
+    fn a_slow_reader_leaves_a_buffer_nothing() {
+        let reader = held_by(State::RwndReader);
+        let buffer = gain(&reader, 1, Removed::SendBuffer).expect("one");
+        let reads = gain(&reader, 1, Removed::Reader).expect("one");
+        assert!(buffer.best_ns < reads.best_ns, "{buffer:?} {reads:?}");
+    }
+
+    #[test]
+    fn ceilings_come_the_lowest_first() {
+        let found = ceilings(&linked(sample::download(), 10), 1);
+        assert!(found.is_sorted_by_key(|each| each.rate_bps));
+        let kinds: Vec<CeilingKind> = found.iter().map(|each| each.kind).collect();
+        assert!(kinds.contains(&CeilingKind::Link) && kinds.contains(&CeilingKind::InitialWindow));
+    }
+}
