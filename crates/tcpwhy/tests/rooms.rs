@@ -229,3 +229,91 @@ fn what_code_imports_is_read() {
     assert_eq!(read, ["a::b", "a::c::d", "a::c::e", "super::g"]);
     assert!(inline(&code).contains(&"crate::i::j".to_owned()));
 }
+
+/// The code of `limits`, by its place there: `sender/trips`.
+fn limits() -> BTreeMap<String, String> {
+    let house = House::of(&repository().join("crates/tcpwhy/src"));
+    let inside = house.code.into_iter().filter_map(|(at, code)| {
+        let place = at.strip_prefix(&["limits".to_owned()])?.join("/");
+        Some((place, code))
+    });
+    inside.collect()
+}
+
+/// Whether `line` is a constant that is made of numbers.
+fn is_number(line: &str) -> bool {
+    let Some((_, rest)) = line.trim().split_once("const ") else { return false };
+    let Some((name, rest)) = rest.split_once(": ") else { return false };
+    let Some((kind, value)) = rest.split_once(" = ") else { return false };
+    let of_numbers = |word: &str| {
+        matches!(word, "" | "core" | "ops" | "RangeInclusive" | "Range" | "Share")
+            || word.strip_prefix(['i', 'u', 'f']).is_some_and(|bits| {
+                bits == "size" || bits.chars().all(|digit| digit.is_ascii_digit())
+            })
+    };
+    name.chars().all(|letter| letter.is_ascii_uppercase() || matches!(letter, '_' | '0'..='9'))
+        && kind.split(|letter: char| !letter.is_alphanumeric()).all(of_numbers)
+        && value.contains(|letter: char| letter.is_ascii_digit())
+}
+
+#[test]
+fn numbers_that_judge_stand_in_one_place() {
+    let limits = limits();
+    let elsewhere: Vec<String> = limits
+        .iter()
+        .filter(|(place, _)| !place.starts_with("sense"))
+        .flat_map(|(place, code)| {
+            let numbers = code.lines().filter(|line| is_number(line));
+            numbers.map(move |line| format!("{place}: {}", line.trim()))
+        })
+        .collect();
+    assert!(elsewhere.is_empty(), "these belong to sense/:\n{}", elsewhere.join("\n"));
+    let there: usize = limits
+        .iter()
+        .filter(|(place, _)| place.starts_with("sense"))
+        .map(|(_, code)| code.lines().filter(|line| is_number(line)).count())
+        .sum();
+    assert!(there > 100, "only {there} were found in sense/");
+}
+
+/// Whether `word` stands in `code` by itself.
+fn has_word(code: &str, word: &str) -> bool {
+    code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|each| each == word)
+}
+
+#[test]
+fn each_threshold_has_a_source_and_names_who_reads_it() {
+    let limits = limits();
+    let mut wrong = Vec::new();
+    for path in files(&repository().join("crates/tcpwhy/src/limits/sense")) {
+        let text = fs::read_to_string(&path).expect("code");
+        let mut remark = String::new();
+        for line in text.lines() {
+            if let Some(more) = line.strip_prefix("/// ") {
+                remark = format!("{remark} {more}");
+                continue;
+            }
+            let said = core::mem::take(&mut remark);
+            let item = ["const ", "fn "]
+                .iter()
+                .find_map(|kind| line.strip_prefix("pub(crate) ")?.strip_prefix(kind));
+            let Some(item) = item else { continue };
+            let end = item.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let name = &item[..end.expect("more follows a name")];
+            let users: Vec<String> = limits
+                .iter()
+                .filter(|(place, code)| !place.starts_with("sense") && has_word(code, name))
+                .map(|(place, _)| format!("`{place}`"))
+                .collect();
+            let (what, readers) = said.rsplit_once(" For ").unwrap_or((&said, ""));
+            let sources = ["Ours", "RFC", "limits-method", "Linux", "Before any", "Nanoseconds"];
+            if readers != format!("{}.", users.join(", ")) {
+                wrong.push(format!("{name} is read by {}", users.join(", ")));
+            }
+            if !line.contains(" fn ") && !sources.iter().any(|source| what.contains(source)) {
+                wrong.push(format!("{name} has no source"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -8,7 +8,7 @@
 //! wait      all that was true from one send to the next; round and near/: the rounds around it
 //! rule/     what a wait was for: pure functions, asked in one order
 //! account/  where the time went: pieces, what waits for the link, the ledger that adds up
-//! sense     thresholds that more than one part judges by
+//! sense/    every threshold once, with its source
 //! walk/     the only place that knows all of these
 //! quick/    the short ways for packets that go on as the last did
 //! ```
@@ -27,7 +27,3 @@ pub(crate) mod sender;
 pub(crate) mod sense;
 pub(crate) mod wait;
 pub(crate) mod walk;
-
-/// Before any time or offset of a connection ([`crate::flow::connection::Flow`] clamps them to a
-/// quarter of this), and far enough from the end of the numbers for sums and percentages.
-pub(crate) const NEVER: i64 = -(1 << 55);

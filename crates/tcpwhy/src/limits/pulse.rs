@@ -10,22 +10,11 @@
 //! the whole segments of a writer that a full buffer blocks (`sk_stream_wait_memory`). What an
 //! application writes is seldom a whole number of segments.
 
-use super::NEVER;
-use crate::limits::sense::LID_ROUNDS;
-
-/// Sends closer than this are one burst. Ours: not measured.
-pub(super) const BURST_GAP_NS: i64 = 100_000;
-/// Answers that leave at once pass the tap within this, beyond the constant way to it (limits-method
-/// section 4 allows as much). Ours: not measured.
-const PROMPT_NS: i64 = 50_000;
-/// What comes behind an arrival within this part of the distance between two pulses, time and again, comes so by no
-/// chance: a writer that a full buffer blocked wakes up as late. Ours.
-const BY_CHANCE: i64 = 64;
-/// A distance stays alike if it changes by so many times less than the time since the last arrival. Ours: not
-/// measured.
-const STEADIER: i64 = 4;
-/// Fewer pulses tell nothing.
-const ENOUGH: u32 = 8;
+use crate::limits::sense::{
+    ALIKE, BURST_GAP_NS, ENOUGH_PULSES, EVEN_ALIKE, EVEN_VARIANCE, KEPT_DISTANCES, LID_ROUNDS,
+    MANY, MISSED_TIMES, NEARLY_ALL, NEVER, NO_CHANCE, PROMPT_BY_CHANCE, PULSE_PROMPT_NS, STEADIER,
+    WHOLE_ALIKE, WHOLE_SHORT,
+};
 
 /// What released the first send of a pulse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -58,10 +47,10 @@ pub(crate) struct Before {
 
 impl Before {
     /// Whether the pulse that was due after the last one has not come by `at`: not the clock held
-    /// it then. Ours: twice the distance, so that one timer's delay is none.
+    /// it then.
     pub(crate) fn is_pulse_missed(&self, at: i64) -> bool {
         let tick = if self.tick > 0 { self.tick } else { self.gap };
-        self.began.is_some_and(|began| at - began > 2 * tick)
+        self.began.is_some_and(|began| at - began > MISSED_TIMES * tick)
     }
 
     /// Before the first send.
@@ -99,7 +88,7 @@ impl Pulses {
             Cause::Own => self.own += 1,
             Cause::Arrival { before } => {
                 self.drawn += 1;
-                self.prompt += u32::from(before <= PROMPT_NS.max(apart / BY_CHANCE));
+                self.prompt += u32::from(before <= PULSE_PROMPT_NS.max(NO_CHANCE.of(apart)));
             }
             Cause::Burst => {}
         }
@@ -110,7 +99,7 @@ impl Pulses {
             self.unfinished += u32::from(!before.pushed);
             self.short += u32::from(before.short);
             self.gaps += 1;
-            if (gap - before.gap).abs() * 8 <= gap {
+            if ALIKE.is_kept((gap - before.gap).abs(), gap) {
                 self.alike += 1;
                 before.tick = gap;
             }
@@ -118,7 +107,7 @@ impl Pulses {
             let behind = behind.filter(|behind| *behind < gap);
             if let (Some(behind), Some(earlier)) = (behind, before.behind) {
                 let (moved, shifted) = ((gap - before.gap).abs(), (behind - earlier).abs());
-                self.kept += u32::from(shifted > moved * STEADIER && shifted > PROMPT_NS);
+                self.kept += u32::from(shifted > moved * STEADIER && shifted > PULSE_PROMPT_NS);
             }
             (before.gap, before.behind) = (gap, behind);
             self.gap_sum += gap;
@@ -143,43 +132,40 @@ impl Pulses {
     }
 
     /// Whether the sender itself set off most of them. What follows an arrival by some time each time, and
-    /// hardly ever at once as answers do, was not set off by it. Ours: one of eight may be by chance.
+    /// hardly ever at once as answers do, was not set off by it.
     pub(crate) fn are_own(&self) -> bool {
         let all = self.own + self.drawn;
-        let by_chance = all >= ENOUGH && u64::from(self.prompt) * 8 <= u64::from(all);
+        let by_chance = all >= ENOUGH_PULSES && PROMPT_BY_CHANCE.is_kept(self.prompt, all);
         self.own > 0 && self.own >= self.drawn || by_chance || self.are_kept()
     }
 
     /// Whether they kept their distances where what arrived before them came earlier or later than before: an answer
-    /// would have, too. Ours: one of eight; with one of sixteen two send buffers of 48 were told as the application in captures that
-    /// lack one packet of a hundred.
+    /// would have, too.
     fn are_kept(&self) -> bool {
-        self.gaps >= ENOUGH && u64::from(self.kept) * 8 >= u64::from(self.gaps)
+        self.gaps >= ENOUGH_PULSES && KEPT_DISTANCES.is_reached(self.kept, self.gaps)
     }
 
-    /// Whether they came at even distances: a coefficient of variation under 0.3, or, where a
-    /// window or a repair stops them now and then, two of three like the one before. Ours.
+    /// Whether they came at even distances.
     pub(crate) fn are_even(&self) -> bool {
-        if self.gaps < ENOUGH || self.gap_sum <= 0 {
+        if self.gaps < ENOUGH_PULSES || self.gap_sum <= 0 {
             return false;
         }
         let (n, sum) = (i128::from(self.gaps), i128::from(self.gap_sum));
         let variance_n2 = n * self.gap_squares - sum * sum;
-        variance_n2 * 100 < 9 * sum * sum || u64::from(self.alike) * 3 >= u64::from(self.gaps) * 2
+        !EVEN_VARIANCE.is_reached(variance_n2, sum * sum)
+            || EVEN_ALIKE.is_reached(self.alike, self.gaps)
     }
 
-    /// Whether nearly all left data behind: the application had written more. Ours: three of four.
+    /// Whether nearly all left data behind: the application had written more.
     pub(crate) fn are_unfinished(&self) -> bool {
-        self.gaps >= ENOUGH && u64::from(self.unfinished) * 4 >= u64::from(self.gaps) * 3
+        self.gaps >= ENOUGH_PULSES && NEARLY_ALL.is_reached(self.unfinished, self.gaps)
     }
 
-    /// Whether nearly none ended as writes do, and what distance they have is no chance. Ours: one of
-    /// eight may be the rest of a long write, one distance of three is like the one before; without
-    /// the second, the set's receivers and middles agree more, but any slow writer might be meant.
+    /// Whether nearly none ended as writes do, and what distance they have is no chance.
     pub(crate) fn end_whole(&self) -> bool {
-        self.gaps >= ENOUGH
-            && u64::from(self.short) * 8 <= u64::from(self.gaps)
-            && u64::from(self.alike) * 3 >= u64::from(self.gaps)
+        self.gaps >= ENOUGH_PULSES
+            && WHOLE_SHORT.is_kept(self.short, self.gaps)
+            && WHOLE_ALIKE.is_reached(self.alike, self.gaps)
     }
 
     /// Whether full segments went out at even distances, as Linux paces them.
@@ -187,15 +173,14 @@ impl Pulses {
         self.are_even() && self.end_whole()
     }
 
-    /// Whether nearly all ended as writes do, with a short segment. Ours: three of four, of as many as make flights of
-    /// one size a lid.
+    /// Whether nearly all ended as writes do, with a short segment: of as many as make flights of one size a lid.
     pub(crate) fn all_end_short(&self) -> bool {
-        self.gaps >= LID_ROUNDS as u32 && u64::from(self.short) * 4 >= u64::from(self.gaps) * 3
+        self.gaps >= LID_ROUNDS as u32 && NEARLY_ALL.is_reached(self.short, self.gaps)
     }
 
-    /// Whether many ended as writes do, with a short segment. Ours: one of four.
+    /// Whether many ended as writes do, with a short segment.
     pub(crate) fn end_short(&self) -> bool {
-        self.gaps >= ENOUGH && u64::from(self.short) * 4 >= u64::from(self.gaps)
+        self.gaps >= ENOUGH_PULSES && MANY.is_reached(self.short, self.gaps)
     }
 }
 
@@ -252,9 +237,9 @@ mod tests {
     #[test]
     fn what_follows_arrivals_late_each_time_was_not_set_off_by_them() {
         let drawn = |before| pulses(&every(1_700_000, 9), MIDST, Cause::Arrival { before });
-        assert!(drawn(PROMPT_NS + 1).are_own());
-        assert!(!drawn(PROMPT_NS).are_own(), "as promptly as answers leave");
-        let mut swept = drawn(PROMPT_NS + 1);
+        assert!(drawn(PULSE_PROMPT_NS + 1).are_own());
+        assert!(!drawn(PULSE_PROMPT_NS).are_own(), "as promptly as answers leave");
+        let mut swept = drawn(PULSE_PROMPT_NS + 1);
         swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 }, None);
         assert!(swept.are_own(), "one of ten comes by chance");
         swept.push(0, &mut Before { at: 0, ..Before::NONE }, Cause::Arrival { before: 0 }, None);
@@ -277,9 +262,12 @@ mod tests {
 
     #[test]
     fn what_keeps_its_distance_whenever_something_arrives_was_not_set_off_by_it() {
-        assert!(behind(&[5], PROMPT_NS + 10_001).are_own(), "there, and back: two of sixteen");
-        assert!(!behind(&[16], PROMPT_NS + 10_001).are_own(), "one of sixteen");
-        assert!(!behind(&[5], PROMPT_NS + 10_000).are_own(), "no more than answers vary");
+        assert!(
+            behind(&[5], PULSE_PROMPT_NS + 10_001).are_own(),
+            "there, and back: two of sixteen"
+        );
+        assert!(!behind(&[16], PULSE_PROMPT_NS + 10_001).are_own(), "one of sixteen");
+        assert!(!behind(&[5], PULSE_PROMPT_NS + 10_000).are_own(), "no more than answers vary");
         assert!(!behind(&[5, 9], 1_710_000).are_own(), "the capture lacks what arrived");
     }
 

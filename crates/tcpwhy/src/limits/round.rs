@@ -2,10 +2,10 @@
 
 use super::evidence::Evidence;
 use super::pulse::Pulses;
+use crate::limits::sense::{
+    ANSWERED, BELOW_WINDOW, PASSES, QUEUE, QUEUE_MIN_NS, SECOND_NS, SMOOTH, SMOOTH_GAPS,
+};
 use crate::report::Cwnd;
-
-/// A queue is one only above this (limits-method section 6).
-const QUEUE_MIN_NS: i64 = 1_000_000;
 
 /// How slow start ended, as far as the waits after it care.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -96,7 +96,7 @@ impl Round {
     pub(crate) fn rate(&self) -> Option<u64> {
         let span = self.end - self.start;
         (span > 0 && self.acked > 0 && !self.holed)
-            .then(|| (i128::from(self.acked) * 1_000_000_000 / i128::from(span)) as u64)
+            .then(|| (i128::from(self.acked) * i128::from(SECOND_NS) / i128::from(span)) as u64)
     }
 
     /// Whether its packets came through without loss and without standing in a queue.
@@ -115,7 +115,7 @@ impl Round {
         let replayed = self.cwnd.low.filter(|_| self.cwnd.high.is_some());
         self.phase == Phase::SlowStart
             && (self.let_out_more
-                || replayed.is_some_and(|cwnd| cwnd * 4 >= self.flight_segments * 5))
+                || replayed.is_some_and(|cwnd| BELOW_WINDOW.is_kept(self.flight_segments, cwnd)))
     }
 
     /// In slow start, a flight as large as the replayed window.
@@ -134,10 +134,10 @@ impl Round {
     }
 
     /// Whether its sends came without a pause. A flight that a window stops and that does not fill
-    /// the path leaves it silent for the rest of the round trip. Ours: an eighth of the round.
+    /// the path leaves it silent for the rest of the round trip.
     pub(super) fn is_smooth(&self) -> bool {
         let silence = self.longest_gap.max(self.end - self.stopped_at);
-        self.gaps >= 8 && silence * 8 <= self.end - self.start
+        self.gaps >= SMOOTH_GAPS && SMOOTH.is_kept(silence, self.end - self.start)
     }
 
     /// Seen away from its sender, without the time stamps that tell what stood in queues: its packets come as the
@@ -146,15 +146,14 @@ impl Round {
         !self.tap_at_sender && !self.sees_queues
     }
 
-    /// Whether data kept passing the tap. Ours: no silence of a quarter of a round (a link of few packets a
-    /// round has no shorter ones).
+    /// Whether data kept passing the tap.
     pub(super) fn passes_evenly(&self) -> bool {
-        self.tap_gap * 4 <= self.end - self.start
+        PASSES.is_kept(self.tap_gap, self.end - self.start)
     }
 
-    /// Whether ACKs kept coming: half a round of silence is no link that was busy throughout.
+    /// Whether ACKs kept coming.
     pub(super) fn is_answered_throughout(&self) -> bool {
-        self.ack_gap * 2 <= self.end - self.start
+        ANSWERED.is_kept(self.ack_gap, self.end - self.start)
     }
 }
 
@@ -165,5 +164,5 @@ pub(super) fn is_queue(queue: i64, rtt_min: i64) -> bool {
 
 /// The longest delay beyond the least round trip that is none.
 pub(super) fn least_queue(rtt_min: i64) -> i64 {
-    QUEUE_MIN_NS.max(rtt_min / 10)
+    QUEUE_MIN_NS.max(QUEUE.of(rtt_min))
 }

@@ -7,9 +7,7 @@ use std::collections::VecDeque;
 
 use super::ledger::Interval;
 use crate::limits::rule::{self, Verdict};
-
-/// Most intervals held back. Ours: 3 MB with the one that is too many; of one state each, so few transfers have as many.
-const MOST: usize = (1 << 15) - 1;
+use crate::limits::sense::HELD_BACK;
 
 /// When the link of a direction was full.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +89,7 @@ impl Due {
 
     /// What may be booked, in parts.
     pub(crate) fn next(&mut self) -> Option<Vec<Interval>> {
-        if self.holds && self.waiting.len() <= MOST {
+        if self.holds && self.waiting.len() <= HELD_BACK {
             return None;
         }
         self.waiting.pop_front().map(|interval| self.full.part(&interval))
@@ -153,7 +151,7 @@ mod tests {
     fn of_more_than_can_be_held_back_the_oldest_is_booked_as_it_stands() {
         let mut due = Due::default();
         due.hold();
-        for at in 0..=MOST as i64 {
+        for at in 0..=HELD_BACK as i64 {
             let state = if at % 2 == 0 { CwndAvoidance } else { App };
             assert!(due.next().is_none());
             due.push(interval(at, at + 1, state, &[]));

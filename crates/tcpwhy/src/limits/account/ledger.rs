@@ -10,14 +10,9 @@
 use core::cmp::Reverse;
 
 use crate::limits::evidence::Evidence;
+use crate::limits::sense::{INTERVALS, STRIP_CELLS, STRIP_RUNS, STRIP_SLICES};
 use crate::report::{State, Strip as Slices, Sure, TimeIn};
 use crate::units::Duration;
-
-/// Most cells of a strip, and how many are folded when it is full.
-const CELLS: usize = 512;
-/// Most intervals kept of one direction. Ours: 20,000 of 120 bytes are 2.4 MB, more than a page
-/// can draw; half of them are left out at a time.
-const MAX_INTERVALS: usize = 20_000;
 
 /// A decided interval.
 #[derive(Clone, Debug)]
@@ -126,7 +121,7 @@ impl Ledger {
         }
         if last.length() < self.least[last.state as usize] {
             self.intervals.pop();
-        } else if self.intervals.len() == MAX_INTERVALS {
+        } else if self.intervals.len() == INTERVALS {
             self.thin();
         }
         self.intervals.push(interval);
@@ -146,7 +141,7 @@ impl Ledger {
             by_state.chunk_by(|a, b| state_of(a) == state_of(b)).collect();
         states.sort_by_key(|of_one| of_one.len());
         let mut kept = vec![false; self.intervals.len()];
-        let (mut room, mut left) = (MAX_INTERVALS / 2, states.len());
+        let (mut room, mut left) = (INTERVALS / 2, states.len());
         for of_one in states {
             let longest = &of_one[..of_one.len().min(room / left)];
             for at in longest {
@@ -198,7 +193,7 @@ impl Strip {
                 Some(last) if last.1 == state => last.0 = end,
                 _ => self.runs.push((end, state)),
             }
-            if self.runs.len() > 48 {
+            if self.runs.len() > STRIP_RUNS {
                 self.lay(end);
             }
             return;
@@ -207,7 +202,7 @@ impl Strip {
     }
 
     fn lay(&mut self, upto: i64) {
-        self.cell = (upto / CELLS as i64 + 1).max(1);
+        self.cell = (upto / STRIP_CELLS as i64 + 1).max(1);
         let mut start = 0;
         for (end, state) in core::mem::take(&mut self.runs) {
             self.spread(start, end, state);
@@ -216,7 +211,7 @@ impl Strip {
     }
 
     fn spread(&mut self, mut start: i64, end: i64, state: State) {
-        while end > self.cell.saturating_mul(CELLS as i64) {
+        while end > self.cell.saturating_mul(STRIP_CELLS as i64) {
             let pairs = core::mem::take(&mut self.cells);
             self.cells = pairs.chunks(2).map(merge).collect();
             self.cell = self.cell.saturating_mul(2);
@@ -236,8 +231,8 @@ impl Strip {
         if !self.cells.is_empty() {
             return self.cells.iter().map(leading).collect();
         }
-        // Few runs need few cells: as many as show the shortest of them, up to 128.
-        let cell = (lifetime / 128 + 1).max(1);
+        // Few runs need few cells: as many as show the shortest of them, up to [`STRIP_SLICES`].
+        let cell = (lifetime / STRIP_SLICES + 1).max(1);
         let end = self.runs.last().map_or(0, |run| run.0);
         let mut runs = self.runs.as_slice();
         let mut start = 0;
@@ -343,7 +338,7 @@ mod tests {
         let longest = kept(CwndAvoidance).map(Interval::length).max();
         assert_eq!(longest, Some(50_999), "also what came when the list was full before");
         assert_eq!(kept(App).map(Interval::length).max(), Some(500));
-        assert!(kept(App).count() > 2_000 && ledger.intervals.len() <= MAX_INTERVALS);
+        assert!(kept(App).count() > 2_000 && ledger.intervals.len() <= INTERVALS);
         assert!(kept(App).take(1_000).all(|each| each.length() == 16), "the longest of them");
         let in_order = ledger.intervals.windows(2).all(|pair| pair[0].end <= pair[1].start);
         assert!(in_order);
@@ -355,10 +350,10 @@ mod tests {
             let states = [State::App, State::CwndAvoidance];
             books_of((0..count).map(move |n| (states[n % 2], 5)))
         };
-        let full = turns(MAX_INTERVALS);
-        assert!(!full.truncated && full.intervals.len() == MAX_INTERVALS);
-        let cut = turns(MAX_INTERVALS + 1);
-        assert!(cut.truncated && cut.intervals.len() == MAX_INTERVALS / 2 + 1);
+        let full = turns(INTERVALS);
+        assert!(!full.truncated && full.intervals.len() == INTERVALS);
+        let cut = turns(INTERVALS + 1);
+        assert!(cut.truncated && cut.intervals.len() == INTERVALS / 2 + 1);
         let spans: i64 = cut.intervals.iter().map(Interval::length).sum();
         assert_eq!(spans, 5 * cut.intervals.len() as i64, "none grew over those left out");
     }

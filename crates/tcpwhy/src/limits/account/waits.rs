@@ -4,10 +4,7 @@ use std::collections::VecDeque;
 
 use super::piece::{Base, Piece};
 use crate::limits::evidence::Evidence;
-
-/// Pieces of the open wait that are told apart by what let data out between them. Ours: as many as there are ACKs that
-/// are remembered of it ([`Releases`](crate::limits::sender::releases::Releases)).
-const APART: usize = 64;
+use crate::limits::sense::WAIT_ACKS;
 
 /// The pieces of one sender's timeline that wait for a decision.
 #[derive(Clone, Debug)]
@@ -46,7 +43,7 @@ impl Waits {
     /// the same kind and `join` allows it, or there are many already, else a new one.
     pub(crate) fn lay(&mut self, piece: Piece, join: bool) {
         let open = self.pieces.len() - self.from;
-        if (join || open > APART)
+        if (join || open > WAIT_ACKS)
             && open > 0
             && let Some(last) = self.pieces.back_mut()
             && last.base == piece.base

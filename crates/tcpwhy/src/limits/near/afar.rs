@@ -8,9 +8,7 @@
 use super::Rounds;
 use super::rate::are_same;
 use crate::limits::round::Round;
-
-/// Fewer packets do not show whether a stream pauses. Ours: not measured.
-const ENOUGH_PACKETS: u32 = 16;
+use crate::limits::sense::{OPENING_MISSES, OPENING_ROUNDS, SAME_SEGMENTS, STREAM_PACKETS};
 
 impl Rounds {
     /// How long the way to the tap held up what found nothing of its sender's before it, at most.
@@ -42,19 +40,20 @@ impl Rounds {
     pub(super) fn passes_steadily(&self, at: usize, rtt_min: i64) -> bool {
         let near = || self.around(at).filter(|r| !r.loss);
         let steady = |r: &Round| r.passes_evenly() || r.tap_gap <= r.standing_queue(rtt_min);
-        near().map(|r| r.sends).sum::<u32>() >= ENOUGH_PACKETS && near().all(steady)
+        near().map(|r| r.sends).sum::<u32>() >= STREAM_PACKETS && near().all(steady)
     }
 
     /// Whether flights around `at` grow by a segment a round, as a window that nothing else holds does in congestion
-    /// avoidance (RFC 5681 section 3.1). What is in flight at a pace stands. Ours: in five rounds or more, one of
-    /// which may not have.
+    /// avoidance (RFC 5681 section 3.1). What is in flight at a pace stands.
     pub(super) fn opens_at(&self, at: usize) -> bool {
         let near = || self.around(at).filter(|round| !round.loss).map(|r| r.flight_segments);
         let rounds = near().count() as u64;
-        let falls = near().zip(near().skip(1)).any(|(one, next)| next + 1 < one);
+        let falls = near().zip(near().skip(1)).any(|(one, next)| next + SAME_SEGMENTS < one);
         let grown =
             near().last().zip(near().next()).map(|(last, first)| last.saturating_sub(first));
-        rounds >= 5 && !falls && grown.is_some_and(|grown| grown + 2 >= rounds)
+        rounds >= OPENING_ROUNDS
+            && !falls
+            && grown.is_some_and(|grown| grown + OPENING_MISSES >= rounds)
     }
 
     /// Whether the round at `at` ran at a rate at which a queue had stood.

@@ -5,19 +5,10 @@ use core::ops::RangeInclusive;
 
 use super::Rounds;
 use crate::limits::round::{Phase, Round, is_queue};
-
-/// Rates within this of each other are flat, in per mille. The method asks for 5 %. Ours: 10 %, set
-/// while developing against the simulated kernel; no experiment of its own.
-const FLAT_PER_MILLE: u128 = 100;
-/// Rates within this of each other are the same, in per mille (limits-method section 6: 5 %).
-const SAME_PER_MILLE: u128 = 50;
-
-/// Rounds that tell of a rate (limits-method section 6: 4 rounds).
-const FLAT_ROUNDS: usize = 4;
-
-/// Segments of a flight whose rate can be told by counting: one more or less is half of the least difference that
-/// matters, a quarter of a fifth.
-const COUNTABLE: u64 = 40;
+use crate::limits::sense::{
+    AS_FAST, COUNTABLE_SEGMENTS, FLAT, FLAT_ROUNDS, GAINED, LEAST_VARIATION, OUTGROWS, OWN_SLOPE,
+    ROUNDS_AFTER, ROUNDS_BEFORE, SECOND_NS, SLOPE_ERRORS, SLOPE_ROUNDS, VARIED_STEPS, VARIES,
+};
 
 /// A path that larger flights brought no more rate from.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +21,7 @@ pub(crate) struct Outgrown {
 
 /// Whether `rate` is not less than `than`.
 fn is_as_fast(rate: u64, than: u64) -> bool {
-    u128::from(rate) * 1000 >= u128::from(than) * (1000 - SAME_PER_MILLE)
+    AS_FAST.is_reached(rate, than)
 }
 
 /// Whether both rates are the same.
@@ -45,7 +36,7 @@ fn is_plain(round: &Round) -> bool {
 
 impl Rounds {
     /// Whether the rate went up and down though a queue stood all the time: the link, or the share
-    /// of it that this connection got, was not always the same. Ours: a third, twice.
+    /// of it that this connection got, was not always the same.
     pub(super) fn is_rate_variable(&self, at: usize, rtt_min: i64) -> bool {
         let rates: Vec<u64> = self
             .around(at)
@@ -54,7 +45,7 @@ impl Rounds {
             .collect();
         let steps = rates.windows(2).map(|pair| {
             let (before, after) = (pair[0], pair[1]);
-            let much = before.abs_diff(after) * 3 >= before.max(after);
+            let much = VARIES.is_reached(before.abs_diff(after), before.max(after));
             if much { after.cmp(&before) } else { Ordering::Equal }
         });
         let (ups, downs) = steps.fold((0, 0), |(ups, downs), step| match step {
@@ -62,17 +53,17 @@ impl Rounds {
             Ordering::Less => (ups, downs + 1),
             Ordering::Equal => (ups, downs),
         });
-        ups > 0 && downs > 0 && ups + downs >= 3
+        ups > 0 && downs > 0 && ups + downs >= VARIED_STEPS
     }
 
     /// Whether one of the runs of four rounds with `at` among them, of those at most two later,
     /// has one rate.
     pub(super) fn is_rate_flat(&self, at: usize) -> bool {
-        (at.saturating_sub(3)..=at.saturating_sub(1)).any(|from| {
-            if from + 4 > self.kept.len() {
+        (at.saturating_sub(ROUNDS_BEFORE)..=at.saturating_sub(1)).any(|from| {
+            if from + FLAT_ROUNDS > self.kept.len() {
                 return false;
             }
-            self.is_flat_over(from..=from + 3)
+            self.is_flat_over(from..=from + FLAT_ROUNDS - 1)
         })
     }
 
@@ -80,27 +71,31 @@ impl Rounds {
     /// delays vary, the ends of rounds do, and one's rate with them; of several in a row that is little.
     pub(super) fn keeps_rate_across_loss(&self, at: usize) -> bool {
         let Some(unmoved) = self.across_loss else { return false };
-        let from = at.saturating_sub(3);
+        let from = at.saturating_sub(ROUNDS_BEFORE);
         // The first round behind a repair answers what the repair let out.
         let first = (from..=at).rev().take_while(|at| {
             let before = at.checked_sub(1).and_then(|before| self.kept.get(before));
             is_plain(&self.kept[*at]) && before.is_none_or(|before| !before.loss)
         });
         let Some(first) = first.last() else { return false };
-        let later = self.kept.range(at + 1..).take(2).take_while(|round| is_plain(round));
+        let later =
+            self.kept.range(at + 1..).take(ROUNDS_AFTER).take_while(|round| is_plain(round));
         let last = at + later.count();
         let acked: i64 = self.kept.range(first..=last).map(|round| round.acked).sum();
         let span = self.kept[last].end - self.kept[first].start;
         last - first + 1 >= FLAT_ROUNDS
             && span > 0
-            && are_same(unmoved, (i128::from(acked) * 1_000_000_000 / i128::from(span)) as u64)
+            && are_same(
+                unmoved,
+                (i128::from(acked) * i128::from(SECOND_NS) / i128::from(span)) as u64,
+            )
     }
 
     /// Whether these rounds have one rate.
     fn is_flat_over(&self, rounds: RangeInclusive<usize>) -> bool {
         let rates = self.kept.range(rounds).map(|r| r.rate().unwrap_or(0));
         let (low, high) = rates.fold((u64::MAX, 0), |m, rate| (m.0.min(rate), m.1.max(rate)));
-        low > 0 && u128::from(high - low) * 1000 <= u128::from(high) * FLAT_PER_MILLE
+        low > 0 && FLAT.is_kept(high - low, high)
     }
 
     /// Whether the flight of `at` fills a path that larger ones brought no more rate from.
@@ -114,23 +109,24 @@ impl Rounds {
     }
 
     /// Where flights around `at` grew and brought no rate: what more is in flight stands in a queue (Little's law),
-    /// though that may empty once a round trip, as where a window or a buffer lets it go in bursts. Ours: a
-    /// fifth more in flight within the rounds kept, of which the rate got less than a quarter.
+    /// though that may empty once a round trip, as where a window or a buffer lets it go in bursts.
     pub(super) fn outgrown_at(&self, at: usize) -> Option<Outgrown> {
-        let last = (at + 2).min(self.kept.len().checked_sub(1)?);
+        let last = (at + ROUNDS_AFTER).min(self.kept.len().checked_sub(1)?);
         let run = self.kept.range(..=last).rev().take_while(|round| is_plain(round)).count();
         // What is sent in one round is answered in the next.
         let (latest, rate) = (&self.kept[last.checked_sub(1)?], self.kept[last].rate()?);
         ((last + 1).saturating_sub(run)..=at.min(last.checked_sub(4)?)).find_map(|from| {
             let first = &self.kept[from];
             let grown = latest.flight - first.flight;
-            if first.flight_segments < COUNTABLE || grown * 5 < first.flight {
+            if first.flight_segments < COUNTABLE_SEGMENTS
+                || !OUTGROWS.is_reached(grown, first.flight)
+            {
                 return None;
             }
             let before = self.kept[from + 1].rate()?;
             let gained = i128::from(rate.saturating_sub(before));
-            let brought_none =
-                gained * 4 * i128::from(first.flight) <= i128::from(grown) * i128::from(before);
+            let brought_none = GAINED
+                .is_kept(gained * i128::from(first.flight), i128::from(grown) * i128::from(before));
             (brought_none && self.is_flat_over(from + 1..=last))
                 .then_some(Outgrown { flight: first.flight, rate })
         })
@@ -139,7 +135,7 @@ impl Rounds {
     /// Whether the queue is made by this sender: `None` where that does not show. A link of its own that
     /// is full has one rate, so the round trip grows as the flight does, per cent for per cent. Where
     /// others fill the queue, too, it grows less, and a larger flight gets a larger share of the rate
-    /// instead. Ours: half as much, with twice the error of the estimate between.
+    /// instead.
     pub(super) fn follows_own_flight(&self, rtt_min: i64) -> Option<bool> {
         let is_queued = |r: &Round| !r.loss && is_queue(r.standing_queue(rtt_min), rtt_min);
         // What is sent in one round is answered in the next.
@@ -160,15 +156,14 @@ impl Rounds {
             xx += x * x;
             yy += y * y;
         }
-        // A flight that varies by under 5 % cannot show it.
-        if points.len() < 4 || xx <= n * 0.05 * 0.05 {
+        if points.len() < SLOPE_ROUNDS || xx <= n * LEAST_VARIATION * LEAST_VARIATION {
             return None;
         }
         let slope = xy / xx;
         let error = libm::sqrt((yy - slope * xy).max(0.0) / (n - 2.0) / xx);
         match () {
-            () if slope - 2.0 * error > 0.5 => Some(true),
-            () if slope + 2.0 * error < 0.5 => Some(false),
+            () if slope - SLOPE_ERRORS * error > OWN_SLOPE => Some(true),
+            () if slope + SLOPE_ERRORS * error < OWN_SLOPE => Some(false),
             () => None,
         }
     }

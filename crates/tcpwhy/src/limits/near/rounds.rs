@@ -13,15 +13,11 @@ use std::collections::VecDeque;
 use super::rate::Outgrown;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
-use crate::limits::sense::{LID_ROUNDS, PLATEAU_NS};
+use crate::limits::sense::{
+    LID_ROUNDS, PLATEAU_NS, ROUNDS, ROUNDS_AFTER, ROUNDS_BEFORE, SAME_SEGMENTS, SWINGS,
+    UNCUT_LID_ROUNDS,
+};
 use crate::report::Cwnd;
-
-/// Rounds kept for decisions; a decision looks three rounds back and two ahead, a lid at all.
-const KEPT: usize = 10;
-/// Flights that stay the same this many rounds have a lid where no loss has cut the window. Linux v6.18
-/// `tcp_cubic.c`, `bictcp_update`: with nothing to regain a window that is used grows at least as Reno's would,
-/// by a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight.
-const UNCUT_LID_ROUNDS: u32 = 8;
 
 /// The last rounds.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +42,7 @@ impl Rounds {
 
     /// Closes a round.
     pub(crate) fn push(&mut self, round: &Round) {
-        if self.kept.len() == KEPT {
+        if self.kept.len() == ROUNDS {
             self.kept.pop_front();
         }
         self.kept.push_back(*round);
@@ -97,9 +93,13 @@ impl Rounds {
         Some(at.min(self.kept.len() - 1))
     }
 
+    fn end_around(&self, at: usize) -> usize {
+        (at + ROUNDS_AFTER + 1).min(self.kept.len())
+    }
+
     /// Rounds around `at`: up to three before, two after.
     pub(super) fn around(&self, at: usize) -> impl Iterator<Item = &Round> {
-        self.kept.range(at.saturating_sub(3)..(at + 3).min(self.kept.len()))
+        self.kept.range(at.saturating_sub(ROUNDS_BEFORE)..self.end_around(at))
     }
 
     /// Whether the last rounds look like a pace that the sender itself set.
@@ -110,7 +110,7 @@ impl Rounds {
 
     /// The pulses of the rounds around `at`, each of which may hold just one or two.
     pub(super) fn pulses_near(&self, at: usize) -> Pulses {
-        let near = self.kept.range(at.saturating_sub(6)..(at + 3).min(self.kept.len()));
+        let near = self.kept.range(at.saturating_sub(2 * ROUNDS_BEFORE)..self.end_around(at));
         Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses))
     }
 
@@ -124,7 +124,7 @@ impl Rounds {
     }
 
     /// Whether flights around `at` go up and down between two sizes without a loss, as a send buffer lets them that
-    /// takes more of large packets than of small ones, and no congestion window does. Ours: by an eighth.
+    /// takes more of large packets than of small ones, and no congestion window does.
     pub(in crate::limits) fn swings(&self, at: usize) -> bool {
         (at.saturating_sub(3)..=at).any(|from| {
             let mut four = self.kept.iter().skip(from).take(4);
@@ -133,13 +133,15 @@ impl Rounds {
             else {
                 return false;
             };
-            let are_one = |a: &Round, b: &Round| a.flight_segments.abs_diff(b.flight_segments) <= 1;
+            let are_one = |a: &Round, b: &Round| {
+                a.flight_segments.abs_diff(b.flight_segments) <= SAME_SEGMENTS
+            };
             let apart = a.flight_segments.abs_diff(b.flight_segments);
             let has_loss = [a, b, c, d].iter().any(|round| round.loss);
             !has_loss
                 && are_one(a, c)
                 && are_one(b, d)
-                && apart * 8 > a.flight_segments.max(b.flight_segments)
+                && !SWINGS.is_kept(apart, a.flight_segments.max(b.flight_segments))
         })
     }
 
@@ -185,8 +187,9 @@ impl Rounds {
             return false;
         }
         let is_alike = |of: fn(&Round) -> u64| {
-            let alike =
-                |r: &&Round| of(r).abs_diff(of(this)) <= 1 && !r.loss && r.phase == this.phase;
+            let alike = |r: &&Round| {
+                of(r).abs_diff(of(this)) <= SAME_SEGMENTS && !r.loss && r.phase == this.phase
+            };
             let before = self.kept.range(..at).rev().take_while(alike).count();
             before + self.kept.range(at..).take_while(alike).count() >= LID_ROUNDS
         };

@@ -6,28 +6,13 @@
 //! spaced so, and the rate of a round is the link's. Where others stand among them some pairs are still
 //! neighbours: the closest ones tell the link's rate, all together the share of it that this sender got.
 
+use crate::limits::sense::{
+    CLOSE, CLOSER, CLOSEST, MID_CLOSEST, NOT_BUNCHED, ONE_ASTRAY, ONE_SPACING, SECOND_NS, SHARED,
+    SPACED_ROUNDS, SPACED_STEPS, STEPS, STRAYED_STEPS, TURNS,
+};
 use std::collections::VecDeque;
 
 use super::Rounds;
-
-/// ACKs that are kept, the newest. Ours: enough for the closest hundredths to be more than one.
-const KEPT: usize = 64;
-/// Fewer do not show how close packets come. Ours: of these the closest seventh are three.
-const ENOUGH: usize = 24;
-/// Rounds that must tell of one spacing. Ours: half of what limits-method section 6 looks at around one.
-const LEAST_ROUNDS: usize = 3;
-/// Steps within this of the fastest are the link's, in tenths. Ours: where jitter spreads distances evenly by a
-/// third and more, a seventh of them lies wider than that; what it spreads less is no share of [`SHARED`].
-const CLOSE_TENTHS: u128 = 9;
-/// A rate that this sender got this much less of than the link carries is shared. Ours: a third of the link
-/// goes to others.
-const SHARED: (u128, u128) = (2, 3);
-/// Where it got less than this of what its closest packets say, they did not come from a queue one by one:
-/// radio links and hosts let out bunches of packets at a rate that is not the link's. Ours: an eighth.
-const BUNCHED: u128 = 8;
-/// What came strays so many ACKs from an even rate and more where it is shared. Ours: two and a half to three for a
-/// token bucket in front of a link twice as fast and beside constant traffic, seven and more beside other connections.
-const STRAYED_STEPS: i128 = 5;
 
 /// From one ACK to the next.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +23,7 @@ struct Step {
 
 impl Step {
     fn rate(self) -> u64 {
-        u64::from(self.bytes) * 1_000_000_000 / u64::from(self.ns.max(1))
+        u64::from(self.bytes) * SECOND_NS.cast_unsigned() / u64::from(self.ns.max(1))
     }
 }
 
@@ -57,7 +42,7 @@ impl Spacing {
 
     /// An ACK for so many bytes came so long after the one before it.
     pub(crate) fn push(&mut self, bytes: i64, ns: i64) {
-        if self.steps.len() == KEPT {
+        if self.steps.len() == STEPS {
             self.steps.pop_front();
         }
         let most = |of: i64| u32::try_from(of).unwrap_or(u32::MAX);
@@ -68,31 +53,29 @@ impl Spacing {
     /// as close as it lets them, none closer, and in between others came much later.
     pub(crate) fn link(&self) -> Option<u64> {
         let count = self.steps.len();
-        if count < ENOUGH {
+        if count < SPACED_STEPS {
             return None;
         }
-        let mut rates = [0; KEPT];
+        let mut rates = [0; STEPS];
         self.steps.iter().zip(&mut rates).for_each(|(step, rate)| *rate = step.rate());
         let rates = &mut rates[..count];
-        let close_from = (u128::from(fastest(rates)) * CLOSE_TENTHS).div_ceil(10) as u64;
-        let is_close = |rate: u64| rate >= close_from;
-        // A link that runs slower for a while makes one change of it. Of two that share one in turns a third
-        // or more of the steps are changes. Ours: a fifth.
+        let fastest = fastest(rates);
+        let is_close = |rate: u64| CLOSE.is_reached(rate, fastest);
         let is_change = |pair: &&[u64]| is_close(pair[0]) != is_close(pair[1]);
-        let changes = rates.windows(2).filter(is_change).count();
+        let changes = rates.windows(2).filter(is_change).count() as u64;
         // Where ACKs come at even distances, what they are for differs: their own way is the narrow one.
         let near = self.steps.iter().zip(&*rates).filter(|(_, rate)| is_close(**rate));
         let ns = |step: &Step| u64::from(step.ns);
         let (sum, alike) = near.fold((0, 0), |(sum, n), (step, _)| (sum + ns(step), n + 1));
         let all: u64 = self.steps.iter().map(ns).sum();
-        let is_closer = sum * 4 * count as u64 <= all * 3 * alike;
-        // A seventh of them are as close.
-        let are_enough = alike > count as u64 / 7;
-        if !are_enough || changes * 5 < count || !is_closer || !self.strays() {
+        let steps = count as u64;
+        let is_closer = CLOSER.is_kept(sum * steps, all * alike);
+        let are_enough = alike > CLOSEST.of(steps);
+        if !are_enough || !TURNS.is_reached(changes, steps) || !is_closer || !self.strays() {
             return None;
         }
         let falling = |a: &u64, b: &u64| b.cmp(a);
-        let (_, link, _) = rates.select_nth_unstable_by(count / 14, falling);
+        let (_, link, _) = rates.select_nth_unstable_by(MID_CLOSEST.of(steps) as usize, falling);
         Some(*link)
     }
 
@@ -120,11 +103,11 @@ impl Spacing {
 
 /// The fastest of `rates`, of which a fiftieth may be faster: one, where all are kept.
 fn fastest(rates: &[u64]) -> u64 {
-    const { assert!(KEPT / 50 == 1) }
+    const { assert!(STEPS / ONE_ASTRAY == 1) }
     let two = rates.iter().fold((0, 0), |(first, second), rate| {
         if *rate > first { (*rate, first) } else { (first, second.max(*rate)) }
     });
-    if rates.len() < 50 { two.0 } else { two.1 }
+    if rates.len() < ONE_ASTRAY { two.0 } else { two.1 }
 }
 
 impl Rounds {
@@ -138,15 +121,15 @@ impl Rounds {
     pub(super) fn shared_link(&self, at: usize) -> Option<u64> {
         let links = || self.kept.iter().filter_map(|round| round.link);
         let (least, most) = (links().min()?, links().max()?);
-        if links().count() < LEAST_ROUNDS || u128::from(least) * 10 < u128::from(most) * 9 {
+        if links().count() < SPACED_ROUNDS || !ONE_SPACING.is_reached(least, most) {
             return None;
         }
         let near = || self.around(at).filter(|round| !round.loss && !round.holed);
         let acked: i64 = near().map(|round| round.acked).sum();
         let span: i64 = near().map(|round| round.end - round.start).sum();
-        let share = u128::try_from(acked).ok()? * 1_000_000_000;
-        let whole = u128::from(least) * u128::try_from(span).ok()?;
-        (share * SHARED.1 <= whole * SHARED.0 && share * BUNCHED >= whole).then_some(least)
+        let share = i128::from(u64::try_from(acked).ok()?) * i128::from(SECOND_NS);
+        let whole = i128::from(least) * i128::from(u64::try_from(span).ok()?);
+        (SHARED.is_kept(share, whole) && NOT_BUNCHED.is_reached(share, whole)).then_some(least)
     }
 }
 
@@ -184,8 +167,8 @@ mod tests {
     #[test]
     fn packets_among_others_come_as_close_as_the_link_lets_them_and_never_closer() {
         assert_eq!(told(200, &among()), Some(LINK));
-        assert_eq!(told(ENOUGH, &among()), Some(LINK));
-        assert_eq!(told(ENOUGH - 1, &among()), None, "too few");
+        assert_eq!(told(SPACED_STEPS, &among()), Some(LINK));
+        assert_eq!(told(SPACED_STEPS - 1, &among()), None, "too few");
         assert_eq!(told(200, &[SLOT]), None, "alone");
     }
 

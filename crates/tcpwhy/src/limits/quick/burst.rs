@@ -7,9 +7,9 @@
 
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN, UNSEEN_CAUSE};
 use crate::flow::run::Run;
-use crate::limits::NEVER;
 use crate::limits::sender::Sender;
 use crate::limits::sender::sends::segments_of;
+use crate::limits::sense::NEVER;
 use crate::limits::wait::Release;
 use crate::limits::walk::Walker;
 use crate::measure::flight::Left;

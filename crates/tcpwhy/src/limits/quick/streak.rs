@@ -3,11 +3,12 @@
 use super::burst::{Bounds, Placement, Rule};
 use crate::flow::event::{AFTER_GAP, CORRUPT, Event, ID, PROBE, PSH, SYN, UNSEEN_CAUSE};
 use crate::flow::run::{Follower, Run};
-use crate::limits::pulse::{BURST_GAP_NS, Before};
+use crate::limits::pulse::Before;
 use crate::limits::round::Round;
 use crate::limits::sender::order::SendOrder;
 use crate::limits::sender::sends::segments_of;
 use crate::limits::sender::{Sender, Sends};
+use crate::limits::sense::BURST_GAP_NS;
 use crate::limits::walk::Walker;
 use crate::measure::flight::Left;
 use crate::measure::ipid;

@@ -11,13 +11,10 @@
 use crate::flow::event::{ACK, AFTER_GAP, CORRUPT, ECE, Event, FIN, PROBE, RST, SYN, UNSEEN_CAUSE};
 use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
-use crate::limits::NEVER;
 use crate::limits::sender::Terms;
 use crate::limits::sender::sends::segments_of;
+use crate::limits::sense::{NEVER, TURN_PACKETS};
 use crate::measure::ipid::{Ledger, Step};
-
-/// Most packets that are looked through in vain. Ours: not measured.
-const MOST: usize = 64;
 
 /// What one sender sent in one turn.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +58,7 @@ pub(crate) fn may_be_turns(facts: &Facts, gathered: &Gathered) -> bool {
             && event.sack_count == 0
             && (event.len == 0 || !event.has(SYN))
     };
-    gathered.frames() <= MOST
+    gathered.frames() <= TURN_PACKETS
         && gathered.events.len() == gathered.frames()
         && facts.sides.iter().all(|side| side.syns == 1)
         && facts.window_shift(0).is_some()

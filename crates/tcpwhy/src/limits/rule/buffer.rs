@@ -4,14 +4,11 @@
 use super::Verdict;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
+use crate::limits::sense::{LEAST_BUFFER_SEGMENTS, PACED_PAUSE};
 use crate::limits::wait::Wait;
 use crate::report::State::{
     App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf,
 };
-
-/// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs besides
-/// (`SOCK_MIN_SNDBUF`, `include/net/sock.h`, v6.1).
-const LEAST_BUFFER_SEGMENTS: u64 = 2;
 
 /// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, a
 /// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
@@ -38,9 +35,8 @@ pub(super) fn lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let (round, edge) = (near.this(), wait.edge());
     let below_window = near.is_below_window(wait);
     let tap_at_sender = round.tap_at_sender;
-    // A pace keeps a flight as still; what it spaces pauses for less than half a round, a full
-    // window for most of it, unless it just fills the path. Ours: a half, made with one pace of three pulses a round.
-    let has_no_pause = round.tap_gap * 2 <= round.end - round.start;
+    // A pace keeps a flight as still, but a full window pauses.
+    let has_no_pause = PACED_PAUSE.is_kept(round.tap_gap, round.end - round.start);
     // ACKs that a pace spread come as evenly: it may seem that they let the next ones out.
     let may_be_paced = round.is_smooth() || near.pulses().are_even_and_whole() && has_no_pause;
     Some(match (wait.by_data, below_window) {

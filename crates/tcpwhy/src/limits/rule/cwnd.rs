@@ -3,7 +3,7 @@
 use super::Verdict;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
-use crate::limits::sense::{LID_ROUNDS, PLATEAU_NS};
+use crate::limits::sense::{LID_ROUNDS, MAY_BE_LID, PLATEAU_NS};
 use crate::limits::wait::Wait;
 use crate::report::State::{
     App, AppWindow, CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndClamp, CwndPostLoss,
@@ -29,7 +29,7 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         }
         // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
         Phase::Avoidance | Phase::Uncut
-            if round.still.0 > PLATEAU_NS / 2 && round.still.1 >= LID_ROUNDS as u32 =>
+            if round.still.0 > MAY_BE_LID.of(PLATEAU_NS) && round.still.1 >= LID_ROUNDS as u32 =>
         {
             return Some(Verdict::likely(CwndAvoidance, &[Sndbuf, CwndClamp, AppWindow, App]));
         }

@@ -2,6 +2,7 @@
 
 use super::Verdict;
 use crate::limits::near::Near;
+use crate::limits::sense::{NEVER_EMPTY, QUEUE_SAMPLES};
 use crate::limits::wait::{Edge, Wait};
 use crate::report::State::{
     self, App, AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
@@ -81,7 +82,8 @@ fn shared(near: &Near<'_>) -> Verdict {
 /// A queue that never emptied in a round kept the path's slowest link busy throughout; so did one at a steady rate.
 pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
-    let never_empty = near.queue() * 2 >= near.least && round.rtt_count >= 8;
+    let never_empty =
+        NEVER_EMPTY.is_reached(near.queue(), near.least) && round.rtt_count >= QUEUE_SAMPLES;
     let is_full = near.has_queue()
         && round.is_answered_throughout()
         && (never_empty || near.is_rate_flat() || near.keeps_rate_across_loss());

@@ -2,15 +2,11 @@
 
 use super::Sender;
 use super::hystart;
-use super::jumps::LONGEST_DELAYED_ACK_NS;
 use super::trips;
 use super::window::Filled;
 use crate::flow::event::{Block, ECE, Event, FIN, RST};
+use crate::limits::sense::{DELAYABLE_SEGMENTS, FLOWING_NS, FLOWING_TRIPS, LONGEST_DELAYED_ACK_NS};
 use crate::limits::wait::Lull;
-
-/// The peer's data counts as one flow while its gaps are shorter than this and than 1.5 round
-/// trips. Ours: a sender that waits for ACKs pauses one round trip.
-const FLOWING_NS: i64 = 10_000_000;
 
 impl Sender {
     /// An ACK arrived.
@@ -163,7 +159,7 @@ impl Sender {
         // With more behind it the receiver would have acknowledged at once; data may have waited for the
         // peer's application.
         let behind = self.flight.outstanding();
-        let may_wait = event.is_data() || acked.max(behind) < 2 * self.terms.mss;
+        let may_wait = event.is_data() || acked.max(behind) < DELAYABLE_SEGMENTS * self.terms.mss;
         if !may_wait || late > LONGEST_DELAYED_ACK_NS && !event.is_data() {
             self.trips.jumps.push(rtt, at, event);
         }
@@ -171,7 +167,9 @@ impl Sender {
         // program that one.
         let next = self.flight.oldest_at().filter(|_| behind >= self.terms.mss);
         let is_drawn = next.is_some_and(|next| trips::draws_ack(next - (at - rtt)));
-        let is_prompt = (acked >= 2 * self.terms.mss || is_drawn || !trips::is_delayed_ack(late))
+        let is_prompt = (acked >= DELAYABLE_SEGMENTS * self.terms.mss
+            || is_drawn
+            || !trips::is_delayed_ack(late))
             && !(behind == 0 && self.is_kept_back(acked, rtt));
         // One on data may have waited for the peer's application.
         self.trips.push(rtt, is_prompt && !event.is_data());
@@ -199,7 +197,7 @@ impl Sender {
 
     /// Longest gap within one flow of the peer's data.
     pub(crate) fn flowing_gap(&self) -> i64 {
-        FLOWING_NS.max(self.rtt_scale() * 3 / 2)
+        FLOWING_NS.max(FLOWING_TRIPS.of(self.rtt_scale()))
     }
 
     /// What this side's silence was that ends with data of the peer at `at`.

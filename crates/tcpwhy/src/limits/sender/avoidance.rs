@@ -11,12 +11,8 @@
 use crate::cc::cubic::Cubic;
 use crate::cc::reno::Reno;
 use crate::limits::round::Round;
+use crate::limits::sense::{CLEARLY, EXPLAINED_ROUNDS, REPLAYED, REPLAYED_SEGMENTS};
 use crate::report::Cwnd;
-
-/// Rounds that one hypothesis alone must explain to be named, and how many times those of the
-/// other. Ours: not measured.
-const ENOUGH_ROUNDS: u64 = 8;
-const CLEARLY: u64 = 4;
 
 /// What is replayed after losses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +77,7 @@ impl Avoidance {
     pub(crate) fn controller(&self) -> Option<(&'static str, u64)> {
         let [reno, cubic] = self.alone;
         let is_clear =
-            |rounds: u64, other: u64| rounds >= ENOUGH_ROUNDS && rounds >= CLEARLY * other;
+            |rounds: u64, other: u64| rounds >= EXPLAINED_ROUNDS && rounds >= CLEARLY * other;
         match () {
             () if is_clear(reno, cubic) => Some(("reno", reno)),
             () if is_clear(cubic, reno) => Some(("cubic", cubic)),
@@ -92,7 +88,7 @@ impl Avoidance {
 
 /// Within two segments or a tenth: limited transmit, and ACKs on the way when it was seen.
 fn near(flight: u64, cwnd: u64) -> bool {
-    flight.abs_diff(cwnd) <= (cwnd / 10).max(2)
+    flight.abs_diff(cwnd) <= REPLAYED.of(cwnd).max(REPLAYED_SEGMENTS)
 }
 
 #[cfg(test)]

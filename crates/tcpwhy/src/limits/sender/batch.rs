@@ -5,10 +5,7 @@
 
 use super::replay::{Ack, FrameEnd};
 use crate::flow::event::Event;
-
-/// Most ACKs and frames of a batch. Ours: a batch ends with the first ACK after a send, so more
-/// are sends without ACKs or ACKs without sends, which the replay can do without.
-const MOST: usize = 4096;
+use crate::limits::sense::BATCHED;
 
 /// A batch that grows.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +27,7 @@ impl Batch {
 
     /// Adds an ACK; a full batch keeps the newest.
     pub(crate) fn add_ack(&mut self, ack: Ack) {
-        if self.acks.len() < MOST {
+        if self.acks.len() < BATCHED {
             self.acks.push(ack);
         } else if let Some(last) = self.acks.last_mut() {
             *last = ack;
@@ -39,7 +36,7 @@ impl Batch {
 
     /// Adds a frame of new data, if there is room.
     pub(crate) fn add_frame(&mut self, frame: FrameEnd) {
-        if self.frames.len() < MOST {
+        if self.frames.len() < BATCHED {
             self.frames.push(frame);
         }
     }
@@ -47,7 +44,7 @@ impl Batch {
     /// Adds so many frames of new data that begin with `first`, with `before` segments before them and
     /// `each` in each.
     pub(crate) fn add_frames(&mut self, first: &Event, frames: usize, before: u64, each: u64) {
-        let room = MOST - self.frames.len().min(MOST);
+        let room = BATCHED - self.frames.len().min(BATCHED);
         let numbers = 1..=frames.min(room) as u64;
         self.frames.extend(numbers.map(|number| FrameEnd {
             segments: before + number * each,
@@ -73,7 +70,7 @@ mod tests {
             batch.add_ack(Ack { una, window_end: 0 });
             batch.add_frame(FrameEnd { segments: una, byte: 0 });
         }
-        assert_eq!((batch.acks.len(), batch.acks[MOST - 1].una), (MOST, 4999));
-        assert_eq!((batch.frames.len(), batch.frames[MOST - 1].segments), (MOST, 4095));
+        assert_eq!((batch.acks.len(), batch.acks[BATCHED - 1].una), (BATCHED, 4999));
+        assert_eq!((batch.frames.len(), batch.frames[BATCHED - 1].segments), (BATCHED, 4095));
     }
 }

@@ -6,11 +6,8 @@
 use super::Sender;
 use crate::flow::event::{Block, Event};
 use crate::limits::proof::Proven;
+use crate::limits::sense::LEAST_TIMER_NS;
 use crate::measure::ipid::Step;
-
-/// What nothing answered for so long and then went out by itself, a timer sent. Ours: the least that the timer of
-/// the probe waits (`tcp_schedule_loss_probe`: 2 ms, and a tick may have begun).
-const LEAST_TIMER_NS: i64 = 1_000_000;
 
 impl Sender {
     /// The capture begins midway with an ACK: what lies between it and the end of its SACK blocks had been sent.

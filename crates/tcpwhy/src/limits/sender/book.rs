@@ -3,17 +3,13 @@
 //! [`super::rounds`] says what a round is and what a run of them tells.
 
 use super::listed::ListedRound;
-use crate::limits::NEVER;
 use crate::limits::evidence::Evidence;
 use crate::limits::near::Rounds;
 use crate::limits::near::spacing::Spacing;
-use crate::limits::pulse::BURST_GAP_NS;
 use crate::limits::round::{Round, is_queue};
+use crate::limits::sense::{BURST_GAP_NS, LISTED_ROUNDS, NEVER, SAME_SEGMENTS};
 use crate::measure::sketch::Sketch;
 use crate::report::State;
-
-/// Most rounds kept for the report.
-const MOST_LISTED: usize = 10_000;
 
 /// A send of new data.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +72,7 @@ impl Still {
     /// Takes a round; for how long and how many rounds the flight has stood still with it.
     fn push(&mut self, round: &Round) -> (i64, u32) {
         let limited = round.ack_released > round.free && !round.loss;
-        if !limited || round.flight_segments.abs_diff(self.flight) > 1 {
+        if !limited || round.flight_segments.abs_diff(self.flight) > SAME_SEGMENTS {
             *self = Self { flight: round.flight_segments, since: round.start, rounds: 0 };
         }
         self.rounds += 1;
@@ -185,7 +181,7 @@ impl RoundBook {
 
     /// Whether more rounds came than are listed.
     pub(crate) fn is_full(&self) -> bool {
-        self.listed.len() >= MOST_LISTED
+        self.listed.len() >= LISTED_ROUNDS
     }
 }
 

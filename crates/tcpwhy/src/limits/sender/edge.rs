@@ -1,8 +1,7 @@
 //! The receiver's window where the sender last stopped.
 
 use super::Sender;
-use super::reader::{DELAYABLE_SEGMENTS, PROMPT_NS};
-use super::window::AT_MAXIMUM_PERCENT;
+use crate::limits::sense::{AT_MAXIMUM, DEFERRED, DELAYABLE_SEGMENTS, PROMPT_NS, SHRUNK};
 use crate::limits::wait::Window;
 use crate::report::State;
 
@@ -14,7 +13,7 @@ impl Sender {
             state: self.window_state(),
             is_scale_guessed: self.terms.shift_guessed,
             is_told: self.is_edge_told(),
-            is_near: stop.room < stop.window / 3,
+            is_near: stop.room < DEFERRED.of(stop.window),
             was_answer_kept_back: self.is_answer_kept_back(),
             may_want_more: self.is_at_maximum() && !self.has_shrunk(),
             ..Window::OPEN
@@ -44,12 +43,12 @@ impl Sender {
 
     /// Whether the window at the last stop was as large as any of the last rounds.
     fn is_at_maximum(&self) -> bool {
-        self.stop.evidence.window * 100 >= self.stop.window_recent * AT_MAXIMUM_PERCENT
+        AT_MAXIMUM.is_reached(self.stop.evidence.window, self.stop.window_recent)
     }
 
-    /// Whether it was three quarters of the largest of all, or less.
+    /// Whether it was clearly less than the largest of all.
     pub(crate) fn has_shrunk(&self) -> bool {
-        self.stop.evidence.window * 4 <= self.window.largest * 3
+        SHRUNK.is_kept(self.stop.evidence.window, self.window.largest)
     }
 
     /// Whether the receiver answered the flight that filled its window late and at once, or opened the window only

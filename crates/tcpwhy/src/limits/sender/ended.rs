@@ -2,16 +2,14 @@
 //!
 //! The sender's parts are asked here, and nowhere else, for what rules judge by.
 
-use super::reader::PROMPT_NS;
-use super::stop::OWN_QUEUE_NS;
 use super::trips;
 use super::{Sender, Sends};
 use crate::flow::event::Event;
+use crate::limits::sense::{
+    DEFERRED, DELAYABLE_SEGMENTS, OWN_QUEUE_NS, PROMPT_NS, SOON, UNANSWERED,
+};
 use crate::limits::wait::{Flown, Probe, Release, Short, Wait, Window};
 
-/// ACKs in a row that let nothing out are no delayed release of a full window: Linux waits for at
-/// most some to fill a super-segment (`tcp_tso_should_defer`). Ours: not measured.
-const UNANSWERED: usize = 4;
 /// What the open wait's pieces tell of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lasted {
@@ -48,7 +46,7 @@ impl Sender {
             && !lasted.was_quiet
             && !was_full
             && full
-            && (within(self.rtt_scale() / 10) || ack_may_be_late);
+            && (within(SOON.of(self.rtt_scale())) || ack_may_be_late);
         let by_ack = matches!(release, Release::Ack { .. }) || is_late_release;
         Wait {
             round: self.stop.round,
@@ -59,7 +57,7 @@ impl Sender {
             in_own_queue: self.is_held_by_own_queue(lasted.until),
             was_quiet: lasted.was_quiet,
             is_late_release,
-            is_soon_after_ack: after_all && within((self.rtt_scale() / 10).max(PROMPT_NS)),
+            is_soon_after_ack: after_all && within(SOON.of(self.rtt_scale()).max(PROMPT_NS)),
             ack_may_be_late,
             has_passed_over_acks: by_ack && self.has_passed_over_acks(at),
             is_past_pulse: by_ack && self.sends.new.is_pulse_missed(at),
@@ -150,7 +148,7 @@ impl Sender {
         let taken = before.map_or(0, |ack| ack.una - (self.flight.nxt - flight));
         self.repairs.current() == 0
             && self.growth.lost_at.is_none()
-            && (taken - 2 * self.terms.mss) * 3 > flight
+            && !DEFERRED.is_kept(taken - DELAYABLE_SEGMENTS * self.terms.mss, flight)
     }
 
     /// Whether the last stop was at the congestion window, as far as that is known.

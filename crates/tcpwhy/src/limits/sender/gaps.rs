@@ -6,9 +6,7 @@ use super::growth::ExitCause;
 use super::window::Filled;
 use crate::flow::event::{ACK, Event};
 use crate::limits::proof::{Proof, Proven};
-
-/// Less than this beyond a window is damage or a probe. Ours: a super-segment.
-const HOLE_BYTES: i64 = 65_536;
+use crate::limits::sense::HOLE_BYTES;
 
 impl Sender {
     /// Data further than the receiver allowed: the ACKs that allowed it, and more, are missing in

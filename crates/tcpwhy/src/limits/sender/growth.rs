@@ -8,6 +8,7 @@
 
 use super::hystart::Signs;
 use crate::limits::round::{Phase, Round};
+use crate::limits::sense::{AVOIDANCE, DOUBLES, FILLS, GROWN_STEPS, THINNED};
 
 /// Why slow start ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,16 +39,6 @@ pub(crate) struct SlowFrom {
     /// What `HyStart` saw up to then since the flight last doubled.
     signs: Signs,
 }
-
-/// A flight that fills the window is no less than so many eighths of what was in flight before: it is counted when its
-/// last was sent, and an ACK may have come meanwhile. Ours: not measured.
-const FULL_EIGHTHS: u64 = 7;
-/// What a window in congestion avoidance grows by in a round is at most such a part of it, or a segment: CUBIC's
-/// twentieth (Linux v6.1 `bictcp_update`, where no loss was yet), and Reno's segment (RFC 5681 section 3.1).
-const AVOIDANCE_PART: u64 = 16;
-/// ACKs of more than so many halves of a segment each are thinned: RFC 5681 section 4.2 asks for one at least every
-/// second segment.
-const THIN_HALVES: u64 = 5;
 
 /// Flights of the cwnd-limited rounds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +81,7 @@ impl Growth {
 
     /// Whether the window, which nothing has cut since, has let out clearly more than `flight` segments.
     pub(crate) fn has_let_out_more(&self, flight: u64) -> bool {
-        self.regain.is_none() && flight * 8 < self.most * FULL_EIGHTHS
+        self.regain.is_none() && !FILLS.is_reached(flight, self.most)
     }
 
     /// Takes a closed round; from which round on slow start had ended, if this one shows it.
@@ -112,7 +103,7 @@ impl Growth {
             (self.last, self.slow, self.signs) = (flight, 0, self.signs.or(signs));
             return None;
         }
-        let slow = flight * 2 < self.last * 3;
+        let slow = !DOUBLES.is_reached(flight, self.last);
         let last = core::mem::replace(&mut self.last, flight);
         self.signs = if slow { self.signs.or(signs) } else { signs };
         if !slow || flight < last {
@@ -129,7 +120,7 @@ impl Growth {
         self.acks += u64::from(round.advances);
         self.taken += last;
         self.steps = self.steps << 1 & 7 | u8::from(flight > last);
-        let from = self.slow_from.filter(|_| self.steps.count_ones() >= 2)?;
+        let from = self.slow_from.filter(|_| self.steps.count_ones() >= GROWN_STEPS)?;
         if self.is_thinned(&from, flight) {
             self.slow = 0;
             self.thinned_from.get_or_insert(from.number);
@@ -145,10 +136,10 @@ impl Growth {
     fn is_thinned(&self, from: &SlowFrom, flight: u64) -> bool {
         let rounds = u64::from(self.slow - 1);
         let grown = flight.saturating_sub(from.flight);
-        grown > rounds * (from.flight / AVOIDANCE_PART).max(1)
+        grown > rounds * AVOIDANCE.of(from.flight).max(1)
             // The ACK that ends a round is counted with what it ends.
             && grown + 1 >= self.acks
-            && self.taken * 2 >= self.acks * THIN_HALVES
+            && THINNED.is_reached(self.taken, self.acks)
     }
 
     /// How the waits of the open round are to be named when the congestion window held them.

@@ -9,10 +9,8 @@
 use std::collections::VecDeque;
 
 use crate::flow::event::Block;
+use crate::limits::sense::HOLES;
 use crate::measure::flight::{Sent, UNSEEN};
-
-/// Holes remembered until they are repaired. Ours: an episode needs its first.
-const MOST: usize = 64;
 
 /// Something that is missing.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +28,7 @@ pub(crate) struct Holes(VecDeque<Hole>);
 
 impl Holes {
     pub(crate) fn push(&mut self, hole: Hole) {
-        if self.0.len() == MOST {
+        if self.0.len() == HOLES {
             self.0.pop_front();
         }
         self.0.push_back(hole);
@@ -64,7 +62,7 @@ mod tests {
         let since = |holes: &Holes, offset| holes.at(offset).map(|hole| hole.since);
         let told = [9, 10, 19, 20, 39].map(|offset| since(&holes, offset));
         assert_eq!(told, [None, Some(5), Some(5), None, Some(7)]);
-        for start in 0..MOST as i64 {
+        for start in 0..HOLES as i64 {
             holes.push(hole(100 + start, 101 + start, 9));
         }
         assert_eq!(since(&holes, 10), None, "the oldest go");

@@ -6,15 +6,9 @@
 //! above the path's. A round of ours is one of its: it ends with the ACK of what was sent when it began.
 
 use crate::limits::round::Round;
-
-/// Below so many segments no sign counts (`hystart_low_window`).
-const LOW_WINDOW: u64 = 16;
-/// ACKs at most this far apart are one train (`hystart_ack_delta_us`).
-const TRAIN_GAP_NS: i64 = 2_000_000;
-/// Round trips that tell of a round (`HYSTART_MIN_SAMPLES`).
-const MIN_SAMPLES: i64 = 8;
-/// How far above the least a round trip counts (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
-const DELAY_NS: (i64, i64) = (4_000_000, 16_000_000);
+use crate::limits::sense::{
+    HYSTART_DELAY, HYSTART_DELAY_NS, HYSTART_SAMPLES, HYSTART_SEGMENTS, TRAIN, TRAIN_GAP_NS,
+};
 
 /// Which of its signs were there.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -27,13 +21,15 @@ impl Signs {
     /// What `round` shows, where the path's round trip is `least_rtt`. What paces itself waits for a train twice
     /// as long, of which nothing is known here.
     pub(crate) fn of(round: &Round, least_rtt: i64) -> Self {
-        if round.flight_segments < LOW_WINDOW {
+        if round.flight_segments < HYSTART_SEGMENTS {
             return Self::default();
         }
-        let bound = least_rtt + (least_rtt / 8).clamp(DELAY_NS.0, DELAY_NS.1);
+        let bound =
+            least_rtt + HYSTART_DELAY.of(least_rtt).clamp(HYSTART_DELAY_NS.0, HYSTART_DELAY_NS.1);
         Self {
-            delay: round.rtt_count >= MIN_SAMPLES && round.rtt_min.is_some_and(|rtt| rtt > bound),
-            train: round.train_end - round.start > least_rtt / 2,
+            delay: round.rtt_count >= HYSTART_SAMPLES
+                && round.rtt_min.is_some_and(|rtt| rtt > bound),
+            train: round.train_end - round.start > TRAIN.of(least_rtt),
         }
     }
 

@@ -7,17 +7,7 @@
 //! on the slowest link, and stays so long.
 
 use crate::flow::event::Event;
-
-/// No receiver may delay an ACK longer, nor that of every second full segment (RFC 9293 section 3.8.6.3).
-pub(crate) const LONGEST_DELAYED_ACK_NS: i64 = 500_000_000;
-
-/// A round trip is a jump if it is this much, and this many times, longer than the one before it. Ours:
-/// two segments more in a queue make a round trip longer by 24 ms at 1 Mbit/s, but hardly twice as long
-/// again at once; not measured.
-const JUMP_NS: i64 = 5_000_000;
-const JUMP_TIMES: i64 = 2;
-/// Jumps kept of one direction. Ours.
-const MOST_JUMPS: usize = 64;
+use crate::limits::sense::{JUMP_NS, JUMP_PASSED, JUMP_TIMES, JUMPS};
 
 /// A round trip that was suddenly far longer than the one before it.
 #[derive(Clone, Copy, Debug)]
@@ -52,10 +42,12 @@ impl Jumps {
     pub(crate) fn push(&mut self, rtt: i64, at: i64, ack: &Event) {
         let before = self.last.replace(rtt);
         let lag_of_data = core::mem::take(&mut self.most_lag);
-        // Ours: half of the excess. What was under way with it was late as well and tells nothing.
+        // What was under way with it was late as well and tells nothing.
         if let Some(jump) = self.open.filter(|jump| at - rtt >= jump.at) {
             self.open = None;
-            if (rtt - jump.before) * 2 <= jump.rtt - jump.before && self.found.len() < MOST_JUMPS {
+            if JUMP_PASSED.is_kept(rtt - jump.before, jump.rtt - jump.before)
+                && self.found.len() < JUMPS
+            {
                 self.found.push(jump);
             }
         }

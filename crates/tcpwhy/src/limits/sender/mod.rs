@@ -55,16 +55,13 @@ use self::trips::RoundTrips;
 use self::window::ReceiverWindow;
 use self::writes::Writes;
 use crate::flow::event::{Event, Side};
-use crate::limits::NEVER;
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::pulse::Before;
+use crate::limits::sense::NEVER;
 use crate::measure::flight::Flight;
 use crate::measure::idle::IdleWatch;
 use crate::measure::ipid::Counter;
 use crate::report::Retransmission;
-
-/// Most retransmissions listed and flights at losses kept of one direction.
-pub(crate) const MAX_LISTED: usize = 2000;
 
 /// What does not change along the way.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, no state machine")]

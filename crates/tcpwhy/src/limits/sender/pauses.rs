@@ -4,6 +4,7 @@ use super::Sender;
 use super::window::Filled;
 use crate::flow::event::Event;
 use crate::limits::round::Phase;
+use crate::limits::sense::AFTER_PAUSE;
 use crate::limits::wait::Release;
 
 impl Sender {
@@ -41,9 +42,9 @@ impl Sender {
     pub(crate) fn judge_idle(&mut self, full: bool) {
         let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
         if let Some(restarted) = self.pauses.watch.judge(full, initial) {
-            // `tcp_current_ssthresh`: three quarters of the window, unless there is no threshold yet.
-            let share = if self.growth.exit.is_some() { 3 } else { 4 };
-            self.growth.regain = Some(restarted.before * share / 4);
+            let has_threshold = self.growth.exit.is_some();
+            let share = AFTER_PAUSE.of(restarted.before);
+            self.growth.regain = Some(if has_threshold { share } else { restarted.before });
             self.window.filled = Filled::default();
             self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
             if self.growth.exit.is_none() {

@@ -9,24 +9,10 @@
 //! segments through one by one, and never empties: then only a window that was once larger tells.
 
 use super::Sender;
-
-/// Answers to full windows that are remembered, and as many tell. Ours: half of them.
-const KEPT: usize = 16;
-const ENOUGH: usize = 8;
-/// They are weighed once in so many.
-const EACH: u8 = 4;
-/// A receiver may wait for a second full segment before it answers (RFC 1122 section 4.2.3.2); for one more it
-/// does so at once.
-pub(crate) const DELAYABLE_SEGMENTS: i64 = 2;
-/// An answer that comes sooner after the data than this was not kept back: it is what hosts take to handle a batch, and
-/// what 64 KiB take on a link of 1 Gbit/s, which a receiver may join and answer at once. Ours: not measured.
-pub(crate) const PROMPT_NS: i64 = 1_000_000;
-/// As much where the tap sees the data come: the batch alone. Ours: not measured.
-const PROMPT_AT_RECEIVER_NS: i64 = 250_000;
-/// Whoever answers within this is on the tap's host. Ours: not measured; a way by cable and a switch takes as long.
-const AT_RECEIVER_NS: i64 = 50_000;
-/// Later by less than this part of a round trip is worth no other name.
-const WORTH_PART: i64 = 8;
+use crate::limits::sense::{
+    ALIKE_ANSWERS, ANSWERS, AT_RECEIVER_NS, DELAYABLE_SEGMENTS, ENOUGH_ANSWERS, MOSTLY,
+    PROMPT_AT_RECEIVER_NS, PROMPT_NS, WEIGHED_EACH, WORTH,
+};
 
 /// An answer to a full window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +38,7 @@ pub(crate) struct Sight {
 /// The last answers to full windows of one receiver.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
-    ring: [Answer; KEPT],
+    ring: [Answer; ANSWERS],
     /// How many came; which of them is told from it.
     came: u64,
     is_readers: bool,
@@ -61,10 +47,10 @@ pub(crate) struct Answers {
 impl Answers {
     /// Takes the next one.
     pub(crate) fn push(&mut self, answer: Answer, sight: Sight) {
-        self.ring[(self.came % KEPT as u64) as usize] = answer;
+        self.ring[(self.came % ANSWERS as u64) as usize] = answer;
         self.came += 1;
-        if self.came.is_multiple_of(u64::from(EACH)) {
-            let known = usize::try_from(self.came).map_or(KEPT, |came| came.min(KEPT));
+        if self.came.is_multiple_of(WEIGHED_EACH) {
+            let known = usize::try_from(self.came).map_or(ANSWERS, |came| came.min(ANSWERS));
             self.is_readers = are_readers(&self.ring[..known], sight);
         }
     }
@@ -81,13 +67,13 @@ fn are_readers(answers: &[Answer], sight: Sight) -> bool {
         answers.iter().filter(|a| of(a)).map(|a| a.bytes).fold(0, i64::saturating_add)
     };
     let all = bytes(&|_| true);
-    let mostly = |part: i64| part > 0 && part.saturating_mul(4) >= all.saturating_mul(3);
+    let mostly = |part: i64| part > 0 && MOSTLY.is_reached(part, all);
     let is_lump = |answer: &Answer| answer.bytes > DELAYABLE_SEGMENTS * sight.mss;
     let counts = |answer: &Answer| is_lump(answer) && (sight.at_receiver || answer.is_told);
-    if answers.len() < ENOUGH || !mostly(bytes(&counts)) {
+    if answers.len() < ENOUGH_ANSWERS || !mostly(bytes(&counts)) {
         return false;
     }
-    let mut late = [0; KEPT];
+    let mut late = [0; ANSWERS];
     let mut count = 0;
     for (each, answer) in late.iter_mut().zip(answers.iter().filter(|answer| counts(answer))) {
         *each = answer.late;
@@ -97,8 +83,8 @@ fn are_readers(answers: &[Answer], sight: Sight) -> bool {
     late.sort_unstable();
     let (quarter, three) = (late[count / 4], late[count * 3 / 4]);
     let prompt = if sight.at_receiver { PROMPT_AT_RECEIVER_NS } else { PROMPT_NS };
-    let is_alike = three - quarter <= (quarter / 4).max(PROMPT_AT_RECEIVER_NS);
-    quarter >= prompt.max(sight.least_rtt / WORTH_PART) && (sight.at_receiver || is_alike)
+    let is_alike = three - quarter <= ALIKE_ANSWERS.of(quarter).max(PROMPT_AT_RECEIVER_NS);
+    quarter >= prompt.max(WORTH.of(sight.least_rtt)) && (sight.at_receiver || is_alike)
 }
 
 impl Sender {

@@ -1,10 +1,7 @@
 //! What let data out since the open wait began: the ACKs that took something out of the flight.
 
+use crate::limits::sense::WAIT_ACKS;
 use std::collections::VecDeque;
-
-/// Most ACKs of one wait that are remembered. Ours: the oldest of them are no neighbours of the
-/// send that ends the wait.
-const MOST: usize = 64;
 
 /// ACKs of the open wait, and the last of all.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +32,7 @@ impl Releases {
     /// Something left the flight at `at`, of which all up to `una` is acknowledged; `by_data` if it came on data of
     /// the peer.
     pub(crate) fn push(&mut self, at: i64, una: i64, by_data: bool) {
-        if self.acks.len() == MOST {
+        if self.acks.len() == WAIT_ACKS {
             self.acks.pop_front();
         }
         self.acks.push_back(Advance { at, una });

@@ -9,32 +9,22 @@
 
 use std::collections::VecDeque;
 
+use super::Sender;
 use super::growth::ExitCause;
 use super::holes::Holes;
 use super::repeats::{Needless, Repeat, Repeats};
 use super::sends::segments_of;
 use super::stuck::Heads;
 use super::window::Filled;
-use super::{MAX_LISTED, Sender};
 use crate::flow::event::{Block, Event};
 use crate::limits::proof::{Proof, Proven};
+use crate::limits::sense::{DUP_THRESH, EPISODES, LISTED, ORIGINALS, REORDERED, REPEATS, ran_out};
 use crate::measure::doubled::Doubled;
 use crate::measure::flight::{DAMAGED, RETRANSMITTED, UNSEEN};
 use crate::measure::ipid::Step;
 use crate::measure::loss::Lost;
 use crate::measure::policer::Policer;
 use crate::report::{InFlightAtLoss, Retransmission, State};
-
-/// A quiet time of at least this share of a timer's length is that timer's (limits-method
-/// section 6): the estimate of the timer lacks the sender's jiffies and samples we did not see.
-pub(crate) const TIMER_SHARE_PERCENT: i64 = 80;
-/// Without better evidence, a hole filled within this share of the least round trip was reordering: a repair takes a
-/// whole one.
-const REORDER_SHARE_PERCENT: i64 = 75;
-/// Segments that came behind a hole, after which Linux repairs it (`tcp_reordering`, RFC 5681 §3.2).
-const DUP_THRESH: u64 = 3;
-/// Episodes remembered for late D-SACKs.
-const EPISODES: usize = 64;
 
 /// What an episode turned out to be.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -255,7 +245,7 @@ impl Sender {
         let late = match step {
             Step::Before => true,
             Step::After(_) => false,
-            Step::Unknown => hole_age < self.rtt_scale() * REORDER_SHARE_PERCENT / 100,
+            Step::Unknown => hole_age < REORDERED.of(self.rtt_scale()),
         };
         if hole && late && event.end() > self.flight.una {
             self.tally.out_of_order += segments;
@@ -296,7 +286,7 @@ impl Sender {
         let (rto, lone) = (self.trips.timers.rto(), self.flight.outstanding() <= self.terms.mss);
         let signs = self.repairs.current() != 0;
         let in_timeout = self.repairs.open.is_some_and(|e| e.timeout && e.kind == Kind::Repair);
-        let is_timer = |timer: i64| quiet * 100 >= timer * TIMER_SHARE_PERCENT;
+        let is_timer = |timer: i64| ran_out(timer, quiet);
         let tail = event.end() == self.flight.nxt;
         let nxt = self.flight.nxt;
         // The probe is scheduled no later than the RTO, and goes first (`tcp_schedule_loss_probe`).
@@ -346,7 +336,7 @@ impl Sender {
     fn on_first_repair(&mut self, event: &Event, at: i64) {
         let original = self.flight.overlapping(event.seq, event.end()).next().copied();
         if let Some(original) = original
-            && self.repairs.flights_at_loss.len() < MAX_LISTED
+            && self.repairs.flights_at_loss.len() < LISTED
         {
             let seen = original.flags & UNSEEN == 0;
             self.repairs.flights_at_loss.push(InFlightAtLoss {
@@ -418,9 +408,9 @@ impl Sender {
     fn mark_repeated(&mut self, event: &Event, at: i64) -> Vec<u64> {
         let mut originals = Vec::new();
         let (mut repeated, mut damaged, episode) = (0, 0, self.repairs.current());
-        let listing = self.repairs.is_repairing() && self.repairs.lost.len() < MAX_LISTED;
+        let listing = self.repairs.is_repairing() && self.repairs.lost.len() < LISTED;
         for entry in self.flight.overlapping(event.seq, event.end()) {
-            if entry.frame != 0 && originals.len() < 64 {
+            if entry.frame != 0 && originals.len() < ORIGINALS {
                 originals.push(entry.frame);
             }
             if listing && entry.flags & RETRANSMITTED == 0 {
@@ -442,7 +432,7 @@ impl Sender {
     }
 
     pub(crate) fn list(&mut self, event: &Event, at: i64, cause: &str, originals: Vec<u64>) {
-        if self.terms.detail && self.retransmissions.len() < MAX_LISTED {
+        if self.terms.detail && self.retransmissions.len() < LISTED {
             self.retransmissions.push(Retransmission {
                 at_ns: at,
                 frame: event.frame,
@@ -486,7 +476,7 @@ impl Sender {
         }
         self.tally.spurious += segments;
         self.tally.lost = self.tally.lost.saturating_sub(segments);
-        let listed = self.retransmissions.iter_mut().rev().take(256);
+        let listed = self.retransmissions.iter_mut().rev().take(REPEATS);
         let is_whole = told.of.0 == told.of.1;
         let mut listed = listed.into_iter().filter(|_| is_whole);
         if let Some(listed) = listed.find(|r| r.seq == told.start && !r.spurious) {

@@ -10,9 +10,7 @@ use std::collections::VecDeque;
 
 use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
-
-/// Repeats remembered: as many as one round trip's. Ours: not measured.
-const MOST: usize = 256;
+use crate::limits::sense::REPEATS;
 
 /// Data sent again in one packet.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +80,7 @@ pub(crate) struct Repeats {
 impl Repeats {
     /// Something is sent again.
     pub(crate) fn push(&mut self, repeat: Repeat) {
-        if self.kept.len() == MOST {
+        if self.kept.len() == REPEATS {
             self.kept.pop_front();
             self.told = self.told.saturating_sub(1);
         }

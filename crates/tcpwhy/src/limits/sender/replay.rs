@@ -10,12 +10,8 @@
 //! arrive together, so the batch's sends are dealt out to its ACKs as the kernel would have.
 
 use crate::cc::slow_start::{SampleRule, SlowStart};
+use crate::limits::sense::{LINUX_INITIAL_WINDOW, SLACK};
 use crate::report::Cwnd;
-
-/// More than the window by this many segments is a probe or a split segment, not a contradiction.
-const SLACK: u64 = 2;
-/// Linux `TCP_INIT_CWND` (RFC 6928): assumed where the first flight did not fill the window.
-pub(crate) const LINUX_INITIAL_WINDOW: u64 = 10;
 
 /// An ACK as the replay needs it.
 #[derive(Clone, Copy, Debug)]

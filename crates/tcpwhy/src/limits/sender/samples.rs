@@ -1,7 +1,6 @@
 //! An even sample of at most 1,000 flights over all sends, for the loss test.
 
-/// Flights kept before every other one is dropped.
-const MOST: usize = 1000;
+use crate::limits::sense::SAMPLES;
 
 /// The sample.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ impl FlightSamples {
             return;
         }
         self.kept.push(flight());
-        if self.kept.len() == MOST {
+        if self.kept.len() == SAMPLES {
             let mut odd = false;
             self.kept.retain(|_| {
                 odd = !odd;

@@ -7,16 +7,12 @@ use super::holes::Hole;
 use super::replay::{Ack, FrameEnd};
 use super::transfers::Run;
 use crate::flow::event::{Event, PSH};
-use crate::limits::NEVER;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
+use crate::limits::sense::{BATCH, BURST_TRIPS, DEFERRED, IDLE_ENDS_RUN_NS, NEVER};
 use crate::limits::wait::Release;
 use crate::measure::flight::Sent;
 use crate::measure::ipid::Step;
-
-/// Transfers end with an idle time longer than this, and than a round trip. Ours: an application
-/// that writes as fast as it can (reads a disk, encrypts) pauses for up to some milliseconds.
-const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
 
 impl Sender {
     /// Data is sent at `at`.
@@ -156,14 +152,14 @@ impl Sender {
     /// When the last burst is over, however close its sends followed each other: half a round trip behind its begin, but
     /// not while they may still have been released with its first.
     pub(crate) fn burst_end(&self) -> i64 {
-        self.sends.burst_start + (self.rtt_scale() / 2).max(self.tolerance())
+        self.sends.burst_start + BURST_TRIPS.of(self.rtt_scale()).max(self.tolerance())
     }
 
     /// Whether so little of the receiver's window was left at the last stop that its opening may let data out: less
     /// than a segment, or than the third that Linux waits for (`tcp_tso_should_defer`).
     fn had_little_room(&self) -> bool {
         let stop = &self.stop.evidence;
-        stop.room < self.terms.mss.max(stop.window / 3)
+        stop.room < self.terms.mss.max(DEFERRED.of(stop.window))
     }
 
     /// The first flight ends where the first ACK of data releases the next send; after that each
@@ -189,7 +185,7 @@ impl Sender {
     /// them released which packet is within the noise of the capture, so it is dealt out again.
     pub(crate) fn replay_batch(&mut self, at: i64) {
         let together = self.releases.last.is_some_and(|last| at - last <= self.tolerance())
-            && self.batch.start.is_some_and(|start| at - start <= self.rtt_scale() / 8);
+            && self.batch.start.is_some_and(|start| at - start <= BATCH.of(self.rtt_scale()));
         if !self.batch.has_sends || together {
             return;
         }

@@ -1,9 +1,8 @@
 //! Short segments that wait for the one before them: Nagle's algorithm (RFC 9293 section 3.7.4).
 
 use super::Sender;
-use super::replay::LINUX_INITIAL_WINDOW;
-use super::stop::OWN_QUEUE_NS;
 use crate::flow::event::Event;
+use crate::limits::sense::{LINUX_INITIAL_WINDOW, OWN_QUEUE_NS};
 use crate::limits::wait::Release;
 
 impl Sender {

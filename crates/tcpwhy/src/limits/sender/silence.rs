@@ -8,7 +8,7 @@
 
 use super::Sender;
 use crate::flow::event::{Block, Event, RST};
-use crate::limits::NEVER;
+use crate::limits::sense::NEVER;
 use crate::measure::flight::{RETRANSMITTED, UNSEEN};
 use crate::report::State;
 

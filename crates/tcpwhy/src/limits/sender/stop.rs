@@ -6,10 +6,7 @@
 
 use super::Sender;
 use crate::limits::evidence::Evidence;
-
-/// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of
-/// its time stamps, which is 1 ms in Linux (`TCP_TS_HZ`).
-pub(crate) const OWN_QUEUE_NS: i64 = 1_000_000;
+use crate::limits::sense::OWN_QUEUE_NS;
 
 /// The last send, as far as the wait after it cares.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,18 +3,14 @@
 //! probe that brings new data.
 
 use super::Sender;
-use super::repair::TIMER_SHARE_PERCENT;
 use super::sends::segments_of;
 use crate::flow::event::Event;
-use crate::limits::NEVER;
 use crate::limits::proof::Proven;
+use crate::limits::sense::{
+    COUNTED_TIMEOUTS, JIFFIES_NS, MOST_TIMEOUTS, NEVER, is_probe_in_time, may_end_by, ran_out,
+};
 use crate::limits::wait::{Probe, Release};
 use crate::measure::ipid::Step;
-
-/// Timers are this late at most: two jiffies at HZ=100.
-const JIFFIES_NS: i64 = 20_000_000;
-/// Timeouts in a row that are thought of where nothing counts them. Ours: six make the last wait 64 times the first.
-const MOST_TIMEOUTS: u32 = 6;
 
 /// A segment sent at `at`, `quiet` after all that is known at `since`: a timer may have sent it again. What is sent
 /// next tells.
@@ -31,7 +27,7 @@ impl Sender {
     /// If the time before it is a timer's, that was waited for, whatever the application did.
     pub(crate) fn watch_lost_acks(&mut self, at: i64) {
         let since = self.progress.at.max(self.sends.last);
-        let ran_out = |timer: i64| (at - since) * 100 >= timer * TIMER_SHARE_PERCENT;
+        let ran_out = |timer: i64| ran_out(timer, at - since);
         let (rto, probe) = (self.trips.timers.rto(), self.trips.timers.pto(false));
         let may_probe = self.terms.sack && !self.progress.tail_probed;
         // The timeout counts anew from the probe, if there was one.
@@ -56,7 +52,7 @@ impl Sender {
     /// time is a timer's: the tail before it was lost before the tap, and this repeats it, if `true`.
     pub(crate) fn watch_lost_tail(&mut self, event: &Event, at: i64, step: Step) -> bool {
         let (since, quiet) = self.quiet_until(at);
-        let is_timer = |timer: i64| quiet.saturating_mul(100) >= timer * TIMER_SHARE_PERCENT;
+        let is_timer = |timer: i64| ran_out(timer, quiet);
         // The peer's data may have drawn an ACK that was lost.
         let missing = self.take_unexplained(event, step);
         if missing == 0 || !self.handshake.is_over || self.peer.spoke {
@@ -109,11 +105,8 @@ impl Sender {
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
         let timeouts = (0..=MOST_TIMEOUTS).map(|count| timers.rto() * ((1 << count) - 1));
-        let ran_out = |due: i64| {
-            due > 0
-                && quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT
-                && quiet.saturating_mul(TIMER_SHARE_PERCENT) <= (due + JIFFIES_NS) * 100
-        };
+        let took_it =
+            |due: i64| due > 0 && ran_out(due, quiet) && may_end_by(due + JIFFIES_NS, quiet);
         !self.terms.tap_at_sender
             && !self.order.counts_packets()
             && !self.peer.spoke
@@ -122,7 +115,7 @@ impl Sender {
             && !self.sends.new.short
             && !self.sends.writes.are_told()
             && timers.srtt().is_some()
-            && timeouts.map(|timeouts| probe + timeouts).any(ran_out)
+            && timeouts.map(|timeouts| probe + timeouts).any(took_it)
     }
 
     /// A full segment that may send a lost tail again is remembered: what follows it may tell.
@@ -139,8 +132,7 @@ impl Sender {
         let Some(lone) = self.suspect.take() else { return false };
         let timers = &self.trips.timers;
         let probe = if self.terms.sack { timers.pto(false) } else { 0 };
-        let timed_out =
-            lone.quiet.saturating_mul(100) >= (probe + timers.rto()) * TIMER_SHARE_PERCENT;
+        let timed_out = ran_out(probe + timers.rto(), lone.quiet);
         let came_alone = event.seq == lone.event.end()
             && matches!(release, Release::Ack { by_data: false })
             && self.stop.evidence.in_flight == i64::from(lone.event.len)
@@ -196,11 +188,11 @@ impl Sender {
         };
         let mut timers = u64::from(probe > 0);
         let (mut due, mut timeout) = (probe, self.trips.timers.rto());
-        let ran_out = |due: i64| quiet.saturating_mul(100) >= due * TIMER_SHARE_PERCENT;
+        let ran_out = |due: i64| ran_out(due, quiet);
         if due > 0 && !ran_out(due) {
             return None;
         }
-        while ran_out(due + timeout) && timers < missing.min(16) {
+        while ran_out(due + timeout) && timers < missing.min(COUNTED_TIMEOUTS) {
             due += timeout;
             timeout *= 2;
             timers += 1;
@@ -208,7 +200,7 @@ impl Sender {
         // Longer than all these timers: something else was lost, and the application paused. Of
         // several that are missing one alone may have been in flight.
         let latest = due - probe + self.trips.timers.pto(true).max(probe) + JIFFIES_NS;
-        if due == 0 || quiet * TIMER_SHARE_PERCENT > latest * 100 {
+        if due == 0 || !may_end_by(latest, quiet) {
             return None;
         }
         if probe > 0 {
@@ -255,16 +247,14 @@ impl Sender {
         let behind_hole = !self.terms.tap_at_sender && event.seq > self.flight.nxt;
         let sent = if behind_hole { event.end() } else { self.flight.nxt };
         let timer = self.trips.timers.pto(sent - self.flight.una <= self.terms.mss);
-        let in_time = quiet * 100 >= timer * TIMER_SHARE_PERCENT
-            && quiet * 100 <= timer * (200 - TIMER_SHARE_PERCENT) + JIFFIES_NS * 100;
+        let in_time = ran_out(timer, quiet) && is_probe_in_time(timer, quiet);
         let is_probe = in_time
             && self.terms.sack
             && self.flight.outstanding() > 0
             && !self.sends.new.short
             && (behind_hole || i64::from(event.len) % self.terms.mss.max(1) == 0)
             && self.trips.timers.srtt().is_some();
-        let may_be_timeout = !self.terms.tap_at_sender
-            && quiet * 100 >= self.trips.timers.rto() * TIMER_SHARE_PERCENT;
+        let may_be_timeout = !self.terms.tap_at_sender && ran_out(self.trips.timers.rto(), quiet);
         match is_probe {
             false => Probe::None,
             true if may_be_timeout => Probe::TailOrTimeout,

@@ -5,14 +5,9 @@
 //! shared out to the transfers as it is booked, which is at any time after it passed: what lies behind the
 //! end that is known so far waits for whether the transfer goes on.
 
+use crate::limits::sense::{SPARE_TABLES, TRANSFERS};
 use crate::report::{State, TimeIn};
 use crate::units::Duration;
-
-/// Most transfers kept of one direction; later ones are counted only.
-const MOST: usize = 4096;
-
-/// Tables of times that are kept for the next connection. Ours: most have one or two transfers.
-const SPARE: usize = 8;
 
 /// What a transfer is known by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +60,7 @@ impl Transfers {
     pub(crate) fn reuse(&mut self, old: &mut Self) {
         self.runs = super::emptied(&mut old.runs);
         core::mem::swap(&mut self.times, &mut old.times);
-        self.times.truncate(SPARE);
+        self.times.truncate(SPARE_TABLES);
         self.times.iter_mut().for_each(TimeIn::clear);
     }
 
@@ -76,7 +71,7 @@ impl Transfers {
 
     /// Begins `run`, if there is room: the one before it has ended.
     pub(crate) fn begin(&mut self, run: Run) {
-        if self.runs.len() >= MOST {
+        if self.runs.len() >= TRANSFERS {
             self.dropped += 1;
             return;
         }
@@ -205,7 +200,7 @@ mod tests {
     #[test]
     fn more_transfers_than_kept_are_counted() {
         let mut transfers = Transfers::default();
-        (0..MOST + 3).for_each(|_| transfers.begin(Run::at(0, 0, 0)));
-        assert_eq!((transfers.runs.len(), transfers.dropped), (MOST, 3));
+        (0..TRANSFERS + 3).for_each(|_| transfers.begin(Run::at(0, 0, 0)));
+        assert_eq!((transfers.runs.len(), transfers.dropped), (TRANSFERS, 3));
     }
 }

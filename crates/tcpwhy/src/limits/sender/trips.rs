@@ -13,19 +13,11 @@
 
 use super::jumps::Jumps;
 use crate::limits::round::least_queue;
+use crate::limits::sense::{
+    DELAYED_ACK_NS, GUESSED_RTT_NS, LONGER_ROUNDS, RELEASE_MIN_NS, RELEASE_SHARE,
+};
 use crate::measure::rto::Rto;
 use crate::measure::sketch::Sketch;
-
-/// Sends within this of an ACK were released by it (limits-method section 4), at least.
-const RELEASE_MIN_NS: i64 = 50_000;
-
-/// An ACK this much later than the least round trip was delayed by the receiver's timer: 40 to
-/// 200 ms in Linux (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), less jiffies and path noise.
-const DELAYED_ACK_NS: core::ops::RangeInclusive<i64> = 35_000_000..=210_000_000;
-
-/// As many rounds after which a path is believed to have become longer. Ours: not measured; a queue of
-/// others seldom stands that long without emptying once.
-const LONGER_ROUNDS: u32 = 8;
 
 /// Whether an ACK that comes `late` behind the least round trip waited for that timer.
 pub(crate) fn is_delayed_ack(late: i64) -> bool {
@@ -126,14 +118,14 @@ impl RoundTrips {
     }
 
     fn fit_share(&mut self) {
-        self.share = RELEASE_MIN_NS.max(self.scale() * 3 / 100);
+        self.share = RELEASE_MIN_NS.max(RELEASE_SHARE.of(self.scale()));
         self.near = self.scale() + least_queue(self.scale());
     }
 
     /// The round trip to judge by: the least, else the smoothed one, else a guess of 1 ms.
     pub(crate) fn scale(&self) -> i64 {
         let least = (self.least < i64::MAX).then_some(self.least);
-        least.or(self.timers.srtt()).unwrap_or(1_000_000)
+        least.or(self.timers.srtt()).unwrap_or(GUESSED_RTT_NS)
     }
 
     /// A send within this of its cause was released by it; `spread` is the capture's noise.

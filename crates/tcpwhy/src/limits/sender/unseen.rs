@@ -8,11 +8,8 @@
 
 use super::Sender;
 use crate::flow::event::Event;
+use crate::limits::sense::{SILLY, TELLING_SEGMENTS};
 use crate::report::State;
-
-/// A flight that something else holds ends within a segment of a window of so many by a chance of one in
-/// sixteen, for the guess puts its end between half the window and all of it. Ours: not measured.
-const TELLING_SEGMENTS: i64 = 32;
 
 impl Sender {
     /// Whether a flight that leaves no room in the receiver's window fills it.
@@ -41,7 +38,7 @@ impl Sender {
     /// Whether the window is too small for its receiver to announce it (RFC 9293 section 3.8.6.2.2), and
     /// little is in flight.
     fn is_silly(&self) -> bool {
-        let silly = self.terms.mss.min(self.window.largest / 2);
+        let silly = self.terms.mss.min(SILLY.of(self.window.largest));
         let is_small =
             if self.terms.shift_guessed { self.window.size == 0 } else { self.window.size < silly };
         is_small && self.flight.outstanding() <= silly

@@ -3,7 +3,7 @@
 //! Question: how many bytes more would the receiver take, and is that as much as it ever took?
 //! The right edge never moves back: a reordered old ACK takes nothing away (RFC 9293 §3.8.6).
 
-use crate::limits::NEVER;
+use crate::limits::sense::{AT_MAXIMUM, FILLED_ROUNDS, NEVER, RECENT_ROUNDS};
 
 /// What the receiver announced.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +26,6 @@ pub(crate) struct ReceiverWindow {
     pub(crate) taken_back: (i64, i64),
 }
 
-/// A window within this of its maximum is at it, in per cent.
-pub(crate) const AT_MAXIMUM_PERCENT: i64 = 95;
-
 /// Rounds whose flights filled the receiver's window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Filled {
@@ -37,10 +34,6 @@ pub(crate) struct Filled {
     rounds: u32,
     last: u64,
 }
-
-/// As many rounds whose flights fill a window show that it holds the sender. One may seem to by what
-/// stands in queues, where a window grows along with flights that double. Ours: not measured.
-const FILLED_ROUNDS: u32 = 3;
 
 impl Default for ReceiverWindow {
     fn default() -> Self {
@@ -92,7 +85,7 @@ impl ReceiverWindow {
 
     /// The announcement taken last came at `at`.
     pub(crate) fn note_growth(&mut self, at: i64) {
-        if self.largest * AT_MAXIMUM_PERCENT > self.grown.0 * 100 {
+        if !AT_MAXIMUM.is_reached(self.grown.0, self.largest) {
             self.grown = (self.largest, at);
         }
     }
@@ -127,7 +120,7 @@ impl ReceiverWindow {
 
     /// Round `number` begins: every eighth begins a new run.
     pub(crate) fn on_round(&mut self, number: u64) {
-        if number.is_multiple_of(8) {
+        if number.is_multiple_of(RECENT_ROUNDS) {
             self.recent = [0, self.recent[0]];
         }
     }

@@ -8,11 +8,8 @@
 
 use super::Sender;
 use crate::flow::event::Event;
-use crate::limits::sense::LID_ROUNDS;
+use crate::limits::sense::{LID_ROUNDS, STEADIER};
 use crate::limits::wait::Release;
-
-/// Two pauses are alike if they differ by so many times less. Ours, as for pulses.
-const STEADIER: i64 = 4;
 
 /// The last flights that may have been a write each.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,7 @@ mod settle;
 mod tests;
 
 use super::sender::sends::segments_of;
-use super::sender::{MAX_LISTED, Sender, Terms};
+use super::sender::{Sender, Terms};
 use crate::flow::event::{ACK, AFTER_GAP, Block, Event, FIN, PROBE, SYN, UNSEEN_CAUSE};
 use crate::limits::account::due::Due;
 use crate::limits::account::ledger::Ledger;
@@ -17,10 +17,10 @@ use crate::limits::account::waits::Waits;
 use crate::limits::evidence::Evidence;
 use crate::limits::proof::Proof;
 use crate::limits::rule::{self};
+use crate::limits::sense::{LISTED, PIECES};
 use crate::limits::wait::{Lull, Release};
 use crate::measure::ipid::Step;
 use crate::report::State;
-use settle::MAX_PIECES;
 
 /// One sender's walk: what is known of it, and where its time went.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Walker {
         self.ledger.truncated
             || self.sender.transfers.dropped > 0
             || self.sender.book.is_full()
-            || self.sender.retransmissions.len() >= MAX_LISTED
+            || self.sender.retransmissions.len() >= LISTED
     }
 
     /// Takes an event of this sender, `lag` behind its stack beyond the constant part.
@@ -174,7 +174,7 @@ impl Walker {
             && self.sender.is_edge_told();
         let join = self.sender.releases.acks.is_empty();
         self.waits.lay(Piece { start, end, base, episode, at_edge, evidence }, join);
-        if self.waits.pieces.len() > MAX_PIECES {
+        if self.waits.pieces.len() > PIECES {
             // New data may never end the open wait.
             self.flush(false);
         }

@@ -10,12 +10,9 @@ use crate::limits::evidence::Evidence;
 use crate::limits::near::Near;
 use crate::limits::rule::{self, Verdict};
 use crate::limits::sender::ended::Lasted;
+use crate::limits::sense::{PIECES, ROUNDS_AFTER};
 use crate::limits::wait::{Release, Wait};
 use crate::report::State;
-
-/// Pieces a decision may wait for: of more, the oldest is booked as it stands. Ours: what is decided is merged, so a
-/// round costs a few, and a wait has so many only if its window or its repairs come and go.
-pub(super) const MAX_PIECES: usize = 16_000;
 
 /// What an open wait was for, by what it was taken for while it lasted.
 struct Decided {
@@ -111,7 +108,7 @@ impl Walker {
         // Rounds stay as they are meanwhile, and what they tell of pieces alike.
         let mut told = None;
         while let Some(piece) = self.waits.pieces.front() {
-            let forced = all || self.waits.pieces.len() > MAX_PIECES;
+            let forced = all || self.waits.pieces.len() > PIECES;
             if !forced && (self.sender.suspect.is_some() || self.waits.nagled.is_some()) {
                 break;
             }
@@ -129,9 +126,12 @@ impl Walker {
             return false;
         }
         match piece.base {
-            Base::Untold(wait) => {
-                self.sender.book.closed.newest().is_some_and(|newest| newest >= wait.round + 2)
-            }
+            Base::Untold(wait) => self
+                .sender
+                .book
+                .closed
+                .newest()
+                .is_some_and(|newest| newest >= wait.round + ROUNDS_AFTER as u64),
             _ => true,
         }
     }

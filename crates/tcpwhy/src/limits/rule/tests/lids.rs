@@ -1,6 +1,7 @@
 //! Flights that something else than the congestion window keeps still.
 
 use super::*;
+use crate::limits::sense::PLATEAU_NS;
 
 #[test]
 fn a_flight_that_stands_still_before_the_first_loss_or_for_seconds_has_a_lid() {

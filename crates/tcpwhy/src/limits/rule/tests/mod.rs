@@ -8,7 +8,6 @@ use super::*;
 use crate::limits::near::Rounds;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
-use crate::limits::sense::PLATEAU_NS;
 use crate::limits::wait::{Edge, Release, Window};
 use crate::report::Cwnd;
 

@@ -1,0 +1,61 @@
+//! Pulses, writes and pauses: a clock of the sender's own, or its program.
+
+use super::Share;
+
+/// Sends closer than this are one burst. Ours: not measured. For `pulse`, `quick/streak`, `sender/book`.
+pub(crate) const BURST_GAP_NS: i64 = 100_000;
+
+/// Answers that leave at once pass the tap within this, beyond the constant way to it (limits-method section 4
+/// allows as much). Ours: not measured. For `pulse`.
+pub(crate) const PULSE_PROMPT_NS: i64 = 50_000;
+
+/// What comes behind an arrival within this share of the distance between two pulses, time and again, comes so by
+/// no chance: a writer that a full buffer blocked wakes up as late. Ours: not measured. For `pulse`.
+pub(crate) const NO_CHANCE: Share = Share(1, 64);
+
+/// A distance stays alike if it changes by so many times less than the time since the last arrival, and a pause of
+/// a program if it changes by so many times less than it lasts. Ours: not measured. For `pulse`, `sender/writes`.
+pub(crate) const STEADIER: i64 = 4;
+
+/// Fewer pulses tell nothing. Ours: not measured. For `pulse`.
+pub(crate) const ENOUGH_PULSES: u32 = 8;
+
+/// Distances that differ by this share are alike. Ours: an eighth. For `pulse`.
+pub(crate) const ALIKE: Share = Share(1, 8);
+
+/// A pulse is missed after so many times its distance. Ours: twice, so that one timer's delay is none. For `pulse`.
+pub(crate) const MISSED_TIMES: i64 = 2;
+
+/// As many pulses may come as promptly as answers do and yet be the sender's own. Ours: one of eight, by chance.
+/// For `pulse`.
+pub(crate) const PROMPT_BY_CHANCE: Share = Share(1, 8);
+
+/// Of as many, distances were kept where what arrived before them came earlier or later. Ours: one of eight; with
+/// one of sixteen two send buffers of 48 were told as the application in captures that lack one packet of a
+/// hundred. For `pulse`.
+pub(crate) const KEPT_DISTANCES: Share = Share(1, 8);
+
+/// Pulses of a smaller variance than this share of their distance's square come at even distances: a coefficient of
+/// variation under 0.3. Ours. For `pulse`.
+pub(crate) const EVEN_VARIANCE: Share = Share(9, 100);
+
+/// Or, where a window or a repair stops them now and then, this share of them is like the one before. Ours. For
+/// `pulse`.
+pub(crate) const EVEN_ALIKE: Share = Share(2, 3);
+
+/// Of pulses that end whole, this share is like the one before: what distance they have is no chance. Ours: a
+/// third; without it receivers and middles agree more, but any slow writer might be meant. For `pulse`.
+pub(crate) const WHOLE_ALIKE: Share = Share(1, 3);
+
+/// So many of them may end short, as the rest of a long write. Ours: one of eight. For `pulse`.
+pub(crate) const WHOLE_SHORT: Share = Share(1, 8);
+
+/// Nearly all pulses. Ours: three of four. For `pulse`.
+pub(crate) const NEARLY_ALL: Share = Share(3, 4);
+
+/// Many pulses. Ours: one of four. For `pulse`.
+pub(crate) const MANY: Share = Share(1, 4);
+
+/// Transfers end with an idle time longer than this, and than a round trip. Ours: an application that writes as
+/// fast as it can (reads a disk, encrypts) pauses for up to some milliseconds. For `sender/sends`.
+pub(crate) const IDLE_ENDS_RUN_NS: i64 = 10_000_000;
