@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use read::{explain, testdata};
 use tcpwhy::capture::{Item, Reader};
-use tcpwhy::report::{Connection, Direction, Finding, Report, Vantage};
+use tcpwhy::report::{Connection, Direction, Finding, RepeatCause, Report, Vantage};
 use tcpwhy::wire;
 use unpacked::unpacked;
 
@@ -222,7 +222,8 @@ fn repeats_of_nothing(
     }
     let own = packets.of_connection(connection);
     let mut odd = Vec::new();
-    for repeat in direction.retransmissions.iter().filter(|repeat| repeat.cause != "syn") {
+    for repeat in direction.retransmissions.iter().filter(|repeat| repeat.cause != RepeatCause::Syn)
+    {
         let Some(sent) = own.iter().find(|p| p.frame == repeat.frame && p.at == at) else {
             continue;
         };
@@ -242,7 +243,9 @@ fn repeats_of_nothing(
         {
             odd.push(format!(
                 "{}: frame {} repeats nothing ({})",
-                HOSTS[at], repeat.frame, repeat.cause
+                HOSTS[at],
+                repeat.frame,
+                repeat.cause.name()
             ));
         }
     }

@@ -317,3 +317,15 @@ fn each_threshold_has_a_source_and_names_who_reads_it() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_file_of_the_judge_can_be_read_at_once() {
+    let long: Vec<String> = files(&repository().join("crates/tcpwhy/src/limits"))
+        .into_iter()
+        .filter_map(|path| {
+            let lines = fs::read_to_string(&path).expect("code").lines().count();
+            (lines > 400).then(|| format!("{}: {lines} lines", path.display()))
+        })
+        .collect();
+    assert!(long.is_empty(), "over 400 lines:\n{}", long.join("\n"));
+}

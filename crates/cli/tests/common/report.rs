@@ -11,10 +11,10 @@ use tcpwhy::report::{
     Events, Evidence, Exchange, FORMAT, FailedPeer, Failure, FailureKind, Finding, FrameRange,
     Gain, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, Link,
     LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh, Part, Passed,
-    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, Report, Reset, Retransmission,
-    Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack, Severity,
-    ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn, TakenBack, TimeIn,
-    Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
+    PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, RepeatCause, Report, Reset,
+    Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack,
+    Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn,
+    TakenBack, TimeIn, Tls, TlsFlight, Totals, Transfer, Untaken, Vantage, WindowScaling, With,
 };
 use tcpwhy::units::Duration;
 
@@ -387,7 +387,7 @@ fn direction() -> Direction {
             frame: 40,
             seq: 4_294_968_000,
             bytes: 1_448,
-            cause: "fast".to_owned(),
+            cause: RepeatCause::Fast,
             spurious: false,
             originals: vec![17],
             lost: Some(LostAt::BehindLink),

@@ -1,6 +1,6 @@
 //! The path of a connection: its round trip, its narrowest link with a queue, what was lost.
 
-use tcpwhy::report::{Connection, Direction, Round, State};
+use tcpwhy::report::{Connection, Direction, RepeatCause, Round, State};
 
 use super::trace;
 use crate::socket::Offered;
@@ -241,7 +241,7 @@ pub(super) fn offered(direction: &Direction) -> Offered {
 /// was shown needless, or a keep-alive's doing, was not lost.
 pub(super) fn lost(direction: &Direction) -> Vec<u64> {
     let needed = direction.retransmissions.iter();
-    let needed = needed.filter(|each| !each.spurious && REPAIRS.contains(&&*each.cause));
+    let needed = needed.filter(|each| !each.spurious && REPAIRS.contains(&each.cause));
     needed.filter_map(|each| u64::try_from(each.seq).ok()).collect()
 }
 
@@ -256,7 +256,7 @@ pub(super) fn losses_follow_load(direction: &Direction) -> bool {
 }
 
 /// Causes of retransmissions that repair losses.
-const REPAIRS: [&str; 3] = ["fast", "rto", "tlp"];
+const REPAIRS: [RepeatCause; 3] = [RepeatCause::Fast, RepeatCause::Rto, RepeatCause::Tlp];
 
 /// Losses in a million segments.
 pub(super) fn loss(direction: &Direction) -> u32 {

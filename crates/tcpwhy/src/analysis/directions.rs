@@ -6,10 +6,10 @@ use super::doubles;
 use crate::flow::facts::Facts;
 use crate::flow::peers::Counts;
 use crate::limits::account::ledger::Interval;
-use crate::limits::sender::Tally;
 use crate::limits::sender::growth::ExitCause;
 use crate::limits::sender::jumps::Jump;
 use crate::limits::sender::listed::ListedRound;
+use crate::limits::sender::tally::Tally;
 use crate::limits::walk::Walker;
 use crate::measure::clock::{NearMap, SideClock};
 use crate::measure::{self, link::Busy, link::Place};
@@ -139,7 +139,7 @@ fn in_flight_at_loss(walker: &Walker, at: &impl Fn(i64) -> i64) -> Vec<InFlightA
         bytes: loss.bytes.min(most),
         ..*loss
     };
-    walker.sender.repairs.flights_at_loss.iter().map(told).collect()
+    walker.sender.repairs.losses.flights.iter().map(told).collect()
 }
 
 /// A burst into a flight with holes is no more than what was in flight at once.
@@ -389,9 +389,9 @@ fn evidence(walker: &Walker, interval: &Interval) -> String {
 
 fn loss_pattern(walker: &Walker) -> Option<LossPattern> {
     measure::loss::pattern(
-        &walker.sender.repairs.lost,
+        &walker.sender.repairs.losses.lost,
         &walker.sender.samples.kept,
-        walker.sender.repairs.episodes,
+        walker.sender.repairs.episodes.count,
         walker.sender.terms.mss,
     )
 }

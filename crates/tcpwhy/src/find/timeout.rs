@@ -30,7 +30,7 @@
 
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
-use crate::report::{Connection, Finding, Remedy, Severity, State};
+use crate::report::{Connection, Finding, Remedy, RepeatCause, Severity, State};
 use crate::words;
 
 pub(super) const RULE: Rule =
@@ -102,7 +102,8 @@ fn with_new_data(case: &Case<'_>, probes: u64) -> String {
 fn were_needless(case: &Case<'_>) -> bool {
     let by = &case.direction.retransmitted;
     let each = case.direction.retransmissions.iter();
-    let mut of_timers = each.filter(|each| matches!(&*each.cause, "rto" | "tlp")).peekable();
+    let mut of_timers =
+        each.filter(|each| matches!(each.cause, RepeatCause::Rto | RepeatCause::Tlp)).peekable();
     if of_timers.peek().is_some() {
         return of_timers.all(|each| each.spurious);
     }
@@ -205,15 +206,15 @@ mod tests {
         let title = |of_timer: &[bool]| {
             let mut connection = held_by(State::RtoWait, 5_000);
             let direction = connection.directions[1].as_mut().expect("data");
-            let repeats = |cause: &str, spurious| Retransmission {
-                cause: cause.to_owned(),
+            let repeats = |cause: RepeatCause, spurious| Retransmission {
+                cause,
                 spurious,
                 ..Retransmission::default()
             };
-            direction.retransmissions = vec![repeats("fast", true); 40];
+            direction.retransmissions = vec![repeats(RepeatCause::Fast, true); 40];
             direction
                 .retransmissions
-                .extend(of_timer.iter().map(|needless| repeats("rto", *needless)));
+                .extend(of_timer.iter().map(|needless| repeats(RepeatCause::Rto, *needless)));
             let needless = of_timer.iter().filter(|needless| **needless).count() as u64;
             let by = &mut direction.retransmitted;
             (by.rto, by.fast, by.spurious) = (of_timer.len() as u64, 40, 40 + needless);

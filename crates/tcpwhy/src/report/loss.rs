@@ -54,6 +54,36 @@ pub enum LossToldBy {
     Link,
 }
 
+/// What made a sender repeat something.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RepeatCause {
+    /// Signs of a hole, by duplicate ACKs, SACK blocks or RACK.
+    #[default]
+    Fast,
+    /// The retransmission timeout.
+    Rto,
+    /// The probe of the tail.
+    Tlp,
+    /// The timer of the handshake.
+    Syn,
+    /// All of it had been acknowledged.
+    Unnecessary,
+}
+
+impl RepeatCause {
+    /// As the report has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Rto => "rto",
+            Self::Tlp => "tlp",
+            Self::Syn => "syn",
+            Self::Unnecessary => "unnecessary",
+        }
+    }
+}
+
 /// One retransmission.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Retransmission {
@@ -65,8 +95,8 @@ pub struct Retransmission {
     pub seq: i64,
     /// Payload bytes.
     pub bytes: u64,
-    /// `fast`, `rto`, `tlp`, `syn` or `unnecessary`.
-    pub cause: String,
+    /// What made its sender repeat it.
+    pub cause: RepeatCause,
     /// Shown needless later.
     pub spurious: bool,
     /// Frames whose bytes it repeats.

@@ -50,7 +50,7 @@ pub use gain::{Ceiling, CeilingKind, Gain};
 pub use icmp::{IcmpErrors, QuotedPacket};
 pub use interval::{Cwnd, Limit, LimitEvidence, Round};
 pub use lookup::Lookup;
-pub use loss::{InFlightAtLoss, LossPattern, LossToldBy, LostAt, Retransmission};
+pub use loss::{InFlightAtLoss, LossPattern, LossToldBy, LostAt, RepeatCause, Retransmission};
 pub use severity::Severity;
 pub use state::{State, TimeIn};
 pub use strip::Strip;

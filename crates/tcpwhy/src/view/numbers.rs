@@ -7,8 +7,8 @@ use super::link;
 use super::page::Page;
 use super::words;
 use crate::report::{
-    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, LossToldBy, Retransmission,
-    Retransmitted, SlowStartExit, State,
+    Connection, Direction, IdleRestart, InFlightAtLoss, LossPattern, LossToldBy, RepeatCause,
+    Retransmission, Retransmitted, SlowStartExit, State,
 };
 
 /// Pauses that get a line of their own.
@@ -200,7 +200,7 @@ fn retransmitted(direction: &Direction) -> Option<String> {
     let told = if direction.retransmissions.is_empty() {
         unnecessary
     } else {
-        listed.filter(|each| each.spurious && each.cause == "unnecessary").count() as u64
+        listed.filter(|each| each.spurious && each.cause == RepeatCause::Unnecessary).count() as u64
     };
     let needless = spurious.saturating_sub(told);
     let needless = (needless > 0).then(|| {
@@ -248,7 +248,7 @@ fn repeats(direction: &Direction) -> Option<String> {
 
 /// Whether what it repeats was acknowledged: the originals are not looked for any more.
 fn was_acknowledged(each: &Retransmission) -> bool {
-    each.cause == "unnecessary"
+    each.cause == RepeatCause::Unnecessary
 }
 
 /// `frame 26 repeats 16`
@@ -377,9 +377,9 @@ mod tests {
     use super::*;
 
     /// What is said of these retransmissions among ten segments.
-    fn said(retransmitted: Retransmitted, list: &[(&str, bool)]) -> Option<String> {
-        let row = |(cause, spurious): &(&str, bool)| Retransmission {
-            cause: (*cause).to_owned(),
+    fn said(retransmitted: Retransmitted, list: &[(RepeatCause, bool)]) -> Option<String> {
+        let row = |(cause, spurious): &(RepeatCause, bool)| Retransmission {
+            cause: *cause,
             spurious: *spurious,
             ..Retransmission::default()
         };
@@ -393,10 +393,14 @@ mod tests {
     fn a_needless_retransmission_is_told_once() {
         let counts = Retransmitted { unnecessary: 2, spurious: 2, ..Retransmitted::default() };
         let once = Some("2 segments (20.00 %): 2 although already acknowledged here".to_owned());
-        assert_eq!(said(counts, &[("unnecessary", true), ("unnecessary", true)]), once);
+        assert_eq!(
+            said(counts, &[(RepeatCause::Unnecessary, true), (RepeatCause::Unnecessary, true)]),
+            once
+        );
         assert_eq!(said(counts, &[]), once, "the list was not kept");
         let counts = Retransmitted { fast: 1, unnecessary: 1, spurious: 1, ..counts };
-        let both = said(counts, &[("unnecessary", false), ("fast", true)]).expect("two");
+        let both = said(counts, &[(RepeatCause::Unnecessary, false), (RepeatCause::Fast, true)])
+            .expect("two");
         assert!(both.ends_with("; 1 proved needless (nothing was lost there)"), "{both}");
     }
 
@@ -437,7 +441,7 @@ mod tests {
 
     #[test]
     fn the_originals_of_what_was_acknowledged_were_there() {
-        let cause = "unnecessary".to_owned();
+        let cause = RepeatCause::Unnecessary;
         let needless = Retransmission { frame: 7, cause, ..Default::default() };
         let direction = Direction { retransmissions: vec![needless], ..Default::default() };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Counts and extremes inside one report that must agree.
 
-use tcpwhy::report::{Connection, Direction};
+use tcpwhy::report::{Connection, Direction, RepeatCause};
 
 /// What disagrees in the account of a connection; nothing if all is well.
 pub(crate) fn odd(connection: &Connection) -> Vec<String> {
@@ -48,7 +48,7 @@ fn odd_in(connection: &Connection, at: usize, direction: &Direction) -> Vec<Stri
     let by = &direction.retransmitted;
     let pattern = direction.loss_pattern.as_deref();
     let flights = direction.in_flight_at_loss.len() as u64;
-    let listed = |cause: &str| {
+    let listed = |cause: RepeatCause| {
         direction.retransmissions.iter().filter(|each| each.cause == cause).count() as u64
     };
     let from = ["client", "server"][at];
@@ -81,8 +81,8 @@ fn odd_in(connection: &Connection, at: usize, direction: &Direction) -> Vec<Stri
         ),
         (
             "more repeats listed than counted",
-            ["fast", "rto", "tlp", "unnecessary"]
-                .iter()
+            [RepeatCause::Fast, RepeatCause::Rto, RepeatCause::Tlp, RepeatCause::Unnecessary]
+                .into_iter()
                 .zip([by.fast, by.rto, by.tlp, by.unnecessary])
                 .all(|(cause, count)| listed(cause) <= count),
         ),

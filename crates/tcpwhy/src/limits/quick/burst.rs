@@ -204,7 +204,8 @@ impl Walker {
 
     /// Whether time only makes the last piece of the open wait longer.
     fn flies(&self) -> bool {
-        self.sender.releases.acks.is_empty() && self.waits.flies(self.sender.repairs.current())
+        self.sender.releases.acks.is_empty()
+            && self.waits.flies(self.sender.repairs.episodes.current())
     }
 
     /// What the burst that the last send belongs to may go up to; `None` if none goes on.

@@ -86,7 +86,7 @@ impl Walker {
         }
         let (una, window) = (self.sender.flight.una, self.sender.window);
         let may_go_on = self.sender.peer.spoke
-            && self.sender.repairs.current() == 0
+            && self.sender.repairs.episodes.current() == 0
             && self.base_now() == Base::Quiet
             && una + window.size <= window.end
             && self.waits.flow_of(RECEIVING);

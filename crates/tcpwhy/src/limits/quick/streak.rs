@@ -199,7 +199,7 @@ impl Sender {
         let (last_frame, pushed) = last.unwrap_or((first.frame, first.has(PSH)));
         let (each, len) = (streak.segments / count, i64::from(first.len));
         let Streak { at, tap, lag, .. } = *streak;
-        if !self.repairs.is_repairing() {
+        if !self.repairs.episodes.is_repairing() {
             let flight = self.flight.outstanding();
             let flight_after = |sent: u64| flight + sent as i64 * len;
             self.samples.push_each(self.tally.frames, count, flight_after);

@@ -57,20 +57,20 @@ impl Sender {
         }
         // What a probe brought twice is acknowledged twice.
         let is_sign = duplicate && !moved && blocks.is_empty() && !dsack && !self.is_at_zero();
-        if newly > 0 || is_sign && !self.repairs.is_probes_answer(event.ack) {
+        if newly > 0 || is_sign && !self.repairs.probe.is_answer(event.ack) {
             self.repairs.heads.on_arrival();
             let behind = (newly / self.terms.mss.max(1)).max(1) as u64;
-            self.repairs.on_duplicate(self.flight.nxt, behind, at);
+            self.repairs.episodes.on_duplicate(self.flight.nxt, behind, at);
         }
         self.watch_probe(event, at, advanced || moved || newly > 0 || event.len > 0);
         if event.has(ECE) {
-            self.repairs.on_ece(self.flight.nxt);
+            self.repairs.episodes.on_ece(self.flight.nxt);
             self.growth.was_cut = true;
             self.window.filled = Filled::default();
         }
-        let was_repairing = self.repairs.is_repairing();
-        self.repairs.on_progress(self.flight.una);
-        if was_repairing && self.repairs.current() == 0 {
+        let was_repairing = self.repairs.episodes.is_repairing();
+        self.repairs.episodes.on_progress(self.flight.una);
+        if was_repairing && self.repairs.episodes.current() == 0 {
             self.repair_on(at);
         }
     }
@@ -108,7 +108,7 @@ impl Sender {
         self.progress.tail_probed = false;
         self.queue_ack();
         self.tally.not_captured += acked.unseen_segments;
-        let clean = acked.newest_at.filter(|_| !self.repairs.is_repairing() && !is_other);
+        let clean = acked.newest_at.filter(|_| !self.repairs.episodes.is_repairing() && !is_other);
         if let Some(sent) = clean {
             if was_full {
                 self.note_answer(at - sent, acked.bytes);
@@ -119,7 +119,7 @@ impl Sender {
             self.trips.sample(at - sent, self.flight.una, self.flight.nxt);
         }
         self.book.open.acked += ack - positions_before;
-        if self.repairs.is_repairing() && self.flight.outstanding() > 0 {
+        if self.repairs.episodes.is_repairing() && self.flight.outstanding() > 0 {
             self.tally.partial_acks += 1;
         }
         if let Some(last) =

@@ -8,6 +8,7 @@ use crate::flow::event::{Block, Event};
 use crate::limits::proof::Proven;
 use crate::limits::sense::LEAST_TIMER_NS;
 use crate::measure::ipid::Step;
+use crate::report::RepeatCause;
 
 impl Sender {
     /// The capture begins midway with an ACK: what lies between it and the end of its SACK blocks had been sent.
@@ -88,7 +89,7 @@ impl Sender {
             self.cut_window(self.flight.outstanding_segments(), at);
         }
         self.repairs.note_repeat(event, false);
-        self.list(event, at, "rto", Vec::new());
+        self.list(event, at, RepeatCause::Rto, Vec::new());
         self.progress.at = at;
     }
 }

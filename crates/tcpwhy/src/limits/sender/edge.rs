@@ -25,7 +25,7 @@ impl Sender {
     /// sender a flight looks smaller than it is by what stands in queues on the way.
     pub(super) fn is_window_proven(&self) -> bool {
         !self.terms.tap_at_sender
-            && self.repairs.current() == 0
+            && self.repairs.episodes.current() == 0
             && self.is_edge_told()
             && self.window.was_filled(self.stop.evidence.window, self.terms.mss)
     }

@@ -117,7 +117,7 @@ impl Sender {
             && last + lag >= until
             && stop.room >= self.terms.mss
             && !self.fills_cwnd()
-            && (is_near || self.repairs.current() == 0 && passed() >= UNANSWERED)
+            && (is_near || self.repairs.episodes.current() == 0 && passed() >= UNANSWERED)
     }
 
     /// When the send at `at` was released: by the last ACK before it where those before are seen to have let nothing out,
@@ -146,7 +146,7 @@ impl Sender {
         let flight = self.stop.evidence.in_flight;
         // Two segments more may go unnoticed where ACKs come in pairs.
         let taken = before.map_or(0, |ack| ack.una - (self.flight.nxt - flight));
-        self.repairs.current() == 0
+        self.repairs.episodes.current() == 0
             && self.growth.lost_at.is_none()
             && !DEFERRED.is_kept(taken - DELAYABLE_SEGMENTS * self.terms.mss, flight)
     }
@@ -276,7 +276,7 @@ mod tests {
         walker.releases.acks.push_back(ack(12_500_000));
         assert!(walker.is_held_by_own_queue(12_800_000));
         assert!(!walker.is_held_by_own_queue(12_500_000), "the fourth is what let it out");
-        walker.repairs.on_duplicate(9, 1, 0);
+        walker.repairs.episodes.on_duplicate(9, 1, 0);
         assert!(!walker.is_held_by_own_queue(12_800_000), "in a repair ACKs may let nothing out");
     }
 

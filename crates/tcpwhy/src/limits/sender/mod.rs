@@ -11,14 +11,17 @@ pub(crate) mod before;
 pub(crate) mod book;
 pub(crate) mod edge;
 pub(crate) mod ended;
+pub(crate) mod episodes;
 pub(crate) mod gaps;
 pub(crate) mod growth;
 pub(crate) mod holes;
 pub(crate) mod hystart;
 pub(crate) mod jumps;
 pub(crate) mod listed;
+pub(crate) mod losses;
 pub(crate) mod order;
 pub(crate) mod pauses;
+pub(crate) mod probe;
 pub(crate) mod reader;
 pub(crate) mod releases;
 pub(crate) mod repair;
@@ -30,6 +33,7 @@ pub(crate) mod short;
 pub(crate) mod silence;
 pub(crate) mod stop;
 pub(crate) mod stuck;
+pub(crate) mod tally;
 pub(crate) mod timers;
 pub(crate) mod transfers;
 pub(crate) mod trips;
@@ -49,6 +53,7 @@ use self::replay::Replay;
 use self::samples::FlightSamples;
 use self::silence::{Silence, Tail};
 use self::stop::Stop;
+use self::tally::Tally;
 use self::timers::Suspect;
 use self::transfers::Transfers;
 use self::trips::RoundTrips;
@@ -93,35 +98,6 @@ pub(crate) struct Terms {
     pub(crate) detail: bool,
     /// Whose counter the sender's IP identifications are.
     pub(crate) counter: Counter,
-}
-
-/// Counters that go into the report as they are.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) bytes_sent: u64,
-    pub(crate) frames: u64,
-    pub(crate) segments: u64,
-    pub(crate) fast: u64,
-    pub(crate) rto: u64,
-    pub(crate) tlp: u64,
-    pub(crate) spurious: u64,
-    pub(crate) unnecessary: u64,
-    pub(crate) lost: u64,
-    pub(crate) out_of_order: u64,
-    pub(crate) partial_acks: u64,
-    pub(crate) damaged: u64,
-    pub(crate) not_captured: u64,
-    pub(crate) max_in_flight: i64,
-    pub(crate) syn: u64,
-}
-
-impl Tally {
-    /// A data frame of `len` bytes was sent.
-    pub(crate) fn add_frame(&mut self, len: u32, segments: u64) {
-        self.bytes_sent += u64::from(len);
-        self.frames += 1;
-        self.segments += segments;
-    }
 }
 
 /// How the connection was opened, as this sender sees it.
@@ -378,7 +354,7 @@ impl Sender {
         if self.book.open.sends > 0 {
             let mut round = self.book.open;
             round.end = at;
-            round.loss |= self.repairs.current() != 0;
+            round.loss |= self.repairs.episodes.current() != 0;
             if self.growth.exit.is_some() {
                 let acked = round.acked.max(0) as u64 / self.terms.mss.max(1) as u64;
                 self.avoidance.on_round(&round, acked, self.least_rtt());

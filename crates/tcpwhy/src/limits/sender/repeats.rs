@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::Sender;
 use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
 use crate::limits::sense::REPEATS;
@@ -130,6 +131,45 @@ impl Repeats {
     /// Whether all ends at or before `una`, so that no hole there was filled by it.
     pub(crate) fn are_before(&self, una: i64) -> bool {
         self.end <= una
+    }
+}
+
+impl Sender {
+    /// The receiver reports data it got twice (RFC 2883).
+    pub(crate) fn on_dsack(&mut self, block: Block) {
+        self.repairs.doubled.on_dsack(block, self.flight.nxt, self.terms.mss);
+        // What was sent once and arrived twice was doubled on the way: no repeat is told of.
+        let mut repeats = core::mem::take(&mut self.repairs.repeats);
+        repeats.on_duplicate(block).for_each(|told| self.note_needless(told));
+        self.repairs.repeats = repeats;
+        self.repairs.probe.on_dsack(block);
+    }
+
+    /// The ACK `event` fills a hole at `una`: its echo tells by what.
+    pub(crate) fn watch_echo(&mut self, event: &Event, una: i64) {
+        if self.repairs.repeats.are_before(una) {
+            return;
+        }
+        let mut repeats = core::mem::take(&mut self.repairs.repeats);
+        repeats.on_echo(event, una).for_each(|told| self.note_needless(told));
+        self.repairs.repeats = repeats;
+    }
+
+    /// Data was sent again although the receiver had it.
+    fn note_needless(&mut self, told: Needless) {
+        let segments = told.segments(self.terms.mss);
+        self.repairs.episodes.note_needless(told.episode, told.bytes);
+        if segments == 0 {
+            return;
+        }
+        self.tally.spurious += segments;
+        self.tally.lost = self.tally.lost.saturating_sub(segments);
+        let listed = self.retransmissions.iter_mut().rev().take(REPEATS);
+        let is_whole = told.of.0 == told.of.1;
+        let mut listed = listed.into_iter().filter(|_| is_whole);
+        if let Some(listed) = listed.find(|r| r.seq == told.start && !r.spurious) {
+            listed.spurious = true;
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Sender {
     ) {
         if self.terms.unanswered {
             // No ACK will end a repair: what is told of it ends with the wait.
-            self.repairs.on_progress(event.seq);
+            self.repairs.episodes.on_progress(event.seq);
         }
         if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
             self.book.open.start = at;
@@ -95,7 +95,7 @@ impl Sender {
         let nxt = self.flight.nxt;
         if event.seq > nxt {
             let flight = self.stop.evidence.in_flight + event.seq - nxt;
-            self.repairs.holes.push(Hole {
+            self.repairs.losses.holes.push(Hole {
                 range: (nxt, event.seq),
                 since: self.sends.last,
                 flight,
@@ -303,7 +303,7 @@ impl Sender {
     fn note_send(&mut self, send: &NewSend, release: Release) {
         let flight = &self.flight;
         // A loss among repairs belongs to their episode, so only what was sent outside may begin one.
-        if !self.repairs.is_repairing() {
+        if !self.repairs.episodes.is_repairing() {
             self.samples.push(self.tally.frames, || flight.outstanding());
         }
         let round = &mut self.book.open;

@@ -13,7 +13,7 @@ impl Sender {
         matches!(release, Release::Ack { by_data: false })
             && i64::from(event.len) < self.terms.mss
             && self.had_room(event, self.window.room(event.seq))
-            && !self.repairs.is_repairing()
+            && !self.repairs.episodes.is_repairing()
             && !self.is_held_by_cwnd_first()
             && self.waited_for_short()
             && self.was_released_with_short(at)

@@ -60,7 +60,7 @@ impl Sender {
         self.pauses.largest_flight = self.pauses.largest_flight.max(outstanding);
         let room = self.window.room(self.flight.nxt);
         // In a repair more is outstanding than the congestion window holds.
-        if self.repairs.current() == 0 {
+        if self.repairs.episodes.current() == 0 {
             let hidden = self.hidden_by_queues(flight).min(room.max(0));
             let (flight, room) = (flight + hidden, room - hidden);
             self.window.on_stop(flight, room, self.terms.mss, self.book.open.number);

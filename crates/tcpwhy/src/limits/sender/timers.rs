@@ -11,6 +11,7 @@ use crate::limits::sense::{
 };
 use crate::limits::wait::{Probe, Release};
 use crate::measure::ipid::Step;
+use crate::report::RepeatCause;
 
 /// A segment sent at `at`, `quiet` after all that is known at `since`: a timer may have sent it again. What is sent
 /// next tells.
@@ -62,12 +63,12 @@ impl Sender {
         let lone = missing == 1 && event.seq == self.flight.nxt;
         let (cause, lost_timers) = match self.timers_until(since, quiet, missing, lone) {
             Some(ran_out) => ran_out,
-            None if self.repairs.repeats_tail(event) => ("rto", 0),
+            None if self.repairs.episodes.repeats_tail(event) => (RepeatCause::Rto, 0),
             None if self.transfers.first_at.is_some()
                 && is_timer(self.rtt_scale())
                 && !is_timer(self.trips.timers.pto(lone)) =>
             {
-                ("fast", 0)
+                (RepeatCause::Fast, 0)
             }
             None => {
                 self.watch_own_drop(at);
@@ -77,18 +78,19 @@ impl Sender {
         self.order.unexplained = self.order.unexplained.saturating_sub(lost_timers);
         let flight = self.flight.outstanding_segments() + missing;
         match cause {
-            "rto" => self.tally.rto += segments,
-            "tlp" => self.tally.tlp += segments,
+            RepeatCause::Rto => self.tally.rto += segments,
+            RepeatCause::Tlp => self.tally.tlp += segments,
             _ => self.tally.fast += segments,
         }
-        if cause == "tlp" {
-            self.repairs.note_probe(event, flight);
+        if cause == RepeatCause::Tlp {
+            self.repairs.probe.begin(event, flight);
         } else {
             // More may have been lost; that this much was is known. Where the last segment may be short, its first
             // byte is known.
-            let others = if cause == "rto" { missing.saturating_sub(lost_timers + 1) } else { 0 };
+            let others =
+                if cause == RepeatCause::Rto { missing.saturating_sub(lost_timers + 1) } else { 0 };
             let last = event.seq + others as i64 * self.terms.mss + 1;
-            if self.repairs.begin_tail(event.end().max(last), cause == "rto") {
+            if self.repairs.begin_tail(event.end().max(last), cause == RepeatCause::Rto) {
                 self.cut_window(flight, at);
             }
         }
@@ -146,7 +148,7 @@ impl Sender {
         self.prove(lone.at, Proven::LoneRepeat);
         self.tally.rto += 1;
         self.tally.lost += 1;
-        self.list(&lone.event, lone.at, "rto", Vec::new());
+        self.list(&lone.event, lone.at, RepeatCause::Rto, Vec::new());
         if self.repairs.begin_tail(event.end(), true) {
             // At least the lone segment and `event`: how much more stood behind them, the capture lacks.
             self.cut_window(2, at);
@@ -164,7 +166,7 @@ impl Sender {
         }
         // One super-segment takes many numbers, and is sent anew in any pieces.
         self.order.unexplained = 0;
-        if self.flight.una >= self.progress.refused_to && self.repairs.current() == 0 {
+        if self.flight.una >= self.progress.refused_to && self.repairs.episodes.current() == 0 {
             self.cut_window(self.flight.outstanding_segments(), at);
             self.progress.refused_to = self.flight.nxt;
         }
@@ -180,7 +182,7 @@ impl Sender {
         quiet: i64,
         missing: u64,
         lone: bool,
-    ) -> Option<(&'static str, u64)> {
+    ) -> Option<(RepeatCause, u64)> {
         let probe = if self.terms.sack && !self.progress.tail_probed {
             self.trips.timers.pto(lone)
         } else {
@@ -209,9 +211,9 @@ impl Sender {
         }
         if due > probe {
             self.prove(since + probe, Proven::TimeoutUnseen);
-            return Some(("rto", timers - 1));
+            return Some((RepeatCause::Rto, timers - 1));
         }
-        Some(("tlp", 0))
+        Some((RepeatCause::Tlp, 0))
     }
 
     /// Adds up the segments that the ledger misses and no hole in sequence explains. If `event`

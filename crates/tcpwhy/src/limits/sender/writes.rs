@@ -61,7 +61,7 @@ impl Sender {
             && shorts == 1
             // Nagle's algorithm lets a full segment go.
             && i64::from(event.len) >= self.terms.mss
-            && self.repairs.current() == 0;
+            && self.repairs.episodes.current() == 0;
         let writes = &mut self.sends.writes;
         match late.filter(|late| may_be_write && *late > self.trips.tolerance(0)) {
             None => *writes = Writes::default(),

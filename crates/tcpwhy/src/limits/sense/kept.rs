@@ -27,7 +27,7 @@ pub(crate) const WAIT_ACKS: usize = 64;
 /// without ACKs or ACKs without sends, which the replay can do without. For `sender/batch`.
 pub(crate) const BATCHED: usize = 4096;
 
-/// Episodes of repair remembered for late D-SACKs. Ours: more than a round trip has. For `sender/repair`.
+/// Episodes of repair remembered for late D-SACKs. Ours: more than a round trip has. For `sender/episodes`.
 pub(crate) const EPISODES: usize = 64;
 
 /// Frames of originals that a repeat names. Ours: a super-segment's. For `sender/repair`.
@@ -36,7 +36,7 @@ pub(crate) const ORIGINALS: usize = 64;
 /// Holes remembered until they are repaired. Ours: an episode needs its first. For `sender/holes`.
 pub(crate) const HOLES: usize = 64;
 
-/// Repeats remembered: as many as one round trip's. Ours: not measured. For `sender/repair`, `sender/repeats`.
+/// Repeats remembered: as many as one round trip's. Ours: not measured. For `sender/repeats`.
 pub(crate) const REPEATS: usize = 256;
 
 /// Jumps of the round trip kept of one direction. Ours: more than a reader looks at. For `sender/jumps`.
@@ -49,7 +49,7 @@ pub(crate) const SAMPLES: usize = 1000;
 pub(crate) const LISTED_ROUNDS: usize = 10_000;
 
 /// Retransmissions listed, and flights at losses, of one direction. Ours: more than a reader looks at. For
-/// `sender/repair`, `walk`.
+/// `sender/losses`, `sender/repair`, `walk`.
 pub(crate) const LISTED: usize = 2000;
 
 /// Transfers kept of one direction; later ones are counted only. Ours: half a megabyte. For `sender/transfers`.

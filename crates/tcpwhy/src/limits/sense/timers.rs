@@ -81,7 +81,7 @@ pub(crate) const FLOWING_TRIPS: Share = Share(3, 2);
 pub(crate) const REORDERED: Share = Share(75, 100);
 
 /// Segments that came behind a hole, after which Linux repairs it (v6.18 `tcp_reordering`, RFC 5681 section 3.2).
-/// For `sender/repair`.
+/// For `sender/episodes`.
 pub(crate) const DUP_THRESH: u64 = 3;
 
 /// Whether a timer of this length ran out in a `quiet` time. For `sender/repair`, `sender/timers`.

@@ -157,7 +157,7 @@ impl Walker {
     #[inline(never)]
     fn lay_down(&mut self, at: i64, (first_frame, last_frame): (u64, u64)) {
         let base = self.base_now();
-        let episode = self.sender.repairs.current();
+        let episode = self.sender.repairs.episodes.current();
         let (start, end) = (self.sender.now, at);
         self.sender.now = at;
         let evidence = match base {

@@ -122,7 +122,9 @@ impl Walker {
     }
 
     fn is_ripe(&self, piece: &Piece) -> bool {
-        if piece.end > self.sender.book.open.start || self.sender.repairs.is_open(piece.episode) {
+        if piece.end > self.sender.book.open.start
+            || self.sender.repairs.episodes.is_open(piece.episode)
+        {
             return false;
         }
         match piece.base {
@@ -164,7 +166,7 @@ impl Walker {
             Base::Shut => Verdict::likely(State::ZeroWindow, &[]),
         };
         if self.is_repairs(piece, verdict.state)
-            && let Some(repair) = self.sender.repairs.verdict(piece.episode)
+            && let Some(repair) = self.sender.repairs.episodes.verdict(piece.episode)
         {
             verdict = Verdict::shown(repair);
         }
@@ -231,7 +233,7 @@ impl Walker {
     /// `verdict`, unless a policer cut the window that held what an ACK ended.
     fn unless_policed(&self, wait: &Wait, verdict: Verdict) -> Verdict {
         let by_window = matches!(verdict.state, State::CwndPostLoss | State::CwndAvoidance);
-        if by_window && !wait.came_free() && self.sender.repairs.are_policed() {
+        if by_window && !wait.came_free() && self.sender.repairs.losses.are_policed() {
             return Verdict::likely(State::BandwidthPolicer, &[State::CwndPostLoss]);
         }
         verdict
