@@ -2,18 +2,17 @@
 
 use super::ladder::{Climb, rate_bps};
 use super::removed::{LINK, LOSS};
-use super::seen::Seen;
+use super::seen::{Seen, Train};
 use crate::report::CeilingKind as Kind;
-use crate::report::{Ceiling, Connection, Direction, Round, State, Sure, Transfer};
+use crate::report::{Ceiling, Connection, Direction, Round, State, Sure};
 
 /// The ceilings of the largest transfer of direction `at` (0: client to server), the lowest first.
 pub fn ceilings(connection: &Connection, at: usize) -> Vec<Ceiling> {
     let Some(direction) = connection.directions.get(at).and_then(|each| each.as_deref()) else {
         return Vec::new();
     };
-    let sender = ["client", "server"][at];
-    let transfers = connection.transfers.iter().filter(|each| each.from == sender);
-    let largest: Option<&Transfer> = transfers.max_by_key(|each| each.bytes);
+    let trains = Train::all(connection, ["client", "server"][at]);
+    let largest = trains.iter().max_by_key(|each| each.bytes);
     let Some(seen) = largest.and_then(|each| Seen::of(connection, direction, each)) else {
         return Vec::new();
     };
@@ -85,7 +84,7 @@ fn writer(seen: &Seen<'_>) -> Option<Ceiling> {
 }
 
 fn initial(seen: &Seen<'_>) -> Option<Ceiling> {
-    let (bytes, first) = (seen.transfer.bytes, seen.first);
+    let (bytes, first) = (seen.train.bytes, seen.first);
     let climb = Climb { bytes, rtt: seen.least_rtt, first, growth: 2000, ..Climb::default() };
     ceiling(seen, Kind::InitialWindow, rate_bps(bytes, climb.ns()), &[State::CwndSlowStart])
 }

@@ -21,10 +21,11 @@ pub(crate) use fill::fill;
 pub use fill::from_predictions;
 pub use removed::{Removed, family};
 
-use crate::report::{Connection, Direction, Gain, PredictedBy, Transfer};
+use crate::report::{Connection, Direction, Gain, PredictedBy};
+use seen::{Seen, Train};
 
-/// Transfers that are counted one by one, the largest. Ours: bounds the work.
-const MOST_TRANSFERS: usize = 64;
+/// Trains that are counted one by one, the largest. Ours: bounds the work.
+const MOST_TRAINS: usize = 64;
 
 /// What would be saved in direction `at` (0: client to server) if a cause were gone; `None` where the report does not
 /// tell.
@@ -58,20 +59,17 @@ fn bounded((low, best, high): (i64, i64, i64), now: i64) -> Gain {
     Gain { low_ns: low, best_ns: best.clamp(low, high), high_ns: high, now_ns: now.max(0), by }
 }
 
-/// The sum over the direction's transfers: of many small ones only the largest, and the rest by what was seen.
+/// The sum over the direction's trains: of many small ones only the largest, and the rest by what was seen.
 fn of_transfers(
     connection: &Connection,
     direction: &Direction,
     at: usize,
     removed: Removed,
 ) -> Option<(i64, i64, i64)> {
-    let sender = ["client", "server"][at];
-    let mut all: Vec<&Transfer> =
-        connection.transfers.iter().filter(|t| t.from == sender).collect();
+    let mut all = Train::all(connection, ["client", "server"][at]);
     all.sort_by_key(|each| core::cmp::Reverse(each.bytes));
-    let rest = all.split_off(all.len().min(MOST_TRANSFERS));
-    let mut seen =
-        all.into_iter().filter_map(|t| seen::Seen::of(connection, direction, t)).peekable();
+    let rest = all.split_off(all.len().min(MOST_TRAINS));
+    let mut seen = all.iter().filter_map(|each| Seen::of(connection, direction, each)).peekable();
     seen.peek()?;
     let mut sum = (0_i64, 0_i64, 0_i64);
     for each in seen {

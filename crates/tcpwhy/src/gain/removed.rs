@@ -113,9 +113,31 @@ pub(super) const fn follows(removed: Removed) -> &'static [S] {
     use Removed as R;
     match removed {
         // A program that stopped reading has its sender probe, pause and begin again.
-        R::Reader => &[S::NagleDelack, S::TlpWait, S::RtoWait, S::CwndAfterIdle, S::Sndbuf],
+        R::Reader => &[
+            S::NagleDelack,
+            S::TlpWait,
+            S::RtoWait,
+            S::CwndAfterIdle,
+            S::Sndbuf,
+            S::IdleAppThink,
+            S::IdleKeptOpen,
+            S::CwndSlowStart,
+            S::LastFlight,
+        ],
+        // A program that pauses has Nagle's algorithm hold what it wrote, and its next flight begins small.
+        R::Writer => &[
+            S::NagleDelack,
+            S::IdleAppThink,
+            S::IdleKeptOpen,
+            S::CwndAfterIdle,
+            S::CwndSlowStart,
+            S::LastFlight,
+            S::Sndbuf,
+        ],
+        // Linux paces by the congestion window (`tcp_update_pacing_rate`), which losses cut.
+        R::Loss | R::EarlyExit => &[S::Pacing],
         // The last short segment waits while a full one is in flight.
-        R::Window | R::SendBuffer | R::Writer => &[S::NagleDelack],
+        R::Window | R::SendBuffer => &[S::NagleDelack],
         _ => &[],
     }
 }

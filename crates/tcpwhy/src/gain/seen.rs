@@ -2,13 +2,71 @@
 
 use super::ladder::rate_bps;
 use super::removed::LINK;
-use crate::report::{Connection, Direction, Round, State, Transfer};
+use crate::report::{Connection, Direction, Round, RoundRange, State, TimeIn, Transfer};
+use crate::units::Duration;
 
-/// One transfer and its direction.
+/// Transfers of one side without data of the other between them: what one answer is, however its program pauses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Train {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) bytes: u64,
+    /// Time in each state, the pauses between with it.
+    pub(super) time_in: TimeIn,
+    /// How many transfers it is.
+    pub(super) transfers: i64,
+    rounds: Option<RoundRange>,
+}
+
+impl Train {
+    /// The trains of a side, in their order.
+    pub(super) fn all(connection: &Connection, sender: &str) -> Vec<Self> {
+        let mut trains: Vec<Self> = Vec::new();
+        let mut goes_on = false;
+        for transfer in &connection.transfers {
+            if transfer.from != sender {
+                goes_on = false;
+                continue;
+            }
+            match trains.last_mut().filter(|_| goes_on) {
+                Some(train) => train.take(transfer),
+                None => trains.push(Self::of(transfer)),
+            }
+            goes_on = true;
+        }
+        trains
+    }
+
+    fn of(transfer: &Transfer) -> Self {
+        Self {
+            start: transfer.start_ns,
+            end: transfer.end_ns,
+            bytes: transfer.bytes,
+            time_in: transfer.time_in.clone(),
+            transfers: 1,
+            rounds: transfer.rounds,
+        }
+    }
+
+    fn take(&mut self, next: &Transfer) {
+        let pause = next.start_ns.saturating_sub(self.end).max(0);
+        self.time_in.add(State::IdleAppThink, Duration(pause));
+        self.time_in.add_all(next.time_in.iter());
+        self.end = self.end.max(next.end_ns);
+        self.bytes = self.bytes.saturating_add(next.bytes);
+        self.transfers = self.transfers.saturating_add(1);
+        self.rounds = self.rounds.zip(next.rounds).map(|(own, next)| RoundRange {
+            first: own.first.min(next.first),
+            last: own.last.max(next.last),
+        });
+    }
+}
+
+/// One train and its direction.
 #[derive(Clone, Debug)]
 pub(super) struct Seen<'a> {
     pub(super) direction: &'a Direction,
-    pub(super) transfer: &'a Transfer,
+    pub(super) train: &'a Train,
     /// From its first byte to its last ACK.
     pub(super) took: i64,
     pub(super) mss: u64,
@@ -33,26 +91,25 @@ impl<'a> Seen<'a> {
     pub(super) fn of(
         connection: &'a Connection,
         direction: &'a Direction,
-        transfer: &'a Transfer,
+        train: &'a Train,
     ) -> Option<Self> {
-        let took = transfer.end_ns.saturating_sub(transfer.start_ns);
-        if took <= 0 || transfer.bytes == 0 {
+        let took = train.end.saturating_sub(train.start);
+        if took <= 0 || train.bytes == 0 {
             return None;
         }
         let mss = connection.mss.map_or(USUAL_MSS, u64::from).max(1);
         let trips = [direction.rtt.min_ns, connection.handshake_rtt_ns];
         let least_rtt = trips.into_iter().flatten().filter(|trip| *trip > 0).min()?;
         let rtt = direction.rtt.min_ns.filter(|trip| *trip > 0).unwrap_or(least_rtt);
-        let rounds = rounds(direction, transfer);
-        let first = first_flight(direction, rounds, transfer, mss);
+        let rounds = rounds(direction, train);
         Some(Self {
             direction,
-            transfer,
+            train,
             took,
             mss,
             least_rtt,
             rtt,
-            first,
+            first: first_flight(direction, rounds, train, mss),
             rounds,
             windows: windows(rounds),
             link: link(direction),
@@ -62,7 +119,7 @@ impl<'a> Seen<'a> {
 
     /// Its time in these states.
     pub(super) fn time_in(&self, states: &[State]) -> i64 {
-        let times = states.iter().map(|state| self.transfer.time_in.get(*state).0.max(0));
+        let times = states.iter().map(|state| self.train.time_in.get(*state).0.max(0));
         times.fold(0, i64::saturating_add)
     }
 
@@ -80,17 +137,17 @@ impl<'a> Seen<'a> {
         self.rounds.iter().filter(move |round| states.contains(&round.limited_by))
     }
 
-    /// The rate at which it went while these states held it, from the first of its rounds that they ended to the
-    /// last: a program's pace, where the state is a program's.
-    pub(super) fn pace(&self, states: &'a [State]) -> Option<u64> {
-        let at: Vec<usize> = (0..self.rounds.len())
-            .filter(|at| states.contains(&self.rounds[*at].limited_by))
-            .collect();
-        let (first, last) = (*at.first()?, *at.last()?);
-        let end = self.rounds.get(last + 1).map_or(self.transfer.end_ns, |next| next.start_ns);
-        let bytes = self.rounds[first..=last].iter().map(|round| round.bytes);
-        let bytes = bytes.fold(0, u64::saturating_add);
-        rate_bps(bytes, end.saturating_sub(self.rounds[first].start_ns))
+    /// The rate of the rounds that these states ended: a program's pace, where the states are a program's.
+    pub(super) fn pace(&self, states: &[State]) -> Option<u64> {
+        let (mut bytes, mut time) = (0_u64, 0_i64);
+        for (at, round) in self.rounds.iter().enumerate() {
+            if states.contains(&round.limited_by) {
+                let end = self.rounds.get(at + 1).map_or(self.train.end, |next| next.start_ns);
+                bytes = bytes.saturating_add(round.bytes);
+                time = time.saturating_add(end.saturating_sub(round.start_ns).max(0));
+            }
+        }
+        rate_bps(bytes, time)
     }
 
     /// By how many thousandths its flights grew in slow start: doubled at most (RFC 5681), by half where ACKs are
@@ -105,19 +162,19 @@ impl<'a> Seen<'a> {
     }
 }
 
-fn rounds<'a>(direction: &'a Direction, transfer: &Transfer) -> &'a [Round] {
+fn rounds<'a>(direction: &'a Direction, train: &Train) -> &'a [Round] {
     let range = || {
-        let range = transfer.rounds?;
+        let range = train.rounds?;
         let (first, last) = (usize::try_from(range.first).ok()?, usize::try_from(range.last).ok()?);
         direction.rounds.get(first..=last)
     };
     range().unwrap_or_default()
 }
 
-fn first_flight(direction: &Direction, rounds: &[Round], transfer: &Transfer, mss: u64) -> u64 {
+fn first_flight(direction: &Direction, rounds: &[Round], train: &Train, mss: u64) -> u64 {
     let initial = direction.initial_window.filter(|first| first.bytes > 0).map(|first| first.bytes);
     let first = rounds.first().map(|round| round.bytes).filter(|bytes| *bytes > 0);
-    first.or(initial).unwrap_or(mss.saturating_mul(10)).min(transfer.bytes)
+    first.or(initial).unwrap_or(mss.saturating_mul(10)).min(train.bytes)
 }
 
 /// The receiver's window as it stood after each round's last send; what was once open counts on.
