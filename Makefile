@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif loop public
+.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif gains loop public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -15,6 +15,7 @@ help:
 	@echo 'make fuzz    fuzz every reader until stopped'
 	@echo 'make uml     build simulated kernels for the lab (VERSIONS="5.10 6.1 6.12" HZ=250)'
 	@echo 'make fidelity  the model of TCP, held against kernels in simulated time (RUNS=50 SEED=1 KERNELS=6.1,5.10,6.12)'
+	@echo 'make gains     gains by arithmetic, held against runs of the model (PAIRS=14 SEED=1)'
 	@echo 'make whatif    answers of what-ifs, held against kernels in simulated time (EACH=4 SEED=1 BACKEND=uml:6.1)'
 	@echo 'make loop      what is known to limit, carried out by the model and explained (SEEDS=3,4,5,6,7,8)'
 	@echo 'make public    captures that other projects publish, beside tshark (fetched once, 200 MB)'
@@ -82,6 +83,11 @@ whatif:
 	@scripts/setup demo
 	cargo build --release --locked --quiet -p tcpwhy-cli
 	bench/whatif.py --program $(or $(CARGO_TARGET_DIR),target)/release/tcpwhy --backend $(BACKEND) --seed $(SEED) --each $(EACH)
+
+# Gains by arithmetic beside runs of the model that differ in one knob.
+gains:
+	@scripts/setup demo
+	cargo run --release --locked --quiet -p tcpwhy-model --example gains -- --seed $(SEED) --each $(or $(PAIRS),14)
 
 # Of other seeds than the test has; every fault of a capture, at both ends.
 SEEDS ?= 3,4,5,6,7,8

@@ -198,7 +198,8 @@ impl Options {
             || !self.with.is_empty();
         let (sort, number) = self.order();
         let keep = (number < usize::MAX && !chooses).then(|| view::keep(sort, number));
-        Config { detail: self.wants_detail(), passed: !self.with.is_empty(), keep }
+        let passed = !self.with.is_empty();
+        Config { detail: self.wants_detail(), passed, predicts: self.predict, keep }
     }
 
     /// In which order connections are to be shown, and how many at most.

@@ -53,7 +53,8 @@ fn cost_ns(connection: &Connection) -> i64 {
 fn fill(connection: &mut Connection, work: &Work) {
     // A third is kept for the remedies.
     let Ok(study) = work.but(work.left() / 3, |work| Study::by(connection, work)) else { return };
-    if !study.repeats() {
+    // With more work `whatif` may find another fit: then no figure is better than a second one.
+    if !study.repeats() || study.was_cut_short {
         return;
     }
     for remedy in connection.findings.iter_mut().flat_map(|finding| &mut finding.remedies) {

@@ -241,7 +241,7 @@ impl Analyst {
     /// Counts a connection, all of whose packets were studied, if that is all that is asked of it and needs
     /// no walk; whether it did.
     fn counts(&mut self, facts: &Facts, gathered: &Gathered, detail: Detail) -> bool {
-        if detail.rounds || detail.passed || self.done.are_all() {
+        if detail.rounds || detail.passed.is_some() || self.done.are_all() {
             return false;
         }
         let Some(turns) = self.scratch.turns(facts, gathered) else { return false };

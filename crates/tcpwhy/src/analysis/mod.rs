@@ -58,8 +58,8 @@ const NEARER_NS: i64 = 100_000;
 pub(crate) struct Detail {
     /// Rounds, intervals and retransmissions.
     pub(crate) rounds: bool,
-    /// When each byte passed.
-    pub(crate) passed: bool,
+    /// When each byte passed, if it is no more than so many points a side.
+    pub(crate) passed: Option<usize>,
 }
 
 /// The state of one connection's analysis between chunks.
@@ -88,6 +88,8 @@ pub(crate) struct Analysis {
     linked: usize,
     /// When the bytes of each side passed, and what was answered to them, where that is asked for.
     pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
+    /// With more points than these they are not kept.
+    most_passed: usize,
     /// What it waited for to its end in vain.
     pub(crate) ending: Option<Box<Ending>>,
     #[cfg(test)]
@@ -97,16 +99,18 @@ pub(crate) struct Analysis {
 impl Analysis {
     /// An analysis that has seen nothing.
     pub(crate) fn new(detail: Detail) -> Self {
-        let passed = detail.passed.then(Default::default);
+        let passed = detail.passed.map(|_| Default::default());
+        let most_passed = detail.passed.unwrap_or(0);
         let links = detail.rounds.then(Default::default);
-        Self { detail: detail.rounds, passed, links, ..Self::default() }
+        Self { detail: detail.rounds, passed, most_passed, links, ..Self::default() }
     }
 
     /// Forgets all, and keeps the room: allocating it anew for each of 100,000 connections took
     /// longer than analysing them.
     pub(crate) fn renew(&mut self, detail: Detail) {
         self.detail = detail.rounds;
-        self.passed = detail.passed.then(Default::default);
+        self.passed = detail.passed.map(|_| Default::default());
+        self.most_passed = detail.passed.unwrap_or(0);
         self.links = detail.rounds.then(Default::default);
         self.busy = [None, None];
         self.ending = None;
@@ -258,6 +262,10 @@ impl Analysis {
                     Answer { at_ns: event.tap, acked: bytes(event.ack), edge: bytes(edge) };
                 passed[1 - side].1.push(answer);
             }
+        }
+        let longest = passed.iter().map(|each| each.0.points.len().max(each.1.points.len())).max();
+        if longest > Some(self.most_passed) {
+            self.passed = None;
         }
     }
 

@@ -85,7 +85,7 @@ fn most_that_ends(seen: &Seen<'_>, removed: Removed) -> i64 {
         return i64::MAX;
     }
     let floor = |rate| wire_ns(seen.train.bytes, rate).saturating_add(seen.least_rtt);
-    let floor = seen.link.filter(|_| removed != Removed::Others).map_or(0, floor);
+    let floor = seen.link.filter(|_| removed != Removed::Others).map_or(seen.least_rtt, floor);
     let by_link = seen.took.saturating_sub(floor);
     // What a program does, and where a transfer begins, changes all the rest.
     let changes_all = [Removed::Reuse, Removed::Reader, Removed::Writer].contains(&removed);
@@ -171,8 +171,12 @@ impl Without<'_> {
         let flows = bound == Bound::Most && self.seen.link.is_some();
         let heals = bound == Bound::Most && losses_may_go(self.seen, self.removed);
         let times = self.seen.train.time_in.iter();
-        let stay = times
-            .filter(|(state, _)| is_wait(*state) && !gone(state) && !(flows && is_repair(*state)));
+        let stay = times.filter(|(state, _)| {
+            is_wait(*state)
+                && !gone(state)
+                && !(flows && is_repair(*state))
+                && !(heals && LOSS.contains(state))
+        });
         stay.map(|(_, time)| time.0.max(0)).fold(0, i64::saturating_add)
     }
 

@@ -59,9 +59,27 @@ pub struct Config {
     /// Keep when each byte passed and what was answered, so that system calls can be laid beside the packets
     /// and a scenario fitted to them.
     pub passed: bool,
+    /// Keep the same of those connections that keep rounds anyhow, while they are short enough for the model to repeat
+    /// them.
+    pub predicts: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,
 }
+
+impl Config {
+    /// How many points of each kind are kept of a connection with or without rounds, if any are.
+    fn passed_of(self, rounds: bool) -> Option<usize> {
+        match () {
+            () if self.passed => Some(usize::MAX),
+            () if self.predicts && rounds => Some(REPEATED),
+            () => None,
+        }
+    }
+}
+
+/// A connection with more segments than these is not repeated by the model while a report waits for it. Ours: what
+/// `whatif::advise` has the time for.
+const REPEATED: usize = 1 << 15;
 
 /// What all shards use.
 #[derive(Debug)]
@@ -216,7 +234,7 @@ impl Tracker {
         live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.first_frame));
         live.truncate(STANDING);
         let rounds = self.common.config.detail || live.len() as u64 <= DETAILED;
-        let detail = Detail { rounds, passed: false };
+        let detail = Detail { rounds, passed: None };
         live.into_iter().map(|flow| Part::standing(flow, detail)).collect()
     }
 
@@ -348,7 +366,7 @@ impl Common {
     /// Hands on what `flow` has gathered so far.
     fn hand_on(&mut self, flow: &mut Flow) {
         let rounds = !flow.handed_on && self.wants_detail(flow);
-        let detail = Detail { rounds, passed: self.config.passed };
+        let detail = Detail { rounds, passed: self.config.passed_of(rounds) };
         let part = Part::of(flow, self.bench.room(), detail);
         self.send(part);
     }
@@ -356,7 +374,7 @@ impl Common {
     /// Ends a connection. Most are short and are handed on only here.
     fn settle(&mut self, flow: Box<Flow>) {
         let rounds = !flow.handed_on && self.wants_detail(&flow);
-        let detail = Detail { rounds, passed: self.config.passed };
+        let detail = Detail { rounds, passed: self.config.passed_of(rounds) };
         self.send(Part::last_of(flow, detail));
     }
 
