@@ -9,6 +9,9 @@
 //! 5 % of the duration, the median width of the range, and the median distance of the best guess, both in per cent of
 //! the duration. `--tell` prints the pairs that lie outside, `--tell-all` all.
 
+#![expect(clippy::print_stdout, reason = "it prints its table")]
+#![expect(clippy::disallowed_methods, reason = "only draws scenarios, for this machine")]
+
 use std::env;
 
 use tcpwhy::gain::{Removed, family, gain};

@@ -171,12 +171,10 @@ impl Without<'_> {
         let flows = bound == Bound::Most && self.seen.link.is_some();
         let heals = bound == Bound::Most && losses_may_go(self.seen, self.removed);
         let times = self.seen.train.time_in.iter();
-        let stay = times.filter(|(state, _)| {
-            is_wait(*state)
-                && !gone(state)
-                && !(flows && is_repair(*state))
-                && !(heals && LOSS.contains(state))
-        });
+        let in_vain = |state: &State| {
+            (flows && is_repair(*state)) || (heals && LOSS.contains(state)) || gone(state)
+        };
+        let stay = times.filter(|(state, _)| is_wait(*state) && !in_vain(state));
         stay.map(|(_, time)| time.0.max(0)).fold(0, i64::saturating_add)
     }
 
