@@ -11,14 +11,17 @@ use crate::flags::ExplainFlags;
     name = "tcpwhy",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 analysed, 2 wrong usage, 3 input that cannot be read,\n\
-                  4 a mistake in tcpwhy itself; of `record -- COMMAND` the command's.\n\
+    after_help = "Exit status: 0 analysed, 1 found what --fail-on names, 2 wrong usage, 3 input that\n\
+                  cannot be read, 4 a mistake in tcpwhy itself; of `record -- COMMAND` the command's.\n\
                   `tcpwhy FILE...` is short for `tcpwhy explain FILE...`."
 )]
 pub struct Flags {
     /// What to do, if not to explain.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Print to the terminal at once, however long the text is
+    #[arg(long, global = true)]
+    pub no_pager: bool,
     /// The flags of `explain`.
     #[command(flatten)]
     pub explain: ExplainFlags,
@@ -45,6 +48,6 @@ pub enum Command {
     Check(check::CheckFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
-    /// Tell what a finding means, how it is known, and what helps
+    /// Explain a finding, a check, a state, a term, a kernel setting, a route metric or a socket option
     Doc(doc::DocFlags),
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// 0: the input was analysed, whatever was found, even if its end was damaged.
     Analysed,
-    /// 1: what was found is to fail a build, as asked for.
+    /// 1: something was found that `--fail-on` names.
     Found,
     /// 2: the command line makes no sense.
     Usage,

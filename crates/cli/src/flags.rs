@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::choose::Sort;
+use crate::fail::{self, FailOn};
 use crate::number;
 use crate::rate::PathRate;
 use crate::window::Instant;
@@ -48,11 +49,14 @@ pub struct ExplainFlags {
     pub rate: Option<PathRate>,
 
     /// Print the report as JSON, in the form of docs/report.schema.json
-    #[arg(long, conflicts_with_all = ["csv", "rounds", "plot"])]
+    #[arg(long, conflicts_with_all = ["csv", "summary", "rounds", "plot"])]
     pub json: bool,
     /// Print one line of comma-separated values for each connection and direction
-    #[arg(long, conflicts_with_all = ["rounds", "plot"])]
+    #[arg(long, conflicts_with_all = ["summary", "rounds", "plot"])]
     pub csv: bool,
+    /// Print one line for each connection, with columns that stay as they are (docs/scripting.md)
+    #[arg(long, conflicts_with_all = ["rounds", "plot"])]
+    pub summary: bool,
     /// Show each round: what was sent, how the windows stood, what stopped it
     #[arg(long)]
     pub rounds: bool,
@@ -94,6 +98,11 @@ pub struct ExplainFlags {
     /// Analyse on this many threads; the answer is the same on any number [default: all cores]
     #[arg(long, value_name = "N", value_parser = number::threads)]
     pub threads: Option<NonZero<usize>>,
+
+    /// End with exit status 1 if something of this kind was found: broken, wrong, limit, note, or a
+    /// finding's code; several by commas
+    #[arg(long, value_name = "KIND|CODE", value_delimiter = ',', value_parser = fail::parse)]
+    pub fail_on: Vec<FailOn>,
 
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto")]

@@ -12,11 +12,13 @@ pub mod choose;
 pub mod cmd;
 pub mod commands;
 pub mod exit;
+pub mod fail;
 pub mod filter;
 pub mod flags;
 mod number;
 pub mod options;
 pub mod output;
+pub mod pager;
 pub mod rate;
 pub mod read;
 pub mod screen;
@@ -29,8 +31,10 @@ use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo, UnwindSafe};
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use tcpwhy::host::shown;
+use tcpwhy::manual::distance;
 
 use commands::{Command, Flags};
 use exit::Exit;
@@ -59,10 +63,19 @@ fn own_up(panic: &PanicHookInfo<'_>) {
 }
 
 fn command() -> Exit {
-    let flags = match Flags::try_parse() {
+    let mut words: Vec<OsString> = env::args_os().collect();
+    // As git has it: before the command, too, where all other flags are those of `explain`.
+    let is_first = words.get(1).is_some_and(|word| word == "--no-pager");
+    if is_first {
+        words.remove(1);
+    }
+    let flags = match Flags::try_parse_from(&words) {
         Ok(flags) => flags,
-        Err(error) => return not_flags(&error),
+        Err(error) => return not_flags(&error, &words),
     };
+    if flags.no_pager || is_first {
+        pager::switch_off();
+    }
     let explain = match flags.command {
         Some(Command::Explain(explain)) => explain,
         Some(Command::Lab(command)) => {
@@ -77,7 +90,9 @@ fn command() -> Exit {
         Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
         Some(Command::Whatif(whatif)) => return told(cmd::whatif::run(&whatif)),
         Some(Command::Predict(predict)) => return cmd::predict::run(&predict),
-        Some(Command::Doc(doc)) => return told(cmd::doc::run(&doc)),
+        Some(Command::Doc(doc)) => {
+            return told(cmd::doc::run(&doc, &Surroundings::of_process()));
+        }
         None => flags.explain,
     };
     if let Some(meant) = mistyped(&explain.files) {
@@ -109,23 +124,8 @@ fn mistyped(files: &[PathBuf]) -> Option<String> {
     Some(format!("there is no file {typed}; did you mean the command `{}`?", whole.trim_end()))
 }
 
-/// Letters to put in, leave out or change to make one word of the other (Levenshtein's distance).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut before = at;
-        row[0] = at + 1;
-        for (place, own) in other.chars().enumerate() {
-            let changed = before + usize::from(letter != own);
-            before = row[place + 1];
-            row[place + 1] = changed.min(before + 1).min(row[place] + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 /// Tells what clap has to say: help, which has to arrive, or what is wrong with the flags.
-fn not_flags(error: &clap::Error) -> Exit {
+fn not_flags(error: &clap::Error, words: &[OsString]) -> Exit {
     if !error.use_stderr() {
         let printed = error.print().and_then(|()| io::stdout().flush());
         return match output::unless_seen_enough(printed) {
@@ -136,9 +136,15 @@ fn not_flags(error: &clap::Error) -> Exit {
             }
         };
     }
-    let is_plain = |word: OsString| printable(&word.to_string_lossy()) == word.to_string_lossy();
+    // A mistyped command's flags are none of `explain`.
+    let rest: Vec<PathBuf> = words.iter().skip(1).map(PathBuf::from).collect();
+    if let Some(meant) = mistyped(&rest).filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+        complain(&meant);
+        return Exit::Usage;
+    }
+    let is_plain = |word: &OsString| printable(&word.to_string_lossy()) == word.to_string_lossy();
     // A closed standard error leaves nobody to tell.
-    let _ = if env::args_os().all(is_plain) {
+    let _ = if words.iter().all(is_plain) {
         error.print()
     } else {
         // It repeats what was typed.
@@ -228,7 +234,6 @@ mod tests {
         for name in ["src", "chek.pcap", "capture", "dc", "./chek"] {
             assert_eq!(meant(&[name]), None, "{name}");
         }
-        assert_eq!(distance("recrod", "record"), 2);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tcpwhy::tracker::Config;
 use tcpwhy::view;
 
 use crate::choose::Sort;
+use crate::fail::FailOn;
 use crate::filter::{Filter, FilterError};
 use crate::flags::{Color, ExplainFlags};
 use crate::rate::PathRate;
@@ -50,6 +51,8 @@ pub struct Options {
     pub color: bool,
     /// Columns of text.
     pub width: usize,
+    /// What among the findings makes the exit status 1.
+    pub fail_on: Vec<FailOn>,
     /// Answer on standard error: standard output is a recorded command's.
     pub on_stderr: bool,
 }
@@ -71,6 +74,8 @@ pub enum Form {
     },
     /// A line for each transfer.
     Csv,
+    /// A line for each connection.
+    Summary,
 }
 
 /// Why the options cannot be carried out.
@@ -171,6 +176,8 @@ impl Options {
                 Form::Json { pretty: around.stdout_is_terminal }
             } else if flags.csv {
                 Form::Csv
+            } else if flags.summary {
+                Form::Summary
             } else {
                 Form::Text { rounds: flags.rounds, plot: flags.plot }
             },
@@ -184,6 +191,7 @@ impl Options {
             threads: flags.threads.map_or_else(cores, NonZero::get),
             color: around.color(flags.color),
             width: around.columns(flags.width),
+            fail_on: flags.fail_on.clone(),
             on_stderr: false,
         })
     }
@@ -197,7 +205,9 @@ impl Options {
             || self.anonymize
             || !self.with.is_empty();
         let (sort, number) = self.order();
-        let keep = (number < usize::MAX && !chooses).then(|| view::keep(sort, number));
+        // What was found of all connections is asked about, not of those shown alone.
+        let asks = !self.fail_on.is_empty();
+        let keep = (number < usize::MAX && !chooses && !asks).then(|| view::keep(sort, number));
         let passed = !self.with.is_empty();
         Config { detail: self.wants_detail(), passed, predicts: self.predict, keep }
     }
@@ -206,7 +216,7 @@ impl Options {
     pub fn order(&self) -> (view::Sort, usize) {
         let (sort, number) = match self.form {
             Form::Text { .. } => (view::Sort::Worst, TABLE_ROWS),
-            Form::Json { .. } | Form::Csv => (view::Sort::Start, usize::MAX),
+            Form::Json { .. } | Form::Csv | Form::Summary => (view::Sort::Start, usize::MAX),
         };
         (self.sort.map_or(sort, Into::into), self.top.unwrap_or(number))
     }
@@ -218,7 +228,7 @@ impl Options {
             || !self.with.is_empty()
             || match self.form {
                 Form::Json { .. } => true,
-                Form::Csv => false,
+                Form::Csv | Form::Summary => false,
                 Form::Text { rounds, plot } => rounds || plot || self.connection.is_some(),
             }
     }

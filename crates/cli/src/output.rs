@@ -6,6 +6,7 @@ use tcpwhy::report::Report;
 use tcpwhy::view;
 
 use crate::options::{Form, Options};
+use crate::pager;
 
 /// Writes the report in the form asked for to where it was asked for. A reader who has seen enough
 /// (`| head`) is no error.
@@ -21,7 +22,11 @@ pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
     unless_seen_enough(match options.form {
         Form::Json { pretty } => json(report, pretty, to),
         Form::Csv => text(&view::csv::render(report), to),
-        Form::Text { rounds, plot } => text(&in_words(report, options, rounds, plot), to),
+        Form::Summary => text(&view::summary::render(report), to),
+        Form::Text { rounds, plot } => {
+            let words = in_words(report, options, rounds, plot);
+            if !options.on_stderr && pager::show(&words) { Ok(()) } else { text(&words, to) }
+        }
     })
 }
 
@@ -39,6 +44,14 @@ pub fn in_words(report: &Report, options: &Options, rounds: bool, plot: bool) ->
 /// It cannot be written.
 pub fn print(words: &str) -> io::Result<()> {
     unless_seen_enough(text(words, io::stdout().lock()))
+}
+
+/// Writes an answer: text for people goes through the pager where it is longer than the terminal, JSON never.
+///
+/// # Errors
+/// It cannot be written.
+pub fn tell(answer: &str, is_json: bool) -> io::Result<()> {
+    if !is_json && pager::show(answer) { Ok(()) } else { print(answer) }
 }
 
 /// Ends with a newline.

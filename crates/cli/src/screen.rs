@@ -140,7 +140,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// Columns a line takes, colour codes (`ESC [ ... m`) not counted.
-fn visible_columns(line: &str) -> usize {
+pub(crate) fn visible_columns(line: &str) -> usize {
     let mut columns = 0;
     let mut in_code = false;
     for c in line.chars() {

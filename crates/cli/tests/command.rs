@@ -213,3 +213,35 @@ fn the_readme_shows_what_is_printed_now() {
     let marked = format!("<!-- output of make demo -->\n```text\n{now}```\n<!-- end of output -->");
     assert!(readme.contains(&marked), "run scripts/readme; what is printed now:\n{now}");
 }
+
+#[test]
+fn a_mistyped_command_is_one_in_spite_of_its_flags() {
+    for words in [&["chek", "--save", "x"][..], &["chek"], &["recrod", "--", "true"]] {
+        let told = run(words);
+        assert_eq!((told.status, told.stdout.as_str()), (Some(2), ""), "{words:?}");
+        assert!(told.stderr.contains("did you mean the command"), "{words:?}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn no_pager_may_stand_before_the_command_and_behind_it() {
+    let told = run(&["doc", "BDP"]);
+    assert_eq!(told.status, Some(0));
+    for words in [["--no-pager", "doc", "BDP"], ["doc", "BDP", "--no-pager"]] {
+        assert_eq!(run(&words).stdout, told.stdout, "{words:?}");
+    }
+}
+
+#[test]
+fn a_summary_has_a_line_for_each_connection_and_fail_on_looks_at_all() {
+    let capture = common::in_repository("testdata/cases/twelve-connections-no-data/capture.pcap");
+    let capture = capture.to_str().expect("UTF-8");
+    let told = run(&["--summary", capture]);
+    assert_eq!(told.status, Some(0));
+    assert_eq!(told.stdout.lines().count(), 12);
+    assert!(told.stdout.lines().all(|line| line.split('\t').count() == 12), "{}", told.stdout);
+    for (word, status) in [("broken", 1), ("SYN_UNANSWERED", 1), ("SLOW_START,limit", 0)] {
+        assert_eq!(run(&["--fail-on", word, capture]).status, Some(status), "{word}");
+    }
+    assert_eq!(run(&["--fail-on", "brokn", capture]).status, Some(2));
+}

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Below them lie [`units`], `words`, `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`host`], which judges what was
-//! seen of a host, and `printed`, what tools print. No module imports itself by way of others
+//! seen of a host, [`manual`], which explains words, and `printed`, what tools print. No module imports itself by way of others
 //! (`tests/rooms.rs`).
 //!
 //! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
@@ -28,6 +28,7 @@ pub mod gain;
 pub mod host;
 mod icmp;
 mod limits;
+pub mod manual;
 mod measure;
 mod printed;
 pub mod report;

@@ -1,84 +1,75 @@
-//! `tcpwhy doc`: what the findings and the states of the account mean. The words are the core's; nothing is written here twice.
-
-use std::fmt::Write as _;
+//! `tcpwhy doc`: what the words of tcpwhy mean, and the settings that people tune. The words are the core's; nothing is
+//! written here twice.
 
 use anyhow::Context as _;
 use clap::Args;
 use tcpwhy::find::doc;
 use tcpwhy::host::doc as checks;
+use tcpwhy::manual;
 
 use crate::exit::Exit;
+use crate::number;
+use crate::options::Surroundings;
 use crate::output;
 
 /// Flags of `tcpwhy doc`.
 #[derive(Args, Debug)]
 pub struct DocFlags {
-    /// The finding or the check, as it stands in brackets behind its title, or a state as
-    /// `cwnd.slow_start`; none: list them all
-    #[arg(value_name = "CODE")]
-    pub code: Option<String>,
-    /// Print the whole manual as Markdown (docs/findings.md is made so)
-    #[arg(long, conflicts_with = "code")]
+    /// A finding or a check by its code, a state such as `cwnd.slow_start`, a term such as `BDP`,
+    /// a sysctl, a route metric or a socket option; none: list them all
+    #[arg(value_name = "WORD", num_args = 0..)]
+    pub words: Vec<String>,
+    /// Print the whole manual of findings as Markdown (docs/findings.md is made so)
+    #[arg(long, conflicts_with = "words")]
     pub manual: bool,
     /// Print the manual of the checks of a host as Markdown (docs/checks.md is made so)
-    #[arg(long, conflicts_with_all = ["code", "manual"])]
+    #[arg(long, conflicts_with_all = ["words", "manual"])]
     pub checks: bool,
+    /// Columns of the text, if not the terminal's
+    #[arg(long, value_name = "COLUMNS", value_parser = number::width)]
+    pub width: Option<u16>,
 }
 
 /// Prints what was asked for.
 ///
 /// # Errors
 /// Standard output does not take it.
-pub fn run(flags: &DocFlags) -> anyhow::Result<Exit> {
-    let text = match &flags.code {
+pub fn run(flags: &DocFlags, around: &Surroundings) -> anyhow::Result<Exit> {
+    let is_narrow = flags.width.is_none() && !around.stdout_is_terminal;
+    let columns = if is_narrow { COLUMNS } else { around.columns(flags.width) };
+    let text = match &flags.words[..] {
         _ if flags.manual => doc::manual(),
         _ if flags.checks => checks::manual(),
-        None => list(),
-        Some(code) => match page(code) {
-            Some(page) => shown(&page),
-            None => return Ok(unknown(code)),
-        },
+        [] => manual::list(columns),
+        words => {
+            let word = words.join(" ");
+            let pages = manual::look_up(&word);
+            if pages.is_empty() {
+                return Ok(unknown(&word));
+            }
+            let set: Vec<String> = pages.iter().map(|page| manual::set(page, columns)).collect();
+            set.join("\n")
+        }
     };
-    output::print(&text).context("cannot write the answer")?;
+    output::tell(&text, false).context("cannot write the answer")?;
     Ok(Exit::Analysed)
 }
 
-fn page(code: &str) -> Option<doc::Page> {
-    doc::find(code).or_else(|| checks::find(code)).or_else(|| doc::state(code))
-}
+/// Columns where there is no terminal, as manual pages have them.
+const COLUMNS: usize = 80;
 
-/// All findings, one a line.
-fn list() -> String {
-    let pages = doc::pages();
-    let width = pages.iter().map(|page| page.code.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for page in pages {
-        let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
-    }
-    text += "\nStates of the account, in the order in which they are tested for:\n\n";
-    for page in doc::states() {
-        let _ = writeln!(text, "{:width$}  {}", page.code, page.title);
-    }
-    text + "\n`tcpwhy doc CODE` explains one, `tcpwhy doc STATE` too; the checks of a host: `tcpwhy check --list`.\n"
-}
-
-/// A page as people read it in a terminal.
-fn shown(page: &doc::Page) -> String {
-    let mut text = format!("{}: {}\n\n", page.code, page.title);
-    for line in page.text.lines() {
-        match line.strip_prefix("# ") {
-            Some(section) => writeln!(text, "{section}"),
-            None if line.is_empty() => writeln!(text),
-            None => writeln!(text, "  {line}"),
+fn unknown(word: &str) -> Exit {
+    let known = manual::meant(word);
+    let meant = match &known[..] {
+        [] => "`tcpwhy doc` lists all there is".to_owned(),
+        [one] => format!("did you mean `tcpwhy doc {one}`? (`tcpwhy doc` lists all there is)"),
+        [first, others @ ..] => {
+            let others = others.join(", ");
+            format!(
+                "did you mean `tcpwhy doc {first}`, or {others}? (`tcpwhy doc` lists all there is)"
+            )
         }
-        .expect("a string takes everything");
-    }
-    text
-}
-
-fn unknown(code: &str) -> Exit {
-    crate::complain(&format!(
-        "there is no finding, no check and no state '{code}': `tcpwhy doc` and `tcpwhy check --list` list them"
-    ));
+    };
+    crate::complain(&format!("nothing is known of '{word}': {meant}"));
     Exit::Usage
 }

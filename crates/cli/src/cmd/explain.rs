@@ -17,6 +17,7 @@ use super::hosts;
 use super::signals::stop_on_signals;
 use crate::choose::{self, NoSuchConnection};
 use crate::exit::Exit;
+use crate::fail;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{
     INTERNAL_ERROR, Input, Kind, by_first_packet, kind, kinds, read_all, read_evidence,
@@ -180,6 +181,11 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         whatif::advise(&mut report);
     }
     output::answer(&report, options).context("cannot write the answer")?;
+    let exit = if exit == Exit::Analysed && fail::any(&report, &options.fail_on) {
+        Exit::Found
+    } else {
+        exit
+    };
     // The process ends now: freeing 100,000 connections one by one took a sixth of the time.
     core::mem::forget(report);
     Ok(exit)
@@ -259,7 +265,7 @@ fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSu
 /// Whether the answer has room for remedies: a table of connections, or CSV, has none.
 fn shows_remedies(report: &Report, options: &Options) -> bool {
     match options.form {
-        Form::Csv => false,
+        Form::Csv | Form::Summary => false,
         Form::Json { .. } => true,
         Form::Text { .. } => options.connection.is_some() || view::text::is_in_full(report),
     }

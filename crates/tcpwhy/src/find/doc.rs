@@ -89,6 +89,33 @@ pub fn find(code: &str) -> Option<Page> {
     RULES.iter().find(|rule| rule.code == wanted).map(|rule| page(rule.code, rule.file))
 }
 
+/// The codes of the findings whose sources speak of `name`, a setting or an option.
+pub(crate) fn speaking_of(name: &str) -> Vec<&'static str> {
+    let speaking = RULES.iter().filter(|rule| speaks_of(without_tests(rule.file), name));
+    speaking.map(|rule| rule.code).collect()
+}
+
+/// The sources of all findings.
+#[cfg(test)]
+pub(crate) fn sources() -> impl Iterator<Item = &'static str> {
+    RULES.iter().map(|rule| rule.file)
+}
+
+/// A file's text up to its tests.
+pub(crate) fn without_tests(file: &'static str) -> &'static str {
+    file.split("#[cfg(test)]").next().unwrap_or(file)
+}
+
+/// Whether `name` stands in `text` as a word of its own.
+pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) =
+            (text[..at].chars().next_back(), text[at + name.len()..].chars().next());
+        !before.is_some_and(is_inside) && !after.is_some_and(is_inside)
+    })
+}
+
 /// The whole manual as one Markdown document.
 pub fn manual() -> String {
     let mut out = String::from(HEAD);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::checks::CHECKS;
 use super::finding::Group;
-use crate::find::doc::{Page, chapters, page};
+use crate::find::doc::{Page, chapters, page, speaks_of, without_tests};
 
 /// All pages, in the order of the manual.
 pub fn pages() -> Vec<Page> {
@@ -24,6 +24,18 @@ pub fn by_group() -> Vec<(Group, Vec<Page>)> {
 pub fn find(code: &str) -> Option<Page> {
     let wanted = code.to_ascii_uppercase().replace(['-', ' '], "_");
     pages().into_iter().find(|page| page.code == wanted)
+}
+
+/// The codes of the checks whose sources speak of `name`, a setting or an option.
+pub(crate) fn speaking_of(name: &str) -> Vec<&'static str> {
+    let speaking = CHECKS.iter().filter(|check| speaks_of(without_tests(check.file), name));
+    speaking.map(|check| check.code).collect()
+}
+
+/// The sources of all checks.
+#[cfg(test)]
+pub(crate) fn sources() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|check| check.file)
 }
 
 /// The whole manual as one Markdown document.

@@ -9,6 +9,7 @@
 //! | [`rounds`] | what happened round by round? The table articles draw by hand |
 //! | [`plot`] | what would the time-sequence graph look like? |
 //! | [`host`] | what do the checks of a host say? |
+//! | [`summary`] | the same in a line each, for scripts |
 //! | [`csv`] | the same figures for a spreadsheet |
 //! | [`anonymize`] | the same report without its addresses |
 //! | [`clip`] | what happened between two instants? |
@@ -40,6 +41,7 @@ pub mod rounds;
 mod spent;
 mod strip;
 mod sum;
+pub mod summary;
 pub mod table;
 pub mod text;
 mod traffic;

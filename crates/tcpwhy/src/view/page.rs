@@ -190,7 +190,7 @@ impl Page {
 }
 
 /// What a terminal may be given in place of `c`.
-fn harmless(c: char) -> char {
+pub(super) fn harmless(c: char) -> char {
     match c {
         '\u{a0}' | '\t' | '\n' | '\r' => ' ',
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',

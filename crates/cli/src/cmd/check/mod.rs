@@ -33,7 +33,7 @@ pub use flags::{AFTER, CheckFlags};
 /// What was named cannot be read, or the answer cannot be written.
 pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     if flags.list {
-        output::print(&list()).context("cannot write the list")?;
+        output::tell(&list(), false).context("cannot write the list")?;
         return Ok(Exit::Analysed);
     }
     if flags.rate.is_some() && flags.path.is_none() && flags.queues.is_none() {
@@ -93,7 +93,7 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     } else {
         render(&snapshot, &judged, options)
     };
-    output::print(&text).context("cannot write the answer")?;
+    output::tell(&text, flags.json).context("cannot write the answer")?;
     if let Some(folder) = &flags.script {
         write_scripts(folder, &snapshot, &judged)?;
     }

@@ -20,10 +20,11 @@ pub(super) fn alone(
     has_unreadable: bool,
     options: &Options,
 ) -> anyhow::Result<Exit> {
-    if options.form == Form::Csv {
-        complain(
-            "CSV is of connections in packets: what a host's tools printed is answered as text",
-        );
+    if let Form::Csv | Form::Summary = options.form {
+        let form = if options.form == Form::Csv { "CSV" } else { "--summary" };
+        complain(&format!(
+            "{form} is of connections in packets: what a host's tools printed is answered as text"
+        ));
     }
     if options.anonymize {
         complain("--anonymize is for packets: an answer about a host would keep its addresses");
@@ -100,6 +101,7 @@ pub(super) fn below(
     let left_out = match options.form {
         Form::Json { .. } => Some("the JSON"),
         Form::Csv => Some("the CSV"),
+        Form::Summary => Some("the summary"),
         Form::Text { .. } if options.anonymize => Some("an answer without addresses"),
         Form::Text { .. } => None,
     };

@@ -190,6 +190,7 @@ fn listed(names: &[String]) -> String {
 /// The answer cannot be written.
 pub(crate) fn answer(hosts: &[Host], form: Form) -> anyhow::Result<Exit> {
     let mut exit = Exit::Analysed;
+    let mut answers = String::new();
     let is_headed =
         form.is_below || hosts.len() > 1 || hosts.iter().any(|host| host.files.len() > 1);
     for (at, host) in hosts.iter().enumerate() {
@@ -208,7 +209,15 @@ pub(crate) fn answer(hosts: &[Host], form: Form) -> anyhow::Result<Exit> {
             let title = if is_headed { heading(&title, form.text) } else { String::new() };
             format!("{gap}{title}{told}")
         };
-        output::print(&text).context("cannot write the answer")?;
+        answers.push_str(&text);
+        if !text.ends_with('\n') {
+            answers.push('\n');
+        }
+    }
+    // What stands below another answer is not parted from it by a screen of its own.
+    let is_whole = form.json || form.is_below;
+    if !answers.is_empty() {
+        output::tell(&answers, is_whole).context("cannot write the answer")?;
     }
     Ok(exit)
 }

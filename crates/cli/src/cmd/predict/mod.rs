@@ -102,7 +102,7 @@ pub fn run(flags: &PredictFlags) -> Exit {
             return scenarios::exit(&error);
         }
     };
-    if let Err(error) = output::print(&text) {
+    if let Err(error) = output::tell(&text, flags.json || flags.csv) {
         complain(&format!("cannot write the answer: {error}"));
         return Exit::Unreadable;
     }

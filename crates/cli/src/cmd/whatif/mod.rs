@@ -82,7 +82,7 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
         }
     };
     let text = answer(flags, &connection, &study, &rows)?;
-    output::print(&text).context("cannot write the answer")?;
+    output::tell(&text, flags.json).context("cannot write the answer")?;
     let Some(why) = rows.stopped else { return Ok(Exit::Analysed) };
     complain(&why);
     Ok(Exit::Usage)

@@ -50,7 +50,7 @@ pub(super) fn run(flags: &CheckFlags, peer: IpAddr, snapshot: &Snapshot) -> anyh
     } else {
         words::text(&facts, &needs, snapshot, &foreseen)
     };
-    output::print(&text).context("cannot write the answer")?;
+    output::tell(&text, flags.json).context("cannot write the answer")?;
     Ok(Exit::Analysed)
 }
 
