@@ -33,6 +33,7 @@ pub enum Command {
     /// Explain what the transfers in a capture waited for
     Explain(ExplainFlags),
     /// Record the connections of a command, and explain them
+    #[command(after_help = record::AFTER)]
     Record(record::RecordFlags),
     /// Predict how long a transfer takes, by a model of Linux TCP
     #[command(after_help = predict::AFTER)]

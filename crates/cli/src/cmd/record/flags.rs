@@ -7,7 +7,19 @@ use std::time::Duration;
 use clap::Args;
 use tcpwhy_linux::record::recording::{Options, Scope};
 
+use super::output::is_stdout;
 use crate::number;
+
+/// What stands below the flags.
+pub const AFTER: &str = "Examples:
+  tcpwhy record -- curl -s https://www.example.com/    a command, with all that it starts
+  tcpwhy record --pid 4711 --for 30s                   a process that runs already
+  tcpwhy record --port 5432 --host 10.0.0.7            connections by their ends
+  tcpwhy record --for 10s -o all.pcapng                all TCP of this host for 10 s
+  ssh host tcpwhy record -o - -- curl -s URL | tcpwhy -
+
+Without a command, a process, a port or an address it records all TCP of this host until Ctrl-C. Packets
+take root or CAP_NET_RAW. `tcpwhy FILE` explains the recording again, anywhere.";
 
 /// Flags of `tcpwhy record`.
 #[derive(Args, Debug, Default)]
@@ -66,6 +78,41 @@ impl RecordFlags {
     }
 }
 
+impl RecordFlags {
+    /// What is recorded without a command, until when and where to.
+    pub(super) fn in_words(&self, path: &Path) -> String {
+        let ends = self.ports.iter().map(|port| format!("port {port}"));
+        let ends: Vec<_> = ends.chain(self.hosts.iter().map(ToString::to_string)).collect();
+        let whose = match (self.pid, &ends[..]) {
+            (Some(process), _) => {
+                format!("the TCP connections of process {process} and its descendants")
+            }
+            (None, []) => "all TCP connections of this host".to_owned(),
+            (None, _) => format!("TCP connections from or to {}", ends.join(" or ")),
+        };
+        let place = match &*self.interface {
+            "any" => String::new(),
+            interface => format!(" on {interface}"),
+        };
+        let until = match self.duration {
+            Some(time) => format!("for {}; Ctrl-C ends it sooner", seconds(time)),
+            None => "until you end it: Ctrl-C ends it".to_owned(),
+        };
+        let then = if is_stdout(path) {
+            "and prints the recording".to_owned()
+        } else {
+            format!("and explains what is in {}", path.display())
+        };
+        let most = self.max_size >> 20;
+        format!("recording {whose}{place}, at most {most} MiB of packets, {until} {then}")
+    }
+}
+
+/// `30 s`, `0.5 s`
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
 /// Reads `500K`, `256M`, `2G`: powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = number::split(text);
@@ -89,6 +136,32 @@ const LEAST: u64 = 64 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_recorded_is_said_before_it_is() {
+        let plain = RecordFlags {
+            interface: "any".to_owned(),
+            max_size: 256 << 20,
+            ..RecordFlags::default()
+        };
+        assert_eq!(
+            plain.in_words(Path::new("x.pcapng")),
+            "recording all TCP connections of this host, at most 256 MiB of packets, until you end it: Ctrl-C ends it and \
+             explains what is in x.pcapng"
+        );
+        let chosen = RecordFlags {
+            ports: vec![5432],
+            interface: "eth0".to_owned(),
+            duration: Some(Duration::from_millis(1500)),
+            ..plain
+        };
+        let said = chosen.in_words(Path::new("-"));
+        assert!(
+            said.contains("from or to port 5432 on eth0") && said.contains("for 1.5 s"),
+            "{said}"
+        );
+        assert!(said.ends_with("prints the recording"), "{said}");
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -33,7 +33,7 @@ use crate::options::{Options, Surroundings};
 use crate::{complain, in_words};
 use output::{Output, is_stdout};
 
-pub use flags::RecordFlags;
+pub use flags::{AFTER, RecordFlags};
 
 /// Records, explains, and says where the recording is.
 pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
@@ -58,12 +58,12 @@ pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
         complain(&packets);
         return exit;
     }
-    let again = recorded.connections > 0;
-    if again {
-        if let Err(error) = explain(&path, flags, around) {
-            complain(&in_words(&error));
-        }
-    } else {
+    // Names that were asked for may be the whole story.
+    let again = recorded.connections > 0 || recorded.packets > 0;
+    if again && let Err(error) = explain(&path, flags, around) {
+        complain(&in_words(&error));
+    }
+    if !again || recorded.connections == 0 && recorded.quic > 0 {
         complain(&nothing(flags, &recorded));
     }
     let file = path.display();
@@ -116,10 +116,7 @@ fn record(flags: &RecordFlags) -> Result<Done, Failed> {
         let (exit, command) = follow(program, arguments, flags, &signals, &mut recording)?;
         (exit, Some(command))
     } else {
-        if flags.duration.is_none() {
-            let then = if is_stdout(&path) { "prints" } else { "explains" };
-            complain(&format!("recording; Ctrl-C ends it and {then} what there is"));
-        }
+        complain(&flags.in_words(&path));
         signals.wait(flags.duration);
         (Exit::Analysed, None)
     };
