@@ -209,7 +209,7 @@ impl Options {
         let asks = !self.fail_on.is_empty();
         let keep = (number < usize::MAX && !chooses && !asks).then(|| view::keep(sort, number));
         let passed = !self.with.is_empty();
-        Config { detail: self.wants_detail(), passed, predicts: self.predict, keep }
+        Config { detail: self.wants_detail(), passed, predicts: self.predict, keep, scales: None }
     }
 
     /// In which order connections are to be shown, and how many at most.

@@ -234,7 +234,7 @@ fn no_pager_may_stand_before_the_command_and_behind_it() {
 
 #[test]
 fn a_summary_has_a_line_for_each_connection_and_fail_on_looks_at_all() {
-    let capture = common::in_repository("testdata/cases/twelve-connections-no-data/capture.pcap");
+    let capture = in_repository("testdata/cases/twelve-connections-no-data/capture.pcap");
     let capture = capture.to_str().expect("UTF-8");
     let told = run(&["--summary", capture]);
     assert_eq!(told.status, Some(0));

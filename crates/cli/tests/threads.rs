@@ -22,17 +22,21 @@ fn explained(path: &Path, config: Config, threads: usize) -> String {
 }
 
 #[track_caller]
-fn assert_same_on_any_number(path: &Path, config: Config) {
-    let alone = explained(path, config, 1);
+fn assert_same_on_any_number(path: &Path, config: &Config) {
+    let alone = explained(path, config.clone(), 1);
     for threads in [2, 5] {
-        assert!(explained(path, config, threads) == alone, "{} on {threads}", path.display());
+        assert!(
+            explained(path, config.clone(), threads) == alone,
+            "{} on {threads}",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn every_capture_gives_the_same_on_any_number_of_threads() {
     for path in all_captures() {
-        assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
+        assert_same_on_any_number(&path, &Config { detail: true, ..Config::default() });
     }
 }
 
@@ -41,8 +45,8 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
     let config = Config { detail: true, ..Config::default() };
     for path in all_captures() {
         let bytes = fs::read(&path).expect("it is there");
-        let (mut session, mut intake) = (Session::new(config), Intake::new());
-        let mut tracker = Tracker::handing_on(config);
+        let (mut session, mut intake) = (Session::new(config.clone()), Intake::new());
+        let mut tracker = Tracker::handing_on(config.clone());
         let (mut lanes, mut batches) = (tracker.part(|_| None), Batches::default());
         let mut benches = [(); 2].map(|()| Bench::of(Analyst::new(config.keep)));
         session.begin("capture");
@@ -138,10 +142,10 @@ fn long_and_short_connections_side_by_side_give_the_same_on_any_number_of_thread
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("many.pcap");
     fs::write(&path, side_by_side()).expect("written");
-    assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
+    assert_same_on_any_number(&path, &Config { detail: true, ..Config::default() });
     // What is not shown is not kept: which accounts those are must not depend on who wrote them.
     let keep = Some(view::keep(Sort::Worst, 10));
-    assert_same_on_any_number(&path, Config { keep, ..Config::default() });
+    assert_same_on_any_number(&path, &Config { keep, ..Config::default() });
 }
 
 /// Short connections, of which many are under way at once, before and behind a long one.
@@ -163,7 +167,7 @@ fn short_and_long_connections_by_turns_give_the_same_on_any_number_of_threads() 
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("turns.pcap");
     fs::write(&path, by_turns()).expect("written");
-    assert_same_on_any_number(&path, Config { detail: true, ..Config::default() });
+    assert_same_on_any_number(&path, &Config { detail: true, ..Config::default() });
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn what_is_told_of_a_connection_that_goes_on_is_what_were_told_if_it_ended_there
     let capture = side_by_side();
     let config = Config { detail: true, ..Config::default() };
     for (threads, part) in [(1, 3), (3, 3), (3, 8)] {
-        let mut run = Run::new(config, threads);
+        let mut run = Run::new(config.clone(), threads);
         run.begin("half of it");
         for chunk in capture[..capture.len() / part].chunks(65_521) {
             run.push(chunk).expect("the capture is sound");

@@ -2,7 +2,8 @@
 
 mod beside;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -10,6 +11,7 @@ use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::host::lay_beside;
 use tcpwhy::report::{Capture, Report, With};
+use tcpwhy::tracker::Config;
 use tcpwhy::view::{self, StandIns};
 use tcpwhy_model::whatif;
 
@@ -20,7 +22,8 @@ use crate::exit::Exit;
 use crate::fail;
 use crate::options::{Form, Options, Surroundings};
 use crate::read::{
-    INTERNAL_ERROR, Input, Kind, by_first_packet, kind, kinds, read_all, read_evidence,
+    INTERNAL_ERROR, Input, Kind, Progress, Run, by_first_packet, kind, kinds, read_all,
+    read_evidence,
 };
 use crate::screen::Screen;
 use crate::{complain, output};
@@ -54,7 +57,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     let snapshots = snapshots.collect::<anyhow::Result<Vec<_>>>()?;
     let mut screen = screen(&options, around);
     let (config, threads) = (options.config(), options.threads);
-    let mut report = read_all(&options.inputs, config, threads, &stop, &mut |run, progress| {
+    let mut tick = |run: &mut Run, progress: Progress| {
         if screen.wants_preview(&progress) {
             let began = Instant::now();
             let mut report = run.provisional();
@@ -67,10 +70,19 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             }
         }
         screen.draw_progress(&progress);
-    });
-    screen.clear();
+    };
+    let mut report = read_all(&options.inputs, config.clone(), threads, &stop, &mut tick);
+    let beside = beside::without_host_texts(read_evidence(&options.with), &texts);
     let mut evidence = evidence::attached(&report);
-    evidence.extend(beside::without_host_texts(read_evidence(&options.with), &texts));
+    let scales = evidence::scales(&report, evidence.iter().chain(&beside));
+    let is_told = !scales.is_empty() && !stop.load(Ordering::Relaxed);
+    if is_told && options.inputs.iter().all(Input::is_there_again) {
+        let config = Config { scales: Some(Arc::new(scales)), ..config };
+        report = read_all(&options.inputs, config, threads, &stop, &mut tick);
+        evidence = evidence::attached(&report);
+    }
+    screen.clear();
+    evidence.extend(beside);
     let rate = options.rate.as_ref();
     evidence.extend(rate.map(|rate| Evidence::of_rate(&format!("--rate {}", rate.text), rate.bps)));
     evidence::apply(&mut report, &evidence);

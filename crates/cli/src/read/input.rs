@@ -10,3 +10,10 @@ pub enum Input {
     /// A file, named pipe or device.
     File(PathBuf),
 }
+
+impl Input {
+    /// Whether it can be read a second time from its beginning.
+    pub fn is_there_again(&self) -> bool {
+        matches!(self, Self::File(path) if path.is_file())
+    }
+}

@@ -273,7 +273,14 @@ fn scaling(
     facts: &Facts,
     floors: [Option<i64>; 2],
 ) -> (WindowScaling, Option<(ScalingRefusedBy, String)>) {
-    let [Some(client), Some(server)] = [0, 1].map(|side| facts.sides[side].syn) else {
+    let syns = [0, 1].map(|side| facts.sides[side].syn);
+    // Without the SYNs only the sockets' kernels tell, of both windows at once.
+    let are_told =
+        [0, 1].iter().any(|side| facts.window_shift(*side).is_some_and(|shift| shift > 0));
+    if are_told && syns.iter().all(Option::is_none) {
+        return (WindowScaling::Used, None);
+    }
+    let [Some(client), Some(server)] = syns else {
         return (WindowScaling::HandshakeNotSeen, None);
     };
     if facts.window_shift(0).is_none() {

@@ -30,6 +30,7 @@ pub fn apply(report: &mut Report, evidence: &[Evidence]) {
     // Counters that wait for their second reading.
     let mut before: Option<(usize, &Reading)> = None;
     let mut controllers = BTreeMap::new();
+    super::reader::settle(report, evidence);
     let left_out = left_out(report);
     for (at, each) in evidence.iter().enumerate() {
         let source = report.with.len();

@@ -25,7 +25,9 @@ mod kernel;
 mod owner;
 mod probe;
 mod rate;
+mod reader;
 mod sample;
+mod scales;
 mod ss;
 mod stalls;
 mod tcp_info;
@@ -33,6 +35,7 @@ mod tcp_info;
 pub use apply::{apply, attached};
 pub use iperf::PathRate;
 pub use sample::{Sample, Sequence};
+pub use scales::scales;
 
 pub use crate::printed::address::Ends;
 pub use crate::printed::calls::{Call, Calls, Clock, Moved, Socket};

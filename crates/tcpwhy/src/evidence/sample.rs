@@ -44,6 +44,10 @@ pub struct Sample {
     pub bytes_acked: Option<u64>,
     /// Segments sent again.
     pub retrans: Option<u64>,
+    /// Shift of the windows that this end announces.
+    pub own_scale: Option<u8>,
+    /// Shift of those that the peer announces.
+    pub peer_scale: Option<u8>,
     /// Sequence numbers of what is to be sent next and acknowledged next.
     pub sequence: Option<Sequence>,
 }
@@ -80,6 +84,8 @@ impl Sample {
             bytes_retrans: None,
             bytes_acked: None,
             retrans: None,
+            own_scale: None,
+            peer_scale: None,
             sequence: None,
         }
     }

@@ -131,6 +131,8 @@ impl Seen {
             bytes_retrans: info.bytes_retrans.or(beside_sent),
             bytes_acked: info.bytes_acked,
             retrans: info.total_retrans.map(u64::from).or(beside_cwnd),
+            own_scale: info.rcv_wscale,
+            peer_scale: info.snd_wscale,
             ..Sample::new(self.line, self.at, Ends { local, peer: remote })
         }
     }

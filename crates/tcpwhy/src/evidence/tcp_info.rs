@@ -124,6 +124,11 @@ fn ends(local: Option<&str>, peer: Option<&str>) -> Result<Ends, String> {
     Ok(Ends { local: end(local, "local")?, peer: end(peer, "peer")? })
 }
 
+/// A shift of windows; there is none above 14 (RFC 7323 section 2.3).
+fn scale(value: u64) -> Option<u8> {
+    u8::try_from(value).ok().filter(|shift| *shift <= 14)
+}
+
 /// Sets the field that the kernel calls `name`.
 fn set(sample: &mut Sample, name: &str, value: u64) {
     let micros = || i64::try_from(value).ok().and_then(|us| us.checked_mul(1_000));
@@ -141,6 +146,8 @@ fn set(sample: &mut Sample, name: &str, value: u64) {
         "bytes_retrans" => sample.bytes_retrans = Some(value),
         "bytes_acked" => sample.bytes_acked = Some(value),
         "total_retrans" => sample.retrans = Some(value),
+        "rcv_wscale" => sample.own_scale = scale(value),
+        "snd_wscale" => sample.peer_scale = scale(value),
         "rqueue" => sample.unread = Some(value),
         "rcvbuf" => sample.rcvbuf = Some(value),
         "sndbuf" => sample.sndbuf = Some(value),

@@ -55,7 +55,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         let (sender, receiver) = (case.sender(), case.receiver());
         let seen = if held.may_be(State::RwndCap) {
-            "it answered full windows at once and late, as where the program had not read"
+            "full windows reopened late, as where the program had not read"
         } else {
             "its window shrank and was full"
         };

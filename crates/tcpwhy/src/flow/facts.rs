@@ -5,6 +5,7 @@
 
 use core::net::SocketAddr;
 use core::ops::BitXor;
+use std::collections::BTreeMap;
 
 use super::event::Side;
 use super::failures::Failures;
@@ -146,6 +147,14 @@ impl Facts {
     /// What shows that the server did not take the connection when the client had done its part.
     pub(crate) fn untaken(&self) -> Option<report::Untaken> {
         self.untaken.report(self.handshake.ack?)
+    }
+
+    /// Takes the shifts of windows from what else is known of its two ends; SYNs tell them better.
+    pub(crate) fn learn_shifts(&mut self, scales: &BTreeMap<[SocketAddr; 2], [u8; 2]>) {
+        let ends = self.endpoints.map(|end| SocketAddr::new(end.ip().to_canonical(), end.port()));
+        let [client, server] = ends;
+        let reversed = || scales.get(&[server, client]).map(|[server, client]| [*client, *server]);
+        self.shifts = scales.get(&ends).copied().or_else(reversed);
     }
 
     /// Shift of the windows `side` announces, once both SYNs were seen.

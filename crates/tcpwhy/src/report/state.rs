@@ -310,6 +310,16 @@ impl TimeIn {
         parts.for_each(|(state, span)| self.add(state, span));
     }
 
+    /// Books what `from` has, at most `most` of it, on `to`.
+    pub(crate) fn rename(&mut self, from: State, to: State, most: Duration) {
+        let span = self.get(from).min(most);
+        if span > Duration::ZERO {
+            self.add(from, Duration::ZERO - span);
+            self.0.retain(|row| row.1 != Duration::ZERO);
+            self.add(to, span);
+        }
+    }
+
     /// Forgets all times, and keeps the room.
     pub(crate) fn clear(&mut self) {
         self.0.clear();

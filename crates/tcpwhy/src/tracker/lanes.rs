@@ -105,7 +105,7 @@ impl Tracker {
         self.end_stream();
         let mut shards = mem::take(&mut self.shards).into_iter();
         let lane = |number| {
-            let mut tracker = Self::with(self.common.config, Bench::default());
+            let mut tracker = Self::with(self.common.config.clone(), Bench::default());
             tracker.common.connections = self.common.connections;
             tracker.common.first_until = self.common.first_until;
             tracker.common.detailed = self.common.detailed;

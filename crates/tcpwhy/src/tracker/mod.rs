@@ -27,6 +27,9 @@ use crate::analysis::Detail;
 pub use shard::Forgotten;
 
 use core::cmp::Reverse;
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -52,7 +55,7 @@ pub const DETAILED: u64 = 64;
 const STANDING: usize = 16;
 
 /// What the caller wants kept beyond totals.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,
@@ -64,11 +67,13 @@ pub struct Config {
     pub predicts: bool,
     /// Of which connections accounts are kept; `None`: of all.
     pub keep: Option<Keep>,
+    /// By how much windows are shifted of connections whose handshake was not captured, where something else tells.
+    pub scales: Option<Arc<Scales>>,
 }
 
 impl Config {
     /// How many points of each kind are kept of a connection with or without rounds, if any are.
-    fn passed_of(self, rounds: bool) -> Option<usize> {
+    fn passed_of(&self, rounds: bool) -> Option<usize> {
         match () {
             () if self.passed => Some(usize::MAX),
             () if self.predicts && rounds => Some(REPEATED),
@@ -80,6 +85,9 @@ impl Config {
 /// A connection with more segments than these is not repeated by the model while a report waits for it. Ours: what
 /// `whatif::advise` has the time for.
 const REPEATED: usize = 1 << 15;
+
+/// Of two ends the shifts of the windows that each announces.
+pub type Scales = BTreeMap<[SocketAddr; 2], [u8; 2]>;
 
 /// What all shards use.
 #[derive(Debug)]
@@ -117,7 +125,8 @@ pub struct Tracker {
 impl Tracker {
     /// A tracker that has seen nothing, and analyses what it gathers at once.
     pub fn new(config: Config) -> Self {
-        Self::with(config, Bench::of(Analyst::new(config.keep)))
+        let bench = Bench::of(Analyst::new(config.keep));
+        Self::with(config, bench)
     }
 
     /// A tracker that has seen nothing. Whoever calls it fetches what it gathered
@@ -347,7 +356,11 @@ impl Common {
             self.first_until = segment.frame;
         }
         self.connections += 1;
-        self.bench.open(segment)
+        let mut flow = self.bench.open(segment);
+        if let Some(scales) = &self.config.scales {
+            flow.facts.learn_shifts(scales);
+        }
+        flow
     }
 
     /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.

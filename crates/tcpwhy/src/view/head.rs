@@ -84,6 +84,9 @@ fn facts(connection: &Connection) -> Vec<String> {
 /// What is known of the windows' scale. A connection that never opened has no windows.
 fn windows(connection: &Connection) -> Option<&'static str> {
     match (connection.window_scaling, &connection.syns) {
+        (WindowScaling::Used, [None, None]) => {
+            Some("handshake not captured, the windows' scale is what its socket says")
+        }
         (WindowScaling::Used, _) => Some("windows scaled"),
         (WindowScaling::NotNegotiated, _) => Some("windows not scaled, so never above 64 KiB"),
         (WindowScaling::HandshakeNotSeen, [Some(_), Some(_)]) => {
