@@ -9,7 +9,7 @@ use serde::Serialize;
 /// From, to, in nanoseconds since 1970.
 pub type Span = (u64, u64);
 
-/// A link may pause for so many of the largest packets on Ethernet and still be busy: receivers acknowledge every second
+/// A link may pause for this many of the largest packets on Ethernet and still be busy: receivers acknowledge every second
 /// segment (RFC 5681 section 4.2).
 const PAUSE_BYTES: u64 = 2 * 1_514;
 
@@ -79,7 +79,7 @@ impl Log {
         self
     }
 
-    /// Runs of so many tenths of a round trip and more.
+    /// Runs of this many tenths of a round trip and more.
     pub fn runs(&self, tenths: u64) -> Vec<Span> {
         let is_long = |run: &&Span| (run.1 - run.0) * 10 >= self.trip_ns * tenths;
         self.busy.iter().filter(is_long).copied().collect()
@@ -87,7 +87,7 @@ impl Log {
 }
 
 impl Held {
-    /// Adds a run: what its report says of the link, of which `resent` segments were sent again, and from when to when
+    /// Adds a run: what its report says of the link, of which `resent` segments were retransmitted, and from when to when
     /// the connection lasted.
     pub fn add(&mut self, log: &Log, said: Option<&Said>, resent: u64, life: Span) {
         let nothing = Said::default();

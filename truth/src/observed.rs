@@ -164,7 +164,7 @@ fn timer_waits(end: &End) -> Vec<Span<State>> {
         let sent = end.sends.get(next).is_some_and(|sent| sent - record.t < TIMER_SENDS_NS);
         if let Some(since) = progress
             && record.nxt != record.una
-            // A FIN alone is sent again: all data has its ACK.
+            // A FIN alone is retransmitted: all data has its ACK.
             && end.fin != Some(record.una)
             && sent
         {

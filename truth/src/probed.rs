@@ -257,7 +257,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// At least and at most so many segments are under way: where a call of write ends, and at its own
+    /// At least and at most this many segments are under way: where a call of write ends, and at its own
     /// ends, there may be a short one.
     fn segments(&self, piece: &Piece<'_>, flight: u64) -> (u64, u64) {
         if let Some(sample) = piece.own_sample() {

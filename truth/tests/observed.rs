@@ -31,7 +31,7 @@ fn state_at(ms: u64, kernel: &[String]) -> State {
 
 #[test]
 fn a_timer_that_finds_a_loss_begins_a_repair() {
-    // Its record stands before what it does (RACK's timer for reordering).
+    // Its record is before what it does (RACK's timer for reordering).
     let kernel = [
         record(10, "xmit", "nothing", (0, 3000, 3000), 0),
         event(40, "tcp_cong_state_set", "\"cong_state\":1"),

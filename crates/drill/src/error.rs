@@ -26,7 +26,7 @@ pub enum ScriptError {
         place: Place,
         /// What the language asks for there.
         expected: String,
-        /// What stands there.
+        /// What is there.
         found: String,
     },
     /// It is in the language, but this part of it is not read here.

@@ -14,7 +14,7 @@ pub(super) enum Token<'a> {
     Hex(&'a str),
     Fraction(&'a str),
     Address(&'a str),
-    /// What stands between double quotes, escapes as written.
+    /// What is between double quotes, escapes as written.
     Text(&'a str),
     /// A shell command, without its back quotes.
     Shell(&'a str),
@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What stands between two marks, of which the first is next.
+    /// What is between two marks, of which the first is next.
     fn enclosed(&self, open: &str, close: &str, expected: &str) -> Result<&'a str, ScriptError> {
         let inner = &self.rest()[open.len()..];
         let end = inner
@@ -192,7 +192,7 @@ fn plain(rest: &str, first: char) -> (Token<'_>, usize) {
     (Token::Sign(first), first.len_utf8())
 }
 
-/// How long an address is that stands here; 0 if none does. Of IPv6 only what has `::` or eight
+/// How long an address is that is here; 0 if none does. Of IPv6 only what has `::` or eight
 /// groups counts: `1:1001` is a range of sequence numbers.
 fn address_length(rest: &str) -> usize {
     /// Longer than any (`INET6_ADDRSTRLEN`): no text is looked through more than so often.

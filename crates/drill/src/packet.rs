@@ -8,7 +8,7 @@ use crate::parser::Parser;
 use crate::script::{Body, Icmp, Packet};
 
 impl Parser<'_> {
-    /// What stands behind `<` or `>`.
+    /// What is behind `<` or `>`.
     pub(super) fn packet(&mut self, outbound: bool) -> Result<Packet, ScriptError> {
         let place = self.place();
         if let Some(Token::Word(word @ ("ipv4" | "ipv6" | "gre" | "GREv0" | "mpls"))) = self.peek()

@@ -25,7 +25,7 @@ pub(super) enum Setting {
     FlushMetrics,
     /// The host's counters are looked at.
     Counters(Counters),
-    /// A file of so many bytes is made.
+    /// A file of this many bytes is made.
     File(String, u64),
 }
 

@@ -69,7 +69,7 @@ impl Leased {
         Ok(leased)
     }
 
-    /// Brings in what stands at `at` and a little behind; `false` behind its end, when somebody wants to write to it, and if it cannot
+    /// Brings in what is at `at` and a little behind; `false` behind its end, when somebody wants to write to it, and if it cannot
     /// be had.
     pub fn bring(&mut self, at: u64) -> bool {
         if self.bytes(at).is_empty() {
@@ -128,7 +128,7 @@ impl Window {
         (self.at..self.at + self.length as u64).contains(&at)
     }
 
-    /// It, once what stands at `at`, which it has and which is not here yet, was brought in as well.
+    /// It, once what is at `at`, which it has and which is not here yet, was brought in as well.
     fn with(mut self, at: u64) -> io::Result<Self> {
         let at = (at - self.at) as usize;
         let until = (at - at % STEP + STEP).min(self.length);

@@ -1,7 +1,7 @@
 //! Names asked for: how long did each question to a name server wait for its answer?
 //!
 //! Messages of RFC 1035 over UDP, one question each. A question belongs to its answer by both ends,
-//! number, name and type; sent again it is still the same question, as a resolver that got no answer
+//! number, name and type; retransmitted it is still the same question, as a resolver that got no answer
 //! sends it. The same packet met at a second interface (within [`COPY`]) is no repeat.
 //!
 //! Left out: DNS over TCP, whose connection is in the report like any other, and counts as DNS in a command's time; DNS over TLS and HTTPS,

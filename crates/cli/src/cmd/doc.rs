@@ -61,12 +61,12 @@ const COLUMNS: usize = 80;
 fn unknown(word: &str) -> Exit {
     let known = manual::meant(word);
     let meant = match &known[..] {
-        [] => "`tcpwhy doc` lists all there is".to_owned(),
-        [one] => format!("did you mean `tcpwhy doc {one}`? (`tcpwhy doc` lists all there is)"),
+        [] => "`tcpwhy doc` lists every word".to_owned(),
+        [one] => format!("did you mean `tcpwhy doc {one}`? (`tcpwhy doc` lists every word)"),
         [first, others @ ..] => {
             let others = others.join(", ");
             format!(
-                "did you mean `tcpwhy doc {first}`, or {others}? (`tcpwhy doc` lists all there is)"
+                "did you mean `tcpwhy doc {first}`, or {others}? (`tcpwhy doc` lists every word)"
             )
         }
     };

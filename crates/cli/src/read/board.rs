@@ -157,7 +157,7 @@ impl Long {
 }
 
 impl Task {
-    /// Does it at `bench`; what is left for the next part of the connection stands in it then.
+    /// Does it at `bench`; what is left for the next part of the connection is in it then.
     pub(super) fn carry_out(&mut self, bench: &mut Bench) {
         match self {
             Self::Whole(parts) => bench.take_all(parts),

@@ -45,7 +45,7 @@ pub(super) struct Crew {
     threads: Option<Vec<JoinHandle<()>>>,
     /// Follows the connections while there are no lanes.
     follower: Follower,
-    /// What will be followed next in lanes, of so many bytes; `None` while there are none.
+    /// What will be followed next in lanes, of this many bytes; `None` while there are none.
     batches: Option<Batches>,
     bytes: usize,
 }
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Crew {
-    /// A crew of so many analysts, [`MOST`] at most.
+    /// A crew of this many analysts, [`MOST`] at most.
     pub(super) fn new(config: Config, analysts: usize) -> Self {
         let bench = || Mutex::new(Bench::of(Analyst::new(config.keep)));
         let shared = Shared {
@@ -98,7 +98,7 @@ impl Crew {
         pushed
     }
 
-    /// Ends the capture that `intake` reads; any damage stands there.
+    /// Ends the capture that `intake` reads; any damage is there.
     pub(super) fn end(&mut self, intake: &mut Intake) {
         self.rejoin();
         let _ = intake.end(&mut self.follower.tracker);
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(said.downcast_ref(), Some(&"a mistake made for a test"));
     }
 
-    /// A classic capture of so many requests of different clients, of 4 bytes each.
+    /// A classic capture of this many requests of different clients, of 4 bytes each.
     fn requests(from: u32, count: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in from..from + count {

@@ -64,7 +64,7 @@ pub struct Progress {
 /// `tick` is called about twenty times a second with what is known. When `stop` becomes true,
 /// reading ends within [`GRACE`] and the report covers what was read up to then.
 ///
-/// Damage does not end the run: it stands in the report, as the `error` of its capture.
+/// Damage does not end the run: it is in the report, as the `error` of its capture.
 pub fn read_all(
     inputs: &[Input],
     config: Config,

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// So many windows and a little more, each byte of its own.
+    /// This many windows and a little more, each byte of its own.
     fn file(windows: u64) -> (tempfile::TempPath, Vec<u8>) {
         let bytes: Vec<u8> = (0..windows * WINDOW + 5).map(|at| (at / 999) as u8).collect();
         let path = tempfile::NamedTempFile::new().expect("room for a file").into_temp_path();

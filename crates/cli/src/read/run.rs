@@ -18,7 +18,7 @@ enum Who {
 }
 
 impl Run {
-    /// A run that has read nothing, on so many threads.
+    /// A run that has read nothing, on this many threads.
     pub fn new(config: Config, threads: usize) -> Self {
         Self(if threads > 1 {
             Who::Crew(Intake::new(), Crew::new(config, threads))

@@ -329,7 +329,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in brackets: one expression, or several as a tuple.
+    /// What is in brackets: one expression, or several as a tuple.
     fn tuple(&mut self, end: &'static str) -> Result<Node, Fault> {
         let mut all = Vec::new();
         let mut commas = 0;

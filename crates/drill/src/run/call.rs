@@ -133,7 +133,7 @@ impl Arguments<'_> {
         names::number(self.at(index)?)
     }
 
-    /// The name that stands there.
+    /// The name that is there.
     pub(super) fn word(&self, index: usize) -> Result<&str, String> {
         match self.at(index)? {
             Expression::Word(word) => Ok(word),
@@ -141,7 +141,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A field of the structure that stands there.
+    /// A field of the structure that is there.
     pub(super) fn field(&self, index: usize, name: &str) -> Option<&Expression> {
         field(self.call.arguments.get(index)?, name)
     }

@@ -87,5 +87,5 @@ fn take_over(link: &mut Link, known: &Link) {
     link.pause = known.pause;
 }
 
-/// Ours: hosts of containers have a thousand, but what has queues and a driver stands among the first.
+/// Ours: hosts of containers have a thousand, but what has queues and a driver is among the first.
 const MOST: usize = 256;

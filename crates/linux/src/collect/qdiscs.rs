@@ -94,7 +94,7 @@ fn statistics(qdisc: &mut Qdisc, stats: &[u8]) {
                 qdisc.bytes = number(value, 0, 8).unwrap_or(0);
                 qdisc.packets = qdisc.packets.max(at(8));
             }
-            // The same without wrapping; it stands behind the other.
+            // The same without wrapping; it is behind the other.
             TCA_STATS_PKT64 => qdisc.packets = number(value, 0, 8).unwrap_or(qdisc.packets),
             TCA_STATS_QUEUE => {
                 (qdisc.qlen, qdisc.backlog, qdisc.drops) = (at(0), at(4), at(8));

@@ -106,7 +106,7 @@ fn work_in_model(links: impl BufRead, down: bool, rate: u64) -> io::Result<Work>
     Ok(work)
 }
 
-/// How long so many bytes take.
+/// How long this many bytes take.
 fn takes(bytes: u64, rate: u64) -> u64 {
     u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX)
 }

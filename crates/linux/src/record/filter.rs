@@ -98,7 +98,7 @@ pub(super) fn recording(wanted: &Wanted, lengths: Lengths) -> Vec<Instruction> {
     ];
     lines.extend(of_v4(wanted, lengths.errors));
     lines.extend(hosts_v4(&wanted.hosts));
-    // Behind the header that begins where the index says: so many words of four bytes (RFC 791 section 3.1).
+    // Behind the header that begins where the index says: this many words of four bytes (RFC 791 section 3.1).
     lines.extend([
         Line { label: Some(To::Behind4), ..load(libc::BPF_B | libc::BPF_IND, NETWORK) },
         count(libc::BPF_AND, 0xf),
@@ -356,7 +356,7 @@ const ICMPV6: u32 = 58;
 const ICMP_ERRORS: [u32; 3] = [3, 11, 12];
 /// Errors are the types from 1 to 4 (RFC 4443 section 2.1).
 const ICMPV6_ERRORS_END: u32 = 5;
-/// What stands before the quotation in both.
+/// What is before the quotation in both.
 const ICMP_HEADER: u32 = 8;
 /// Where an error of `ICMPv6` quotes.
 const QUOTED6: u32 = IPV6_HEADER + ICMP_HEADER;

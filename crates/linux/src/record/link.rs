@@ -119,7 +119,7 @@ impl Seen<'_> {
 /// Hardware type of bare IP interfaces such as modems (Linux `include/uapi/linux/if_arp.h`).
 const ARPHRD_RAWIP: u16 = 519;
 
-/// Where a packet's `sockaddr_ll` stands behind its head (`TPACKET3_HDRLEN`).
+/// Where a packet's `sockaddr_ll` is behind its head (`TPACKET3_HDRLEN`).
 const ADDRESS: usize = 48;
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {

@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(kinds[2..], [ENHANCED_PACKET; 20]);
     }
 
-    /// Room for so many bytes, and none behind them.
+    /// Room for this many bytes, and none behind them.
     struct Disk(Vec<u8>, usize);
 
     impl Write for Disk {

@@ -45,7 +45,7 @@ pub struct Options {
     pub room_kib: u32,
     /// Time from one look into the rings to the next; 0 is [`LOOK_NS`].
     pub look_ns: u64,
-    /// Events are switched off after so many records.
+    /// Events are switched off after this many records.
     pub most: Option<u64>,
 }
 

@@ -214,7 +214,7 @@ pub(crate) fn plan(folder: &Path, flow: Flow) -> String {
     path.display().to_string()
 }
 
-/// A download: a head, then so many bytes, then the end.
+/// A download: a head, then this many bytes, then the end.
 pub(crate) fn download(port: u16, bytes: u64) -> Flow {
     Flow {
         port,

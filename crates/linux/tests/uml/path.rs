@@ -19,7 +19,7 @@ const US: u64 = 1_000;
 pub(crate) const LOOKS: u64 = 30 * US;
 
 /// Packets of the server in the middle, with the delays behind it; but SYN-ACKs, whose IP ID is always 0,
-/// so that one that is sent again has the name of the first.
+/// so that one that is retransmitted has the name of the first.
 pub(crate) fn delays(run: &Run) -> Vec<Vec<u64>> {
     let mut sent = run.sent("middle");
     sent.retain(|p| u64::from(p.flags) & SYN == 0);

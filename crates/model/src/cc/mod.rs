@@ -131,7 +131,7 @@ impl Congestion {
         }
     }
 
-    /// The threshold after a loss while so many bytes are under way.
+    /// The threshold after a loss while this many bytes are under way.
     pub(crate) fn ssthresh(&mut self, cw: &CwndState, flight: u32) -> u32 {
         match self {
             Self::Reno => Reno::ssthresh(u64::from(cw.cwnd)) as u32,

@@ -81,7 +81,7 @@ impl Textbook {
         (self.ssthresh / self.smss).min(u64::from(u32::MAX)) as u32
     }
 
-    /// So many bytes are acknowledged for the first time.
+    /// This many bytes are acknowledged for the first time.
     pub(crate) fn on_new_ack(&mut self, bytes: u32) {
         if std::mem::take(&mut self.inflated) {
             self.cwnd = self.ssthresh;
@@ -104,7 +104,7 @@ impl Textbook {
         }
     }
 
-    /// Losses are believed while so many bytes are under way; the threshold, in segments.
+    /// Losses are believed while this many bytes are under way; the threshold, in segments.
     pub(crate) fn on_congestion(&mut self, flight: u32) -> u32 {
         self.ssthresh = (u64::from(flight) / 2).max(2 * self.smss);
         self.credit = 0;

@@ -36,7 +36,7 @@ impl Bucket {
         *self = Self { credit_ns: self.credit_ns.min(new.burst_ns), ..new };
     }
 
-    /// Takes the credit for so many bytes, or says when it will be there.
+    /// Takes the credit for this many bytes, or says when it will be there.
     pub(super) fn take(&mut self, bytes: u32, now: u64) -> Result<(), u64> {
         self.refill(now);
         let left = self.credit_ns - span(u64::from(bytes), self.rate);
@@ -63,7 +63,7 @@ impl Bucket {
     }
 }
 
-/// Time that a rate takes for so many bytes.
+/// Time that a rate takes for this many bytes.
 fn span(bytes: u64, rate: u64) -> i64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate);
     i64::try_from(ns).unwrap_or(i64::MAX)

@@ -81,7 +81,7 @@ impl Codel {
         Some(taken.packet)
     }
 
-    /// So many were dropped for want of room: its own drops come faster.
+    /// This many were dropped for want of room: its own drops come faster.
     pub(super) const fn hurry(&mut self, drops: u32) {
         self.count = self.count.wrapping_add(drops);
     }

@@ -60,7 +60,7 @@ impl Dql {
         self.num_queued = self.num_queued.wrapping_add(bytes);
     }
 
-    /// So many bytes were sent.
+    /// This many bytes were sent.
     pub(super) fn completed(&mut self, bytes: u32, jiffies: u64) {
         let num_queued = self.num_queued;
         let completed = self.num_completed.wrapping_add(bytes);

@@ -32,7 +32,7 @@ use bucket::Bucket;
 use loss::Losses;
 use queue::Waiting;
 
-/// Something that takes so many bytes on a wire.
+/// Something that takes this many bytes on a wire.
 pub trait OnWire {
     /// Bytes on layer 2.
     fn wire_bytes(&self) -> u32;
@@ -188,7 +188,7 @@ impl<P: Clone + OnWire> Way<P> {
         next
     }
 
-    /// So many packets were dropped by the queue.
+    /// This many packets were dropped by the queue.
     fn drop(&mut self, now: u64, packets: usize) {
         self.counts.overflowed += packets as u64;
         if let Some(work) = &mut self.work {
@@ -343,7 +343,7 @@ impl<P: Clone + OnWire> Way<P> {
     }
 }
 
-/// How long a link of a rate sends so many bytes.
+/// How long a link of a rate sends this many bytes.
 const fn transmission_ns(bytes: u32, rate: u64) -> u64 {
     // No packet is so long that this overflows.
     (bytes as u64).saturating_mul(8_000_000_000) / rate

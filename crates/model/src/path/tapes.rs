@@ -1,4 +1,4 @@
-//! A host's way out, as an article on Linux's queues tells it: what stands in a driver's ring, and
+//! A host's way out, as an article on Linux's queues tells it: what is in a driver's ring, and
 //! how long a small packet waits behind bulk.
 
 use super::tests::Frame;
@@ -133,7 +133,7 @@ fn a_super_segment_goes_in_whole_whatever_the_limit() {
     // The smallest limit still lets a whole one in.
     let capped = plan::Device { limit_max: Some(3000), ..slow(true) };
     assert_eq!(longest(capped, tso), Some(whole + own));
-    // Cut before the ring it stands before the small one all the same, one piece later.
+    // Cut before the ring it is before the small one all the same, one piece later.
     assert_eq!(longest(capped, DRIVER), Some(whole + own));
 }
 

@@ -1,6 +1,6 @@
 //! `[path]`: both ways together, each alone, and changes over time.
 //!
-//! What is said for one way stands above what is said for both. A change starts from the path as
+//! What is said for one way is above what is said for both. A change starts from the path as
 //! it is then. A queue given in multiples of the bandwidth-delay product becomes bytes at once,
 //! with the rate and the round trip of that moment, and stays: a router's memory does not grow
 //! when a link slows down.

@@ -197,9 +197,9 @@ pub enum Queue {
     /// So long that nothing is dropped.
     #[default]
     Endless,
-    /// At most so many bytes wait.
+    /// At most this many bytes wait.
     Bytes(u64),
-    /// At most so many packets wait.
+    /// At most this many packets wait.
     Packets(u64),
     /// `fq_codel` with its defaults: by flow, and what waits too long is dropped or marked.
     FqCodel,

@@ -33,7 +33,7 @@ pub struct Config {
     pub path_mtu: Option<u32>,
 }
 
-/// Windows that were seen: how far the peer might send when so many bytes had been acknowledged.
+/// Windows that were seen: how far the peer might send when this many bytes had been acknowledged.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Offered(Vec<(u64, u64)>);
 
@@ -108,11 +108,11 @@ pub struct Options {
     pub window_clamp: Option<u32>,
     /// `TCP_MAXSEG`.
     pub max_segment: Option<u32>,
-    /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is sent again.
+    /// `TCP_USER_TIMEOUT`: how long data may go unacknowledged while it is retransmitted.
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE` and its times.
     pub keepalive: Keepalive,
-    /// `TCP_SYNCNT`: how often a SYN is sent again.
+    /// `TCP_SYNCNT`: how often a SYN is retransmitted.
     pub syn_retries: Option<u32>,
     /// `TCP_FASTOPEN` of a listener: a SYN may bring data.
     pub fast_open: bool,

@@ -245,7 +245,7 @@ impl Socket {
         });
     }
 
-    /// No answer: the SYN or SYN-ACK is sent again, or the attempt is given up.
+    /// No answer: the SYN or SYN-ACK is retransmitted, or the attempt is given up.
     pub(super) fn on_handshake_timer(&mut self, out: &mut Vec<Segment>) {
         let sysctl = &self.config.sysctl;
         let active = self.state == State::SynSent;

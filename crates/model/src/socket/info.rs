@@ -32,7 +32,7 @@ pub struct Info {
     pub retrans: u32,
     /// Packets believed under way.
     pub in_flight: u32,
-    /// Packets sent again in all.
+    /// Packets retransmitted in all.
     pub total_retrans: u32,
     /// Timeouts in a row.
     pub retransmits: u32,

@@ -1,4 +1,4 @@
-//! What is known of the acknowledgment in hand, and what it lets be sent again.
+//! What is known of the acknowledgment in hand, and what it lets be retransmitted.
 
 use crate::cc::RateSample;
 
@@ -28,7 +28,7 @@ pub(super) struct Ack {
     pub(super) first_sacked_us: Option<u64>,
     pub(super) last_sacked_us: u64,
     pub(super) sack_delivered: u32,
-    /// Lowest sequence number that arrived late without having been sent again.
+    /// Lowest sequence number that arrived late without having been retransmitted.
     pub(super) reordered: Option<u32>,
     pub(super) rate: RateSample,
 }
@@ -49,7 +49,7 @@ impl Ack {
     }
 }
 
-/// What an acknowledgment lets be sent again.
+/// What an acknowledgment lets be retransmitted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Resend {
     Nothing,

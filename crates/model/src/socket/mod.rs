@@ -95,7 +95,7 @@ pub struct Socket {
     sack: bool,
     wait: Wait,
     events: Events,
-    /// SYNs or SYN-ACKs sent again.
+    /// SYNs or SYN-ACKs retransmitted.
     syn_retries: u32,
     syn_sent_ns: u64,
     first_syn_ns: u64,

@@ -95,7 +95,7 @@ impl Socket {
         told.min(self.config.options.max_segment.unwrap_or(u32::MAX))
     }
 
-    /// What has become too large is sent again in smaller pieces, and the window stays
+    /// What has become too large is retransmitted in smaller pieces, and the window stays
     /// (`tcp_simple_retransmit`).
     fn retransmit_smaller(&mut self, out: &mut Vec<Segment>) {
         if self.state == State::SynSent {
@@ -151,7 +151,7 @@ impl Socket {
         }
     }
 
-    /// Payload of a packet of so many bytes (`tcp_mtu_to_mss`).
+    /// Payload of a packet of this many bytes (`tcp_mtu_to_mss`).
     fn mss_of(&self, mtu: u32) -> u32 {
         let whole = mtu.saturating_sub(self.config.link.ip_header() + TCP_HEADER);
         whole.min(self.snd.mss_clamp).max(LEAST_MSS) - self.stamp_bytes()
@@ -300,7 +300,7 @@ impl Socket {
         true
     }
 
-    /// Something is sent again: of a probe under way nothing is learned.
+    /// Something is retransmitted: of a probe under way nothing is learned.
     pub(super) const fn forget_probe(&mut self) {
         self.mtu.probe = 0;
     }

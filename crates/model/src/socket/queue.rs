@@ -58,9 +58,9 @@ pub(crate) struct Marks {
     pub(crate) sacked: bool,
     /// Believed lost.
     pub(crate) lost: bool,
-    /// Sent again, and that copy is believed to be under way (`TCPCB_SACKED_RETRANS`).
+    /// Retransmitted, and that copy is believed to be under way (`TCPCB_SACKED_RETRANS`).
     pub(crate) resent: bool,
-    /// Ever sent again (`TCPCB_EVER_RETRANS`).
+    /// Ever retransmitted (`TCPCB_EVER_RETRANS`).
     pub(crate) ever_resent: bool,
 }
 
@@ -164,7 +164,7 @@ impl Queue {
         Some(self.slab[id as usize])
     }
 
-    /// The one at `place` was sent again: it is the newest.
+    /// The one at `place` was retransmitted: it is the newest.
     pub(crate) fn touch(&mut self, place: usize) {
         let id = self.order[place];
         self.unlink(id);

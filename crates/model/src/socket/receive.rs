@@ -151,7 +151,7 @@ impl Socket {
         if is_bare_end {
             self.take_in_order(segment, out);
         } else if !after(end, self.rcv.nxt) {
-            // Sent again although it had arrived.
+            // Retransmitted although it had arrived.
             self.tell_duplicate(seq, end);
             self.refuse();
         } else if !before(seq, edge) {

@@ -76,7 +76,7 @@ impl Socket {
         false
     }
 
-    /// Whether nothing is to be sent again.
+    /// Whether nothing is to be retransmitted.
     fn stay_in_recovery(&mut self, ack: &mut Ack, duplicates: u32) -> bool {
         if ack.una_advanced {
             if self.try_undo_partial(ack) {
@@ -416,7 +416,7 @@ impl Socket {
         }
     }
 
-    /// Something that was sent again is not acknowledged (`tcp_any_retrans_done`).
+    /// Something that was retransmitted is not acknowledged (`tcp_any_retrans_done`).
     pub(super) fn any_resent(&self) -> bool {
         self.rec.retrans_out > 0 || self.q.head().is_some_and(|head| head.marks.ever_resent)
     }

@@ -265,7 +265,7 @@ pub(crate) struct AckPolicy {
 /// What the one timer of a sender is used for (`icsk_pending`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Purpose {
-    /// The oldest segment is sent again.
+    /// The oldest segment is retransmitted.
     Retransmit,
     /// The last one is, to bring the acknowledgments out (TLP).
     LossProbe,

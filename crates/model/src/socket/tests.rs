@@ -288,7 +288,7 @@ fn a_timeout_that_was_spurious_is_taken_back() {
         socket.on_timer(due, &mut out);
     }
     let at = socket.next_timer().expect("the next timeout") - 100 * MS;
-    // Everything had only been held up: what was never sent again is acknowledged (F-RTO).
+    // Everything had only been held up: what was never retransmitted is acknowledged (F-RTO).
     socket.on_segment(at, &ack(packet(9), 100), &mut out);
     assert_eq!(socket.info().ca_state, CaState::Open);
     assert!(socket.info().cwnd >= 10, "{}", socket.info().cwnd);

@@ -31,7 +31,7 @@ impl Socket {
         let left =
             if self.rec.state == CaState::Loss { 0 } else { flight.saturating_sub(in_flight) };
         self.cw.cwnd = book.cwnd().saturating_sub(left);
-        // The hole is sent again whatever the window says (RFC 5681 section 3.2, step 3).
+        // The hole is retransmitted whatever the window says (RFC 5681 section 3.2, step 3).
         if self.rec.lost_out > self.rec.retrans_out {
             self.cw.cwnd = self.cw.cwnd.max(in_flight + 1);
         }

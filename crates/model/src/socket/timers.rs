@@ -165,7 +165,7 @@ impl Socket {
         Some(self.stamp_at(self.now_ns).wrapping_sub(first))
     }
 
-    /// As long as so many doublings of the least timeout have passed (`retransmits_timed_out`,
+    /// As long as this many doublings of the least timeout have passed (`retransmits_timed_out`,
     /// `tcp_model_timeout`).
     fn has_tried(&self, retries: u32) -> bool {
         let Some(waited_ms) = self.waited_ms() else { return false };

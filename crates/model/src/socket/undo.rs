@@ -1,4 +1,4 @@
-//! Taking a reduction back: what was sent again had not been lost.
+//! Taking a reduction back: what was retransmitted had not been lost.
 //!
 //! Follows `tcp_may_undo`, `tcp_packet_delayed`, `tcp_try_undo_*`, `tcp_undo_cwnd_reduction`.
 
@@ -14,7 +14,7 @@ impl Socket {
         if self.rec.tlp_high_seq.is_some() && self.rec.tlp_retrans {
             out += 1;
         }
-        // Nothing sent again yet is not the same as all of it being a duplicate.
+        // Nothing retransmitted yet is not the same as all of it being a duplicate.
         self.rec.undo_retrans = if out == 0 { -1 } else { out };
     }
 
@@ -63,7 +63,7 @@ impl Socket {
         true
     }
 
-    /// A partial acknowledgment in recovery; whether nothing more is to be marked or sent again.
+    /// A partial acknowledgment in recovery; whether nothing more is to be marked or retransmitted.
     pub(super) fn try_undo_partial(&mut self, ack: &Ack) -> bool {
         if self.rec.undo_marker.is_none() || !self.was_delayed(ack.echo) {
             return false;

@@ -4,7 +4,7 @@
 use super::{Side, World};
 use crate::socket::{Info, Purpose, Wait};
 
-/// One line of the account. What happens at one instant stands in the order in which it happened.
+/// One line of the account. What happens at one instant is in the order in which it happened.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Note {
     /// When.

@@ -11,7 +11,7 @@ fn download(size: &str, lines: &str) -> (Outcome, Trace) {
     run(&plan(&format!("{lines}\n[application]\ndownload = \"{size}\"\n")), (6, 1))
 }
 
-/// Packets that the server sent again.
+/// Packets that the server retransmitted.
 fn resent(trace: &Trace) -> u32 {
     let last = trace.samples.iter().rfind(|sample| sample.side == Side::Server);
     last.expect("a sample").info.total_retrans

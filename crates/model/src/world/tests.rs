@@ -427,7 +427,7 @@ fn on_short_round_trips_older_kernels_take_two_rounds_for_one_train() {
     }
 }
 
-/// What a run kept, and what it took, of so many events at most.
+/// What a run kept, and what it took, of this many events at most.
 fn within(plan: &Plan, events: u64) -> (Outcome, Trace) {
     let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
     let keep = Keep { segments: true, ..Keep::default() };

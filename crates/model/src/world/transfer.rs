@@ -74,7 +74,7 @@ impl Carried {
 }
 
 impl Transfer {
-    /// Bytes handed down, with those that were sent again.
+    /// Bytes handed down, with those that were retransmitted.
     pub const fn handed_down(&self) -> u64 {
         self.bytes + self.resent_bytes
     }

@@ -1,7 +1,7 @@
 //! What the two binary formats share: byte order, and records that straddle chunks.
 //!
 //! A format is a function from the bytes at some place of the stream to a [`Step`]. It sees the
-//! chunk itself wherever a record stands in it whole; only a record that straddles two chunks is
+//! chunk itself wherever a record is in it whole; only a record that straddles two chunks is
 //! put together in a buffer first. The formats keep that buffer small by never asking for more
 //! than they are ready to hold, and by leaving out what they do not need without seeing it.
 

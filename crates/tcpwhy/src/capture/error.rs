@@ -151,7 +151,7 @@ pub enum BlockProblem {
     /// A section header whose byte order cannot be told.
     #[error("starts a section, but has {found:#010x} for the byte-order magic")]
     ByteOrder {
-        /// What stands there instead of 0x1a2b3c4d.
+        /// What is there instead of 0x1a2b3c4d.
         found: u32,
     },
     /// It names an interface that its section has not described.

@@ -292,7 +292,7 @@ fn direction(head: &[u8]) -> Option<Direction> {
     }
 }
 
-/// So many bytes are fetched before they are looked at. Ours: of 1 to 4 KiB 2 were the quickest in a small program that
+/// This many bytes are fetched before they are looked at. Ours: of 1 to 4 KiB 2 were the quickest in a small program that
 /// walks records of 114 bytes in a mapped file; not varied here. What the processor fetches by itself ends with each page.
 const AHEAD: usize = 2048;
 

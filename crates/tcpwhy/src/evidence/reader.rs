@@ -2,7 +2,7 @@
 //!
 //! The packets of a reader that takes a little at a time and those of a small receive buffer look alike: the window is
 //! full, again and again, at one size. The receiver's kernel knows more. A program that waits for data is woken with the
-//! first segment and takes all there is (Linux `tcp_data_ready`, `tcp_recvmsg_locked`), so looks at its queue find
+//! first segment and takes all of the queue (Linux `tcp_data_ready`, `tcp_recvmsg_locked`), so looks at its queue find
 //! little in it, by far less than a flight. Where nearly every look finds a flight and more unread, the program is what
 //! the sender waits for, and what the packets left open is settled.
 //!
@@ -122,7 +122,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Whether the wait is the reader's after looks each 100 ms, with so many bytes unread in each, at a window that was
+    /// Whether the wait is the reader's after looks each 100 ms, with these bytes unread in each, at a window that was
     /// full from 100 ms to 900 ms of a second with 30,000 bytes in flight.
     fn is_reader(unread: &[u64]) -> bool {
         let (client, server) = ("10.0.0.7:4000", "10.0.0.8:80");

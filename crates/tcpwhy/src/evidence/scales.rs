@@ -12,7 +12,7 @@ use crate::report::{Connection, Report, WindowScaling};
 use crate::tracker::Scales;
 
 /// The shifts that `evidence` tells of connections of `report` that lack them. Where two samples of the same ends differ
-/// they are of two connections, and nothing is told.
+/// they are of two connections, and the scale stays unknown.
 pub fn scales<'a>(report: &Report, evidence: impl Iterator<Item = &'a Evidence>) -> Scales {
     let lacks = |connection: &&Connection| {
         connection.window_scaling == WindowScaling::HandshakeNotSeen && connection.carried_data()

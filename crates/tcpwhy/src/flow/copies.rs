@@ -4,7 +4,7 @@
 //! A copy repeats every field. Where the IP identification is a real counter that settles it:
 //! a retransmission gets a new one. Without it (IPv6, constant identification), two data packets
 //! equal in all fields within a millisecond are a copy (unless a device said in between that the first was too large:
-//! then it is sent again at once, RFC 8201 section 5.4), but bare ACKs repeat legitimately
+//! then it is retransmitted at once, RFC 8201 section 5.4), but bare ACKs repeat legitimately
 //! (duplicate ACKs): they count as copies only once most data packets of the connection have
 //! been seen twice. A retransmission within one tick of the timestamp clock on IPv6 cannot be
 //! told from a copy.
@@ -160,7 +160,7 @@ impl Copies {
         self.too_big[side] = Some(tap);
     }
 
-    /// Whether `event`, just like a packet so long before it, is that packet sent again because it was too large. Where
+    /// Whether `event`, just like a packet so long before it, is that packet retransmitted because it was too large. Where
     /// packets are captured twice that was seen before.
     pub(super) fn is_expected_repeat(&self, event: &Event, age: i64) -> bool {
         let told = self.too_big[event.side()];
@@ -272,7 +272,7 @@ mod tests {
         // Twenty milliseconds in the router's queue.
         assert!(copies.is_copy(&data(20_000_000, 0, 1448), outward, false));
         assert!(copies.is_copy(&data(20_000_001, 1448, 1448), outward, false));
-        // Sent again by the server: met where it was first met, so it is no copy.
+        // Retransmitted by the server: met where it was first met, so it is no copy.
         assert!(!copies.is_copy(&data(40_000_000, 0, 1448), inward, false));
         assert!(copies.is_copy(&data(60_000_000, 0, 1448), outward, false));
     }

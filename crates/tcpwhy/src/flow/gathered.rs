@@ -74,7 +74,7 @@ impl Gathered {
         self.sacks.clear();
     }
 
-    /// Makes room for so many more events.
+    /// Makes room for this many more events.
     pub(crate) fn reserve(&mut self, events: usize) {
         self.events.reserve(events);
     }

@@ -8,7 +8,7 @@ use crate::units::Seq;
 pub(super) struct Next {
     /// A segment may go on here.
     pub(super) is_open: bool,
-    /// The window last announced, as it stands in the header, and in bytes; 0 if none was.
+    /// The window last announced, as it is in the header, and in bytes; 0 if none was.
     pub(super) window: u16,
     pub(super) room: i64,
     /// The number of the next byte, and its offset.

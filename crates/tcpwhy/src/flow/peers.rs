@@ -27,7 +27,7 @@ pub(super) struct Last {
     pub(super) next_seq: i64,
     /// What it acknowledged.
     pub(super) ack: i64,
-    /// Its window, as it stands in the header, and in bytes; 0 where the shift is not known.
+    /// Its window, as it is in the header, and in bytes; 0 where the shift is not known.
     pub(super) window: u16,
     pub(super) scaled_window: i64,
 }

@@ -1,7 +1,7 @@
 //! An event and the data that goes on from it.
 //!
 //! A sender that streams says the same in each segment but for the sequence number, which is the next,
-//! and PSH. Of such a follower only what is its own is kept; the rest stands in the event in front.
+//! and PSH. Of such a follower only what is its own is kept; the rest is in the event in front.
 
 use super::event::{Event, PSH, UNSEEN_CAUSE};
 
@@ -76,7 +76,7 @@ impl Event {
     }
 }
 
-/// A place among runs: so many of them are done, and so many events of the next.
+/// A place among runs: this many of them are done, and this many events of the next.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Place {
     pub(crate) run: usize,

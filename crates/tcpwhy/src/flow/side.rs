@@ -59,7 +59,7 @@ pub(crate) struct SideInfo {
 }
 
 impl SideInfo {
-    /// Takes down who met so many frames.
+    /// Takes down who met this many frames.
     #[inline]
     pub(super) fn note_direction(&mut self, direction: Option<Direction>, frames: u32) {
         match direction {
@@ -69,7 +69,7 @@ impl SideInfo {
         }
     }
 
-    /// Takes down how the stream is cut by so many frames of `len` bytes, of which some are `plain`:
+    /// Takes down how the stream is cut by this many frames of `len` bytes, of which some are `plain`:
     /// without PSH.
     #[inline]
     pub(super) fn note_data(&mut self, len: u32, frames: u32, plain: u32) {
@@ -108,7 +108,7 @@ pub(super) struct Handshake {
     pub(super) ack: Option<i64>,
     /// When the first SYN passed the tap, with its time stamp, and the time stamp of the last.
     first_syn: Option<(i64, u32, u32)>,
-    /// A SYN-ACK was sent again after others had been lost before the tap.
+    /// A SYN-ACK was retransmitted after others had been lost before the tap.
     pub(super) lost_answers: bool,
 }
 

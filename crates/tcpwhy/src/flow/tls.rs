@@ -22,7 +22,7 @@ const MAX_RECORD: usize = (1 << 14) + 2048;
 /// A handshake takes four or five flights; more is renegotiation and not our question.
 const MAX_FLIGHTS: usize = 8;
 
-/// Ours: an answer begins with a header; where none shows in so many segments the watch costs more than it tells.
+/// Ours: an answer begins with a header; where none shows in this many segments the watch costs more than it tells.
 const MOST_ASTRAY: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -240,7 +240,7 @@ fn forget(peer: &str) -> Commands {
     }
 }
 
-/// What stands before a command that is to run in another network namespace, named as ip-netns(8) does, by a
+/// What is before a command that is to run in another network namespace, named as ip-netns(8) does, by a
 /// process or by a file.
 pub(crate) fn within(netns: &str) -> String {
     if netns.bytes().all(|b| b.is_ascii_digit()) {

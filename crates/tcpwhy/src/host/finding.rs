@@ -197,7 +197,7 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What would help, best first.
     pub fixes: Vec<Fix>,
-    /// Of the fixes that settings make, so many belong to the first one and follow it: none helps in full
+    /// Of the fixes that settings make, this many belong to the first one and follow it: none helps in full
     /// without the others. Those after them are other ways to the same end.
     pub with_first: usize,
     /// What would have made it surer, and was not seen.

@@ -70,7 +70,7 @@ pub fn read(text: &str) -> Result<Saved, NotSaved> {
     Ok(Saved { snapshot, remark })
 }
 
-/// The same JSON, with the letters escaped that no name shows as itself. In JSON a backslash stands in strings only,
+/// The same JSON, with the letters escaped that no name shows as itself. In JSON a backslash is in strings only,
 /// and control characters of ASCII stand in none (RFC 8259 section 7), so that strings need not be told from the rest.
 fn harmless(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte == b'\\' || byte >= 0x7f) {

@@ -72,9 +72,9 @@ pub struct Granted {
 /// What a program asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedFor {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u32),
-    /// So many or more: `rmem_max` or `wmem_max` cut it there.
+    /// This many or more: `rmem_max` or `wmem_max` cut it there.
     AtLeast(u32),
 }
 

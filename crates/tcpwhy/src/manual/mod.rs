@@ -4,7 +4,7 @@
 //! text files beside this one, which only this module reads. What can be derived is not written twice: which
 //! check or finding names a setting is searched for in their sources, folklore is cut out of `docs/folklore.md`.
 //!
-//! Here a word is looked up, nearly however it is written, and all there is is listed; `entry` reads the files and
+//! Here a word is looked up, nearly however it is written, and every word is listed; `entry` reads the files and
 //! makes the pages, `set` puts a page into the columns of a terminal.
 
 mod entry;
@@ -44,7 +44,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     pages.map(|page| page.code).chain(entry::names())
 }
 
-/// All there is, in groups: findings, states, terms and settings with a line each, checks by their group.
+/// Every word, in groups: findings, states, terms and settings with a line each, checks by their group.
 pub fn list(columns: usize) -> String {
     let mut text = String::new();
     group(&mut text, "Findings in captures", &findings::pages(), columns);

@@ -4,7 +4,7 @@ use core::fmt::Write as _;
 
 use crate::find::doc::Page;
 
-/// `page` in so many columns.
+/// `page` in `columns` columns.
 pub fn set(page: &Page, columns: usize) -> String {
     let mut text = hanging("", &format!("{}: {}", page.code, page.title), columns);
     text.push('\n');
@@ -49,8 +49,8 @@ fn flush(text: &mut String, paragraph: &mut String, columns: usize) {
     paragraph.clear();
 }
 
-/// `words` behind `first`, later lines below where the first one's words begin. Where so few columns are left that words
-/// would stand one below the other they begin at the second column.
+/// `words` behind `first`, later lines below where the first one's words begin. Where few columns are left for them they begin at the
+/// second column.
 pub(super) fn hanging(first: &str, words: &str, columns: usize) -> String {
     let indent = first.chars().count();
     let indent = if indent > 2 && indent + LEAST > columns { 2 } else { indent };

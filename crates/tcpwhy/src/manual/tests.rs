@@ -86,7 +86,7 @@ fn what_a_page_refers_to_exists() {
     }
 }
 
-/// Settings that are told of in the sources of `file`.
+/// Settings that the sources of `file` name.
 fn settings(file: &str) -> Vec<String> {
     const TREES: [&str; 4] = ["net.ipv4.", "net.ipv6.", "net.core.", "net.netfilter."];
     let mut found = Vec::new();
@@ -95,7 +95,7 @@ fn settings(file: &str) -> Vec<String> {
             let rest = &file[at..];
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'));
             let key = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
-            // Half a key is put together with the rest of it, or stands for many.
+            // Half a key is put together with the rest of it, or means many.
             let is_whole = key.matches('.').count() >= 2 && !key.ends_with('_');
             let is_interface = rest[key.len()..].starts_with(['{', '*', '.']);
             if is_whole && !is_interface {

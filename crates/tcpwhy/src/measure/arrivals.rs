@@ -106,7 +106,7 @@ impl Arrivals {
         None
     }
 
-    /// Lets go of the oldest that are too many beside so many more.
+    /// Lets go of the oldest that are too many beside this many more.
     fn make_room(&mut self, more: usize) {
         let mut gone = (self.runs.len() + self.others.len() + more).saturating_sub(MOST);
         while let Some(run) = self.runs.front().filter(|_| gone > 0) {
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What comes next: a packet of so many bytes and its followers, then an ACK of so many bytes less than all.
+    /// What comes next: a packet of this many bytes and its followers, then an ACK of this many bytes less than all.
     fn acts() -> impl Strategy<Value = (u32, usize, i64)> {
         (1..50_u32, prop_oneof![4 => 0..40_usize, 1 => 0..3000_usize], -10..4000_i64)
     }

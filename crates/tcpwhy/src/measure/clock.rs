@@ -268,7 +268,7 @@ impl SideClock {
         Some((tap, event.tsecr.wrapping_sub(value)))
     }
 
-    /// Whether what arrived so many ticks, of `tick` each, after another passed the tap came just before `event` of
+    /// Whether what arrived this many ticks, of `tick` each, after another passed the tap came just before `event` of
     /// this side left. Ours: later than two ticks the sender itself may have waited.
     pub(crate) fn came_just_before(
         &self,

@@ -1,6 +1,6 @@
 //! What the receiver got twice though it was sent once.
 //!
-//! A D-SACK reports a range that came twice (RFC 2883 section 4). Where something in that range was sent again, that
+//! A D-SACK reports a range that came twice (RFC 2883 section 4). Where something in that range was retransmitted, that
 //! came twice. Where nothing was, a device on the way made a copy. Of old repeats only the highest end is kept: below
 //! it nothing is told any more. One byte is a keep-alive's or a probe's.
 
@@ -16,14 +16,14 @@ const MOST: usize = 256;
 pub(crate) struct Doubled {
     /// So many.
     pub(crate) segments: u64,
-    /// What was sent again of late.
+    /// What was retransmitted of late.
     again: VecDeque<Block>,
     /// Up to here nothing can be told.
     untold: i64,
 }
 
 impl Doubled {
-    /// `range` is sent again, or came late.
+    /// `range` is retransmitted, or came late.
     pub(crate) fn on_repeat(&mut self, range: Block) {
         if self.again.len() == MOST
             && let Some(old) = self.again.pop_front()
@@ -33,7 +33,7 @@ impl Doubled {
         self.again.push_back(range);
     }
 
-    /// What was sent before `at` may have been sent again unseen.
+    /// What was sent before `at` may have been retransmitted unseen.
     pub(crate) fn forget(&mut self, at: i64) {
         self.untold = self.untold.max(at);
     }

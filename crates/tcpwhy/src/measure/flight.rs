@@ -101,7 +101,7 @@ impl Volley {
         Self { first, more: 0, left: Left::At(first.at) }
     }
 
-    /// The frame that is `own`'s, so many behind the first.
+    /// The frame that is `own`'s, this many behind the first.
     fn other(&self, frames: usize, own: Follower) -> Sent {
         let (at, frame) = (self.left.when(own.tap), own.frame_behind(self.first.frame));
         Sent { at, frame, ..self.behind(frames) }
@@ -126,7 +126,7 @@ impl Volley {
         }
     }
 
-    /// The frame so many behind the first, without what is its own.
+    /// The frame this many behind the first, without what is its own.
     fn behind(&self, frames: usize) -> Sent {
         let bytes = frames as i64 * self.bytes_each();
         Sent {
@@ -195,7 +195,7 @@ impl Flight {
     }
 
     /// Bytes in flight in the kernel's sense (`tcp_packets_in_flight`): outstanding, less what
-    /// SACK says has arrived, less the holes below that, plus what was sent again.
+    /// SACK says has arrived, less the holes below that, plus what was retransmitted.
     pub(crate) fn in_flight(&self) -> i64 {
         let Some(&(_, highest)) = self.sacked.last() else { return self.outstanding() };
         // With three segments reported above a hole RFC 6675 calls it lost; RACK does so within a

@@ -19,7 +19,7 @@ use crate::report::{Link, LossPattern, LossToldBy};
 const MIN_EPISODES: usize = 4;
 /// Fewer flights to compare with tell nothing. Ours: not measured.
 const MIN_FLIGHTS: usize = 20;
-/// Nine flights of ten within so many per cent of each other cannot show what losses depend on.
+/// Nine flights of ten within this many per cent of each other cannot show what losses depend on.
 /// Ours: as for the queue that follows a flight (`limits::near`).
 const STEADY_PERCENT: i64 = 5;
 
@@ -29,7 +29,7 @@ const STEADY_PERCENT: i64 = 5;
 /// 0.83; in bursts (five episodes) those of chance began at 1.00, too.
 const LARGE_PERCENT: i64 = 100 - STEADY_PERCENT;
 const SMALL_PERCENT: i64 = 75;
-/// So many segments in flight overflow no queue.
+/// This many segments in flight overflow no queue.
 const NO_QUEUE: i64 = 2;
 /// Losses that the link has to tell of: a single gap may be late by itself. Ours.
 const FEWEST_PLACED: u64 = 2;
@@ -51,7 +51,7 @@ pub(crate) struct Lost {
 }
 
 /// The pattern of `lost`, in the order of their repairs, against `flights` sampled over all sends
-/// outside of repairs, of segments of so many bytes; `None` without a loss.
+/// outside of repairs, of segments of this many bytes; `None` without a loss.
 pub(crate) fn pattern(
     lost: &[Lost],
     flights: &[i64],

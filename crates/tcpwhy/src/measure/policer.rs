@@ -15,7 +15,7 @@ const ALIKE_PERCENT: i128 = 10;
 /// The longest distance is at least this many per cent of the shortest, or the losses may just
 /// come evenly.
 const VARIED_PERCENT: i64 = 150;
-/// Of the times that this was asked, one of so many at least has to fit. Ours: of thousands of losses behind a
+/// Of the times that this was asked, one of this many at least has to fit. Ours: of thousands of losses behind a
 /// program that wrote at one rate, the last six agreed for a twentieth of the time. How often they do behind policers was not counted.
 const MOST: u64 = 2;
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_fits_less_than_half_the_time_fits_by_chance() {
-        // Six distances of different rates, and then so many of one.
+        // Six distances of different rates, and then this many of one.
         let after = |good: usize| {
             let times: Vec<i64> = TIMES.into_iter().cycle().take(6 + good).collect();
             let noise = [vec![0, 30, 0, 30, 0, 30], vec![0; good]].concat();

@@ -160,7 +160,7 @@ pub fn icmp_error(frame: &Frame<'_>) -> Option<IcmpError> {
         (kind, u32::from(be16(header, 6)))
     };
     let mtu = (kind == IcmpKind::TooBig && mtu > 0).then_some(mtu);
-    // RFC 4884 sections 4 and 5: so many words of 32 or 64 bits are quoted, and extensions follow.
+    // RFC 4884 sections 4 and 5: this many words of 32 or 64 bits are quoted, and extensions follow.
     let words = match (is_v6, header[0]) {
         (false, 3 | 11 | 12) => usize::from(header[5]) * 4,
         (true, 1 | 3) => usize::from(header[4]) * 8,

@@ -167,7 +167,7 @@ fn milliseconds(text: &str) -> Option<f64> {
 /// How a metric's word is understood.
 enum Scale {
     Plain,
-    /// So many to a millisecond.
+    /// This many to a millisecond.
     Time(u32),
     Name,
     Ecn,

@@ -45,7 +45,7 @@ pub(crate) struct Report {
     pub(crate) failed: Option<String>,
     /// Settings of both hosts as they were.
     pub(crate) knobs: BTreeMap<String, String>,
-    /// Segments that each host's kernel sent again.
+    /// Segments that each host's kernel retransmitted.
     pub(crate) retransmitted: BTreeMap<String, u64>,
     /// What processes of the run complained of.
     #[serde(skip)]

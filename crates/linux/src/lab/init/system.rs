@@ -109,7 +109,7 @@ pub(super) fn bpf_new(command: u32, attributes: &[u8]) -> io::Result<OwnedFd> {
 
 /// bpf(2): what returns no descriptor.
 pub(super) fn bpf(command: u32, attributes: &[u8]) -> io::Result<i32> {
-    // SAFETY: the kernel reads at most so many bytes; pointers in them are our callers' to keep.
+    // SAFETY: the kernel reads at most this many bytes; pointers in them are our callers' to keep.
     let done =
         unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), attributes.len()) };
     check(done as i32)

@@ -138,7 +138,7 @@ pub struct Netem {
     pub loss: Loss,
     /// Share delivered twice.
     pub duplicate: Ppm,
-    /// Serializes at so many bits per second; 0 does not.
+    /// Serializes at this many bits per second; 0 does not.
     pub rate: u64,
     /// What it adds to each packet for that.
     pub overhead: Overhead,

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Segments that a host sent again, as its capture has them.
+/// Segments that a host retransmitted, as its capture has them.
 pub(super) fn retransmitted(capture: &Path, host: &[u8]) -> io::Result<u64> {
     let bytes = fs::read(capture)?;
     let mut flows: BTreeMap<Key, Flow> = BTreeMap::new();

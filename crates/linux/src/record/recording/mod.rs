@@ -102,7 +102,7 @@ pub struct Options {
     pub interface: String,
     /// Bytes kept of each packet, from its IP header on; of DNS more.
     pub snap_length: u32,
-    /// The capture ends when so many bytes are in the spool; the rest goes on.
+    /// The capture ends when this many bytes are in the spool; the rest goes on.
     pub max_bytes: u64,
     /// Which connections.
     pub scope: Scope,

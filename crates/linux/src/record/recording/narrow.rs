@@ -141,7 +141,7 @@ fn header_in<'a>(block: &'a [u8], link_types: &[u16]) -> Option<Header<'a>> {
     Header::of(frame.get(before..)?)
 }
 
-/// What an IP header says, and what stands behind it.
+/// What an IP header says, and what is behind it.
 struct Header<'a> {
     protocol: u8,
     hosts: [IpAddr; 2],

@@ -146,7 +146,7 @@ pub(super) fn symbols(text: &str) -> BTreeMap<u64, String> {
 /// A line of a format file, as `field:__u8 saddr[28]; offset:8; size:28; signed:0;`.
 struct Declared<'a> {
     name: &'a str,
-    /// What stands before the name.
+    /// What is before the name.
     kind: &'a str,
     is_array: bool,
     offset: usize,

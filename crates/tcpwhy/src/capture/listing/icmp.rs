@@ -19,7 +19,7 @@ pub(super) struct Said {
     pub(super) destination: Option<IpAddr>,
 }
 
-/// Reads what stands behind the time; `None` for what is no error, or one about another protocol.
+/// Reads what is behind the time; `None` for what is no error, or one about another protocol.
 pub(super) fn read(text: &str) -> Option<Said> {
     // With `-e` link addresses stand in front.
     let (from, to, after) = text.match_indices(" > ").find_map(|(at, arrow)| {

@@ -172,7 +172,7 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// Names do not tell the family; what stands before them does.
+    /// Names do not tell the family; what is before them does.
     fn is_v6(&self) -> bool {
         let literal = self.from.is_v6().or(self.to.is_v6());
         literal.unwrap_or_else(|| self.before.contains("IP6") || self.before.contains("IPv6"))

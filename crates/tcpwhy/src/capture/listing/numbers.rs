@@ -8,7 +8,7 @@
 //!
 //! We do the same backwards. Whether a packet's numbers are relative is decided by which reading
 //! comes nearer to what the connection is expected to send next: this copes with `-S`, with
-//! pastes that lack the packet with the bases (then the SYN's number stands in, or zero), with
+//! pastes that lack the packet with the bases (then the SYN's number is in, or zero), with
 //! several listings in one file and with reused ports.
 //!
 //! A pure ACK shows no `seq` (unless `-vv`); it gets the highest number its sender has reached. Where

@@ -117,7 +117,7 @@ fn tcp(text: &str) -> Option<Packet<'_>> {
     Some(of(number, stamp, Body::Tcp { from, to, v6, printed }))
 }
 
-/// The ports in the Info column, with what stands before and behind them: `40986 → 5201 [SYN, ACK] Seq=0`.
+/// The ports in the Info column, with what is before and behind them: `40986 → 5201 [SYN, ACK] Seq=0`.
 fn ports(text: &str) -> Option<(&str, (&str, &str), Flags, &str)> {
     for arrow in ARROWS {
         for (at, _) in text.match_indices(arrow) {
@@ -275,7 +275,7 @@ fn is_arrow(word: &str) -> bool {
     ARROWS.contains(&word)
 }
 
-/// Source and destination: the two addresses that stand side by side, or else what stands before the protocol.
+/// Source and destination: the two addresses that stand side by side, or else what is before the protocol.
 fn addresses(columns: &str) -> Option<(&str, &str)> {
     let words = || columns.split_ascii_whitespace().filter(|word| !is_arrow(word));
     let is_address = |word: &&str| word.parse::<core::net::IpAddr>().is_ok();
@@ -291,7 +291,7 @@ fn addresses(columns: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The columns behind the time: source, destination, protocol, and what stands behind the length.
+/// The columns behind the time: source, destination, protocol, and what is behind the length.
 fn columns(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (first, rest) = next_word(text);
     // A column with the span since the row before may stand between.

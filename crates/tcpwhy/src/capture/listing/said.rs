@@ -43,7 +43,7 @@ pub(super) struct Packet<'a> {
     pub(super) link: Link<'a>,
     pub(super) ip: IpInfo,
     pub(super) body: Body<'a>,
-    /// It stands behind a tab, as packets quoted by ICMP errors do.
+    /// It is behind a tab, as packets quoted by ICMP errors are.
     pub(super) nested: bool,
 }
 

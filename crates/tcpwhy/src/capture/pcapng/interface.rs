@@ -22,9 +22,9 @@ pub(super) struct Interface {
 /// The unit of an interface's times (`if_tsresol`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Unit {
-    /// So many nanoseconds.
+    /// This many nanoseconds.
     Nanoseconds(u64),
-    /// So many make a nanosecond.
+    /// This many make a nanosecond.
     PerNanosecond(u64),
     /// Two to this power make a second.
     BinaryFraction(u8),

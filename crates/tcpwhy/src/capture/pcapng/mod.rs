@@ -411,7 +411,7 @@ fn byte_order(head: &[u8; SHORTEST_BLOCK]) -> Result<Endian, BlockProblem> {
         .ok_or(BlockProblem::ByteOrder { found: magic(Endian::Big) })
 }
 
-/// Parts `captured` bytes from what stands behind them and their padding.
+/// Parts `captured` bytes from what is behind them and their padding.
 #[inline]
 fn packet_data(body: &[u8], at: usize, captured: u32) -> Result<(&[u8], &[u8]), BlockProblem> {
     let place = body.get(at..).unwrap_or_default();

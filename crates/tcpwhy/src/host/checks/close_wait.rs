@@ -41,7 +41,7 @@ pub(super) const CHECK: Check =
 const MANY: usize = 100;
 const SOME: usize = 10;
 const LONG_NS: u64 = 60_000_000_000;
-/// One of so many went between the looks.
+/// One of this many went between the looks.
 const TURNOVER: usize = 10;
 
 /// Who holds them.

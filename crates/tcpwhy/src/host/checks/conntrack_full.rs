@@ -136,7 +136,7 @@ fn fixes(seen: &Seen<'_>, table: &Conntrack) -> (Vec<Fix>, usize) {
     (fixes, with_first)
 }
 
-/// So many buckets, where there are fewer. A namespace may not set them (`nf_conntrack_set_hashsize`).
+/// This many buckets, where there are fewer. A namespace may not set them (`nf_conntrack_set_hashsize`).
 fn hash(seen: &Seen<'_>, buckets: u64) -> Option<Fix> {
     let from = seen.snapshot.module_parameters.as_ref()?.get(HASH)?;
     let now: u64 = from.parse().ok().filter(|now| *now < buckets)?;

@@ -24,7 +24,7 @@ pub(super) fn by(seen: &Seen<'_>, group: &str, name: &str) -> Asked<u64> {
     Ok(seen.growth(group, name)?.map_or(0, |growth| growth.by))
 }
 
-/// Segments that were sent again. `RetransSegs` counts SYNs and their answers too (`__tcp_retransmit_skb`,
+/// Segments that were retransmitted. `RetransSegs` counts SYNs and their answers too (`__tcp_retransmit_skb`,
 /// `tcp_rtx_synack`, Linux v6.12), and `TCPSynRetrans` these alone: kernels before 3.18 lack it, and a text may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Again {
@@ -53,7 +53,7 @@ impl Again {
 
 const SYNS: &str = "TCPSynRetrans";
 
-/// What was sent again; `None` if nothing was.
+/// What was retransmitted; `None` if nothing was.
 ///
 /// # Errors
 /// As for [`grew`], of `RetransSegs`.

@@ -28,7 +28,7 @@ pub(super) fn devices<'a>(seen: &Seen<'a>) -> Asked<Vec<Device<'a>>> {
     Ok(here.map(device).collect())
 }
 
-/// The one that `is` says, which mostly stands at the same place: thousands of interfaces are no square of them.
+/// The one that `is` says, which mostly is at the same place: thousands of interfaces are no square of them.
 fn same<T>(all: &[T], place: usize, is: impl Fn(&T) -> bool) -> Option<&T> {
     all.get(place).filter(|each| is(each)).or_else(|| all.iter().find(|each| is(each)))
 }

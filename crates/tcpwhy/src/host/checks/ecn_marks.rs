@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! More than 5 % of what this host received with ECN had a mark (`InCEPkts`), or more than 5 % of what it sent was
-//! acknowledged with the echo of a mark (`TCPDeliveredCE`), of at least a thousand packets. The echo of RFC 3168 stands in all
+//! acknowledged with the echo of a mark (`TCPDeliveredCE`), of at least a thousand packets. The echo of RFC 3168 is in all
 //! ACKs of a round trip until the sender answers it, so fewer packets were marked than came under it. Where a text leaves a counter out, the share is a
 //! bound and said so: without `InECT1Pkts` at most, and of `OutSegs` instead of `TCPDelivered` at least.
 //!

@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! It ends connections in `FIN_WAIT2` that no program holds any more. `TIME_WAIT` always lasts 60 s; that both defaults are 60 is chance.
-//! A peer that sends more than so many seconds after our FIN is answered by a reset.
+//! A peer that sends more than this many seconds after our FIN is answered by a reset.
 //!
 //! # How we know
 //! The value is below 60.

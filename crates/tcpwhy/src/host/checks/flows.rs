@@ -123,12 +123,12 @@ pub(super) fn link<'a>(seen: &Seen<'a>, flow: &Flow<'_>) -> Option<&'a Link> {
     seen.links().ok()?.iter().find(|link| link.addresses.iter().any(|(own, _)| *own == address))
 }
 
-/// Bytes that pass in `ns` at so many bytes a second.
+/// Bytes that pass in `ns` at this many bytes a second.
 pub(super) fn bytes_in(per_second: u64, ns: u64) -> u64 {
     u64::try_from(u128::from(per_second) * u128::from(ns) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Bytes a second of so many bytes in `ns`.
+/// Bytes a second of this many bytes in `ns`.
 pub(super) fn rate(bytes: u64, ns: u64) -> Option<u64> {
     let rate = (u128::from(bytes) * 1_000_000_000).checked_div(u128::from(ns))?;
     u64::try_from(rate).ok()

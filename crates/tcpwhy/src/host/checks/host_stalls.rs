@@ -14,7 +14,7 @@ pub(super) const PRESSED: u32 = 2000;
 /// Percent of processor time taken by other guests from which we say so. Ours, not measured.
 pub(super) const STOLEN_PERCENT: u64 = 5;
 
-/// What stands in its way now, in words, with where it was read.
+/// What is in its way now, in words, with where it was read.
 pub(super) fn stalls(seen: &Seen<'_>) -> Vec<(String, Evidence)> {
     let mut found = Vec::new();
     for (what, pressure) in seen.now.pressure.iter().flatten() {

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::host::snapshot::{Info, Memory, Snapshot};
 
-    /// So many ends at 40 segments each, beside ten connections with such a window.
+    /// This many ends at 40 segments each, beside ten connections with such a window.
     fn ended(ends: i64, cwnd: u32) -> Snapshot {
         let info = Info {
             min_rtt_ns: Some(30_000_000),

@@ -34,7 +34,7 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Fewer interrupts are no load. Ours: a busy queue makes so many in a few minutes.
+/// Fewer interrupts are no load. Ours: a busy queue makes this many in a few minutes.
 const MANY: u64 = 1_000_000;
 /// Queues with fewer than this of the interface's interrupts are idle, as a vector for its own events.
 const IDLE_PERCENT: u64 = 1;

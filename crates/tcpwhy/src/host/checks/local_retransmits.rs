@@ -11,7 +11,7 @@
 //! Not a loss on the path. A few refusals are a route or an interface that went away.
 //!
 //! # What to do
-//! Look at this host's send path: how much stands in the queueing discipline and the ring, and whether the driver
+//! Look at this host's send path: how much is in the queueing discipline and the ring, and whether the driver
 //! reports what it has sent.
 //!
 //! # Sources

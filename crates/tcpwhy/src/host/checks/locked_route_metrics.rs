@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! The route has `cwnd`, `ssthresh`, `mtu`, `window` or `rto_min` with `lock`. Connections to it whose congestion
-//! window stands at a locked `cwnd` are counted.
+//! window is at a locked `cwnd` are counted.
 //!
 //! # What it is not
 //! Someone set it on purpose, and may have had a reason that still holds: a locked `mtu` keeps packets small on a path

@@ -80,7 +80,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-/// What it sent again between the looks, in thousandths of a percent, where that is in range.
+/// What it retransmitted between the looks, in thousandths of a percent, where that is in range.
 fn share(flow: &Flow<'_>) -> Option<u64> {
     let again = flow.grew(|info| info.bytes_retrans)?;
     let sent = flow.grew(|info| info.bytes_sent).filter(|sent| *sent >= LEAST)?;

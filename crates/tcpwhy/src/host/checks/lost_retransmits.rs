@@ -1,7 +1,7 @@
 //! Repeats are lost, too.
 //!
 //! # What it says
-//! What is sent again has to come through: where many repeats are lost as well, losses are not single accidents.
+//! What is retransmitted has to come through: where many repeats are lost as well, losses are not single accidents.
 //! Something drops whatever comes at that moment, most likely a policer that is out of tokens or a queue that stays
 //! full.
 //!

@@ -1,4 +1,4 @@
-//! An emulator of bad paths stands before an interface: it delays or drops what leaves, on purpose.
+//! An emulator of bad paths is before an interface: it delays or drops what leaves, on purpose.
 //!
 //! # What it says
 //! `netem` is for tests: it delays, drops, doubles and reorders packets as it is told. One that was forgotten makes every

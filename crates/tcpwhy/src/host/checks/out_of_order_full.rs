@@ -12,7 +12,7 @@
 //! Not a program that reads too slowly: it has nothing to read. Not where the segment was lost.
 //!
 //! # What to do
-//! Find the loss: the sender's socket tells how often it sent again, captures at both ends tell where. Small segments fill a
+//! Find the loss: the sender's socket tells how often it retransmitted, captures at both ends tell where. Small segments fill a
 //! buffer soon, for each takes its overhead; a larger buffer (`tcp_rmem`) holds more of them.
 //!
 //! # Sources

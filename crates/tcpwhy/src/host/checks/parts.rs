@@ -27,7 +27,7 @@ pub(super) fn silent(mut socket: Socket, for_s: u64) -> Socket {
     socket
 }
 
-/// So many of them, each to another port of the peer `10.0.0.9`.
+/// This many of them, each to another port of the peer `10.0.0.9`.
 pub(super) fn peers(count: u16, each: impl Fn(String) -> Socket) -> Vec<Socket> {
     (0..count).map(|nth| each(format!("10.0.0.9:{}", 20_000 + nth))).collect()
 }
@@ -67,7 +67,7 @@ pub(super) fn running(host: Snapshot, name: &str, state: char) -> Snapshot {
     })
 }
 
-/// Processors that handled so many packets between the looks, with these shares of their time (percent) in
+/// Processors that handled this many packets between the looks, with these shares of their time (percent) in
 /// softirqs.
 pub(super) fn processors(host: Snapshot, packets_and_softirq: &[(u32, u64)]) -> Snapshot {
     each_look(host, |nth, look| {

@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! With Ethernet flow control the receiver of frames may ask for silence. A host that is too slow so stops its switch port, and
-//! what the switch cannot pass on stands in the way of others; a switch that asks stops all that this host sends.
+//! what the switch cannot pass on is in the way of others; a switch that asks stops all that this host sends.
 //!
 //! # How we know
 //! The driver's counters of pause frames grew between the looks.

@@ -147,7 +147,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A download: 3 MiB of window, so many bytes in ten seconds.
+    /// A download: 3 MiB of window, this many bytes in ten seconds.
     fn downloading(came: u64, rcvbuf: u32, min_rtt_ns: u64) -> Snapshot {
         let info = |received| Info {
             bytes_received: Some(received),

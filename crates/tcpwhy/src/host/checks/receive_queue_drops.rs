@@ -1,4 +1,4 @@
-//! Data that arrived was thrown away at the socket, and has to be sent again.
+//! Data that arrived was thrown away at the socket, and has to be retransmitted.
 //!
 //! # What it says
 //! Packets came through the network and the host, and there was no place for them at the socket: the peer

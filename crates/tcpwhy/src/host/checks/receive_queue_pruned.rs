@@ -3,7 +3,7 @@
 //! # What it says
 //! When a receive buffer is full of half-empty packets the kernel copies them together, which stops the
 //! connection for milliseconds. Where that does not help it throws away what had arrived beyond a hole, though
-//! the sender was told that it was there, or drops what comes: all of it is sent again.
+//! the sender was told that it was there, or drops what comes: all of it is retransmitted.
 //!
 //! # How we know
 //! `OfoPruned` (queues that lost data beyond a hole) or `RcvPruned` (packets refused) grew, or

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::host::snapshot::{Memory, Snapshot};
 
-    /// So many milliseconds of limited and of busy time between the looks, after a second of both.
+    /// This many milliseconds of limited and of busy time between the looks, after a second of both.
     fn uploading(limited_ms: u64, busy_ms: u64) -> Snapshot {
         let info = |limited: u64, busy: u64| Info {
             busy_ns: Some(busy * 1_000_000),

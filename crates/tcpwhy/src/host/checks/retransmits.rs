@@ -1,4 +1,4 @@
-//! A notable share of what this host sends has to be sent again.
+//! A notable share of what this host sends has to be retransmitted.
 //!
 //! # What it says
 //! Data is lost on the way out of this host, or taken for lost. Each loss costs a round trip or more, and makes
@@ -6,7 +6,7 @@
 //!
 //! # How we know
 //! `RetransSegs` without SYNs (`TCPSynRetrans`) beside all segments with data (`TCPOrigDataSent` and the repeats;
-//! `OutSegs` where that is not there): more than 1 % of at least a thousand. Peers are told apart by what their sockets sent again.
+//! `OutSegs` where that is not there): more than 1 % of at least a thousand. Peers are told apart by what their sockets retransmitted.
 //!
 //! # What it is not
 //! Not where it is lost: the path, the peer, or this host's own queues. Some repeats are needless; see
@@ -93,7 +93,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-/// The peers to whom most was sent again, and whether one of them has most of it.
+/// The peers to whom most was retransmitted, and whether one of them has most of it.
 fn peers(seen: &Seen<'_>) -> (Vec<Evidence>, String) {
     let mut by_peer: BTreeMap<IpAddr, (u64, u64)> = BTreeMap::new();
     for (flow, info) in flows::known(seen).unwrap_or_default() {

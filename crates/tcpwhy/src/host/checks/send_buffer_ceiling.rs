@@ -157,7 +157,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Ten seconds of upload, of which so many hundredths were booked, with so many segments of 20 in flight.
+    /// Ten seconds of upload, of which this many hundredths were booked, with this many segments of 20 in flight.
     fn uploading(sndbuf: u32, hundredths: u64, unacked: u32) -> Snapshot {
         let info = |seconds: u64| Info {
             busy_ns: Some(seconds * SECOND),

@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! While a program is in a system call on a socket, what arrives for it waits in the socket's backlog. When
-//! that is full the packets are dropped, and must be sent again.
+//! that is full the packets are dropped, and must be retransmitted.
 //!
 //! # How we know
 //! `TCPBacklogDrop` grew. Sockets that have a backlog now, or whose count of dropped packets grew, are named.

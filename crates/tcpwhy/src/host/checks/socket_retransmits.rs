@@ -1,7 +1,7 @@
 //! Connections have to send much again.
 //!
 //! # What it says
-//! Of what a socket sent, a large share was sent again. Each loss costs a round trip or more and makes the congestion
+//! Of what a socket sent, a large share was retransmitted. Each loss costs a round trip or more and makes the congestion
 //! window smaller; from some percent on a connection crawls, and from a third on next to nothing gets through.
 //!
 //! # How we know
@@ -41,7 +41,7 @@ const MUCH_PERCENT: u64 = 2;
 /// Hardly anything gets through.
 const MOST_PERCENT: u64 = 20;
 
-/// What one connection sent again.
+/// What one connection retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Again {
     segments: u64,

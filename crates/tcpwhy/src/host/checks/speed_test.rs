@@ -1,7 +1,7 @@
 //! What a test with `iperf3` showed of the path.
 //!
 //! # What it says
-//! A test of speed tells more than its rate: segments that its sender sent again were lost or late, intervals without a
+//! A test of speed tells more than its rate: segments that its sender retransmitted were lost or late, intervals without a
 //! byte are stalls, and a congestion window that stays the same without a loss is not what limits.
 //!
 //! # How we know
@@ -49,7 +49,7 @@ impl SpeedTest {
         self.received.or(self.sent)
     }
 
-    /// Segments that were sent again, of so many.
+    /// Segments that were retransmitted, of so many.
     fn lost(&self) -> Option<(u64, u64)> {
         let segments = self.bytes?.div_ceil(MSS);
         self.retransmits.filter(|again| *again > 0).map(|again| (again, segments))

@@ -1,4 +1,4 @@
-//! Much of what was sent again had arrived: packets were late or out of order, not lost.
+//! Much of what was retransmitted had arrived: packets were late or out of order, not lost.
 //!
 //! # What it says
 //! A sender takes a packet for lost when later ones are acknowledged first or no answer comes in time. If it was

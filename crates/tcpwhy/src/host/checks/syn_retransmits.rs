@@ -1,7 +1,7 @@
 //! Handshakes need more than one try.
 //!
 //! # What it says
-//! A SYN or its answer was not answered in time and sent again: the connection opened a second later, or three,
+//! A SYN or its answer was not answered in time and retransmitted: the connection opened a second later, or three,
 //! or seven, or not at all. To the program that is a slow `connect`.
 //!
 //! # How we know

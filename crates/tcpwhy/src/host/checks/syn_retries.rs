@@ -1,7 +1,7 @@
 //! A connection that gets no answer is given up very early or very late.
 //!
 //! # What it says
-//! `tcp_syn_retries` is how often a SYN is sent again, `tcp_synack_retries` how often its answer is. Each waits twice as long as the one
+//! `tcp_syn_retries` is how often a SYN is retransmitted, `tcp_synack_retries` how often its answer is. Each waits twice as long as the one
 //! before: 6 make about two minutes. Since Linux 6.5 the first timeouts of a SYN, four of them, are a second each, and it is repeated as
 //! many times more often; it is given up at the first timeout after the time that it would have had without them, or when all repeats
 //! are spent. With 1 it is three seconds.

@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! A program may write far more than the connection sends: the rest waits in the send buffer. What it writes next,
-//! however urgent, stands behind that: a server that multiplexes requests (HTTP/2, gRPC) answers late though the
+//! however urgent, is behind that: a server that multiplexes requests (HTTP/2, gRPC) answers late though the
 //! network is idle enough.
 //!
 //! # How we know

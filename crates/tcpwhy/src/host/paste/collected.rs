@@ -153,7 +153,7 @@ pub(super) struct Collected {
     pub(super) sets: bool,
     /// The line that is read, from 1.
     pub(super) line: u64,
-    /// The time that stands above, since 1970.
+    /// The time that is above, since 1970.
     pub(super) now: Option<u64>,
     pub(super) settings: BTreeMap<String, Told>,
     pub(super) set_in: BTreeMap<String, Vec<SetIn>>,
@@ -205,7 +205,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// A time that stands above what follows.
+    /// A time that is above what follows.
     pub(super) fn at(&mut self, stamp: Stamp) {
         self.now = match stamp {
             Stamp::Unix(ns) => u64::try_from(ns).ok(),

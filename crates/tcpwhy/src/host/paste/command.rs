@@ -1,6 +1,6 @@
 //! Which command printed what follows: the prompts that are copied with its output.
 //!
-//! A prompt is what stands in front of `$`, `#` or `%` and a tool that is known here; without a prompt, a
+//! A prompt is what is in front of `$`, `#` or `%` and a tool that is known here; without a prompt, a
 //! line counts that begins with such a tool and goes on as a command does. Headers that people write
 //! (`=== ss -s ===`, `# ethtool -S eth0`) are read alike.
 

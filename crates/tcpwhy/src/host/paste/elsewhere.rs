@@ -114,7 +114,7 @@ impl Tool {
     }
 }
 
-/// The first word, and what stands behind it.
+/// The first word, and what is behind it.
 fn word(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());

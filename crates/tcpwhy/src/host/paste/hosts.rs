@@ -35,7 +35,7 @@ pub struct Part {
     pub text: usize,
     /// How it was read.
     pub notes: Notes,
-    /// The text is of several hosts, and this is what stands above the first prompt.
+    /// The text is of several hosts, and this is what is above the first prompt.
     pub is_above_prompts: bool,
 }
 

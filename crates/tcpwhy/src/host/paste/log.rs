@@ -34,7 +34,7 @@ pub(super) fn is_of_log(text: &str) -> bool {
     message(text).is_some()
 }
 
-/// What stands behind the stamp of a line: `[    1.234567] `, `[Mon Nov 23 08:42:01 2026] `, or a date, a host
+/// What is behind the stamp of a line: `[    1.234567] `, `[Mon Nov 23 08:42:01 2026] `, or a date, a host
 /// and `kernel: `.
 fn message(text: &str) -> Option<&str> {
     let behind = text.split_once(" kernel: ").filter(|(before, _)| is_stamp(before));
@@ -94,7 +94,7 @@ fn event(message: &str) -> Option<(Event, Option<String>)> {
     queue_timeout(message)
 }
 
-/// What stands before the words about SYNs: `TCP: request_sock_TCP: `, `TCP: request_sock_TCPv6: `, `TCP: `.
+/// What is before the words about SYNs: `TCP: request_sock_TCP: `, `TCP: request_sock_TCPv6: `, `TCP: `.
 fn is_of_tcp(before: &str) -> bool {
     matches!(
         before.trim_end(),

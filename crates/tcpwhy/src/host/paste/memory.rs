@@ -7,7 +7,7 @@ use super::Taken;
 use super::collected::Collected;
 use super::command::Command;
 
-/// The head of the table: where `available` stands behind the name of the row.
+/// The head of the table: where `available` is behind the name of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Columns(Option<usize>);
 

@@ -113,7 +113,7 @@ fn read_all<'t>(texts: impl IntoIterator<Item = &'t str>) -> Pasted {
     Pasted { snapshot, notes: Notes { backwards, ..reader.notes } }
 }
 
-/// A date that stands above several readings is the time of the first only; false where dates go back.
+/// A date that is above several readings is the time of the first only; false where dates go back.
 fn tell_times_once(looks: &mut [Look]) -> bool {
     let mut latest = None;
     for look in looks {

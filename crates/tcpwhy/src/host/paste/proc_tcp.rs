@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// The timer of zero window probes, whose number stands in the column `timeout` (`icsk_probes_out`).
+/// The timer of zero window probes, whose number is in the column `timeout` (`icsk_probes_out`).
 const PROBES: u32 = 4;
 
 /// Linux `include/net/tcp_states.h`; the last is a SYN that was answered.

@@ -227,7 +227,7 @@ pub(super) fn table(text: &str, command: &Command, collected: &mut Collected) ->
     }
     let is_head = text.starts_with("syscall ") && text.contains("calls") && text.contains("total");
     let thread = thread(text);
-    // The thread stands above its table, where the tool names it.
+    // The thread is above its table, where the tool names it.
     let is_named = |last: &Traced| last.tool.starts_with(PERF_S) && last.kinds.is_empty();
     if thread.is_some() || (is_head && !collected.traces.last().is_some_and(is_named)) {
         let tool = thread.map_or(PERF_S.to_owned(), |thread| format!("{PERF_S}, {thread}"));

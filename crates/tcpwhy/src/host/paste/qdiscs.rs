@@ -91,7 +91,7 @@ pub(super) fn go_on(line: Line<'_>, collected: &mut Collected) -> Option<Taken> 
         let numbers = numbers(rest);
         let of = |name: &str| numbers.get(name).copied();
         (qdisc.bytes, qdisc.packets) = (of("bytes")?, of("pkt").or_else(|| of("pkts"))?);
-        // The number stands behind these.
+        // The number is behind these.
         let behind = |name: &str| {
             let (_, behind) = rest.split_once(name)?;
             behind.split([',', ' ', ')']).find(|word| !word.is_empty())?.parse().ok()

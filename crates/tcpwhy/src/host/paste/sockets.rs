@@ -31,7 +31,7 @@ enum States {
     Shown,
     /// All are in this one.
     One(String),
-    /// All are in one, which stands in the command only.
+    /// All are in one, which is in the command only.
     Unseen,
     /// A column of `/proc/net/tcp` tells.
     Proc,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A line is joined to the one above only where that one is unfinished, or where it has nothing but words that
-//! `ss` puts below a socket, none of which stands above already. What follows is told by its words, not by the
+//! `ss` puts below a socket, none of which is above already. What follows is told by its words, not by the
 //! width: people choose other margins.
 
 use core::iter::{Enumerate, Peekable};

@@ -10,7 +10,7 @@
 //! packets of 1500 bytes the last one waits for 127 others: at 5 Mbit/s 304.8 ms. Packets count with the MTU;
 //! their link headers do not.
 //!
-//! What was not seen is `None` and stands in [`Stage::unseen`]; nothing is taken for usual.
+//! What was not seen is `None` and is in [`Stage::unseen`]; nothing is taken for usual.
 
 mod qdisc;
 mod receiving;

@@ -1,7 +1,7 @@
 //! Queueing disciplines: what each kind holds, and how it keeps it short.
 //!
 //! A root and those below it follow one another; the queues of a device that are alike (`mq`) are one stage. What
-//! stands below a shaper empties at its rate.
+//! is below a shaper empties at its rate.
 
 use super::{Amount, Drain, Inside, Stage, Way};
 use crate::host::paste::qdiscs::{rate, size};

@@ -240,7 +240,7 @@ pub struct Info {
     pub rcv_space: Option<u32>,
     /// Distance of reordering, in segments.
     pub reordering: Option<u32>,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub total_retrans: Option<u32>,
     /// Segments that the peer reported to have twice (D-SACK).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -260,9 +260,9 @@ pub struct Info {
     pub bytes_acked: Option<u64>,
     /// Bytes.
     pub bytes_received: Option<u64>,
-    /// Bytes, with those sent again.
+    /// Bytes, with those retransmitted.
     pub bytes_sent: Option<u64>,
-    /// Bytes sent again.
+    /// Bytes retransmitted.
     pub bytes_retrans: Option<u64>,
     /// Bytes written and not yet sent.
     pub notsent_bytes: Option<u64>,

@@ -89,7 +89,7 @@ pub struct SpeedTest {
     pub received: Option<u64>,
     /// Bytes that the sender sent.
     pub bytes: Option<u64>,
-    /// Segments that the sender sent again; `None` where its side did not print it.
+    /// Segments that the sender retransmitted; `None` where its side did not print it.
     pub retransmits: Option<u64>,
     /// Streams at once.
     pub streams: u64,

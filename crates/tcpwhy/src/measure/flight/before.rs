@@ -1,7 +1,7 @@
 //! What was sent before the capture began, and is in flight when it does.
 //!
 //! The first ACK tells where the flight begins, SACK blocks and the first new byte how far it reached. Each segment
-//! gets an entry of its own, for any may be sent again.
+//! gets an entry of its own, for any may be retransmitted.
 
 use super::{Flight, MAX_ENTRIES, Sent, UNSEEN, Volley};
 
@@ -55,7 +55,7 @@ fn segments_between(from: i64, to: i64, mss: i64) -> Option<u64> {
     (segments <= (MAX_ENTRIES / 2) as u64).then_some(segments)
 }
 
-/// The segment `number` of so many between two offsets.
+/// The segment `number` of this many between two offsets.
 fn unseen(
     (from, to): (i64, i64),
     (number, segments): (u64, u64),

@@ -12,7 +12,7 @@ use super::stamps::Stamps;
 /// Holes that are remembered: of more, the oldest are not told of. Ours: RFC 2018 lets an ACK tell of four at once.
 const MOST_HOLES: usize = 1024;
 
-/// A copy that fills a hole sooner than so many tenths of the least round trip was only overtaken.
+/// A copy that fills a hole sooner than this many tenths of the least round trip was only overtaken.
 const OLD_ENOUGH_TENTHS: i64 = 9;
 
 /// Data that arrives at the tap.

@@ -40,7 +40,7 @@ impl Course {
         stretches.last().map(|last| (last.to + scale.terms.late) as i64)
     }
 
-    /// Takes what was only counted: so many bytes came through in a time. Whether no such link lets them.
+    /// Takes what was only counted: this many bytes came through in a time. Whether no such link lets them.
     pub(super) fn count(&mut self, span: (f64, f64), bytes: f64, scale: Scale) -> bool {
         let work = bytes * scale.per;
         self.whole += span.1 - span.0;
@@ -127,7 +127,7 @@ mod tests {
     use super::super::gap::Terms;
     use super::*;
 
-    /// One byte takes so many nanoseconds.
+    /// One byte takes this many nanoseconds.
     const PER: f64 = 100.0;
     const PACKET: u32 = 1_000;
     const TURN: i64 = 100_000;

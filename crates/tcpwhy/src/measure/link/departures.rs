@@ -2,7 +2,7 @@
 //!
 //! An ACK that newly delivers data left its receiver when that arrived, so the newest packet that it tells of left the
 //! link a constant way before the ACK came: the least round trip. All times are those of the tap, as if the link
-//! stood there. What SACK reports counts as delivered (RFC 2018); a packet that was sent again counts as its newest copy
+//! stood there. What SACK reports counts as delivered (RFC 2018); a packet that was retransmitted counts as its newest copy
 //! that is old enough to have arrived (draft-cheng-iccrg-delivery-rate-estimation).
 
 use std::collections::{BTreeSet, VecDeque};
@@ -50,7 +50,7 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// A segment with data from `start` to `end` was sent, with so many bytes on the wire.
+    /// A segment with data from `start` to `end` was sent, with this many bytes on the wire.
     pub(super) fn on_send(&mut self, (start, end): Block, at: i64, wire: u32) {
         if start >= end || self.sends.len() == MOST {
             return;

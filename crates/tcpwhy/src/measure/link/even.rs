@@ -1,4 +1,4 @@
-//! What stands in for send times at a receiver of a sender without time stamps: a link's packets come evenly, and a queue
+//! What replaces send times at a receiver of a sender without time stamps: a link's packets come evenly, and a queue
 //! delays repairs.
 //!
 //! Nothing proves a link there, for a sender that spaces its packets looks the same. It is likely if nothing came faster,
@@ -17,7 +17,7 @@ const MOST_FASTER: f64 = 0.5;
 const FULL_SEGMENTS: f64 = 0.9;
 /// Packets that a round trip holds.
 const LEAST_PACKETS: f64 = 4.0;
-/// A repair later than the round trip by so many packets waited in a queue.
+/// A repair later than the round trip by this many packets waited in a queue.
 const LATE_PACKETS: f64 = 3.0;
 /// Duplicate ACKs that ask for a repair (RFC 5681 section 3.2).
 const DUPLICATES: u32 = 3;
@@ -104,7 +104,7 @@ mod tests {
         Event { ack, tap: at * MS, window: 50_000, bits: ACK, ..Event::default() }
     }
 
-    /// Twenty segments of so many bytes, and ACKs with a window of 50,000.
+    /// Twenty segments of this many bytes, and ACKs with a window of 50,000.
     fn plain(len: u32) -> Evenness {
         let mut even = Evenness::default();
         for number in 0..20 {

@@ -109,7 +109,7 @@ mod tests {
 
     const TURN: f64 = 1_000.0;
 
-    /// A gap of two packets of a byte each, of which the first was lost, that begins at 10,000 and takes so many turns.
+    /// A gap of two packets of a byte each, of which the first was lost, that begins at 10,000 and takes this many turns.
     fn gap(turns: f64, is_causal: bool) -> Stretch {
         let (from, to) = (10_000.0, 10_000.0 + turns * TURN);
         let gap = Gap { work: 1, sent: 2, packets: 1, chain: 2, number: 7, ..Gap::default() };

@@ -22,7 +22,7 @@ const BIN: f64 = 0.009_950_330_853_168_092;
 /// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
 /// 50 % move nothing by more than 0.003.
 const WIDTHS: [u16; 2] = [5, 27];
-/// Coarse send times tell how long a window of so many ticks took to be sent: two of them are uncertain.
+/// Coarse send times tell how long a window of this many ticks took to be sent: two of them are uncertain.
 const LONG_TICKS: i64 = 4;
 /// Longer windows contradict beyond this.
 const SAME: core::ops::RangeInclusive<f64> = 0.7..=1.3;
@@ -243,7 +243,7 @@ fn bin(rate: f64) -> u16 {
 mod tests {
     use super::*;
 
-    /// Gaps of one packet of 1,000 bytes each, so many nanoseconds long; each packet was sent `apart` behind the other.
+    /// Gaps of one packet of 1,000 bytes each, this many nanoseconds long; each packet was sent `apart` behind the other.
     fn slopes(gaps: &[i64], apart: i64) -> Slopes {
         let mut slopes = Slopes::default();
         let mut at = 0;

@@ -82,7 +82,7 @@ impl Watch {
         self.slopes.pause();
     }
 
-    /// So many bytes on the wire came through by `at`. Whether the link became a faster one, so that its rate has to be
+    /// This many bytes on the wire came through by `at`. Whether the link became a faster one, so that its rate has to be
     /// found anew.
     #[inline]
     pub(super) fn count(&mut self, at: i64, bytes: f64, is_border: bool) -> bool {

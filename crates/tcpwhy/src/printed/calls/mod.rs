@@ -44,7 +44,7 @@ pub enum Moved {
 /// One system call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Where it stands in the file, from 1.
+    /// Where it is in the file, from 1.
     pub line: usize,
     /// Whose it is.
     pub thread: u32,

@@ -197,7 +197,7 @@ fn take(gathered: &mut Gathered, line: usize, (thread, start): (u32, i64), text:
     gathered.calls.push(Call { line, thread, start, took, name, target, socket, moved, waits_for });
 }
 
-/// `... <0.000238>`: what stands before it, and how long the call took.
+/// `... <0.000238>`: what is before it, and how long the call took.
 fn duration(text: &str) -> Option<(&str, i64)> {
     let (body, took) = text.trim_end().strip_suffix('>')?.rsplit_once('<')?;
     Some((body.trim_end(), stamp::decimal(took)?))
