@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::profile::KnobError;
 use crate::scenario::plan::Plan;
-use crate::world::{Keep, Kernels, Limit, Outcome, Side, Trace, World};
+use crate::world::{Carried, Keep, Kernels, Limit, Outcome, Side, Trace, Transfer, World};
 
 /// The form of predictions as JSON.
 pub const FORMAT: &str = "tcpwhy-predict/1";
@@ -32,6 +32,11 @@ pub struct Prediction {
     pub rounds: u32,
     /// What the sender waited for until then, the longest first.
     pub waits: Vec<(Limit, u64)>,
+    /// For how long the sender's program had nothing to say while the other side repeated what was lost of its data.
+    pub behind_repairs_ns: u64,
+    /// When the last byte of the same side had arrived on each connection, from its opening; empty where there is
+    /// only one.
+    pub each_ns: Vec<u64>,
     /// What had not come to its end within the scenario's limit; empty if all had.
     pub unfinished: Vec<String>,
     /// Events of the model that it took, as [`World::at_most`] counts them.
@@ -93,13 +98,16 @@ impl Prediction {
         let transfer = &carried.directions[sender.index()];
         let arrived = transfer.arrived_ns.filter(|_| outcome.done);
         let end_ns = arrived.unwrap_or(outcome.end_ns);
+        let waits = if outcome.done { transfer.waits() } else { transfer.waits_until(end_ns) };
         Self {
             sender,
             bytes: transfer.bytes,
             resent_bytes: transfer.resent_bytes,
             time_ns: end_ns.saturating_sub(carried.opened_ns),
             rounds: transfer.rounds,
-            waits: if outcome.done { transfer.waits() } else { transfer.waits_until(end_ns) },
+            behind_repairs_ns: behind_repairs(&waits, &carried.directions[sender.peer().index()]),
+            waits,
+            each_ns: each_ns(trace, sender),
             unfinished,
             events,
         }
@@ -113,6 +121,8 @@ impl Prediction {
             time_ns: 0,
             rounds: 0,
             waits: Vec::new(),
+            behind_repairs_ns: 0,
+            each_ns: Vec::new(),
             unfinished: Vec::new(),
             events: 0,
         }
@@ -157,6 +167,31 @@ impl Prediction {
 
 fn world(plan: &Plan, kernels: Kernels) -> Result<World, KnobError> {
     World::new(plan, kernels, Keep { transfers: true, ..Keep::default() })
+}
+
+/// Silence of a program while the other side waited for the acknowledgment of what it had sent more than once: no more
+/// than either.
+fn behind_repairs(waits: &[(Limit, u64)], other: &Transfer) -> u64 {
+    if other.resent_bytes == 0 {
+        return 0;
+    }
+    let sum = |waits: &[(Limit, u64)], of: &[Limit]| -> u64 {
+        waits.iter().filter(|(limit, _)| of.contains(limit)).map(|(_, ns)| ns).sum()
+    };
+    let repairs = [Limit::Timeout, Limit::Recovery, Limit::LastFlight, Limit::ApplicationInFlight];
+    sum(waits, &[Limit::Application]).min(sum(&other.waits(), &repairs))
+}
+
+/// When the last byte of a side had arrived, on each of several connections.
+fn each_ns(trace: &Trace, sender: Side) -> Vec<u64> {
+    if trace.transfers.len() < 2 {
+        return Vec::new();
+    }
+    let took = |carried: &Carried| {
+        let arrived = carried.directions[sender.index()].arrived_ns;
+        arrived.map_or(0, |at| at.saturating_sub(carried.opened_ns))
+    };
+    trace.transfers.iter().map(took).collect()
 }
 
 /// The connection and side that handed down the most data, the first of equals.
@@ -211,6 +246,23 @@ mod tests {
         let told = predicted("download = \"512KiB\"", &["path.loss=\"2%\""]);
         assert!(told.resent_bytes > 0);
         assert_eq!(told.bytes, 43 + (512 << 10), "each byte once");
+    }
+
+    #[test]
+    fn silence_behind_a_repeated_request_is_no_programs() {
+        let lost = predicted("exchange = \"1kB\"", &["path.up.loss=\"exact 1 2 3\""]);
+        assert!(lost.behind_repairs_ns * 10 > lost.time_ns * 9, "{lost:?}");
+        let told = predicted("exchange = \"1kB\"", &[]);
+        assert_eq!((told.behind_repairs_ns, told.each_ns), (0, Vec::new()));
+        let slow = predicted("download = \"9kB\"\nthink = \"90ms\"", &[]);
+        assert_eq!(slow.behind_repairs_ns, 0, "{slow:?}");
+    }
+
+    #[test]
+    fn each_of_several_connections_has_its_time() {
+        let told = predicted("download = \"90kB\"\nconnections = 3", &[]);
+        assert_eq!(told.each_ns.len(), 3);
+        assert!(told.each_ns.contains(&told.time_ns), "{told:?}");
     }
 
     #[test]

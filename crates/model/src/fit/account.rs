@@ -48,6 +48,19 @@ impl Account {
         self.ns - silence
     }
 
+    /// The same where no threshold was remembered: what looks like one is another end of slow start.
+    #[must_use]
+    pub(crate) fn without_remembered(mut self) -> Self {
+        let held = self.time_in.get(State::CwndCachedSsthresh);
+        self.time_in.add(State::CwndCachedSsthresh, -held);
+        self.time_in.add(State::CwndAvoidance, held);
+        let kept = self.time_in.iter().filter(|(_, span)| *span != Duration::ZERO);
+        let kept: Vec<_> = kept.collect();
+        self.time_in = TimeIn::default();
+        self.time_in.add_all(kept.into_iter());
+        self
+    }
+
     /// What is left of it without its beginning.
     #[must_use]
     pub(crate) fn less(&self, beginning: &Self) -> Self {

@@ -116,6 +116,8 @@ pub enum Branch {
     Receiver,
     /// The bucket or the queue that drops is a little larger, smaller or faster.
     Drops,
+    /// Slow start ends by `HyStart` as soon as it may.
+    HyStart,
     /// Another cause repeats the capture nearly as well.
     Cause,
     /// The unchanged replay is off by as much.
@@ -308,7 +310,14 @@ impl Study {
         let mut range = Range::around(&best);
         for way in self.ways(&best.account, changes, run)? {
             match run(&way.fit, &way.changes, way.kernels, &way.recorded) {
-                Ok(replay) => range.add(way.branch, &replay),
+                Ok(mut replay) => {
+                    // A shorter path is no slower than it was.
+                    if way.branch == Branch::HyStart {
+                        let most = fit.seen.ns.max(best.account.ns);
+                        replay.account.ns = replay.account.ns.min(most);
+                    }
+                    range.add(way.branch, &replay);
+                }
                 // Another cause may not have what is changed; without what takes too long the range would be
                 // too narrow.
                 Err(Refusal::Scenario(_) | Refusal::Build(_)) if way.branch == Branch::Cause => {}
@@ -317,12 +326,24 @@ impl Study {
         }
         let silence = best.account.ns - best.account.busy_ns();
         range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)), silence);
+        let account = match self.remembers(changes) {
+            true => best.account,
+            false => best.account.without_remembered(),
+        };
         Ok(Answer {
             low_ns: range.low,
             high_ns: range.high,
             because: range.because.into_iter().collect(),
             unfinished: range.unfinished.into_iter().collect(),
-            best: best.account,
+            best: account,
+        })
+    }
+
+    /// Whether the fitted scenario with these changes has the sender remember a threshold.
+    fn remembers(&self, changes: &[String]) -> bool {
+        plan(&self.fit, 1, changes).is_ok_and(|plan| {
+            let hosts = [&plan.client, &plan.server];
+            hosts[self.fit.sender.index()].route.contains_key("ssthresh")
         })
     }
 

@@ -130,8 +130,8 @@ const EVENTS: u64 = 6_000;
 /// Another first window than the one in the SYN weighs more than all that follows.
 const OTHER_FIRST: u64 = 1 << 32;
 
-/// Kernels on both sides of the change to the first window that shows most (v4.20).
-const BEFORE_AND_AFTER: [Version; 2] = [USUAL, Version::new(4, 18)];
+/// Kernels on both sides of the change to the first window that shows most (v4.20), and of the tuning of the buffer (v6.6).
+const BEFORE_AND_AFTER: [Version; 3] = [USUAL, Version::new(4, 18), Version::new(6, 12)];
 
 /// Kernels on both sides of that, of what the memory of a packet lets the window grow by (v5.9), and of the
 /// tuning of the buffer (v6.6).

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::search::CLOSE_WINDOWS;
-use super::{Branch, Refusal, Run, Study, receiver};
+use super::{Branch, Refusal, Run, Study, plan, receiver};
 use crate::fit::{Account, Fit};
 use crate::world::{Kernels, Recorded, Side};
 
@@ -63,6 +63,15 @@ impl Study {
             let unlimited = [&[format!("path.{}.rate=unlimited", self.way())], changes].concat();
             ways.push(way(Branch::Rate, unlimited, first, &by_rules));
         }
+        if self.may_end_slow_start(changes) {
+            let side = fit.sender.name();
+            let early = [
+                format!("{side}.route.ssthresh={HYSTART_FROM}"),
+                format!("{side}.sysctl.net.ipv4.tcp_no_ssthresh_metrics_save=0"),
+            ];
+            let early = [&early[..], changes].concat();
+            ways.push(way(Branch::HyStart, early, first, &by_rules));
+        }
         let losses = self.other_losses(changes, &by_rules).into_iter();
         ways.extend(
             losses.map(|(changes, recorded)| way(Branch::Losses, changes, first, &recorded)),
@@ -119,6 +128,17 @@ impl Study {
         })
     }
 
+    /// Whether slow start may end sooner over this path than it did: `HyStart` looks for trains of ACKs that last half a
+    /// round trip, and how dense ACKs come from hosts and links does not shrink with the distance.
+    fn may_end_slow_start(&self, changes: &[String]) -> bool {
+        let is_about_distance = is_about_path(changes, "rtt") || is_about_path(changes, "delay");
+        let trip = |changes: &[String]| {
+            let plan = plan(&self.fit, 1, changes).ok()?;
+            Some(plan.path.up.delay_ns.saturating_add(plan.path.down.delay_ns))
+        };
+        is_about_distance && trip(changes) < trip(&[])
+    }
+
     /// The same with other losses: none, and as many by chance.
     fn other_losses(
         &self,
@@ -140,6 +160,9 @@ impl Study {
 
 /// Throws of the dice for losses. Ours: three say whether chance matters.
 const CHANCES: u32 = 3;
+
+/// `HyStart` leaves smaller congestion windows alone, in segments (Linux `hystart_low_window`).
+const HYSTART_FROM: u32 = 16;
 
 /// What is taken from the capture where the receiver's own rules make its windows: losses, unless they change.
 pub(super) fn by_rules(fit: &Fit, changes: &[String]) -> Recorded {

@@ -46,11 +46,35 @@ pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
         cells
     });
     table(&mut text, &titles, rows.collect());
+    text += &connections(runs);
     for run in runs.iter().filter(|run| !run.prediction.unfinished.is_empty()) {
         let waiting = run.prediction.unfinished.join("; ");
         let _ = write!(text, "\nnot finished ({}): {waiting}", run.values.join(", "));
     }
     text + &unproven(axes)
+}
+
+/// Connections of a run whose times are told one by one.
+const CONNECTIONS: usize = 8;
+
+/// The time of each connection, where a run has several: the table has that of the one with the most data.
+fn connections(runs: &[Run]) -> String {
+    let mut text = String::new();
+    for run in runs.iter().filter(|run| !run.prediction.each_ns.is_empty()) {
+        let each = &run.prediction.each_ns;
+        let times: Vec<String> = each
+            .iter()
+            .take(CONNECTIONS)
+            .map(|ns| if *ns == 0 { "-".to_owned() } else { duration(*ns) })
+            .collect();
+        let more = each.len().saturating_sub(CONNECTIONS);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named =
+            if run.variant.is_empty() { run.values.join(", ") } else { run.variant.clone() };
+        let (count, named, times) = (each.len(), named, times.join(", "));
+        let _ = write!(text, "\neach of {count} connections ({named}): {times}{more}");
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// Which kernels were asked for that the model was never compared with.
@@ -77,6 +101,13 @@ fn figures(run: &Run) -> [String; 6] {
     let most = match told.waits.first() {
         // That time goes to the link, whatever stops the sender meanwhile.
         _ if full >= FULL_PERCENT => format!("the path's rate {full} %"),
+        Some((Limit::Application, ns)) if told.behind_repairs_ns * 2 > *ns => {
+            let whose = told.sender.peer().name();
+            format!(
+                "repairs of the {whose}'s data {} %",
+                percent(told.behind_repairs_ns, told.time_ns)
+            )
+        }
         Some((limit, ns)) => format!("{} {} %", limit.name(), percent(*ns, told.time_ns)),
         None => String::new(),
     };

@@ -230,6 +230,9 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
             Branch::Rate => {
                 "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
             }
+            Branch::HyStart => {
+                "\nranges: over where slow start ends on a shorter path: HyStart may end it from 16 segments on"
+            }
             Branch::Cause => "\nranges: over other causes that repeat the capture nearly as well",
             Branch::Receiver => "\nranges: over drivers of the receiver that repeat the capture",
             Branch::Drops => {
