@@ -250,9 +250,15 @@ mod tests {
 
     #[test]
     fn silence_behind_a_repeated_request_is_no_programs() {
-        let lost = predicted("exchange = \"1kB\"", &["path.up.loss=\"exact 1 2 3\""]);
+        let exchange = |loss: &str| {
+            let text = format!("[path]\nrtt = \"20ms\"\n{loss}[application]\nexchange = \"1kB\"\n");
+            let scenario = Scenario::read("test", &text, &[]).expect("a scenario");
+            let kernels = Kernels::both(KernelProfile::of(Version::new(6, 1)));
+            Prediction::of(&scenario.variants[0], kernels).expect("the model has all of it")
+        };
+        let lost = exchange("up.loss = \"exact 1 2 3\"\n");
         assert!(lost.behind_repairs_ns * 10 > lost.time_ns * 9, "{lost:?}");
-        let told = predicted("exchange = \"1kB\"", &[]);
+        let told = exchange("");
         assert_eq!((told.behind_repairs_ns, told.each_ns), (0, Vec::new()));
         let slow = predicted("download = \"9kB\"\nthink = \"90ms\"", &[]);
         assert_eq!(slow.behind_repairs_ns, 0, "{slow:?}");
