@@ -326,10 +326,8 @@ impl Study {
         }
         let silence = best.account.ns - best.account.busy_ns();
         range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)), silence);
-        let account = match self.remembers(changes) {
-            true => best.account,
-            false => best.account.without_remembered(),
-        };
+        let account =
+            if self.remembers(changes) { best.account } else { best.account.without_remembered() };
         Ok(Answer {
             low_ns: range.low,
             high_ns: range.high,
