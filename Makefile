@@ -5,7 +5,7 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif gains loop public
+.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
@@ -18,6 +18,7 @@ help:
 	@echo 'make gains     gains by arithmetic, held against runs of the model (PAIRS=14 SEED=1)'
 	@echo 'make whatif    answers of what-ifs, held against kernels in simulated time (EACH=4 SEED=1 BACKEND=uml:6.1)'
 	@echo 'make loop      what is known to limit, carried out by the model and explained (SEEDS=3,4,5,6,7,8)'
+	@echo 'make ablation  what each rule of the method is worth (SEEDS=1001,1002)'
 	@echo 'make public    captures that other projects publish, beside tshark (fetched once, 200 MB)'
 	@echo 'make accuracy  random experiments, explained and held against the sending kernel (RUNS=300 LIVE=30 SEED=1)'
 
@@ -95,6 +96,12 @@ SEEDS ?= 3,4,5,6,7,8
 loop:
 	@scripts/setup demo
 	LOOP_SEEDS=$(SEEDS) LOOP_KEEP=$(KEEP) cargo test --locked --quiet -p tcpwhy-cli --test known_limits what_is_known -- --nocapture
+
+# Of seeds that no rule was made with; with a program of its own, from which rules can be taken out.
+ablation: SEEDS = 1001,1002
+ablation:
+	@scripts/setup demo
+	LOOP_SEEDS=$(SEEDS) cargo test --release --locked --quiet -p tcpwhy-cli --features ablation --test known_limits what_each_rule -- --nocapture
 
 public:
 	@scripts/setup test

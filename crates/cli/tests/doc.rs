@@ -13,6 +13,22 @@ fn the_manual_is_what_the_sources_say() {
 }
 
 #[test]
+fn the_method_lists_the_rules_as_the_sources_have_them() {
+    let rules = run(&["doc", "--rules"]).stdout;
+    let path = in_repository("docs/reference/limits-method.md");
+    let kept = std::fs::read_to_string(path).expect("is there");
+    let stale = "stale: put what `tcpwhy doc --rules` prints between the marks in limits-method.md";
+    assert!(kept.contains(&format!("<!-- rules -->\n{rules}<!-- end of rules -->\n")), "{stale}");
+}
+
+#[test]
+fn the_page_of_a_state_has_the_rules_that_tell_it_and_its_rivals() {
+    let page = run(&["doc", "rwnd.reader"]).stdout;
+    assert!(page.contains("Rules that tell it") && page.contains("window full"), "{page}");
+    assert!(page.contains("`rwnd.cap`"), "{page}");
+}
+
+#[test]
 fn every_finding_is_listed_and_has_its_page() {
     let list = run(&["doc", "--width", "400"]).stdout;
     for page in pages() {

@@ -16,6 +16,9 @@
 
 mod ahead;
 mod analysis;
+#[cfg(feature = "ablation")]
+pub use limits::rule::ablation;
+
 pub mod capture;
 pub mod cc;
 pub mod command;

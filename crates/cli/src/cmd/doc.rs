@@ -22,6 +22,9 @@ pub struct DocFlags {
     /// Print the whole manual of findings as Markdown (docs/findings.md is made so)
     #[arg(long, conflicts_with = "words")]
     pub manual: bool,
+    /// Print the rules of the account in the order in which they are asked, as Markdown
+    #[arg(long, conflicts_with_all = ["words", "manual", "checks"])]
+    pub rules: bool,
     /// Print the manual of the checks of a host as Markdown (docs/checks.md is made so)
     #[arg(long, conflicts_with_all = ["words", "manual"])]
     pub checks: bool,
@@ -40,6 +43,7 @@ pub fn run(flags: &DocFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let text = match &flags.words[..] {
         _ if flags.manual => doc::manual(),
         _ if flags.checks => checks::manual(),
+        _ if flags.rules => doc::rules(),
         [] => manual::list(columns),
         words => {
             let word = words.join(" ");

@@ -11,6 +11,8 @@
 //! stand for the sender's buffer, too, where the model shows that it was the limit: with a buffer twice as large the
 //! same transfer takes as long.
 
+#[cfg(feature = "ablation")]
+mod ablation;
 mod faults;
 mod grid;
 
@@ -305,6 +307,10 @@ const MOST_WRONG: [(&str, Fault, u64); 10] = [
     ("receiver", Fault::Cut, 60),
     ("receiver", Fault::OneWay, 10),
 ];
+
+/// Seeds that no rule was made with.
+#[cfg(feature = "ablation")]
+const LOOP_SEEDS: &str = "1001,1002";
 
 /// Seeds of the test; others by `LOOP_SEEDS`.
 const SEEDS: &str = "1,2";

@@ -6,6 +6,7 @@
 use core::fmt::Write as _;
 
 use super::{RULES, states};
+use crate::limits::rule::method;
 use crate::report::State;
 
 /// The sections of every page, in this order.
@@ -58,6 +59,12 @@ fn state_text(state: State) -> String {
         })
         .map(|page| page.code)
         .collect();
+    for (section, told) in method::of(state) {
+        let _ = writeln!(text, "\n# {section}");
+        for paragraph in told {
+            let _ = writeln!(text, "{}", wrapped(&format!("- {paragraph}")));
+        }
+    }
     if !findings.is_empty() {
         let _ = write!(text, "\n# Findings that rest on it\n{}\n", findings.join(", "));
     }
@@ -128,6 +135,11 @@ pub fn manual() -> String {
         let _ = writeln!(out, "| `{code}` | {title} | {told} |");
     }
     out
+}
+
+/// The rules in the order in which they are asked, as Markdown: section 6.1 of `docs/reference/limits-method.md`.
+pub fn rules() -> String {
+    method::table()
 }
 
 /// The rows of a table of contents, and each page as a chapter.

@@ -1,22 +1,21 @@
 //! The sending application: it had written no more.
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::wait::{Lull, Wait};
-use crate::report::State::{
-    App, Handshake, IdleAppThink, IdlePeerThink, LastFlight, Pacing, Receiving, Sndbuf,
-};
+use crate::report::State::{App, IdleAppThink, IdlePeerThink, LastFlight, Receiving};
 
-/// One flight after the other was written late by the same time, as seen from afar ([`crate::limits::sender::writes`]); or its
+/// One flight after the other was written late by the same time, as seen from afar; or its
 /// buffer was full, and the way of the ACKs is longer than the least that is known.
 pub(super) fn late_each_time(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && wait.late_each_time)
-        .then_some(Verdict::likely(App, &[Sndbuf]))
+        .then_some(Verdict::likely(App).seen(Seen::LateFromAfar))
 }
 
-/// The same of the time without data in flight.
+/// Nothing was in flight, and one flight after the other was written late by the same time, as seen from afar.
 pub(super) fn writes_late_each_time(wait: &Wait) -> Option<Verdict> {
-    wait.late_each_time.then_some(Verdict::likely(IdleAppThink, &[Sndbuf]))
+    wait.late_each_time.then_some(Verdict::likely(IdleAppThink).seen(Seen::LateFromAfar))
 }
 
 /// All was acknowledged, and the next send came by itself: if that goes on with the same transfer, its application had
@@ -41,9 +40,9 @@ pub(super) fn by_itself(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let has_more = round.edge_flight > 0 && round.edge_flight >= round.flight;
     Some(if wait.ended_whole || has_more {
-        Verdict::likely(App, &[Pacing])
+        Verdict::likely(App).seen(Seen::WholeEnd)
     } else {
-        Verdict::likely(App, &[])
+        Verdict::likely(App)
     })
 }
 
@@ -53,6 +52,6 @@ pub(crate) fn silence_of_peer(silence: Lull) -> Verdict {
         Lull::Flow => Verdict::shown(Receiving),
         Lull::Peer => Verdict::shown(IdlePeerThink),
         // A server's handshake may end with this: the capture lacks it.
-        Lull::FirstOfCapture => Verdict::likely(IdlePeerThink, &[Handshake]),
+        Lull::FirstOfCapture => Verdict::likely(IdlePeerThink).seen(Seen::FirstOfCapture),
     }
 }

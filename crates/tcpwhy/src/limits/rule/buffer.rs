@@ -2,13 +2,12 @@
 //! trip.
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
 use crate::limits::sense::{LEAST_BUFFER_SEGMENTS, PACED_PAUSE};
 use crate::limits::wait::Wait;
-use crate::report::State::{
-    App, AppWindow, CwndAvoidance, CwndClamp, LocalQdisc, Pacing, RwndCap, Sndbuf,
-};
+use crate::report::State::{App, AppWindow, Sndbuf};
 
 /// What keeps flights as little as few buffers do, as seen away from the sender: a program that writes no more, a
 /// clamped window, or Linux's pace, of two segments at least (`tcp_tso_autosize`, v6.1). Whether an ACK let them go
@@ -22,50 +21,44 @@ pub(super) fn little_from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> 
     let pulses = near.pulses();
     match () {
         () if !is_little => None,
-        () if pulses.all_end_short() => Some(Verdict::likely(App, &[Sndbuf, AppWindow])),
-        () => pulses.are_even_and_whole().then_some(Verdict::unknown(super::pace::ANY_CLOCK)),
+        () if pulses.all_end_short() => {
+            Some(Verdict::likely(App).seen(Seen::LittleFromAfar { ends_short: true }))
+        }
+        () => pulses
+            .are_even_and_whole()
+            .then_some(Verdict::unknown().seen(Seen::LittleFromAfar { ends_short: false })),
     }
 }
 
-/// These packets do not tell the send buffer, an application's window and one write a round trip apart.
+/// Flights stand still below the congestion window. These packets do not tell the send buffer, an application's window and
+/// one write a round trip apart.
 pub(super) fn lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     if !near.is_under_lid(wait) {
         return None;
     }
     let (round, edge) = (near.this(), wait.edge());
-    let below_window = near.is_below_window(wait);
     let tap_at_sender = round.tap_at_sender;
     // A pace keeps a flight as still, but a full window pauses.
     let has_no_pause = PACED_PAUSE.is_kept(round.tap_gap, round.end - round.start);
     // ACKs that a pace spread come as evenly: it may seem that they let the next ones out.
     let may_be_paced = round.is_smooth() || near.pulses().are_even_and_whole() && has_no_pause;
-    Some(match (wait.by_data, below_window) {
-        (true, _) => Verdict::likely(AppWindow, &[Sndbuf]),
-        // From afar a flight that fills the receiver's window seems smaller by what stands in queues.
-        (_, _) if !tap_at_sender && has_no_pause => {
-            Verdict::possible(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap])
+    let below = near.is_below_window(wait);
+    let little_room = edge.may_be_near();
+    Some(match () {
+        () if wait.by_data => Verdict::likely(AppWindow).seen(Seen::ByData),
+        () if !tap_at_sender && has_no_pause => {
+            Verdict::possible(Sndbuf).seen(Seen::LidFromAfarWithoutPause)
         }
-        (_, true) if !tap_at_sender => {
-            Verdict::likely(Sndbuf, &[AppWindow, App, CwndClamp, RwndCap])
+        () if !tap_at_sender => {
+            let told = if below { Verdict::likely(Sndbuf) } else { Verdict::possible(Sndbuf) };
+            told.seen(Seen::LidFromAfar { below })
         }
-        (_, false) if !tap_at_sender => {
-            Verdict::possible(Sndbuf, &[CwndClamp, AppWindow, App, RwndCap])
+        () if little_room => {
+            Verdict::possible(Sndbuf).seen(Seen::LidLittleRoom { paced: may_be_paced })
         }
-        _ if edge.may_be_near() && may_be_paced => {
-            Verdict::possible(Sndbuf, &[Pacing, LocalQdisc, RwndCap, AppWindow, App, CwndClamp])
+        () if !below && !may_be_paced && round.phase == Phase::Uncut => {
+            Verdict::likely(Sndbuf).seen(Seen::LidInAvoidance)
         }
-        _ if edge.may_be_near() => Verdict::possible(Sndbuf, &[RwndCap, AppWindow, App, CwndClamp]),
-        (_, true) if may_be_paced => {
-            Verdict::likely(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp])
-        }
-        _ if may_be_paced => {
-            Verdict::likely(Sndbuf, &[Pacing, LocalQdisc, AppWindow, App, CwndClamp, CwndAvoidance])
-        }
-        (_, true) => Verdict::likely(Sndbuf, &[AppWindow, App, CwndClamp]),
-        // The window of a controller that watches delays may stand by itself.
-        (_, false) if round.phase == Phase::Uncut => {
-            Verdict::likely(Sndbuf, &[CwndClamp, AppWindow, App, CwndAvoidance])
-        }
-        (_, false) => Verdict::likely(Sndbuf, &[CwndClamp, AppWindow, App]),
+        () => Verdict::likely(Sndbuf).seen(Seen::Lid { below, paced: may_be_paced }),
     })
 }

@@ -1,16 +1,17 @@
 //! The congestion window: what is left when nothing else held the sender. Its phase is told by how flights grew.
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
 use crate::limits::sense::{LID_ROUNDS, MAY_BE_LID, PLATEAU_NS};
 use crate::limits::wait::Wait;
 use crate::report::State::{
-    App, AppWindow, CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndClamp, CwndPostLoss,
-    CwndSlowStart, Sndbuf,
+    CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart,
 };
 
-/// The congestion window held the round.
+/// Nothing else is left, so the congestion window held the round. How flights grew tells its phase: slow start,
+/// avoidance, and growing back after a loss, after a pause or to a remembered threshold.
 #[expect(clippy::unnecessary_wraps, reason = "it is a rule as the others are")]
 pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
@@ -21,20 +22,20 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         // Told by elimination: no loss, no delay, no train of ACKs ended slow start. Linux since
         // 5.6 remembers no threshold unless asked to (`tcp_no_ssthresh_metrics_save`).
         Phase::Cached => {
-            return Some(Verdict::possible(CwndCachedSsthresh, &[CwndAvoidance, Sndbuf]));
+            return Some(Verdict::possible(CwndCachedSsthresh).seen(Seen::NoSign));
         }
         // A pacing sender fills its window and its buffer alike: with pauses of its clock.
         Phase::Avoidance | Phase::Uncut if wait.is_past_pulse && near.is_paced(false) => {
-            return Some(Verdict::likely(CwndAvoidance, &[Sndbuf]));
+            return Some(Verdict::likely(CwndAvoidance).seen(Seen::PacedFlight));
         }
         // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
         Phase::Avoidance | Phase::Uncut
             if round.still.0 > MAY_BE_LID.of(PLATEAU_NS) && round.still.1 >= LID_ROUNDS as u32 =>
         {
-            return Some(Verdict::likely(CwndAvoidance, &[Sndbuf, CwndClamp, AppWindow, App]));
+            return Some(Verdict::likely(CwndAvoidance).seen(Seen::StillFlight));
         }
         Phase::Avoidance | Phase::Uncut => CwndAvoidance,
-        Phase::Unseen => return Some(Verdict::unknown(&[CwndSlowStart, CwndAvoidance])),
+        Phase::Unseen => return Some(Verdict::unknown().seen(Seen::NoPhase)),
     };
-    Some(if round.rtt_count > 0 { Verdict::shown(state) } else { Verdict::likely(state, &[]) })
+    Some(if round.rtt_count > 0 { Verdict::shown(state) } else { Verdict::likely(state) })
 }

@@ -1,12 +1,13 @@
 //! The path's narrowest link: full, and whose is the queue before it?
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::sense::{NEVER_EMPTY, QUEUE_SAMPLES};
 use crate::limits::wait::{Edge, Wait};
 use crate::report::State::{
     self, App, AppWindow, BandwidthExternal, BandwidthSelfQueue, BandwidthVariable, CwndClamp,
-    LocalQdisc, Pacing, RwndCap, RwndReader, Sndbuf,
+    Pacing, RwndCap, RwndReader, Sndbuf,
 };
 
 /// A stream that passes a tap away from its sender without a pause: a link before the tap that is full, if a queue
@@ -27,41 +28,18 @@ pub(super) fn from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     }
     let edge = if wait.came_free() { Edge::Far } else { wait.edge() };
     Some(if is_one {
-        queue_from_afar(edge, near)
+        let seen = Seen::Stream { room: edge.room(), still: near.stands_still() };
+        Verdict::likely(BandwidthSelfQueue).seen(seen)
     } else if near.ran_so_across_a_loss() {
-        // Below a window smaller than what the loss left of its own, a sender keeps its rate, too.
-        let others: &[State] = if edge.may_be_near() {
-            &[Pacing, LocalQdisc, App, Sndbuf, RwndCap, RwndReader]
-        } else {
-            &[Pacing, LocalQdisc, App, Sndbuf]
-        };
-        Verdict::likely(BandwidthSelfQueue, others)
+        Verdict::likely(BandwidthSelfQueue).seen(Seen::AcrossLoss { room: edge.room() })
     } else {
         passes_unseen(edge)
     })
 }
 
-fn queue_from_afar(edge: Edge, near: &Near<'_>) -> Verdict {
-    let others: &[State] = match (edge, near.stands_still()) {
-        (Edge::PerhapsNear, true) => {
-            &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
-        }
-        (Edge::PerhapsNear | Edge::Near(_), _) => {
-            &[LocalQdisc, Pacing, BandwidthExternal, RwndCap, RwndReader]
-        }
-        (Edge::Far, true) => &[LocalQdisc, Pacing, BandwidthExternal, Sndbuf],
-        (Edge::Far, false) => &[LocalQdisc, Pacing, BandwidthExternal],
-    };
-    Verdict::likely(BandwidthSelfQueue, others)
-}
-
 /// Packets that pass steadily where no queue can be seen.
 pub(super) fn passes_unseen(edge: Edge) -> Verdict {
-    Verdict::unknown(if edge.may_be_near() {
-        &[BandwidthSelfQueue, RwndCap, RwndReader, Pacing, LocalQdisc, Sndbuf, App]
-    } else {
-        &[Pacing, BandwidthSelfQueue, LocalQdisc, Sndbuf, App]
-    })
+    Verdict::unknown().seen(Seen::PassesUnseen { room: edge.room() })
 }
 
 /// A queue stands, and packets in it show that others have a part of the link.
@@ -71,12 +49,8 @@ pub(super) fn shared_with_others(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
 
 /// A full link that others have a part of; away from the sender a shaper of its own may look so, too.
 fn shared(near: &Near<'_>) -> Verdict {
-    let others: &[State] = if near.this().tap_at_sender {
-        &[BandwidthSelfQueue, BandwidthVariable]
-    } else {
-        &[BandwidthSelfQueue, BandwidthVariable, LocalQdisc]
-    };
-    Verdict::likely(BandwidthExternal, others)
+    let at_sender = near.this().tap_at_sender;
+    Verdict::likely(BandwidthExternal).seen(Seen::Among { at_sender })
 }
 
 /// A queue that never emptied in a round kept the path's slowest link busy throughout; so did one at a steady rate.
@@ -91,7 +65,7 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         return None;
     }
     if near.is_rate_variable() {
-        return Some(Verdict::likely(BandwidthVariable, &[BandwidthExternal]));
+        return Some(Verdict::likely(BandwidthVariable).seen(Seen::RateMoves));
     }
     Some(full(wait, near))
 }
@@ -127,11 +101,11 @@ pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) ->
         App => !verdict.alternative.is_empty(),
         _ => false,
     };
-    match (varies, is_proven) {
-        _ if !yields => verdict,
-        (true, _) => Verdict::likely(BandwidthSelfQueue, &[BandwidthExternal, BandwidthVariable]),
-        (false, true) => Verdict::shown(BandwidthSelfQueue),
-        (false, false) => Verdict::likely(BandwidthSelfQueue, &[Pacing, LocalQdisc]),
+    let is_shown = is_proven && !varies;
+    match () {
+        () if !yields => verdict,
+        () if is_shown => Verdict::shown(BandwidthSelfQueue),
+        () => Verdict::likely(BandwidthSelfQueue).seen(Seen::BusyLink { varies }),
     }
 }
 
@@ -144,29 +118,14 @@ pub(super) fn outgrown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
 /// Whose the queue is that never emptied in the round. What keeps the flight from growing may be a window or a buffer
 /// that just fills the link, and a queue with it. Ours, not measured: 70, less than where it shows.
 fn full(wait: &Wait, near: &Near<'_>) -> Verdict {
-    let (edge, tap_at_sender) = (wait.edge(), near.this().tap_at_sender);
-    let stands = near.stands_still();
-    let others: &'static [State] = match (edge, stands, tap_at_sender) {
-        (Edge::PerhapsNear, ..) => &[BandwidthExternal, RwndCap, RwndReader, Sndbuf],
-        (Edge::Near(_), ..) => &[BandwidthExternal, RwndCap, RwndReader],
-        (Edge::Far, true, true) => &[BandwidthExternal, Sndbuf, CwndClamp, AppWindow],
-        (Edge::Far, false, true) => &[BandwidthExternal, Sndbuf],
-        (Edge::Far, _, false) => &[BandwidthExternal, LocalQdisc, Sndbuf],
-    };
+    let (edge, at_sender) = (wait.edge(), near.this().tap_at_sender);
+    let (room, still) = (edge.room(), near.stands_still());
     match near.follows_own_flight() {
         Some(false) if !near.keeps_rate_across_loss() => {
-            let others: &[State] = match (edge, tap_at_sender) {
-                (Edge::PerhapsNear, _) => {
-                    &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader, Sndbuf]
-                }
-                (Edge::Near(_), _) => &[BandwidthVariable, BandwidthExternal, RwndCap, RwndReader],
-                (Edge::Far, true) => &[BandwidthVariable, BandwidthExternal, Sndbuf],
-                (Edge::Far, false) => &[BandwidthVariable, BandwidthExternal, LocalQdisc, Sndbuf],
-            };
-            Verdict::possible(BandwidthSelfQueue, others)
+            Verdict::possible(BandwidthSelfQueue).seen(Seen::QueueOfOthers { room, at_sender })
         }
-        Some(true) if edge == Edge::Far && !stands => Verdict::likely(BandwidthSelfQueue, &[]),
-        _ => Verdict::likely(BandwidthSelfQueue, others),
+        Some(true) if edge == Edge::Far && !still => Verdict::likely(BandwidthSelfQueue),
+        _ => Verdict::likely(BandwidthSelfQueue).seen(Seen::Queue { room, still, at_sender }),
     }
 }
 

@@ -2,6 +2,7 @@
 //! the receiver may delay (`TCP_DELACK_MIN`).
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::wait::{Flown, Wait};
 use crate::report::State::{App, LastFlight, NagleDelack};
 
@@ -11,27 +12,27 @@ use crate::report::State::{App, LastFlight, NagleDelack};
 pub(super) fn held_short(wait: &Wait) -> Option<Verdict> {
     let short = wait.behind_short?;
     Some(match () {
-        () if wait.ack_was_delayed => Verdict::likely(NagleDelack, &[]),
-        () if short.is_as_long => Verdict::likely(App, &[NagleDelack]),
-        () => Verdict::likely(NagleDelack, &[App]),
+        () if wait.ack_was_delayed => Verdict::likely(NagleDelack),
+        () if short.is_as_long => Verdict::likely(App).seen(Seen::ShortBehindShort),
+        () => Verdict::likely(NagleDelack).seen(Seen::ShortBehindShort),
     })
 }
 
-/// The same with so little in flight that no window and no buffer was full: Nagle's algorithm held the next short
-/// segment for the ACK, or the application wrote once a round trip.
+/// A short segment went out behind a short one, with so little in flight that no window and no buffer was full: Nagle's
+/// algorithm held it for the ACK, or the application wrote once a round trip.
 pub(super) fn short_behind_short(wait: &Wait) -> Option<Verdict> {
     if !wait.is_let_out_by_ack() || !wait.both_short {
         return None;
     }
     if wait.flown != Flown::More && wait.ack_was_delayed {
-        return Some(Verdict::likely(NagleDelack, &[]));
+        return Some(Verdict::likely(NagleDelack));
     }
     (wait.flown == Flown::LessThanOne && wait.had_room)
-        .then_some(Verdict::likely(NagleDelack, &[App]))
+        .then_some(Verdict::likely(NagleDelack).seen(Seen::ShortBehindShort))
 }
 
 /// A short end of a tail that was lost before the tap may have been held meanwhile.
 pub(super) fn end_of_tail(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && wait.ends_probed_tail)
-        .then_some(Verdict::likely(LastFlight, &[NagleDelack]))
+        .then_some(Verdict::likely(LastFlight).seen(Seen::ShortTail))
 }

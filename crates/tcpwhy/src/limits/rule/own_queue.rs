@@ -9,10 +9,10 @@ use crate::report::State;
 
 /// What was sent last had not left the host when the next came.
 pub(super) fn stood_there(wait: &Wait) -> Option<Verdict> {
-    wait.in_own_queue.then_some(Verdict::likely(State::LocalQdisc, &[]))
+    wait.in_own_queue.then_some(Verdict::likely(State::LocalQdisc))
 }
 
-/// Each send of the round stood there: a burst's own serialisation does not count.
+/// Each send of the round stood in a queue of its own host: a burst's own serialisation does not count.
 pub(super) fn stood_all_along(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
-    near.own_queue().map(|_| Verdict::likely(State::LocalQdisc, &[]))
+    near.own_queue().map(|_| Verdict::likely(State::LocalQdisc))
 }

@@ -1,36 +1,29 @@
 //! A clock of the sender's own: it spaced its sends, whenever ACKs arrived.
 
 use super::Verdict;
+use super::rivals::Seen;
 use crate::limits::near::Near;
 use crate::limits::round::Phase;
 use crate::limits::wait::{Edge, Wait};
-use crate::report::State::{
-    self, App, BandwidthExternal, BandwidthSelfQueue, CwndAvoidance, CwndClamp, CwndSlowStart,
-    IdleAppThink, LocalQdisc, Pacing, Sndbuf,
-};
-
-/// What may let out full segments at even distances, as seen away from their sender.
-pub(super) const ANY_CLOCK: &[State] =
-    &[Pacing, LocalQdisc, CwndClamp, State::AppWindow, App, Sndbuf];
+use crate::report::State::{App, BandwidthSelfQueue, CwndAvoidance, Pacing};
 
 /// A pace of less than a pulse a round trip. An application that always writes whole segments by a timer looks the
 /// same, and from afar so does what ACKs let go.
-fn less_than_a_pulse(wait: &Wait, alternative: &'static [State]) -> Option<Verdict> {
-    wait.is_slow_pace.then_some(if wait.at_sender {
-        Verdict::likely(Pacing, alternative)
-    } else {
-        Verdict::unknown(ANY_CLOCK)
-    })
+fn less_than_a_pulse(wait: &Wait, in_flight: bool) -> Option<Verdict> {
+    let told = if wait.at_sender { Verdict::likely(Pacing) } else { Verdict::unknown() };
+    wait.is_slow_pace.then_some(told.seen(Seen::SlowPulses { in_flight }))
 }
 
-/// All was acknowledged, and the next came in time with those before in the same transfer.
+/// All was acknowledged, and the next whole segments came in time with those before: a pace of less than a pulse a round
+/// trip. Away from the sender it is left open.
 pub(super) fn slow(wait: &Wait) -> Option<Verdict> {
-    less_than_a_pulse(wait, &[LocalQdisc, App]).filter(|_| wait.is_by_itself_after_all())
+    less_than_a_pulse(wait, true).filter(|_| wait.is_by_itself_after_all())
 }
 
-/// The same of the time without data in flight.
+/// Nothing was in flight, and the next whole segments came in time with those before: a pace of less than a pulse a round
+/// trip. Away from the sender it is left open.
 pub(super) fn slow_without_flight(wait: &Wait) -> Option<Verdict> {
-    less_than_a_pulse(wait, &[LocalQdisc, IdleAppThink])
+    less_than_a_pulse(wait, false)
 }
 
 /// The pace is the limit, unless the path shows that it could not be faster, or the pulses end as writes do.
@@ -42,18 +35,18 @@ pub(super) fn clock(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let (round, pulses) = (near.this(), near.pulses());
     let has_clock = near.has_even_sends();
     Some(if has_clock && pulses.end_short() {
-        Verdict::likely(App, &[Pacing])
+        Verdict::likely(App).seen(Seen::ShortPulses)
     } else if round.shows_no_clock() {
         steady_from_afar(near)
     } else if near.has_queue() && near.is_rate_flat() {
-        Verdict::likely(BandwidthSelfQueue, &[Pacing])
+        Verdict::likely(BandwidthSelfQueue).seen(Seen::EvenBeforeQueue)
     } else if round.fills_window() {
         // What a pace still holds has filled the window already.
-        Verdict::likely(Pacing, &[LocalQdisc, CwndSlowStart, App, Sndbuf])
+        Verdict::likely(Pacing).seen(Seen::PacedFullWindow)
     } else if has_clock && pulses.are_unfinished() {
-        Verdict::likely(Pacing, &[LocalQdisc])
+        Verdict::likely(Pacing).seen(Seen::UnfinishedPulses)
     } else {
-        Verdict::likely(Pacing, &[LocalQdisc, App, Sndbuf])
+        Verdict::likely(Pacing).seen(Seen::EvenSends)
     })
 }
 
@@ -69,12 +62,11 @@ pub(super) fn from_afar(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
     is_even.then(|| match round.phase {
         // A link that a queue has shown to be full at this rate is so without one, too: a window that a loss has cut
         // just fills it.
-        _ if near.runs_at_full_rate() => Verdict::likely(
-            BandwidthSelfQueue,
-            &[Pacing, LocalQdisc, BandwidthExternal, App, Sndbuf],
-        ),
+        _ if near.runs_at_full_rate() => {
+            Verdict::likely(BandwidthSelfQueue).seen(Seen::FullRateFromAfar)
+        }
         Phase::Avoidance | Phase::Uncut if near.opens() => {
-            Verdict::likely(CwndAvoidance, &[Pacing, BandwidthSelfQueue, App])
+            Verdict::likely(CwndAvoidance).seen(Seen::OpensFromAfar)
         }
         _ => steady_from_afar(near),
     })
@@ -85,7 +77,7 @@ fn steady_from_afar(near: &Near<'_>) -> Verdict {
     if near.this().shows_no_clock() {
         return super::link::passes_unseen(Edge::Far);
     }
-    Verdict::likely(Pacing, &[BandwidthExternal, App, Sndbuf])
+    Verdict::likely(Pacing).seen(Seen::EvenFromAfar)
 }
 
 #[cfg(test)]
@@ -93,6 +85,7 @@ mod tests {
     use super::*;
     use crate::limits::near::Rounds;
     use crate::limits::round::Round;
+    use crate::report::State;
     use crate::report::Sure;
 
     const RTT: i64 = 20_000_000;

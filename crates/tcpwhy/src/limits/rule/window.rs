@@ -1,36 +1,34 @@
 //! The receiver's window: at its maximum, still growing, or waiting for a reader.
 
+use super::rivals::{Room, Seen};
 use super::{Verdict, unseen};
 use crate::limits::near::Near;
 use crate::limits::wait::{Edge, Release, Wait};
-use crate::report::State::{
-    self, App, AppWindow, CwndAvoidance, RwndCap, RwndReader, Sndbuf, ZeroWindow,
-};
+use crate::report::State::{self, RwndCap, RwndReader, ZeroWindow};
 use crate::report::Sure;
 
-/// Which of the receiver's limits the window was at, if that it was is `sure`.
-fn held(wait: &Wait, sure: Sure, alternative: &'static [State]) -> Verdict {
+/// Which of the receiver's limits the window was at, if that it was is `sure`; `is_full`: no room was left for a segment.
+fn held(wait: &Wait, sure: Sure, is_full: bool) -> Verdict {
     let window = &wait.window;
+    let of = |state, sure| Verdict { state, sure, alternative: &[] };
     match window.state {
-        state if window.is_scale_guessed => Verdict::possible(state, &[Sndbuf, CwndAvoidance, App]),
+        state if window.is_scale_guessed => Verdict::possible(state).seen(Seen::ScaleUnknown),
         RwndCap if window.was_answer_kept_back => {
-            let others: &[State] =
-                if alternative.is_empty() { &[RwndCap] } else { &[RwndCap, CwndAvoidance] };
-            Verdict { state: RwndReader, sure: sure.min(Sure::Likely), alternative: others }
+            of(RwndReader, sure.min(Sure::Likely)).seen(Seen::AnswerKeptBack { is_full })
         }
         // It opens when a program reads ([`crate::limits::sender::reader`]): of a larger one that might read more.
         RwndReader if window.may_want_more => {
-            let sure = sure.min(Sure::Likely);
-            Verdict { state: RwndReader, sure, alternative: &[RwndCap, CwndAvoidance] }
+            of(RwndReader, sure.min(Sure::Likely)).seen(Seen::MayWantMore)
         }
-        state => Verdict { state, sure, alternative },
+        state if is_full => of(state, sure),
+        state => of(state, sure).seen(Seen::LittleRoom),
     }
 }
 
 /// Where the capture lacks what ended a wait, a window without room for a segment is seen: TCP may send no whole one
 /// then, whatever else has room (RFC 9293 section 3.8.6.2.1).
 pub(crate) fn full_before_hole(wait: &Wait) -> Verdict {
-    held(wait, Sure::Likely, &[])
+    held(wait, Sure::Likely, true)
 }
 
 /// It was shut: what ended the wait opened it, or the sender had asked for that; else it may have been open and the
@@ -39,56 +37,54 @@ pub(crate) fn shut(wait: &Wait) -> Verdict {
     if wait.has_probed_window || matches!(wait.ended_by, Release::Ack { .. } | Release::Window) {
         Verdict::shown(ZeroWindow)
     } else {
-        Verdict::likely(ZeroWindow, &[App])
+        Verdict::likely(ZeroWindow).seen(Seen::OpenedUnasked)
     }
 }
 
-/// The window moved without an ACK of new data, and the next send followed it at once.
+/// The receiver's window moved without an ACK of new data, and the next send followed it at once.
 pub(super) fn moved(wait: &Wait) -> Option<Verdict> {
-    (wait.ended_by == Release::Window).then(|| held(wait, Sure::Shown, &[]))
+    (wait.ended_by == Release::Window).then(|| held(wait, Sure::Shown, true))
 }
 
-/// It was shut and had been full before: it was at no time open between.
+/// The receiver's window was shut and had been full before: it was at no time open between.
 pub(super) fn stayed_full(wait: &Wait) -> Option<Verdict> {
-    (wait.came_free() && wait.window.stayed_full).then(|| held(wait, Sure::Shown, &[]))
+    (wait.came_free() && wait.window.stayed_full).then(|| held(wait, Sure::Shown, true))
 }
 
-/// All was acknowledged, but the flight had filled the window, and the sender was a little late to use the answer.
+/// All was acknowledged, but the flight had filled the receiver's window, and the sender was a little late to use the answer.
 pub(super) fn full_until_late(wait: &Wait) -> Option<Verdict> {
     (wait.is_by_itself_after_all() && !wait.had_room && wait.is_soon_after_ack)
-        .then(|| held(wait, Sure::Shown, &[]))
+        .then(|| held(wait, Sure::Shown, true))
 }
 
-/// One flight has filled it, and without a cut the congestion window does not become smaller than that.
+/// One flight has filled the receiver's window, and without a cut the congestion window does not become smaller than that.
 pub(super) fn filled_before(wait: &Wait) -> Option<Verdict> {
-    (wait.is_let_out_by_ack() && wait.window.is_proven)
-        .then(|| held(wait, Sure::Likely, &[CwndAvoidance]))
+    (wait.is_let_out_by_ack() && wait.window.is_proven).then(|| held(wait, Sure::Likely, false))
 }
 
-/// The flight left no room for a segment, and the congestion window had some.
+/// The flight left no room for a segment in the receiver's window, and the congestion window had some.
 pub(super) fn full(wait: &Wait) -> Option<Verdict> {
     if !wait.is_let_out_by_ack() || wait.had_room || wait.fills_cwnd {
         return None;
     }
-    Some(if wait.window.is_told { held(wait, Sure::Shown, &[]) } else { unseen::MAY_BE_FULL })
+    Some(if wait.window.is_told { held(wait, Sure::Shown, true) } else { unseen::MAY_BE_FULL })
 }
 
-/// Less than a third was left, for which Linux waits (`tcp_tso_should_defer`), and the largest flight of the round
+/// Less than a third of the receiver's window was left, for which Linux waits (`tcp_tso_should_defer`), and the largest flight of the round
 /// filled it.
 pub(super) fn at_edge(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();
     let state = wait.edge().near().filter(|_| round.edge_flight >= round.flight)?;
-    let others: &[State] = match state {
-        RwndReader if wait.window.may_want_more => &[RwndCap, CwndAvoidance],
-        _ => &[CwndAvoidance],
-    };
-    Some(Verdict::likely(state, others))
+    Some(Verdict::likely(state).seen(match state {
+        RwndReader if wait.window.may_want_more => Seen::MayWantMore,
+        _ => Seen::LittleRoom,
+    }))
 }
 
-/// Less than a third was left, and the flight stands still or was let out late.
+/// Less than a third of the receiver's window was left, and the flight stands still or was let out late.
 pub(super) fn under_lid(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let state = wait.edge().near().filter(|_| near.is_under_lid(wait))?;
-    Some(Verdict::likely(state, &[Sndbuf, AppWindow, App]))
+    Some(Verdict::likely(state).seen(Seen::LittleRoomStill))
 }
 
 impl Edge {
@@ -103,12 +99,22 @@ impl Edge {
     pub(super) fn may_be_near(self) -> bool {
         self != Self::Far
     }
+
+    /// As much as rivals are told by.
+    pub(super) fn room(self) -> Room {
+        match self {
+            Self::Far => Room::Much,
+            Self::PerhapsNear => Room::PerhapsLittle,
+            Self::Near(_) => Room::Little,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::limits::wait::Window;
+    use crate::report::State::CwndAvoidance;
 
     /// What a full window of this kind is called, and beside what.
     fn told(window: Window) -> (State, &'static [State]) {

@@ -8,6 +8,7 @@ use crate::limits::account::piece::{Base, Piece};
 use crate::limits::account::waits::Nagled;
 use crate::limits::evidence::Evidence;
 use crate::limits::near::Near;
+use crate::limits::rule::rivals::Seen;
 use crate::limits::rule::{self, Verdict};
 use crate::limits::sender::ended::Lasted;
 use crate::limits::sense::{PIECES, ROUNDS_AFTER};
@@ -161,9 +162,9 @@ impl Walker {
                 evidence.queue_ns = queue;
                 self.unless_policed(&wait, verdict)
             }
-            Base::Flying => Verdict::unknown(&[State::LastFlight, State::App]),
-            Base::Quiet => Verdict::possible(State::IdleAppThink, &[State::IdlePeerThink]),
-            Base::Shut => Verdict::likely(State::ZeroWindow, &[]),
+            Base::Flying => Verdict::unknown().seen(Seen::StillOpen),
+            Base::Quiet => Verdict::possible(State::IdleAppThink).seen(Seen::StillOpen),
+            Base::Shut => Verdict::likely(State::ZeroWindow),
         };
         if self.is_repairs(piece, verdict.state)
             && let Some(repair) = self.sender.repairs.episodes.verdict(piece.episode)
@@ -234,7 +235,7 @@ impl Walker {
     fn unless_policed(&self, wait: &Wait, verdict: Verdict) -> Verdict {
         let by_window = matches!(verdict.state, State::CwndPostLoss | State::CwndAvoidance);
         if by_window && !wait.came_free() && self.sender.repairs.losses.are_policed() {
-            return Verdict::likely(State::BandwidthPolicer, &[State::CwndPostLoss]);
+            return Verdict::likely(State::BandwidthPolicer).seen(Seen::Policed);
         }
         verdict
     }
