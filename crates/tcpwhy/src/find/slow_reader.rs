@@ -128,7 +128,7 @@ mod tests {
         }
         assert_eq!(found(&connection), [1, 0]);
         let told = &find(&connection)[0];
-        assert!(told.why.starts_with("it answered full windows at once and late"), "{}", told.why);
+        assert!(told.why.starts_with("full windows reopened late"), "{}", told.why);
         assert!(!told.not.contains("buffer"), "a larger one may help: {}", told.not);
     }
 

@@ -126,6 +126,7 @@ fn without_quotation(text: &str) -> String {
 
 fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)) {
     hide(&mut connection.vantage_evidence);
+    hide(&mut connection.answer);
     connection.window_scaling_note.iter_mut().for_each(&mut *hide);
     for stack in &mut connection.sender_stack {
         hide(stack.name.to_mut());
