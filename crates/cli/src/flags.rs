@@ -57,6 +57,9 @@ pub struct ExplainFlags {
     /// Print one line for each connection, with columns that stay as they are (docs/scripting.md)
     #[arg(long, conflicts_with_all = ["rounds", "plot"])]
     pub summary: bool,
+    /// Show all that was found, with evidence, numbers and frames, instead of one screen
+    #[arg(long, conflicts_with_all = ["json", "csv", "summary"])]
+    pub full: bool,
     /// Show each round: what was sent, how the windows stood, what stopped it
     #[arg(long)]
     pub rounds: bool,

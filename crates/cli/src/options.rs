@@ -66,6 +66,8 @@ pub enum Form {
         rounds: bool,
         /// With the time-sequence picture.
         plot: bool,
+        /// All that was found, and not the first screen.
+        full: bool,
     },
     /// The whole report.
     Json {
@@ -179,7 +181,7 @@ impl Options {
             } else if flags.summary {
                 Form::Summary
             } else {
-                Form::Text { rounds: flags.rounds, plot: flags.plot }
+                Form::Text { rounds: flags.rounds, plot: flags.plot, full: flags.full }
             },
             connection: flags.connection,
             filter,
@@ -229,7 +231,7 @@ impl Options {
             || match self.form {
                 Form::Json { .. } => true,
                 Form::Csv | Form::Summary => false,
-                Form::Text { rounds, plot } => rounds || plot || self.connection.is_some(),
+                Form::Text { rounds, plot, .. } => rounds || plot || self.connection.is_some(),
             }
     }
 }

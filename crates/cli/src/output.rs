@@ -23,19 +23,25 @@ pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
         Form::Json { pretty } => json(report, pretty, to),
         Form::Csv => text(&view::csv::render(report), to),
         Form::Summary => text(&view::summary::render(report), to),
-        Form::Text { rounds, plot } => {
-            let words = in_words(report, options, rounds, plot);
+        Form::Text { rounds, plot, full } => {
+            let words = in_words(report, options, rounds, plot, full);
             if !options.on_stderr && pager::show(&words) { Ok(()) } else { text(&words, to) }
         }
     })
 }
 
-/// The report as text for people.
-pub fn in_words(report: &Report, options: &Options, rounds: bool, plot: bool) -> String {
+/// The report as text for people: the first screen, or all of it.
+pub fn in_words(
+    report: &Report,
+    options: &Options,
+    rounds: bool,
+    plot: bool,
+    full: bool,
+) -> String {
     let (sort, top) = options.order();
     let (width, color, connection) = (options.width, options.color, options.connection);
-    let options = view::Options { width, color, rounds, plot, top, sort, connection };
-    view::text::render(report, &options)
+    let options = view::Options { width, color, full, rounds, plot, top, sort, connection };
+    view::render(report, &options)
 }
 
 /// Writes text to standard output, as [`answer`] does.

@@ -19,6 +19,7 @@ mod analysis;
 #[cfg(feature = "ablation")]
 pub use limits::rule::ablation;
 
+pub mod answer;
 pub mod capture;
 pub mod cc;
 pub mod command;

@@ -248,7 +248,9 @@ fn check_one(sheet: &mut Sheet, capture: &str, nth: usize, wanted: &[&str], excl
     for finding in &connection.findings {
         let shows = finding.evidence.iter().all(|e| e.frames.first > 0 && !e.filter.is_empty());
         let fact = finding.severity == tcpwhy::report::Severity::Note;
-        let good = shows && !finding.evidence.is_empty() && (finding.cost_ns > 0 || fact);
+        let good = shows
+            && !finding.evidence.is_empty()
+            && (finding.cost_ns > 0 || fact || finding.code == "RESET");
         sheet.holds(capture, "has evidence and cost", &finding.code, "none", good);
         let predicted = finding.remedies.iter().filter_map(|remedy| remedy.predicted_ns);
         for p in predicted {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
+use tcpwhy::answer;
 use tcpwhy::capture::QualityKind;
 use tcpwhy::evidence::{self, Evidence};
 use tcpwhy::host::lay_beside;
@@ -62,10 +63,10 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             let began = Instant::now();
             let mut report = run.provisional();
             // The connection asked for may not have begun yet.
-            if let Form::Text { rounds, plot } = options.form
+            if let Form::Text { rounds, plot, full } = options.form
                 && shape(&mut report, &options).is_ok()
             {
-                let text = output::in_words(&report, &options, rounds, plot);
+                let text = output::in_words(&report, &options, rounds, plot, full);
                 screen.draw_preview(&text, &progress, began.elapsed());
             }
         }
@@ -192,6 +193,7 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
     if options.predict && shows_remedies(&report, options) {
         whatif::advise(&mut report);
     }
+    answer::fill(&mut report);
     output::answer(&report, options).context("cannot write the answer")?;
     let exit = if exit == Exit::Analysed && fail::any(&report, &options.fail_on) {
         Exit::Found

@@ -5,6 +5,7 @@
 
 use core::fmt::Write as _;
 
+use super::precedence::{self, Row};
 use super::{RULES, states};
 use crate::limits::rule::method;
 use crate::report::State;
@@ -127,6 +128,13 @@ pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
 pub fn manual() -> String {
     let mut out = String::from(HEAD);
     chapters(&mut out, &pages());
+    out.push_str(YIELDS);
+    for Row { stays, yields, because } in precedence::TABLE {
+        let codes = |codes: &[&str]| {
+            codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ")
+        };
+        let _ = writeln!(out, "| {} | {} | {because} |", codes(stays), codes(yields));
+    }
     out.push_str(STATES);
     for state in State::all() {
         let Page { code, title, .. } =
@@ -167,9 +175,11 @@ A finding rests on intervals of the account: its cost is their time. Findings ma
 intervals, so their costs are never added up; the most costly comes first, whatever its severity. Shares
 are of the active time: opening the connection, its transfers, and requests until their answers (silence
 between requests is not in it: its share is that of the lifetime); the working time is the same without
-the silence of applications. `error`: at least 30 % of it, and shown;
-`warning`: 10 % and likely, or as much as an error where the packets allow other causes too; `info`:
-less of either, less than a millisecond, or a plain fact.
+the silence of applications.
+
+Severity is whether something is wrong: `broken`, it did not work; `wrong`, a setting, a program or a device works
+against the transfer; `limit`, it works as designed and takes time; `note`, good to know. What took less than a
+millisecond is a note, and what is only possible is no more than a limit.
 
 How sure a cause is has three words: *shown*, the packets exclude the rest; *likely*, they speak for it; *possible*, it is
 one of several that they do not tell apart. `docs/accuracy.md` has how often each is right.
@@ -182,6 +192,17 @@ hoped for to the worst; where that arithmetic proves nothing there is no predict
 
 | code | |
 |---|---|
+";
+
+const YIELDS: &str = "
+## Which finding yields to which
+
+Where one finding explains the same time better than another, the other one is told by `--full` alone, and has
+`explained_by` in the JSON. It yields if the first took half of its time or more, of data of the same side.
+Resets, options that were refused, thinned ACKs, marks and Fast Open yield to whatever took time.
+
+| stays | yields | because |
+|---|---|---|
 ";
 
 const STATES: &str = "

@@ -17,6 +17,7 @@
 
 mod case;
 pub mod doc;
+mod precedence;
 mod remedies;
 mod states;
 
@@ -243,6 +244,7 @@ pub fn fill(connections: &mut [Connection]) {
     handshake_refused::among(connections);
     neighbours::fill(connections);
     connections.iter_mut().for_each(gain::fill);
+    connections.iter_mut().for_each(precedence::fill);
 }
 
 /// Fills in what was found in a whole report, apart from its connections.

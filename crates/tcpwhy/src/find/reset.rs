@@ -114,11 +114,10 @@ fn ended<'a>(connection: &'a Connection, reset: &Reset) -> Option<(&'a Transfer,
 fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -> Finding {
     let (by, from) = (&*reset.by, &*last.from);
     let at = side(by).unwrap_or(0);
-    // What was cut off was sent in vain; what was not answered was waited for in vain.
+    // What was not answered was waited for in vain. A reset at the end of data made nothing slow.
     let cost_ns = match ended {
-        Ended::UnderWay | Ended::OwnData => last.end_ns.saturating_sub(last.start_ns).max(0),
         Ended::Unanswered => reset.at_ns.saturating_sub(last.start_ns).max(0),
-        Ended::Perhaps => 0,
+        Ended::UnderWay | Ended::OwnData | Ended::Perhaps => 0,
     };
     let title = match ended {
         Ended::UnderWay if by == from => {

@@ -37,6 +37,9 @@ pub(super) fn direction_of(transfer: &Transfer) -> Option<usize> {
     }
 }
 
+/// Connections with data that are shown one by one rather than as a table.
+pub(super) const FEW: usize = 3;
+
 /// Time in which an application, not TCP, held the sender.
 pub(super) fn silence(time_in: &TimeIn) -> Duration {
     time_in

@@ -4,7 +4,8 @@
 //!
 //! | view | question |
 //! |---|---|
-//! | [`text`] | why did this take so long? One connection in full, many as a table |
+//! | [`first`] | why did this take so long, and what would make it faster? On one screen |
+//! | [`text`] | what shows it? One connection in full, many as a table |
 //! | [`table`] | which of many connections is the worst, and what held them all? |
 //! | [`rounds`] | what happened round by round? The table articles draw by hand |
 //! | [`plot`] | what would the time-sequence graph look like? |
@@ -27,7 +28,9 @@ mod command;
 pub mod csv;
 mod doubt;
 mod failed;
+mod faster;
 mod finding;
+pub mod first;
 mod found;
 mod head;
 pub mod host;
@@ -38,6 +41,7 @@ mod page;
 pub mod plot;
 mod quality;
 pub mod rounds;
+mod said;
 mod spent;
 mod strip;
 mod sum;
@@ -59,6 +63,15 @@ pub use clip::clip;
 
 use crate::report::{Connection, Report};
 use crate::tracker::{DETAILED, Keep};
+
+/// What the report says: on one screen, or in full if that is asked for or nothing could be shown on one.
+pub fn render(report: &Report, options: &Options) -> String {
+    if options.full || !first::has_room(report, options) {
+        text::render(report, options)
+    } else {
+        first::render(report, options)
+    }
+}
 
 /// Keeps at most `number` connections of `report`, in the order asked for.
 pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
@@ -90,6 +103,8 @@ pub struct Options {
     pub width: usize,
     /// Paint with ANSI colours (never the only carrier of a meaning).
     pub color: bool,
+    /// All that was found, instead of one screen.
+    pub full: bool,
     /// Add the table of rounds to each connection shown in full.
     pub rounds: bool,
     /// Add the time-sequence picture to each connection shown in full.
@@ -107,6 +122,7 @@ impl Default for Options {
         Self {
             width: 100,
             color: false,
+            full: false,
             rounds: false,
             plot: false,
             top: 20,

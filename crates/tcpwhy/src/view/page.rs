@@ -106,6 +106,11 @@ impl Page {
         self.width
     }
 
+    /// Lines written so far.
+    pub(super) fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
     /// What was written.
     pub(super) fn into_text(self) -> String {
         self.text

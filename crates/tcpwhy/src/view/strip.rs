@@ -18,6 +18,20 @@ pub(super) fn write(page: &mut Page, lifetime_ns: i64, direction: &Direction) {
     body(page, 2, columns, lifetime_ns, direction);
 }
 
+/// The strip alone.
+pub(super) fn line(page: &mut Page, indent: usize, columns: usize, direction: &Direction) {
+    if direction.strip.is_empty() {
+        return;
+    }
+    let cells = fit(&direction.strip, columns);
+    let mut row: Vec<Span> = vec![plain(" ".repeat(indent))];
+    for run in cells.chunk_by(|a, b| a == b) {
+        let letters: String = run.iter().map(|state| state.letter()).collect();
+        row.push((Ink::Of(run[0]), letters));
+    }
+    page.row(&row);
+}
+
 /// Strip, marks, axis and legend at `indent` in `columns`.
 pub(super) fn body(
     page: &mut Page,

@@ -7,14 +7,11 @@
 
 use super::page::{Ink, Page, plain};
 use super::{
-    Options, choose, command, failed, finding, head, icmp, numbers, plot, quality, rounds, spent,
-    strip, sum,
+    Options, choose, command, failed, finding, head, icmp, numbers, plot, quality, rounds, said,
+    spent, strip, sum,
 };
 use super::{table, traffic, verdict, with, words};
 use crate::report::{Connection, Report, With};
-
-/// Connections with data that are shown in full rather than as a table.
-pub(super) const FEW: usize = 3;
 
 /// The whole report.
 pub fn render(report: &Report, options: &Options) -> String {
@@ -52,7 +49,7 @@ fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
 pub const fn is_in_full(report: &Report) -> bool {
     let totals = &report.totals;
     let number = totals.connections.saturating_sub(totals.silent);
-    number <= FEW as u64 && (number > 0 || totals.connections <= 1)
+    number <= choose::FEW as u64 && (number > 0 || totals.connections <= 1)
 }
 
 fn all(page: &mut Page, report: &Report, options: &Options) {
@@ -102,6 +99,8 @@ fn all(page: &mut Page, report: &Report, options: &Options) {
 /// One connection in full.
 fn write(page: &mut Page, connection: &Connection, with: &[With], options: &Options) {
     head::write(page, connection);
+    page.blank();
+    said::with_changes(page, connection);
     page.blank();
     verdict::write(page, connection);
     let directions = choose::directions(connection);

@@ -9,7 +9,6 @@ use super::choose;
 use super::doubt::Doubt;
 use super::page::{Ink, Page, Span, plain};
 use super::words::{self, Ends, ends, spent};
-use crate::find;
 use crate::report::{Connection, Direction, Limit, Round, State, TimeIn, Transfer};
 use crate::units::{BitRate, Bytes, Duration};
 
@@ -31,11 +30,6 @@ const WORTH_SAYING_PERCENT: f64 = 1.0;
 
 /// The verdict on a connection and on its worst transfers.
 pub(super) fn write(page: &mut Page, connection: &Connection) {
-    for finding in find::failed(connection) {
-        let code = format!(" [{}]", finding.code);
-        let title = words::tie_numbers(&format!("Failed: {}", finding.title));
-        page.wrapped(2, 4, &[(Ink::Alarm, title), (Ink::Faint, code)]);
-    }
     let main = choose::directions(connection).into_iter().next();
     if main.is_none() {
         let text = "No data was transferred: there is no transfer to explain.";

@@ -1,0 +1,68 @@
+//! Who sent what to whom, how long it took, and at which distance.
+
+use super::super::page::{Ink, Page};
+use super::super::words;
+use crate::answer;
+use crate::find;
+use crate::report::Connection;
+
+/// Exchanges from which on a connection is one of requests.
+const REQUESTS: usize = 3;
+
+/// `10.0.0.1:80 -> 10.0.0.2          512 KiB in 56.2 ms at 6.86 ms round trip`
+pub(super) fn write(page: &mut Page, connection: &Connection) {
+    let main = answer::main(connection);
+    let (from, to) = match main {
+        Some((1, _)) => (connection.server_shown(), connection.client_shown()),
+        _ => (connection.client_shown(), connection.server_shown()),
+    };
+    let to = without_port(&to, main.is_some_and(|main| main.0 == 1));
+    let who = format!("{from} -> {to}");
+    let what = what(connection);
+    let length = who.chars().count() + what.chars().count();
+    if length + 3 <= page.width() {
+        let gap = " ".repeat(page.width() - length);
+        page.row(&[(Ink::Strong, format!("{who}{gap}{what}"))]);
+    } else {
+        page.wrapped(0, 2, &[(Ink::Strong, who)]);
+        page.wrapped(2, 2, &[(Ink::Strong, what)]);
+    }
+}
+
+/// The client's port tells nobody anything.
+fn without_port(name: &str, is_client: bool) -> &str {
+    match name.rsplit_once(':') {
+        Some((host, _)) if is_client => host,
+        _ => name,
+    }
+}
+
+fn what(connection: &Connection) -> String {
+    let failed = find::failed(connection).next().is_some();
+    let active = if failed {
+        connection.duration_ns
+    } else {
+        match find::active_ns(connection) {
+            0 => connection.duration_ns,
+            active => active,
+        }
+    };
+    let took = words::time(active);
+    let requests = connection.exchanges.len();
+    let what = match answer::main(connection) {
+        None if failed => format!("failed after {took}"),
+        None => format!("no data in {took}"),
+        Some(_) if requests >= REQUESTS => {
+            format!("{} in {took}", words::count(requests as u64, "request"))
+        }
+        Some((at, direction)) => {
+            let part = connection.part.and_then(|part| part.bytes[at]);
+            format!("{} in {took}", words::bytes(part.unwrap_or(direction.bytes)))
+        }
+    };
+    let rtt = answer::main(connection).and_then(|(_, main)| main.rtt.min_ns);
+    match connection.handshake_rtt_ns.or(rtt) {
+        Some(rtt) => format!("{what} at {} round trip", words::time(rtt)),
+        None => what,
+    }
+}

@@ -1,0 +1,34 @@
+//! What the answer rests on, in a line.
+
+use super::super::page::{Ink, Page};
+use crate::report::{Connection, Report, State, Vantage, WindowScaling};
+
+/// Where it was taken, what it lacks, and where to read on.
+pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
+    let place = match connection.vantage {
+        Vantage::Client => "Taken on the client",
+        Vantage::Server => "Taken on the server",
+        Vantage::Middle => "Taken between the hosts",
+        Vantage::Unknown => "Taken at a place that the packets do not show",
+    };
+    let gap = |direction: &crate::report::Direction| direction.time_in.get(State::CaptureGap).0 > 0;
+    let lacks = connection.directions.iter().flatten().any(|direction| gap(direction));
+    let cut = report.captures.iter().any(|capture| capture.error.is_some());
+    let complete = match () {
+        () if lacks => "packets are missing",
+        () if cut => "read in part",
+        () if connection.window_scaling == WindowScaling::HandshakeNotSeen => {
+            "without the handshake"
+        }
+        () if connection.truncated => "lists cut short",
+        () => "complete",
+    };
+    let remarks: usize = report.captures.iter().map(|capture| capture.quality.len()).sum();
+    let remarks = match remarks {
+        0 => String::new(),
+        1 => ", 1 remark".to_owned(),
+        number => format!(", {number} remarks"),
+    };
+    let text = format!("{place}, {complete}{remarks}. --full for evidence, tcpwhy doc CODE");
+    page.wrapped(0, 0, &[(Ink::Faint, text)]);
+}
