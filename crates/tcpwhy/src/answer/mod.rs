@@ -44,7 +44,8 @@ pub(crate) fn causes(connection: &Connection) -> Vec<&Finding> {
 
 /// What a cause is ranked by: what would be saved, else the time in which it was seen.
 fn worth(finding: &Finding) -> i64 {
-    let model = change::predicted(finding).map(|predicted| predicted.now - predicted.best);
+    let model =
+        change::predicted(finding).map(|predicted| predicted.now.saturating_sub(predicted.best));
     model.unwrap_or(finding.cost_ns).max(0)
 }
 
@@ -82,5 +83,5 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
 pub(crate) fn idle(connection: &Connection) -> Duration {
     let active = find::active_ns(connection);
     let closing = main(connection).map_or(0, |(_, main)| main.time_in.get(State::Closing).0);
-    Duration((connection.duration_ns - active - closing).max(0))
+    Duration(connection.duration_ns.saturating_sub(active).saturating_sub(closing).max(0))
 }

@@ -10,6 +10,9 @@ use crate::words::{bytes, count, grouped, percent, time};
 /// Flights that are listed one by one. Ours.
 const FLIGHTS: usize = 6;
 
+/// A state of a smaller share of the time is not named. Ours.
+const WORTH_NAMING_PERCENT: f64 = 10.0;
+
 /// Segments below which a share of losses is no rate. Ours.
 const WORTH_A_SHARE: u64 = 100;
 
@@ -103,7 +106,7 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
 /// `Most of the time went into slow start (45 %) and the server's receive window (22 %).`
 fn most_of_the_time(direction: &Direction, ends: Ends) -> String {
     let total = direction.time_in.total();
-    let ranked = direction.time_in.ranked().into_iter().filter(|(_, span)| span.0 > 0).take(2);
+    let ranked = direction.time_in.ranked().into_iter().filter(|(_, span)| span.percent_of(total) >= WORTH_NAMING_PERCENT).take(2);
     let named: Vec<String> = ranked
         .map(|(state, span)| {
             format!("{} ({})", ends.put_in(short::noun(state)), percent(span.0, total.0))
@@ -112,7 +115,7 @@ fn most_of_the_time(direction: &Direction, ends: Ends) -> String {
     match &*named {
         [] => "Where the time went is not known.".to_owned(),
         named => {
-            format!("No cause stands out. Most of the time went into {}.", named.join(" and "))
+            format!("Most of the time went into {}.", named.join(" and "))
         }
     }
 }

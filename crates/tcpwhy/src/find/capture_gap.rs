@@ -84,7 +84,7 @@ mod tests {
     fn a_hole_in_the_capture_is_told_as_such() {
         let found = find(&held_by(State::CaptureGap, 5_000));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].severity, Severity::Wrong);
+        assert_eq!(found[0].severity, Severity::Note);
         insta::assert_snapshot!(sample::shown(&found));
     }
 

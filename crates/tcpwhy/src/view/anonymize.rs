@@ -138,6 +138,7 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
     for flight in connection.tls.iter_mut().flat_map(|tls| &mut tls.flights) {
         flight.records.iter_mut().for_each(&mut *hide);
     }
+    hide(&mut connection.answer);
     for finding in &mut connection.findings {
         in_finding(finding, hide);
     }

@@ -16,6 +16,41 @@ fn shown(report: &Report) -> String {
     text::render(report, &Options::default())
 }
 
+/// The first screen at 80 columns.
+fn screen(report: &Report) -> String {
+    render(report, &Options { width: 80, top: 10, ..Options::default() })
+}
+
+#[test]
+fn the_first_screen_of_the_worked_example() {
+    insta::assert_snapshot!(screen(&sample::worked_example()));
+}
+
+#[test]
+fn the_first_screen_on_a_narrow_page() {
+    let options = Options { width: 40, ..Options::default() };
+    insta::assert_snapshot!(render(&sample::worked_example(), &options));
+}
+
+#[test]
+fn the_first_screen_of_a_lossy_upload() {
+    insta::assert_snapshot!(screen(&sample::lossy()));
+}
+
+#[test]
+fn the_first_screen_of_many_connections() {
+    insta::assert_snapshot!(screen(&sample::many(500)));
+}
+
+#[test]
+fn a_first_screen_fits_a_terminal_that_nobody_made_larger() {
+    for report in all() {
+        let text = screen(&report);
+        let number = text.lines().count();
+        assert!(number <= 24, "{number} lines:\n{text}");
+    }
+}
+
 #[test]
 fn the_worked_example() {
     insta::assert_snapshot!(shown(&sample::worked_example()));
@@ -196,17 +231,20 @@ fn each_order_puts_its_own_first() {
 
 #[test]
 fn a_flood_of_connections_gives_one_screen() {
-    let text = shown(&sample::many(20_000));
-    assert!(text.lines().count() < 50, "{}", text.lines().count());
+    let text = shown(&sample::many(20_000)) + &screen(&sample::many(20_000));
+    assert!(text.lines().count() < 80, "{}", text.lines().count());
 }
 
 #[test]
 fn colour_adds_nothing_but_colour() {
     for report in all() {
         let plain = Options { rounds: true, plot: true, ..Options::default() };
-        let painted = text::render(&report, &Options { color: true, ..plain.clone() });
-        assert!(painted.contains('\u{1b}'));
-        assert_eq!(without_colour(&painted), text::render(&report, &plain));
+        for full in [false, true] {
+            let plain = Options { full, ..plain.clone() };
+            let painted = render(&report, &Options { color: true, ..plain.clone() });
+            assert!(painted.contains('\u{1b}'));
+            assert_eq!(without_colour(&painted), render(&report, &plain));
+        }
     }
 }
 
@@ -215,7 +253,9 @@ fn lines_keep_to_the_width_unless_a_word_is_longer() {
     for report in all() {
         for width in [72, 80, 100, 132] {
             let options = Options { width, rounds: true, plot: true, ..Options::default() };
-            for line in text::render(&report, &options).lines() {
+            let both =
+                [false, true].map(|full| render(&report, &Options { full, ..options.clone() }));
+            for line in both.iter().flat_map(|text| text.lines()) {
                 let fits = line.chars().count() <= width;
                 assert!(fits || line.split_whitespace().count() <= 2, "{width}: {line}");
                 assert!(!line.ends_with(' '), "trailing space: {line:?}");
@@ -359,9 +399,11 @@ proptest! {
             let options = Options {
                 width, top, connection, rounds: true, plot: true, ..Options::default()
             };
-            let text = text::render(&report, &options);
-            let harmful = text.contains(['\u{1b}', '\u{202e}', '\u{0}', '\r']);
-            prop_assert!(!harmful, "{text:?}");
+            for full in [false, true] {
+                let text = render(&report, &Options { full, ..options.clone() });
+                let harmful = text.contains(['\u{1b}', '\u{202e}', '\u{0}', '\r']);
+                prop_assert!(!harmful, "{text:?}");
+            }
         }
         csv::render(&report);
         anonymize_all(&mut report);

@@ -25,17 +25,17 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
         return;
     }
     let number = room.saturating_sub(AROUND).clamp(2, BARS);
-    let worth = rows.iter().filter(|row| row.1 * 100 >= lifetime).count();
+    let worth = rows.iter().filter(|row| row.1.saturating_mul(100) >= lifetime).count();
     let number = number.min(worth).max(1);
     page.heading(&format!("Where {} went", words::time(lifetime)));
     let columns = page.width().saturating_sub(NAME + 9 + 6 + 4);
-    let rest: i64 = rows.iter().skip(number).map(|row| row.1).sum();
+    let rest = rows.iter().skip(number).fold(0, |sum: i64, row| sum.saturating_add(row.1));
     for (index, (name, spent, state)) in rows.iter().take(number).enumerate() {
         let share = words::percent(*spent, lifetime).replace('\u{a0}', " ");
         let time = words::time(*spent).replace('\u{a0}', " ");
         let mut spans: Vec<Span> = vec![plain(format!("  {name:<NAME$}{time:>9}{share:>6}"))];
         let is_last = index + 1 == number;
-        let tail = if is_last && rest * 100 >= lifetime {
+        let tail = if is_last && rest.saturating_mul(100) >= lifetime {
             format!("  rest {}", words::time(rest))
         } else {
             String::new()
@@ -70,7 +70,7 @@ fn rows(connection: &Connection, at: usize, direction: &Direction) -> Vec<(Strin
         }
     };
     for (state, span) in direction.time_in.ranked() {
-        let own = if state == State::IdlePeerThink { span.0 - held } else { span.0 };
+        let own = if state == State::IdlePeerThink { span.0.saturating_sub(held) } else { span.0 };
         add(ends.put_in(short::bar(state)), own, state);
     }
     add(format!("{}'s data held", ends.receiver), held, State::NagleDelack);

@@ -228,12 +228,12 @@ fn gain(connection: &Connection) -> Option<String> {
     let changes = causes.iter().flat_map(|cause| change::of(connection, cause));
     let best = changes
         .filter_map(|change| change.predicted)
-        .min_by_key(|predicted| predicted.best - predicted.now)?;
-    let share = Duration(best.now - best.best).percent_of(Duration(best.now));
+        .min_by_key(|predicted| predicted.best.saturating_sub(predicted.now))?;
+    let share = Duration(best.now.saturating_sub(best.best)).percent_of(Duration(best.now));
     Some(if best.by == crate::report::PredictedBy::Model {
         format!("{share:.0} %")
     } else {
-        let most = Duration(best.now - best.low).percent_of(Duration(best.now));
+        let most = Duration(best.now.saturating_sub(best.low)).percent_of(Duration(best.now));
         format!("to {most:.0} %")
     })
 }
