@@ -1,25 +1,22 @@
 //! What takes a cause away, in a few words, and what that would save.
 
+use core::cmp::Reverse;
+
 use super::words::Ends;
-use crate::report::{Connection, Finding, PredictedBy, Prediction};
+use crate::gain;
+use crate::report::{Connection, Finding, Gain};
 
 /// A row of "would be faster".
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Change<'a> {
     /// Who does what: `server: a larger send buffer`.
     pub(crate) label: String,
-    /// How long it would take then; `None` where that cannot be said.
-    pub(crate) predicted: Option<Prediction>,
+    /// What it would save; `None` where that cannot be said.
+    pub(crate) gain: Option<Gain>,
     /// The code of its cause.
     pub(crate) code: &'a str,
     /// The command that does it, if there is one.
     pub(crate) command: Option<&'a str>,
-}
-
-/// The best prediction of a finding's remedies: a model's before arithmetic's.
-pub(crate) fn predicted(finding: &Finding) -> Option<Prediction> {
-    let all = finding.remedies.iter().filter_map(|remedy| remedy.predicted_ns);
-    all.min_by_key(|each| (each.by != PredictedBy::Model, each.best))
 }
 
 /// The changes that would help against `finding`, best first.
@@ -40,7 +37,12 @@ pub(crate) fn of<'a>(connection: &Connection, finding: &'a Finding) -> Vec<Chang
             _ => return None,
         };
         let command = remedy.command.as_deref();
-        Some(Change { label, predicted: Some(predicted), code: &finding.code, command })
+        Some(Change {
+            label,
+            gain: Some(gain::of_prediction(predicted)),
+            code: &finding.code,
+            command,
+        })
     });
     let mut changes: Vec<Change<'a>> = of_remedies.collect();
     if changes.is_empty()
@@ -48,9 +50,9 @@ pub(crate) fn of<'a>(connection: &Connection, finding: &'a Finding) -> Vec<Chang
     {
         let command = finding.remedies.iter().find_map(|remedy| remedy.command.as_deref());
         let label = ends.put_in(label);
-        changes.push(Change { label, predicted: predicted(finding), code: &finding.code, command });
+        changes.push(Change { label, gain: finding.gain, code: &finding.code, command });
     }
-    changes.sort_by_key(|change| change.predicted.map_or(i64::MAX, |predicted| predicted.best));
+    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, |gain| gain.best_ns)));
     changes
 }
 
@@ -124,7 +126,7 @@ mod tests {
         let remedy = |set: &str, best| Remedy {
             set: Some(set.to_owned()),
             on: Some("server".to_owned()),
-            predicted_ns: Some(Prediction { best, now: 9, ..Prediction::default() }),
+            predicted_ns: Some(crate::report::Prediction { best, now: 9, ..Default::default() }),
             ..Remedy::default()
         };
         let start =

@@ -44,9 +44,7 @@ pub(crate) fn causes(connection: &Connection) -> Vec<&Finding> {
 
 /// What a cause is ranked by: what would be saved, else the time in which it was seen.
 fn worth(finding: &Finding) -> i64 {
-    let model =
-        change::predicted(finding).map(|predicted| predicted.now.saturating_sub(predicted.best));
-    model.unwrap_or(finding.cost_ns).max(0)
+    finding.gain.map_or(finding.cost_ns, |gain| gain.best_ns).max(0)
 }
 
 /// Says the answer of each connection.

@@ -106,7 +106,12 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
 /// `Most of the time went into slow start (45 %) and the server's receive window (22 %).`
 fn most_of_the_time(direction: &Direction, ends: Ends) -> String {
     let total = direction.time_in.total();
-    let ranked = direction.time_in.ranked().into_iter().filter(|(_, span)| span.percent_of(total) >= WORTH_NAMING_PERCENT).take(2);
+    let ranked = direction
+        .time_in
+        .ranked()
+        .into_iter()
+        .filter(|(_, span)| span.percent_of(total) >= WORTH_NAMING_PERCENT)
+        .take(2);
     let named: Vec<String> = ranked
         .map(|(state, span)| {
             format!("{} ({})", ends.put_in(short::noun(state)), percent(span.0, total.0))

@@ -117,7 +117,7 @@ pub fn from_predictions(finding: &mut Finding) {
     }
 }
 
-fn of_prediction(told: Prediction) -> Gain {
+pub(crate) fn of_prediction(told: Prediction) -> Gain {
     let saved = |then: i64| told.now.saturating_sub(then);
     let gain = bounded((saved(told.high), saved(told.best), saved(told.low)), told.now);
     Gain { by: told.by, ..gain }

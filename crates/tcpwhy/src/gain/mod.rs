@@ -19,6 +19,7 @@ mod seen;
 pub use ceilings::ceilings;
 pub(crate) use fill::fill;
 pub use fill::from_predictions;
+pub(crate) use fill::of_prediction;
 pub use removed::{Removed, family};
 
 use crate::report::{Connection, Direction, Gain, PredictedBy};

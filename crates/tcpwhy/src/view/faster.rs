@@ -1,10 +1,12 @@
 //! What would be faster, and how much.
 
+use core::cmp::Reverse;
+
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::answer::{change, change::Change};
 use crate::find;
-use crate::report::{Connection, Finding, PredictedBy, Prediction};
+use crate::report::{Connection, Finding, Gain, PredictedBy};
 use crate::units::Duration;
 
 /// Changes that are listed. Ours.
@@ -29,20 +31,17 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
         }
     }
     // What is known to help stands first, by what it leaves.
-    changes.sort_by_key(|change| match change.predicted {
-        Some(predicted) => (false, predicted.best.saturating_sub(predicted.now)),
-        None => (true, 0),
-    });
+    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, |gain| gain.best_ns)));
     changes.truncate(CHANGES);
     page.blank();
     if changes.is_empty() {
         return;
     }
-    let now = changes.iter().find_map(|change| change.predicted).map(|predicted| predicted.now);
+    let now = changes.iter().find_map(|change| change.gain).map(|gain| gain.now_ns);
     let now = now.unwrap_or_else(|| find::active_ns(connection));
     let code = changes.iter().map(|change| change.code.len()).max().unwrap_or(0) + 4;
     let label = page.width().saturating_sub(code + TIME + GAIN);
-    let known = changes.iter().any(|change| change.predicted.is_some());
+    let known = changes.iter().any(|change| change.gain.is_some());
     let head = if known {
         let now = format!("now {}", words::time(now));
         format!("{:<label$}{now:>TIME$}{:>GAIN$}", "Would be faster", "gain")
@@ -65,9 +64,9 @@ fn row(page: &mut Page, change: &Change<'_>, label: usize, known: bool) {
         page.row(&[plain(name)]);
         name = String::new();
     }
-    let figures = match change.predicted {
-        Some(predicted) => {
-            let (time, gain) = figures(predicted);
+    let figures = match change.gain {
+        Some(gain) => {
+            let (time, gain) = figures(gain);
             format!("{time:>TIME$}{gain:>GAIN$}")
         }
         None if known => format!("{:>TIME$}{:>GAIN$}", "", "?"),
@@ -77,19 +76,20 @@ fn row(page: &mut Page, change: &Change<'_>, label: usize, known: bool) {
 }
 
 /// The time then, and the gain in per cent: one figure where it is sure, else a range.
-fn figures(predicted: Prediction) -> (String, String) {
-    let Prediction { low, best, high, now, by } = predicted;
-    let gain = |then: i64| Duration(now.saturating_sub(then).max(0)).percent_of(Duration(now));
-    let (least, most) = (gain(high), gain(low));
+pub(super) fn figures(gain: Gain) -> (String, String) {
+    let Gain { low_ns, best_ns, high_ns, now_ns, by } = gain;
+    let share = |saved: i64| Duration(saved).percent_of(Duration(now_ns));
+    let (least, most) = (share(low_ns), share(high_ns));
+    let then = words::time(now_ns.saturating_sub(best_ns));
     if most < WORTH_PERCENT {
-        return (words::time(best), "nothing".to_owned());
+        return (then, "nothing".to_owned());
     }
     let text = if by == PredictedBy::Model || most - least < NARROW_PERCENT {
-        format!("{:.0} %", gain(best))
+        format!("{:.0} %", share(best_ns))
     } else if least < WORTH_PERCENT {
         format!("to {most:.0} %")
     } else {
         format!("{least:.0}-{most:.0} %")
     };
-    (words::time(best), text)
+    (then, text)
 }

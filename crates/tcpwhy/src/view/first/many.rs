@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::super::page::{Ink, Page, plain};
-use super::super::{Options, Sort, choose, failed, words};
+use super::super::{Options, Sort, choose, failed, faster, words};
 use crate::answer::{self, change, words as short};
 use crate::find;
 use crate::report::{Connection, FailureKind, Report};
-use crate::units::Duration;
 
 /// Columns of a server's name, at least and at most.
 const PEER: (usize, usize) = (12, 24);
@@ -226,16 +225,8 @@ fn why(connection: &Connection, active: i64) -> String {
 fn gain(connection: &Connection) -> Option<String> {
     let causes = answer::causes(connection);
     let changes = causes.iter().flat_map(|cause| change::of(connection, cause));
-    let best = changes
-        .filter_map(|change| change.predicted)
-        .min_by_key(|predicted| predicted.best.saturating_sub(predicted.now))?;
-    let share = Duration(best.now.saturating_sub(best.best)).percent_of(Duration(best.now));
-    Some(if best.by == crate::report::PredictedBy::Model {
-        format!("{share:.0} %")
-    } else {
-        let most = Duration(best.now.saturating_sub(best.low)).percent_of(Duration(best.now));
-        format!("to {most:.0} %")
-    })
+    let best = changes.filter_map(|change| change.gain).max_by_key(|gain| gain.best_ns)?;
+    Some(faster::figures(best).1)
 }
 
 /// `text` in at most `columns`: its end where the end tells more.
