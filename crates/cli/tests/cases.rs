@@ -114,28 +114,48 @@ fn shortcomings(case: &Case, folder: &Path) -> Vec<String> {
     let args: Vec<_> =
         case.args.iter().map(|arg| arg.replace("{TMP}", &out.to_string_lossy())).collect();
     let run = ran(&args, folder);
-    let mut text = format!("{}\n{}", run.stdout, run.stderr);
+    let first = format!("{}\n{}", run.stdout, run.stderr);
+    let mut text = first.clone();
+    // What a first screen leaves out counts, too.
+    let mut in_full = None;
+    if !args.iter().any(|arg| arg == "--json" || arg == "--full") {
+        let full = ran(&[&args[..], &["--full".to_owned()]].concat(), folder);
+        if full.status != Some(2) {
+            text = format!("{text}\n{}", full.stdout);
+            in_full = Some(full.stdout);
+        }
+    }
     if case.then_files {
         text.extend(files_below(&out).into_iter().map(|path| {
             String::from_utf8_lossy(&fs::read(path).expect("it can be read")).into_owned()
         }));
     }
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = flat(&text);
+    let each: Vec<String> = match in_full {
+        Some(full) => vec![flat(&first), flat(&full)],
+        None => vec![all.clone()],
+    };
     let mut short = Vec::new();
     if !matches!(run.status, Some(0..=3)) {
         short.push(format!("it died ({:?})", run.status));
     }
     short.extend(
-        case.must.iter().filter(|r| found(r, &flat).is_none()).map(|r| format!("must /{r}/")),
+        case.must.iter().filter(|r| found(r, &all).is_none()).map(|r| format!("must /{r}/")),
     );
     short.extend(case.must_not.iter().filter_map(|r| {
-        found(r, &flat)
+        each.iter()
+            .find_map(|text| found(r, text))
             .map(|hit| format!("must_not /{r}/ ({})", hit.chars().take(60).collect::<String>()))
     }));
     if !case.numbers.is_empty() {
         short.extend(numbers_out_of_range(case, &args, run, folder));
     }
     short
+}
+
+/// All white space made one space.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn ran(args: &[String], folder: &Path) -> Run {

@@ -192,7 +192,7 @@ fn one_file_twice_and_both_ends_are_no_rotated_capture() {
 fn a_listing_s_names_are_shown_instead_of_their_stand_ins() {
     let listing = in_repository("testdata/listings/v4.names.txt");
     let listing = listing.to_str().expect("UTF-8");
-    let text = run(&[listing]).stdout;
+    let text = run(&[listing, "--full"]).stdout;
     assert!(text.contains("\nlocalhost:80 -> localhost:33930"), "{text}");
     let report: Value = serde_json::from_str(&run(&["--json", listing]).stdout).expect("JSON");
     assert_eq!(report["connections"][0]["server_name"], "localhost:80");

@@ -103,7 +103,7 @@ fn a_slow_upload_is_not_the_handler_s_fault() {
         assert!(codes.contains(&"BODY_ON_ITS_WAY") && codes.contains(&"SLOW_START"), "{codes:?}");
         assert!(!codes.contains(&"THINK_SERVER"), "{codes:?}");
         let words = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        for said in ["not the handler", "slow start: ", "use it again", "predicted "] {
+        for said in ["Slow start took most of it.", "reuse the connection", "[SLOW_START]"] {
             assert!(words.contains(said), "{said}: {}", run.stderr);
         }
 

@@ -13,7 +13,7 @@ fn evidence(name: &str) -> String {
 fn evidence_stands_in_the_account_of_its_connection() {
     let (capture, ss, trace) =
         (evidence("ss.server.pcap.gz"), evidence("ss.txt"), evidence("trace_pipe.txt"));
-    let run = run(&[&*capture, "--with", &ss, &trace, "--rate", "50mbit"]);
+    let run = run(&[&*capture, "--full", "--with", &ss, &trace, "--rate", "50mbit"]);
     assert_eq!(run.status, Some(0), "{}", run.stderr);
     for words in [
         format!("With {ss}: "),

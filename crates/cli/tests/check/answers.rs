@@ -86,7 +86,7 @@ fn a_capture_s_remedies_name_what_a_snapshot_of_the_host_shows() {
     let capture = capture.to_str().expect("UTF-8");
     let beside = |host: &str| {
         let snapshot = format!("{host}={}", pasted.display());
-        run(&[capture, "--no-predict", "--host-snapshot", &snapshot])
+        run(&[capture, "--full", "--no-predict", "--host-snapshot", &snapshot])
     };
     let told = beside("server");
     assert_eq!(told.status, Some(0), "{}", told.stderr);

@@ -11,6 +11,9 @@ use crate::report::{Beside, Connection, Report, With};
 /// Sentences of one file on one connection that are printed. Ours: a screen of them.
 const SENTENCES: usize = 12;
 
+/// Sentences of one file on the first screen. Ours.
+const SHORT: usize = 2;
+
 /// What each file says of this connection.
 pub(super) fn write(page: &mut Page, with: &[With], connection: &Connection) {
     for (source, file) in with.iter().enumerate() {
@@ -34,6 +37,18 @@ pub(super) fn write(page: &mut Page, with: &[With], connection: &Connection) {
         if left > 0 {
             let text = format!("and {} (in --json)", words::count(left as u64, "more sentence"));
             page.wrapped(4, 4, &[(Ink::Faint, text)]);
+        }
+    }
+}
+
+/// What contradicts the packets, and what system calls tell of single waits: the first screen has no room for more.
+pub(super) fn write_short(page: &mut Page, with: &[With], connection: &Connection) {
+    for (source, file) in with.iter().enumerate() {
+        let of_file = connection.beside.iter().filter(|each| each.source == source as u64);
+        let told: Vec<&Beside> = of_file.filter(|each| stands_alone(each)).collect();
+        for (ink, line) in lines(&told).into_iter().take(SHORT) {
+            let head = (Ink::Strong, format!("With {}: ", file.source));
+            page.wrapped(0, 2, &[head, (ink, line)]);
         }
     }
 }

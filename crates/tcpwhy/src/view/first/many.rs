@@ -23,7 +23,7 @@ pub(super) fn write(page: &mut Page, report: &Report, options: &Options) {
         failed::write(page, report);
     } else {
         let head = format!(
-            "{}, none failed: {}, {}",
+            "{}: {}, {}",
             words::count(totals.connections, "connection"),
             words::bytes(totals.bytes),
             words::count(totals.retransmitted, "retransmission"),

@@ -77,7 +77,7 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
     page.blank();
     let causes = answer::causes(connection);
     said::write(page, connection, &causes);
-    with::write(page, &report.with, connection);
+    with::write_short(page, &report.with, connection);
     if find::failed(connection).next().is_some() {
         page.blank();
         advice(page, &causes);

@@ -1,6 +1,7 @@
 //! What the answer rests on, in a line.
 
 use super::super::page::{Ink, Page};
+use super::super::words;
 use crate::report::{Connection, Report, State, Vantage, WindowScaling};
 
 /// Where it was taken, what it lacks, and where to read on.
@@ -26,9 +27,15 @@ pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
     let remarks: usize = report.captures.iter().map(|capture| capture.quality.len()).sum();
     let remarks = match remarks {
         0 => String::new(),
-        1 => ", 1 remark".to_owned(),
+        1 => String::new(),
         number => format!(", {number} remarks"),
     };
+    // One is told here, more in full.
+    let mut notes = report.captures.iter().flat_map(|capture| &capture.quality);
+    if let (Some(only), None) = (notes.next(), notes.next()) {
+        let note = words::tie_numbers(&format!("Remark: {}.", only.note.trim_end_matches('.')));
+        page.wrapped(0, 0, &[(Ink::Faint, note)]);
+    }
     let text = format!("{place}, {complete}{remarks}. --full for evidence, tcpwhy doc CODE");
     page.wrapped(0, 0, &[(Ink::Faint, text)]);
 }
