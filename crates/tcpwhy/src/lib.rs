@@ -3,8 +3,8 @@
 //! The modules follow the data:
 //!
 //! ```text
-//! capture -> wire -> tracker, flow -> measure -> limits -> analysis -> find -> evidence -> view
-//!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    text, pictures
+//! capture -> wire -> tracker, flow -> measure -> limits -> analysis -> find -> evidence -> answer -> view
+//!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    words     text, pictures
 //! ```
 //!
 //! Below them lie [`units`], `words`, `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`host`], which judges what was

@@ -267,7 +267,7 @@ mod tests {
             );
         }
         assert!(matches!(read("{}"), Err(NotSaved::NoFormat)));
-        assert!(matches!(read(r#"{"format":"tcpwhy/1"}"#), Err(NotSaved::Format(_))));
+        assert!(matches!(read(r#"{"format":"tcpwhy/2"}"#), Err(NotSaved::Format(_))));
         assert!(matches!(read(r#"{"format":"tcpwhy-host/1"}"#), Err(NotSaved::NoLook)));
         for odd in [
             r#"{"kernel":"\"#,

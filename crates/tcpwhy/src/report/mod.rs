@@ -60,7 +60,7 @@ pub use transfer::{Early, EarlyKind, Exchange, RoundRange, Transfer};
 pub use waited::Waited;
 
 /// The format number of the JSON; every change to it has a changelog entry.
-pub const FORMAT: &str = "tcpwhy/1";
+pub const FORMAT: &str = "tcpwhy/2";
 
 /// Everything that was found out about one or more captures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
