@@ -126,7 +126,13 @@ mod tests {
         let remedy = |set: &str, best| Remedy {
             set: Some(set.to_owned()),
             on: Some("server".to_owned()),
-            predicted_ns: Some(crate::report::Prediction { best, now: 9, ..Default::default() }),
+            predicted_ns: Some(crate::report::Prediction {
+                low: best,
+                best,
+                high: best,
+                now: 9,
+                ..Default::default()
+            }),
             ..Remedy::default()
         };
         let start =
