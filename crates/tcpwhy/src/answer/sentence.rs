@@ -174,6 +174,15 @@ impl Facts<'_> {
                     self.per_trip(self.flight(State::Sndbuf)?)?
                 )
             }
+            _ => return self.told_of_path_or_program(),
+        })
+    }
+
+    fn told_of_path_or_program(&self) -> Option<String> {
+        let Ends { sender, receiver } = self.ends;
+        let spent = time(self.finding.cost_ns);
+        let title = || sentence(&self.finding.title);
+        Some(match &*self.finding.code {
             "BOTTLENECK" => self.full_link(),
             "LOSS_RANDOM" => format!("{}, whatever was in flight. {}", self.lost(), CUT),
             "LOSS_CONGESTION" => {

@@ -98,6 +98,7 @@ pub fn keep(sort: Sort, number: usize) -> Keep {
 
 /// How a text view is to look and what it is to hold.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag without a value")]
 pub struct Options {
     /// Columns of the page; words wrap there. Less than 40 is taken as 40.
     pub width: usize,

@@ -26,8 +26,7 @@ pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
     };
     let remarks: usize = report.captures.iter().map(|capture| capture.quality.len()).sum();
     let remarks = match remarks {
-        0 => String::new(),
-        1 => String::new(),
+        0 | 1 => String::new(),
         number => format!(", {number} remarks"),
     };
     // One is told here, more in full.
