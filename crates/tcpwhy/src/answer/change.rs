@@ -82,7 +82,7 @@ fn label(code: &str) -> Option<&'static str> {
         "SPURIOUS_REPAIR" => "path: no reordering",
         "LOCAL_QDISC" => "{s}: see the queue on its device",
         "PACING" => "{s}: another pacing rate",
-        "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" => "path: a faster link",
+        "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" => "path: a link twice as fast",
         "BOTTLENECK_SHARED" | "OTHERS_QUEUE" => "path: fair queues (fq_codel)",
         "THINK_SERVER" => "server: an instant answer",
         "SLOW_WRITER" => "{s}: a program that writes without pauses",

@@ -214,6 +214,9 @@ impl Facts<'_> {
                 "The protocol above TCP allows only {} in flight for each round trip.",
                 bytes(self.flight(State::AppWindow)?)
             ),
+            "NOT_TCP" => format!(
+                "Most of the time there was nothing to send: the programs were silent for {spent}."
+            ),
             "THINK_SERVER" => self.think()?,
             "SLOW_START_ENDED_EARLY" => {
                 format!("{} The congestion window crept on from there.", title())
@@ -248,7 +251,10 @@ impl Facts<'_> {
 
     /// The largest flight of the rounds that waited for `state`.
     fn flight(&self, state: State) -> Option<u64> {
-        self.rounds_in(state).map(|round| round.in_flight_bytes).max().filter(|flight| *flight > 0)
+        let flights = || self.rounds_in(state).map(|round| round.in_flight_bytes);
+        let (least, most) = (flights().min()?, flights().max()?);
+        // What changes by more than half is no buffer of one size.
+        (least > most / 2).then_some(most)
     }
 
     /// The longest transfer of this direction.

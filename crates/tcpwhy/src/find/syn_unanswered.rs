@@ -70,7 +70,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         } else {
             "the SYN found no answer".to_owned()
         },
-        why: format!("it was sent {times}{after}; {where_seen}."),
+        why: format!("the SYN was sent {times}{after}; {where_seen}."),
         not: match turned_back {
             Some(_) => "not the server's program: no request reached it",
             None => "no request reached the server's application; but where it accepts too slowly, SYNs are dropped",

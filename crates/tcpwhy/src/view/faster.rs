@@ -52,8 +52,13 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
     for change in &changes {
         row(page, change, label, known);
     }
-    if let Some(command) = changes.first().and_then(|change| change.command) {
+    let command = changes.first().and_then(|change| change.command);
+    if let Some(command) = command.filter(|command| command.chars().count() + 6 <= page.width()) {
         page.row(&[(Ink::Faint, format!("      {command}"))]);
+    }
+    if causes.first().is_some_and(|first| first.code == "BOTTLENECK") {
+        let text = "or fewer bytes (compress, cache). No setting of TCP makes a full link faster.";
+        page.wrapped(2, 2, &[plain(text)]);
     }
 }
 
@@ -80,16 +85,16 @@ pub(super) fn figures(gain: Gain) -> (String, String) {
     let Gain { low_ns, best_ns, high_ns, now_ns, by } = gain;
     let share = |saved: i64| Duration(saved).percent_of(Duration(now_ns));
     let (least, most) = (share(low_ns), share(high_ns));
-    let then = words::time(now_ns.saturating_sub(best_ns));
+    let after = |saved: i64| words::time(now_ns.saturating_sub(saved));
     if most < WORTH_PERCENT {
-        return (then, "nothing".to_owned());
+        return (after(best_ns), "nothing".to_owned());
     }
-    let text = if by == PredictedBy::Model || most - least < NARROW_PERCENT {
-        format!("{:.0} %", share(best_ns))
+    // A range is told by its ends, and the time by what can be hoped for.
+    if by == PredictedBy::Model || most - least < NARROW_PERCENT {
+        (after(best_ns), format!("{:.0} %", share(best_ns)))
     } else if least < WORTH_PERCENT {
-        format!("to {most:.0} %")
+        (after(high_ns), format!("to {most:.0} %"))
     } else {
-        format!("{least:.0}-{most:.0} %")
-    };
-    (then, text)
+        (after(high_ns), format!("{least:.0}-{most:.0} %"))
+    }
 }

@@ -21,10 +21,10 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
     let Some((at, direction)) = answer::main(connection) else { return };
     let lifetime = connection.duration_ns;
     let rows = rows(connection, at, direction);
-    if rows.is_empty() || lifetime <= 0 {
+    if rows.is_empty() || lifetime <= 0 || room <= AROUND {
         return;
     }
-    let number = room.saturating_sub(AROUND).clamp(2, BARS);
+    let number = room.saturating_sub(AROUND).clamp(1, BARS);
     let worth = rows.iter().filter(|row| row.1.saturating_mul(100) >= lifetime).count();
     let number = number.min(worth).max(1);
     page.heading(&format!("Where {} went", words::time(lifetime)));

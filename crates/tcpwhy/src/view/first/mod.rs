@@ -80,8 +80,9 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
     with::write_short(page, &report.with, connection);
     if find::failed(connection).next().is_some() {
         page.blank();
-        advice(page, &causes);
         icmp::write(page, connection);
+        let used = page.lines() - before;
+        advice(page, &causes, LINES.saturating_sub(used));
     } else {
         faster::write(page, connection, &causes);
         icmp::write(page, connection);
@@ -93,11 +94,17 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
 }
 
 /// What to do about what did not work.
-fn advice(page: &mut Page, causes: &[&Finding]) {
+fn advice(page: &mut Page, causes: &[&Finding], room: usize) {
+    /// What stands below, and what one remedy takes.
+    const BELOW: usize = 3 + 4;
+    let begun = page.lines();
     /// Remedies that are told. Ours.
     const TOLD: usize = 3;
     for finding in causes.iter().take(1) {
         for remedy in finding.remedies.iter().take(TOLD) {
+            if page.lines() - begun + BELOW > room && page.lines() > begun {
+                return;
+            }
             let who = remedy.on.as_deref().unwrap_or(&remedy.who);
             let place = match who {
                 "client" | "server" => format!("On the {who}: "),
@@ -106,7 +113,7 @@ fn advice(page: &mut Page, causes: &[&Finding]) {
             };
             page.wrapped(2, 4, &[plain(words::tie_numbers(&format!("{place}{}.", remedy.what)))]);
             if let Some(command) = &remedy.command {
-                page.row(&[plain(format!("      {command}"))]);
+                page.wrapped(6, 8, &[plain(command.clone())]);
             }
         }
     }

@@ -10,7 +10,7 @@ pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
         Vantage::Client => "Taken on the client",
         Vantage::Server => "Taken on the server",
         Vantage::Middle => "Taken between the hosts",
-        Vantage::Unknown => "Taken at a place that the packets do not show",
+        Vantage::Unknown => "Taken at an unknown place",
     };
     let gap = |direction: &crate::report::Direction| direction.time_in.get(State::CaptureGap).0 > 0;
     let lacks = connection.directions.iter().flatten().any(|direction| gap(direction));
