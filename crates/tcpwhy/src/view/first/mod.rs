@@ -97,9 +97,9 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
 fn advice(page: &mut Page, causes: &[&Finding], room: usize) {
     /// What stands below, and what one remedy takes.
     const BELOW: usize = 3 + 4;
-    let begun = page.lines();
     /// Remedies that are told. Ours.
     const TOLD: usize = 3;
+    let begun = page.lines();
     for finding in causes.iter().take(1) {
         for remedy in finding.remedies.iter().take(TOLD) {
             if page.lines() - begun + BELOW > room && page.lines() > begun {
