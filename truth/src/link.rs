@@ -42,7 +42,7 @@ pub struct Said {
 /// How far they agree, over all runs. All times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Held {
-    /// Runs, and those of which the report names a link.
+    /// Runs, and those whose report names a link.
     pub runs: u64,
     /// Of them.
     pub named: u64,
@@ -52,7 +52,7 @@ pub struct Held {
     pub busy: [u64; 4],
     /// Said to be full, for which 0.7 round trips are enough; in truth full for two, and found so.
     pub full: [u64; 4],
-    /// Runs whose report tells of places of losses, and those of which most are right.
+    /// Runs whose report tells of places of losses, and those where most are right.
     pub placed: [u64; 2],
 }
 
@@ -70,7 +70,7 @@ impl Log {
         Self { rate, busy, dropped: dropped as u64, trip_ns }
     }
 
-    /// The same link so much nearer to the sender.
+    /// The same link, this much nearer to the sender.
     #[must_use]
     pub fn earlier_by(mut self, ns: u64) -> Self {
         for run in &mut self.busy {
@@ -87,8 +87,8 @@ impl Log {
 }
 
 impl Held {
-    /// Adds a run: what its report says of the link, of which `resent` segments were retransmitted, and from when to when
-    /// the connection lasted.
+    /// Adds a run: what its report says of the link, its retransmitted segments (`resent`), and from when to when the
+    /// connection lasted.
     pub fn add(&mut self, log: &Log, said: Option<&Said>, resent: u64, life: Span) {
         let nothing = Said::default();
         let said_of = said.unwrap_or(&nothing);

@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// So many bytes at least wait to be sent: the first test of `tcp_write_xmit` that they fail.
+    /// At least this many bytes wait to be sent: the first test of `tcp_write_xmit` that they fail.
     fn with_data(&self, piece: &Piece<'_>, unsent: u64) -> State {
         let (to, habits) = (piece.to, &self.end.habits);
         let flight = u64::from(to.nxt.wrapping_sub(to.una));

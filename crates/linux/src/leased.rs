@@ -6,9 +6,9 @@
 //! that finds it asked for. Pages are brought in many at once (`madvise(2)`, `MADV_POPULATE_READ`), so that what the disk
 //! cannot give is no window here, and an error of whoever reads it instead.
 //!
-//! Who may not have it (the file is another's, its filesystem knows no leases, Linux before 5.14) reads. What is left: the
-//! kernel breaks a lease that is not given back for 45 s (`fs.lease-break-time`), so that a program that was stopped in
-//! between, for so long, while somebody waited to cut the file, ends by SIGBUS when it goes on.
+//! Without a lease we read instead: the file is another's, its filesystem knows no leases, or Linux is older than
+//! 5.14. What is left: the kernel breaks a lease that is not given back for 45 s (`fs.lease-break-time`). If a
+//! program was stopped for that long while somebody waited to cut the file, it ends by SIGBUS when it goes on.
 
 #![expect(unsafe_code, reason = "memory that is mapped, and each function of the kernel for it")]
 

@@ -42,7 +42,7 @@ impl Netlink {
         Ok(Self { socket, buffer: vec![0; ANSWER_ROOM], sequence: 0 })
     }
 
-    /// Asks for all there is, and calls `each` with every answer.
+    /// Asks for the whole list, and calls `each` with every answer.
     pub(crate) fn list(
         &mut self,
         kind: u16,
@@ -52,8 +52,8 @@ impl Netlink {
         self.ask(kind, libc::NLM_F_DUMP as u16, body, each)
     }
 
-    /// Asks for all there is, up to [`TRIES`] times if what is listed changes meanwhile, and makes a
-    /// list of it; of the last time, if none was whole.
+    /// Asks for the whole list, up to [`TRIES`] times if it changes meanwhile, and gathers it; of
+    /// the last time, if none was whole.
     pub(crate) fn gather<T>(
         &mut self,
         kind: u16,

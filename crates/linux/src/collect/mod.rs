@@ -60,7 +60,7 @@ pub struct Options {
 /// Looks at this host.
 ///
 /// # Errors
-/// The namespace that is asked for is not there or may not be entered. All else is told in the snapshot.
+/// The namespace that is asked for is not there or may not be entered. All other errors are in the snapshot.
 pub fn take(options: &Options) -> Result<Snapshot, NetnsError> {
     let Some(netns) = &options.netns else { return Ok(here(options)) };
     let hosts = namespace::settings_of_host();

@@ -3,7 +3,7 @@
 //! The kernel tells a socket's inode, and `/proc/PID/fd` what a process has open, so every descriptor of
 //! every process may have to be read: some microseconds each. The search ends as soon as all sockets are
 //! found, begins with processes that held some before, looks for what is new only, and gives up after
-//! [`BUDGET_NS`] of processor time, which is said. Of several that hold a socket the first is told.
+//! [`BUDGET_NS`] of processor time, and says so. Of several that hold a socket it names the first.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};

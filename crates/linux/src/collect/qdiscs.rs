@@ -1,7 +1,7 @@
 //! Queueing disciplines and classes by rtnetlink(7), with their statistics.
 //!
 //! Disciplines that nobody asked for and that tc(8) does not show either, those below a class, are left
-//! out. Options are those of the kinds in [`options`]; of another kind they are told to be unread.
+//! out. Options are those of the kinds in [`options`]; those of another kind are marked as unread.
 
 use std::collections::{BTreeMap, BTreeSet};
 

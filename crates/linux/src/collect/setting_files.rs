@@ -2,7 +2,7 @@
 //!
 //! Of files with the same name only that of the first folder counts, so one in `/etc` masks one in `/usr`;
 //! then all are read in the order of their names. A key that is written out wins over a pattern, wherever
-//! that stands. tuned sets its own first, and lets the files win (`reapply_sysctl`, its default).
+//! that is. tuned sets its own first, and lets the files win (`reapply_sysctl`, its default).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

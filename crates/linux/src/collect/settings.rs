@@ -1,7 +1,7 @@
 //! The settings of the network and of descriptors: `/proc/sys/net`, and of `/proc/sys/fs` two.
 //!
-//! The kernel shows each namespace its own below the same names. Left out: secrets, which are told to
-//! exist and no more, and what can only be written.
+//! The kernel shows each namespace its own below the same names. The values of secrets are left
+//! out, not their names. Left out as well is what can only be written.
 
 use std::fs;
 use std::io::{self, ErrorKind};

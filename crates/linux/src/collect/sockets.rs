@@ -199,7 +199,7 @@ fn memory(value: &[u8]) -> Memory {
 }
 
 /// `TCP_ESTABLISHED` and so on (Linux `include/net/tcp_states.h`); a request that is not yet a socket
-/// (`TCP_NEW_SYN_RECV`) is told as `SYN_RECV`.
+/// (`TCP_NEW_SYN_RECV`) is shown as `SYN_RECV`.
 const fn state_of(state: u8) -> Option<State> {
     Some(match state {
         1 => State::Established,

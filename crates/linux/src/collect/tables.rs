@@ -80,7 +80,7 @@ pub(super) fn processors(text: &str) -> Vec<Processor> {
     text.lines().filter_map(of).collect()
 }
 
-/// `/proc/vmstat`, of which only what tells of reclaim.
+/// The lines of `/proc/vmstat` that tell of reclaim.
 pub(super) fn reclaim(text: &str) -> BTreeMap<String, u64> {
     let wanted = |name: &str| RECLAIM.iter().any(|start| name.starts_with(start));
     let pairs = text.lines().filter_map(|line| line.split_once(' '));

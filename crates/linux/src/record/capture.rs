@@ -320,7 +320,7 @@ struct Sink {
     writer: Writer<File>,
     link: Link,
     loopback: Option<i32>,
-    /// The number in the file of each interface that has packets there, where they are told apart.
+    /// The number in the file of each interface that has packets there, where interfaces are kept apart.
     interfaces: Option<BTreeMap<i32, u32>>,
     snap_length: u32,
     max_bytes: u64,
@@ -401,9 +401,9 @@ impl Sink {
 /// Bytes kept of DNS, from its IP header on. Ours: all of a message that fits an Ethernet frame; the
 /// name alone may take 255 bytes (RFC 1035 section 2.3.4), and the addresses stand behind it.
 const NAMES_LENGTH: u32 = 1500;
-/// At least so many of an ICMP error: two of the longest headers of IPv4, and the eight bytes behind each that tell which
-/// connection is meant (RFC 792); of IPv6 it takes 96 (RFC 4443 section 3). Its quotation goes on with a payload, of
-/// which no more is kept than of others.
+/// At least this much of an ICMP error: two of the longest headers of IPv4, and the eight bytes behind each that tell
+/// which connection is meant (RFC 792); of IPv6 it takes 96 (RFC 4443 section 3). Its quotation goes on with a
+/// payload; of that no more is kept than of others.
 const ERRORS_LENGTH: u32 = 60 + 8 + 60 + 8;
 /// The longest header that is put before an IP packet here: `LINKTYPE_LINUX_SLL2` (tcpdump group).
 const HEADERS: u32 = 20;

@@ -272,7 +272,7 @@ enum To {
     Ports,
     /// UDP, which may carry DNS.
     Names,
-    /// DNS, of which more is kept.
+    /// DNS: more of it is kept.
     Name,
     /// An ICMP error that is kept whatever it quotes.
     Error,

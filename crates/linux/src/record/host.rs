@@ -1,7 +1,7 @@
 //! What of this host decides how TCP behaves: kernel, settings, interfaces, routes to the peers.
 //!
 //! From `/proc` and by netlink (rtnetlink(7)); nothing is changed and no packet is sent. Left out: the
-//! host's name and its interfaces' addresses, which are nobody's business, and `tcp_fastopen_key`,
+//! host's name and its interfaces' addresses, which are private, and `tcp_fastopen_key`,
 //! which is a secret.
 
 use std::collections::{BTreeMap, BTreeSet};

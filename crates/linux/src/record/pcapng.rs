@@ -258,7 +258,7 @@ const ISB_USRDELIV: u16 = 8;
 /// `if_tsresol`: stamps count units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 
-/// Ours: blocks are handed on once there are so many bytes of them.
+/// Ours: blocks are handed on once there are this many bytes of them.
 const PIECE: usize = 256 << 10;
 /// Ours: holds a block of a 64 KiB packet without growing.
 const BLOCK_ROOM: usize = 70_000;

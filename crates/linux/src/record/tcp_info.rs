@@ -256,7 +256,7 @@ fn memory_json(values: &[u8]) -> String {
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 /// Length of an `inet_diag_msg` (`include/uapi/linux/inet_diag.h`).
 pub(crate) const HEAD: usize = 72;
-/// Where its `inet_diag_sockid` stands, which is in a request, too.
+/// Where its `inet_diag_sockid` is; a request has it there, too.
 const IDENTITY: usize = 4;
 const IDENTITY_LENGTH: usize = 48;
 /// Attributes behind it (`INET_DIAG_*`).

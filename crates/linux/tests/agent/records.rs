@@ -281,7 +281,7 @@ fn tracepoints_count_the_retransmissions_that_tcp_info_counts() {
     });
 }
 
-/// How many of `all` are not in `some`, each of which must be in `all`.
+/// How many of `all` are not in `some`. Each of `some` must be in `all`.
 fn without(all: &[Value], some: &[Value]) -> usize {
     let mut left: Vec<(u64, Value)> = all.iter().cloned().map(stamped).collect();
     for (at, record) in some.iter().cloned().map(stamped) {

@@ -93,7 +93,7 @@ fn routes_are_told_as_ip_tells_them_and_their_lines_set_them_again() {
             // And names of kinds of service, if it knows some.
             *line = line.replace("tos lowdelay", "tos 0x10");
         }
-        // Those of both interfaces, of which `replace` would take the first.
+        // Those of both interfaces; `replace` would take the first of them.
         lines.retain(|line| !line.is_empty());
         ips.retain(|line| !line.starts_with("fe80::/64 "));
         lines.retain(|line| !line.starts_with("fe80::/64 "));
@@ -112,7 +112,7 @@ fn routes_are_told_as_ip_tells_them_and_their_lines_set_them_again() {
     });
 }
 
-/// Equal, or shows what stands on one side only.
+/// Equal, or shows what only one side has.
 fn similar(ours: &[String], ips: &[String]) {
     let only = |a: &[String], b: &[String]| -> Vec<String> {
         a.iter().filter(|line| !b.contains(line)).cloned().collect()

@@ -87,7 +87,7 @@ pub(crate) fn download() -> Plan {
     }
 }
 
-/// So many requests of 100 bytes that are answered at once, so far apart.
+/// `times` requests of 100 bytes, each answered at once, with this pause between.
 pub(crate) fn echo(times: u32, pause_ns: u64) -> Plan {
     let write = Step::Write { bytes: 100, chunk: 0, pause_ns: 0 };
     let read = Step::Read { bytes: 100, chunk: 0, pause_ns: 0 };
@@ -219,7 +219,7 @@ const ALONE_NS: u64 = 200_000;
 /// Ours: one in a hundred is then one.
 const LEAST_PACKETS: usize = 100;
 
-/// Lost records and refused packets are nobody's fault but ours; so is an emulator that uses all of a
+/// Lost records and refused packets are our fault alone; so is an emulator that uses all of a
 /// processor, which the kernel stops for that.
 fn is_excused(manifest: &Manifest, host: &Host) -> bool {
     let ours = |problem: &String| {

@@ -77,8 +77,8 @@ impl Host {
 
     /// Whether the host may explain how late the emulator was: it stood still for longer than a run may
     /// be late. How late that makes which packets depends on where it falls: a pause in a burst makes all
-    /// of that late, and two pauses add up, so no more is asked for. On a host that never stands still that
-    /// long nothing is excused.
+    /// of that late, and two pauses add up, so no more is asked for. On a host that never pauses that long nothing is
+    /// excused.
     pub(crate) const fn excuses(&self) -> bool {
         self.lateness.max_ns > FORGIVEN_NS
     }

@@ -57,7 +57,7 @@ fn of_device(places: &[std::path::PathBuf; 2]) -> Vec<u32> {
     places.iter().find_map(only).into_iter().filter(|&irq| irq != 0).collect()
 }
 
-/// `eth0`, `eth0-TxRx-3`, `mlx5_comp0@pci`, `i40e-eth0-TxRx-0`: the name stands apart from letters and digits.
+/// `eth0`, `eth0-TxRx-3`, `mlx5_comp0@pci`, `i40e-eth0-TxRx-0`: no letter or digit touches the name.
 fn is_named_for(interrupt: &str, name: &str) -> bool {
     let parts = |letter: char| !(letter.is_alphanumeric() || letter == '_');
     !name.is_empty() && interrupt.split(parts).any(|part| part == name)

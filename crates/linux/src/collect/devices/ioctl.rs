@@ -53,8 +53,8 @@ fn strings(device: &str, set: u32) -> Option<Vec<String>> {
     Some(names.map(|own| name(own).trim().to_owned()).collect())
 }
 
-/// The kernel writes as many as there are by then, whatever it is told (`ethtool_get_stats`,
-/// `ethtool_get_strings`); queues that are added meanwhile must find room. ethtool(8) has none to spare.
+/// The kernel writes as many as there are by then, whatever number it was given (`ethtool_get_stats`,
+/// `ethtool_get_strings`). Queues that are added meanwhile must find room. ethtool(8) has none to spare.
 const fn with_room_to_grow(count: usize) -> usize {
     2 * count + 1024
 }
@@ -78,7 +78,7 @@ pub(super) fn modes(link: &mut Link) {
     let bytes: Vec<u8> = told.iter().flat_map(|number| number.to_ne_bytes()).collect();
     let half = |at| number(&bytes, at, 2).unwrap_or(0) as u32;
     let (low, high) = (half(12), half(28));
-    // What is not known is all ones, of which old drivers set the low half only.
+    // An unknown speed is all ones; old drivers set its low half only.
     link.speed = bits_per_second(if low == 0xffff { u32::MAX } else { high << 16 | low });
     link.full_duplex = full_duplex(bytes[14]);
 }
@@ -118,7 +118,7 @@ pub(super) fn channels(link: &mut Link) {
     link.queues.get_or_insert_default().combined = (most != 0).then_some([now, most]);
 }
 
-/// `ethtool_coalesce`, of which the second and the eleventh number.
+/// The second and the eleventh number of `ethtool_coalesce`.
 pub(super) fn coalescing(link: &mut Link) {
     let Some(told) = ask::<23>(&link.name, ETHTOOL_GCOALESCE) else { return };
     (link.coalesce_rx_usecs, link.coalesce_adaptive) = (Some(told[1]), Some(told[10] != 0));

@@ -3,8 +3,8 @@
 //! It reads a plan and does one thing in the network namespace it is started in; backends start
 //! as many of it as a run needs. It runs on a live kernel and, linked statically, in a simulated
 //! one, where processes take no time. When it is ready it says so on standard output by the line
-//! `ready`; it ends on SIGTERM or SIGINT with all records complete. Exit status: 0 done, 1 an
-//! error that is told on standard error, 2 usage.
+//! `ready`; it ends on SIGTERM or SIGINT with all records complete. Exit status: 0 done, 1 an error
+//! (standard error says which), 2 usage.
 
 mod app;
 mod log;
@@ -31,7 +31,7 @@ use crate::record::counters::Counters;
 use crate::record::{capture, tcp_info, trace};
 use crate::sys::{self, Clock, Stop};
 
-/// Runs the program with these arguments, the first of which is its name.
+/// Runs the program with these arguments; the first is its name.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let asked = match Asked::try_parse_from(arguments) {
         Ok(asked) => asked,

@@ -178,7 +178,7 @@ fn head(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     [0, index, handle, parent, info].map(u32::to_ne_bytes).concat()
 }
 
-/// `struct tc_ratespec`; 4 Gbyte/s and more are told by the wide twin.
+/// `struct tc_ratespec`; its wide twin carries 4 Gbyte/s and more.
 fn rate_spec(bytes_per_s: u64, overhead: Overhead) -> Vec<u8> {
     let layer = if overhead.atm { TC_LINKLAYER_ATM } else { TC_LINKLAYER_ETHERNET };
     let [low, high] = (overhead.bytes.min(u16::MAX.into()) as u16).to_ne_bytes();

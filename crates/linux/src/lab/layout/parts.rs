@@ -192,8 +192,8 @@ const ALL: Ppm = 1_000_000;
 /// Bytes of one frame on an Ethernet of 1500-byte packets.
 const FRAME: u64 = 1514;
 
-/// Credit of a plain link's bucket: one frame, and so much more that the kernel's rounding of
-/// bytes to ticks and back (`tbf_change`, v6.12 `net/sched/sch_tbf.c`) never drops one.
+/// Credit of a plain link's bucket: one frame, and enough more that the kernel's rounding of bytes
+/// to ticks and back (`tbf_change`, v6.12 `net/sched/sch_tbf.c`) never drops one.
 const LINK_BURST: u64 = FRAME + 86;
 
 /// Ours: a rate and a credit that never hold anything back.

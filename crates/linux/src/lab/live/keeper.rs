@@ -50,7 +50,7 @@ fn guard(again: &Again, words: &[std::ffi::OsString]) -> Result<ExitCode, Troubl
     sys::start_guarded(&mut command);
     let mut stage = command.spawn().map_err(|error| missing("start the stage", &error))?;
     if let Some(mut input) = stage.stdin.take() {
-        // If it is gone already, its end is told below.
+        // If it is gone already, the code below reports its end.
         let _ = input.write_all(&plan);
     }
     // No thread may be started once children belong to another process namespace, so the stage is

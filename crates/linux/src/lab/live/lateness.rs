@@ -12,8 +12,8 @@ use crate::lab::backend::Lateness;
 /// length of bursts stay as they are without (lab-facts: FIFO gives 0.03 ms, a plain thread 4 ms).
 pub(super) const LIMIT_NS: u64 = 300_000;
 
-/// The same for beats, most of which meet no packet. Ours: three times that, so that what is lost
-/// on a machine at work by code of the kernel that cannot be interrupted is not held against a run.
+/// The same for beats; most beats meet no packet. Ours: three times that, so that what is lost on a
+/// machine at work by code of the kernel that cannot be interrupted is not held against a run.
 pub(super) const BEAT_LIMIT_NS: u64 = 1_000_000;
 
 /// Time between beats. Ours: a fifth of a scheduler's slice at HZ=250, for 0.1 % of a processor.

@@ -88,7 +88,7 @@ impl Live {
         // Held until it is over: its end tells the keeper that we are gone.
         let lifeline = keeper.stdin.take().map(|mut input| {
             let line = serde_json::to_vec(plan).unwrap_or_default();
-            // If the keeper is gone already, its silence is told below.
+            // If the keeper is gone already, the code below reports its silence.
             let _ = input.write_all(&line).and_then(|()| input.write_all(b"\n"));
             input
         });

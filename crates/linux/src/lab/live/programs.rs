@@ -136,7 +136,7 @@ impl Program {
     }
 }
 
-/// Several lines as one sentence; the refusal of FIFO is left out, for it is told once for all.
+/// Several lines as one sentence. The refusal of FIFO is left out: it is reported once for all.
 pub(super) fn one_line(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim().trim_start_matches("tcpwhy-agent: "));
     let told = lines.filter(|line| !line.is_empty() && !line.contains("SCHED_FIFO is refused"));

@@ -40,7 +40,7 @@ pub(super) struct End {
     pub(super) offload: bool,
 }
 
-/// What the pump is told while it runs.
+/// Orders to the pump while it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
     /// The first application starts at this instant (`CLOCK_MONOTONIC`): changes count from it.

@@ -64,7 +64,7 @@ impl Waking {
     }
 }
 
-/// `sched_rt_period_us`, of which a FIFO thread may have 95 % (sched(7)).
+/// `sched_rt_period_us`: a FIFO thread may have 95 % of it (sched(7)).
 const RT_PERIOD_NS: u64 = 1_000_000_000;
 
 /// Ours: often enough to give way before 95 % are reached.

@@ -1,6 +1,6 @@
 //! The simulated-time backend: a real Linux kernel that runs as an ordinary process.
 //!
-//! User-Mode Linux with time travel: the guest's clock stands still while it computes and jumps
+//! User-Mode Linux with time travel: the guest's clock stops while it computes and jumps
 //! while it waits, so a transfer takes the same simulated time on every machine, however busy,
 //! and its waits cost nothing. The whole experiment lies inside: hosts and routers as network
 //! namespaces ([`layout`]), applications and recorders as processes of one static program

@@ -113,7 +113,7 @@ pub struct Options {
 /// A command that was recorded.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Command {
-    /// Its program, without arguments: they may hold what is nobody's business.
+    /// Its program, without arguments: they may hold private data.
     pub program: String,
     /// Before it was started: ns since 1970.
     pub start: u64,

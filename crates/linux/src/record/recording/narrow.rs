@@ -172,7 +172,7 @@ impl<'a> Header<'a> {
     }
 
     /// What an ICMP error quotes. Where a device between rewrites addresses and leaves the quotation alone, the
-    /// connection is the one of whom the error went to.
+    /// connection is that of the host which the error went to.
     fn errs_about(&self) -> [About; 2] {
         let quoted = self.behind.get(8..).and_then(Header::of);
         let quoted = quoted.filter(|quoted| quoted.protocol == TCP);

@@ -291,7 +291,7 @@ struct Allowance {
 }
 
 impl Allowance {
-    /// Takes what `costs` so much time to earn; from when on there may be more.
+    /// Spends what took `costs` to earn; says when there may be more.
     fn spend(&mut self, now: u64, costs: u64) -> u64 {
         self.earned = self.earned.max(now.saturating_sub(AHEAD_NS)) + costs;
         self.earned
@@ -327,8 +327,8 @@ const EVERY_IDLE_NS: u64 = NS_PER_S / 10;
 const IDLE_NS: u64 = NS_PER_S;
 /// Between two walks over the table where ports or hosts choose. Ours.
 const WALK_NS: u64 = NS_PER_S / 10;
-/// So many times as long as a look takes of a processor has to pass. Ours: at most half a per cent goes into looks, however much
-/// there is to look at: of two connections at 1 Gbit/s, one each 16 ms once the first seconds are over.
+/// This many times as long as a look takes of a processor has to pass. Ours: at most half a per cent goes into looks,
+/// however much there is to look at: of two connections at 1 Gbit/s, one each 16 ms once the first seconds are over.
 const LOOK_SHARE: u64 = 200;
 /// The same for walks: at most a quarter of a per cent.
 const WALK_SHARE: u64 = 400;

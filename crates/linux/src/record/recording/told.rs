@@ -1,4 +1,4 @@
-//! What samples tell of a socket, in a sentence: all there is where no packets may be captured.
+//! What samples tell of a socket, in a sentence: the only account where no packets may be captured.
 
 use crate::netlink::number;
 use crate::record::tcp_info;
@@ -150,7 +150,7 @@ mod tests {
     fn what_has_no_socket_any_more_takes_nothing_back() {
         let mut life = Life::begin(0, &message(1, &[(RECEIVED, 8, 60)]));
         let of_before = life.sentence();
-        // FIN-WAIT-2 of which only the addresses are left.
+        // A FIN-WAIT-2 socket has only its addresses left.
         life.go_on(1, &message(5, &[])[..72]);
         assert!(of_before.is_some() && life.sentence() == of_before);
     }

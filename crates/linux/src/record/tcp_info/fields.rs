@@ -31,7 +31,7 @@ pub(crate) fn of_socket(socket: BorrowedFd<'_>) -> io::Result<serde_json::Value>
     Ok(serde_json::from_str(&info_json(&info[..length.min(info.len())]))?)
 }
 
-/// Where a field stands and how it is stored.
+/// Where a field is and how it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     at: usize,

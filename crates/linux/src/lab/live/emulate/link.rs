@@ -218,7 +218,7 @@ fn full(kind: Kind) -> NanoBits {
     }
 }
 
-/// When so much work is done, rounded up; never, if nothing ever gets done.
+/// When the work that is `left` is done, rounded up; never, if nothing ever gets done.
 fn after(now: u64, left: NanoBits, rate: u64) -> u64 {
     match (left, rate) {
         (0, _) => now,
