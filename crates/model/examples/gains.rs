@@ -54,7 +54,7 @@ struct Pair {
     now: String,
     then: String,
     removed: Removed,
-    /// The second run holds the conversation twice, of which the second counts.
+    /// The second run holds the conversation twice; its second one counts.
     again: bool,
     /// Whose data it is.
     from: usize,
@@ -290,7 +290,7 @@ impl Told {
         let gain = gain(&now, pair.from, pair.removed)?;
         let direction = now.directions[pair.from].as_deref()?;
         let seen: i64 = family(pair.removed).iter().map(|s| direction.time_in.get(*s).0).sum();
-        // Without a finding no gain is told.
+        // Without a finding the report tells no gain.
         let is_told = seen * 10 >= gain.now_ns || pair.removed == Removed::Think;
         if !is_told && gain.best_ns * 20 < gain.now_ns {
             return None;

@@ -25,7 +25,7 @@ pub struct Rung {
     pub ssthresh: Option<u32>,
     /// Packets sent in it, and those of them that were sent before.
     pub packets: u32,
-    /// Sent again.
+    /// Those that are retransmissions.
     pub resent: u32,
     /// What was believed lost in it, and how.
     pub loss: Option<Loss>,

@@ -24,7 +24,7 @@ pub struct Prediction {
     pub sender: Side,
     /// Bytes of it, each once.
     pub bytes: u64,
-    /// Bytes sent again.
+    /// Retransmitted bytes.
     pub resent_bytes: u64,
     /// When the last byte has arrived, or when the model gave up.
     pub time_ns: u64,
@@ -78,7 +78,7 @@ impl Prediction {
         Ok(Self::told_by(outcome, &trace))
     }
 
-    /// The same if it takes fewer than so many events of the model; none if not.
+    /// The same if it takes fewer than this many events of the model; none if not.
     ///
     /// # Errors
     /// As of [`Self::of`].

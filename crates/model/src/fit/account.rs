@@ -14,7 +14,7 @@ pub struct Account {
     pub rounds: u64,
     /// Unique bytes.
     pub bytes: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub resent: u64,
     /// Bytes of the first round.
     pub first_flight: u64,

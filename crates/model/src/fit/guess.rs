@@ -22,7 +22,7 @@ pub enum Guess {
     Sndbuf(u64),
     /// The receiver's buffer (`SO_RCVBUF`), in bytes.
     Rcvbuf(u64),
-    /// The receiver reads so much at once, with a pause in nanoseconds after each.
+    /// The receiver reads this many bytes at once, with a pause in nanoseconds after each read.
     Reads(u64, u64),
     /// The same, and it is that which held the transfer back, not a link.
     ReadsOnly(u64, u64),
@@ -30,7 +30,7 @@ pub enum Guess {
     Writes(u64, u64),
     /// The receiver waits for the sender to close, and that for the last acknowledgment.
     Waits,
-    /// The receiver stops after so many bytes, for so many nanoseconds.
+    /// The receiver stops after this many bytes, for this many nanoseconds.
     Stall(u64, u64),
 }
 
@@ -83,11 +83,11 @@ impl Hints {
     }
 }
 
-/// So much of the busy time shows that something held the sender, in percent. Ours: half and
-/// twice as much change nothing (`whatif::search`).
+/// This share of the busy time shows that something held the sender, in percent. Ours: half and twice as much change
+/// nothing (`whatif::search`).
 const SHOWS_PERCENT: i64 = 10;
 
-/// A window that stands at its maximum for most of the time is no reader's. Ours, not measured.
+/// A window that stays at its maximum for most of the time is no reader's. Ours, not measured.
 const CAPPED_PERCENT: i64 = 50;
 
 /// The receiver's program reads too slowly.
@@ -117,8 +117,8 @@ const OF_A_PERIOD: core::ops::RangeInclusive<u64> = 50..=110;
 /// Finer steps around a value that was kept, in thousandths.
 const FINER: [u64; 12] = [900, 940, 965, 980, 990, 995, 1005, 1010, 1020, 1035, 1060, 1100];
 
-/// A window that never grew beyond that is one of a set buffer: by default it begins there and grows
-/// (`tcp_rmem` 131072, half of which is offered).
+/// A window that never grew beyond that is one of a set buffer: by default it begins there and grows (`tcp_rmem` is
+/// 131072, and half of it is offered).
 const USUAL_WINDOW: u64 = 65_536;
 
 /// Round trips that a window which grows may stand. Ours: half and twice as much change nothing (`whatif::search`).
@@ -463,14 +463,14 @@ impl Fit {
         ALIKE.map(|size| self.with(Guess::Queue(rate, part(queue, size)))).to_vec()
     }
 
-    /// A token bucket stands in place of the link.
+    /// A token bucket takes the place of the link.
     pub(crate) const fn has_bucket(&self) -> bool {
         self.path.bucket.is_some()
     }
 }
 
-/// Credits and queues that would drop nearly the same, in percent. Ours: of `make whatif EACH=2 SEED=39` the fitted
-/// ones are within so much of those that were set.
+/// Credits and queues that would drop nearly the same, in percent. Ours: in `make whatif EACH=2 SEED=39` the fitted
+/// ones are this near to those that were set.
 const ALIKE: [u64; 6] = [85, 90, 95, 105, 110, 115];
 
 /// A queue of less may be none: three packets.

@@ -30,7 +30,7 @@ pub use progress::Progress;
 
 use crate::world::{Recorded, Side, Tap};
 
-/// A scenario that stands for a captured connection.
+/// A scenario that represents a captured connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fit {
     ipv6: bool,
@@ -176,7 +176,7 @@ impl Fit {
         })
     }
 
-    /// The same, with a receiver that reads so much at once.
+    /// The same, with a receiver that reads this many bytes at once.
     pub(crate) fn reading(&self, reads: Option<u64>) -> Self {
         let mut fit = self.clone();
         fit.manner.reads = reads.map(|bytes| steps::Pieces { bytes, pause_ns: 0 });
@@ -221,7 +221,7 @@ impl Fit {
     }
 }
 
-/// Whether so much was not captured that what is left tells too little of it.
+/// Whether the capture lacks so much that the rest of it tells too little.
 const fn has_gaps(direction: &Direction) -> bool {
     direction.events.not_captured > direction.segments / 20
 }
@@ -247,7 +247,7 @@ fn tap(vantage: Vantage, sender: Side) -> Tap {
 fn recorded(connection: &Connection) -> Recorded {
     let of = |at: usize| connection.directions[at].as_deref();
     Recorded {
-        // What a side offered is told in the account of the other's data.
+        // What a side offered belongs to the account of the other's data.
         offered: [1, 0].map(|at| of(at).map(path::offered)),
         lost: [0, 1].map(|at| of(at).map(path::lost).unwrap_or_default()),
     }

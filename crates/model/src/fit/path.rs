@@ -19,9 +19,9 @@ pub(super) struct Path {
     pub(super) queue: Option<u64>,
     /// A token bucket in place of the link.
     pub(super) bucket: Option<Bucket>,
-    /// The bucket stands at the sender's way out.
+    /// The bucket is at the sender's way out.
     pub(super) is_own: bool,
-    /// Bytes on layer 2 for so many of payload.
+    /// Bytes on layer 2, and the payload that they carry.
     wire: (u64, u64),
 }
 
@@ -285,7 +285,7 @@ const WAITS: [u64; 5] = [16, 14, 18, 12, 22];
 /// The largest that the language of scenarios takes.
 const ENDLESS: u64 = 1 << 30;
 
-/// What stands for less is no queue (limits-method section 6).
+/// A shorter wait is no queue (limits-method section 6).
 const LEAST_QUEUE_NS: i64 = 1_000_000;
 
 /// A queue holds a packet at least.

@@ -51,12 +51,12 @@ pub(super) fn longest_unread(direction: &Direction) -> i64 {
 /// that stopped took a quarter of it; half of that is enough.
 const SHRINKS: u64 = 8;
 
-/// An edge stands where this part of the window came without that it moved. Ours: windows that grow, or open
-/// again by steps of two segments, show less; half and twice as much change nothing (`whatif::search`).
+/// An edge is still where this part of the window came without that it moved. Ours: windows that grow, or open again
+/// by steps of two segments, show less; half and twice as much change nothing (`whatif::search`).
 const STANDS: u64 = 4;
 
-/// The time between two reads of a program that pauses after each: the longest of which the distances between
-/// moves of the window's edge are multiples, in the last half of what came.
+/// The time between two reads of a program that pauses after each. It is the longest one that divides the distances
+/// between moves of the window's edge, in the last half of what came.
 ///
 /// A window that is full opens by what was read, at the read; where too little was read for a segment it opens a
 /// read later (`__tcp_select_window`, 6.1), so that some distances are two pauses and more.
@@ -76,7 +76,7 @@ pub(super) fn read_period(direction: &Direction, mss: u64) -> Option<i64> {
     fitting.max()
 }
 
-/// The period near `ns` of which nearly all distances are multiples.
+/// The period near `ns` that divides nearly all distances.
 fn period_near(apart: &[i64], ns: i64) -> Option<i64> {
     let times = |of: i64| (of + ns / 2) / ns;
     let is_multiple = |of: i64| times(of) > 0 && (of - times(of) * ns).abs() <= ns / OFF;

@@ -21,8 +21,8 @@ const AT_ONCE_NS: i64 = 4 * LEAST_PAUSE_NS;
 /// one is answered at once).
 const DELAYED: u64 = 2;
 
-/// A write of so much does not wait for room (`tcp_wmem` grows to twice the window; 16 KiB is its
-/// default at the start, 85 KiB after the first flight of ten segments).
+/// A write of this size does not wait for room (`tcp_wmem` grows to twice the window; 16 KiB is its default at the
+/// start, 85 KiB after the first flight of ten segments).
 const NEVER_BLOCKS: u64 = 64 << 10;
 
 /// One step of an application.
@@ -34,7 +34,7 @@ pub(super) enum Step {
     Drain,
 }
 
-/// How an application reads or writes what is more than one piece: so much at once, and then a pause.
+/// How an application reads or writes what is more than one piece: one piece at once, and then a pause.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Pieces {
     pub(super) bytes: u64,
@@ -48,13 +48,13 @@ pub(super) struct Manner {
     pub(super) reads: Option<Pieces>,
     /// How its sender writes; all at once, if nothing is known.
     pub(super) writes: Option<Pieces>,
-    /// The receiver stops once, after so many bytes of the longest read, for so long.
+    /// The receiver stops once, after this many bytes of the longest read, for this long.
     pub(super) stall: Option<(u64, u64)>,
     /// The receiver reads on until the sender closes, which does so when all is acknowledged.
     pub(super) waits: bool,
 }
 
-/// `[application]` of the scenario, with these steps of both ends so many times.
+/// `[application]` of the scenario, with these steps of both ends repeated `times` times.
 pub(super) fn text(steps: &[Vec<Step>; 2], times: u32, sender: Side, manner: Manner) -> String {
     let list = |side: Side| {
         let steps = &steps[side.index()];

@@ -46,7 +46,7 @@ pub(super) fn spacing(
     middle.map(|(rate, _)| *rate)
 }
 
-/// When so many bytes had been acknowledged, each count once.
+/// When the acknowledged bytes reached each count, each count once.
 pub(super) fn acked(direction: &Direction) -> Vec<(i64, u64)> {
     let mut kept: Vec<(i64, u64)> = Vec::new();
     for answer in &direction.answers.points {

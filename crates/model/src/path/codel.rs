@@ -12,7 +12,7 @@ pub(super) struct Codel {
     count: u32,
     last_count: u32,
     dropping: bool,
-    /// The inverse square root of `count`, of which 1 is all bits.
+    /// The inverse square root of `count`; 1 is all bits set.
     rec_inv_sqrt: u16,
     /// When the delay will have been too long for an interval; 0 while it is not.
     first_above: u32,

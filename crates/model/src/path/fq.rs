@@ -138,5 +138,5 @@ const LIMIT: usize = 10_000;
 const FLOW_LIMIT: usize = 100;
 const REFILL_NS: u64 = 40_000_000;
 
-/// The timer may come so much later (`timer_slack`, v5.8 and newer).
+/// The timer may come this much later (`timer_slack`, v5.8 and newer).
 pub(super) const TIMER_SLACK_NS: u64 = 10_000;

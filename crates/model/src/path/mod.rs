@@ -4,8 +4,8 @@
 //!   offer -> queue -> link (rate) -> losses -> distance (delay, jitter, overtaking) -> deliver
 //! ```
 //!
-//! A way is told what arrives and asked when something happens next; it holds whatever is under
-//! way. Packets are whole segments, already cut for the wire.
+//! A caller tells a way what arrives and asks it when something happens next. A way holds whatever
+//! is under way. Packets are whole segments, already cut for the wire.
 
 mod bucket;
 mod chance;
@@ -149,8 +149,8 @@ impl<P: Clone + OnWire> Way<P> {
         }
     }
 
-    /// A packet arrives at the link. If it is longer than the link takes and its sender is told so,
-    /// the largest that fits.
+    /// A packet arrives at the link. If it is longer than the link takes and its sender hears of
+    /// that, the largest that fits.
     pub fn offer(&mut self, now: u64, packet: P) -> Option<u32> {
         self.counts.offered += 1;
         if let Some(mtu) = self.settings.mtu
@@ -196,7 +196,7 @@ impl<P: Clone + OnWire> Way<P> {
         }
     }
 
-    /// The shaper that stands for a link looks at what comes next as soon as it can (`tbf_dequeue`),
+    /// The shaper that acts as a link looks at what comes next as soon as it can (`tbf_dequeue`),
     /// and a queue that drops by age counts the age up to then.
     fn look_ahead(&mut self, now: u64) {
         let mut overflowed = 0;

@@ -78,7 +78,7 @@ pub struct Sysctl {
     pub retries2: u32,
     /// `tcp_comp_sack_delay_ns`.
     pub comp_sack_delay_ns: u64,
-    /// `tcp_comp_sack_slack_ns`: the timer comes so much later, for it is alone in its time.
+    /// `tcp_comp_sack_slack_ns`: the timer comes this much later, for it is alone in its time.
     pub comp_sack_slack_ns: u64,
     /// `tcp_comp_sack_nr`.
     pub comp_sack_nr: u32,
@@ -395,7 +395,7 @@ const LEAST_RTO_MIN_NS: u64 = 1_000_000;
 
 /// What a kernel takes (`net/ipv4/sysctl_net_ipv4.c`, v6.12), by the name of a sysctl or of a word of a
 /// route; of routes, where it takes anything, ours: the largest whose product with the largest
-/// segment fits 32 bits. 0 stands for a word that is not set.
+/// segment fits 32 bits. 0 means a word that is not set.
 const RANGES: [(&str, i64, i64); 27] = [
     ("tcp_rto_max_ms", 1000, 120_000),
     ("tcp_retries1", 0, 255),

@@ -78,11 +78,11 @@ pub struct KernelProfile {
     pub tuning: Tuning,
     /// Replies until a connection counts as interactive (`tcp_pingpong_thresh`).
     pub pingpong: u8,
-    /// SYNs sent again at one second each before the interval doubles (`tcp_syn_linear_timeouts`).
+    /// SYN retransmissions at one second each before the interval doubles (`tcp_syn_linear_timeouts`).
     pub linear_syns: u8,
     /// Acknowledgments with SACK are compressed only after three (v4.18 did at once).
     pub compress_after_three: bool,
-    /// Held-back acknowledgments are sent before a third range is told (v5.8).
+    /// Held-back acknowledgments are sent before a third range is reported (v5.8).
     pub third_range_flushes: bool,
     /// They are sent when the delayed one's timer runs out, even if that one left early (v6.4 and long-term kernels).
     pub delack_flushes: bool,
@@ -396,8 +396,8 @@ impl Memory {
     /// As `make uml` builds it, without wireless and tunnels (`MAX_HEADER` = 32).
     pub const PLAIN: Self = Self { headers: 192, ..Self::DISTRIBUTION };
 
-    /// Charge of a packet of so many bytes that was written to a TUN device: of its head, and of the
-    /// pages behind (`tun_get_user`, `tun_alloc_skb`, `alloc_skb_with_frags`).
+    /// Charge of a packet of this many bytes that was written to a TUN device: of its head, and of the pages behind
+    /// (`tun_get_user`, `tun_alloc_skb`, `alloc_skb_with_frags`).
     pub fn copied(self, packet: u32) -> (u32, u32) {
         /// `NET_SKB_PAD`.
         const PAD: u32 = 64;
@@ -420,8 +420,7 @@ impl Memory {
     pub const fn empty(self) -> u32 {
         let head = self.headers + self.shared;
         let charged = match (self.small_heads, head.is_power_of_two()) {
-            // The cache's objects are told from those of kmalloc by their size
-            // (`SKB_SMALL_HEAD_CACHE_SIZE`).
+            // The cache's objects differ from those of kmalloc by their size (`SKB_SMALL_HEAD_CACHE_SIZE`).
             (true, true) => head + CACHE_LINE,
             (true, false) => head,
             (false, _) => head.next_power_of_two(),

@@ -317,7 +317,7 @@ pub enum Step {
         /// After each.
         pause_ns: u64,
     },
-    /// Writes a head of so many bytes that ends in an empty line.
+    /// Writes a head of this many bytes that ends in an empty line.
     WriteHead(u64),
     /// Reads up to and with an empty line.
     ReadHead,

@@ -21,9 +21,9 @@ pub(super) struct Key {
 /// What a key's value is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// A quantity from so much to so much.
+    /// A quantity from this least to this most.
     Of(Quantity, u64, u64),
-    /// A number from so much to so much.
+    /// A number from this least to this most.
     Count(u64, u64),
     /// `true` or `false`.
     Switch,

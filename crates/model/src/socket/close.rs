@@ -43,7 +43,7 @@ impl Socket {
         }
     }
 
-    /// Whether data came that nobody will read; then the peer is told so (RFC 1122 section 4.2.2.13;
+    /// Whether data came that nobody will read; then the socket tells its peer (RFC 1122 section 4.2.2.13;
     /// `tcp_rcv_state_process`).
     pub(super) fn refuses_data(&mut self, segment: &Segment, out: &mut Vec<Segment>) -> bool {
         let end = segment.seq.wrapping_add(segment.len);

@@ -73,8 +73,8 @@ impl Offered {
         self.0.last().map_or(0, |point| point.0)
     }
 
-    /// How far these windows are from those seen, in millionths: the mean of its points up to so many
-    /// acknowledged bytes, none of which counts for more than the whole of it.
+    /// How far these windows are from those seen, in millionths: the mean of its points up to this
+    /// many acknowledged bytes. No point counts for more than the whole of it.
     pub fn apart(&self, seen: &Self, upto: u64) -> u64 {
         let points = seen.0.iter().filter(|point| point.0 <= upto);
         let (apart, count) = points.fold((0, 0), |(apart, count), (acked, edge)| {
@@ -139,7 +139,7 @@ pub struct Link {
     /// A queue of the host keeps segments; [`super::Socket::on_departed`] tells when they leave.
     /// Otherwise they are gone at once.
     pub holds: bool,
-    /// Its queue takes nothing: what is sent is thrown away at once, and TCP is told.
+    /// Its queue takes nothing: what is sent is thrown away at once, and TCP learns of it.
     pub refuses: bool,
 }
 

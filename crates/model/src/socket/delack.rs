@@ -247,7 +247,7 @@ impl Socket {
         self.ack.quick = self.ack.quick.max(quick.min(most));
     }
 
-    /// Congestion experienced is told until the peer has reduced (`tcp_ecn_check_ce`).
+    /// The receiver reports congestion experienced until the peer has reduced (`tcp_ecn_check_ce`).
     fn check_ce(&mut self, segment: &Segment) {
         if !self.ecn.ok {
             return;

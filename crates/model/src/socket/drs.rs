@@ -28,7 +28,7 @@ impl Socket {
         self.rcv.space_time_us = now_us;
     }
 
-    /// The buffer grows for so much in a round trip, and for what is held (`tcp_rcvbuf_grow`).
+    /// The buffer grows for these bytes of a round trip, and for what is held (`tcp_rcvbuf_grow`).
     pub(super) fn grow_rcvbuf(&mut self, copied: u32) {
         if !self.config.sysctl.moderate_rcvbuf || self.config.options.rcvbuf.is_some() {
             return;

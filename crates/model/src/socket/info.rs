@@ -163,7 +163,7 @@ impl Socket {
         }
     }
 
-    /// State as it stands.
+    /// State as it is now.
     pub fn info(&self) -> Info {
         let (snd, cw, rec, rtt, rcv) = (&self.snd, &self.cw, &self.rec, &self.rtt, &self.rcv);
         Info {

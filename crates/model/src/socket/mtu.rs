@@ -82,7 +82,7 @@ impl Socket {
         route.unwrap_or(link).min(link)
     }
 
-    /// The largest segment that the peer is told of (`tcp_advertise_mss`).
+    /// The largest segment that this end announces to its peer (`tcp_advertise_mss`).
     pub(super) fn announced_mss(&self) -> u32 {
         let mtu = if self.config.kernel.announces_configured_mtu {
             self.configured_mtu()
@@ -157,7 +157,7 @@ impl Socket {
         whole.min(self.snd.mss_clamp).max(LEAST_MSS) - self.stamp_bytes()
     }
 
-    /// The packet of so much payload (`tcp_mss_to_mtu`).
+    /// The packet of this much payload (`tcp_mss_to_mtu`).
     const fn mtu_of(&self, mss: u32) -> u32 {
         mss + TCP_HEADER + self.stamp_bytes() + self.config.link.ip_header()
     }

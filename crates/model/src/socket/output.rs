@@ -481,7 +481,7 @@ impl Socket {
         out.push(segment);
     }
 
-    /// Where a segment without data stands (`tcp_acceptable_seq`).
+    /// The sequence number of a segment without data (`tcp_acceptable_seq`).
     pub(super) const fn acceptable_seq(&self) -> u32 {
         let end = self.window_end();
         let over = self.snd.nxt.wrapping_sub(end);

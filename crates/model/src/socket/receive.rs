@@ -334,7 +334,7 @@ impl Socket {
             .any(|held| !before(seq, held.seq) && !after(end_seq, held.end_seq))
     }
 
-    /// Puts bytes into the order of what is held; what they cover goes, and is told as duplicate.
+    /// Puts bytes into the order of what is held; what they cover goes, and is reported as duplicate.
     fn insert_held(&mut self, new: Held) {
         let held = &mut self.rcv.out_of_order;
         let place = held.partition_point(|other| before(other.seq, new.seq));
@@ -368,7 +368,7 @@ impl Socket {
     }
 
     /// What was held and is now in order goes to the reader (`tcp_ofo_queue`).
-    /// What of it the segment up to `covered` brought once more is told as duplicate.
+    /// What of it the segment up to `covered` brought once more is reported as duplicate.
     fn take_held(&mut self, covered: u32, out: &mut Vec<Segment>) {
         let empty = self.buffer_charge();
         let ready =
@@ -402,8 +402,8 @@ impl Socket {
         }
     }
 
-    /// Remembers a range to tell, newest first; neighbours join (`tcp_sack_new_ofo_skb`). Before
-    /// a range beyond the second moves up, what was held back is told.
+    /// Remembers a range to tell, newest first; neighbours join (`tcp_sack_new_ofo_skb`). Before a range beyond the
+    /// second moves up, the held-back ACK is sent.
     fn tell_held(&mut self, seq: u32, end_seq: u32, out: &mut Vec<Segment>) {
         if !self.sack {
             return;

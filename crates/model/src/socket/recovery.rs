@@ -421,7 +421,7 @@ impl Socket {
         self.rec.retrans_out > 0 || self.q.head().is_some_and(|head| head.marks.ever_resent)
     }
 
-    /// Without SACK each duplicate acknowledgment stands for one packet that arrived.
+    /// Without SACK each duplicate ACK counts as one packet that arrived.
     fn add_dup_acks(&mut self, duplicates: u32, ece: bool) {
         if duplicates == 0 {
             return;

@@ -34,7 +34,7 @@ impl Socket {
         }
     }
 
-    /// A copy was not sent; what it stands for stays lost.
+    /// A copy was not sent; its original stays lost.
     fn take_back_copy(&mut self, place: usize) {
         let skb = *self.q.at(place);
         self.snd.wmem_alloc = self.snd.wmem_alloc.saturating_sub(skb.truesize);

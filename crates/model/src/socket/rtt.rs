@@ -94,8 +94,8 @@ impl Socket {
     }
 }
 
-/// The longest round trip that is told apart. The kernel's `srtt_us` has eight times a round trip in 32 bits, and
-/// wraps at 537 s. Ours: half of that, so that no sum of it and its variance does.
+/// The longest round trip; longer ones count as this. The kernel's `srtt_us` has eight times a round trip in 32 bits,
+/// and wraps at 537 s. Ours: half of that, so that no sum of it and its variance does.
 const MOST_SAMPLE_US: u32 = 1 << 28;
 
 /// In the kernel's microseconds.

@@ -17,7 +17,7 @@ pub(super) enum Shifted {
     Into(usize),
     /// Nothing, and a block covers no whole packet of it.
     Untouched,
-    /// It is to be marked where it stands.
+    /// It is to be marked where it is.
     No,
 }
 

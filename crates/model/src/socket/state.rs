@@ -209,7 +209,7 @@ pub(crate) struct Receive {
     pub(crate) space_time_us: u64,
     pub(crate) ts_recent: u32,
     pub(crate) advmss: u32,
-    /// Newest first, as they are told.
+    /// Newest first, as they are reported.
     pub(crate) sacks: Vec<(u32, u32)>,
     pub(crate) dsack: Option<(u32, u32)>,
     pub(crate) bytes: u64,

@@ -9,7 +9,7 @@ use crate::profile::{FirstWindow, Space};
 use crate::segment::later;
 
 impl Socket {
-    /// Window that so much buffer makes.
+    /// Window that this much buffer makes.
     pub(super) fn window_from(&self, space: i64) -> i64 {
         match self.config.kernel.space {
             Space::Ratio => (space * i64::from(self.rcv.scaling_ratio)) >> 8,

@@ -49,7 +49,7 @@ fn cost_ns(connection: &Connection) -> i64 {
     connection.findings.iter().map(|finding| finding.cost_ns).max().unwrap_or(0)
 }
 
-/// Predicts for one, with so much work at most.
+/// Predicts for one, within the limits of `work`.
 fn fill(connection: &mut Connection, work: &Work) {
     // A third is kept for the remedies.
     let Ok(study) = work.but(work.left() / 3, |work| Study::by(connection, work)) else { return };

@@ -133,7 +133,7 @@ pub enum Refusal {
     Build(KnobError),
     /// The run left no connection that could be explained.
     Nothing,
-    /// The run takes more than so many events, many times what the capture lets expect.
+    /// The run takes more than this many events, many times what the capture lets expect.
     TooLong(u64),
     /// The runs take more than [`MOST_WORK`].
     NoWorkLeft,
@@ -196,7 +196,7 @@ impl Study {
         Self::within(connection, MOST_WORK)
     }
 
-    /// The same with so many events of the model at most.
+    /// The same with at most this many events of the model.
     ///
     /// # Errors
     /// It cannot be fitted.
@@ -255,7 +255,7 @@ impl Study {
         self.ask_within(changes, &Work::of(MOST_WORK))
     }
 
-    /// The same, one of several questions that together may take so many events; what it takes is taken off.
+    /// The same, as one of several questions that share the events `left`; what it takes is taken off.
     ///
     /// # Errors
     /// The change makes no sense, or there is no answer within these.
@@ -356,7 +356,7 @@ impl Study {
 /// Runs the conversation with changes, on these kernels, with what is taken from the capture.
 type Run<'a> = dyn Fn(&Fit, &[String], Kernels, &Recorded) -> Result<Replay, Refusal> + 'a;
 
-/// The plan of a fitted scenario with changes, its conversation so many times.
+/// The plan of a fitted scenario with changes, its conversation repeated `times` times.
 fn plan(fit: &Fit, times: u32, changes: &[String]) -> Result<Plan, ScenarioError> {
     let fit = if fit.gives_way(changes) { &fit.without_rcvbuf() } else { fit };
     let mut scenario = Scenario::read("capture", &fit.scenario(times), changes)?;
@@ -385,7 +385,8 @@ impl Range {
         Self { low: ns, high: ns, because: BTreeSet::new(), unfinished }
     }
 
-    /// By so many thousandths at either end, but for what applications let pass: it is the same whatever is changed.
+    /// By this many thousandths at either end, but for what applications let pass: it is the same whatever is
+    /// changed.
     fn widen(&mut self, permille: i64, silence: i64) {
         if permille > 0 {
             self.because.insert(Branch::Replay);

@@ -15,7 +15,7 @@ use crate::segment::{Flags, Segment};
 use crate::socket::Offered;
 use crate::world::{Keep, Kernels, Recorded, Side, Tap, Trace, World};
 
-/// The kernel and the driver by which the replay comes nearest, of a reader that takes all there is.
+/// The kernel and the driver by which the replay comes nearest, of a reader that takes everything that arrived.
 pub(super) fn by_replay(fit: &Fit, work: &Work) -> KernelProfile {
     let usual = KernelProfile::of(USUAL);
     let Ok(plan) = plan(fit, 1, &[]) else { return usual };
@@ -159,6 +159,6 @@ const HEAD: u32 = 768;
 /// some 100 us).
 const GATHERS: [Option<u64>; 3] = [None, Some(0), Some(50_000)];
 
-/// How much readers take at once: all there is; 16 KiB, as curl (`CURL_MAX_WRITE_SIZE`); 8 KiB, as wget
+/// How much readers take at once: everything that arrived; 16 KiB, as curl (`CURL_MAX_WRITE_SIZE`); 8 KiB, as wget
 /// (`fd_read_body`) and programs that read by `BUFSIZ`.
 const READS: [Option<u64>; 3] = [None, Some(16_384), Some(8_192)];

@@ -25,7 +25,7 @@ pub struct Remedies {
     pub was_cut_short: bool,
 }
 
-/// A larger first flight has to gain at least so much over the next smaller, in percent of the busy time.
+/// A larger first flight has to gain at least this much over the next smaller, in percent of the busy time.
 const WORTH_PERCENT: i64 = 5;
 
 /// What is shorter by less gains nothing, in thousandths of the busy time: no setting shortens what applications let pass.

@@ -1,9 +1,9 @@
 //! Which scenario repeats a capture: first as its packets show it, then by causes that show in their effects
 //! only, each alone, the simplest first.
 //!
-//! A cause is looked for in steps ([`STORIES`]), each of which keeps the value by which the replay comes nearest
-//! to what was seen: in its time, in each state's time, in when the bytes were acknowledged, and in the windows
-//! that were offered. Causes that come nearly as near widen the answers.
+//! A cause is looked for in steps ([`STORIES`]). Each step keeps the value by which the replay comes nearest to what
+//! was seen: in its time, in each state's time, in when the bytes were acknowledged, and in the windows that were
+//! offered. Causes that come nearly as near widen the answers.
 //!
 //! Of the thresholds here and in `fit` that say so each was halved and doubled, alone, on the captures of
 //! `make whatif EACH=2 SEED=39` (Linux 6.1): the same 15 of 22 were repeated, with 31 of 34 answers in range (before

@@ -1,5 +1,5 @@
 //! How much is run for one connection: a limit in events of the model, which are the same on every machine, so
-//! that a what-if takes seconds whatever the capture, and says where it stopped short of trying all there is.
+//! that a what-if takes seconds whatever the capture, and says where it stopped short of trying everything.
 
 use core::cell::Cell;
 
@@ -37,7 +37,7 @@ impl Work {
         self.was_short.set(true);
     }
 
-    /// Does something with all but so much of what is left.
+    /// Does something with all but this reserve of what is left.
     pub(super) fn but<T>(&self, reserve: u64, does: impl FnOnce(&Self) -> T) -> T {
         let part = Self::of(self.left().saturating_sub(reserve));
         let done = does(&part);

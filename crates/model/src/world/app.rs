@@ -53,7 +53,7 @@ pub(super) enum Pause {
     Until(u64),
 }
 
-/// How a step stands.
+/// How a step went.
 enum Went {
     Done,
     Waits(Waits),

@@ -225,7 +225,7 @@ impl World {
         let segment = Segment::default();
         let packet =
             Packet { connection: CROSS, segment, wire: cross.bytes, headers: 0, damaged: false };
-        // Longer than the link takes, it is nobody's here.
+        // If it is longer than the link takes, no sender here learns of it.
         let _ = self.ways[from.index()].offer(self.now, packet);
         let bits = u128::from(cross.bytes) * 8 * 1_000_000_000;
         let next = self.now + (bits / u128::from(cross.rate.max(1))) as u64;

@@ -9,7 +9,7 @@ use crate::socket::{Info, Purpose, Wait};
 pub struct Note {
     /// When.
     pub at_ns: u64,
-    /// Of which connection.
+    /// Its connection.
     pub connection: u32,
     /// Whose.
     pub side: Side,
@@ -17,7 +17,7 @@ pub struct Note {
     pub upon: Upon,
     /// State of the socket, before a timer does its work, and after anything else.
     pub info: Info,
-    /// Why the sender stands still.
+    /// Why the sender waits.
     pub wait: Wait,
     /// Its application is blocked in a write.
     pub blocked: bool,

@@ -15,8 +15,8 @@ pub struct Recorded {
 }
 
 impl World {
-    /// The same run, given up as unfinished after so many events, or as many packets: a single instant may
-    /// have thousands.
+    /// The same run, given up as unfinished after this many events, or as many packets: a single instant may have
+    /// thousands.
     #[must_use]
     pub const fn at_most(mut self, events: u64) -> Self {
         self.most_events = events;

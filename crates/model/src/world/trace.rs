@@ -47,7 +47,7 @@ pub struct Seen {
     pub at_ns: u64,
     /// Where.
     pub tap: Tap,
-    /// Of which connection, counted from 0 as they were opened.
+    /// Its connection, counted from 0 as they were opened.
     pub connection: u32,
     /// Who sent it.
     pub from: Side,
@@ -60,13 +60,13 @@ pub struct Seen {
 pub struct Sample {
     /// When.
     pub at_ns: u64,
-    /// Of which connection.
+    /// Its connection.
     pub connection: u32,
     /// Whose.
     pub side: Side,
     /// State.
     pub info: Info,
-    /// Why its sender stands still.
+    /// Why its sender waits.
     pub wait: Wait,
 }
 
@@ -75,7 +75,7 @@ pub struct Sample {
 pub struct LimitSince {
     /// From when.
     pub at_ns: u64,
-    /// Of which connection.
+    /// Its connection.
     pub connection: u32,
     /// Whose sending.
     pub side: Side,
@@ -88,7 +88,7 @@ pub struct LimitSince {
 pub struct WindowSince {
     /// From when.
     pub at_ns: u64,
-    /// Of which connection.
+    /// Its connection.
     pub connection: u32,
     /// Whose.
     pub side: Side,

@@ -50,7 +50,7 @@ struct Waits {
     since_ns: u64,
     /// Up to `since_ns`.
     spent_ns: [u64; Limit::ALL.len()],
-    /// Up to what is told.
+    /// Up to the end of the account.
     settled_ns: [u64; Limit::ALL.len()],
 }
 
@@ -109,7 +109,7 @@ impl Transfer {
         self.waits.change(at_ns, limit);
     }
 
-    /// The applications are done: if nothing arrives, this is the end of what is told.
+    /// The applications are done: if nothing arrives, the account ends here.
     pub(super) fn on_done(&mut self, at_ns: u64) {
         if self.arrived_ns.is_none() {
             self.waits.settle(at_ns);
