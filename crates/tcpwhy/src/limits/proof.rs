@@ -7,15 +7,15 @@ use crate::limits::wait::Wait;
 /// What time was for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Proven {
-    /// A SYN or SYN-ACK was sent again.
+    /// A SYN or SYN-ACK was retransmitted.
     SynRepeated,
-    /// The timer of the tail's probe ran out, or that of retransmission: what it sent again is seen.
+    /// The timer of the tail's probe ran out, or that of retransmission: the capture shows the retransmission.
     Probe,
     Timeout,
     /// The same where something of it is missing in the capture.
     ProbeUnseen,
     TimeoutUnseen,
-    /// What was sent again is older than the capture.
+    /// The original of the retransmission is older than the capture.
     TimeoutBeforeCapture,
     /// A lone segment turned out to be a repeat.
     LoneRepeat,

@@ -248,8 +248,8 @@ mod tests {
         assert!(!few.are_own());
     }
 
-    /// Sixteen even pulses as prompt as answers, of which every one of these came so long behind the last arrival, and
-    /// all others 10 us.
+    /// Sixteen even pulses as prompt as answers. Each of `others` came `time` behind the last arrival, and the rest
+    /// 10 us.
     fn behind(others: &[usize], time: i64) -> Pulses {
         let (mut pulses, mut before) = (Pulses::default(), Before::NONE);
         for (number, at) in every(1_700_000, 17).into_iter().enumerate() {

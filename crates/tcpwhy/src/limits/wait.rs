@@ -90,7 +90,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// One that takes all there is.
+    /// One that takes everything.
     pub(crate) const OPEN: Self = Self {
         state: State::RwndCap,
         is_scale_guessed: false,
@@ -112,7 +112,7 @@ pub(crate) struct Wait {
     pub(crate) ended_by: Release,
     /// The last ACK came on data of the peer.
     pub(crate) by_data: bool,
-    /// The tap stands on the sender's host.
+    /// The tap is on the sender's host.
     pub(crate) at_sender: bool,
     /// The capture lacks packets, and no ACK has come since.
     pub(crate) is_blind: bool,

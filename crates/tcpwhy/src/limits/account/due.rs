@@ -1,4 +1,4 @@
-//! Judged time that is not booked yet: whether the narrowest link was busy meanwhile is told by all of its packets.
+//! Judged time that is not booked yet: all packets of the narrowest link show whether it was busy meanwhile.
 //!
 //! A window, a buffer or a repair that ran beside a busy link cost nothing: the link could not have carried more. So
 //! where it is proven to have been full, that is what the time was for ([`rule::link::while_full`]).
@@ -21,7 +21,7 @@ pub(crate) struct FullLink {
 }
 
 impl FullLink {
-    /// `interval` in parts, each of which lies in a time when the link was full, or outside.
+    /// `interval` in parts. Each part lies in a time when the link was full, or outside.
     fn part(&self, interval: &Interval) -> Vec<Interval> {
         if interval.end <= interval.start {
             return vec![interval.clone()];

@@ -41,7 +41,7 @@ impl Interval {
         self.evidence.join(&next.evidence);
     }
 
-    /// Whether both say the same. What is not decided is told by what it may be.
+    /// Whether both say the same. An undecided state is compared by what it may be.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.state == other.state
             && (self.state != State::Unknown || self.alternative == other.alternative)

@@ -2,8 +2,8 @@
 //!
 //! Between two events nothing changes, so time falls into pieces with one base each. What a piece
 //! was spent on is often known only later: a wait belongs to what released the next send, a
-//! repair is a repair only if something was sent again, and bandwidth is told from the
-//! congestion window only after two more rounds. Pieces wait here until that is known.
+//! repair is a repair only if something was retransmitted, and two more rounds tell bandwidth from
+//! the congestion window. Pieces wait here until that is known.
 
 use crate::limits::evidence::Evidence;
 use crate::limits::rule::Verdict;

@@ -87,7 +87,7 @@ impl Waits {
         self.since(from).for_each(|piece| piece.episode = id);
     }
 
-    /// What lies behind `from`, of which a piece that straddles it is split.
+    /// What lies behind `from`; a piece that straddles it is split.
     fn since(&mut self, from: i64) -> impl Iterator<Item = &mut Piece> {
         let mut at = self.pieces.len();
         while at > 0 && self.pieces[at - 1].end > from {
@@ -134,7 +134,7 @@ impl Waits {
         }
     }
 
-    /// The open wait is decided as it stands; the next begins.
+    /// The open wait is decided as it is now; the next begins.
     pub(crate) fn begin_next(&mut self) {
         self.from = self.pieces.len();
     }

@@ -1,9 +1,8 @@
 //! What holds a sender whose packets are seen away from its host?
 //!
-//! There the ACK that released a packet cannot be told from one that passed by, and what stands in
-//! queues before the tap makes each send seem late. But the tap sees what its sender does not: whether
-//! the stream pauses. A window or a buffer that holds the sender leaves the way silent for the rest of
-//! the round trip; a link that is full does not.
+//! There the ACK that released a packet cannot be told from one that passed by, and time in queues before the tap
+//! makes each send seem late. But the tap sees what its sender does not: whether the stream pauses. A window or a
+//! buffer that holds the sender leaves the way silent for the rest of the round trip; a link that is full does not.
 
 use super::Rounds;
 use super::rate::are_same;
@@ -44,7 +43,7 @@ impl Rounds {
     }
 
     /// Whether flights around `at` grow by a segment a round, as a window that nothing else holds does in congestion
-    /// avoidance (RFC 5681 section 3.1). What is in flight at a pace stands.
+    /// avoidance (RFC 5681 section 3.1). At a pace what is in flight stays the same.
     pub(super) fn opens_at(&self, at: usize) -> bool {
         let near = || self.around(at).filter(|round| !round.loss).map(|r| r.flight_segments);
         let rounds = near().count() as u64;

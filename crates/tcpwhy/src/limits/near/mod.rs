@@ -68,7 +68,7 @@ impl<'a> Near<'a> {
         own.unwrap_or(self.queue())
     }
 
-    /// The pulses of the rounds around it, each of which may hold just one or two.
+    /// The pulses of the rounds around it; each round may hold just one or two.
     pub(crate) fn pulses(&self) -> Pulses {
         self.rounds.pulses_near(self.at())
     }

@@ -108,7 +108,7 @@ impl Rounds {
         self.outgrown.is_some_and(at_full_rate) || self.outgrown_at(at).is_some()
     }
 
-    /// Where flights around `at` grew and brought no rate: what more is in flight stands in a queue (Little's law),
+    /// Where flights around `at` grew and brought no rate: what more is in flight waits in a queue (Little's law),
     /// though that may empty once a round trip, as where a window or a buffer lets it go in bursts.
     pub(super) fn outgrown_at(&self, at: usize) -> Option<Outgrown> {
         let last = (at + ROUNDS_AFTER).min(self.kept.len().checked_sub(1)?);

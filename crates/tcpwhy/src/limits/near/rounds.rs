@@ -108,7 +108,7 @@ impl Rounds {
         pulses.are_own() && pulses.are_even_and_whole()
     }
 
-    /// The pulses of the rounds around `at`, each of which may hold just one or two.
+    /// The pulses of the rounds around `at`; each round may hold just one or two.
     pub(super) fn pulses_near(&self, at: usize) -> Pulses {
         let near = self.kept.range(at.saturating_sub(2 * ROUNDS_BEFORE)..self.end_around(at));
         Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses))

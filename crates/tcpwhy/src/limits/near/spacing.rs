@@ -1,10 +1,10 @@
 //! How far apart the narrowest link let this sender's packets out.
 //!
-//! A queue that stands keeps its link busy: packets that stood next to each other leave it one after the
-//! other, spaced by their length at the link's rate, and never closer (packet pairs; Jacobson 1988, Keshav
-//! 1991). Their ACKs keep that spacing. Where the sender's packets are alone in the queue all of them are
-//! spaced so, and the rate of a round is the link's. Where others stand among them some pairs are still
-//! neighbours: the closest ones tell the link's rate, all together the share of it that this sender got.
+//! A queue that never empties keeps its link busy. Packets next to each other in it leave one after the other, spaced
+//! by their length at the link's rate, and never closer (packet pairs; Jacobson 1988, Keshav 1991). Their ACKs keep
+//! that spacing. Where the sender's packets are alone in the queue all of them are spaced so, and the rate of a round
+//! is the link's. Where others are among them some pairs are still neighbours: the closest ones tell the link's rate,
+//! all together the share of it that this sender got.
 
 use crate::limits::sense::{
     CLOSE, CLOSER, CLOSEST, MID_CLOSEST, NOT_BUNCHED, ONE_ASTRAY, ONE_SPACING, SECOND_NS, SHARED,
@@ -40,7 +40,7 @@ impl Spacing {
         self.steps.clear();
     }
 
-    /// An ACK for so many bytes came so long after the one before it.
+    /// An ACK for `bytes` came `ns` after the one before it.
     pub(crate) fn push(&mut self, bytes: i64, ns: i64) {
         if self.steps.len() == STEPS {
             self.steps.pop_front();
@@ -101,7 +101,7 @@ impl Spacing {
     }
 }
 
-/// The fastest of `rates`, of which a fiftieth may be faster: one, where all are kept.
+/// The fastest of `rates`, though a fiftieth of them may be faster: one, where all are kept.
 fn fastest(rates: &[u64]) -> u64 {
     const { assert!(STEPS / ONE_ASTRAY == 1) }
     let two = rates.iter().fold((0, 0), |(first, second), rate| {
@@ -142,7 +142,7 @@ mod tests {
     const SLOT: i64 = 1_200_000;
     const LINK: u64 = 2 * 1448 * 1_000_000_000 / 1_200_000;
 
-    /// So many ACKs of two segments each, over and over in these distances.
+    /// `count` ACKs of two segments each, over and over in these distances.
     fn told(count: usize, slots: &[i64]) -> Option<u64> {
         let mut spacing = Spacing::default();
         slots.iter().cycle().take(count).for_each(|ns| spacing.push(2 * 1448, *ns));
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn jitter_is_no_traffic_of_others() {
         for width in (5..=100).step_by(5) {
-            // So many per cent to either side of the mean, evenly; and a silence.
+            // This many per cent to either side of the mean, evenly; and a silence.
             let spread = |n: i64| SLOT * (100 + (n * 26 % 63 - 31) * width / 31) / 100;
             let spread: Vec<i64> = (0..63).map(spread).chain([10 * SLOT]).collect();
             let share = told(200, &spread).map(|link| LINK as f64 / link as f64);
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(spacing.link(), None);
     }
 
-    /// Six rounds of this share of `LINK`, in per mille, that many of which told of these rates of the link.
+    /// Six rounds of this share of `LINK`, in per mille. The first of them told of these rates of the link.
     fn shared(share: i64, links: &[u64]) -> Option<u64> {
         let mut rounds = Rounds::default();
         for number in 0..6 {

@@ -1,9 +1,9 @@
 //! Data that does nothing but go on with its burst, which most does: the same comes out as when each
 //! frame is taken by itself, in a fraction of the time.
 //!
-//! While nothing arrives, what decides whether a send belongs to its burst stands still but for the
-//! time and the numbers. What the wait before it was, which round it belongs to and what it says of
-//! the windows is as for the send before.
+//! While nothing arrives, what decides whether a send belongs to its burst does not change but for the time and the
+//! numbers. What the wait before it was, which round it belongs to and what it says of the windows is as for the send
+//! before.
 
 use crate::flow::event::{AFTER_GAP, Event, PROBE, SYN, UNSEEN_CAUSE};
 use crate::flow::run::Run;

@@ -112,7 +112,7 @@ impl Streak {
         (self.at, self.tap) = (left.when(tap), tap);
     }
 
-    /// Takes down lags of which it begins and ends with these; they grow.
+    /// Takes down lags that begin with `first`, end with `last` and grow between.
     fn note_lags(&mut self, first: i64, last: i64) {
         self.lag = last;
         (self.lag_min, self.lag_max) = (self.lag_min.min(first), self.lag_max.max(last));

@@ -5,8 +5,8 @@
 //! the receiver's window is open. Then each frame is a transfer, and up to its ACK it is that transfer's
 //! last flight: a walk would lay down pieces, rounds and books, and come to the same.
 //!
-//! Whatever is otherwise gives `None`, and a [`Walker`](crate::limits::sender::Walker) takes all of it. So do
-//! those of which more is asked than what their data and its transfers add up to.
+//! Whatever is otherwise gives `None`, and a [`Walker`](crate::limits::sender::Walker) takes all of it. So do sides
+//! that have to tell more than their data and their transfers add up to.
 
 use crate::flow::event::{ACK, AFTER_GAP, CORRUPT, ECE, Event, FIN, PROBE, RST, SYN, UNSEEN_CAUSE};
 use crate::flow::facts::Facts;
@@ -62,7 +62,7 @@ pub(crate) fn may_be_turns(facts: &Facts, gathered: &Gathered) -> bool {
         && gathered.events.len() == gathered.frames()
         && facts.sides.iter().all(|side| side.syns == 1)
         && facts.window_shift(0).is_some()
-        // What came before an answer is told by exchanges, and these by a walk.
+        // Exchanges show what came before an answer, and a walk shows exchanges.
         && facts.tls.early().is_none()
         && gathered.events.iter().all(is_plain)
 }

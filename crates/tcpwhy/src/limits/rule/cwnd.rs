@@ -1,4 +1,4 @@
-//! The congestion window: what is left when nothing else held the sender. Its phase is told by how flights grew.
+//! The congestion window: what is left when nothing else held the sender. Growth of the flights shows its phase.
 
 use super::Verdict;
 use super::rivals::Seen;
@@ -28,7 +28,7 @@ pub(super) fn holds(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
         Phase::Avoidance | Phase::Uncut if wait.is_past_pulse && near.is_paced(false) => {
             return Some(Verdict::likely(CwndAvoidance).seen(Seen::PacedFlight));
         }
-        // It stands for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
+        // It stays the same for longer than CUBIC's plateau does in most of its rounds: there may be a lid.
         Phase::Avoidance | Phase::Uncut
             if round.still.0 > MAY_BE_LID.of(PLATEAU_NS) && round.still.1 >= LID_ROUNDS as u32 =>
         {

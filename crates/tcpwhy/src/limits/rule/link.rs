@@ -163,7 +163,7 @@ mod tests {
         rounds
     }
 
-    /// What is told from afar of a wait that an ACK ended behind a send of round `number`.
+    /// The verdict from afar on a wait that an ACK ended behind a send of round `number`.
     fn asked(rounds: &Rounds, number: u64, edge: Edge) -> Option<Verdict> {
         let window = match edge {
             Edge::Far => Window::OPEN,

@@ -2,10 +2,10 @@
 //!
 //! Each rule is a pure function of what was true in the wait ([`Wait`]) and, where that is not enough, of the rounds
 //! around it ([`Near`]). [`ORDER`] is the method: the first rule that answers is believed. What is nearest to the
-//! sender's TCP is asked first, for it holds whatever else would hold, too; what is told by elimination comes last.
-//! A rule stands in the file of what it proves, with its reason and its tests.
+//! sender's TCP is asked first, for it holds whatever else would hold, too; what elimination shows comes last. A rule
+//! is in the file of what it proves, with its reason and its tests.
 //!
-//! What else a rule's packets allow is told by [`rivals`]. To add a rule, write it there and put it into the table.
+//! [`rivals`] tells what else a rule's packets allow. To add a rule, write it there and put it into the table.
 
 #[cfg(feature = "ablation")]
 pub mod ablation;
@@ -147,11 +147,11 @@ rules! {
     later "window at its edge", window::at_edge => [RwndCap, RwndAutotune, RwndReader];
     later "pace, from afar", pace::from_afar => [BandwidthSelfQueue, CwndAvoidance, Pacing, Unknown];
     later "by itself", app::by_itself => [App];
-    // A queue that stands all the time: the link is full, whichever window ran beside it.
+    // A queue that never empties: the link is full, whichever window ran beside it.
     later "link shared", link::shared_with_others => [BandwidthExternal];
     later "link full", link::queue_stands => [BandwidthVariable, BandwidthSelfQueue];
     later "link outgrown", link::outgrown => [BandwidthSelfQueue];
-    // A flight that stands still though its window would grow has another lid.
+    // A flight that stays the same though its window would grow has another lid.
     later "window under a lid", window::under_lid => [RwndCap, RwndAutotune, RwndReader];
     later "little from afar", buffer::little_from_afar => [App, Unknown];
     later "lid", buffer::lid => [AppWindow, Sndbuf];
@@ -186,7 +186,7 @@ fn ask_at_send(rules: &[Rule], wait: &Wait) -> Option<Verdict> {
     })
 }
 
-/// What a wait was for of which its end did not tell.
+/// What a wait was for if its end did not show it.
 pub(crate) fn by_rounds(wait: &Wait, near: &Near<'_>) -> Verdict {
     let asked = ORDER.iter().find_map(|rule| match rule.ask {
         Ask::TwoRoundsLater(ask) if is_asked(rule) => {

@@ -1,9 +1,9 @@
 //! What can be confused: one table of what looks like a state in what was seen of it.
 //!
-//! Rules name a state and what they saw ([`Seen`]); what else these packets allow then stands here and nowhere else, with
-//! the reason. Where the tap stands and what the capture holds (scale, time stamps) is not enough to tell: a paced stream
-//! and a full link seen from the same place are confused with other things, so a row is for what was seen, not for
-//! where from. A state that is shown has no rivals, and what no row is for has none either.
+//! Rules name a state and what they saw ([`Seen`]). This file alone has what else these packets allow then, with the
+//! reason. The place of the tap and what the capture holds (scale, time stamps) are not enough to tell: a paced
+//! stream and a full link seen from the same place are confused with other things, so a row is for what was seen, not
+//! for where from. A state that is shown has no rivals, and what no row is for has none either.
 //! `tcpwhy doc STATE` prints its rows.
 
 use crate::report::State::{
@@ -22,7 +22,7 @@ pub(crate) enum Room {
     Little,
 }
 
-/// What was seen of a wait and its rounds, by which the sender's other limits are told apart or not.
+/// What was seen of a wait and its rounds. It may or may not tell the sender's other limits apart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     /// A full window whose scale is a guess.
@@ -35,7 +35,7 @@ pub(crate) enum Seen {
     MayWantMore,
     /// Little was left of the window, or a flight before had filled it.
     LittleRoom,
-    /// Little was left of it, and the flight stands still or was let out late.
+    /// Little was left of it, and the flight did not change or was let out late.
     LittleRoomStill,
     /// A flight that fills the least that the window can be.
     LeastWindow,
@@ -43,7 +43,7 @@ pub(crate) enum Seen {
     OpenedUnasked,
     /// A short segment that follows the ACK of the one before it.
     ShortBehindShort,
-    /// A short end of a tail that was sent again.
+    /// A short end of a retransmitted tail.
     ShortTail,
     /// Flights late by the same time each, from afar.
     LateFromAfar,
@@ -75,7 +75,7 @@ pub(crate) enum Seen {
     NoSign,
     /// A flight that nothing else held, of a sender whose sends come at even distances.
     PacedFlight,
-    /// One that stands for longer than a plateau.
+    /// One that stays the same for longer than a plateau.
     StillFlight,
     /// Flights that grow by a segment a round, from afar.
     OpensFromAfar,
@@ -103,14 +103,14 @@ pub(crate) enum Seen {
     },
     /// The same, at a rate at which a queue had stood.
     FullRateFromAfar,
-    /// A stream from afar that never pauses, behind a queue; its flight stands still or not.
+    /// A stream from afar that never pauses, behind a queue; its flight changes or not.
     Stream {
         room: Room,
         still: bool,
     },
-    /// Even sends at one rate before a queue that stands.
+    /// Even sends at one rate before a queue that never empties.
     EvenBeforeQueue,
-    /// A queue that never emptied; its flight stands still or not, the tap stands at the sender or not.
+    /// A queue that never emptied; its flight changes or not, the tap is at the sender or not.
     Queue {
         room: Room,
         still: bool,
@@ -133,7 +133,7 @@ pub(crate) enum Seen {
     },
     /// A flight that small answers let out.
     ByData,
-    /// A flight that stands still: below the congestion window for sure or not, a pace may hold it or not.
+    /// A flight that stays the same: below the congestion window for sure or not, a pace may hold it or not.
     Lid {
         below: bool,
         paced: bool,
@@ -153,7 +153,7 @@ pub(crate) enum Seen {
     LateAck,
     /// A server's handshake as its own packets alone show it.
     HalfHandshake,
-    /// Something was sent again, and no answer was seen.
+    /// A retransmission, and no answer was seen.
     RepeatUnanswered,
 }
 

@@ -29,8 +29,9 @@ pub(super) fn late_ack(wait: &Wait, _: &Near<'_>) -> Option<Verdict> {
     (wait.came_free() && wait.ack_may_be_late).then_some(Verdict::unknown().seen(Seen::LateAck))
 }
 
-/// What is told of a wait that seems to be `state`, if the capture lacks all that the receiver sent: its SYNs' repeats, and
-/// that something was sent again. `is_client`: the sender is; `repairs`: the wait belongs to a loss episode.
+/// The verdict on a wait that seems to be `state`, if the capture lacks all that the receiver sent: only repeats of
+/// SYNs and the fact of a retransmission show. `is_client`: the sender is; `repairs`: the wait belongs to a loss
+/// episode.
 pub(crate) fn alone(state: State, is_client: bool, repairs: bool) -> Verdict {
     match state {
         CaptureGap | SynRetry => Verdict::shown(state),

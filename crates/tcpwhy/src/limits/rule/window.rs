@@ -100,7 +100,7 @@ impl Edge {
         self != Self::Far
     }
 
-    /// As much as rivals are told by.
+    /// The room, as finely as rivals tell it apart.
     pub(super) fn room(self) -> Room {
         match self {
             Self::Far => Room::Much,

@@ -41,8 +41,7 @@ impl Batch {
         }
     }
 
-    /// Adds so many frames of new data that begin with `first`, with `before` segments before them and
-    /// `each` in each.
+    /// Adds `frames` of new data that begin with `first`, with `before` segments before them and `each` in each.
     pub(crate) fn add_frames(&mut self, first: &Event, frames: usize, before: u64, each: u64) {
         let room = BATCHED - self.frames.len().min(BATCHED);
         let numbers = 1..=frames.min(room) as u64;

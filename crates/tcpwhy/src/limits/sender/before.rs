@@ -1,4 +1,4 @@
-//! Data sent again that was first sent before the capture began.
+//! Retransmissions of data that was first sent before the capture began.
 //!
 //! A capture that begins midway takes the first byte it meets for the oldest in flight; older ones may be in
 //! flight, too, until an ACK tells.

@@ -22,7 +22,7 @@ impl Sender {
 
     /// Whether the receiver's window holds the sender though the last flight seems not to fill it: one
     /// did, and without a cut the congestion window does not become smaller than that. Away from the
-    /// sender a flight looks smaller than it is by what stands in queues on the way.
+    /// sender a flight looks smaller than it is by what waits in queues on the way.
     pub(super) fn is_window_proven(&self) -> bool {
         !self.terms.tap_at_sender
             && self.repairs.episodes.current() == 0

@@ -104,9 +104,9 @@ impl Sender {
     /// Whether the wait up to `until` was for the queue on the sender's own host: what was sent last
     /// stood in it, and had not left when the next came.
     ///
-    /// A window that is full lets nothing out either, whatever stands in queues. And TCP is not told
-    /// of what an emulated delay holds (`netem_enqueue` orphans it), nor of what stands on another
-    /// host: behind a delay, only ACKs of no repair that passed without letting anything out show it.
+    /// A window that is full lets nothing out either, whatever waits in queues. And TCP learns nothing of what an
+    /// emulated delay holds (`netem_enqueue` orphans it), nor of what waits on another host: behind a delay, only
+    /// ACKs of no repair that passed without letting anything out show it.
     pub(crate) fn is_held_by_own_queue(&self, until: i64) -> bool {
         let Sends { last, lag, .. } = self.sends;
         let stop = &self.stop.evidence;
@@ -212,8 +212,8 @@ mod tests {
 
     const TICK: i64 = 10_000_000;
 
-    /// Whether a sender sends in time `since` its last send, if before it sent so many full segments by itself, each after one
-    /// tick; changed by `change`.
+    /// Whether a sender sends in time `since` its last send, if before it sent `sends` full segments by itself, each
+    /// after one tick; changed by `change`.
     fn slow_pace(sends: u64, since: i64, change: impl Fn(&mut Sender)) -> bool {
         let terms = Terms { mss: 1448, tap_at_sender: true, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);

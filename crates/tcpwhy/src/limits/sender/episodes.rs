@@ -1,7 +1,7 @@
 //! Loss episodes: when repairing began, and what it turned out to be.
 //!
 //! An episode begins with the first sign of a hole (a SACK block or a duplicate ACK), becomes a
-//! repair when something is sent again, and ends when everything sent before it is acknowledged.
+//! repair with the first retransmission, and ends when everything sent before it is acknowledged.
 //! Signs without a repair were reordering and cost nothing. Before the first repeat, too, the sender
 //! waits for what it waited for: the method begins recovery with the sign, the kernel does not.
 
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     /// Signs of a hole only.
     #[default]
     Signs,
-    /// Something was sent again.
+    /// Something was retransmitted.
     Repair,
     /// Slowed down for marks.
     Ecn,
@@ -31,18 +31,18 @@ pub(crate) struct Episode {
     pub(crate) high: i64,
     pub(crate) kind: Kind,
     pub(crate) timeout: bool,
-    /// Bytes sent again, and how many of them are proven needless.
+    /// Retransmitted bytes, and how many of them are proven needless.
     repeated: i64,
     needless: i64,
     /// What was lost first had arrived here damaged.
     pub(super) damaged: bool,
-    /// Segments of which the receiver told that they came behind the hole, and when they were enough to repair it.
+    /// Segments SACKed above the hole, and when they were enough to repair it.
     behind: u64,
     pub(super) told: Option<i64>,
 }
 
 impl Episode {
-    /// Whether nothing of what was sent again was needed.
+    /// Whether no retransmission was needed.
     fn is_spurious(&self) -> bool {
         self.repeated > 0 && self.needless >= self.repeated
     }
@@ -64,7 +64,7 @@ impl Episodes {
         self.open.map_or(0, |e| e.id)
     }
 
-    /// Whether something was sent again and is not yet settled.
+    /// Whether a retransmission is not yet settled.
     pub(crate) fn is_repairing(&self) -> bool {
         self.open.is_some_and(|e| e.kind == Kind::Repair)
     }
@@ -86,8 +86,8 @@ impl Episodes {
         }
     }
 
-    /// Something is sent again; whether it is the episode's first. What was waited for before that
-    /// was no repair: while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
+    /// Something is retransmitted; whether it is the episode's first. What was waited for before that was no repair:
+    /// while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
     pub(crate) fn begin(&mut self, high: i64) -> bool {
         let kind = self.open_at(high).kind;
         if kind == Kind::Repair {
@@ -106,7 +106,7 @@ impl Episodes {
         true
     }
 
-    /// As [`begin`](Self::begin), where what is sent again never came to the tap before.
+    /// As [`begin`](Self::begin), where the original of the retransmission never came to the tap.
     pub(crate) fn begin_tail(&mut self, high: i64, timeout: bool) -> bool {
         let begins = self.begin(high);
         if let Some(episode) = &mut self.open {
@@ -162,14 +162,14 @@ impl Episodes {
         id != 0 && self.open.is_some_and(|e| e.id == id)
     }
 
-    /// So many bytes are sent again: id of the repair that they belong to, 0 if to none.
+    /// These bytes are retransmitted: id of the repair that they belong to, 0 if to none.
     pub(super) fn note_repeat(&mut self, bytes: u32) -> u32 {
         let Some(episode) = self.open.as_mut().filter(|e| e.kind == Kind::Repair) else { return 0 };
         episode.repeated += i64::from(bytes);
         episode.id
     }
 
-    /// So many bytes that episode `id` sent again were not needed.
+    /// These bytes that episode `id` retransmitted were not needed.
     pub(super) fn note_needless(&mut self, id: u32, bytes: i64) {
         let all = self.open.iter_mut().chain(self.past.iter_mut().rev());
         if let Some(episode) = all.into_iter().find(|e| id != 0 && e.id == id) {

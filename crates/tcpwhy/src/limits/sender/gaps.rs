@@ -86,7 +86,7 @@ impl Sender {
         if !self.is_of_unseen(ack) {
             return;
         }
-        // Of whom the capture holds no data at all, none of the time before an ACK is known to be silence.
+        // If the capture holds no data of the sender, none of the time before an ACK is known to be silence.
         if ack - self.flight.nxt > HOLE_BYTES || self.tally.frames == 0 {
             self.prove(self.event_before, Proven::UnseenSends);
             self.proofs.push(Proof::NextWait);

@@ -2,9 +2,9 @@
 //!
 //! What a round sends is the window's worth. In slow start it doubles; two rounds in three that
 //! grow by less than half, and do grow, are congestion avoidance since the first slow one. A
-//! flight that stands still, or rises once, has another lid than the window; so has one below what the
-//! window has let out since it was last cut. Where the receiver thins its ACKs, a sender that counts ACKs
-//! and not bytes grows in slow start by less than half, too, but by more than in congestion avoidance.
+//! flight that stays the same, or rises once, has another lid than the window; so has one below what the window has
+//! let out since it was last cut. Where the receiver thins its ACKs, a sender that counts ACKs and not bytes grows in
+//! slow start by less than half, too, but by more than in congestion avoidance.
 
 use super::hystart::Signs;
 use crate::limits::round::{Phase, Round};
@@ -130,9 +130,9 @@ impl Growth {
         Some(from)
     }
 
-    /// Whether the growth from the slow round `from` to this `flight` is that of slow start on thinned ACKs: more than
-    /// congestion avoidance gives in so many rounds, and a segment or two for each ACK (RFC 5681 section 3.1, RFC 3465
-    /// section 2.1), of which each took more than two segments.
+    /// Whether the growth from the slow round `from` to this `flight` is that of slow start on thinned ACKs: more
+    /// than congestion avoidance gives in these rounds, and a segment or two for each ACK (RFC 5681 section 3.1, RFC
+    /// 3465 section 2.1). Each ACK took more than two segments.
     fn is_thinned(&self, from: &SlowFrom, flight: u64) -> bool {
         let rounds = u64::from(self.slow - 1);
         let grown = flight.saturating_sub(from.flight);
@@ -172,7 +172,7 @@ const fn cause(signs: Signs) -> ExitCause {
 mod tests {
     use super::*;
 
-    /// Rounds of so many segments, released by ACKs; which of them showed the end of slow start.
+    /// Rounds with these flights in segments, released by ACKs; which of them showed the end of slow start.
     fn shown(growth: &mut Growth, flights: &[u64]) -> Vec<Option<u64>> {
         let round = |(number, segments): (usize, &u64)| Round {
             number: number as u64,
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(after_pause(&Round { loss: true, ..round }), Phase::SlowStart);
     }
 
-    /// The phase after flights of so many segments with so many ACKs a round.
+    /// The phase after these flights in segments, each with its ACKs in `advances`.
     fn phase_after(flights: &[u64], advances: &[u32]) -> Phase {
         let mut growth = Growth::default();
         for ((number, segments), advances) in (0..).zip(flights).zip(advances) {

@@ -2,8 +2,8 @@
 //!
 //! Linux v6.1 `hystart_update` (`net/ipv4/tcp_cubic.c`) looks at each ACK of slow start once the window
 //! holds 16 segments. Either sign ends slow start at once: ACKs that follow each other closely from the
-//! begin of a round on for half of the least round trip, or a least round trip of a round that stands
-//! above the path's. A round of ours is one of its: it ends with the ACK of what was sent when it began.
+//! begin of a round on for half of the least round trip, or a least round trip of a round that is above the path's. A
+//! round of ours is one of its: it ends with the ACK of what was sent when it began.
 
 use crate::limits::round::Round;
 use crate::limits::sense::{
@@ -19,7 +19,7 @@ pub(crate) struct Signs {
 
 impl Signs {
     /// What `round` shows, where the path's round trip is `least_rtt`. What paces itself waits for a train twice
-    /// as long, of which nothing is known here.
+    /// as long; nothing of that is known here.
     pub(crate) fn of(round: &Round, least_rtt: i64) -> Self {
         if round.flight_segments < HYSTART_SEGMENTS {
             return Self::default();

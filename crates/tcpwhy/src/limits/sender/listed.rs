@@ -25,7 +25,7 @@ pub(crate) struct ListedRound {
 }
 
 impl ListedRound {
-    /// `round`, of which the wait after its last send is still to be decided.
+    /// `round`, before the wait after its last send is decided.
     pub(crate) fn of(round: &Round) -> Self {
         Self {
             start: round.start,

@@ -34,7 +34,7 @@ impl Losses {
         self.policer.on_loss(since, seq, queued, least_rtt);
     }
 
-    /// `original` is sent again for the first time, in this episode.
+    /// `original` is retransmitted for the first time, in this episode.
     pub(super) fn push(&mut self, original: &Sent, episode: u32) {
         if self.lost.len() < LISTED {
             let flight = self.holes.flight_with(original);

@@ -86,7 +86,7 @@ pub(crate) struct Terms {
     pub(crate) floor: i64,
     /// Constant way from the sender's stack to the tap and back, 0 if unknown.
     pub(crate) own_way: i64,
-    /// The tap stands on the sender's host.
+    /// The tap is on the sender's host.
     pub(crate) tap_at_sender: bool,
     /// Queues between the sender and the tap show: none can be, or its time stamps tell of them.
     pub(crate) sees_queues: bool,
@@ -224,7 +224,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// One of whom nothing was seen.
+    /// A sender before anything was seen of it.
     pub(crate) fn new(terms: Terms, midway: bool, shift_in: i64) -> Self {
         // What a capture begins with midway left its sender's stack before that.
         let start = if midway { -terms.own_way } else { -shift_in };

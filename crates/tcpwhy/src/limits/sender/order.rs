@@ -36,8 +36,7 @@ impl SendOrder {
         self.ids.next()
     }
 
-    /// Takes so many packets of the newest tick that came in order, up to the one before identification
-    /// `next`.
+    /// Takes `packets` of the newest tick that came in order, up to the one before identification `next`.
     pub(crate) fn go_on(&mut self, next: u16, packets: u32) {
         self.ids.go_on(next, packets);
     }
@@ -47,7 +46,7 @@ impl SendOrder {
         self.ids.reach(end);
     }
 
-    /// Whether `event`, of so many wire segments, was sent after all others seen.
+    /// Whether `event`, of `segments` on the wire, was sent after all others seen.
     pub(crate) fn push(&mut self, event: &Event, segments: u64) -> Step {
         let by_id = self.ids.push(event, segments);
         if !event.has(TS) {

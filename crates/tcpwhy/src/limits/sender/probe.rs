@@ -7,7 +7,7 @@ use crate::flow::event::{Block, Event};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TailProbe(Option<Probe>);
 
-/// A probe of the tail that sent again what lies in `range`, with so many segments in flight.
+/// A probe of the tail that retransmitted what lies in `range`, with this many segments in flight.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     range: Block,
@@ -15,12 +15,12 @@ struct Probe {
 }
 
 impl TailProbe {
-    /// `event` sends the tail again, by the timer of the probe, with so many segments in flight.
+    /// `event` retransmits the tail, by the timer of the probe, with `flight` segments in flight.
     pub(crate) fn begin(&mut self, event: &Event, flight: u64) {
         self.0 = Some(Probe { range: (event.seq, event.end()), flight });
     }
 
-    /// Whether an ACK of just so much may be the probe's.
+    /// Whether an ACK of just this may be the probe's.
     pub(crate) fn is_answer(&self, ack: i64) -> bool {
         self.0.is_some_and(|probe| ack == probe.range.1)
     }

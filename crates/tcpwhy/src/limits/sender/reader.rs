@@ -39,7 +39,7 @@ pub(crate) struct Sight {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
     ring: [Answer; ANSWERS],
-    /// How many came; which of them is told from it.
+    /// How many came; their places in the ring follow from it.
     came: u64,
     is_readers: bool,
 }
@@ -88,7 +88,7 @@ fn are_readers(answers: &[Answer], sight: Sight) -> bool {
 }
 
 impl Sender {
-    /// An ACK of so many bytes came `rtt` behind the newest of them, and the window had been full.
+    /// An ACK of `bytes` came `rtt` behind the newest of them, and the window had been full.
     pub(crate) fn note_answer(&mut self, rtt: i64, bytes: i64) {
         let is_told = self.flight.outstanding() == 0 || self.has_shrunk();
         let (least, floor) = (self.least_rtt(), self.terms.floor);
@@ -106,7 +106,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Whether answers of so many segments, these late, are a reader's where a round trip takes 20 ms.
+    /// Whether answers of this many segments, these late, are a reader's where a round trip takes 20 ms.
     fn told(late: &[i64], segments: i64, is_told: bool, at_receiver: bool) -> bool {
         let mut answers = Answers::default();
         let sight = Sight { least_rtt: 20 * MS, mss: 1448, at_receiver };

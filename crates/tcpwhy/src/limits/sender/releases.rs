@@ -29,8 +29,8 @@ impl Releases {
         self.acks.clear();
     }
 
-    /// Something left the flight at `at`, of which all up to `una` is acknowledged; `by_data` if it came on data of
-    /// the peer.
+    /// Something left the flight at `at`, and all up to `una` is acknowledged; `by_data` if it came on data of the
+    /// peer.
     pub(crate) fn push(&mut self, at: i64, una: i64, by_data: bool) {
         if self.acks.len() == WAIT_ACKS {
             self.acks.pop_front();

@@ -1,4 +1,4 @@
-//! Repairs: what was sent again, why, and whether it was needed.
+//! Repairs: what was retransmitted, why, and whether it was needed.
 //!
 //! A repair was not needed if each of its repeats is proven needless ([`super::repeats`]). A probe of
 //! the tail is no episode ([`super::episodes`]), but if it was needed it cuts the window, too ([`super::probe`]).
@@ -37,14 +37,14 @@ impl Repairs {
         self.repeats.push(Repeat::of(event, episode));
     }
 
-    /// Something is sent again; whether it is the episode's first. What was waited for before that
-    /// was no repair: while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
+    /// Something is retransmitted; whether it is the episode's first. What was waited for before that was no repair:
+    /// while a hole may be reordering, Linux goes on sending (`TCP_CA_Disorder`).
     pub(crate) fn begin(&mut self, high: i64) -> bool {
         self.probe.end();
         self.episodes.begin(high)
     }
 
-    /// As [`begin`](Self::begin), where what is sent again never came to the tap before.
+    /// As [`begin`](Self::begin), where the original of the retransmission never came to the tap.
     pub(crate) fn begin_tail(&mut self, high: i64, timeout: bool) -> bool {
         self.probe.end();
         self.episodes.begin_tail(high, timeout)
@@ -169,7 +169,7 @@ impl Sender {
         self.cut_window(self.flight.outstanding_segments(), at);
     }
 
-    /// A repair is over, but what is missing now was sent after it began and sent again in it: that loss is known,
+    /// A repair is over, but what is missing now was sent after it began and retransmitted in it: that loss is known,
     /// and the next repair begins at once (`tcp_fastretrans_alert`, `tcp_time_to_recover` by `lost_out`).
     pub(crate) fn repair_on(&mut self, at: i64) {
         let una = self.flight.una;

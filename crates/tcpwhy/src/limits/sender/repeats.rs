@@ -1,4 +1,4 @@
-//! What was sent again of late, and how much of it the receiver had already.
+//! Recent retransmissions, and how much of them the receiver had already.
 //!
 //! Two things prove a repeat needless. The receiver reports data that it got twice (D-SACK,
 //! RFC 2883): that names the range. Or the first ACK across a hole echoes a timestamp older than
@@ -13,7 +13,7 @@ use super::sends::segments_of;
 use crate::flow::event::{ACK, Block, Event, TS};
 use crate::limits::sense::REPEATS;
 
-/// Data sent again in one packet.
+/// Data retransmitted in one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     pub(crate) start: i64,
@@ -27,7 +27,7 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    /// What `event` sends again in `episode`.
+    /// What `event` retransmits in `episode`.
     pub(crate) fn of(event: &Event, episode: u32) -> Self {
         let stamp = event.has(TS).then_some(event.tsval);
         Self { start: event.seq, end: event.end(), stamp, episode, needless: 0 }
@@ -43,7 +43,7 @@ impl Repeat {
     }
 }
 
-/// Bytes proven needless, and in which episode they were sent again.
+/// Bytes proven needless, and the episode in which they were retransmitted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Needless {
     pub(crate) episode: u32,
@@ -72,14 +72,14 @@ impl Needless {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
     kept: VecDeque<Repeat>,
-    /// So many of the first are needless to the last byte: nothing more can be told of them.
+    /// How many of the first are needless to the last byte: nothing more can be told of them.
     told: usize,
     /// The highest end of all there were.
     end: i64,
 }
 
 impl Repeats {
-    /// Something is sent again.
+    /// Something is retransmitted.
     pub(crate) fn push(&mut self, repeat: Repeat) {
         if self.kept.len() == REPEATS {
             self.kept.pop_front();
@@ -119,7 +119,7 @@ impl Repeats {
         })
     }
 
-    /// The repeats of which something may still be told.
+    /// The repeats that more may still be told of.
     fn untold(&mut self) -> impl Iterator<Item = &mut Repeat> {
         let is_told = |repeat: &Repeat| repeat.needless == repeat.end - repeat.start;
         while self.kept.get(self.told).is_some_and(is_told) {
@@ -138,7 +138,7 @@ impl Sender {
     /// The receiver reports data it got twice (RFC 2883).
     pub(crate) fn on_dsack(&mut self, block: Block) {
         self.repairs.doubled.on_dsack(block, self.flight.nxt, self.terms.mss);
-        // What was sent once and arrived twice was doubled on the way: no repeat is told of.
+        // What was sent once and arrived twice was doubled on the way: that tells of no repeat.
         let mut repeats = core::mem::take(&mut self.repairs.repeats);
         repeats.on_duplicate(block).for_each(|told| self.note_needless(told));
         self.repairs.repeats = repeats;
@@ -155,7 +155,7 @@ impl Sender {
         self.repairs.repeats = repeats;
     }
 
-    /// Data was sent again although the receiver had it.
+    /// Data was retransmitted although the receiver had it.
     fn note_needless(&mut self, told: Needless) {
         let segments = told.segments(self.terms.mss);
         self.repairs.episodes.note_needless(told.episode, told.bytes);

@@ -23,7 +23,7 @@ impl FlightSamples {
     }
 
     /// As [`Self::push`] for each of `count` frames behind frame number `sent`; `flight` tells the
-    /// flight after so many of them.
+    /// flight after a number of them.
     pub(crate) fn push_each(&mut self, sent: u64, count: u64, flight: impl Fn(u64) -> i64) {
         let mut done = 0;
         // The next multiple of a power of two.

@@ -72,7 +72,7 @@ impl Sender {
         (release, segments): (Release, u64),
     ) {
         if self.terms.unanswered {
-            // No ACK will end a repair: what is told of it ends with the wait.
+            // No ACK will end a repair: its account ends with the wait.
             self.repairs.episodes.on_progress(event.seq);
         }
         if self.book.open.sends == 0 && (release == Release::Free || self.book.marker == NEVER) {
@@ -348,7 +348,7 @@ impl Sender {
 /// Wire segments of a captured frame's payload.
 pub(crate) fn segments_of(len: u32, mss: i64) -> u64 {
     let (len, mss) = (u64::from(len), mss.max(1) as u64);
-    // Most frames are one segment, which is told without a division.
+    // Most frames are one segment; that shows without a division.
     if len <= mss { u64::from(len > 0) } else { len.div_ceil(mss) }
 }
 
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
     use crate::limits::sender::Terms;
 
-    /// What released a send at 10 ms, just after the receiver's window of 30,000 bytes moved, of which so much was left.
+    /// What released a send at 10 ms, just after the receiver's window of 30,000 bytes moved and left `room`.
     fn released(room: i64) -> Release {
         let mut walker = Sender::new(Terms { mss: 1448, ..Terms::default() }, true, 0);
         walker.window.moved_at = 10_000_000;

@@ -20,7 +20,7 @@ impl Sender {
     }
 
     /// Whether the congestion window was full, too: it is asked for first (`tcp_write_xmit`, v6.1: `tcp_cwnd_test` before
-    /// `tcp_nagle_test`). Of the first flight nothing tells but that Linux begins with so many segments.
+    /// `tcp_nagle_test`). Of the first flight nothing tells but that Linux begins with this many segments.
     fn is_held_by_cwnd_first(&self) -> bool {
         let sent = self.flight.segments_to_nxt;
         match self.initial {

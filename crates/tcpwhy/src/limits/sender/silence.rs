@@ -1,8 +1,8 @@
 //! Data that nobody acknowledges: how often its head was sent, and what came back meanwhile. A window that is shut
 //! over data, or over a hole.
 //!
-//! What is sent to a peer that is gone is no repair (RFC 9293 section 3.8.3: after some repeats TCP gives up). And what
-//! is sent again while the window is 0 is a probe of it (RFC 9293 section 3.8.6: a sender has to bear a window that
+//! A packet to a peer that is gone is no repair (RFC 9293 section 3.8.3: after some repeats TCP gives up). And a
+//! retransmission while the window is 0 is a probe of it (RFC 9293 section 3.8.6: a sender has to bear a window that
 //! was taken back; Linux `tcp_retransmit_timer` with `snd_wnd` 0): its answers tell of the window, not of losses.
 //! Only the facts are kept here; what they mean is decided when all is known ([`crate::analysis::ending`]).
 
@@ -56,7 +56,7 @@ impl Default for Silence {
 }
 
 impl Silence {
-    /// What begins at `una` was sent again at `at`, in `frame`; `original`: when and in which frame it was before.
+    /// What begins at `una` was retransmitted at `at`, in `frame`; `original`: when and in which frame it was before.
     pub(crate) fn on_repeat(&mut self, una: i64, now: (i64, u64), original: Option<(i64, u64)>) {
         if self.head != una {
             (self.repeats, self.head, self.first) = (0, una, original.unwrap_or(now));

@@ -29,8 +29,8 @@ impl Stop {
 }
 
 impl Sender {
-    /// Takes down where the sender stands, if it has sent since that was last done. Within a burst
-    /// flights only grow and rooms only shrink, so the last send has the extremes of all.
+    /// Takes down where the sender is, if it has sent since that was last done. Within a burst flights only grow and
+    /// rooms only shrink, so the last send has the extremes of all.
     #[inline]
     pub(crate) fn take_stop(&mut self) {
         if let Some(frame) = self.stop.due.take() {
@@ -93,7 +93,7 @@ mod tests {
 
     const RTT: i64 = 20_000_000;
 
-    /// How much of a flight of 60 kB is hidden by a queue of 10 ms, as much of which as `lag` its time stamps tell.
+    /// How much of a flight of 60 kB a queue of 10 ms hides, if time stamps tell `lag` of its time.
     fn hidden(lag: i64, tap_at_sender: bool) -> i64 {
         let terms = Terms { tap_at_sender, ..Terms::default() };
         let mut walker = Sender::new(terms, true, 0);

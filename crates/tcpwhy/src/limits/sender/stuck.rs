@@ -3,8 +3,8 @@
 //! A device that drops what is longer than its next link carries, and tells nobody, is a black hole for
 //! full segments only (RFC 2923 section 2.1): what is smaller arrives. So what is kept is the head that
 //! was sent most often without being acknowledged, the largest segment that ever was, and whether the
-//! head got through once it was cut into smaller ones. A loss on the way of all sizes is told from it by
-//! any segment of that size that does arrive.
+//! head got through once it was cut into smaller ones. If any segment of that size does arrive, the way loses
+//! segments of all sizes instead.
 
 use super::Sender;
 use crate::flow::event::Event;
@@ -33,7 +33,7 @@ pub(crate) struct Stuck {
 pub(crate) struct Heads {
     now: Option<Stuck>,
     done: Option<Stuck>,
-    /// The largest segment of which it is known that it arrived.
+    /// The largest segment that is known to have arrived.
     pub(crate) largest_arrived: i64,
 }
 

@@ -24,8 +24,8 @@ pub(crate) struct Suspect {
 }
 
 impl Sender {
-    /// What was acknowledged is sent again: the sender lacks the ACK, which was lost behind the tap.
-    /// If the time before it is a timer's, that was waited for, whatever the application did.
+    /// A retransmission of what was acknowledged: the sender lacks the ACK, which was lost behind the tap. If the
+    /// time before it is a timer's, that was waited for, whatever the application did.
     pub(crate) fn watch_lost_acks(&mut self, at: i64) {
         let since = self.progress.at.max(self.sends.last);
         let ran_out = |timer: i64| ran_out(timer, at - since);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_probe_of_the_tail_is_one_frame_of_whole_segments_when_its_timer_runs_out() {
-        // 22 ms, of which a fifth may be missing in our estimate, and two jiffies of HZ=100.
+        // 22 ms, which our estimate may miss by a fifth, and two jiffies of HZ=100.
         assert!(is_probe(1, 17_600_000) && is_probe(2, 17_600_000));
         assert!(!is_probe(2, 17_599_999));
         assert!(is_probe(2, 46_400_000));
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn from_afar_a_probe_of_one_segment_comes_as_late_as_a_timeout() {
-        // So many segments are in flight since 0, 10 ms being the round trip: the timeout is due at 210 ms.
+        // `segments` are in flight since 0, 10 ms being the round trip: the timeout is due at 210 ms.
         let told = |segments: i64, at: i64, tap_at_sender: bool| {
             let terms = Terms { mss: 1448, sack: true, tap_at_sender, ..Terms::default() };
             let mut walker = Sender::new(terms, true, 0);

@@ -9,7 +9,7 @@
 //! round after round begins so, and no round trip comes near the old least any more, the path has
 //! become longer (or others fill it for good, which these packets cannot tell apart). Linux and BBR
 //! forget by the clock, after 300 s and 10 s (`tcp_min_rtt_wlen`, `bbr_min_rtt_win_sec`): a queue
-//! that stands that long would become the path.
+//! that lasts that long would become the path.
 
 use super::jumps::Jumps;
 use crate::limits::round::least_queue;

@@ -95,7 +95,7 @@ impl ReceiverWindow {
         self.grown.1 >= at
     }
 
-    /// A flight of so many bytes in `round` leaves `room` in it, less than a segment or not.
+    /// A flight of `flight` bytes in `round` leaves `room` in it, less than a segment or not.
     pub(crate) fn on_stop(&mut self, flight: i64, room: i64, mss: i64, round: u64) {
         if room >= mss {
             return;

@@ -36,7 +36,7 @@ impl Writes {
         self.are_told
     }
 
-    /// What follows a flight of so many bytes is so `late`: whether enough were written so.
+    /// What follows a flight of `flight` bytes is late by `late`: whether enough were written so.
     fn push(&mut self, flight: i64, late: i64) -> bool {
         let is_alike = (late - self.late).abs() * STEADIER <= late && flight <= self.largest;
         let flights = if is_alike { self.flights + 1 } else { 1 };

@@ -62,13 +62,13 @@ pub(crate) const SPARE_TABLES: usize = 8;
 /// Packets that the short way of turns looks through in vain. Ours: not measured. For `quick/turns`.
 pub(crate) const TURN_PACKETS: usize = 64;
 
-/// Pieces a decision may wait for: of more, the oldest is booked as it stands. Ours: what is decided is merged, so
-/// a round costs a few, and a wait has so many only if its window or its repairs come and go. For `walk`,
+/// Pieces a decision may wait for: of more, the oldest is booked as it is. Ours: what is decided is merged, so a
+/// round costs a few, and a wait has this many only if its window or its repairs come and go. For `walk`,
 /// `walk/settle`.
 pub(crate) const PIECES: usize = 16_000;
 
-/// Intervals held back for what may yet be told of them. Ours: 3 MB with the one that is too many; of one state
-/// each, so few transfers have as many. For `account/due`.
+/// Intervals held back for what may yet be told of them. Ours: 3 MB with the one that is too many. Each is of one
+/// state, and few transfers have as many. For `account/due`.
 pub(crate) const HELD_BACK: usize = (1 << 15) - 1;
 
 /// Intervals kept of one direction. Ours: 20,000 of 120 bytes are 2.4 MB, more than a page can draw; half of them

@@ -8,8 +8,8 @@ pub(crate) const QUEUE_MIN_NS: i64 = 1_000_000;
 /// And above this share of the least round trip (limits-method section 6). For `round`.
 pub(crate) const QUEUE: Share = Share(1, 10);
 
-/// What stands this long below TCP stands in a queue: the sender's own time is known to the tick of its time
-/// stamps, which is 1 ms in Linux (v6.18 `TCP_TS_HZ`). For `sender/ended`, `sender/short`, `sender/stop`.
+/// What waits this long below TCP is in a queue: the sender's own time is known to the tick of its time stamps, which
+/// is 1 ms in Linux (v6.18 `TCP_TS_HZ`). For `sender/ended`, `sender/short`, `sender/stop`.
 pub(crate) const OWN_QUEUE_NS: i64 = 1_000_000;
 
 /// A queue of this share of the least round trip never emptied in the round. Ours: not measured. For `rule/link`.
@@ -18,8 +18,8 @@ pub(crate) const NEVER_EMPTY: Share = Share(1, 2);
 /// As many round trips tell so of a round. Ours: not measured. For `rule/link`.
 pub(crate) const QUEUE_SAMPLES: i64 = 8;
 
-/// Rates of which the least is within this share of the most are flat. The method asks for 5 %. Ours: 10 %, set
-/// while developing against the simulated kernel; no experiment of its own. For `near/rate`.
+/// Rates are flat if the least is within this share of the most. The method asks for 5 %. Ours: 10 %, set while
+/// developing against the simulated kernel; no experiment of its own. For `near/rate`.
 pub(crate) const FLAT: Share = Share(1, 10);
 
 /// A rate of this share of another is as fast (limits-method section 6: 5 %). For `near/rate`.
@@ -45,11 +45,11 @@ pub(crate) const OUTGROWS: Share = Share(1, 5);
 /// It brought none if that grew by less than this share of it. Ours: a quarter. For `near/rate`.
 pub(crate) const GAINED: Share = Share(1, 4);
 
-/// A full link of one's own makes the round trip grow per cent for per cent with the flight, one that others fill,
-/// too, by less: the border lies at so much of it. Ours: half. For `near/rate`.
+/// A full link of one's own makes the round trip grow per cent for per cent with the flight; one that others fill,
+/// too, by less. The border lies at this part of it. Ours: half. For `near/rate`.
 pub(crate) const OWN_SLOPE: f64 = 0.5;
 
-/// With so many times the error of the estimate between. Ours: two, nineteen of twenty by chance. For `near/rate`.
+/// With this many times the error of the estimate between. Ours: two, nineteen of twenty by chance. For `near/rate`.
 pub(crate) const SLOPE_ERRORS: f64 = 2.0;
 
 /// A flight that varies by less, as a part of it, cannot show that. Ours: 5 %. For `near/rate`.
@@ -61,10 +61,10 @@ pub(crate) const SLOPE_ROUNDS: usize = 4;
 /// Fewer packets do not show whether a stream pauses. Ours: not measured. For `near/afar`.
 pub(crate) const STREAM_PACKETS: u32 = 16;
 
-/// In so many rounds flights show that they grow by a segment a round. Ours: not measured. For `near/afar`.
+/// In this many rounds flights show that they grow by a segment a round. Ours: not measured. For `near/afar`.
 pub(crate) const OPENING_ROUNDS: u64 = 5;
 
-/// By so much less than as many segments as there are rounds: the first has none before it, and one may not have
+/// By this much less than as many segments as there are rounds: the first has none before it, and one may not have
 /// grown. Ours. For `near/afar`.
 pub(crate) const OPENING_MISSES: u64 = 2;
 
@@ -128,7 +128,7 @@ pub(crate) const SHARED: Share = Share(2, 3);
 /// `near/spacing`.
 pub(crate) const NOT_BUNCHED: Share = Share(1, 8);
 
-/// What came strays so many ACKs from an even rate and more where it is shared. Ours: two and a half to three for a
+/// What came strays this many ACKs from an even rate and more where it is shared. Ours: two and a half to three for a
 /// token bucket in front of a link twice as fast and beside constant traffic, seven and more beside other
 /// connections. For `near/spacing`.
 pub(crate) const STRAYED_STEPS: i128 = 5;

@@ -1,8 +1,8 @@
 //! Every threshold that judges, once: its value, where it comes from, and who reads it.
 //!
 //! A source is a kernel's function and version, a section of an RFC or of limits-method; a number of ours says `Ours:`
-//! and what speaks for it, or that nothing was measured. Who reads it stands last, behind `For`; `tests/rooms.rs` holds
-//! that line to the code, and finds numbers that stand elsewhere in `limits`.
+//! and what speaks for it, or that nothing was measured. Its readers come last, behind `For`; `tests/rooms.rs` holds
+//! that line to the code, and finds numbers that are elsewhere in `limits`.
 //!
 //! ```text
 //! timers   when a timer ran out, what is at once, what a receiver may delay
@@ -31,10 +31,10 @@ use core::ops::{Div, Mul};
 /// `sender`, `sender/book`, `sender/sends`, `sender/silence`, `sender/timers`, `sender/window`.
 pub(crate) const NEVER: i64 = -(1 << 55);
 
-/// Nanoseconds in a second: a rate is told in bytes per second. For `near/rate`, `near/spacing`, `round`.
+/// Nanoseconds in a second: a rate is in bytes per second. For `near/rate`, `near/spacing`, `round`.
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
 
-/// A share of a whole: so many of so many parts.
+/// A share of a whole: the first number of parts of the second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share(u32, u32);
 

@@ -13,8 +13,9 @@ pub(crate) const PULSE_PROMPT_NS: i64 = 50_000;
 /// no chance: a writer that a full buffer blocked wakes up as late. Ours: not measured. For `pulse`.
 pub(crate) const NO_CHANCE: Share = Share(1, 64);
 
-/// A distance stays alike if it changes by so many times less than the time since the last arrival, and a pause of
-/// a program if it changes by so many times less than it lasts. Ours: not measured. For `pulse`, `sender/writes`.
+/// A distance stays alike if it changes by this many times less than the time since the last arrival. A pause of a
+/// program stays alike if it changes by this many times less than it lasts. Ours: not measured. For `pulse`,
+/// `sender/writes`.
 pub(crate) const STEADIER: i64 = 4;
 
 /// Fewer pulses tell nothing. Ours: not measured. For `pulse`.
@@ -23,7 +24,7 @@ pub(crate) const ENOUGH_PULSES: u32 = 8;
 /// Distances that differ by this share are alike. Ours: an eighth. For `pulse`.
 pub(crate) const ALIKE: Share = Share(1, 8);
 
-/// A pulse is missed after so many times its distance. Ours: twice, so that one timer's delay is none. For `pulse`.
+/// A pulse is missed after this many times its distance. Ours: twice, so that one timer's delay is none. For `pulse`.
 pub(crate) const MISSED_TIMES: i64 = 2;
 
 /// As many pulses may come as promptly as answers do and yet be the sender's own. Ours: one of eight, by chance.
@@ -47,7 +48,7 @@ pub(crate) const EVEN_ALIKE: Share = Share(2, 3);
 /// third; without it receivers and middles agree more, but any slow writer might be meant. For `pulse`.
 pub(crate) const WHOLE_ALIKE: Share = Share(1, 3);
 
-/// So many of them may end short, as the rest of a long write. Ours: one of eight. For `pulse`.
+/// This share of them may end short, as the rest of a long write. Ours: one of eight. For `pulse`.
 pub(crate) const WHOLE_SHORT: Share = Share(1, 8);
 
 /// Nearly all pulses. Ours: three of four. For `pulse`.

@@ -54,7 +54,7 @@ pub(crate) const LONGEST_DELAYED_ACK_NS: i64 = 500_000_000;
 pub(crate) const DELAYABLE_SEGMENTS: i64 = 2;
 
 /// As many rounds after which a path is believed to have become longer. Ours: not measured; a queue of others
-/// seldom stands that long without emptying once. For `sender/trips`.
+/// seldom lasts that long without emptying once. For `sender/trips`.
 pub(crate) const LONGER_ROUNDS: u32 = 8;
 
 /// A round trip is a jump if it is this much longer than the one before it. Ours: two segments more in a queue make
@@ -62,7 +62,7 @@ pub(crate) const LONGER_ROUNDS: u32 = 8;
 /// `sender/jumps`.
 pub(crate) const JUMP_NS: i64 = 5_000_000;
 
-/// And if it is longer than that by so many times itself. Ours, as [`JUMP_NS`]. For `sender/jumps`.
+/// And if it is longer than that by this many times itself. Ours, as [`JUMP_NS`]. For `sender/jumps`.
 pub(crate) const JUMP_TIMES: i64 = 2;
 
 /// A jump has passed when a later round trip is longer than the one before by this share of it at most. Ours: half

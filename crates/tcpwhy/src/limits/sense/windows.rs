@@ -6,8 +6,8 @@ use super::Share;
 /// segment, or the unit of its scale); not measured. For `sender/edge`, `sender/window`.
 pub(crate) const AT_MAXIMUM: Share = Share(95, 100);
 
-/// Rounds of which the largest window is remembered, once and twice: what is at its maximum is so of these. Ours:
-/// not measured. For `sender/window`.
+/// Rounds whose largest window is remembered, once and twice: what is at its maximum is so of these. Ours: not
+/// measured. For `sender/window`.
 pub(crate) const RECENT_ROUNDS: u64 = 8;
 
 /// A window of this share of its largest, or less, has shrunk: something lies unread. Ours: a quarter, more than
@@ -22,12 +22,12 @@ pub(crate) const DEFERRED: Share = Share(1, 3);
 /// `sender/unseen`.
 pub(crate) const SILLY: Share = Share(1, 2);
 
-/// As many rounds whose flights fill a window show that it holds the sender. Ours: one may seem to by what stands
-/// in queues, where a window grows along with flights that double; not measured. For `sender/window`.
+/// As many rounds whose flights fill a window show that it holds the sender. Ours: one may seem to by what waits in
+/// queues, where a window grows along with flights that double; not measured. For `sender/window`.
 pub(crate) const FILLED_ROUNDS: u32 = 3;
 
-/// A flight that something else holds ends within a segment of a window of so many by a chance of one in sixteen,
-/// for the guess puts its end between half the window and all of it. Ours: not measured. For `sender/unseen`.
+/// A flight that something else holds ends within a segment of a window of this many by a chance of one in sixteen:
+/// the guess puts its end between half the window and all of it. Ours: not measured. For `sender/unseen`.
 pub(crate) const TELLING_SEGMENTS: i64 = 32;
 
 /// Less than this beyond a window is damage or a probe. Ours: a super-segment. For `sender/gaps`.
@@ -37,14 +37,14 @@ pub(crate) const HOLE_BYTES: i64 = 65_536;
 /// a super-segment (v6.18 `tcp_tso_should_defer`). Ours: not measured. For `sender/ended`.
 pub(crate) const UNANSWERED: usize = 4;
 
-/// So many answers to full windows tell of a reader. Ours: half of those remembered ([`super::ANSWERS`]). For
+/// This many answers to full windows tell of a reader. Ours: half of those remembered ([`super::ANSWERS`]). For
 /// `sender/reader`.
 pub(crate) const ENOUGH_ANSWERS: usize = 8;
 
 /// Answers to full windows are weighed once in so many. Ours: to spare time. For `sender/reader`.
 pub(crate) const WEIGHED_EACH: u64 = 4;
 
-/// So much of the bytes must have been answered so for a reader to be named. Ours: three of four; not measured. For
+/// This share of the bytes must have been answered so to name a reader. Ours: three of four; not measured. For
 /// `sender/reader`.
 pub(crate) const MOSTLY: Share = Share(3, 4);
 
@@ -76,16 +76,16 @@ pub(crate) const LID_ROUNDS: usize = 4;
 /// a segment in 1.9 rounds (`beta_scale`), which would be four. Reno's grows by eight. For `near/rounds`.
 pub(crate) const UNCUT_LID_ROUNDS: u32 = 8;
 
-/// A window that a loss has cut stands still for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is
+/// A window that a loss has cut stays the same for less. Linux v6.18 `tcp_cubic.c`, `bictcp_update`: the curve is
 /// 410/1024 segments a second to the third around its plateau, so it takes 2.7 s from one segment below it to one
 /// above; all others grow faster, or not at all. For `near/rounds`, `rule/cwnd`.
 pub(crate) const PLATEAU_NS: i64 = 3_000_000_000;
 
-/// Who stands for this share of [`PLATEAU_NS`] may have a lid. Ours: half, so that most rounds of a stand name it.
-/// For `rule/cwnd`.
+/// A window that stays the same for this share of [`PLATEAU_NS`] may have a lid. Ours: half, so that most rounds of a
+/// plateau name it. For `rule/cwnd`.
 pub(crate) const MAY_BE_LID: Share = Share(1, 2);
 
-/// Flights are of one size if they differ by so many segments at most (limits-method section 6: to the segment).
+/// Flights are of one size if they differ by at most this many segments (limits-method section 6: to the segment).
 /// For `near/afar`, `near/rounds`, `sender/book`.
 pub(crate) const SAME_SEGMENTS: u64 = 1;
 
@@ -111,11 +111,11 @@ pub(crate) const DOUBLES: Share = Share(3, 2);
 /// `sender/growth`.
 pub(crate) const AVOIDANCE: Share = Share(1, 16);
 
-/// So many of three slow rounds must have grown for slow start to have ended. Ours: two; one may be chance. For
+/// This many of three slow rounds must have grown if slow start has ended. Ours: two; one may be chance. For
 /// `sender/growth`.
 pub(crate) const GROWN_STEPS: u32 = 2;
 
-/// ACKs of so many segments each are thinned: RFC 5681 section 4.2 asks for one at least every second segment.
+/// ACKs of this many segments each are thinned: RFC 5681 section 4.2 asks for one at least every second segment.
 /// Ours: half a segment more. For `sender/growth`.
 pub(crate) const THINNED: Share = Share(5, 2);
 
@@ -150,10 +150,10 @@ pub(crate) const CLEARLY: u64 = 4;
 /// `sender/avoidance`.
 pub(crate) const REPLAYED: Share = Share(1, 10);
 
-/// Or by so many segments: limited transmit (RFC 3042). For `sender/avoidance`.
+/// Or by this many segments: limited transmit (RFC 3042). For `sender/avoidance`.
 pub(crate) const REPLAYED_SEGMENTS: u64 = 2;
 
-/// Below so many segments no sign of `HyStart` counts (Linux v6.1 `hystart_low_window`). For `sender/hystart`.
+/// Below this many segments no sign of `HyStart` counts (Linux v6.1 `hystart_low_window`). For `sender/hystart`.
 pub(crate) const HYSTART_SEGMENTS: u64 = 16;
 
 /// ACKs at most this far apart are one train (Linux v6.1 `hystart_ack_delta_us`). For `sender/hystart`.
@@ -172,6 +172,6 @@ pub(crate) const HYSTART_DELAY: Share = Share(1, 8);
 /// At least and at most (Linux v6.1 `HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`). For `sender/hystart`.
 pub(crate) const HYSTART_DELAY_NS: (i64, i64) = (4_000_000, 16_000_000);
 
-/// The least send buffer lets so many full segments be in flight: half of its 4608 bytes is what a packet costs
+/// The least send buffer lets this many full segments be in flight: half of its 4608 bytes is what a packet costs
 /// besides (Linux v6.1 `SOCK_MIN_SNDBUF`, `include/net/sock.h`). For `rule/buffer`.
 pub(crate) const LEAST_BUFFER_SEGMENTS: u64 = 2;

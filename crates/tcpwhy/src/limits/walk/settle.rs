@@ -15,7 +15,7 @@ use crate::limits::sense::{PIECES, ROUNDS_AFTER};
 use crate::limits::wait::{Release, Wait};
 use crate::report::State;
 
-/// What an open wait was for, by what it was taken for while it lasted.
+/// Final reason of an open wait, one per provisional kind.
 struct Decided {
     flying: Base,
     idle: Base,

@@ -6,7 +6,8 @@ use crate::limits::wait::Wait;
 
 const MSS: i64 = 1448;
 
-/// How a side's silence is told before the peer's first data at 10 ms, if the SYN was seen or not.
+/// The verdict on a side's silence before the peer's first data at 10 ms, if the SYN was seen or
+/// not.
 fn first_silence(side: usize, saw_syn: bool) -> (State, &'static [State]) {
     let terms = Terms { mss: MSS, side, detail: true, ..Terms::default() };
     let mut walker = Walker::new(terms, true, 0);

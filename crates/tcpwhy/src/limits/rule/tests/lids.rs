@@ -33,7 +33,7 @@ fn a_lid_within_a_third_of_the_receivers_window_is_that_window() {
 
 #[test]
 fn from_afar_a_lid_whose_flights_end_as_writes_do_is_the_application() {
-    // Six rounds of one burst of so many segments each, of which so many end with a short one.
+    // Six rounds of one burst of `segments` each; `short` of the rounds end with a short one.
     let told = |segments, short: u64, tap_at_sender| {
         let mut before = Before::NONE;
         let rounds = closed((0..6).map(|n| {
@@ -90,7 +90,7 @@ fn a_lid_that_leaves_no_silence_may_be_a_pace() {
 
 #[test]
 fn a_lid_whose_pulses_follow_acks_at_even_distances_may_be_a_pace() {
-    // So many rounds of four bursts each, which ACKs seem to let go, at these two distances in turn, ended so.
+    // `rounds` of four bursts each, which ACKs seem to let go, at these two distances in turn, ended so.
     let told = |rounds: u64, [one, other]: [i64; 2], short: bool, edge: Edge, tap_gap: i64| {
         let mut before = Before::NONE;
         let rounds = closed((0..rounds).map(|n| {
@@ -141,7 +141,7 @@ fn a_flight_that_stands_still_for_eight_rounds_in_a_window_that_no_loss_has_cut_
     assert_eq!(in_phase(Phase::Avoidance, 8), State::CwndAvoidance, "CUBIC's plateau");
 }
 
-/// Rounds of slow start in which so many segments flew; the window would have let out as many as `windows`.
+/// Rounds of slow start with these `flights` in segments; the window would have let out as many as `windows`.
 fn flights(flights: [u64; 5], windows: [u64; 5]) -> Rounds {
     closed((0..5).map(|n| {
         let window = Some(windows[n]);

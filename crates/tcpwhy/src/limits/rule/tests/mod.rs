@@ -39,7 +39,7 @@ fn round(number: u64, flight: u64) -> Round {
     }
 }
 
-/// A wait that an ACK ended, with so much of the receiver's window left.
+/// A wait that an ACK ended, with this much of the receiver's window left.
 fn acked(edge: Edge) -> Wait {
     let window = match edge {
         Edge::Far => Window::OPEN,

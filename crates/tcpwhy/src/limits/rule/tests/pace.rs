@@ -74,8 +74,8 @@ fn what_a_pace_still_holds_may_have_filled_slow_starts_window() {
     assert_eq!(told(Some(44), Phase::Avoidance), (State::Pacing, false), "it is over");
 }
 
-/// Nine pulses a round that ACKs and windows jolt, of which so many end with a short segment;
-/// each third distance is like the one before, or none.
+/// Nine pulses a round that ACKs and windows jolt; `short` of them end with a short segment. Each
+/// third distance is like the one before, or none.
 fn jolted(short: usize, some_alike: bool) -> Rounds {
     let mut before = Before::NONE;
     let mut round = Round { longest_gap: RTT / 3, ..round(0, 36) };

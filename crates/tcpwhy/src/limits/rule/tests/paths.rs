@@ -29,8 +29,8 @@ fn whose_a_queue_is_shows_only_where_the_flight_and_the_queue_vary() {
         (decision.state, decision.alternative.contains(&State::BandwidthExternal))
     };
     assert_eq!(told(&queued(0)), (State::BandwidthSelfQueue, true), "one flight, one delay");
-    // Flights from 184 segments up, each answered in the next round after twice the round trip, and
-    // so many hundredths more for each hundredth that the flight is larger.
+    // Flights from 184 segments up, each answered in the next round after twice the round trip. That grows by `share`
+    // per cent of what the flight grows by.
     let vary = |share: i64| {
         let flight = |n: i64| 184 + 20 * (n - 1).max(0);
         closed((0..6).map(|n| {
@@ -136,8 +136,8 @@ fn a_rate_that_goes_up_and_down_under_a_queue_is_the_links() {
 
 #[test]
 fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a_round_trip() {
-    // Five flights from `first` segments up by so many a round, each answered in the next at a rate that grows by so
-    // many thousandths a round.
+    // Five flights from `first` segments up by `more` a round, each answered in the next at a rate that grows by
+    // `gained` thousandths a round.
     let grown = |first: u64, more: u64, gained: i64| {
         let acked = first as i64 * 1448;
         (0..5).map(move |n| Round {
@@ -167,8 +167,8 @@ fn flights_that_grow_and_bring_no_rate_stand_in_a_queue_though_it_empties_once_a
 
 #[test]
 fn a_path_that_was_outgrown_is_full_as_long_as_it_delivers_as_much() {
-    // Flights of 100 segments and more bring no rate; many rounds later a flight has so many, at so many thousandths
-    // of that rate, after a loss or not.
+    // Flights of 100 segments and more bring no rate. Many rounds later a flight has `flight` segments, at `share`
+    // thousandths of that rate, after a loss or not.
     let told = |flight: u64, share: i64, loss: bool| {
         let grown = (0..5).map(|n| Round { acked: 144_800, ..round(n, 100 + 7 * n) });
         let later = (5..20).map(|n| Round {
@@ -195,7 +195,7 @@ fn rates_of_a_clock_that_stands_still_are_compared_without_harm() {
 }
 
 /// The state of round 12 of 16, each behind a queue of a fifth of the path's round trip, whose ends come 3 ms too early
-/// and too late by turns; a loss in round 6 cuts the window by half, and what arrives becomes so much in per cent.
+/// and too late by turns; a loss in round 6 cuts the window by half, and what arrives falls to `percent` per cent.
 fn jittering(lost: bool, percent: i64, queue: i64) -> State {
     let rounds = (0..16).map(|n: u64| {
         let border = |n: u64| n as i64 * RTT + if n.is_multiple_of(2) { 3_000_000 } else { 0 };
