@@ -18,8 +18,8 @@ pub fn lay_beside(report: &mut Report, host: &str, snapshot: &Snapshot) -> usize
     lay_where(report, host, snapshot, |_| true)
 }
 
-/// Lays a snapshot beside those connections of which its host is an end, by one of its addresses: which end it is, and
-/// by which address. It is `host` where it is the client of some and the server of others.
+/// Lays a snapshot beside those connections that have its host as an end, by one of its addresses: which end it is,
+/// and by which address. It is `host` where it is the client of some and the server of others.
 pub fn lay_by_address(report: &mut Report, snapshot: &Snapshot) -> Option<(&'static str, IpAddr)> {
     let addresses = snapshot.addresses();
     let is_own = |end: IpAddr| addresses.contains(&end.to_canonical());

@@ -153,8 +153,8 @@ fn all_pairs(text: &str, is: impl Fn(&str, &str) -> String) -> String {
 }
 
 /// Under which label ethtool(8) prints what it takes as `name` (ethtool 6.1 `dump_ring`, `dump_channels`,
-/// `dump_pause`, `dump_coalesce`; `off_flag_def`, by whose names it prints a feature that stands for itself): most
-/// features and times carry the same name.
+/// `dump_pause`, `dump_coalesce`; `off_flag_def`, by whose names it prints a single feature): most features and times
+/// carry the same name.
 fn printed<'a>(query: &str, name: &'a str) -> &'a str {
     match (query, name) {
         ("-g" | "-l" | "-a", "rx") => "RX",
@@ -256,7 +256,7 @@ fn quoted_words(text: &str) -> String {
     text.split_whitespace().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// A word that the shell takes as it stands; plain ones are left plain.
+/// A word that the shell takes as it is; plain ones are left plain.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:/=@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -92,7 +92,7 @@ fn is_same(then: &Socket, now: &Socket) -> bool {
     inodes && forward(acked, acked_now) && forward(received, received_now)
 }
 
-/// An open connection of which nothing else is known.
+/// An open connection about which nothing else is known.
 #[cfg(test)]
 pub(super) fn bare(remote: SocketAddr) -> Socket {
     let local = SocketAddr::new([10, 0, 0, 1].into(), 443);

@@ -2,7 +2,7 @@
 //!
 //! A [`snapshot::Snapshot`] goes in, [`Finding`]s come out: pure functions, one file a check, each with its
 //! rule, words, sources and tests. A check asks [`Seen`] for what it needs, and `?` ends it where that was
-//! not seen: then it is told under [`Judgement::unseen`] and nothing is claimed.
+//! not seen: then it is listed under [`Judgement::unseen`] and nothing is claimed.
 
 mod beside;
 pub(crate) mod change;

@@ -1,7 +1,7 @@
 //! A saved snapshot as it is read again.
 //!
 //! Anybody may have written, joined or cut the file. Names in it are shown as they are of a live host ([`shown`]),
-//! for a terminal and a shell obey some characters; and its looks are put in order, for what grew is told from the
+//! for a terminal and a shell obey some characters; and its looks are put in order, for growth is counted from the
 //! first to the last.
 //!
 //! ```text

@@ -162,8 +162,8 @@ fn larger(from: &str, to: &str, too: &str) -> Option<String> {
     Some(larger.join(" "))
 }
 
-/// The places of the words that a route loses; `None` where it does not merely lose some. A metric's name stands
-/// in a route but once, so that the first word which is missing is always such a name.
+/// The places of the words that a route loses; `None` where it does not merely lose some. A metric's name comes in a
+/// route but once, so that the first word which is missing is always such a name.
 fn left_out(from: &str, to: &str) -> Option<Vec<usize>> {
     let mut kept = to.split_whitespace().peekable();
     let mut out = Vec::new();

@@ -75,7 +75,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-/// Connections to other hosts of which a timer is seen and no `TCP_INFO`.
+/// Connections to other hosts that show a timer and no `TCP_INFO`.
 fn timed<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<&'s Flow<'a>>> {
     let is_timed = |flow: &&Flow<'_>| {
         let opens = matches!(flow.now.state, State::SynSent | State::SynRecv);

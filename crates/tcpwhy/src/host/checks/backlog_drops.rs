@@ -82,7 +82,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }])
 }
 
-/// Without what the flow limit dropped, of which the count begins anew when it is switched on again.
+/// Without what the flow limit dropped: that count begins anew when it is switched on again.
 fn of_full_queues(seen: &Seen<'_>) -> Asked<Vec<(u32, Growth)>> {
     let limited = dropped(seen, |row| row.flow_limit)?;
     let full = dropped(seen, |row| Some(row.dropped))?.into_iter().map(|(cpu, all)| {

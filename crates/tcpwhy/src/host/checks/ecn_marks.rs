@@ -77,7 +77,7 @@ fn sent(seen: &Seen<'_>) -> Asked<Option<Finding>> {
     }
 }
 
-/// `bound` is what the share is, and the counter for want of which it is no more than that.
+/// `bound` is what the share is, and the counter whose absence makes it no more than that.
 fn tell(
     way: &str,
     marks: Growth,

@@ -95,7 +95,7 @@ fn evidence((key, why, line): &(&str, String, Option<&SetIn>)) -> Evidence {
     Evidence::new(line.map_or_else(|| (*key).to_owned(), in_file), why.clone())
 }
 
-/// As many are told one by one. Ours: what a screen holds.
+/// As many are listed one by one. Ours: what a screen holds.
 const MANY: usize = 10;
 
 fn last<'a>(seen: &Seen<'a>, key: &str) -> Option<&'a SetIn> {

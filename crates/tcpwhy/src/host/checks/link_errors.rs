@@ -42,7 +42,7 @@ const ADDED_UP: &str = "frame";
 
 /// All frames with an error, whatever it was (`if_link.h`): what `ip -s link` shows without a second `-s`.
 const TOTAL: &str = "rx_errors";
-/// Of one look that total is told from one frame in this many on. Ours: fewer are a plug that was moved.
+/// Of one look that total is named from one frame in this many on. Ours: fewer are a plug that was moved.
 const ONE_IN: u64 = 10_000;
 
 /// Bad symbols, checksums and ends, as drivers call them (e1000e, igb, tg3, r8169, mlx5, bnxt and others).

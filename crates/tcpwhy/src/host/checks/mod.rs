@@ -306,7 +306,7 @@ pub fn judge(snapshot: &Snapshot) -> Judgement {
     judged
 }
 
-/// Ends of sockets that were pasted by name are told by it.
+/// Ends of sockets that were pasted by name are shown by it.
 fn put_names_back(found: &mut Finding, snapshot: &Snapshot) {
     // The longest first: one address may be the beginning of another.
     for (ip, name) in snapshot.named.iter().rev() {

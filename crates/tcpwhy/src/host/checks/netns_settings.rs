@@ -90,7 +90,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     .all_together()])
 }
 
-/// As many are told one by one. Ours: what a screen holds.
+/// As many are listed one by one. Ours: what a screen holds.
 const MANY: usize = 10;
 
 fn is_asked(key: &str) -> bool {

@@ -51,7 +51,7 @@ pub(super) fn root(kind: &str) -> Qdisc {
     Qdisc { dev: "eth0".to_owned(), kind: kind.to_owned(), parent: u32::MAX, ..Qdisc::default() }
 }
 
-/// The first and the last look, each changed by `change`, which is told how often it was called before.
+/// The first and the last look, each changed by `change`, which gets the number of calls before it.
 pub(super) fn each_look(mut host: Snapshot, change: impl Fn(u64, &mut Look)) -> Snapshot {
     for (nth, look) in host.looks.iter_mut().enumerate() {
         change(nth as u64, look);

@@ -28,7 +28,7 @@ use crate::host::snapshot::Source;
 pub(super) const CHECK: Check =
     Check { code: "PCIE_WIDTH", file: include_str!("pcie_width.rs"), group: Group::Queues, judge };
 
-/// Bits a second from which a link below its best is told though it is enough (ours, not measured).
+/// Bits a second from which a link below its best is named though it is enough (ours, not measured).
 const FAST: u64 = 25_000_000_000;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {

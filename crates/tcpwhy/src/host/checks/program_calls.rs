@@ -40,7 +40,7 @@ pub(super) const CHECK: Check = Check {
 const TINY: u64 = 20;
 /// On a terminal fewer are seen within a wait: a meter redraws some fields only.
 const TINY_OF_METER: u64 = 5;
-/// A thread is told if it spent at least this part of the time of the one that spent most. Ours, not measured.
+/// A thread is listed if it spent at least this part of the time of the one that spent most. Ours, not measured.
 const BUSY: u64 = 10;
 
 fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {

@@ -160,7 +160,7 @@ mod tests {
         (MOST, "212992"),
     ];
 
-    /// A round trip of 20 ms brings so much of a window of 200,000 bytes.
+    /// A round trip of 20 ms brings this much of a window of 200,000 bytes.
     fn downloading(rcvbuf: u32, in_a_round_trip: u64, lock: Option<bool>) -> Snapshot {
         let info = |received| Info {
             bytes_received: Some(received),

@@ -60,11 +60,11 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     Ok(all)
 }
 
-/// So much waits unread only where a program is behind: all that a buffer of the kernel's default size takes in, of
-/// which half is payload (`tcp_rmem`, 131,072).
+/// This much waits unread only where a program is behind: all that a buffer of the kernel's default size takes in
+/// (`tcp_rmem`, 131,072; half of it is payload).
 const MUCH: u32 = 1 << 17;
 
-/// Sockets of which the queue is seen, in every look, and not the buffer.
+/// Sockets whose queue is seen, in every look, and not the buffer.
 fn unread<'s, 'a>(seen: &'s Seen<'a>) -> Vec<&'s Flow<'a>> {
     let is_behind = |socket: &Socket| socket.memory.is_none() && socket.receive_queue >= MUCH;
     let flows = seen.flows().unwrap_or_default().iter();
@@ -105,7 +105,7 @@ fn of_unread(seen: &Seen<'_>, unread: &[&Flow<'_>]) -> Finding {
     }
 }
 
-/// Sockets on this host count, too: a reader that stands still is one for each sender.
+/// Sockets on this host count, too: a reader that stops is one for each sender.
 fn full<'s, 'a>(seen: &'s Seen<'a>) -> Asked<Vec<&'s Flow<'a>>> {
     let flows = seen.flows()?;
     if !flows.is_empty() && flows.iter().all(|flow| flow.memory().is_none()) {

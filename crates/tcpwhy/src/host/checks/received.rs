@@ -33,7 +33,7 @@ pub(super) fn is_read(seen: &Seen<'_>, flow: &Flow<'_>) -> bool {
 }
 
 /// A round trip brings as much as the window admits; `None` where that cannot be told. With one look
-/// `rcv_space` stands for it: the most that was ever read in a round trip.
+/// `rcv_space` takes its place: the most that was ever read in a round trip.
 pub(super) fn fills(seen: &Seen<'_>, flow: &Flow<'_>, info: &Info) -> Option<bool> {
     let came = match seen.apart_ns() {
         Some(apart) => {

@@ -157,7 +157,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Ten seconds of upload, of which this many hundredths were booked, with this many segments of 20 in flight.
+    /// Ten seconds of upload; this many hundredths of them were booked, with this many segments of 20 in flight.
     fn uploading(sndbuf: u32, hundredths: u64, unacked: u32) -> Snapshot {
         let info = |seconds: u64| Info {
             busy_ns: Some(seconds * SECOND),
@@ -176,7 +176,7 @@ mod tests {
         connected(&[(KEY, "4096 16384 65536")], at(5), at(15))
     }
 
-    /// The same, seen with so much queued between the looks.
+    /// The same, seen with this much queued between the looks.
     fn glimpsed(mut host: Snapshot, wqueued: &[u32]) -> Snapshot {
         let socket = &mut host.looks[1].sockets.as_mut().expect("seen")[0];
         let now = socket.glimpse().expect("a sender");

@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(sure(20 * 1448 - 1, None), Some(Confidence::Medium));
     }
 
-    /// One look at a sender with `tb` of 32 KiB, a congestion window of 40, and so much of nine seconds booked.
+    /// One look at a sender with `tb` of 32 KiB, a congestion window of 40, and `booked_ms` of nine seconds booked.
     fn seen_once(
         settings: &[(&str, &str)],
         booked_ms: u64,

@@ -12,17 +12,17 @@ const HELD_PERCENT: u64 = 20;
 /// Seen less often a buffer may be full by chance. Ours: of 12 times one that is full half of the time shows itself full
 /// nine times in one case of 14.
 const LEAST_SEEN: u64 = 12;
-/// From this share of the times on. Ours: on 6.18, over round trips of 2 and 20 ms, buffers that held a sender were full in
-/// 90 to 100 % of 40 looks (in half of them with BBR, of which the kernel books the time), those of programs that paused
-/// in none to 55 %.
+/// From this share of the times on. Ours: on 6.18, over round trips of 2 and 20 ms, buffers that held a sender were
+/// full in 90 to 100 % of 40 looks (in half of them with BBR; there the kernel books the time), those of programs
+/// that paused in none to 55 %.
 const FULL_PERCENT: u64 = 75;
 
 /// Whether the send buffer held it, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// The kernel booked the time: so much of so much busy time.
+    /// The kernel booked the time: this much of this much busy time.
     Booked(u64, u64),
-    /// The buffer was full of data in flight so often of so many times that it was seen, while windows had room.
+    /// The buffer was full of data in flight this often, of this many times that it was seen, while windows had room.
     /// The kernel may book nothing then: it begins when a packet leaves while the program waits
     /// (`tcp_cwnd_validate`), and what a large write fills has left before it waits (`tcp_push_one`).
     Full(u64, u64),

@@ -84,7 +84,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     seen.unless_refused(Source::SettingFiles, found)
 }
 
-/// As many are told one by one. Ours: what a screen holds.
+/// As many are listed one by one. Ours: what a screen holds.
 const MANY: usize = 10;
 
 fn finding() -> Finding {

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::host::snapshot::Snapshot;
 
-    /// A host of 16 GiB: 4,194,304 pages, of which the kernel would brake at 262,144.
+    /// A host of 16 GiB has 4,194,304 pages. The kernel would brake at 262,144 of them.
     fn set(value: &str) -> Snapshot {
         Snapshot { memory_bytes: Some(16 << 30), page_bytes: Some(4096), ..host(&[(KEY, value)]) }
     }

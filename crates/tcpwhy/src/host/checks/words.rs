@@ -80,7 +80,7 @@ pub(super) fn set(
     Fix { what, risk: risk.to_owned(), set: sysctl(seen, key, to), applies: applies.to_owned() }
 }
 
-/// An interface in a command: of one that a text does not name, what stands for it.
+/// An interface in a command: of one that a text does not name, a placeholder.
 pub(super) fn device(name: &str) -> &str {
     if name.contains(' ') { "DEV" } else { name }
 }
@@ -107,7 +107,7 @@ pub(super) fn program(seen: &Seen<'_>, owner: Option<Owner>) -> String {
     )
 }
 
-/// How many of many are told one by one.
+/// How many of many are listed one by one.
 pub(super) const WORST: usize = 5;
 
 /// `a`, `a and b`, `a, b, c, d, e and 7 more`.

@@ -1,9 +1,8 @@
 //! What was read of each source, and how often: readings are put into looks at the end.
 //!
-//! A source that was read twice makes two looks, and the host stands as its last reading says. A source read
-//! fewer times than another belongs to the last looks: `nstat; ss; nstat` is two looks, of which the last
-//! has the sockets. What a later tool says with less detail (`ss -tan` after `ss -tin`) is no reading of
-//! its own.
+//! A source that was read twice makes two looks, and the host is as its last reading says. A source read fewer times
+//! than another belongs to the last looks: `nstat; ss; nstat` is two looks, and the last has the sockets. What a
+//! later tool says with less detail (`ss -tan` after `ss -tin`) is no reading of its own.
 
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +14,8 @@ use crate::host::snapshot::{
 };
 use crate::printed::stamp::Stamp;
 
-/// The most readings of one source that are kept: of more, the last ones replace one another, for growth
-/// is told from first to last. Ours: a loop of a second over five minutes fits.
+/// The most readings of one source that are kept: of more, the last ones replace one another, for growth is counted
+/// from first to last. Ours: a loop of a second over five minutes fits.
 const MOST: usize = 300;
 
 /// One reading, and when it was taken, in nanoseconds since 1970.

@@ -146,8 +146,8 @@ pub(super) fn headed(text: &str) -> Option<String> {
     number.parse::<u32>().ok().and_then(|_| name_of(name.split_whitespace().next()?))
 }
 
-/// A text each line of which begins with its host (`web-1: ESTAB 0 0 ..`), as pdsh and clush print what many hosts said:
-/// the hosts, and what each said, its lines in their places. Ours: a hundred hosts, and two lines of each.
+/// A text whose every line begins with its host (`web-1: ESTAB 0 0 ..`), as pdsh and clush print what many hosts
+/// said: the hosts, and what each said, its lines in their places. Ours: a hundred hosts, and two lines of each.
 pub(super) fn prefixed(text: &str) -> Option<Vec<(String, String)>> {
     let mut all: Vec<(&str, String, usize)> = Vec::new();
     let mut lines: Vec<u32> = Vec::new();

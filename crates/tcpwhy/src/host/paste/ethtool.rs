@@ -12,7 +12,7 @@ use super::features;
 use super::{Line, Taken};
 use crate::host::snapshot::{Link, Ring};
 
-/// What is being read, and of which device.
+/// What is being read, and from which device.
 #[derive(Debug)]
 pub(super) struct Block {
     dev: Option<String>,
@@ -53,7 +53,7 @@ enum List {
     Theirs,
 }
 
-/// What follows a command of which only some lines are shown: of statistics the first may be missing.
+/// What follows a command that shows only some lines: of statistics the first may be missing.
 pub(super) fn asked_by(command: &Command) -> Option<Block> {
     let statistics = command.has("ethtool", 'S')
         || command

@@ -2,8 +2,8 @@
 //!
 //! Prompts name their host, within a text as well: it is cut there. A text without prompts is of the host whose
 //! addresses it shows. Texts that nothing ties are of one host unless something says otherwise: other names, kernels
-//! or addresses, settings of TCP that differ, counters of which some went on and some went back. Where
-//! something does, a text that nothing ties is left alone.
+//! or addresses, settings of TCP that differ, counters that partly went on and partly went back. Where something
+//! does, a text that nothing ties is left alone.
 
 use core::net::{IpAddr, SocketAddr};
 use std::borrow::Cow;
@@ -150,7 +150,7 @@ fn split(text: &str) -> Option<Split> {
     let mut unread = None;
     let mut all: Vec<(Option<String>, String, usize)> = vec![(None, String::new(), 0)];
     let (mut open, mut has_own, mut went) = (Some(0), false, false);
-    // Of which host prompts without a name are, and of which they were before a shell was opened elsewhere.
+    // The host of prompts without a name, and their host before a shell was opened elsewhere.
     let (mut here, mut before) = (Some(0), Some(0));
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let shown = harmless(line.trim_end());

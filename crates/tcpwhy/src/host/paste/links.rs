@@ -1,8 +1,8 @@
 //! `ip link` and `ip addr`, with `-s`, `-s -s` and `-d`.
 //!
-//! Columns of statistics are told by their heads, for they changed places: what iproute2 before 5.10 prints
-//! as `overrun` of the first line is now in the second, and `missed` the other way round. `-s` alone shows
-//! some of the counters, `-s -s` all.
+//! Heads name the columns of statistics, for they changed places: what iproute2 before 5.10 prints as `overrun` of
+//! the first line is now in the second, and `missed` the other way round. `-s` alone shows some of the counters,
+//! `-s -s` all.
 
 use core::net::IpAddr;
 
@@ -72,7 +72,7 @@ impl Block {
                 add_address(link, (address, length));
             }
             _ if first.starts_with("link/") || DETAILS.contains(&first) => {}
-            // With `-d` the kind stands first, and its parameters follow.
+            // With `-d` the kind is first, and its parameters follow.
             kind if KINDS.contains(&kind) => link.kind = Some(kind.to_owned()),
             _ if !line.is_indented() => return None,
             _ => {}

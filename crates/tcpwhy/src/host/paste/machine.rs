@@ -246,7 +246,7 @@ fn uptime(text: &str, collected: &mut Collected) -> bool {
     true
 }
 
-/// A service of which `systemctl status` tells.
+/// A service that `systemctl status` describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Service(String);
 

@@ -1,10 +1,10 @@
 //! Output of tools as people paste it into tickets, read as a part of a snapshot.
 //!
 //! A text holds what several commands printed, in any order, with prompts, remarks and gaps between, and
-//! may end in the middle. Each line is told by its content alone: it begins a block (`Ring parameters for
-//! eth0:`), goes on with the open one, or stands for itself (`net.ipv4.tcp_sack = 1`). A prompt with a
-//! command ends a block and gives what the output does not name, as the device of `ethtool -S`. A command
-//! twice makes two looks.
+//! may end in the middle. The content of a line alone tells what it is: it begins a block (`Ring parameters for
+//! eth0:`), goes on with the open one, or means something by itself (`net.ipv4.tcp_sack = 1`). A prompt with a
+//! command ends a block and gives what the output does not name, as the device of `ethtool -S`. A command twice makes
+//! two looks.
 //!
 //! ```text
 //! text -> lines -> a block or a line by itself -> Collected (readings of each source) -> looks -> Snapshot
@@ -69,7 +69,7 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// The longest of JSON, which has all interfaces on a line. Ours: one with all its counters takes 1.2 KiB.
 const LONGEST_JSON: usize = 16 << 20;
 
-/// So many lines without one that is known are no paste. Ours: more than anybody writes above what tools printed.
+/// This many lines without one that is known are no paste. Ours: more than anybody writes above what tools printed.
 const LONGEST_LETTER: u64 = 100_000;
 
 /// What was pasted.

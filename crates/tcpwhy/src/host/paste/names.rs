@@ -63,7 +63,7 @@ impl Names {
         Some(ip)
     }
 
-    /// What each address stands for.
+    /// The name of each address.
     pub(super) fn into_named(self) -> BTreeMap<IpAddr, String> {
         self.given.into_iter().map(|(name, ip)| (ip, name)).collect()
     }

@@ -215,7 +215,7 @@ impl Said {
 pub(super) enum Table {
     /// `strace -c`: seconds, calls.
     Strace,
-    /// `perf trace -s`: calls, errors where they are told, total in milliseconds.
+    /// `perf trace -s`: calls, errors where it prints them, total in milliseconds.
     Perf { errors: bool },
 }
 

@@ -30,7 +30,7 @@ const KINDS: [&str; 11] = [
     "xresolve",
 ];
 
-/// Words that say how a route stands, not how to set it.
+/// Words that say the state of a route, not how to set it.
 const STATES: [&str; 7] =
     ["linkdown", "dead", "pervasive", "offload", "trap", "rt_offload", "rt_trap"];
 

@@ -234,8 +234,8 @@ impl Table {
         }
     }
 
-    /// A socket of which only this line was kept (`ss -ti | grep cubic`). Its send queue is what was written and
-    /// not acknowledged: both parts of it stand in the line.
+    /// A socket that left only this line (`ss -ti | grep cubic`). Its send queue is what was written and not
+    /// acknowledged: both parts of it are in the line.
     fn without_row(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
         let line = collected.line;
         let local = collected.names.untold(&format!("the socket of line {line}"))?;

@@ -13,7 +13,7 @@ use super::collected::Collected;
 use crate::host::snapshot::SpeedTest;
 use crate::printed::stamp::decimal;
 
-/// A line of a test, or what stands around it.
+/// A line of a test, or what is printed around it.
 pub(super) fn line(text: &str, collected: &mut Collected) -> bool {
     const AROUND: [&str; 8] = [
         "Connecting to host ",

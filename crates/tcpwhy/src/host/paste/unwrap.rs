@@ -7,9 +7,9 @@
 //! > 249Mbps delivery_rate 417Mbps
 //! ```
 //!
-//! A line is joined to the one above only where that one is unfinished, or where it has nothing but words that
-//! `ss` puts below a socket, none of which is above already. What follows is told by its words, not by the
-//! width: people choose other margins.
+//! A line is joined to the one above only where that one is unfinished, or where it has nothing but words that `ss`
+//! puts below a socket and that are not above already. Words tell what follows, not the width: people choose other
+//! margins.
 
 use core::iter::{Enumerate, Peekable};
 use core::str::SplitInclusive;
@@ -90,7 +90,7 @@ fn is_socket(line: &str) -> bool {
     ss::is_line(line.trim()) && !line.contains("Recv-Q")
 }
 
-/// Each figure stands once below a socket: one that comes again is of the next.
+/// Each figure comes once below a socket: one that comes again is of the next.
 fn says_no_more_twice(line: &str, below: &str) -> bool {
     let name = |word: &str| word.split_once(':').map(|(name, _)| format!("{name}:"));
     let mut names = below.split_whitespace().filter_map(name);

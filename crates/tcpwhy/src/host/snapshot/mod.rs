@@ -92,7 +92,7 @@ pub struct Snapshot {
     /// Tests of speed (`iperf3`); only pasted text has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub speed_tests: Vec<SpeedTest>,
-    /// Ends of sockets that were printed by name, by the address that stands for them here; only pasted text has it.
+    /// Ends of sockets that were printed by name, by the address that replaces them here; only pasted text has it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub named: BTreeMap<IpAddr, String>,
     /// Looks at what changes, oldest first: at least one.
@@ -132,7 +132,7 @@ pub struct SetIn {
 pub struct Unseen {
     /// The source, by the name of [`Source`].
     pub source: String,
-    /// Of which device, process or file, where it is not all of it.
+    /// The device, process or file, where it is not all of the source.
     pub of: Option<String>,
     /// Why, in words.
     pub why: String,

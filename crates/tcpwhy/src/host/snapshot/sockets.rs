@@ -84,7 +84,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// One of which no more is known than its state and its ends.
+    /// One with nothing known but its state and its ends.
     pub const fn new(state: State, local: SocketAddr, remote: SocketAddr) -> Self {
         Self {
             state,

@@ -49,7 +49,7 @@ pub struct Failed {
 pub struct Gap {
     /// How long.
     pub ns: u64,
-    /// It lies between two calls that moved something; else it is all there is.
+    /// It lies between two calls that moved something; else it is the whole trace.
     pub between: bool,
     /// What was called in it, most time first.
     pub kinds: Vec<CallKind>,

@@ -130,7 +130,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A socket of which no more is known than its state, its ends and its queues: received, sent.
+/// A socket with nothing known but its state, its ends and its queues: received, sent.
 pub(super) fn bare(state: State, [local, remote]: [SocketAddr; 2], queues: [u32; 2]) -> Socket {
     let [receive_queue, send_queue] = queues;
     Socket { receive_queue, send_queue, inode_unseen: true, ..Socket::new(state, local, remote) }

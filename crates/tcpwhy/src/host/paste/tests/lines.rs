@@ -1,4 +1,4 @@
-//! What stands around lines: dates, colours, the kernel's log.
+//! What is printed around lines: dates, colours, the kernel's log.
 
 use super::*;
 use crate::host::snapshot::Event;

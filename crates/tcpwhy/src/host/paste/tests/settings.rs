@@ -1,10 +1,10 @@
-//! Settings that are told more than once.
+//! Settings that a text has more than once.
 
 use super::*;
 
 const KEY: &str = "net.ipv4.tcp_rmem";
 
-/// The value that was taken; what was said of the lines that differ; what is told as not seen.
+/// The value that was taken; what was said of the lines that differ; what was not seen.
 fn told(text: &str) -> (Option<String>, Vec<String>, Vec<String>) {
     let Pasted { snapshot, notes } = read(text);
     let value = snapshot.settings.and_then(|all| all.values.get(KEY).cloned());
