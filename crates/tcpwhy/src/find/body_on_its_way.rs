@@ -162,7 +162,7 @@ mod tests {
         assert!(find(&posts(500_000, 200 * MS)).is_empty());
     }
 
-    /// The body, of whose way so many thousandths went by in a state of the reader's.
+    /// The body; this many thousandths of its way went by in a state of the reader's.
     fn read_in(state: State, thousandths: i64) -> Finding {
         let mut connection = posts(500_000, MS);
         let request = &mut connection.transfers[0];

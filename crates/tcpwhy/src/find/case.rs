@@ -20,8 +20,8 @@ const EVIDENCE: usize = 8;
 /// Another state that these packets allow is named if it may hold this share of the time. Ours.
 const DOUBT_PERCENT: f64 = 30.0;
 
-/// So much of an interval both directions must agree on. Ours: what a round trip and the clocks'
-/// noise take off, not measured.
+/// Both directions must agree on this share of an interval. Ours: what a round trip and the clocks' noise take off,
+/// not measured.
 const AGREED_PERCENT: f64 = 80.0;
 
 /// The findings of both directions by a rule for one.
@@ -129,7 +129,7 @@ impl<'a> Case<'a> {
         self.direction.rounds.iter().filter_map(window_at).max()
     }
 
-    /// Whether anything of this direction had to be sent again.
+    /// Whether anything of this direction had to be retransmitted.
     pub(super) fn lost_something(&self) -> bool {
         let by = &self.direction.retransmitted;
         by.fast + by.rto + by.tlp > 0 || self.direction.events.lost > 0

@@ -141,7 +141,7 @@ mod tests {
     use super::super::sample::{self, lossy};
     use super::*;
 
-    /// A download with three segments lost, of which some arrived damaged.
+    /// A download with three segments lost; this many of them arrived damaged.
     fn with(damaged: u64) -> Connection {
         let mut connection = lossy(sample::pattern("unknown", 3), 5_000);
         let direction = connection.directions[1].as_mut().expect("data");

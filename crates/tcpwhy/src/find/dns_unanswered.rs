@@ -186,7 +186,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A question for an address, asked once at so many milliseconds.
+    /// A question for an address, asked once at `ms` milliseconds.
     fn question(ms: i64, id: u16, kind: &'static str) -> Lookup {
         Lookup {
             name: "upload.example".to_owned(),

@@ -31,7 +31,7 @@ pub fn pages() -> Vec<Page> {
 }
 
 /// The page of a state of the account, by its dotted name or the part behind the dot where no other ends
-/// so: what it means, how it is told, and the findings that rest on it.
+/// so: what it means, how `tcpwhy` tells it, and the findings that rest on it.
 pub fn state(name: &str) -> Option<Page> {
     let wanted = name.to_ascii_lowercase().replace('-', "_");
     let ends = |state: &State| state.name().rsplit('.').next() == Some(&*wanted);
@@ -114,7 +114,7 @@ pub(crate) fn without_tests(file: &'static str) -> &'static str {
     file.split("#[cfg(test)]").next().unwrap_or(file)
 }
 
-/// Whether `name` stands in `text` as a word of its own.
+/// Whether `name` is in `text` as a word of its own.
 pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -104,7 +104,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// A connection with this failure, and another that ends so much later.
+    /// A connection with this failure, and another that ends this much later.
     fn filled(failure: Failure, later_ns: i64) -> Option<Failure> {
         let mut connection = sample::download();
         connection.transfers.truncate(1);
@@ -131,7 +131,7 @@ mod tests {
         assert!(filled(one, 3 * SECOND).is_some());
     }
 
-    /// A client that sent so many SYNs to this server, of which this was said.
+    /// A client that sent this many SYNs to this server, and what ICMP said of them.
     fn asked(server: &str, sent: u32, kind: Option<&'static str>) -> Connection {
         let mut connection = sample::download();
         connection.server = server.parse().expect("an address");

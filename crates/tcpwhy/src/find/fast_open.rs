@@ -150,7 +150,7 @@ mod tests {
         find(&with(cookie, payload, answer, None))
     }
 
-    /// The same connection, whose SYN-ACK acknowledged so much of the payload.
+    /// The same connection, whose SYN-ACK acknowledged this much of the payload.
     fn with(
         cookie: Option<u8>,
         payload: u32,

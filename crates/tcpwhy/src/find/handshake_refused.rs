@@ -163,7 +163,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A connection to `server` without data, of which the client's SYN had this number; reset if it was answered.
+    /// A connection to `server` without data. The client's SYN had this number. If it was answered, the connection was
+    /// reset.
     fn opened(server: &str, seq: u32, answered: bool) -> Connection {
         let mut connection = sample::download();
         connection.directions = [None, None];

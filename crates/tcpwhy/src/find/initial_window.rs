@@ -41,7 +41,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// RFC 6928 section 2, for segments of up to 1,460 bytes; Linux `TCP_INIT_CWND`, for all.
 const USUAL: u64 = 10;
-/// A first flight is told by what was sent before the first ACK: as sure as that.
+/// What was sent before the first ACK shows the first flight: as sure as that.
 const SURE: Sure = Sure::Shown;
 
 fn find(connection: &Connection) -> Vec<Finding> {

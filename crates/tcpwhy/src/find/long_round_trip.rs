@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Longer than distance on Earth explains.
 const FAR_NS: i64 = 300_000_000;
-/// By so much an ACK of data may be delayed by another system than Linux. Ours: Windows and BSD delay by 200 ms at most.
+/// Another system than Linux may delay an ACK of data by this. Ours: Windows and BSD delay by 200 ms at most.
 const DELAYED_ACK_NS: i64 = 200_000_000;
 
 fn find(connection: &Connection) -> Vec<Finding> {

@@ -174,7 +174,7 @@ const RULES: [Rule; 61] = [
     capture_gap::RULE,
 ];
 
-/// What did not work at all, in the order in which it is told: before everything that only took its time.
+/// What did not work at all, in the order in which it is printed: before everything that only took its time.
 const FAILURES: [Rule; 8] = [
     unreachable::RULE,
     syn_unanswered::RULE,
@@ -186,7 +186,7 @@ const FAILURES: [Rule; 8] = [
     http_error::RULE,
 ];
 
-/// The place of a finding among those of a connection: one of a failure comes first, but what is told as a plain fact.
+/// The place of a finding among those of a connection: one of a failure comes first, unless it is a plain fact.
 fn failure(finding: &Finding) -> Option<usize> {
     let at = FAILURES.iter().position(|rule| rule.code == finding.code);
     at.filter(|_| finding.severity != Severity::Note)
@@ -225,8 +225,8 @@ pub fn fill(connections: &mut [Connection]) {
     for at in 0..connections.len() {
         let (earlier, rest) = connections.split_at_mut(at);
         let Some(connection) = rest.first_mut() else { continue };
-        // A flood of SYNs is told by its first ones, and so are failures of connections whose intervals were not
-        // kept: a million texts tell no more.
+        // The first SYNs of a flood tell of all of it, and so do the first failures of connections whose intervals
+        // were not kept: a million texts tell no more.
         let is_bare = connection.directions.iter().flatten().all(|d| d.limits.is_empty());
         if is_bare && untold >= NEAR {
             continue;

@@ -22,7 +22,7 @@ use crate::words;
 /// Fillers of a pair that are kept. Ours: bounds the work.
 const MOST: usize = 32;
 /// Others are said to share a link where they sent this part of what the transfer itself sent, in percent: what two
-/// connections of the same hosts send one way at one time stands in one queue. Ours.
+/// connections of the same hosts send one way at one time waits in one queue. Ours.
 const SHARED_PERCENT: u128 = 10;
 /// Connections told by number.
 const NAMED: usize = 3;
@@ -131,7 +131,7 @@ fn rounds(direction: &Direction, start: i64) -> Vec<(i64, u64)> {
     rounds
 }
 
-/// When each round began and ended, and its least round trip; the last one's data stands in the queue for that long.
+/// When each round began and ended, and its least round trip; the last one's data waits in the queue for that long.
 fn trips(direction: &Direction, start: i64) -> Vec<((i64, i64), i64)> {
     let begin = |round: &Round| start.saturating_add(round.start_ns);
     let each = direction.rounds.iter().enumerate().filter_map(|(at, round)| {
@@ -247,7 +247,7 @@ mod tests {
         [filler, small]
     }
 
-    /// What the second connection is told of the others.
+    /// What the second connection's finding says of the others.
     fn told(mut both: [Connection; 2]) -> Vec<String> {
         fill(&mut both);
         let found = both[1].findings.iter().filter(|finding| finding.code == "OTHERS_QUEUE");

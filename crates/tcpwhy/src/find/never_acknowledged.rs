@@ -91,7 +91,7 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
     })
 }
 
-/// Whether the receiver is there, and lacks full segments, of which none ever arrived.
+/// Whether the receiver is there, and no full segment ever arrived.
 fn may_be_too_long(connection: &Connection, at: usize, ending: &Ending) -> bool {
     let full = u64::from(connection.mss.unwrap_or(u32::MAX));
     let stuck = connection.directions[at].as_ref().and_then(|d| d.stuck_segment.as_deref());

@@ -37,7 +37,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// So many fillers in a row no stack sends. Ours: see the sources.
+/// No stack sends this many fillers in a row. Ours: see the sources.
 const FEWEST_FILLERS: u8 = 3;
 
 fn find(connection: &Connection) -> Vec<Finding> {

@@ -41,7 +41,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Others carry so many times as much: they are not in the same place. Ours.
+/// Others carry this many times as much: they are not in the same place. Ours.
 const TIMES_AS_MUCH: u64 = 10;
 
 /// One connection shows nothing of this: see [`beside`].
@@ -53,8 +53,8 @@ const fn find(_: &Connection) -> Vec<Finding> {
 pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Finding> {
     let case = [1, 0].into_iter().filter_map(|at| Case::of(connection, at));
     let case = case.max_by_key(|case| case.direction.bytes)?;
-    // Each round trip crosses both ways, so the queue is in that of either direction; where the tap stands at one
-    // end, only data from there is timed as a whole.
+    // Each round trip crosses both ways, so the queue is in that of either direction; where the tap is at one end,
+    // only data from there is timed as a whole.
     let median = connection.present().filter_map(|(_, each)| each.rtt.median_ns).max()?;
     let least = others.least_rtt_ns?;
     let excess = median.checked_sub(least)?;

@@ -46,7 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
-/// What was said first of packets of this direction that were too large, if data was sent again then.
+/// What was said first of packets of this direction that were too large, if data was retransmitted then.
 pub(super) fn error<'a>(case: &Case<'a>) -> Option<&'a IcmpErrors> {
     let about = |each: &&IcmpErrors| {
         each.kind == "too_big"
@@ -60,14 +60,14 @@ pub(super) fn error<'a>(case: &Case<'a>) -> Option<&'a IcmpErrors> {
     again.any(harmed).then_some(error)
 }
 
-/// Whether a packet did not fit: a quoted one, as far as its length is known, or one that was sent again in pieces.
+/// Whether a packet did not fit: a quoted one, as far as its length is known, or one retransmitted in pieces.
 fn is_proven(case: &Case<'_>, error: &IcmpErrors) -> bool {
     let Some(mtu) = error.mtu else { return true };
     let mut known = error.quoted.iter().filter_map(|each| each.bytes).peekable();
     known.peek().is_none() || known.any(|bytes| bytes > mtu) || was_cut_in_pieces(case, error)
 }
 
-/// Whether a segment from before the error, which did not fit, was sent again in several pieces that do.
+/// Whether a segment from before the error, which did not fit, was retransmitted in several pieces that do.
 ///
 /// Pieces that follow one another hold no more bytes than the segments that they repeat: where these are more for each
 /// segment than the next hop takes, one of the segments did not fit. (Linux `__tcp_retransmit_skb` cuts the first segment
@@ -95,7 +95,7 @@ fn was_cut_in_pieces(case: &Case<'_>, error: &IcmpErrors) -> bool {
 /// A list of originals that is no longer has all of them.
 const MOST_ORIGINALS: usize = 64;
 
-/// Pieces that were sent again, each from where the one before ended.
+/// Retransmitted pieces, each from where the one before ended.
 #[derive(Debug, Default)]
 struct Pieces {
     end: i64,
@@ -179,7 +179,7 @@ fn told(case: &Case<'_>, error: &IcmpErrors) -> Told {
     }
 }
 
-/// How long after the error the first segment was sent again that fits.
+/// How long after the error the first segment that fits was retransmitted.
 fn first_that_fits(case: &Case<'_>, error: &IcmpErrors) -> Option<i64> {
     let (fits, first) = (fits(error)?, error.first_ns?);
     let mut again = case.direction.retransmissions.iter();
@@ -280,8 +280,8 @@ mod tests {
         assert_eq!([of(1_321), of(1_320)], [1, 0]);
     }
 
-    /// The same where the router quotes a length of its own, and a segment of frame 2 is sent again in these pieces:
-    /// where each begins, and its bytes.
+    /// The same where the router quotes a length of its own, and a segment of frame 2 is retransmitted in these
+    /// pieces: where each begins, and its bytes.
     fn cut(pieces: &[(i64, u64)]) -> Connection {
         let mut connection = told_of(&vec![0; pieces.len()]);
         connection.mss = Some(1_448);

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::view::sample;
 
-    /// Who explains the second of two findings of so many milliseconds.
+    /// What explains the second of two findings. Each is a code and its milliseconds.
     fn explained(cause: (&str, i64), other: (&str, i64)) -> Option<String> {
         let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000_000);
         let finding = |(code, ms): (&str, i64)| Finding {

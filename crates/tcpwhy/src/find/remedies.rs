@@ -51,7 +51,7 @@ pub(super) fn route(case: &Case<'_>, metric: &str, value: u64, what: String) -> 
     }
 }
 
-/// What stands for gateway and device, as `ip route get` shows them.
+/// Placeholder for gateway and device, as `ip route get` shows them.
 pub(crate) const VIA_AND_DEV: &str = "VIA_AND_DEV_SHOWN";
 
 /// A route to the peer alone, beside that which it takes now: that one, mostly the default route, may be of several

@@ -37,7 +37,7 @@ pub(super) struct Sim {
     pub(super) upload: bool,
     /// Silence of the server's application before it answers.
     pub(super) think: i64,
-    /// The sending application writes so many bytes at a time, in such intervals.
+    /// The sending application writes this many bytes at a time, in such intervals.
     pub(super) writes: Option<(u64, i64)>,
     /// How often it all happens on one connection, and the pause before each next request.
     pub(super) times: usize,
@@ -275,8 +275,8 @@ impl<'a> Tape<'a> {
 
     fn open(&mut self) {
         let window = self.sim.first_window;
-        // The tap stands at the bulk's sender: what it sends goes out at once, what it gets took half
-        // a round trip.
+        // The tap is at the bulk's sender: what it sends goes out at once, what it gets took half a
+        // round trip.
         let answer = if self.bulk == 1 { HOST } else { self.sim.rtt };
         let ack = if self.bulk == 1 { self.sim.rtt } else { HOST };
         self.push(0, 0, Flags::SYN, (0, 0), 0, window);

@@ -43,7 +43,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Rounds that must agree. Ours, not measured.
 const FEWEST_ROUNDS: usize = 4;
-/// The field says so many times less than the scaled window, or the SYN's. Ours: two bits of a shift.
+/// The field says this many times less than the scaled window, or the SYN's. Ours: two bits of a shift.
 const LEAST_FACTOR: u64 = 4;
 
 fn find(connection: &Connection) -> Vec<Finding> {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::report::TakenBack;
 
-    /// A sender that takes the windows' field as it stands: flights of so many bytes, a shift of 7.
+    /// A sender that takes the windows' field as it is: flights of `flight` bytes, a shift of 7.
     fn unscaled(flight: u64) -> Connection {
         let mut connection = Sim { bytes: 60_000, buffer: flight, ..Sim::default() }.run();
         let direction = connection.directions[1].as_mut().expect("data");

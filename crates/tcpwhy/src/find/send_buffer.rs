@@ -41,8 +41,8 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A flight larger than the usual one by more than one part of so many is of another size. Ours, not measured: how much
-/// a buffer holds depends on how the data is cut.
+/// A flight larger than the usual one by more than one part in this many is of another size. Ours, not measured: how
+/// much a buffer holds depends on how the data is cut.
 const SAME_SIZE: u64 = 4;
 
 fn find(connection: &Connection) -> Vec<Finding> {
@@ -168,7 +168,7 @@ mod tests {
         insta::assert_snapshot!(sample::shown(&found));
     }
 
-    /// The flights, the largest of them so many bytes above the usual one.
+    /// The flights, the largest of them `more` bytes above the usual one.
     fn with_one_larger(more: u64) -> Finding {
         let mut connection = buffered(32_768);
         let direction = connection.directions[1].as_mut().expect("data");

@@ -34,7 +34,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// So much longer than the shortest round trip a handshake is slow.
+/// A handshake is slow if it takes this much longer than the shortest round trip.
 const LATE_NS: i64 = 200_000_000;
 
 fn find(connection: &Connection) -> Vec<Finding> {

@@ -42,7 +42,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Rounds whose windows are told. Ours: a line's worth.
+/// Rounds whose windows are printed. Ours: a line's worth.
 const WINDOWS_TOLD: usize = 8;
 
 fn find(connection: &Connection) -> Vec<Finding> {
@@ -100,7 +100,7 @@ fn not(case: &Case<'_>) -> String {
     format!("{loss}not a full path, not the {}'s window: both had room then", case.receiver())
 }
 
-/// The least that so many bytes may take: a round trip, and their time at the path's rate where that is known.
+/// The least that `bytes` may take: a round trip, and their time at the path's rate where that is known.
 pub(super) fn least_time(case: &Case<'_>, bytes: u64) -> Option<i64> {
     let alone = case.direction.bottleneck_rate_bps.map_or(0, |rate| wire_time(bytes, rate));
     Some(case.rtt()?.saturating_add(alone))

@@ -55,8 +55,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
     })
 }
 
-/// Whether so many silences may each be a loss before this capture point: away from the sender's host
-/// the original of a lost segment is not seen, and the wait for its repair looks like silence.
+/// Whether each of this many silences may be a loss before this capture point: away from the sender's host the
+/// original of a lost segment is not seen, and the wait for its repair looks like silence.
 fn may_be_holes(case: &Case<'_>, silences: usize) -> bool {
     let by = &case.direction.retransmitted;
     !case.tap_at_sender() && silences as u64 <= by.fast + by.rto + by.tlp

@@ -5,7 +5,7 @@
 
 use crate::report::State;
 
-/// In a few sentences, how `state` is told.
+/// In a few sentences, how `tcpwhy` tells `state`.
 #[expect(clippy::too_many_lines, reason = "a flat match, a sentence a state")]
 pub(super) const fn told(state: State) -> &'static str {
     use State as S;

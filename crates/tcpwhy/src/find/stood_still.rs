@@ -215,7 +215,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A download in which one ACK came 100 ms late; so much of it the data and the ACK were late.
+    /// A download in which one ACK came 100 ms late; the data was late by `data_late` of it, the ACK by `ack_late`.
     fn jumped(data_late: i64, ack_late: Option<i64>) -> Connection {
         let mut connection = sample::download();
         connection.directions[1].as_mut().expect("data").rtt_jumps.push(RttJump {

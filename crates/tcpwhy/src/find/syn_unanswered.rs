@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::report::Syn;
 
-    /// A client that sent so many SYNs.
+    /// A client that sent this many SYNs.
     fn asked(times: u32) -> Connection {
         let mut connection = sample::download();
         connection.directions = [None, None];

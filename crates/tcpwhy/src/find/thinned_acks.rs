@@ -42,7 +42,7 @@ pub(super) const RULE: Rule = Rule {
 const FEWEST_FOR_EACH: u64 = 8;
 /// Fewer segments prove nothing. Ours.
 const FEWEST_SEGMENTS: u64 = 100;
-/// The path was full for so much of the time. Ours, not measured.
+/// The path was full for this share of the time. Ours, not measured.
 const FULL_PERCENT: f64 = 20.0;
 /// On faster paths receivers merge segments. Ours: 0.24 ms between full segments.
 const FASTEST_BPS: u64 = 50_000_000;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::report::State;
 
-    /// A transfer of so many segments at so many Mbit/s with so many bare ACKs.
+    /// A transfer of these segments at `mbit` Mbit/s with these bare ACKs.
     fn acked(segments: u64, acks: u64, mbit: u64) -> Connection {
         on_a_path_full_for(5_000, segments, acks, mbit)
     }

@@ -97,8 +97,8 @@ fn with_new_data(case: &Case<'_>, probes: u64) -> String {
     }
 }
 
-/// Whether all that timers sent again had arrived. Where single repeats are not kept, their counts tell it only
-/// if nothing was lost: other repeats may have been needless, too.
+/// Whether all that timers retransmitted had arrived. Where single repeats are not kept, their counts tell it only if
+/// nothing was lost: other repeats may have been needless, too.
 fn were_needless(case: &Case<'_>) -> bool {
     let by = &case.direction.retransmitted;
     let each = case.direction.retransmissions.iter();
@@ -110,7 +110,7 @@ fn were_needless(case: &Case<'_>) -> bool {
     by.spurious > 0 && by.spurious >= by.rto + by.tlp && case.direction.events.lost == 0
 }
 
-/// All that the timers sent again had arrived: its ACKs were late.
+/// All that the timers retransmitted had arrived: its ACKs were late.
 fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
     let (sender, receiver) = (case.sender(), case.receiver());
     Told {
@@ -125,7 +125,7 @@ fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
     }
 }
 
-/// The probes carried new data, and nothing was ever sent again: all that shows is that no ACK came in time.
+/// The probes carried new data, and nothing was ever retransmitted: all that shows is that no ACK came in time.
 fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
     let (sender, receiver) = (case.sender(), case.receiver());
     Told {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_shows_by_its_timeout_alone_is_one() {
-        // Away from the sender what is sent again may look new.
+        // Away from the sender a retransmission may look new.
         let found = find(&held_by(State::RtoWait, 5_000));
         assert!(found[0].title.contains("losses"));
     }

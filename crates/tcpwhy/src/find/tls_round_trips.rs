@@ -35,7 +35,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Flights are told by clear headers; TLS 1.3 hides where exactly its handshake ends.
+/// Clear headers show the flights; TLS 1.3 hides where exactly its handshake ends.
 const SURE: Sure = Sure::Likely;
 
 fn find(connection: &Connection) -> Vec<Finding> {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::report::{Tls, TlsFlight};
 
-    /// The download with a TLS handshake of so many flights before it, for so long.
+    /// The download with a TLS handshake of `flights` flights before it, for this share of the time.
     fn with_tls(flights: usize, share_in_10_000: i64) -> Connection {
         let mut connection = sample::download();
         let length = active_ns(&connection) * share_in_10_000 / 10_000;

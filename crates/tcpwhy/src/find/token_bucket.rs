@@ -47,7 +47,7 @@ const BEFORE: usize = 3;
 const AFTER: usize = 6;
 /// Rates alike are within this of their median, in per cent. Ours, not measured.
 const ALIKE_PERCENT: u64 = 20;
-/// One round in so many may have another rate. Ours, not measured.
+/// One round in this many may have another rate. Ours, not measured.
 const ODD: usize = 10;
 
 fn find(connection: &Connection) -> Vec<Finding> {
@@ -157,7 +157,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// How many have one of the lowest so many ranks.
+    /// How many have one of the lowest `ranks` ranks.
     fn among_lowest(&self, ranks: usize) -> usize {
         let parent = |node: &usize| Some(node & node.checked_sub(1)?);
         iter::successors(Some(ranks), parent).map_while(|node| self.tree.get(node)).sum()

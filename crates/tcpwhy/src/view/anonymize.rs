@@ -64,7 +64,7 @@ pub fn anonymize(report: &mut Report, mut names: StandIns) {
     }
 }
 
-/// `text` with the stand-in of each name in it: where it stands as a word, or anywhere if it is no word.
+/// `text` with the stand-in of each name in it: where the name is a word, or anywhere if it is no word.
 fn without_names(text: &str, asked: &[(String, String)]) -> String {
     let ends_word = |c: char| c.is_whitespace() || c == ',';
     let mut text = text.to_owned();
@@ -89,7 +89,7 @@ fn in_lookups(lookups: &mut [Lookup], names: &mut StandIns) -> Vec<(String, Stri
         if known.is_none() {
             asked.push(core::mem::take(&mut lookup.name));
         }
-        // RFC 2606 section 2: a name that is nobody's.
+        // RFC 2606 section 2: a name that belongs to no host.
         lookup.name = format!("name-{}.example", number + 1);
         for end in [&mut lookup.client, &mut lookup.resolver] {
             *end = SocketAddr::new(names.of_address(end.ip()), end.port());
@@ -114,7 +114,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// `text` without what stands between its first and its last quotation mark: lines of a listing.
+/// `text` without what is between its first and its last quotation mark: lines of a listing.
 fn without_quotation(text: &str) -> String {
     match (text.find('"'), text.rfind('"')) {
         (Some(first), Some(last)) if first < last => {

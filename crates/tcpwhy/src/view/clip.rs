@@ -172,7 +172,7 @@ impl Cut {
         let (Some(first), Some(last)) = (&mut errors.first_ns, &mut errors.last_ns) else {
             return true;
         };
-        // The last may come after the connection's last packet, of which it speaks.
+        // The last error may come after the connection's last packet, which it speaks of.
         let stays = *last >= self.from && *first <= self.to;
         (*first, *last) = (first.saturating_sub(self.from), last.saturating_sub(self.from));
         stays

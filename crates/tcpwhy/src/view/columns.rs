@@ -4,7 +4,7 @@ use super::page::{Ink, Page, Span};
 
 /// The columns of a kind of table.
 pub(super) struct Columns<const N: usize> {
-    /// What stands above each.
+    /// What is above each.
     pub(super) titles: [&'static str; N],
     /// Columns of words, set to the left; numbers stand to the right.
     pub(super) words: &'static [usize],

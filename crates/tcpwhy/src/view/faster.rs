@@ -12,7 +12,7 @@ use crate::units::Duration;
 /// Changes that are listed. Ours.
 const CHANGES: usize = 4;
 
-/// A gain below this share of the time is told as nothing. Ours.
+/// A gain below this share of the time is printed as nothing. Ours.
 const WORTH_PERCENT: f64 = 4.0;
 
 /// A range narrower than this share of the time is one figure. Ours.
@@ -30,7 +30,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
             changes.push(change);
         }
     }
-    // What is known to help stands first, by what it leaves.
+    // What is known to help comes first, by what it leaves.
     changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, |gain| gain.best_ns)));
     changes.truncate(CHANGES);
     page.blank();
@@ -89,7 +89,7 @@ pub(super) fn figures(gain: Gain) -> (String, String) {
     if most < WORTH_PERCENT {
         return (after(best_ns), "nothing".to_owned());
     }
-    // A range is told by its ends, and the time by what can be hoped for.
+    // A range is given by its ends, and the time by what can be hoped for.
     if by == PredictedBy::Model || most - least < NARROW_PERCENT {
         (after(best_ns), format!("{:.0} %", share(best_ns)))
     } else if least < WORTH_PERCENT {

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::report::Connection;
 
-    /// Connections each of which has one finding of these costs in milliseconds.
+    /// Connections with one finding each, of these costs in milliseconds.
     fn shown(costs: &[(&str, i64)]) -> String {
         let example = sample::worked_example().connections.remove(0);
         let mut report = sample::many(costs.len() as u64);

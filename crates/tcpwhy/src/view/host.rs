@@ -22,7 +22,7 @@ pub struct HostOptions {
     pub all: bool,
 }
 
-/// What stands above the findings of one host among several.
+/// The heading above the findings of one host among several.
 pub fn heading(title: &str, options: HostOptions) -> String {
     let mut page = Page::new(options.width, options.color);
     page.wrapped(0, 2, &[(Ink::Strong, title.to_owned())]);

@@ -81,7 +81,7 @@ pub fn keep_first(report: &mut Report, sort: Sort, number: usize) {
     report.connections = order.into_iter().filter_map(|at| connections[at].take()).collect();
 }
 
-/// Which accounts a report needs of which at most `number` connections will be shown.
+/// Which accounts a report needs if at most `number` connections will be shown.
 pub fn keep(sort: Sort, number: usize) -> Keep {
     let worth = match sort {
         Sort::Worst => |connection: &Connection| choose::key(connection, Sort::Worst),

@@ -46,7 +46,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, at: usize, directi
     }
 }
 
-/// What stands in a character cell.
+/// What is in a character cell.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Cell {
     Empty,

@@ -1,7 +1,8 @@
 //! What is to be known about the captures: where reading stopped, what was missing or passed over.
 //!
-//! An error stands at the top of the page, since everything below it may be incomplete, and so does a
-//! clock that cannot be trusted, since everything below it rests on times; other remarks stand at its end, one line each, and no more than a screen of them.
+//! An error comes at the top of the page, since everything below it may be incomplete. So does a clock that cannot be
+//! trusted, since everything below it rests on times. Other remarks come at its end, one line each, and no more than
+//! a screen of them.
 
 use super::page::{Ink, Page, plain};
 use super::words;

@@ -16,8 +16,8 @@ use crate::units::Duration;
 /// Lines printed; the JSON has all rounds that were kept.
 const LINES: usize = 1_000;
 
-/// Rounds in a row that say the same are folded from so many on: the first two and the last are shown. Ours:
-/// fewer lines than this are as quickly read as skipped.
+/// Rounds in a row that say the same are folded if there are at least this many: the first two and the last are
+/// shown. Ours: fewer lines than this are as quickly read as skipped.
 const FOLDED_FROM: usize = 8;
 
 /// Rounds say the same if their waits do, and their flights are within this of each other. Ours.
@@ -74,7 +74,7 @@ pub(super) fn write(page: &mut Page, at: usize, direction: &Direction) {
 enum Line {
     /// The round at this place.
     Round(usize),
-    /// So many rounds, left out between two that are like them.
+    /// This many rounds, left out between two that are like them.
     Alike(u64),
 }
 
@@ -124,7 +124,7 @@ fn is_like(first: &Round, round: &Round) -> bool {
         && one.abs_diff(other).saturating_mul(100) <= one.saturating_mul(ALIKE_PERCENT)
 }
 
-/// Where the state stands.
+/// The column of the state.
 const LIMITED_BY: usize = 8;
 
 const TABLE: Columns<10> = Columns {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::report::{FrameRange, State};
 
-    /// Rounds with so many bytes in flight each.
+    /// Rounds with these bytes in flight each.
     fn with_flights(flights: &[u64]) -> Vec<Round> {
         let round = |bytes: &u64| Round {
             start_ns: 0,

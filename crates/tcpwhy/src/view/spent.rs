@@ -12,7 +12,7 @@ use crate::units::Duration;
 /// Columns of a bar.
 const BAR: usize = 12;
 
-/// Columns before a bar, and before what stands under a row.
+/// Columns before a bar, and before what is under a row.
 const INDENT: usize = 11;
 
 /// Ours: a column of meanings narrower than this is harder to read than lines of their own.

@@ -123,11 +123,11 @@ struct Row {
     id: u64,
     cells: [String; 10],
     ink: Ink,
-    /// Others that it stands for.
+    /// Others that this row covers.
     alike: u64,
 }
 
-/// Where the state stands that held most of the time.
+/// The column of the state that held most of the time.
 const HELD: usize = 8;
 
 const TABLE: Columns<10> = Columns {

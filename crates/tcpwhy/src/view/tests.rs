@@ -310,7 +310,7 @@ fn without_colour(text: &str) -> String {
     out
 }
 
-/// Calls `each` on every scalar of `value` with the key it stands under.
+/// Calls `each` on every scalar of `value` with the key it is under.
 fn change(value: &mut Value, key: &str, each: &mut impl FnMut(&str, &mut Value)) {
     match value {
         Value::Object(map) => {

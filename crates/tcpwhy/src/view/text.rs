@@ -45,7 +45,7 @@ fn one(page: &mut Page, report: &Report, id: u64, options: &Options) {
     page.wrapped(0, 0, &[plain(text)]);
 }
 
-/// Whether so few connections carried data that each is shown in full.
+/// Whether the connections that carried data are few enough to show each in full.
 pub const fn is_in_full(report: &Report) -> bool {
     let totals = &report.totals;
     let number = totals.connections.saturating_sub(totals.silent);

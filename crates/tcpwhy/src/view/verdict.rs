@@ -271,8 +271,8 @@ mod tests {
         not_tcp(&connection, 1, &direction)
     }
 
-    /// Whether the last ACK of one segment, or of several sent as so many frames, is said to have been held by a timer
-    /// if it came that late over a round trip of `rtt`.
+    /// Whether the last ACK of one segment, or of several sent as this many frames, is said to have been held by a
+    /// timer if it came that late over a round trip of `rtt`.
     fn is_held(late: i64, rtt: i64, frames: u64, same_host: bool) -> bool {
         let server = if same_host { "10.0.0.1:2" } else { "10.0.0.2:2" };
         let mut connection = sample::connection(0, "10.0.0.1:1", server, 300_000_000);

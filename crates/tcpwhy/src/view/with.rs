@@ -1,6 +1,6 @@
 //! What lay beside the capture says: in the account of its connection, and file by file at the end.
 //!
-//! A contradiction stands first, for one of the two must be wrong; then what system calls tell of
+//! A contradiction comes first, for one of the two must be wrong; then what system calls tell of
 //! single waits, each on its own; then what was measured, in one paragraph.
 
 use super::choose;

@@ -95,9 +95,9 @@ fn screen(page: &mut Page, report: &Report, connection: &Connection) {
 
 /// What to do about what did not work.
 fn advice(page: &mut Page, causes: &[&Finding], room: usize) {
-    /// What stands below, and what one remedy takes.
+    /// What comes below, and what one remedy takes.
     const BELOW: usize = 3 + 4;
-    /// Remedies that are told. Ours.
+    /// Remedies that are printed. Ours.
     const TOLD: usize = 3;
     let begun = page.lines();
     for finding in causes.iter().take(1) {

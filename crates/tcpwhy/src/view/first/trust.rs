@@ -29,7 +29,7 @@ pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
         0 | 1 => String::new(),
         number => format!(", {number} remarks"),
     };
-    // One is told here, more in full.
+    // A single one is printed here, more in full.
     let mut notes = report.captures.iter().flat_map(|capture| &capture.quality);
     if let (Some(only), None) = (notes.next(), notes.next()) {
         let note = words::tie_numbers(&format!("Remark: {}.", only.note.trim_end_matches('.')));
