@@ -36,7 +36,7 @@ pub(crate) struct Episode {
     needless: i64,
     /// What was lost first had arrived here damaged.
     pub(super) damaged: bool,
-    /// Segments SACKed above the hole, and when they were enough to repair it.
+    /// Segments above the hole that SACK reported, and when they were enough to repair it.
     behind: u64,
     pub(super) told: Option<i64>,
 }
