@@ -183,8 +183,8 @@ impl Fit {
         fit
     }
 
-    /// The scenario, as a file of the language of `docs/scenarios.md`; with the conversation so many
-    /// times on one connection.
+    /// The scenario, as a file of the language of `docs/scenarios.md`, with the conversation
+    /// repeated `times` times on one connection.
     pub fn scenario(&self, times: u32) -> String {
         let [client, server] = &self.hosts;
         let own = self.path.bucket.filter(|_| self.path.is_own);

@@ -69,8 +69,8 @@ pub(crate) fn download() -> Connection {
     Sim::default().run()
 }
 
-/// The download with all waits of slow start in `state` instead, and stretched until they hold so
-/// many ten-thousandths of the time TCP works.
+/// The download with all waits of slow start in `state` instead. They are stretched until they hold
+/// this share of the time TCP works, in ten-thousandths.
 pub(crate) fn held_by(state: State, share: i64) -> Connection {
     let mut connection = download();
     let direction = connection.directions[1].as_mut().expect("data");

@@ -246,8 +246,8 @@ fn police(device: &str, bucket: TokenBucket) -> [String; 2] {
 /// Ethernet's.
 const MTU: u32 = 1500;
 
-/// The device drops what its own queue cannot take, and that would be a loss nobody planned: so
-/// many packets are 15 MB (lab-facts, trap 4).
+/// The device drops what its own queue cannot take, and that would be a loss nobody planned. These
+/// packets are 15 MB (lab-facts, trap 4).
 const DEVICE_QUEUE: u32 = 10_000;
 
 #[cfg(test)]

@@ -70,8 +70,8 @@ impl Sender {
         (oldest, if self.terms.tap_at_sender { oldest } else { began })
     }
 
-    /// Whether `event`, sent at `at` and by its numbers after all others, repeats data older than the capture, of
-    /// which no ACK has told that it arrived.
+    /// Whether `event`, sent at `at` and by its numbers after all others, repeats data older than the capture that no
+    /// ACK has covered.
     pub(crate) fn is_of_before(&self, event: &Event, at: i64, step: Step) -> bool {
         event.end() <= self.flight.una
             && matches!(step, Step::After(_))
