@@ -1,9 +1,10 @@
 //! Packets met twice: which did the capture double, and which the path?
 //!
-//! A copy that the capture made (any interface, a mirror) never reached the receiver's TCP. One that the path made
-//! did, and that TCP answers it with a D-SACK of its range (RFC 2883 section 4, Linux `tcp_send_dupack`), though
-//! nothing there was sent again. So two things speak for the path at the receiver: the copy, and the D-SACK for it.
-//! At the sender there is the D-SACK alone, which a repeat that the capture lacks would give, too.
+//! A copy that the capture made (any interface, a mirror) never reached the receiver's TCP. A copy that the path
+//! made did. The receiver's TCP answers it with a D-SACK of its range (RFC 2883 section 4, Linux
+//! `tcp_send_dupack`), though nothing there was retransmitted. So two things speak for the path at the receiver:
+//! the copy, and the D-SACK for it. At the sender there is the D-SACK alone. A retransmission that the capture
+//! lacks would give one, too.
 
 use crate::flow::facts::Facts;
 use crate::flow::side::SideInfo;

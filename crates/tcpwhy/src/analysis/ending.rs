@@ -1,8 +1,8 @@
 //! What a connection waited for to its end.
 //!
-//! The time after the last progress is told by what never came: an ACK of what was sent again and again, data that its
-//! sender's own numbers prove, an answer, the rest of one. Only if nothing is missing was the connection kept open, and
-//! only behind a FIN or RST was it closed. Each needs a proof in the packets of both sides:
+//! What never came explains the time after the last progress: an ACK of data that was retransmitted several times, data
+//! that its sender's own numbers prove, an answer, the rest of one. Only if nothing is missing was the connection kept
+//! open. Only behind a FIN or RST was it closed. Each needs a proof in the packets of both sides:
 //!
 //! - **never acknowledged**: the oldest data was sent three times or more (RFC 6298 section 5: the timer doubles), and a
 //!   second later no ACK of it had come. Not while the window is 0: then repeats are probes.
@@ -29,7 +29,7 @@ const FEWEST_SENDS: u64 = 3;
 /// Sends of a FIN that show that nobody hears it: a host acknowledges one at once (RFC 9293 section 3.10.7.4), whatever its
 /// program does. Ours: the original, and a repeat by a timer.
 const FEWEST_FINS: u64 = 2;
-/// A pause before the closing that is told. Ours: what a person may notice.
+/// The shortest pause before the closing in which the connection was kept open. Ours: what a person may notice.
 const KEPT_NS: i64 = 100_000_000;
 
 const SIDES: [&str; 2] = ["client", "server"];
@@ -108,7 +108,7 @@ fn shows_numbers(facts: &Facts, server: &Walker, since: i64) -> bool {
         || info.bare_tap.is_some_and(|at| is_long(since, at))
 }
 
-/// Whether so much time, from `since` on, is a silence.
+/// Whether the time from `since` to `until` is a silence.
 fn is_long(since: i64, until: i64) -> bool {
     until.saturating_sub(since) >= LONG_NS
 }

@@ -1,10 +1,10 @@
 //! Did a connection do what it was made for: was it opened, and was its last request answered?
 //!
-//! Told from the connection alone, for each of 100,000. A SYN that was sent again was not answered in time
-//! (RFC 9293 section 3.8.1); one that was sent once may be, behind the capture's end. A request is data of the
-//! client that no data of the server followed. Many protocols let a client speak without an answer, so a request is
-//! only taken for one where each before it had an answer, or where it is the first and short; where it is no
-//! mere reaction (a pong, an acknowledgement inside TLS), by its size; and after a silence that is long for this
+//! The connection alone tells it, for each of 100,000. A retransmitted SYN was not answered in time (RFC 9293
+//! section 3.8.1). A SYN that was sent once may be answered behind the capture's end. A request is data of the
+//! client that no data of the server followed. Many protocols let a client speak without an answer, so three
+//! conditions hold for a request. Each request before it had an answer, or it is the first and short. Its size shows
+//! that it is no mere reaction (a pong, an acknowledgement inside TLS). The silence behind it is long for this
 //! server.
 //!
 //! Left out: connections whose SYNs the capture lacks, since who asked whom is a guess there.
@@ -72,7 +72,7 @@ fn unanswered(facts: &Facts, transfers: &[Transfer]) -> Option<Failure> {
     })
 }
 
-/// Whether so much is a long silence behind a request, for the server that gave the answers before.
+/// Whether `waited` is a long silence behind a request, for the server that gave the answers before.
 pub(super) fn is_long(transfers: &[Transfer], waited: i64) -> bool {
     longest_answer(transfers)
         .is_some_and(|longest| waited >= LONG_NS.max(longest.saturating_mul(3)))

@@ -12,7 +12,7 @@ pub struct Keep {
     /// Those for which this is largest; of equals the first. It may look at what an account's data and
     /// transfers are and how long they took, not at what was made of them.
     pub worth: fn(&Connection) -> i64,
-    /// And so many of the first that carried data.
+    /// How many of the first that carried data are kept, too.
     pub first_with_data: usize,
 }
 
@@ -37,7 +37,7 @@ impl Kept {
         self.keep.is_none()
     }
 
-    /// Whether `account`, of which the outline is enough, may be one of those to keep.
+    /// Whether `account` may be one of those to keep. Its outline is enough.
     pub(super) fn may_keep(&self, account: &Connection) -> bool {
         self.keep.is_none_or(|keep| {
             let is_first = account.id < self.before && account.carried_data();

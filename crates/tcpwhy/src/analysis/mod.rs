@@ -58,7 +58,7 @@ const NEARER_NS: i64 = 100_000;
 pub(crate) struct Detail {
     /// Rounds, intervals and retransmissions.
     pub(crate) rounds: bool,
-    /// When each byte passed, if it is no more than so many points a side.
+    /// When each byte passed, if it is no more than this many points a side.
     pub(crate) passed: Option<usize>,
 }
 
@@ -269,8 +269,8 @@ impl Analysis {
         }
     }
 
-    /// Learns from the events, of which the first were `known` before; which of them answer what the capture
-    /// lacks.
+    /// Learns from the events behind the first `known`, which it learnt from before. Returns which of them answer
+    /// what the capture lacks.
     fn learn(&mut self, facts: &Facts, gathered: &Gathered, known: usize) -> Vec<usize> {
         let mut unseen = Vec::new();
         self.causes.reserve(gathered.events.len() - known);

@@ -24,7 +24,7 @@ impl<'a> Passed<'a> {
         Some(self.gathered.run(event))
     }
 
-    /// The place of the event so many before `place`, or of the first.
+    /// The place of the event that is `events` before `place`, or of the first.
     pub(super) fn before(self, place: Place, mut events: usize) -> Place {
         let Place { mut run, of_next: mut here } = place;
         while events > here && run > 0 {
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         Self { passed, place, run, tap: run.map_or(i64::MAX, |run| run.tap(0)) }
     }
 
-    /// Goes behind so many events, or the last.
+    /// Goes behind the next `events`, or behind the last.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     pub(super) fn go_on(&mut self, mut events: usize) {

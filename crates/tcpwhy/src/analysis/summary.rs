@@ -138,8 +138,8 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
     }
 }
 
-/// The report's account of a connection, of which there is the `outline`; `analysis` is done but for its
-/// words, which go into it.
+/// The report's account of a connection, made from its `outline`. `analysis` is done but for its words, which
+/// go into the account.
 pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysis) -> Connection {
     let floors = [0, 1].map(|side| analysis.clocks[side].floor());
     let mut links = core::mem::take(&mut analysis.busy);

@@ -1,4 +1,4 @@
-//! What is fixed for a connection: segment size, window shifts, where the tap stands.
+//! What is fixed for a connection: segment size, window shifts, where the tap is.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::wire::Options;
 /// `testdata/articles`, whose far side answers within 0.19 ms, is not claimed; not measured widely.
 const HOST_NS: i64 = 100_000;
 
-/// Where the tap stands.
+/// Where the tap is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) vantage: Vantage,
@@ -150,7 +150,7 @@ impl ShiftGuess {
     }
 }
 
-/// Whose host the tap stands on, and how far each stack is from it (limits-method section 2).
+/// On whose host the tap is, and how far each stack is from it (limits-method section 2).
 pub(crate) fn place(facts: &Facts, clocks: &[SideClock; 2]) -> Place {
     let floors = [clocks[0].floor(), clocks[1].floor()];
     let (vantage, _) = vantage(facts, floors);
@@ -209,7 +209,7 @@ impl Why {
     }
 }
 
-/// Where the tap stands, and why.
+/// Where the tap is, and why.
 fn vantage(facts: &Facts, floors: [Option<i64>; 2]) -> (Vantage, Why) {
     if facts.endpoints[0].ip() == facts.endpoints[1].ip() || facts.endpoints[0].ip().is_loopback() {
         return (Vantage::Unknown, Why::Told("both ends are on this host"));

@@ -154,8 +154,8 @@ pub(crate) fn walk(
     }
 }
 
-/// Walks all events of a connection, none of which has followers, on the timeline of the sender of `turns`;
-/// `None` where they are none. The order is that of [`walk`].
+/// Walks all events of a connection on the timeline of the sender of `turns`. None of the events has followers.
+/// `None` where they are no turns. The order is that of [`walk`].
 pub(crate) fn walk_turns(
     turns: &mut Turns,
     (terms, clock): (&Terms, &SideClock),
@@ -186,8 +186,8 @@ pub(crate) fn walk_turns(
     turns.are_over().then_some(())
 }
 
-/// Up to which time nothing later can interfere. A clock that jumped may hold it back for good:
-/// what has waited for several chunks is taken as it stands.
+/// Up to which time nothing later can interfere. A clock that jumped may hold that time back for good. So what has
+/// waited for several chunks is taken as it is.
 fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) -> i64 {
     if last || gathered.frames() > MOST_WAITING {
         return i64::MAX;
@@ -217,7 +217,7 @@ fn arrive(walker: &mut Walker, arrivals: &mut Reader<'_>, until: i64, horizon: i
     true
 }
 
-/// Hands the walker what passed the tap when `sent` did, and stands before it in the capture.
+/// Hands the walker what passed the tap when `sent` did, and comes before it in the capture.
 fn arrive_together(walker: &mut Walker, arrivals: &mut Reader<'_>, sent: &Event) {
     while let Some(run) = arrivals.run.filter(|_| arrivals.tap == sent.tap)
         && run.first().frame < sent.frame
@@ -263,7 +263,7 @@ struct Placing<'a> {
     /// Linux stamps with the time at which `fq` is to let go (`tcp_skb_timestamp_ts`, since 4.20): only the echo
     /// tells that it waits there. Seen of sends that the stamp puts behind what they should echo then.
     is_scheduled: bool,
-    /// The tap stands where sends leave: what arrives there is at the sender.
+    /// The tap is where sends leave: what arrives there is at the sender.
     is_at_sender: bool,
     /// The constant way from the stack to the tap and back, and the noise of immediate answers.
     floor: i64,
@@ -387,7 +387,7 @@ impl<'a> Placing<'a> {
         let behind = Place { of_next: place.of_next + 1, ..place };
         let room =
             near.map_or_else(|| self.made_room(behind, (cause, low, high), latest), |_| None);
-        // Up to which `latest` it is as here. Above the tick's end, or below what is known, time stands.
+        // Up to which `latest` it is as here. Above the tick's end, or below what is known, the time does not move.
         let moves = (low..=end).contains(&latest);
         let holds = match near {
             _ if end < latest => i64::MAX,

@@ -11,7 +11,8 @@ fn ending(account: &Connection) -> Option<(EndingKind, u64)> {
     account.ending.as_deref().map(|Ending { kind, bytes, .. }| (*kind, *bytes))
 }
 
-/// One segment, sent again so often, each time after twice as long; the client answers each with this window, or not.
+/// One segment that is retransmitted this many times, each time after twice as long. The client answers each with
+/// this window, or not.
 fn sent_again(times: u32, window: Option<u16>) -> Connection {
     let mut talk = Talk::asked();
     talk.data(1, MSS);
@@ -44,7 +45,7 @@ fn what_is_sent_again_into_a_window_of_0_probes_it() {
     assert_eq!(time(&open, &[State::ZeroWindow]), 0);
 }
 
-/// At the client a segment is missing before a short one; so much later the client asks for it, and it comes or not.
+/// At the client a segment is missing before a short one. After `later` the client asks for it. It comes, or not.
 fn missing(later: i64, comes: bool) -> Connection {
     let mut talk = Talk::asked();
     talk.now += 20 * MS;

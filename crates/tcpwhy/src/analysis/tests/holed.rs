@@ -1,5 +1,5 @@
-//! Captures that lack packets: what was before a hole says nothing of what is behind it, and what the beginning
-//! lacks may be sent again.
+//! Captures that lack packets. What was before a hole says nothing of what is behind it. What the beginning lacks
+//! may be retransmitted.
 
 use super::talk::{Act, MSS, Talk};
 use super::tapes::{server, time};
@@ -9,7 +9,7 @@ use crate::wire::Flags;
 
 const MS: i64 = 1_000_000;
 
-/// A flight of so many segments into a window that takes 44 and a rest; its ACK ends a hole of the capture.
+/// A flight of this many segments into a window that takes 44 and a rest. Its ACK ends a hole of the capture.
 fn into_a_hole(segments: u32) -> Connection {
     with_a_hole(segments).account(1 << 20, false)
 }

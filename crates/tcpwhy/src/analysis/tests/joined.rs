@@ -6,7 +6,7 @@ use crate::wire::{Flags, Options};
 
 const MS: i64 = 1_000_000;
 
-/// Captures of the client and of the server, 20 ms from each other, joined: packets, copies, and segments sent again.
+/// Captures of the client and of the server, 20 ms from each other, joined: packets, copies, and retransmissions.
 fn joined(counted: bool) -> [u64; 3] {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20, 40, 40]);

@@ -202,8 +202,8 @@ fn a_short_segment_waits_for_the_ack_of_the_short_one_before_it() {
     assert!(held_by_nagle(1000, 60) > 59_000_000, "but for an ACK that its receiver delayed");
 }
 
-/// Time that the server waits for Nagle's algorithm at the end of a response of which 72 units of the client's window, which
-/// is so large, end with a short segment.
+/// Time that the server waits for Nagle's algorithm at the end of a response. The first 72 units of the response
+/// (128 bytes each) end with a short segment. The client's window has `window` units.
 fn held_at_the_edge(window: u16) -> i64 {
     let mut talk = Talk::default();
     talk.open();
@@ -231,8 +231,8 @@ fn a_segment_that_the_window_cut_short_holds_the_next_one_too() {
     assert!(held_at_the_edge(72) > 19_000_000, "Linux remembers each short one (`snd_sml`)");
 }
 
-/// Time that the server waits for Nagle's algorithm if each flight is acknowledged in 20 ms, and on its ACK a short
-/// segment of another length comes, with so many full ones right behind.
+/// Time that the server waits for Nagle's algorithm. Each flight is acknowledged in 20 ms. On its ACK a short
+/// segment of another length comes, with `full` full segments right behind.
 fn behind_short_ones(full: u32) -> i64 {
     let mut talk = Talk::default();
     talk.open();
@@ -358,7 +358,7 @@ fn the_repair_of_a_tail_is_no_wait_for_its_last_ack() {
     talk.act(1, 100_000, Act::Ack(500));
     let first = talk.next[1];
     (0..8).for_each(|_| talk.data(1, MSS));
-    // The first two are lost: each round trip one of them is sent again, and nothing new is left.
+    // The first two are lost. Each round trip one of them is retransmitted, and nothing new is left.
     talk.now += 20_000_000;
     (0..6).for_each(|_| talk.act(0, 1_000, Act::Repeat(500)));
     talk.now += 100_000;
@@ -425,8 +425,8 @@ fn before_a_loss_is_known_the_sender_waits_for_what_it_waited_for() {
     assert_eq!(repair(&account), repair(&first_lost(1_000)), "{time_in:?}");
 }
 
-/// 44 segments that fill the window of 64,000 bytes, of which the first two are lost and sent again one a round
-/// trip; the ACK between the two repeats leaves a window of `between`.
+/// 44 segments fill the window of 64,000 bytes. The first two are lost, and one is retransmitted each round trip.
+/// The ACK between the two retransmissions leaves a window of `between`.
 fn repaired_at_the_edge(between: u16) -> Connection {
     let mut talk = Talk::default();
     talk.open();
@@ -463,8 +463,8 @@ fn a_window_that_stays_full_in_a_repair_is_what_is_waited_for() {
     assert_eq!(rwnd_and_repair(500), (4, 2), "room for one, and the repair goes on");
 }
 
-/// Pulses of two segments each 4 ms, over a round trip of 20; one is lost and sent again. The ACKs
-/// arrive `before` the pulses.
+/// Pulses of two segments come each 4 ms, over a round trip of 20 ms. One segment is lost and retransmitted. The
+/// ACKs arrive `before` the pulses.
 fn paced_past_a_loss(before: i64) -> Connection {
     let mut talk = Talk::default();
     talk.open();

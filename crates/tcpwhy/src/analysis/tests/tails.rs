@@ -7,8 +7,8 @@ use crate::wire::{Flags, Options};
 
 const MS: i64 = 1_000_000;
 
-/// At the client, 20 ms from the server: 30 segments, and after a pause so many together, behind whose ACK another comes.
-/// How many tens of milliseconds the repair took, and how many timeouts there were.
+/// At the client, 20 ms from the server: 30 segments, and after a pause `segments` more together. Behind their ACK
+/// another segment comes. How many tens of milliseconds the repair took, and how many timeouts there were.
 fn behind_a_pause(pause: i64, segments: u32, len: u32) -> (i64, u64) {
     let mut talk = Talk::asked();
     talk.now += 20 * MS;
@@ -38,8 +38,8 @@ fn a_lone_segment_behind_a_timers_pause_comes_from_a_timeout() {
     assert_eq!(behind_a_pause(120 * MS, 1, MSS), (0, 0), "no timer ran out");
 }
 
-/// A flight of nine, the first of which is short if `short`; a short tail that was lost, sent again by the probe. What
-/// else the wait for the flight's ACKs may be.
+/// A flight of nine segments, whose first is short if `short`. A short tail was lost, and the probe retransmitted it.
+/// What else the wait for the flight's ACKs may be.
 fn lost_short_tail(short: bool) -> Vec<State> {
     let mut talk = Talk::asked();
     talk.segments.remove(4);
@@ -64,8 +64,8 @@ fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
     assert_eq!(lost_short_tail(false), [], "no short segment was in flight");
 }
 
-/// Whole flights of `before`, then one of so many segments, the first of which is short; the ACK of that alone lets out a
-/// short last one. How long the sender waited for the congestion window and for Nagle's algorithm, in round trips.
+/// Whole flights of `before`, then one of `segments`, whose first is short. The ACK of that one alone lets out a short
+/// last segment. How long the sender waited for the congestion window and for Nagle's algorithm, in round trips.
 fn short_after(before: &[u32], segments: u32) -> [i64; 2] {
     let mut talk = Talk::asked();
     talk.flights(before);
@@ -94,8 +94,8 @@ fn a_full_window_of_slow_start_holds_a_short_segment_before_nagles_algorithm_doe
     assert_eq!(short_after(&[10], 18), [1, 1], "it let out two more");
 }
 
-/// The probe sends again what had arrived, and is acknowledged so many times more, without a word of it; then the tail
-/// is sent again, 60 ms later. How many probes and other repeats there were.
+/// The probe retransmits what had arrived. `times` more ACKs follow, and none of them reports that data. The tail is
+/// retransmitted 60 ms later. How many probes and other retransmissions there were.
 fn probed_in_vain(times: u32) -> (u64, u64) {
     let mut talk = Talk::asked();
     talk.flights(&[10, 10]);

@@ -16,13 +16,13 @@ pub(super) const MSS: u32 = 1448;
 /// What one side does next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
-    /// Sends so many full segments.
+    /// Sends this many full segments.
     Burst(u32),
     /// Sends a short segment.
     Short,
-    /// Acknowledges all it got, with a window of so many bytes.
+    /// Acknowledges all it got, with this value in the window field.
     Ack(u16),
-    /// Acknowledges what it did before, with a window of so many bytes.
+    /// Acknowledges what it did before, with this value in the window field.
     Repeat(u16),
     /// Sends its last segment again.
     Resend,

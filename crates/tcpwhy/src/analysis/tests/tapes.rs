@@ -41,21 +41,21 @@ impl Talk {
         }
     }
 
-    /// The server sends so many segments at once, which arrive and are acknowledged `rtt` later.
+    /// The server sends this many segments at once. They arrive and are acknowledged `rtt` later.
     fn flight(&mut self, segments: u32, rtt: i64) {
         (0..segments).for_each(|_| self.data(1, MSS));
         self.act(0, rtt, Act::Ack(5000));
         self.now += 100_000;
     }
 
-    /// Flights of so many segments each, 20 ms apart.
+    /// Flights of these numbers of segments, 20 ms apart.
     pub(super) fn flights(&mut self, segments: &[u32]) {
         for segments in segments {
             self.flight(*segments, 20 * MS);
         }
     }
 
-    /// The server's packets count up in their identification, by so many more at segment `jump`.
+    /// The server's packets count up in their identification. At segment `jump` it goes up by `more` extra.
     pub(super) fn count(&mut self, jump: usize, more: u16) {
         let mut id = 60_000_u16;
         for (number, segment) in self.segments.iter_mut().enumerate() {
@@ -74,8 +74,8 @@ impl Talk {
     }
 }
 
-/// Slow start to 80 segments, the last of which is sent again by a probe; then flights of 112. The
-/// client reports the last segment twice, or did not get it at first.
+/// Slow start to 80 segments, then flights of 112. A probe retransmits the last of the 80. The client reports that
+/// segment twice, or did not get it at first.
 fn probed(twice: bool) -> Connection {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20, 40]);
@@ -110,8 +110,9 @@ fn a_probe_that_repaired_the_tail_has_cut_the_window() {
     assert_eq!(server(&lost).retransmitted.tlp, 1);
 }
 
-/// Of two flights of twenty, sent 5 ms apart, and of four more that the repair lets out, the first segments are lost.
-/// The client reports each; those of the flights are sent again at once, that of the four, too, if `known`.
+/// Two flights of twenty are sent 5 ms apart, and the repair lets out four more segments. The first segment of each
+/// is lost, and the client reports it. Those of the flights are retransmitted at once. That of the four is, too, if
+/// `known`.
 fn twice_lost(known: bool) -> Connection {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20]);
@@ -159,8 +160,8 @@ fn the_next_repair_begins_at_once_where_its_loss_is_known() {
     assert!(told(false) <= 30, "{}", told(false));
 }
 
-/// Ten segments arrive, then nothing for 480 ms; then one, and after its ACK another. The identification
-/// of the first jumps by so many more.
+/// Ten segments arrive, then nothing for 480 ms. Then one arrives, and after its ACK another. The identification of
+/// the first of these two jumps by `missing` more.
 fn after_silence(missing: u16) -> Connection {
     let mut talk = Talk::asked();
     talk.flight(10, 20 * MS);
@@ -215,8 +216,7 @@ fn between_two_writes_of_a_transfer_its_flight_is_not_the_last() {
     );
 }
 
-/// Slow start to 80 segments, then flights of 112; the identification jumps by so many more in the
-/// first of these.
+/// Slow start to 80 segments, then flights of 112. The identification jumps by `more` extra in the first of these.
 fn refused(more: u16) -> Connection {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20, 40, 80]);
@@ -316,8 +316,8 @@ fn a_link_that_is_busy_throughout_has_a_queue_however_long_that_stands() {
     assert!(time(&account, &PATH) > 1000 * MS, "{:?}", server(&account).time_in);
 }
 
-/// A flight of ten of which two seem lost and are sent again. The client reports so many of them as
-/// got twice, and fills the first hole with the original or its repeat.
+/// Two segments of a flight seem lost and are retransmitted. The client reports the segments `reported` as got twice.
+/// The original or its retransmission fills the first hole.
 fn two_repeated(reported: &[u32], by_original: bool) -> Connection {
     let mut talk = Talk::asked();
     talk.flight(10, 20 * MS);
@@ -362,7 +362,7 @@ fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
     assert_eq!(told(&[3, 7], false), (false, 0), "what was sent once was doubled on the way");
 }
 
-/// Whether round trips are told of segments sent `gap` apart, each acknowledged 60 ms later, on a path of 20 ms.
+/// Whether round trips show for segments sent `gap` apart. Each is acknowledged 60 ms later, on a path of 20 ms.
 fn acknowledged_one_by_one(gap: i64) -> bool {
     let mut talk = Talk::asked();
     talk.flights(&[10, 20]);

@@ -6,8 +6,8 @@ use super::talk::{Act, MSS, Talk};
 use super::{Odd, counts_of, odd};
 use crate::wire::{Flags, Options};
 
-/// One side sends so many bytes some time after what was before. Its peer acknowledges them by
-/// themselves later, or at once with the next that it sends.
+/// One side sends `len` bytes some time after what was before. Its peer acknowledges them by themselves
+/// later, or at once with the next that it sends.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     side: usize,

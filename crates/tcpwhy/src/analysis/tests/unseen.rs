@@ -29,7 +29,7 @@ impl Talk {
         talk
     }
 
-    /// Flights of so many segments, each acknowledged with `window` a round trip later.
+    /// Flights of these numbers of segments, each acknowledged with `window` a round trip later.
     fn flights_into(&mut self, window: u16, flights: &[u32]) {
         for segments in flights {
             (0..*segments).for_each(|_| self.data(1, MSS));
@@ -38,7 +38,7 @@ impl Talk {
         }
     }
 
-    /// The server writes so many bytes.
+    /// The server writes `len` bytes.
     fn write(&mut self, len: u32) {
         self.push(1, Flags::ACK.with(Flags::PSH), self.next[1], len, Options::default());
         self.next[1] += len;
@@ -60,7 +60,7 @@ impl Talk {
     }
 }
 
-/// A transfer with a repair, a pause and the peer's data, of which one host's packets were captured.
+/// A transfer with a repair, a pause and the peer's data. Only one host's packets were captured.
 fn one_sided(host: u8) -> Connection {
     let mut talk = Talk::asked_with(500);
     talk.flights_into(5000, &[10, 20, 40]);
@@ -177,7 +177,7 @@ fn what_fits_into_the_least_window_did_not_wait_for_it() {
 
 #[test]
 fn a_window_that_falls_by_what_arrived_tells_its_scale() {
-    // The reader stands still: each flight takes from the window what it holds, 128 bytes a unit.
+    // The reader reads nothing: each flight takes from the window what it holds, 128 bytes a unit.
     let mut talk = Talk::asked_with(724);
     talk.flights_into(724, &[8]);
     for left in [634, 543, 453, 362, 272, 181] {

@@ -37,9 +37,9 @@ fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
     );
 }
 
-/// Slow start, then a flight of so many segments at a window of 81,920 bytes, of which the client, who does not read,
-/// leaves `left` (in units of 128 B); 280 ms after its ACK come 1,024 bytes more, then it has read all.
-/// Time of the application and of the window, in round trips of 20 ms.
+/// Slow start, then a flight of this many segments into a window of 81,920 bytes. The client does not read, and
+/// leaves `left` of the window (in units of 128 B). 1,024 bytes more come 280 ms after its ACK. Then the client has
+/// read all. Time of the application and of the window, in round trips of 20 ms.
 fn before_a_late_segment(segments: u32, left: u16) -> [i64; 2] {
     let mut talk = Talk::asked();
     for flight in [10, 20, 40] {
@@ -69,8 +69,8 @@ fn a_window_that_is_shut_behind_the_flight_that_filled_it_was_not_open_between()
     assert_eq!((app, window), (0, 0), "there was room for more: two transfers, and a pause");
 }
 
-/// At the client, which stands 20 ms from the server: flights of 44 and then 30 segments, the window being
-/// 44 of them; before the last ones one segment is lost if `lost`.
+/// At the client, 20 ms from the server: flights of 44 and then of about 30 segments. The window is 44 of them.
+/// Before the last flights one segment is lost if `lost`.
 fn once_filled(lost: bool) -> Connection {
     let mut talk = Talk::default();
     talk.open();
@@ -116,14 +116,14 @@ fn fill_window(talk: &mut Talk) {
     talk.data(1, 500 * 128 - 43 * MSS);
 }
 
-/// At the client: flights that fill a window of 64,000 bytes, all but the last `behind` segments of which it answers
-/// `late`, though the round trip is 20.1 ms, and the rest another 0.1 ms later; after two of ten the server lets
-/// a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
+/// At the client: flights that fill a window of 64,000 bytes. The client answers all but the last `behind` segments
+/// `late`, though the round trip is 20.1 ms. It answers the rest another 0.1 ms later. After one flight of four the
+/// server lets a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
 fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
     answered_in(10, behind, late, pause)
 }
 
-/// The same of so many flights.
+/// The same for this many flights.
 fn answered_in(flights: u32, behind: u32, late: i64, pause: i64) -> (State, i64) {
     let mut talk = Talk::default();
     talk.open();
@@ -170,8 +170,8 @@ fn full_windows_that_are_answered_as_late_each_time_wait_for_their_reader() {
     );
 }
 
-/// At the client, 20 ms from the server: flights that fill a window of 64,000 bytes, of which all but the first three follow
-/// the ACK of the one before 4 ms later than that. How long the window held them and the application did, in flights.
+/// At the client, 20 ms from the server: flights that fill a window of 64,000 bytes. From the fourth on, 24 ms pass
+/// behind each flight's ACK instead of 20 ms. How long the window held them and the application did, in flights.
 fn longer_way_of_acks() -> [i64; 2] {
     let mut talk = Talk::default();
     talk.open();
