@@ -111,7 +111,7 @@ fn given_up(report: &Report, lookup: &Lookup, asked: Time) -> Option<Time> {
     next.or_else(|| last_try_ends(report, lookup, asked))
 }
 
-/// Whether a question is asked so much later that it is none of a pair of types asked for at once.
+/// Whether a question comes too late to be one of a pair of types asked for at once.
 fn is_later(asked: Time, other: &Lookup) -> bool {
     Time::from_rfc3339(&other.start).is_some_and(|start| start.since(asked).0 > PAIR_NS)
 }

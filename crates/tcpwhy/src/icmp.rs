@@ -17,7 +17,7 @@ use crate::words;
 
 /// Errors that differ in more than time. Ours: a scan makes one each, and nobody reads more.
 const MOST: usize = 1024;
-/// Quotations kept of errors alike. Ours: a flight that met a small hop is told by its first segments.
+/// Quotations kept of errors alike. Ours: the first segments of a flight that met a small hop show it.
 const QUOTED: usize = 8;
 
 /// The errors so far.
@@ -241,13 +241,13 @@ fn kind_in_words(kind: &str) -> &'static str {
 /// What the sender did after a device had said that its segments are too large.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Reaction {
-    /// It sent what was missing again in segments of so many bytes at most, which fit.
+    /// It retransmitted what was missing in segments of at most this many bytes, which fit.
     Smaller(u64),
-    /// It sent segments again that do not fit: so many, and so many bytes.
+    /// It retransmitted segments that do not fit: how many, and the bytes of the largest.
     AsLarge(u64, u64),
     /// It went on with such, and then with smaller ones.
     Late(u64, u64),
-    /// It sent what was missing again in frames that its network card cuts, and nothing once more.
+    /// It retransmitted what was missing in frames that its network card cuts, and nothing twice.
     Cut,
 }
 

@@ -1,4 +1,4 @@
-//! Evidence laid beside a report: which file speaks of which connection.
+//! Evidence laid beside a report: which connection each file speaks of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,7 @@ fn twice(content: &Content, first: &str) -> String {
     }
 }
 
-/// Counters of which there is no second reading.
+/// Counters without a second reading.
 fn one_reading(report: &mut Report, source: usize, reading: &Reading) {
     let names = short(&report.with[source].source).to_owned();
     let growth = Growth::alone(reading);

@@ -12,9 +12,9 @@
 //! capture -> ... -> Report ---'
 //! ```
 //!
-//! Nothing is believed without need: sockets are matched by their addresses and placed in the stream
-//! by their byte counts, not by their clocks; clocks are aligned by the stream, and the alignment's
-//! error is told.
+//! Nothing is believed without need. Sockets are matched by their addresses, and placed in the stream by
+//! their byte counts, not by their clocks. The stream aligns the clocks, and the report shows the
+//! alignment's error.
 
 mod align;
 mod apply;

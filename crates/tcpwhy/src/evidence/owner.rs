@@ -171,7 +171,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// A connection of 10 s that begins so many seconds after the first.
+    /// A connection of 10 s that begins `later_s` seconds after the first.
     fn connection(later_s: i64, isn: u32) -> Connection {
         let mut connection = sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 10 * SECOND);
         let first = Time::from_rfc3339(&connection.start).expect("a date");
@@ -182,7 +182,7 @@ mod tests {
         connection
     }
 
-    /// A sample so many seconds after the first connection's begin.
+    /// A sample this many seconds after the first connection's begin.
     fn at(seconds: i64) -> Sample {
         let connection = connection(0, 0);
         let start = Time::from_rfc3339(&connection.start).expect("a date").0;

@@ -6,7 +6,7 @@ use crate::printed::stamp::Stamp;
 /// A socket at an instant. What the tool did not say is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Where it stands in the file, from 1.
+    /// Its line in the file, from 1.
     pub line: usize,
     /// When it was taken, if the file tells.
     pub at: Option<Stamp>,
@@ -38,11 +38,11 @@ pub struct Sample {
     pub unsent: Option<u64>,
     /// Payload sent, with repeats.
     pub bytes_sent: Option<u64>,
-    /// Payload sent again.
+    /// Retransmitted payload.
     pub bytes_retrans: Option<u64>,
     /// Bytes acknowledged by the peer; whoever opened the connection counts its SYN.
     pub bytes_acked: Option<u64>,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retrans: Option<u64>,
     /// Shift of the windows that this end announces.
     pub own_scale: Option<u8>,

@@ -1,4 +1,4 @@
-//! `ss -ti`, once or in a loop, with `-n` and whatever else it is told to add (`-o -m -e -p -O`).
+//! `ss -ti`, once or in a loop, with `-n` and any further options (`-o -m -e -p -O`).
 //!
 //! Lines are read by `host::paste::ss`, which knows all that `ss` prints; here they are made samples.
 //! Samples of a loop follow each other, perhaps with a line between them that tells the time

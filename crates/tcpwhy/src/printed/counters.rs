@@ -128,8 +128,8 @@ pub(crate) enum Kind {
 }
 
 impl Growth {
-    /// From `before` to `after`; counters that only one of them has were zero in the other, which leaves
-    /// zeros out unless it is told not to.
+    /// From `before` to `after`. A reading leaves zeros out unless an option keeps them. So a counter that
+    /// only one of them has was zero in the other.
     pub(crate) fn between(before: &Reading, after: &Reading) -> Self {
         let counts = after.iter().filter(|(name, _)| !STATES.contains(&name.as_str()));
         let (mut fell, mut grew) = (false, false);

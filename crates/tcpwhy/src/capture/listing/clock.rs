@@ -1,4 +1,4 @@
-//! From printed times to instants: which clock a listing shows, and where each line stands on it.
+//! From printed times to instants: which clock a listing shows, and where each line is on it.
 //!
 //! `10:45:49.05` may be a time of the day, or (`-ttt`) the span since the line before, or
 //! (`-ttttt`) the span since the first line, all in the same form. Lines are held back until two times
@@ -156,7 +156,7 @@ impl Timeline {
 }
 
 /// Whether a listing of spans between lines may begin so: the first is longer than [`MAY_BE_SPAN`]. A clock that
-/// falls by so much was set back, or passed midnight.
+/// falls this far was set back, or passed midnight.
 fn is_long_first_span(first: i64, second: i64) -> bool {
     (MAY_BE_SPAN..DAY / 2).contains(&first) && second < MAY_BE_SPAN && second < first / 2
 }

@@ -212,7 +212,7 @@ fn find_ends(text: &str) -> Option<Ends<'_>> {
     found
 }
 
-/// The ends of a TCP segment of which somebody took the ports away.
+/// The ends of a TCP segment whose ports somebody took away.
 fn ends_without_ports<'a>(
     before: &'a str,
     (from, to): (&'a str, &'a str),

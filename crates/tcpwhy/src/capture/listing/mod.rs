@@ -82,7 +82,7 @@ pub struct ListingReader {
     wrapped: Option<(String, u8)>,
     /// A packet whose ends come on the next line.
     header: Option<Header>,
-    /// An ICMP error, of which what it quotes may come on the next lines.
+    /// An ICMP error. What it quotes may come on the next lines.
     error: Option<Box<Heard>>,
     connections: Connections,
     names: Names,
@@ -120,7 +120,7 @@ struct Listing {
     quotation: Quotation,
 }
 
-/// Where in a listing a line stands.
+/// Where in a listing a line is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Place {
     #[default]

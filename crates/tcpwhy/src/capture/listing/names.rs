@@ -1,6 +1,6 @@
 //! Host and service names in place of numbers, as `tcpdump` prints them without `-n`.
 //!
-//! A host name gets an address that is nobody's: in 240.0.0.0/4 (reserved, RFC 1112 §4) for IPv4,
+//! A host name gets an address of no host: in 240.0.0.0/4 (reserved, RFC 1112 §4) for IPv4,
 //! in `3fff::/20` (documentation, RFC 9637) for IPv6. A service gets its registered port, or one of
 //! the dynamic ports (49152 on, RFC 6335 §6) when it is not in the table. Both come from a hash of
 //! the name, the next free one if that is taken; [`Names`] tells the names back.
@@ -41,7 +41,7 @@ impl Names {
         self.hosts.iter().map(|(&address, name)| (address, name.as_str()))
     }
 
-    /// Takes over what `other` tells; for what both tell, this one's word stands.
+    /// Takes over the names of `other`. Where both have one, the name of `self` stays.
     pub fn merge(&mut self, other: &Self) {
         for (&address, name) in &other.hosts {
             self.hosts.entry(address).or_insert_with(|| name.clone());
@@ -160,7 +160,7 @@ enum Port<'a> {
     None,
 }
 
-/// What stands for a port that was not printed.
+/// The text in place of a port that was not printed.
 const NO_PORT: &str = "?";
 
 impl<'a> Endpoint<'a> {

@@ -178,7 +178,7 @@ fn flags(names: &str) -> Option<Flags> {
     })
 }
 
-/// The fields behind the flags, of which the first of each name is the header's.
+/// The fields behind the flags. The first field of each name is the header's.
 fn printed(flags: Flags, fields: &str) -> Printed {
     let mut printed =
         Printed { flags, plain: true, dialect: Dialect::Wireshark, ..Printed::default() };

@@ -194,7 +194,7 @@ fn old(mut flags: Flags, text: &str) -> Option<Printed> {
 fn old_flags(text: &str) -> Option<(Flags, &str)> {
     let (letters, rest) = text.split_once(' ')?;
     let flags = flags(letters)?;
-    // The dot stands for "none of these" here, not for ACK.
+    // The dot means "none of these" here, not ACK.
     let flags = Flags(flags.0 & !Flags::ACK.0);
     let rest = rest.trim_start();
     // A checksum remark of -v may stand between.

@@ -81,7 +81,7 @@ pub(super) fn behind_a_prefix(text: &str) -> Option<(Stamp, &str)> {
         };
         is_told.then_some((stamp, rest))
     };
-    // A date belongs to the time behind it, which stands later.
+    // A date belongs to the time behind it, which comes later in the text.
     let mut found: Option<(Stamp, &str)> = None;
     for (stamp, rest) in before.char_indices().filter_map(read_at) {
         let is_of_date = matches!(found, Some((Stamp::Date(_), before)) if before == rest);

@@ -108,7 +108,7 @@ fn is_first_half(start: &str, text: &str) -> bool {
     !has_protocol && unquoted(text).starts_with("IP") && line::ends_early(start)
 }
 
-/// Whether a line stands for itself: it has a time, or is no text of a packet.
+/// Whether a line is not the rest of another: it has a time, or is no text of a packet.
 fn begins_a_packet(text: &str) -> bool {
     match line::read(text) {
         Line::Start | Line::Footer(_) | Line::Dump => true,

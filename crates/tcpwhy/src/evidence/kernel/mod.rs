@@ -8,8 +8,8 @@
 //! | least round trip | the sender's, as rebuilt |
 //! | bytes not sent yet | the verdict that the application had nothing to send |
 //!
-//! Samples have their place by the bytes they count ([`place`]), so no clock is needed. What disagrees
-//! by more than both can err is a contradiction, and both values are told.
+//! Samples have their place by the bytes they count ([`place`]), so no clock is needed. A difference
+//! larger than both errors is a contradiction, and the report shows both values.
 
 mod place;
 mod times;

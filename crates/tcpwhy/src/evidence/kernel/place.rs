@@ -1,7 +1,8 @@
 //! Where in the stream, and so in which round, was a socket when the kernel was asked?
 //!
-//! Every sample counts bytes: sent less sent again is the next to be sent, acknowledged is the oldest
-//! that is not. `tcp_probe` has both as sequence numbers. No clock is needed, and none is trusted.
+//! Every sample counts bytes. The sent bytes less the retransmitted ones give the next byte to be
+//! sent. The acknowledged bytes give the oldest byte that is not acknowledged. `tcp_probe` has both
+//! as sequence numbers. No clock is needed, and none is trusted.
 
 use crate::report::{Connection, Direction};
 

@@ -97,7 +97,7 @@ pub struct Calls {
     pub words: Vec<String>,
     /// The calls on each socket, as indices into [`Calls::calls`].
     pub(crate) uses: Vec<Vec<u32>>,
-    /// Spans of which whoever cut the file left lines out.
+    /// Spans in which whoever cut the file left lines out.
     pub left_out: Vec<(i64, i64)>,
 }
 
