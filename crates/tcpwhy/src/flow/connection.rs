@@ -400,7 +400,7 @@ impl Flow {
             event.tap = event.tap.max(earlier.last_tap().unwrap_or(0));
             gathered.insert(event);
         } else {
-            // The capture's clock stepped back: time stands still until it has caught up.
+            // The capture's clock stepped back: the time does not move until the clock has caught up.
             event.tap = facts.last_tap;
             gathered.push(event);
         }

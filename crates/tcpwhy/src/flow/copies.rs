@@ -212,7 +212,7 @@ impl Copies {
         (self.first[side].end, self.first[side].ack) = (end, ack);
     }
 
-    /// Counts such packets: those of which a copy would be known.
+    /// Counts such packets: those whose copy would be known.
     #[inline]
     pub(super) fn count_new(&mut self, strong: u32) {
         self.singles += strong;

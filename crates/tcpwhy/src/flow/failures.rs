@@ -98,14 +98,14 @@ impl Failures {
         }
     }
 
-    /// Whether so much data of `side` has to be looked at: an alert may fill a segment of its own, and a response begins
-    /// with its status, a request behind one with its method.
+    /// Whether `len` bytes of data of `side` have to be looked at: an alert may fill a segment of its own. A
+    /// response begins with its status, and a request behind one with its method.
     #[inline]
     pub(crate) fn are_to_be_read(&self, side: Side, len: u32) -> bool {
         len == ALERT_LEN || len > 0 && self.http == Http::Yes(side == 1)
     }
 
-    /// So much data of `side` passed that need not be looked at.
+    /// Takes `len` bytes of data of `side` that need not be looked at.
     #[inline]
     pub(crate) fn pass(&mut self, side: Side, len: u32) {
         if side == 0 && len > 0 && self.http == Http::Yes(false) {
@@ -294,7 +294,7 @@ pub(crate) const fn status_phrase(status: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    /// What is told of segments, each with the side that sent it.
+    /// The failures that these segments show, each segment with the side that sent it.
     fn told(segments: &[(Side, &[u8])]) -> Vec<(Side, What, u32)> {
         let mut failures = Failures::default();
         for (frame, (side, payload)) in (1..).zip(segments) {

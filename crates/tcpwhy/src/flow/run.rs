@@ -83,7 +83,7 @@ pub(crate) struct Place {
     pub(crate) of_next: usize,
 }
 
-/// An event and its followers, of which the first are done. None passed the tap before the one in front.
+/// An event and its followers. The first of them are done. None passed the tap before the one in front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) head: &'a Event,

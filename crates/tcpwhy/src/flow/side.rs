@@ -69,8 +69,7 @@ impl SideInfo {
         }
     }
 
-    /// Takes down how the stream is cut by this many frames of `len` bytes, of which some are `plain`:
-    /// without PSH.
+    /// Takes down how the stream is cut by this many frames of `len` bytes. `plain` of them have no PSH.
     #[inline]
     pub(super) fn note_data(&mut self, len: u32, frames: u32, plain: u32) {
         if len == 0 {

@@ -10,7 +10,7 @@
 //!   one server get the same kind, and OpenSSL sends two (`SSL_CTX_set_num_tickets`);
 //! - a short record is HTTP/2's SETTINGS if the client's next record is an empty frame, the acknowledgement;
 //!   SETTINGS are the first of the server's frames, so what stood before them is none;
-//! - one record alone of such lengths may also be the beginning of the answer: then both are told.
+//! - one record alone of such lengths may also be the beginning of the answer: then the report shows both readings.
 //!
 //! Left out: tickets in the flight of the handshake itself (`BoringSSL`'s), for these come before any request;
 //! answers behind a request of more than [`MOST_ASKED`]; what a capture without the records' headers holds.
@@ -31,11 +31,12 @@ const EMPTY_FRAME: [u32; 3] = [9 + 17, 9 + 16, 9 + 24];
 const MOST_RECORDS: usize = 8;
 /// Bytes of requests behind which an answer is no longer looked for. Ours: a large head, some bodies.
 const MOST_ASKED: i64 = 1 << 16;
-/// So much later the second reading of what cannot be decided is told, too. Ours: the least a user may feel in
-/// sum, and more than the pause between a head and a body that were written in two calls.
+/// The second reading of what cannot be decided is shown, too, if it is at least this much later. Ours: the
+/// least a user may feel in sum, and more than the pause between a head and a body that were written in two
+/// calls.
 const PAUSE_NS: i64 = 1_000_000;
 
-/// What came early and how an answer is told from it.
+/// What came early, and how to tell an answer from it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Early {
     /// Offset of the request's first byte, and when its last byte passed.
@@ -216,7 +217,7 @@ mod tests {
     /// Finished ends at this offset, and a request of 100 B follows it.
     const REQUEST: i64 = 600;
 
-    /// What is told of records of the server, each with its time and length, after a request at 0 ms.
+    /// The early records among these of the server, each with its time and length, after a request at 0 ms.
     fn told(records: &[(i64, u32)]) -> Option<Early> {
         watched(records, REQUEST + 100, None).early()
     }

@@ -77,7 +77,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// What is told of segments: when, by whom, the offset and length of their data.
+    /// What these segments show, each with its time, its sender, and the offset and length of its data.
     fn told(segments: &[(i64, u16, i64, u32)]) -> Option<report::Untaken> {
         let (mut untaken, mut sent) = (Untaken::default(), 0);
         for (ms, bits, seq, len) in segments {

@@ -19,7 +19,7 @@ pub(super) struct Arrivals {
     others: VecDeque<Follower>,
 }
 
-/// A packet, and so many more that each end `len` bytes later.
+/// A packet, and `more` others that each end `len` bytes later.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
     end: i64,
@@ -116,7 +116,7 @@ impl Arrivals {
         }
     }
 
-    /// Takes the first so many out of the oldest run, which has as many; when the last of them passed.
+    /// Takes the first `packets` out of the oldest run, which has as many. Returns when the last of them passed.
     #[expect(clippy::inline_always, reason = "it is called for each packet")]
     #[inline(always)]
     fn pop(&mut self, packets: usize) -> Option<i64> {

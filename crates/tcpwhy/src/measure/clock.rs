@@ -1,4 +1,4 @@
-//! One side's clocks: how far behind its stack the tap stands, and what its timestamps tell.
+//! One side's clocks: how far behind its stack the tap is, and what its timestamps tell.
 //!
 //! Question: when did a packet leave the sender's *stack*, given when it passed the tap? The tap
 //! may stand behind a queueing discipline, a delay of the sender's own, or half the path; only
@@ -353,7 +353,7 @@ impl SideClock {
     fn bucket_of(&mut self, tap: i64) -> Option<&mut Bucket> {
         let near = self.buckets.len().checked_sub(1);
         let near = near.filter(|at| is_in(tap, self.buckets[*at].number));
-        // Nearly all fall into the newest, which is told without a division.
+        // Nearly all fall into the newest, which is found without a division.
         if let Some(newest) = near {
             return self.buckets.get_mut(newest);
         }

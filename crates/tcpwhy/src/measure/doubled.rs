@@ -1,8 +1,8 @@
 //! What the receiver got twice though it was sent once.
 //!
 //! A D-SACK reports a range that came twice (RFC 2883 section 4). Where something in that range was retransmitted, that
-//! came twice. Where nothing was, a device on the way made a copy. Of old repeats only the highest end is kept: below
-//! it nothing is told any more. One byte is a keep-alive's or a probe's.
+//! came twice. Where nothing was, a device on the way made a copy. Of old retransmissions only the highest end is kept.
+//! No copy is counted below that end. One byte is a keep-alive's or a probe's.
 
 use std::collections::VecDeque;
 

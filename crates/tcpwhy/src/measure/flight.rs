@@ -85,8 +85,8 @@ impl Left {
     }
 }
 
-/// Frames of one size behind each other: the first, and how many more. What is these others' own stands
-/// in [`Flight::others`], in order.
+/// Frames of one size behind each other: the first, and how many more. What is the others' own is in
+/// [`Flight::others`], in order.
 #[derive(Clone, Copy, Debug)]
 struct Volley {
     first: Sent,

@@ -90,7 +90,7 @@ impl Ledger {
         self.next
     }
 
-    /// Takes this many packets, each of which had the next number, up to the one before `next`.
+    /// Takes this many packets, up to the one before `next`. Each of them had the next number.
     pub(crate) fn go_on(&mut self, next: u16, packets: u32) {
         self.next = Some(next);
         self.steps += packets;
@@ -155,8 +155,8 @@ mod tests {
         ids.iter().map(|(id, segments)| ledger.push(&event(*id), *segments)).collect()
     }
 
-    /// What a packet behind this many of `counter`, in each of which one byte goes on, is told, if the number goes on by
-    /// `jumps` more at every second of them, and by `jump` more before the last.
+    /// The step to a packet behind this many of `counter`. Each of them carries one new byte. The number goes on
+    /// by `jumps` more at every second of them, and by `jump` more before the last.
     fn told(counter: Counter, packets: u16, jumps: u16, jump: u16) -> Step {
         let mut ledger = Ledger { counter, ..Ledger::default() };
         let mut push = |seq: i64, id: u16| {

@@ -9,8 +9,8 @@ use super::{Flight, MAX_ENTRIES, Sent, UNSEEN, Volley};
 pub(super) const BEFORE: u8 = 8;
 
 impl Flight {
-    /// What lies between `ack` and `una` was sent before the capture, the oldest at the first of `times` and the newest
-    /// at the other. Of a flight that reaches further back than is kept, nothing is told.
+    /// What lies between `ack` and `una` was sent before the capture. Its oldest was sent at the first of `times`, its
+    /// newest at the other. A flight that reaches further back than is kept is left out.
     pub(crate) fn reach_back(&mut self, ack: i64, times: (i64, i64), mss: i64) {
         let (upto, mss) = (self.una, mss.max(1));
         let Some(segments) = segments_between(ack, upto, mss) else { return };

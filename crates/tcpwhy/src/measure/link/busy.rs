@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_link_is_full_while_no_more_than_a_tenth_of_it_idles() {
-        // Each packet is sent so much later than the one before it left.
+        // Each packet is sent `wait` after the one before it left.
         let late = |wait: i64| {
             let each = TURN + wait;
             let gaps: Vec<Gap> =

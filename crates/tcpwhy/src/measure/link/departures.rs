@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::gap::{Gap, Lost, Terms};
 use crate::flow::event::Block;
 
-/// A copy younger than so many tenths of the least round trip is not the one that arrived.
+/// A copy younger than this many tenths of the least round trip is not the one that arrived.
 const OLD_ENOUGH_TENTHS: i64 = 9;
 
 /// Most segments that are followed at once. Ours: who calls follows fewer, but for the rest of what it began with.

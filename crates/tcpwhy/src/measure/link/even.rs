@@ -90,7 +90,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A link of 1,000 bytes a millisecond, and a round trip that holds so many packets of that size.
+    /// A link of 1,000 bytes a millisecond, and a round trip that holds this many packets of that size.
     fn scale(packets: i64) -> Scale {
         let terms = Terms { trip: (packets * MS) as f64, ..Terms::default() };
         Scale { per: 1_000.0, packet: MS as f64, terms }

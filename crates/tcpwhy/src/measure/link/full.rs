@@ -2,10 +2,10 @@
 
 use super::stretch::{SLACK_PACKETS, Scale};
 
-/// A link is full where it worked for so much of the time: no change gains more than a tenth.
+/// A link is full where it worked for this share of the time: no change gains more than a tenth.
 pub(super) const FULL_SHARE: f64 = 0.9;
 
-/// What came through faster than the link by so much came another way, or the link became a faster one.
+/// What came through this many times as fast as the link came another way, or the link became a faster one.
 const FASTER: f64 = 1.3;
 
 /// Runs of a kind that are kept one by one. Ours: 1 MB; a run is a round trip at the least, or some packets.

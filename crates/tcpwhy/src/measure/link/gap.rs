@@ -38,6 +38,6 @@ pub(super) struct Terms {
     pub(super) trip: f64,
     /// Bytes on the wire of a packet whose own turn on the link is a part of both.
     pub(super) own: u32,
-    /// Send times are told to so much; nothing, if none are.
+    /// The resolution of the send times; `None` where there are no send times.
     pub(super) tick: Option<i64>,
 }

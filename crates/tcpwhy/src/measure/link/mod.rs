@@ -16,10 +16,10 @@
 //! A sender that paces, waits for its program or for a window leaves no packet waiting, so it shows no rate; a path that
 //! only jitters shows no dispersion.
 //!
-//! Of a long transfer stretches are followed so; between them what came through is held against the rate that they showed: if that takes
-//! nearly all of a round trip, the link was busy for all of it.
+//! Stretches of a long transfer are followed in this way. Between them, what came through is held against the rate that
+//! they showed. If that takes nearly all of a round trip, the link was busy for all of it.
 //!
-//! Left out: links of the sender's own host, seen there; what carries several flows, of which this one's share is told as a
+//! Left out: links of the sender's own host, seen there; what carries several flows. This flow's share shows there as a
 //! rate that varies.
 
 mod arrivals;
@@ -63,7 +63,7 @@ const ETHERNET: u32 = 14;
 const TCP: u32 = 20;
 const TIMESTAMPS: u32 = 12;
 
-/// Where the tap stands, seen from a sender.
+/// Where the tap is, seen from a sender.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Tap {
     AtSender,

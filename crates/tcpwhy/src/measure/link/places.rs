@@ -12,7 +12,7 @@ use super::stretch::{SLACK_PACKETS, Stretch};
 /// Gaps with losses whose copies may still come. Ours: 128 KB.
 const MOST_GAPS: usize = 4096;
 
-/// Lost packets that are told of one by one.
+/// Lost packets that are listed one by one.
 const MOST_LOST: usize = 4096;
 
 /// Where a packet was lost.
@@ -109,7 +109,8 @@ mod tests {
 
     const TURN: f64 = 1_000.0;
 
-    /// A gap of two packets of a byte each, of which the first was lost, that begins at 10,000 and takes this many turns.
+    /// A gap of two packets of a byte each. The first packet was lost. The gap begins at 10,000 and takes this many
+    /// turns.
     fn gap(turns: f64, is_causal: bool) -> Stretch {
         let (from, to) = (10_000.0, 10_000.0 + turns * TURN);
         let gap = Gap { work: 1, sent: 2, packets: 1, chain: 2, number: 7, ..Gap::default() };

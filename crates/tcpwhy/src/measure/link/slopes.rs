@@ -19,8 +19,8 @@ const LEAST_WINDOWS: u32 = 8;
 const LEAST_ALIKE: u32 = LEAST_WINDOWS / 2;
 /// Bins are 1 % wide: the natural logarithm of 1.01.
 const BIN: f64 = 0.009_950_330_853_168_092;
-/// A link's rate lies within so many bins (5 %), that of one which varies within so many (30 %). Ours: 2 to 10 % and 20 to
-/// 50 % move nothing by more than 0.003.
+/// The bins that hold a link's rate: 5 (5 %) for a steady link, 27 (30 %) for one that varies. Ours: 2 to 10 % and 20
+/// to 50 % move nothing by more than 0.003.
 const WIDTHS: [u16; 2] = [5, 27];
 /// Coarse send times tell how long a window of this many ticks took to be sent: two of them are uncertain.
 const LONG_TICKS: i64 = 4;
@@ -104,8 +104,8 @@ pub(super) struct Slopes {
 }
 
 impl Slopes {
-    /// Takes the next gap; `waited` if each of its packets waited for the one before it. Send times are told to a
-    /// `tick`.
+    /// Takes the next gap; `waited` if each of its packets waited for the one before it. Send times have a resolution
+    /// of `tick`.
     pub(super) fn push(&mut self, gap: &Gap, waited: bool, tick: i64) {
         let since = core::mem::replace(&mut self.last, gap.last);
         if !waited {

@@ -2,8 +2,8 @@
 
 use super::gap::{Gap, Terms};
 
-/// A gap may be longer than its work by so many packets: an ACK answers every second segment (RFC 5681 section
-/// 4.2), and a token bucket's credit is about as much.
+/// A gap may be longer than its work by this many packets: an ACK answers every second segment (RFC 5681
+/// section 4.2), and a token bucket's credit is about as much.
 pub(super) const SLACK_PACKETS: f64 = 2.0;
 
 /// A gap on the departures' own clock.

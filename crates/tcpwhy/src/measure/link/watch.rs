@@ -12,10 +12,11 @@ use super::stretch::Scale;
 const MOST_GAPS: usize = 1 << 14;
 /// What is judged last of a block of gaps waits for those behind it: what tells of a departure may come late.
 const KEPT_GAPS: usize = MOST_GAPS / 16;
-/// After so many counts in a row that outrun it a link is another one. Ours: as many as windows without which a scale says
-/// nothing.
+/// After this many counts in a row that outrun it, a link is another one. Ours: as many as windows without
+/// which a scale says nothing.
 const MOST_FASTER: u32 = 8;
-/// The share of what is told of delays, or came out dispersed, that proves a link: more than not.
+/// The share that proves a link: of what came out dispersed, or of the delays that its queue explains. More
+/// than not.
 const PROOF: f64 = 0.5;
 
 /// A link's departures.
