@@ -155,7 +155,7 @@ pub(crate) fn walk(
 }
 
 /// Walks all events of a connection on the timeline of the sender of `turns`. None of the events has followers.
-/// `None` where they are no turns. The order is that of [`walk`].
+/// Returns `None` where they are no turns. The order is that of [`walk`].
 pub(crate) fn walk_turns(
     turns: &mut Turns,
     (terms, clock): (&Terms, &SideClock),

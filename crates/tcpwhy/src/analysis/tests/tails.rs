@@ -8,7 +8,7 @@ use crate::wire::{Flags, Options};
 const MS: i64 = 1_000_000;
 
 /// At the client, 20 ms from the server: 30 segments, and after a pause `segments` more together. Behind their ACK
-/// another segment comes. How many tens of milliseconds the repair took, and how many timeouts there were.
+/// another segment comes. Returns how many tens of milliseconds the repair took, and how many timeouts there were.
 fn behind_a_pause(pause: i64, segments: u32, len: u32) -> (i64, u64) {
     let mut talk = Talk::asked();
     talk.now += 20 * MS;
@@ -39,7 +39,7 @@ fn a_lone_segment_behind_a_timers_pause_comes_from_a_timeout() {
 }
 
 /// A flight of nine segments, whose first is short if `short`. A short tail was lost, and the probe retransmitted it.
-/// What else the wait for the flight's ACKs may be.
+/// Returns what else the wait for the flight's ACKs may be.
 fn lost_short_tail(short: bool) -> Vec<State> {
     let mut talk = Talk::asked();
     talk.segments.remove(4);
@@ -65,7 +65,8 @@ fn nagles_algorithm_may_have_held_a_short_tail_that_was_lost() {
 }
 
 /// Whole flights of `before`, then one of `segments`, whose first is short. The ACK of that one alone lets out a short
-/// last segment. How long the sender waited for the congestion window and for Nagle's algorithm, in round trips.
+/// last segment. Returns how long the sender waited for the congestion window and for Nagle's algorithm, in round
+/// trips.
 fn short_after(before: &[u32], segments: u32) -> [i64; 2] {
     let mut talk = Talk::asked();
     talk.flights(before);
@@ -95,7 +96,7 @@ fn a_full_window_of_slow_start_holds_a_short_segment_before_nagles_algorithm_doe
 }
 
 /// The probe retransmits what had arrived. `times` more ACKs follow, and none of them reports that data. The tail is
-/// retransmitted 60 ms later. How many probes and other retransmissions there were.
+/// retransmitted 60 ms later. Returns how many probes and other retransmissions there were.
 fn probed_in_vain(times: u32) -> (u64, u64) {
     let mut talk = Talk::asked();
     talk.flights(&[10, 10]);

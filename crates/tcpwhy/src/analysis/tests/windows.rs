@@ -39,7 +39,7 @@ fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
 
 /// Slow start, then a flight of this many segments into a window of 81,920 bytes. The client does not read, and
 /// leaves `left` of the window (in units of 128 B). 1,024 bytes more come 280 ms after its ACK. Then the client has
-/// read all. Time of the application and of the window, in round trips of 20 ms.
+/// read all. Returns the time of the application and of the window, in round trips of 20 ms.
 fn before_a_late_segment(segments: u32, left: u16) -> [i64; 2] {
     let mut talk = Talk::asked();
     for flight in [10, 20, 40] {
@@ -118,7 +118,8 @@ fn fill_window(talk: &mut Talk) {
 
 /// At the client: flights that fill a window of 64,000 bytes. The client answers all but the last `behind` segments
 /// `late`, though the round trip is 20.1 ms. It answers the rest another 0.1 ms later. After one flight of four the
-/// server lets a `pause` pass. What held it most, and for how many flights of 40 ms it waited for the last ACK.
+/// server lets a `pause` pass. Returns what held it most, and for how many flights of 40 ms it waited for the last
+/// ACK.
 fn answered(behind: u32, late: i64, pause: i64) -> (State, i64) {
     answered_in(10, behind, late, pause)
 }
@@ -171,7 +172,8 @@ fn full_windows_that_are_answered_as_late_each_time_wait_for_their_reader() {
 }
 
 /// At the client, 20 ms from the server: flights that fill a window of 64,000 bytes. From the fourth on, 24 ms pass
-/// behind each flight's ACK instead of 20 ms. How long the window held them and the application did, in flights.
+/// behind each flight's ACK instead of 20 ms. Returns how long the window held them and the application did, in
+/// flights.
 fn longer_way_of_acks() -> [i64; 2] {
     let mut talk = Talk::default();
     talk.open();

@@ -8,7 +8,7 @@ const MS: i64 = 1_000_000;
 
 /// At the client, 20 ms from the server: twenty flights of this many `writes`. A write is `full` segments, one more
 /// every `growth` flights, and a `rest` in bytes. Each flight follows the ACK of the one before by 20 ms and what
-/// `late` says of it. For how many hundredths of that lateness it was the application's silence with nothing in
+/// `late` says of it. Returns for how many hundredths of that lateness the application was silent with nothing in
 /// flight.
 fn written([writes, full, rest]: [u32; 3], growth: u32, late: impl Fn(i64) -> i64) -> i64 {
     let mut talk = Talk::default();
