@@ -182,8 +182,8 @@ fn the_idle_pair_differs_in_its_restart() {
 
 #[test]
 fn each_write_of_the_idle_pair_takes_its_time() {
-    /// Milliseconds from first data to last ACK as the tap saw them; the tap stands up to 3.6 ms
-    /// behind the sender's stack, whose clock the report uses.
+    /// Milliseconds from first data to last ACK as the tap saw them. The tap is up to 3.6 ms behind
+    /// the sender's stack, whose clock the report uses.
     const WRITES: [(&str, [f64; 2]); 2] = [("on", [18.76, 19.31]), ("off", [18.92, 5.01])];
     let mut sheet = Sheet::default();
     for (verdict, times) in WRITES {

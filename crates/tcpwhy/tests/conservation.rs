@@ -247,7 +247,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Steps of up to three connections, most of which begin with a handshake.
+/// Steps of up to three connections. Most of them begin with a handshake.
 fn steps(count: usize) -> impl Strategy<Value = Vec<(usize, Step)>> {
     let opening = vec((0..3_usize, Just(Step::Handshake { syns: 0 })), 0..4);
     (opening, vec((0..3_usize, step()), 0..count))
@@ -301,7 +301,7 @@ fn check(stream: &[Option<Segment<'_>>]) -> Result<(), TestCaseError> {
         }
     }
     prop_assert!(connections == track(stream, true), "the same stream, another report");
-    // What is kept changes nothing of what is told in sums.
+    // What is kept changes nothing in the sums.
     for (full, short) in connections.iter().zip(track(stream, false)) {
         prop_assert_eq!(full.duration_ns, short.duration_ns);
         for (full, short) in full.directions.iter().zip(&short.directions) {

@@ -65,7 +65,7 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether it is the folder of a case of which it is known that something false is still said.
+/// Whether it is the folder of a case whose report is known to say something false still.
 fn waits(folder: &Path) -> bool {
     fs::read_to_string(folder.join("case.json")).is_ok_and(|case| case.contains("\"waits\":"))
 }
@@ -191,8 +191,8 @@ fn most(text: &str) -> Option<u64> {
     Some((number * unit) as u64)
 }
 
-/// Nothing is sent beyond a window, but for probes, and where the window was taken back or is shut over a hole, into which
-/// what is missing is sent again.
+/// Nothing is sent beyond a window, but for probes. Two windows are left out: one that was taken back, and one
+/// that is shut over a hole. What is missing is retransmitted into that hole.
 fn rooms(at: usize, direction: &Direction) -> Vec<String> {
     if direction.window_taken_back.is_some() || direction.shut_with_hole.is_some() {
         return Vec::new();
@@ -209,8 +209,8 @@ fn is_tap_of(connection: &Connection, at: usize) -> bool {
     connection.vantage == [Vantage::Client, Vantage::Server][at]
 }
 
-/// Repeats at the sender's own tap of which it holds no first copy, and of which nothing else speaks: no
-/// acknowledgment that stood still there, no selective one beyond, no silence as long as a timer's.
+/// Retransmissions at the sender's own tap that nothing there explains. The tap holds no first copy of them. No
+/// acknowledgment stood still, no selective one came beyond, and no silence was as long as a timer's.
 fn repeats_of_nothing(
     connection: &Connection,
     at: usize,

@@ -261,7 +261,7 @@ fn a_clock_is_believed_only_as_far_as_the_bytes_bear_it_out() {
     assert_eq!(verdicts(&ahead), verdicts(&same), "the same calls are found");
 }
 
-/// The lines of a trace with their times so many microseconds later.
+/// The lines of a trace with their times `by_us` microseconds later.
 fn shifted(trace: &str, by_us: u64) -> String {
     let line = |line: &str| {
         let (pid, rest) = line.split_once(' ').expect("a thread");

@@ -1,8 +1,8 @@
 //! Are findings named right on real captures whose cause is known by how they were set up?
 //!
-//! Each row names a capture, the finding that its setup provokes, and findings that the setup
-//! excludes. Captures of both hosts of one run must name the same: where the tap stands changes what
-//! can be seen, not what was. The setups are told in the READMEs beside the captures.
+//! Each row names a capture, the finding that its setup provokes, and findings that the setup excludes. Captures of
+//! both hosts of one run must name the same. The tap's place changes what can be seen, not what was. The READMEs
+//! beside the captures describe the setups.
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod common;

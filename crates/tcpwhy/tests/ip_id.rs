@@ -1,9 +1,9 @@
 //! The IPv4 identification orders nothing unless it is shown to be this connection's own counter.
 //!
-//! Of a datagram that may not be fragmented the field means nothing (RFC 6864 section 4.1): hosts count it for each
+//! The field means nothing in a datagram that may not be fragmented (RFC 6864 section 4.1). Hosts count it for each
 //! connection, for all, for each peer, or draw it by lot. Every capture below `testdata` is explained as it is and with
-//! each identification zero. What is found, sent again and lost has to be the same, but for the captures in
-//! [`TELLS_MORE`], where the field is the sender's own counter for this connection.
+//! each identification zero. What is found, retransmitted and lost has to be the same. Only the captures in
+//! [`TELLS_MORE`] differ: there the field is the sender's own counter for this connection.
 
 #[path = "common/read.rs"]
 #[expect(dead_code, reason = "each test file uses its own part")]
@@ -35,7 +35,7 @@ const TELLS_MORE: &[(&str, &str)] = &[
     ("truth/twice-routed.pcap.gz", REPEAT),
     ("truth/twice.pcap.gz", REPEAT),
 ];
-/// A packet sent again has another number than the first; one that was captured twice has the same.
+/// A retransmission has another number than the first packet. A packet that was captured twice has the same.
 const REPEAT: &str = "a repeat that comes at once is told from a copy";
 /// Linux counts for each connection (`ip_select_ident_segs`), so a number that is missing was a packet.
 const LOST_REPEAT: &str = "a repeat that was lost before the tap is counted";
@@ -99,7 +99,7 @@ fn differences(path: &Path) -> Option<Vec<String>> {
     Some(odd)
 }
 
-/// What was found of a connection, sent again and lost.
+/// What was found of a connection, retransmitted and lost.
 fn said(connection: &Connection) -> String {
     let mut codes: Vec<&str> = connection.findings.iter().map(|found| &*found.code).collect();
     codes.sort_unstable();
@@ -168,7 +168,7 @@ fn write(out: &mut Vec<u8>, frame: &Frame<'_>, data: &[u8]) {
     out.extend(data);
 }
 
-/// Where the identification of an IPv4 packet stands, behind at most one VLAN tag.
+/// Where the identification of an IPv4 packet is, behind at most one VLAN tag.
 fn identification(frame: &Frame<'_>) -> Option<usize> {
     let (kind_at, begin) = match frame.link_type {
         ETHERNET => (Some(12), 14),

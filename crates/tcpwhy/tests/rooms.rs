@@ -1,7 +1,7 @@
 //! Rooms import each other one way only, so that each can be read by itself.
 //!
-//! A room is what stands in one folder beside its like: a file, or a folder with all that is in it. This holds for
-//! each folder of each crate. What `mod.rs` itself defines is common ground. Tests may import any room.
+//! A room is one entry of a folder: a file, or a folder with all that is in it. This holds for each folder of each
+//! crate. What `mod.rs` itself defines is common ground. Tests may import any room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -276,7 +276,7 @@ fn numbers_that_judge_stand_in_one_place() {
     assert!(there > 100, "only {there} were found in sense/");
 }
 
-/// Whether `word` stands in `code` by itself.
+/// Whether `code` holds `word` as a word of its own.
 fn has_word(code: &str, word: &str) -> bool {
     code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|each| each == word)
 }

@@ -5,9 +5,9 @@
 //!
 //! Which field is which: repeats are `fast + rto + tlp + unnecessary` (`spurious` says again of
 //! some of them that they were needless) and equal `retransmitted_segments`, the repeats that the
-//! file holds. `bytes` is the stream between the first and the last byte seen or acknowledged:
-//! where the capture lost data that the receiver acknowledged, it equals
-//! `unique_bytes_on_wire`, and the difference is told as `not_captured`.
+//! file holds. `bytes` is the stream between the first and the last byte seen or acknowledged.
+//! Where the capture lost data that the receiver acknowledged, it equals `unique_bytes_on_wire`.
+//! The report has the difference as `not_captured`.
 
 mod common;
 

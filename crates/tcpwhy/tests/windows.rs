@@ -1,5 +1,5 @@
-//! Is a receiver named that holds a transfer, whose windows the sender fills to the byte, where ACKs come
-//! together and are answered within microseconds? What the clients did is told in `testdata/windows`.
+//! Is a receiver named that holds a transfer? The sender fills its windows to the byte. ACKs come
+//! together and are answered within microseconds. `testdata/windows` says what the clients did.
 
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod common;
