@@ -43,7 +43,7 @@ impl Session {
     /// Takes the next bytes of the capture begun last.
     ///
     /// # Errors
-    /// Damage in the capture; what was read before it stays, and is told in the report too.
+    /// Damage in the capture. What was read before it stays, and the report names the damage, too.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
         self.intake.push(bytes, &mut self.tracker)
     }

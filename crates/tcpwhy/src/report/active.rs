@@ -3,8 +3,8 @@
 use super::{Connection, State};
 
 impl Connection {
-    /// Opening it, its transfers, and its requests until their answers. What lies between requests, and the
-    /// closing, is nobody's wait.
+    /// Opening it, its transfers, and its requests until their answers. Nobody waits between requests, or
+    /// during the closing.
     pub fn active_ns(&self) -> i64 {
         let mut spans = self.at_work();
         for exchange in &self.exchanges {

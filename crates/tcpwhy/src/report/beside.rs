@@ -60,7 +60,7 @@ pub struct CallsIn {
     pub working_ns: i64,
     /// Time outside of any call.
     pub outside_ns: i64,
-    /// Time of which the file leaves calls out.
+    /// Time in which the file leaves calls out.
     pub left_out_ns: i64,
     /// The longest that waits for nothing of this socket.
     pub longest: Option<LongestCall>,

@@ -110,8 +110,8 @@ impl Connection {
         all.filter_map(|(at, direction)| direction.as_deref().map(|direction| (at, direction)))
     }
 
-    /// Whether so few of its packets came twice that the path may have doubled them: an interface more, or a mirror's
-    /// other port, gives each packet of a direction twice. Ours: the tenth.
+    /// Whether few enough of its packets came twice that the path may have doubled them. A further interface, or a
+    /// mirror's other port, gives each packet of a direction twice. Ours: the tenth.
     pub fn has_few_copies(&self) -> bool {
         self.duplicates > 0 && self.duplicates.saturating_mul(10) < self.packets
     }

@@ -158,7 +158,7 @@ pub struct StuckSegment {
 /// A window whose right edge went back, which receivers do not do by themselves (RFC 9293 section 3.8.6).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct TakenBack {
-    /// By so much at most.
+    /// How far the edge went back, at most.
     pub bytes: u64,
     /// The largest window while the edge was back.
     pub window_bytes: u64,
@@ -189,10 +189,10 @@ pub struct RttJump {
     pub rtt_ns: i64,
     /// The one before.
     pub before_ns: i64,
-    /// So much of it the data stood between the sender's TCP and the capture point.
+    /// The part of the round trip in which the data was between the sender's TCP and the capture point.
     pub data_late_ns: i64,
-    /// So much of it the ACK stood between the receiver's TCP and the capture point; `None` where its
-    /// timestamps do not tell.
+    /// The part of the round trip in which the ACK was between the receiver's TCP and the capture point; `None`
+    /// where its timestamps do not tell.
     pub ack_late_ns: Option<i64>,
     /// Frame of the ACK.
     pub frame: u64,
@@ -322,7 +322,7 @@ pub struct Events {
     pub ecn_echo: u64,
     /// Segments lost in the network, as far as retransmissions tell.
     pub lost: u64,
-    /// Segments that arrived damaged, by their TCP checksum, and had to be sent again.
+    /// Segments that arrived damaged, by their TCP checksum, and had to be retransmitted.
     pub damaged: u64,
     /// Segments that the receiver got twice (D-SACK) though they were sent once.
     pub doubled: u64,

@@ -36,7 +36,7 @@ pub struct Ending {
     pub nothing_missing: bool,
     /// How often the client's FIN was sent to the end while nothing at all came back.
     pub unheard_fins: u64,
-    /// Segments that the server sent again though ACKs of them had passed here.
+    /// Segments that the server retransmitted though ACKs of them had passed here.
     pub repeated: u64,
     /// Frames from the first sign to the last.
     pub frames: FrameRange,

@@ -41,7 +41,7 @@ pub struct Finding {
     /// States that the packets allow for a good part of them, too.
     #[serde(default)]
     pub alternative: Vec<State>,
-    /// The code of another finding that explains the same time better: this one is told behind it.
+    /// The code of another finding that explains the same time better. This one comes behind it.
     #[serde(default)]
     pub explained_by: Option<Text>,
 }

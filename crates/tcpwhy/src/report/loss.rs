@@ -1,4 +1,4 @@
-//! What was lost and sent again, and how losses fall.
+//! What was lost and retransmitted, and how losses fall.
 
 use serde::{Deserialize, Serialize};
 

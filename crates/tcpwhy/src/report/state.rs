@@ -100,7 +100,7 @@ pub enum State {
     /// The sender spaces its packets.
     #[serde(rename = "pacing")]
     Pacing,
-    /// The path is full: a queue of this transfer's own stands there.
+    /// The path is full, and the queue there is this transfer's own.
     #[serde(rename = "bandwidth.self_queue")]
     BandwidthSelfQueue,
     /// The path is full: others' traffic queues there, too.

@@ -1,5 +1,5 @@
 //! What the users of a connection waited for, from its first SYN on: the opening, each request with the wait for
-//! its answer, and the answer. What lies between an answer and the next request is nobody's wait.
+//! its answer, and the answer. Nobody waits between an answer and the next request.
 //!
 //! The transfers alone tell it, so that it costs little for each of 100,000 connections: the wait is what lies
 //! between the last byte of a request, with its ACK, and the first of the answer; what a TLS server sent before
@@ -16,7 +16,7 @@ use crate::units::Duration;
 pub struct Waited {
     /// For the connection: from the last SYN to the ACK of its answer.
     pub handshake: Duration,
-    /// For a SYN to be sent again.
+    /// For a SYN to be retransmitted.
     pub syn_retry: Duration,
     /// With nothing in flight, for the server's application to answer.
     pub answers: Duration,
@@ -130,7 +130,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// Opened in 20 ms; transfers of one side each, from and to so many milliseconds.
+    /// Opened in 20 ms; transfers of one side each, from and to these milliseconds.
     fn connection(transfers: &[(&'static str, i64, i64)]) -> Connection {
         let mut connection =
             crate::view::sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100_000 * MS);

@@ -50,7 +50,7 @@ impl Intake {
     /// Takes the next bytes of the capture begun last, whose segments `tracker` follows.
     ///
     /// # Errors
-    /// Damage in the capture; what was read before it stays, and is told in the report too.
+    /// Damage in the capture. What was read before it stays, and the report names the damage, too.
     pub fn push(&mut self, bytes: &[u8], tracker: &mut Tracker) -> Result<(), CaptureError> {
         let pushed = self.read(Some(bytes), tracker);
         tracker.catch_up();
@@ -89,7 +89,7 @@ impl Intake {
         result
     }
 
-    /// What is known so far, of which these are the connections.
+    /// The report so far, with these connections.
     pub fn provisional(&self, (mut connections, mut sums): (Vec<Connection>, Sums)) -> Report {
         let icmp = self.icmp(&mut connections);
         self.fit_to_captures(&mut connections);
@@ -253,7 +253,7 @@ impl Intake {
     }
 }
 
-/// A time of which the day is not known.
+/// A time whose day is not known.
 fn without_date(time: &str) -> String {
     let clock = time.split_once('T').map_or(time, |(_, clock)| clock);
     clock.trim_end_matches('Z').to_owned()
@@ -414,7 +414,7 @@ impl Clock {
         }
     }
 
-    /// What is to be said of it in a capture of so many segments.
+    /// What the report says of it in a capture of this many segments.
     fn told(&self, segments: u64) -> Option<Quality> {
         if self.count > 0 {
             let note = format!(
@@ -438,7 +438,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// What is said of segments at these milliseconds, of which the capture counts so many.
+    /// What the report says of segments at these milliseconds. The capture counts `segments` of them.
     fn told(times: &[i64], segments: u64) -> Option<(String, u64)> {
         let mut clock = Clock::default();
         for (time, frame) in times.iter().zip(1..) {

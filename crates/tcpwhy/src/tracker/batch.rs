@@ -52,7 +52,7 @@ pub struct Batch {
 #[derive(Debug)]
 enum Entry {
     Usual(Brief),
-    /// Of which this much was captured of the payload.
+    /// A segment, and how much of its payload was captured.
     Segment(usize),
     Gap,
     /// A device said that a segment is too large.

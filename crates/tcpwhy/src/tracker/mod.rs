@@ -1,10 +1,10 @@
 //! All connections of a capture.
 //!
-//! Packets come in one order, and are followed in it: their connections live in 64 shards by a hash
-//! of their addresses, each of which sees only its own packets; [`shard`] says which are kept. What a
-//! connection has gathered is analysed in parts ([`Part`]), here or by whoever fetches them: that is
-//! the larger half of the work, and several threads may share it. What comes out is the same on any
-//! number of them, for a part holds all that its analysis depends on but what the part before it left.
+//! Packets come in one order, and are followed in it. Their connections live in 64 shards by a hash of their addresses.
+//! Each shard sees only its own packets; [`shard`] says which are kept. What a connection has gathered is analysed in
+//! parts ([`Part`]), here or by whoever fetches them. That is the larger half of the work, and several threads may
+//! share it. The result is the same on any number of threads. A part holds all that its analysis depends on, except
+//! what the part before it left.
 
 mod batch;
 mod bench;
@@ -46,8 +46,8 @@ use crate::wire::{IcmpError, Mould, Segment, Usual};
 /// Fixed, whatever the number of threads (design: same input, same bytes out).
 const SHARDS: usize = 64;
 
-/// So many connections with data keep their intervals anyhow, and so many of the first: a capture of
-/// a few is shown in full, and of many these tell what is to be found. Ours: a page of a browser opens fewer.
+/// This many of the first connections keep their intervals anyhow, and this many of the first with data. A capture of a
+/// few is shown in full, and of many these tell what is to be found. Ours: a page of a browser opens fewer.
 pub const DETAILED: u64 = 64;
 
 /// Connections that have not ended in a provisional report. Ours: more than its table shows, and a
@@ -65,7 +65,7 @@ pub struct Config {
     /// Keep the same of those connections that keep rounds anyhow, while they are short enough for the model to repeat
     /// them.
     pub predicts: bool,
-    /// Of which connections accounts are kept; `None`: of all.
+    /// The connections whose accounts are kept; `None`: all.
     pub keep: Option<Keep>,
     /// By how much windows are shifted of connections whose handshake was not captured, where something else tells.
     pub scales: Option<Arc<Scales>>,
@@ -363,7 +363,7 @@ impl Common {
         flow
     }
 
-    /// Whether the analysis of `flow`, of which nothing was handed on yet, is to keep its intervals.
+    /// Whether the analysis of `flow` is to keep its intervals. Nothing of `flow` was handed on yet.
     fn wants_detail(&self, flow: &Flow) -> bool {
         self.config.detail || flow.facts.is_chosen || flow.facts.first_frame < self.first_until
     }

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::wire::Usual;
 
-    /// A frame with timestamps, or without, of which part of the payload was captured.
+    /// A frame with timestamps, or without. Only a part of its payload was captured.
     fn frame_bytes(has_timestamps: bool) -> Vec<u8> {
         let mut data = vec![2; 12];
         data.extend([8, 0, 0x45, 0, 5, 220, 0, 7, 0x40, 0, 64, 6, 0, 0]);

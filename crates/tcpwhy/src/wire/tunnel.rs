@@ -95,7 +95,7 @@ fn geneve(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
 ///
 /// Labels do not say what they carry. RFC 4928 §3: a first nibble of 4 or 6 is IP; 0 is the
 /// control word of a pseudo-wire (RFC 4385), 1 its associated channel, which is no traffic.
-/// Any other is Ethernet without control word, as is a 0 where the Ethertype stands right.
+/// Any other is Ethernet without control word. So is a 0 with the Ethertype in the right place.
 pub(super) fn mpls(walk: &mut Walk<'_>) -> Result<Layer, Skip> {
     const BOTTOM: u32 = 0x100;
     while be32(walk.rest.take::<4>()?, 0) & BOTTOM == 0 {}

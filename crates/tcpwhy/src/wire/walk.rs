@@ -83,7 +83,8 @@ impl Walk<'_> {
         Err(Skip::Malformed)
     }
 
-    /// Walks from the start of a frame to an ICMP message, which `rest` then begins with; of which kind.
+    /// Walks from the start of a frame to an ICMP message, which `rest` then begins with. Returns its
+    /// kind.
     pub(super) fn reach_icmp(&mut self, link_type: u32) -> Result<Layer, Skip> {
         let mut layer = link::first(link_type);
         for _ in 0..MAX_HEADERS {

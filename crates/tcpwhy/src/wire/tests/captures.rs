@@ -49,7 +49,7 @@ fn frames(pcap: &[u8]) -> impl Iterator<Item = Frame<'_>> {
 fn line(segment: &Segment<'_>) -> String {
     let or_empty = |number: Option<u32>| number.map_or(String::new(), |n| n.to_string());
     let options = segment.options;
-    // tshark shows the acknowledgement field as it stands, with or without the flag.
+    // tshark shows the acknowledgement field as it is, with or without the flag.
     [
         segment.frame.to_string(),
         segment.source.ip().to_string(),

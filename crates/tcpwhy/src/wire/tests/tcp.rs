@@ -11,7 +11,7 @@ fn options(bytes: &[u8]) -> Options {
 #[test]
 fn all_nine_flags() {
     let mut bytes = ethernet(0x0800, &v4(6, &data()));
-    // Data offset 8, three reserved bits of which the last is AE, then the other eight.
+    // Data offset 8, three reserved bits whose last is AE, then the other eight.
     for (first, second, flags) in [
         (0x80, 0x02, Flags::SYN),
         (0x80, 0x12, Flags::SYN.with(Flags::ACK)),
