@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// What is between two marks, of which the first is next.
+    /// What is between two marks. The first mark is next.
     fn enclosed(&self, open: &str, close: &str, expected: &str) -> Result<&'a str, ScriptError> {
         let inner = &self.rest()[open.len()..];
         let end = inner
@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
         Ok(&inner[..end])
     }
 
-    /// What stands up to the next such quote that no backslash escapes.
+    /// The text up to the next such quote that no backslash escapes.
     fn quoted(&self, quote: char) -> Result<&'a str, ScriptError> {
         let inner = &self.rest()[quote.len_utf8()..];
         let mut escaped = false;

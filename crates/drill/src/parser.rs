@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         }
         script.setup = self.command();
         while self.peek().is_some() {
-            // A command without a time is the one that cleans up; nothing stands behind it.
+            // A command without a time is the one that cleans up; nothing comes behind it.
             if self.command().is_some() {
                 return match self.peek() {
                     None => Ok(script),
@@ -319,7 +319,7 @@ impl<'a> Parser<'a> {
         Some(command)
     }
 
-    /// What a name of this script stands for.
+    /// What a name of this script means.
     pub(super) fn meaning<'b>(&'b self, word: &'b str) -> &'b str {
         self.defined.get(word).map_or(word, String::as_str)
     }

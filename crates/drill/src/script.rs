@@ -27,7 +27,7 @@ pub struct Command {
 /// Something that happens at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Where its time stands.
+    /// Where its time is.
     pub place: Place,
     /// When.
     pub when: When,

@@ -60,7 +60,7 @@ const ACCEPTED: &str = "\
 +0 accept(3, ..., ...) = 4
 ";
 
-/// What is told of a script that goes on from there, times left out.
+/// What drill says of a script that goes on from there, times left out.
 fn after_accept(rest: &str) -> String {
     let told = told(&run(&format!("{ACCEPTED}{rest}"), &Setup::default()));
     let is_time = |word: &&str| word.len() == "0.000000".len() && word.as_bytes()[1] == b'.';

@@ -57,7 +57,7 @@ fn kernels() -> Kernels {
     Kernels::both(KernelProfile::of(Version::new(6, 12)))
 }
 
-/// The bare run, of which nothing is kept.
+/// The bare run. Nothing of it is kept.
 fn run(case: Case) -> Result<(), Box<dyn Error>> {
     let (name, _, bytes, times) = case;
     let plan = plan(case)?;

@@ -5,7 +5,7 @@
 //!     room(length) ------------------->     a buffer for the question
 //!     question written into it
 //!     predict() ---------------------->     its answer's length
-//!     answer() ----------------------->     where that stands
+//!     answer() ----------------------->     where that is
 //! ```
 //!
 //! The module imports nothing, keeps nothing from one question to the next, and runs on one thread.
@@ -22,7 +22,8 @@ thread_local! {
     static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes room for a question of so many bytes; where it begins. The last answer is gone with that.
+/// Makes room for a question of this many bytes, and returns where it begins. The last answer is
+/// gone with that.
 #[expect(unsafe_code, reason = "a name that the page can call")]
 #[unsafe(no_mangle)]
 pub extern "C" fn room(length: usize) -> *mut u8 {
@@ -33,7 +34,7 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
     })
 }
 
-/// Answers the question that stands in the room; how many bytes the answer has.
+/// Answers the question in the room, and returns how many bytes the answer has.
 #[expect(unsafe_code, reason = "a name that the page can call")]
 #[unsafe(no_mangle)]
 pub extern "C" fn predict() -> usize {

@@ -122,7 +122,7 @@ struct Parser<'a> {
     tokens: &'a [(Token, usize)],
     at: usize,
     depth: u32,
-    /// Operators of this statement, each of which may make what holds the rest deeper.
+    /// Operators of this statement. Each of them may make what holds the rest deeper.
     operators: u32,
 }
 

@@ -129,7 +129,7 @@ fn connect(arguments: &Arguments<'_>, host: &mut Host) -> Made {
     if deferred || host.ends[end].connected {
         return Ok(Operation::Ended(Outcome::error("EISCONN")));
     }
-    // A connection that came about meanwhile is told once as success (`__inet_stream_connect`).
+    // A connection that came about meanwhile is reported once as success (`__inet_stream_connect`).
     if !host.ends[end].used {
         if !host.take_port(end) {
             return Ok(Operation::Ended(Outcome::error("EADDRNOTAVAIL")));

@@ -20,7 +20,7 @@ use tcpwhy_model::profile::KnobError;
 use tcpwhy_model::segment::{Flags, Segment};
 use tcpwhy_model::socket::{Config, Counters, Link, Metrics, Socket, State};
 
-/// What a descriptor stands for.
+/// What is behind a descriptor.
 #[derive(Clone, Debug)]
 pub(super) enum File {
     Socket(usize),
@@ -266,7 +266,7 @@ impl Host {
         self.on_failure(at, error);
     }
 
-    /// A handshake was given up: nobody is told.
+    /// A handshake was given up: no program hears of it.
     fn forget_request(&mut self, at: usize) {
         self.ends[at].failed = false;
         if let Some(listener) = self.ends[at].listener

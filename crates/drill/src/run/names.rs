@@ -2,7 +2,7 @@
 //!
 //! Of x86-64 Linux (include/uapi/asm-generic/fcntl.h, include/uapi/linux/eventpoll.h,
 //! include/uapi/asm-generic/poll.h, include/linux/socket.h, `include/net/tcp_states.h`,
-//! include/uapi/linux/tcp.h). Options of sockets are told by their names alone.
+//! include/uapi/linux/tcp.h). Options of sockets are known by their names alone.
 
 use crate::script::Expression;
 

@@ -234,7 +234,7 @@ fn write_on(
         _ if !end.used => return Some(Outcome::error("EPIPE")),
         _ => return Some(ended(*taken, "EPIPE")),
     }
-    // Who waits for the handshake is told of it by what is written.
+    // A program that waits for the handshake learns of it by its write.
     end.connected |= std::mem::take(&mut end.connecting) && !nonblocking;
     // A writer that is blocked goes on when it is woken.
     if *taken > 0 && *taken < bytes && !std::mem::take(&mut end.writable) {

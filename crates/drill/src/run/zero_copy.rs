@@ -2,7 +2,7 @@
 //! error queue says when the memory is free again.
 //!
 //! Follows `msg_zerocopy_realloc`, `__msg_zerocopy_callback` (net/core/skbuff.c): each write has the next
-//! number; what is acknowledged is told, and neighbours are told as one.
+//! number. The queue reports what is acknowledged, and neighbours as one.
 
 use std::collections::VecDeque;
 
