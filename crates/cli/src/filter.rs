@@ -120,7 +120,7 @@ impl Node {
 
 impl What {
     fn accepts(&self, End(address, name): End<'_>) -> bool {
-        // What stands for a name is nobody's address.
+        // The address in place of a name is no host's.
         let host = name.and_then(|name| name.rsplit_once(':')).map(|(host, _)| host);
         match self {
             Self::Anything => true,
@@ -319,7 +319,7 @@ impl<'a> Parser<'a> {
     fn error(&self, what: &str) -> FilterError {
         let offset = self.tokens.get(self.at).map_or(self.text.len(), |token| token.0);
         let column = self.text[..offset].chars().count();
-        // One line, so that the mark below it stands right.
+        // One line, so that the mark below it is in the right column.
         let text = self.text.replace(|c: char| c.is_control(), " ");
         FilterError { text, column, what: what.to_owned() }
     }

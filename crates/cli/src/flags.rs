@@ -36,8 +36,8 @@ pub struct ExplainFlags {
     /// `TCP_INFO` as JSON lines, `tcp_probe` from perf, trace-cmd or a trace file, `nstat` before and
     /// after, `iperf3 -J`, `strace -T` with -ttt, -tt or -r, `perf trace`
     ///
-    /// Formats are told by content. Name them after the captures, or give --with for each. What was
-    /// estimated becomes measured, and contradictions are shown.
+    /// The content of a file tells its format. Name these files after the captures, or give --with for each. What
+    /// was estimated becomes measured, and contradictions are shown.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub with: Vec<PathBuf>,
     /// Name settings of a host beside the remedies for it, from a snapshot that `tcpwhy check --save` took there, or

@@ -46,7 +46,7 @@ pub fn run() -> Exit {
     or_internal(command)
 }
 
-/// Carries out `work`; a panic in it is a mistake of ours, of which [`own_up`] has told.
+/// Carries out `work`. A panic in it is a mistake of ours, and [`own_up`] has reported it.
 fn or_internal(work: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
     panic::catch_unwind(work).unwrap_or(Exit::Internal)
 }
@@ -153,7 +153,7 @@ fn not_flags(error: &clap::Error, words: &[OsString]) -> Exit {
     Exit::Usage
 }
 
-/// How a command ended; what kept it from ending well is told.
+/// How a command ended. What kept it from ending well is printed.
 fn told(ran: anyhow::Result<Exit>) -> Exit {
     ran.unwrap_or_else(|error| {
         complain(&in_words(&error));

@@ -37,7 +37,7 @@ pub struct Options {
     pub filter: Option<Filter>,
     /// Only packets inside this.
     pub window: Window,
-    /// At most so many connections, if asked for.
+    /// At most this many connections, if asked for.
     pub top: Option<usize>,
     /// The order asked for.
     pub sort: Option<Sort>,

@@ -81,8 +81,8 @@ impl Screen {
     }
 }
 
-/// What of `text` fits on a screen of so many columns and rows, with the rows made free for it and its place
-/// saved; what does not could not be erased again, and is left away.
+/// What of `text` fits on a screen of this many columns and rows, with the rows made free for it and its
+/// place saved. What does not fit could not be erased again, and is left out.
 fn fitted(text: &str, (columns, rows): (u16, u16)) -> Option<String> {
     let columns = usize::from(columns).max(1);
     let room = usize::from(rows).saturating_sub(SPARE);
@@ -173,8 +173,8 @@ const ERASE_TO_END: &str = "\x1b[J";
 /// Runs shorter than this show no progress. Ours: it would only flicker.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Reading for longer than this deserves a first answer. Ours: it stands 200 ms after the start, for
-/// reading looks at the clock each 50 ms and making it takes some more.
+/// Reading for longer than this deserves a first answer. Ours: the answer is there 200 ms after the start.
+/// Reading looks at the clock each 50 ms, and making the answer takes some more.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Least time between two provisional results.
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(visible_columns("\x1b[1;31mfull\x1b[0m window"), "full window".len());
     }
 
-    /// So many packets after so many milliseconds.
+    /// Progress of this many packets after this many milliseconds.
     fn after(ms: u64, packets: u64) -> Progress {
         Progress { bytes: 0, of: None, packets, elapsed: Duration::from_millis(ms) }
     }

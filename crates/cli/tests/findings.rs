@@ -40,7 +40,7 @@ const VARIANTS: [Row; 35] = [
     ("tail-loss", BOTH, &["TIMEOUT"], &["LOSS_CONGESTION", "SLOW_WRITER", "NOT_TCP"]),
     ("random-loss", BOTH, &["LOSS_RANDOM"], &["LOSS_CONGESTION", "POLICER", "BOTTLENECK"]),
     ("policer", BOTH, &["POLICER"], &["LOSS_RANDOM", "LOSS_CONGESTION", "BOTTLENECK"]),
-    // The tap of the sender's host stands behind that host's queue; the receiver's sees a full path.
+    // The tap of the sender's host is behind that host's queue; the receiver's sees a full path.
     ("local-shaper", SERVER, &["LOCAL_QDISC"], &["BOTTLENECK", "SEND_BUFFER"]),
     ("local-shaper", CLIENT, &["BOTTLENECK"], &["SEND_BUFFER", "WINDOW_CAP"]),
     // The SYN is lost before the server sees it.
@@ -60,7 +60,7 @@ const VARIANTS: [Row; 35] = [
         &["LOSS_PERIODIC"],
         &["LOSS_CONGESTION", "LOSS_RANDOM", "POLICER", "LOSS"],
     ),
-    // Behind the path what was overtaken and what was sent again look alike.
+    // Behind the path, overtaken and retransmitted segments look alike.
     (
         "reordering",
         SERVER,

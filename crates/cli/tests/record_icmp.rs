@@ -70,7 +70,7 @@ fn destination(packet: &[u8]) -> String {
     format!("{a}.{b}.{c}.{d}")
 }
 
-/// Runs a test before the router; a web server that reads all stands behind it.
+/// Runs a test before the router. A web server that reads all is behind the router.
 fn before_a_router(test: impl FnOnce(&Path) + Send + 'static) {
     apart(|folder| {
         let back = Arc::new(OnceLock::new());

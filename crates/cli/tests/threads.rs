@@ -79,7 +79,7 @@ fn what_is_followed_in_lanes_is_what_were_followed_at_once() {
 struct Wire(Vec<(u64, Vec<u8>)>);
 
 impl Wire {
-    /// A packet with `len` bytes of payload, of which the capture keeps none.
+    /// A packet with `len` bytes of payload. The capture keeps none of them.
     fn push(&mut self, at_us: u64, ends: [(u8, u16); 2], flags: u8, numbers: [u32; 2], len: u16) {
         let mut tcp = Vec::new();
         tcp.extend(ends[0].1.to_be_bytes());
@@ -92,7 +92,7 @@ impl Wire {
         self.0.push((at_us, packet));
     }
 
-    /// A connection of so many flights of ten segments over 4 ms, of which a few are sent twice.
+    /// A connection of this many flights of ten segments over 4 ms. A few segments are sent twice.
     fn connection(&mut self, at_us: u64, client: (u8, u16), flights: u32) {
         const MSS: u16 = 1400;
         let (to, back) = ([client, (2, 80)], [(2, 80), client]);
@@ -148,7 +148,7 @@ fn long_and_short_connections_side_by_side_give_the_same_on_any_number_of_thread
     assert_same_on_any_number(&path, &Config { keep, ..Config::default() });
 }
 
-/// Short connections, of which many are under way at once, before and behind a long one.
+/// Short connections before and behind a long one. Many of them are under way at once.
 fn by_turns() -> Vec<u8> {
     let mut wire = Wire::default();
     for turn in 0..2_u64 {

@@ -50,7 +50,7 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
             return Ok(Exit::Usage);
         }
     };
-    // What cannot be read is told before a large capture is.
+    // An unreadable snapshot is reported before a large capture is read.
     let snapshots = options.host_snapshots.iter().map(|(host, path)| {
         let snapshot = hosts::from_file(path)?;
         Ok((*host, path.clone(), snapshot))
@@ -101,8 +101,8 @@ pub fn run(mut options: Options, around: &Surroundings) -> anyhow::Result<Exit> 
     Ok(if exit == Exit::Analysed { judged } else { exit })
 }
 
-/// Puts each input where its kind belongs: packets stay, traces and what sockets and counters say go beside them. What
-/// is given back are hosts' texts, of which some may stand beside packets, too.
+/// Puts each input where its kind belongs. Packets stay. Traces, and what sockets and counters say, go beside them.
+/// Returns hosts' texts. Some of these may go beside packets, too.
 fn sorted(options: &mut Options, stop: &AtomicBool) -> Vec<Input> {
     let found = kinds(&options.inputs, stop);
     let has_text = found.iter().any(|kind| matches!(kind, Kind::Host { .. } | Kind::Calls));
@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said about a capture with so many packets, TCP segments, and this error.
+    /// What is said about a capture with this many packets, TCP segments, and this error.
     fn said(packets: u64, tcp_segments: u64, error: Option<&str>) -> Option<String> {
         let skipped = vec![Skipped { reason: "not TCP over IP".to_owned(), count: packets }];
         let (source, error) = ("x.pcap".to_owned(), error.map(str::to_owned));

@@ -10,8 +10,8 @@ use crate::exit::Exit;
 use crate::read::{Input, read_all};
 use crate::{choose, complain};
 
-/// Reads a capture, and takes the connection with this number, else the one with the most payload. What
-/// is wrong is told; then the exit that says so comes back.
+/// Reads a capture, and takes the connection with this number, else the one with the most payload. If
+/// something is wrong, it complains and returns the exit for that.
 pub(super) fn connection(
     input: &Input,
     number: Option<u64>,
@@ -45,7 +45,7 @@ fn check(input: &Input) -> Result<(), Exit> {
     })
 }
 
-/// What a capture shows. What is wrong is told; then the exit that says so comes back.
+/// What a capture shows. If something is wrong, it complains and returns the exit for that.
 pub(super) fn report(input: &Input, config: Config, stop: &AtomicBool) -> Result<Report, Exit> {
     check(input)?;
     let report = read_all(std::slice::from_ref(input), config, 1, stop, &mut |_, _| {});

@@ -45,7 +45,7 @@ pub(super) struct Board {
     pub(super) mistake: Option<Box<dyn Any + Send>>,
 }
 
-/// A connection in several parts, of which one is analysed at a time.
+/// A connection in several parts. One part is analysed at a time.
 #[derive(Default)]
 pub(super) struct Long {
     parts: VecDeque<Part>,
@@ -150,7 +150,7 @@ impl Board {
 }
 
 impl Long {
-    /// What the parts so far left, of which none waits.
+    /// What the parts so far left. None of them waits.
     pub(super) fn of(begun: Begun) -> Self {
         Self { begun: Some(begun), ..Self::default() }
     }

@@ -206,7 +206,7 @@ impl Crew {
         lock(&self.shared.board).is_over = true;
         self.shared.job.notify_all();
         for thread in self.threads.take().into_iter().flatten() {
-            // What a panic carried stands on the board.
+            // What a panic carried is on the board.
             let _ = thread.join();
         }
     }
@@ -292,7 +292,7 @@ fn call<'a>(
     })
 }
 
-/// Goes on with an analyst's panic, of which its own thread has told.
+/// Goes on with an analyst's panic. The analyst's own thread has reported it.
 fn unless_mistaken(mut board: MutexGuard<'_, Board>) -> MutexGuard<'_, Board> {
     if let Some(mistake) = board.mistake.take() {
         drop(board);

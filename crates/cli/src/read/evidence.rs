@@ -37,7 +37,8 @@ pub(super) fn named_as_a_capture(input: &Input) -> Option<String> {
     ))
 }
 
-/// So much of a file tells whether it is evidence. Ours: the end of an `iperf3 -J` of a quarter of an hour.
+/// This much of a file tells whether it is evidence. Ours: the end of an `iperf3 -J` of a quarter of an
+/// hour.
 const LOOKED_AT: u64 = 1 << 20;
 
 /// All bytes of a file.

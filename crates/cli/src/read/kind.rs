@@ -155,7 +155,7 @@ fn text_of(first: &[u8]) -> Option<&str> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// So much tells what it is. Ours: more than any header, banner or letter above what was pasted.
+/// This many bytes tell what an input is. Ours: more than any header, banner or letter above what was pasted.
 const LOOKED_AT: usize = 1 << 20;
 /// More of a pipe's text is not kept. Ours: as much as of a file is read.
 const MOST: u64 = 1 << 30;

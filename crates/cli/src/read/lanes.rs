@@ -68,7 +68,7 @@ impl Lanes {
         self.places.iter().any(Place::is_ready)
     }
 
-    /// The next batch of a lane that this thread followed last, or else of the one of which most wait.
+    /// The next batch of a lane that this thread followed last, or else of the lane where most batches wait.
     pub(super) fn next(&mut self, thread: usize) -> Option<(Box<Lane>, Batch)> {
         let ready = self.places.iter_mut().filter(|place| place.is_ready());
         let place = ready.max_by_key(|place| (place.keeper == thread, place.batches.len()))?;

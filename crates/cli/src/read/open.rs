@@ -1,7 +1,7 @@
 //! What did the user name, and can it be opened?
 //!
-//! Names are files, or `-` for standard input. Nothing is told from a name: formats are the
-//! core's business, packing that of [`super::decompress`].
+//! Names are files, or `-` for standard input. A name tells nothing: formats are the core's business,
+//! packing that of [`super::decompress`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek};

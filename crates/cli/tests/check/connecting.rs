@@ -243,7 +243,7 @@ impl Ongoing {
     }
 }
 
-/// SYNs of so many clients that never answer, again and again.
+/// SYNs of this many clients that never answer, again and again.
 fn syns(clients: u16, path: &File, to: SocketAddrV4) -> Ongoing {
     shell("ip", &["route", "replace", "198.51.100.0/24", "dev", "path0"]);
     let path = path.try_clone().expect("a descriptor");

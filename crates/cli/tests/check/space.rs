@@ -75,12 +75,12 @@ impl Drop for Busy {
     }
 }
 
-/// Writes pieces of so many bytes, as far apart as `pause` at least.
+/// Writes pieces of this many bytes, as far apart as `pause` at least.
 pub(crate) fn writes(stream: &TcpStream, bytes: usize, pause: Duration) -> Busy {
     busy(stream, move |mut stream| stream.write_all(&vec![0; bytes]).map(|()| thread::sleep(pause)))
 }
 
-/// Reads at most so many bytes at once, as far apart as `pause` at least.
+/// Reads at most this many bytes at once, as far apart as `pause` at least.
 pub(crate) fn reads(stream: &TcpStream, bytes: usize, pause: Duration) -> Busy {
     busy(stream, move |mut stream| {
         if stream.read(&mut vec![0; bytes])? == 0 {

@@ -5,8 +5,8 @@
 //! 10.9.0.1 -- TUN device -- waits half the round trip -- TUN device -- 10.9.0.2
 //! ```
 //!
-//! A [`Place`] is such a namespace that does what it is told, [`join`] lays the path to it from here, and what
-//! passes that path is the test's to say.
+//! A [`Place`] is such a namespace that carries out orders. [`join`] lays the path to it from here. The test says
+//! what passes that path.
 //!
 //! Namespaces and devices go with the threads that hold them. Only threads of ours enter them; the
 //! machine's own network is not touched.

@@ -1,7 +1,7 @@
 //! A report in which every field holds something.
 //!
-//! Written out without `..Default::default()`, so that a new field of the report does not compile
-//! until it stands here, and then does not validate until it stands in the schema.
+//! Written out without `..Default::default()`. So a new field of the report does not compile until
+//! it is here. Then it does not validate until it is in the schema.
 
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //!
 //!     make ablation SEEDS=1001,1002      the table in docs/accuracy.md
 //!
-//! Held against the truth are the loop's captures and those of `testdata/kernel`; of all captures of `testdata`
-//! it is told whose time in states moves, and how many of those are cases.
+//! The loop's captures and those of `testdata/kernel` are held against the truth. For all captures of
+//! `testdata` the table says whose time in states moves, and how many of those are cases.
 
 use std::collections::BTreeSet;
 use std::fs;

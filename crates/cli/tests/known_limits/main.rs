@@ -349,7 +349,7 @@ fn another_transfers_truth_does_not_fit() {
     assert!(agreement.lenient_error() > Some(300), "{agreement:?}");
 }
 
-/// What the receiver's host is told of a transfer whose window just fills the link, and of one that it does not.
+/// Two transfers at the receiver's host: one whose window just fills the link, and one whose window does not.
 #[test]
 fn from_afar_a_window_that_just_fills_the_link_holds_the_sender_and_no_pace() {
     for rate in ["6217kbit", "50mbit"] {

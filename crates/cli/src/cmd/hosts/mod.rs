@@ -1,4 +1,4 @@
-//! Texts of hosts that were named on the command line: of which host each is, and an answer for each host.
+//! Texts of hosts that were named on the command line: the host of each, and an answer for each host.
 
 mod json;
 mod read;
@@ -40,12 +40,12 @@ pub(crate) struct Host {
 pub(crate) struct Form {
     pub(crate) json: bool,
     pub(crate) text: HostOptions,
-    /// Something stands above: each host has a heading.
+    /// Something is printed above: each host has a heading.
     pub(crate) is_below: bool,
     pub(crate) fail_on: Option<Severity>,
 }
 
-/// The hosts of several texts; whether one could not be read, which is told.
+/// The hosts of several texts, and whether one text could not be read. A complaint names each such text.
 pub(crate) fn gather(inputs: &[Input]) -> (Vec<Host>, bool) {
     let (mut names, mut texts, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
     let mut has_failed = false;
@@ -214,7 +214,7 @@ pub(crate) fn answer(hosts: &[Host], form: Form) -> anyhow::Result<Exit> {
             answers.push('\n');
         }
     }
-    // What stands below another answer is not parted from it by a screen of its own.
+    // An answer that is printed below another gets no screen of its own.
     let is_whole = form.json || form.is_below;
     if !answers.is_empty() {
         output::tell(&answers, is_whole).context("cannot write the answer")?;

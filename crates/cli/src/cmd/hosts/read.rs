@@ -29,7 +29,7 @@ pub(super) fn saved_in(name: &str, text: &str) -> anyhow::Result<Option<Snapshot
     Ok(Some(snapshot))
 }
 
-/// Whether what was pasted can be used; the lines that were not read are told.
+/// Whether what was pasted can be used. A complaint lists the lines that were not read.
 pub(super) fn told(name: &str, notes: &Notes) -> anyhow::Result<()> {
     if notes.read == 0 {
         bail!(

@@ -115,7 +115,7 @@ pub struct AccuracyFlags {
     /// Make this run of the set only
     #[arg(long, value_name = "N")]
     pub only: Option<u32>,
-    /// Begin no run later than so many seconds after the first
+    /// Begin no run later than this many seconds after the first
     #[arg(long, value_name = "SECONDS")]
     pub within: Option<u64>,
     /// End with status 1 if the lenient error of time at the sender is above this, or if what a stock

@@ -1,7 +1,8 @@
 //! Carries out plans one after the other: refusals first, then the path, then every run.
 //!
-//! A run that its backend does not trust is thrown away and made again, so often as [`MOST_ATTEMPTS`] says:
-//! it never enters a figure, and is told with its reason. Folders of runs lie in a temporary one that is swept at the end, or where `--keep` says.
+//! A run that its backend does not trust is thrown away and made again, as often as [`MOST_ATTEMPTS`] says. It
+//! never enters a figure, and the output names it with its reason. Folders of runs lie in a temporary one that
+//! is swept at the end, or where `--keep` says.
 
 use std::fs;
 use std::io::{self, Write};

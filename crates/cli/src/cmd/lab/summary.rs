@@ -39,7 +39,7 @@ pub(super) struct Variant {
     pub(super) name: String,
     /// Runs that count.
     pub(super) runs: usize,
-    /// Repeats of which no run can be trusted.
+    /// Repeats without a run that can be trusted.
     pub(super) invalid: usize,
     /// Runs that were thrown away because they cannot be trusted; most were made again.
     pub(super) discarded: usize,

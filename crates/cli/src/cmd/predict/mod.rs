@@ -115,7 +115,7 @@ pub fn run(flags: &PredictFlags) -> Exit {
     }
 }
 
-/// The answer as it is printed, and if not all was run, why: at most so many events of the model are.
+/// The answer as it is printed, and why not all was run, if so. The model runs at most `most` events.
 fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<String>)> {
     if flags.scenario.is_none() && (flags.size.is_none() || flags.rtt.is_none()) {
         bail!("name a scenario, or say --size and --rtt, as --size 512KiB --rtt 7ms");

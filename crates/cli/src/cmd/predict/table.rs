@@ -16,7 +16,7 @@ use crate::cmd::lab::table::table;
 /// Columns of the bar of the longest run.
 const BAR: u64 = 24;
 
-/// A link that is busy for so much of the time is what the transfer waits for. Ours.
+/// A link that is busy for this share of the time is what the transfer waits for. Ours.
 const FULL_PERCENT: u64 = 50;
 
 /// A table: what all runs share above it, what differs in its first columns.
@@ -54,7 +54,7 @@ pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
     text + &unproven(axes)
 }
 
-/// Connections of a run whose times are told one by one.
+/// Connections of a run whose times are shown one by one.
 const CONNECTIONS: usize = 8;
 
 /// The time of each connection, where a run has several: the table has that of the one with the most data.
@@ -162,7 +162,7 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-/// All that is told of each run.
+/// All that is known of each run, as JSON.
 ///
 /// # Errors
 /// None that is known of.

@@ -10,7 +10,7 @@ use tcpwhy_linux::record::recording::{Options, Scope};
 use super::output::is_stdout;
 use crate::number;
 
-/// What stands below the flags.
+/// The text below the flags.
 pub const AFTER: &str = "Examples:
   tcpwhy record -- curl -s https://www.example.com/    a command, with all that it starts
   tcpwhy record --pid 4711 --for 30s                   a process that runs already

@@ -88,7 +88,7 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     Ok(Exit::Usage)
 }
 
-/// What is told of changes.
+/// What the answer shows of changes.
 #[derive(Default)]
 struct Rows {
     remedies: Remedies,

@@ -81,7 +81,7 @@ fn given_way(study: &Study, rows: &[Tried]) -> String {
     })
 }
 
-/// What is told of remedies where the work ended before all were tried.
+/// The line about remedies where the work ended before all were tried.
 const fn not_all(was_cut_short: bool) -> &'static str {
     if was_cut_short {
         "not all that may help was tried: that would take too much work\n"
@@ -187,7 +187,7 @@ fn longest(time_in: &TimeIn, of: i64) -> String {
     longest_of(time_in, of, |_| true)
 }
 
-/// The longest of those states that `counts`, with their share of so much time.
+/// The longest of those states that `counts`, with their share of the time `of`.
 fn longest_of(time_in: &TimeIn, of: i64, counts: impl Fn(State) -> bool) -> String {
     let share = |span: Duration| span.percent_of(Duration(of));
     let told: Vec<_> = time_in
@@ -262,7 +262,7 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
     text
 }
 
-/// All that is told, as JSON.
+/// The whole answer, as JSON.
 ///
 /// # Errors
 /// None that is known of.
