@@ -122,9 +122,9 @@ impl Handshake {
     }
 
     /// Takes a SYN-ACK. One that echoes the first of several SYNs shows that this one had arrived, so that an answer
-    /// was sent then; where that is longer ago than the timer for it ([`SYN_ACK_TIMER_NS`]), it was lost, and sent
-    /// again by the timer (RFC 7323 section 4.3: the echo is of the earliest segment that was not acknowledged; Linux
-    /// `tcp_make_synack` sends the time stamp that the request was made with).
+    /// was sent then. Where that is longer ago than the timer for it ([`SYN_ACK_TIMER_NS`]), the answer was lost, and
+    /// the timer retransmitted it (RFC 7323 section 4.3: the echo is of the earliest segment that was not
+    /// acknowledged; Linux `tcp_make_synack` sends the time stamp that the request was made with).
     pub(super) fn on_syn_ack(&mut self, event: &Event) {
         let Some((tap, first, last)) = self.first_syn.filter(|_| event.has(TS)) else { return };
         let is_of_first = event.tsecr == first && first != last;

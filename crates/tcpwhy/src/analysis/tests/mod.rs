@@ -325,8 +325,8 @@ fn what_never_came_in_a_capture_of_one_direction_was_missed() {
     assert_eq!((missed(true), missed(false)), (3, 0), "an ACK or a repeat may tell in the other");
 }
 
-/// Time that the server waits for its timer and for its application, if 1.2 s after its burst, all of
-/// which the client has acknowledged as the tap saw, it does `act`.
+/// Time that the server waits for its timer and for its application, if it does `act` 1.2 s after its burst.
+/// The tap saw that the client acknowledged the whole burst.
 fn after_an_acknowledged_burst(act: Act) -> (i64, i64) {
     let mut talk = Talk::default();
     talk.open();
