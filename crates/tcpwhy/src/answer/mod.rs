@@ -12,7 +12,7 @@ pub(crate) mod words;
 use core::cmp::Reverse;
 
 use crate::find;
-use crate::report::{Connection, Direction, Finding, Report, State};
+use crate::report::{Connection, Direction, Finding, Gain, Report, State};
 use crate::units::Duration;
 
 /// Causes that the answer names. Ours: what a reader takes in at one look.
@@ -20,6 +20,9 @@ const NAMED: usize = 2;
 
 /// A second cause is named if it was seen for this share of the active time. Ours.
 const SECOND_PERCENT: f64 = 12.0;
+
+/// A connection that was nobody's wait for a larger share of its life is told to be idle first. Ours.
+const IDLE_PERCENT: f64 = 50.0;
 
 /// Below this share of the active time no cause stands for the whole. Ours.
 const SINGLE_PERCENT: f64 = 35.0;
@@ -42,9 +45,10 @@ pub(crate) fn causes(connection: &Connection) -> Vec<&Finding> {
     standing
 }
 
-/// What a cause is ranked by: what would be saved, else the time in which it was seen.
+/// What a cause is ranked by: what would be saved, in the middle of its range; else the time in which it was seen.
 fn worth(finding: &Finding) -> i64 {
-    finding.gain.map_or(finding.cost_ns, |gain| gain.best_ns).max(0)
+    let middle = |gain: Gain| (gain.low_ns / 2).saturating_add(gain.high_ns / 2);
+    finding.gain.map_or(finding.cost_ns, |gain| middle(gain).max(gain.best_ns)).max(0)
 }
 
 /// Says the answer of each connection.
@@ -64,12 +68,16 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
     let active = Duration(find::active_ns(connection));
     let share = |finding: &Finding| Duration(finding.cost_ns).percent_of(active);
     let idle = idle(connection);
-    if idle.percent_of(Duration(connection.duration_ns)) > 50.0 && share(first) < SINGLE_PERCENT {
+    let is_idle = idle.percent_of(Duration(connection.duration_ns)) > IDLE_PERCENT;
+    if is_idle && share(first) < SECOND_PERCENT {
         return vec![sentence::of_idleness(connection, idle)];
     }
     let named = causes.iter().take(NAMED).enumerate();
     let named = named.filter(|(at, each)| *at == 0 || share(each) >= SECOND_PERCENT);
     let mut said: Vec<String> = Vec::new();
+    if is_idle {
+        said.push(sentence::of_idleness(connection, idle));
+    }
     if share(first) < SINGLE_PERCENT {
         said.push("No single cause holds most of the time.".to_owned());
     }

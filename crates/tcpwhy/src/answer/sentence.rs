@@ -62,7 +62,7 @@ pub(crate) fn of_idleness(connection: &Connection, idle: Duration) -> String {
     let (length, active) = (connection.duration_ns, find::active_ns(connection));
     let requests = count(connection.exchanges.len() as u64, "request");
     format!(
-        "Nothing is slow. The connection idled {} of {} between requests; {requests} took {} in all.",
+        "The connection idled {} of {} between requests; {requests} took {} in all.",
         time(idle.0),
         time(length),
         time(active)
@@ -92,6 +92,9 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
     let far = of(State::LastFlight).saturating_add(of(State::Handshake));
     match rtt {
         Some(rtt) if far.saturating_mul(2) > active => {
+            if let Some(turns) = in_turn(connection, rtt) {
+                return turns;
+            }
             let trips = active as f64 / rtt as f64;
             format!(
                 "No cause stands out: {} are {trips:.1} round trips of {}.",
@@ -101,6 +104,22 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
         }
         _ => most_of_the_time(direction, ends),
     }
+}
+
+/// Requests that went one after the other: what that costs is distance, and nothing in TCP shortens it.
+fn in_turn(connection: &Connection, rtt: i64) -> Option<String> {
+    /// Two may be chance.
+    const TURNS: usize = 3;
+    let number = connection.exchanges.iter().filter(|each| each.response.is_some()).count();
+    let saved = rtt.checked_mul(i64::try_from(number.saturating_sub(1)).ok()?)?;
+    (number >= TURNS).then(|| {
+        format!(
+            "{number} requests went in turn, a round trip of {} for each. Side by side (HTTP/2, pipelining, parallel \
+             connections) they would save up to {}.",
+            time(rtt),
+            time(saved)
+        )
+    })
 }
 
 /// `Most of the time went into slow start (45 %) and the server's receive window (22 %).`
@@ -331,11 +350,12 @@ impl Facts<'_> {
                 percent(sum, active)
             )),
             number => Some(format!(
-                "The server thinks {} for each of {}: {} of {}.",
+                "The server thinks {} for each of {}: {} of {}.{}",
                 time(sum / number as i64),
                 count(number as u64, "request"),
                 time(sum),
-                time(active)
+                time(active),
+                if self.first { " Then distance: a round trip each." } else { "" }
             )),
         }
     }
