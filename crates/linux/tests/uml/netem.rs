@@ -118,7 +118,8 @@ fn losses_come_in_bursts() {
     let delays = delays(&run);
     assert_share(delays.iter().filter(|d| d.is_empty()).count(), delays.len(), 20, 9);
     let tenths = burst_tenths(&delays);
-    assert!(tenths.abs_diff(20) <= 5, "bursts of {tenths} tenths of a packet");
+    // About 57 bursts of a geometric length: four standard errors of their mean.
+    assert!(tenths.abs_diff(20) <= 8, "bursts of {tenths} tenths of a packet");
 }
 
 #[test]
