@@ -52,7 +52,7 @@ pub(crate) fn of<'a>(connection: &Connection, finding: &'a Finding) -> Vec<Chang
         let label = ends.put_in(label);
         changes.push(Change { label, gain: finding.gain, code: &finding.code, command });
     }
-    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, |gain| gain.best_ns)));
+    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, super::worth)));
     changes
 }
 
@@ -77,7 +77,7 @@ fn label(code: &str) -> Option<&'static str> {
         "LOSS_CONGESTION" => "path: a queue that marks or drops early",
         "DAMAGED" => "path: without damage",
         "POLICER" => "{s}: pace below the policer's rate",
-        "TIMEOUT" => "path: no tail loss",
+        "TIMEOUT" => "path: without these timeouts",
         "STOOD_STILL" => "path: without that stop",
         "SPURIOUS_REPAIR" => "path: no reordering",
         "LOCAL_QDISC" => "{s}: see the queue on its device",
@@ -86,9 +86,9 @@ fn label(code: &str) -> Option<&'static str> {
         "BOTTLENECK_SHARED" | "OTHERS_QUEUE" => "path: fair queues (fq_codel)",
         "THINK_SERVER" => "server: an instant answer",
         "SLOW_WRITER" => "{s}: a program that writes without pauses",
-        "SYN_RETRY" => "path: no lost SYN",
+        "SYN_RETRY" => "both: no repeated SYN",
         "ACCEPT_QUEUE" => "server: accept sooner, a longer backlog",
-        "SLOW_HANDSHAKE" => "server: answer the SYN at once",
+        "SLOW_HANDSHAKE" => "path or server: no wait in the handshake",
         "LONG_ROUND_TRIP" => "client: fewer round trips, a nearer server",
         "PATH_MTU" | "BLACK_HOLE" => "path: let ICMP through, or clamp the MSS",
         _ => return None,

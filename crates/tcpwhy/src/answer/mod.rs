@@ -12,7 +12,7 @@ pub(crate) mod words;
 use core::cmp::Reverse;
 
 use crate::find;
-use crate::report::{Connection, Direction, Finding, Gain, Report, State};
+use crate::report::{Connection, Direction, Finding, Gain, Report, Severity, State};
 use crate::units::Duration;
 
 /// Causes that the answer names. Ours: what a reader takes in at one look.
@@ -40,15 +40,15 @@ pub(crate) fn causes(connection: &Connection) -> Vec<&Finding> {
         standing = find::failed(connection).collect();
     }
     standing.retain(|each| find::is_failure(each) || each.cost_ns > 0);
-    // Equal ones keep the order of their cost.
-    standing.sort_by_key(|each| (!find::is_failure(each), Reverse(worth(each))));
+    // What would be saved, else the time in which it was seen; equal ones keep the order of their cost.
+    let ranked_by = |finding: &Finding| finding.gain.map_or(finding.cost_ns, worth).max(0);
+    standing.sort_by_key(|each| (!find::is_failure(each), Reverse(ranked_by(each))));
     standing
 }
 
-/// What a cause is ranked by: what would be saved, in the middle of its range; else the time in which it was seen.
-fn worth(finding: &Finding) -> i64 {
-    let middle = |gain: Gain| (gain.low_ns / 2).saturating_add(gain.high_ns / 2);
-    finding.gain.map_or(finding.cost_ns, |gain| middle(gain).max(gain.best_ns)).max(0)
+/// What a gain is ranked by: the middle of its range, or the best guess.
+pub(crate) fn worth(gain: Gain) -> i64 {
+    (gain.low_ns / 2).saturating_add(gain.high_ns / 2).max(gain.best_ns)
 }
 
 /// Says the answer of each connection.
@@ -61,7 +61,11 @@ pub fn fill(report: &mut Report) {
 /// The answer, one sentence (or what belongs together) after the other.
 pub(crate) fn said(connection: &Connection) -> Vec<String> {
     let causes = causes(connection);
-    let Some(first) = causes.first() else { return vec![sentence::of_no_cause(connection)] };
+    let wrong =
+        connection.findings.iter().filter(|each| is_wrong_fact(each)).map(sentence::of_fact);
+    let Some(first) = causes.first() else {
+        return core::iter::once(sentence::of_no_cause(connection)).chain(wrong).collect();
+    };
     if find::is_failure(first) {
         return vec![sentence::of_failure(first)];
     }
@@ -70,7 +74,7 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
     let idle = idle(connection);
     let is_idle = idle.percent_of(Duration(connection.duration_ns)) > IDLE_PERCENT;
     if is_idle && share(first) < SECOND_PERCENT {
-        return vec![sentence::of_idleness(connection, idle)];
+        return core::iter::once(sentence::of_idleness(connection, idle)).chain(wrong).collect();
     }
     let named = causes.iter().take(NAMED).enumerate();
     let named = named.filter(|(at, each)| *at == 0 || share(each) >= SECOND_PERCENT);
@@ -82,7 +86,13 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
         said.push("No single cause holds most of the time.".to_owned());
     }
     said.extend(named.map(|(at, each)| sentence::of(connection, each, at == 0)));
+    said.extend(wrong);
     said
+}
+
+/// What cut an answer off took no time, but is wrong: it is told behind what did.
+fn is_wrong_fact(finding: &Finding) -> bool {
+    finding.code == "RESET" && finding.cost_ns == 0 && finding.severity >= Severity::Wrong
 }
 
 /// Time that is nobody's wait: the client's silence between requests, and a connection that is kept open.

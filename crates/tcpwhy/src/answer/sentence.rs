@@ -7,6 +7,9 @@ use crate::report::{Connection, Direction, Finding, Round, State, Sure, Transfer
 use crate::units::{BitRate, Bytes, Duration};
 use crate::words::{bytes, count, grouped, percent, time};
 
+/// Round trips that distance alone explains, at most. Ours: a handshake, TLS, and a few flights.
+const FAR: i64 = 20;
+
 /// Flights that are listed one by one. Ours.
 const FLIGHTS: usize = 6;
 
@@ -52,6 +55,11 @@ fn sentence(title: &str) -> String {
     format!("{first}{}{end}", letters.as_str())
 }
 
+/// What is said of something that is wrong and took no time.
+pub(crate) fn of_fact(finding: &Finding) -> String {
+    sentence(&finding.title)
+}
+
 /// What is said of something that did not work: its title and how we know.
 pub(crate) fn of_failure(finding: &Finding) -> String {
     format!("{} {}", sentence(&finding.title), sentence(&finding.why))
@@ -91,7 +99,8 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
     let rtt = connection.handshake_rtt_ns.or(direction.rtt.min_ns).filter(|rtt| *rtt > 0);
     let far = of(State::LastFlight).saturating_add(of(State::Handshake));
     match rtt {
-        Some(rtt) if far.saturating_mul(2) > active => {
+        // More of them is no distance: an ACK was held, or a queue stood.
+        Some(rtt) if far.saturating_mul(2) > active && active / rtt < FAR => {
             if let Some(turns) = in_turn(connection, rtt) {
                 return turns;
             }
@@ -219,7 +228,7 @@ impl Facts<'_> {
                 )
             }
             "SYN_RETRY" => {
-                format!("A SYN was lost: opening the connection waited {spent} for a timer.")
+                format!("Opening the connection waited {spent} for a repeated SYN or SYN-ACK.")
             }
             "SLOW_WRITER" => {
                 format!(
@@ -310,7 +319,10 @@ impl Facts<'_> {
     fn full_link(&self) -> String {
         let direction = self.direction;
         let link = direction.link.as_deref().filter(|link| link.rate_bps.best > 0);
-        let rate = link.map(|link| link.rate_bps.best).or(direction.bottleneck_rate_bps);
+        // A rate below what was delivered contradicts itself.
+        let delivered = direction.delivery_rate_bps.map_or(0, |rate| rate.median);
+        let guessed = direction.bottleneck_rate_bps.filter(|rate| *rate >= delivered);
+        let rate = link.map(|link| link.rate_bps.best).or(guessed);
         let Some(rate) = rate else { return "The link is full.".to_owned() };
         let used = link.filter(|link| link.whole_ns > 0).map_or_else(String::new, |link| {
             format!(", in use {} of the time", percent(link.busy_ns, link.whole_ns))

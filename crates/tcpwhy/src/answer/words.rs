@@ -87,7 +87,7 @@ pub(crate) const fn noun(state: State) -> &'static str {
         S::Sndbuf => "the {s}'s send buffer",
         S::AppWindow => "a window of the protocol above TCP",
         S::BandwidthSelfQueue => "a full link",
-        S::BandwidthExternal => "a link that others fill, too",
+        S::BandwidthExternal => "a shared link",
         S::BandwidthVariable => "a link whose rate varies",
         S::BandwidthPolicer => "a policer",
         S::RecoveryLoss => "the repair of losses",

@@ -81,8 +81,10 @@ fn climbed(seen: &Seen<'_>, removed: Removed) -> Bounds {
 /// Nothing but a faster link beats what the link takes for these bytes, and no more ends with a cause than what was waited
 /// for it, for what followed, and for what is not known.
 fn most_that_ends(seen: &Seen<'_>, removed: Removed) -> i64 {
-    if matches!(removed, Removed::Link { .. }) {
-        return i64::MAX;
+    // What is n times as fast takes the n-th part at least.
+    if let Removed::Link { times } = removed {
+        let times = i64::from(times.max(1));
+        return seen.took / times * (times - 1);
     }
     let floor = |rate| wire_ns(seen.train.bytes, rate).saturating_add(seen.least_rtt);
     let floor = seen.link.filter(|_| removed != Removed::Others).map_or(seen.least_rtt, floor);

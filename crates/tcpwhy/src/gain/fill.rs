@@ -38,12 +38,14 @@ fn way(code: &str) -> Option<Way> {
         "LOCAL_QDISC" => R::OwnQueue,
         "PACING" => R::Pacing,
         "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" => R::Link { times: 2 },
-        "BOTTLENECK_SHARED" | "OTHERS_QUEUE" => R::Others,
+        "BOTTLENECK_SHARED" => R::Others,
         "THINK_SERVER" => R::Think,
         "SLOW_WRITER" => R::Writer,
-        "SYN_RETRY" | "ACCEPT_QUEUE" => R::Syn,
+        "SYN_RETRY" => R::Syn,
         "COLD_CONNECTION" => R::Opening,
-        "STOOD_STILL" | "PATH_MTU" | "BLACK_HOLE" | "TLS_ROUND_TRIPS" | "SLOW_HANDSHAKE" => {
+        // Their time lies in states that other causes have, too.
+        "ACCEPT_QUEUE" | "OTHERS_QUEUE" | "STOOD_STILL" | "PATH_MTU" | "BLACK_HOLE"
+        | "TLS_ROUND_TRIPS" | "SLOW_HANDSHAKE" => {
             return Some(Way::Seen);
         }
         "FAST_OPEN" | "THINNED_ACKS" | "THINK_CLIENT" | "OPTIONS_REFUSED" => {
@@ -79,14 +81,22 @@ fn of(connection: &Connection, finding: &Finding) -> Option<Gain> {
                 }
                 other => other,
             };
-            gain(connection, direction_of(connection, finding, family(removed)), removed)
+            let at = direction_of(connection, finding, family(removed));
+            let told = gain(connection, at, removed);
+            // A reader may pace its sender, or stop to the end: then the climb is not where its time went.
+            let reads = removed == Removed::Reader
+                && told.is_some_and(|told| told.high_ns < finding.cost_ns / 2);
+            if reads { Some(seen(connection, finding)) } else { told }
         }
-        Way::Seen => {
-            let (seen, now) = (finding.cost_ns, now_ns(connection).max(finding.cost_ns));
-            Some(bounded((0, seen / 2, seen), now))
-        }
+        Way::Seen => Some(seen(connection, finding)),
         Way::Nothing => Some(bounded((0, 0, 0), now_ns(connection))),
     }
+}
+
+/// At most what its intervals took.
+fn seen(connection: &Connection, finding: &Finding) -> Gain {
+    let (seen, now) = (finding.cost_ns, now_ns(connection).max(finding.cost_ns));
+    bounded((0, seen / 2, seen), now)
 }
 
 /// Ten segments (RFC 6928).

@@ -73,8 +73,6 @@ pub const fn family(removed: Removed) -> &'static [S] {
             S::RecoveryLoss,
             S::CwndPostLoss,
             S::CwndAvoidance,
-            S::RtoWait,
-            S::TlpWait,
         ],
         R::Others => &[S::BandwidthExternal, S::BandwidthVariable],
         R::Loss => &LOSS,

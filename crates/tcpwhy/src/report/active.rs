@@ -23,15 +23,17 @@ impl Connection {
         union(self.at_work())
     }
 
-    /// The opening, the transfers, and what was waited for in vain at the end.
+    /// The opening, the transfers, shut windows, and what was waited for in vain at the end.
     fn at_work(&self) -> Vec<(i64, i64)> {
-        let opening = self.directions.iter().flatten().flat_map(|direction| &direction.limits);
-        let opening =
-            opening.filter(|each| matches!(each.state, State::Handshake | State::SynRetry));
+        let waits = self.directions.iter().flatten().flat_map(|direction| &direction.limits);
+        // Before a shut window data waits, whether it was ever sent or not.
+        let waits = waits.filter(|each| {
+            matches!(each.state, State::Handshake | State::SynRetry | State::ZeroWindow)
+        });
         let transfers = self.transfers.iter().map(|each| (each.start_ns, each.end_ns));
         let vain = self.ending.iter().map(|ending| (ending.since_ns, ending.until_ns));
         let vain = vain.filter(|(from, to)| from < to);
-        transfers.chain(opening.map(|each| (each.start_ns, each.end_ns))).chain(vain).collect()
+        transfers.chain(waits.map(|each| (each.start_ns, each.end_ns))).chain(vain).collect()
     }
 }
 

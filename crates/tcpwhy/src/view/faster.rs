@@ -4,7 +4,7 @@ use core::cmp::Reverse;
 
 use super::page::{Ink, Page, plain};
 use super::words;
-use crate::answer::{change, change::Change};
+use crate::answer::{self, change, change::Change};
 use crate::find;
 use crate::report::{Connection, Finding, Gain, PredictedBy};
 use crate::units::Duration;
@@ -18,6 +18,9 @@ const WORTH_PERCENT: f64 = 4.0;
 /// A range narrower than this share of the time is one figure. Ours.
 const NARROW_PERCENT: f64 = 12.0;
 
+/// Causes whose change is listed though it gains nothing. Ours: as many as the answer names.
+const NAMED: usize = 2;
+
 /// Columns of the time and of the gain.
 const TIME: usize = 10;
 const GAIN: usize = 9;
@@ -30,31 +33,47 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
             changes.push(change);
         }
     }
-    // What is known to help comes first, by what it leaves.
-    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, |gain| gain.best_ns)));
+    // All gains are told of one time, the longest that one of them is of.
+    let now = changes.iter().filter_map(|change| change.gain).map(|gain| gain.now_ns).max();
+    let now = now.unwrap_or_else(|| find::active_ns(connection));
+    for gain in changes.iter_mut().filter_map(|change| change.gain.as_mut()) {
+        gain.now_ns = now;
+    }
+    // What helps comes first; what does not is told of the causes that the answer names.
+    let named: Vec<&str> = causes.iter().take(NAMED).map(|cause| &*cause.code).collect();
+    let helps = |change: &Change<'_>| {
+        change
+            .gain
+            .is_some_and(|gain| Duration(gain.high_ns).percent_of(Duration(now)) >= WORTH_PERCENT)
+    };
+    changes.retain(|change| helps(change) || named.contains(&change.code));
+    changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, answer::worth)));
     changes.truncate(CHANGES);
     page.blank();
     if changes.is_empty() {
         return;
     }
-    let now = changes.iter().find_map(|change| change.gain).map(|gain| gain.now_ns);
-    let now = now.unwrap_or_else(|| find::active_ns(connection));
     let code = changes.iter().map(|change| change.code.len()).max().unwrap_or(0) + 4;
     let label = page.width().saturating_sub(code + TIME + GAIN);
     let known = changes.iter().any(|change| change.gain.is_some());
     let head = if known {
         let now = format!("now {}", words::time(now));
-        format!("{:<label$}{now:>TIME$}{:>GAIN$}", "Would be faster", "gain")
+        {
+            let title = format!("{:<label$} ", "Would be faster");
+            let title = title.get(..label.max(16)).unwrap_or(&title).to_owned();
+            format!("{title}{now:>TIME$}{:>GAIN$}", "gain")
+        }
     } else {
         "Would be faster".to_owned()
     };
     page.row(&[(Ink::Strong, head)]);
-    for change in &changes {
+    for (index, change) in changes.iter().enumerate() {
         row(page, change, label, known);
-    }
-    let command = changes.first().and_then(|change| change.command);
-    if let Some(command) = command.filter(|command| command.chars().count() + 6 <= page.width()) {
-        page.row(&[(Ink::Faint, format!("      {command}"))]);
+        let fits = |command: &&str| command.chars().count() + 6 <= page.width();
+        let is_first = index == 0 && (helps(change) || change.gain.is_none());
+        if let Some(command) = change.command.filter(fits).filter(|_| is_first) {
+            page.row(&[(Ink::Faint, format!("      {command}"))]);
+        }
     }
     if causes.first().is_some_and(|first| first.code == "BOTTLENECK") {
         let text = "or fewer bytes (compress, cache). No setting of TCP makes a full link faster.";

@@ -47,7 +47,9 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
             spans.push(plain("  "));
             spans.push((Ink::Of(*state), full));
         }
-        spans.push((Ink::Faint, tail));
+        if columns >= NARROW {
+            spans.push((Ink::Faint, tail));
+        }
         page.row(&spans);
     }
     if room >= AROUND + 2 {

@@ -186,7 +186,7 @@ fn cells(row: &Row<'_>) -> Cells {
             "no data".to_owned()
         },
         took: words::time(active),
-        why: why(connection, active),
+        why: why(connection),
         gain: gain(connection).unwrap_or_else(|| UNKNOWN.to_owned()),
         failed: false,
     }
@@ -196,8 +196,7 @@ fn cells(row: &Row<'_>) -> Cells {
 const UNKNOWN: &str = "-";
 
 /// `slow start 36 %, server think 20 %`
-fn why(connection: &Connection, active: i64) -> String {
-    let share = |ns: i64| words::percent(ns, active);
+fn why(connection: &Connection) -> String {
     let causes = answer::causes(connection);
     if !causes.is_empty() {
         let named = causes.iter().take(2).map(|cause| {
@@ -205,7 +204,7 @@ fn why(connection: &Connection, active: i64) -> String {
             if cell == "see --full" {
                 cause.code.clone()
             } else {
-                format!("{cell} {}", share(cause.cost_ns))
+                format!("{cell} {}", words::percent(cause.cost_ns, cause.of_ns))
             }
         });
         return named.collect::<Vec<_>>().join(", ");
