@@ -76,7 +76,9 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
     if is_idle && share(first) < SECOND_PERCENT {
         return core::iter::once(sentence::of_idleness(connection, idle)).chain(wrong).collect();
     }
-    let named = causes.iter().take(NAMED).enumerate();
+    // That the programs were silent says the same.
+    let told = causes.iter().filter(|each| !(is_idle && each.code == "NOT_TCP"));
+    let named = told.take(NAMED).enumerate();
     let named = named.filter(|(at, each)| *at == 0 || share(each) >= SECOND_PERCENT);
     let mut said: Vec<String> = Vec::new();
     if is_idle {

@@ -68,13 +68,11 @@ pub(crate) fn of_failure(finding: &Finding) -> String {
 /// Most of the time was nobody's wait.
 pub(crate) fn of_idleness(connection: &Connection, idle: Duration) -> String {
     let (length, active) = (connection.duration_ns, find::active_ns(connection));
-    let requests = count(connection.exchanges.len() as u64, "request");
-    format!(
-        "The connection idled {} of {} between requests; {requests} took {} in all.",
-        time(idle.0),
-        time(length),
-        time(active)
-    )
+    let idled = format!("The connection was idle for {} of {}", time(idle.0), time(length));
+    match connection.exchanges.len() as u64 {
+        0 => format!("{idled}. The rest took {}.", time(active)),
+        number => format!("{idled}. {} took {} in all.", count(number, "request"), time(active)),
+    }
 }
 
 /// What is said where no finding tells a cause.

@@ -84,7 +84,8 @@ fn most_that_ends(seen: &Seen<'_>, removed: Removed) -> i64 {
     // What is n times as fast takes the n-th part at least.
     if let Removed::Link { times } = removed {
         let times = i64::from(times.max(1));
-        return seen.took / times * (times - 1);
+        let rest = seen.took / times * (times - 1);
+        return rest.saturating_add(seen.least_rtt).saturating_add(seen.took / 100);
     }
     let floor = |rate| wire_ns(seen.train.bytes, rate).saturating_add(seen.least_rtt);
     let floor = seen.link.filter(|_| removed != Removed::Others).map_or(seen.least_rtt, floor);

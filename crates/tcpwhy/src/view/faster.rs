@@ -33,9 +33,10 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
             changes.push(change);
         }
     }
-    // All gains are told of one time, the longest that one of them is of.
-    let now = changes.iter().filter_map(|change| change.gain).map(|gain| gain.now_ns).max();
-    let now = now.unwrap_or_else(|| find::active_ns(connection));
+    // All gains are told of one time, the longest that one of them is of; pauses that nobody waited in are in none.
+    let active = find::active_ns(connection);
+    let times = changes.iter().filter_map(|change| change.gain);
+    let now = times.map(|gain| gain.now_ns.min(active.max(gain.high_ns))).max().unwrap_or(active);
     for gain in changes.iter_mut().filter_map(|change| change.gain.as_mut()) {
         gain.now_ns = now;
     }
