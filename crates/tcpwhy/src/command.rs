@@ -18,7 +18,7 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use crate::report::{Command, Connection, Exchange, Lookup, Report, Spent, State};
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// What `tcpwhy record` notes of a command (`command.json`).
 #[derive(Clone, Debug, Default, Eq, PartialEq, Deserialize)]
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
     use crate::report::{Direction, TimeIn, Tls, Transfer};
-    use crate::units::Duration;
+    use tcpwhy_words::units::Duration;
 
     const MS: i64 = 1_000_000;
 

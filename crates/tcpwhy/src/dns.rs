@@ -12,8 +12,8 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 use crate::report::{Lookup, Text};
-use crate::units::{Duration, Time};
 use crate::wire::Datagram;
+use tcpwhy_words::units::{Duration, Time};
 
 /// Questions so far.
 #[derive(Debug, Default)]

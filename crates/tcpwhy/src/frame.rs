@@ -1,6 +1,6 @@
 //! A captured frame, as every format gives it and as its headers are read.
 
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// One captured link-layer frame.
 #[derive(Clone, Copy, Debug)]

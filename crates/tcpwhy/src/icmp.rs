@@ -11,9 +11,9 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 use crate::report::{Connection, FrameRange, IcmpErrors, QuotedPacket, Retransmission};
-use crate::units::Time;
 use crate::wire::{IcmpError, IcmpKind};
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
 /// Errors that differ in more than time. Ours: a scan makes one each, and nobody reads more.
 const MOST: usize = 1024;
@@ -182,11 +182,11 @@ pub(crate) const SIDES: [&str; 2] = ["client", "server"];
 pub(crate) fn said(errors: &IcmpErrors) -> String {
     let times = match errors.count {
         1 => String::new(),
-        count => format!(" {}", words::count(count, "time")),
+        count => format!(" {}", said::count(count, "time")),
     };
     let what = match (&*errors.kind, errors.mtu) {
         ("too_big", Some(mtu)) => {
-            format!("too large, the next hop takes {} bytes", words::grouped(u64::from(mtu)))
+            format!("too large, the next hop takes {} bytes", said::grouped(u64::from(mtu)))
         }
         ("too_big", None) => "too large for the next hop".to_owned(),
         (kind, _) => kind_in_words(kind).to_owned(),
@@ -306,17 +306,17 @@ pub(crate) fn reaction(connection: &Connection, errors: &IcmpErrors) -> Option<R
 pub(crate) fn reaction_in_words(reaction: Reaction, side: &str) -> String {
     match reaction {
         Reaction::Smaller(bytes) => {
-            format!("the {side} went on with segments of {} at most", words::bytes(bytes))
+            format!("the {side} went on with segments of {} at most", said::bytes(bytes))
         }
         Reaction::AsLarge(count, bytes) => format!(
             "the {side} ignored it: it sent {} again that are too large, of up to {} (its host may filter ICMP)",
-            words::count(count, "segment"),
-            words::bytes(bytes)
+            said::count(count, "segment"),
+            said::bytes(bytes)
         ),
         Reaction::Late(count, bytes) => format!(
             "the {side} first sent {} again that are too large, then segments of {} at most",
-            words::count(count, "segment"),
-            words::bytes(bytes)
+            said::count(count, "segment"),
+            said::bytes(bytes)
         ),
         Reaction::Cut => format!(
             "the {side} sent it again in large frames, which its network card cuts, and nothing a second time"
@@ -327,9 +327,9 @@ pub(crate) fn reaction_in_words(reaction: Reaction, side: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Seq;
     use crate::view::sample::connection;
     use crate::wire::Quoted;
+    use tcpwhy_words::units::Seq;
 
     fn error(from: &str, to: &str, frame: u64) -> IcmpError {
         let end = |text: &str| text.parse::<SocketAddr>().expect("an address");

@@ -7,9 +7,9 @@
 //!  bytes     Segment   Connection     Measures   Intervals   Report   Findings   with[]    words     text, pictures
 //! ```
 //!
-//! Below them lie [`units`], `words`, `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`host`], which judges what was
-//! seen of a host, [`manual`], which explains words, and `printed`, what tools print. No module imports itself by way of others
-//! (`tests/rooms.rs`).
+//! Below them lie [`units`], `frame`, [`cc`], [`report`] and [`gain`], what a cause costs; beside them [`manual`], which
+//! explains words, and [`host`], a crate of its own, which judges what was seen of a host. No module imports itself
+//! by way of others (`tests/rooms.rs`).
 //!
 //! Everything here is pure: bytes come in as chunks, plain data goes out. Files, clocks, threads
 //! and terminals belong to the callers.
@@ -29,16 +29,14 @@ pub mod find;
 mod flow;
 mod frame;
 pub mod gain;
-pub mod host;
 mod icmp;
 mod limits;
 pub mod manual;
 mod measure;
-mod printed;
 pub mod report;
 pub mod session;
 pub mod tracker;
-pub mod units;
 pub mod view;
 pub mod wire;
-mod words;
+pub use tcpwhy_host as host;
+pub use tcpwhy_words::units;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 
+use tcpwhy::capture::listing::is_of_listing;
 use tcpwhy::capture::{Item, Reader};
 use tcpwhy::{evidence, host::paste};
 
@@ -127,7 +128,8 @@ fn of_bytes(first: &[u8]) -> Kind {
     let pushed = reader.push(first, &mut each);
     let _ = pushed.and_then(|()| reader.finish(&mut each));
     if has_packets {
-        let is_among = text_of(first).is_some_and(paste::is_among_packets);
+        let is_among =
+            text_of(first).is_some_and(|text| paste::is_among_packets(text, is_of_listing));
         return if is_among { Kind::Both } else { Kind::Packets };
     }
     let Some(text) = text_of(first) else { return Kind::Unknown };
@@ -136,9 +138,11 @@ fn of_bytes(first: &[u8]) -> Kind {
     }
     match evidence::written_by(text) {
         Some("ss" | "nstat or /proc/net") => Kind::Host { is_evidence: true },
-        Some(_) if paste::read(text).notes.read > 0 => Kind::Calls,
+        Some(_) if paste::read_beside(text, is_of_listing).notes.read > 0 => Kind::Calls,
         Some(_) => Kind::Trace,
-        None if paste::read(text).notes.read > 0 => Kind::Host { is_evidence: false },
+        None if paste::read_beside(text, is_of_listing).notes.read > 0 => {
+            Kind::Host { is_evidence: false }
+        }
         None => Kind::Unknown,
     }
 }

@@ -18,7 +18,7 @@ use crate::report::{
     LimitEvidence, Link, LinkRate, LossPattern, LostAt, Rate, Retransmission, Retransmitted, Round,
     Rtt, RttJump, ShutWithHole, SlowStartExit, State, StuckSegment, TakenBack, Vantage,
 };
-use crate::units::{BitRate, Duration};
+use tcpwhy_words::units::{BitRate, Duration};
 
 /// What the outline of a connection says of a direction.
 pub(super) fn outline(facts: &Facts, walker: &Walker) -> Direction {

@@ -11,7 +11,7 @@ use crate::report::{
     ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy,
     SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
 };
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// What the account of a connection counts in the totals and is put in order by: its data, its transfers
 /// and their times. The rest is empty.

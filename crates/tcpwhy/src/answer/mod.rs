@@ -13,7 +13,7 @@ use core::cmp::Reverse;
 
 use crate::find;
 use crate::report::{Connection, Direction, Finding, Gain, Report, Severity, State};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// Causes that the answer names. Ours: what a reader takes in at one look.
 const NAMED: usize = 2;

@@ -4,8 +4,8 @@ use super::words::{self as short, Ends};
 use super::{idle, main};
 use crate::find;
 use crate::report::{Connection, Direction, Finding, Round, State, Sure, Transfer};
-use crate::units::{BitRate, Bytes, Duration};
-use crate::words::{bytes, count, grouped, percent, time};
+use tcpwhy_words::said::{bytes, count, grouped, percent, time};
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 /// Round trips that distance alone explains, at most. Ours: a handshake, TLS, and a few flights.
 const FAR: i64 = 20;

@@ -21,7 +21,7 @@ use super::binary::{Endian, Step, Straddle};
 use super::{CaptureError, Frame, Item, Quality, QualityKind, Sink};
 use crate::ahead::fetch;
 use crate::frame::Direction;
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// Reads classic pcap.
 #[derive(Debug, Default)]

@@ -16,10 +16,10 @@
 //! has its clock: that is checked by the same bounds, not believed.
 
 use crate::report::{Connection, Passed};
-use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
-use crate::printed::calls::{Calls, Clock, Moved};
+use tcpwhy_words::printed::calls::{Calls, Clock, Moved};
 
 /// Bounds may miss each other by this much. Ours: what a packet takes from the tap to the socket on a busy
 /// machine, not measured.
@@ -40,8 +40,8 @@ pub(super) struct Offset {
 impl Offset {
     /// In words, to follow "its clock".
     pub(super) fn told(&self) -> String {
-        let calls = words::count(self.calls as u64, "call");
-        let within = |error| format!("to within {} by the bytes of {calls}", words::time(error));
+        let calls = said::count(self.calls as u64, "call");
+        let within = |error| format!("to within {} by the bytes of {calls}", said::time(error));
         match (self.apart_ns, self.error_ns) {
             (Some(0), None) => {
                 "is taken for that of the capture: no bytes tell otherwise".to_owned()
@@ -50,7 +50,7 @@ impl Offset {
             (Some(apart), error) => {
                 let way = if apart > 0 { "ahead of" } else { "behind" };
                 let error = error.map(|error| format!(" ({})", within(error))).unwrap_or_default();
-                format!("is {} {way} the capture's{error}", words::time(apart.saturating_abs()))
+                format!("is {} {way} the capture's{error}", said::time(apart.saturating_abs()))
             }
             (None, Some(error)) => format!("is fitted to the capture {}", within(error)),
             (None, None) => format!("is fitted to the capture by the bytes of {calls}"),
@@ -78,7 +78,7 @@ pub(super) fn align(
         return Err(format!(
             "its bytes do not fit those of the capture at any time: one says the clock is off by {} more \
              than another allows; is it another run?",
-            words::time(low.saturating_sub(high))
+            said::time(low.saturating_sub(high))
         ));
     }
     // Bounds that miss each other by little have the truth about between them.

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::{Connection, Report, With};
-use crate::words;
+use tcpwhy_words::said;
 
 use super::kernel::Case;
 use super::owner::{self, Fate};
 use super::sample::Sample;
 use super::{Content, Evidence, controller, host, rate, stalls};
-use crate::printed::address::Ends;
-use crate::printed::calls::{Calls, Socket};
-use crate::printed::counters::{Growth, Kind, Reading};
+use tcpwhy_words::printed::address::Ends;
+
+use super::ends::ends_at;
+use tcpwhy_words::printed::calls::{Calls, Socket};
+use tcpwhy_words::printed::counters::{Growth, Kind, Reading};
 
 /// What `tcpwhy record` attached to the packets of `report` that is evidence: samples of sockets and
 /// events. The rest (settings, counters' growth) is of no kind that [`super::read`] knows.
@@ -86,7 +88,7 @@ fn left_out(report: &Report) -> Option<String> {
     (left_out > 0).then(|| {
         format!(
             "looked for among the {} of this report; {left_out} others are not in it (`--top` tells how many are)",
-            words::count(shown, "connection")
+            said::count(shown, "connection")
         )
     })
 }
@@ -180,9 +182,9 @@ fn calls(connections: &mut [Connection], source: usize, trace: &Calls, with: &mu
         .map(|(at, socket)| (at as u32, socket))
         .collect();
     for connection in connections.iter_mut() {
-        let exact = [0, 1].into_iter().find_map(|side| {
-            by_ends.get(&Ends::at(connection, side)).map(|socket| (*socket, side))
-        });
+        let exact = [0, 1]
+            .into_iter()
+            .find_map(|side| by_ends.get(&ends_at(connection, side)).map(|socket| (*socket, side)));
         let free = || vague.iter().filter(|(at, _)| !met[*at as usize]).copied();
         let Some((socket, side)) = exact.or_else(|| likely(trace, connection, free())) else {
             continue;
@@ -213,7 +215,7 @@ fn likely<'a>(
         moved == (held(side), held(1 - side)) && moved != (0, 0)
     };
     let fits = |at: u32, socket: &Socket, side: usize| {
-        let ends = Ends::at(connection, side);
+        let ends = ends_at(connection, side);
         socket.side.is_none_or(|own| own == side)
             && socket.local.is_none_or(|local| local == ends.local)
             && socket.peer.is_none_or(|peer| peer == ends.peer)
@@ -243,7 +245,7 @@ fn sockets(
     let mut holders: BTreeMap<Ends, Vec<(usize, usize)>> = BTreeMap::new();
     for (at, connection) in connections.iter().enumerate() {
         for side in [0, 1] {
-            let ends = Ends::at(connection, side);
+            let ends = ends_at(connection, side);
             if by_ends.contains_key(&ends) {
                 holders.entry(ends).or_default().push((at, side));
             }
@@ -272,8 +274,8 @@ fn sockets(
             by_ends.keys().take(3).map(|ends| format!("{} - {}", ends.local, ends.peer)).collect();
         with.notes.push(format!(
             "none of its {} is a connection of this report; it has {}{}",
-            words::count(by_ends.len() as u64, "socket"),
-            words::listed(&named),
+            said::count(by_ends.len() as u64, "socket"),
+            said::listed(&named),
             if by_ends.len() > 3 { " and others" } else { "" }
         ));
     }

@@ -7,9 +7,9 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use crate::report::{Beside, Connection, Finding};
-use crate::words;
+use tcpwhy_words::said;
 
-use crate::printed::counters::{Growth, Kind};
+use tcpwhy_words::printed::counters::{Growth, Kind};
 
 /// What a counter means for findings.
 struct Meaning {
@@ -173,7 +173,7 @@ pub(super) fn apply(
         let text = match *by {
             0 => format!("{} did not grow: {said}", meaning.counter),
             by => {
-                format!("{} grew by {}: {said}", meaning.counter, words::grouped(by.unsigned_abs()))
+                format!("{} grew by {}: {said}", meaning.counter, said::grouped(by.unsigned_abs()))
             }
         };
         told.push((meaning, *by, text));
@@ -220,15 +220,15 @@ pub(super) fn whose(growth: &Growth, connections: &[Connection]) -> String {
         .iter()
         .filter(|(_, sent)| **sent > grew)
         .take(NAMED)
-        .map(|(ip, sent)| format!("{ip} (sent {})", words::count(*sent, "segment")))
+        .map(|(ip, sent)| format!("{ip} (sent {})", said::count(*sent, "segment")))
         .collect();
     if others.is_empty() {
         return format!("{unknown}, and by the count of segments they may be either side's");
     }
     format!(
         "{unknown}; not those of {}, for they grew by {} sent, or they are of a part of the time only",
-        words::listed(&others),
-        words::count(grew, "segment")
+        said::listed(&others),
+        said::count(grew, "segment")
     )
 }
 
@@ -243,11 +243,11 @@ pub(super) fn grown(growth: &Growth) -> Option<String> {
         .chain(["TcpRetransSegs"])
         .filter_map(|name| {
             let by = growth.by.get(name).filter(|by| **by > 0)?;
-            Some(format!("{name} by {}", words::grouped(by.unsigned_abs())))
+            Some(format!("{name} by {}", said::grouped(by.unsigned_abs())))
         })
         .collect();
     (!named.is_empty())
-        .then(|| format!("what grew: {} (all connections of that host)", words::listed(&named)))
+        .then(|| format!("what grew: {} (all connections of that host)", said::listed(&named)))
 }
 
 #[cfg(test)]

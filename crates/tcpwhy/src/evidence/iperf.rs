@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::printed::error::EvidenceError;
+use tcpwhy_words::printed::error::EvidenceError;
 
 /// How fast the path is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

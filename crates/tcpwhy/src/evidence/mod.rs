@@ -19,6 +19,8 @@
 mod align;
 mod apply;
 mod controller;
+mod ends;
+mod explain;
 mod host;
 mod iperf;
 mod kernel;
@@ -28,6 +30,7 @@ mod rate;
 mod reader;
 mod sample;
 mod scales;
+mod setup;
 mod ss;
 mod stalls;
 mod tcp_info;
@@ -36,15 +39,16 @@ pub use apply::{apply, attached};
 pub use iperf::PathRate;
 pub use sample::{Sample, Sequence};
 pub use scales::scales;
+pub use setup::{lay_beside, lay_by_address};
 
-pub use crate::printed::address::Ends;
-pub use crate::printed::calls::{Call, Calls, Clock, Moved, Socket};
-pub use crate::printed::counters::Reading;
-pub use crate::printed::error::{EvidenceError, Odd, PassedOver};
-pub use crate::printed::stamp::Stamp;
+pub use tcpwhy_words::printed::address::Ends;
+pub use tcpwhy_words::printed::calls::{Call, Calls, Clock, Moved, Socket};
+pub use tcpwhy_words::printed::counters::Reading;
+pub use tcpwhy_words::printed::error::{EvidenceError, Odd, PassedOver};
+pub use tcpwhy_words::printed::stamp::Stamp;
 
-use crate::printed::{calls, counters};
 use crate::report::{Connection, Direction, Finding, Limit};
+use tcpwhy_words::printed::{calls, counters};
 
 /// What one file tells.
 #[derive(Clone, Debug, PartialEq)]

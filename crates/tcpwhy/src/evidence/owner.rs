@@ -8,11 +8,11 @@
 //! Left out: times of a day without a date. Their zone is not known.
 
 use crate::report::Connection;
-use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
 use super::sample::Sample;
-use crate::printed::stamp::Stamp;
+use tcpwhy_words::printed::stamp::Stamp;
 
 /// A sample may be told this much before or after the packets. Ours: `date` prints whole seconds.
 const SLACK_NS: i64 = 1_000_000_000;
@@ -52,7 +52,7 @@ impl Fate {
     /// What is to be said of the file.
     pub(super) fn notes(self) -> impl Iterator<Item = String> {
         let told = |count: u64, what: &str| {
-            (count > 0).then(|| format!("{} {what}", words::count(count, "sample")))
+            (count > 0).then(|| format!("{} {what}", said::count(count, "sample")))
         };
         [
             told(
@@ -163,9 +163,9 @@ fn only_fitting(sample: &Sample, holders: &Holders<'_>) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ends::ends_at;
     use super::*;
     use crate::evidence::sample::Sequence;
-    use crate::printed::address::Ends;
     use crate::report::{Direction, Syn};
     use crate::view::sample;
 
@@ -187,7 +187,7 @@ mod tests {
         let connection = connection(0, 0);
         let start = Time::from_rfc3339(&connection.start).expect("a date").0;
         let stamp = Some(Stamp::Unix(start + seconds * SECOND));
-        Sample::new(1, stamp, Ends::at(&connection, 0))
+        Sample::new(1, stamp, ends_at(&connection, 0))
     }
 
     /// How many samples each connection got, and what became of the rest.

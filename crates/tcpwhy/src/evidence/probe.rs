@@ -14,9 +14,9 @@
 use serde_json::{Map, Value};
 
 use super::sample::{Sample, Sequence};
-use crate::printed::address::{self, Ends};
-use crate::printed::error::{EvidenceError, PassedOver};
-use crate::printed::stamp::{self, Stamp};
+use tcpwhy_words::printed::address::{self, Ends};
+use tcpwhy_words::printed::error::{EvidenceError, PassedOver};
+use tcpwhy_words::printed::stamp::{self, Stamp};
 
 /// Whether the line is such an event.
 pub(super) fn is_line(line: &str) -> bool {

@@ -5,8 +5,8 @@
 //! that the path was full all the same.
 
 use crate::report::{Beside, Connection, Direction};
-use crate::units::{BitRate, Bytes, Duration};
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 use super::direction_of;
 use super::iperf::PathRate;
@@ -47,7 +47,7 @@ pub(super) fn apply(
         let Some(at) = direction_of(connection, finding) else { continue };
         about[at] = true;
         if let Some(rate) = rates[at] {
-            let share = words::percent(number(rate), number(path.bps));
+            let share = said::percent(number(rate), number(path.bps));
             let more = format!(" The transfer's rate is {share} of {}.", known.all);
             finding.why.push_str(&more);
         }
@@ -144,14 +144,14 @@ impl Known {
         let text = if faster {
             format!("{ran}, faster than {}: that rate is not this path's", self.all)
         } else {
-            let share = words::percent(number(rate), number(bps));
+            let share = said::percent(number(rate), number(bps));
             let full = direction.rtt.min_ns.filter(|rtt| *rtt > 0).map(|rtt| {
                 let room = BitRate(bps).bytes_in(Duration(rtt)).0;
                 format!(
                     "; to fill it over a round trip of {} takes {} in flight, and at most {} were",
-                    words::time(rtt),
-                    words::bytes(room),
-                    words::bytes(direction.max_in_flight_bytes)
+                    said::time(rtt),
+                    said::bytes(room),
+                    said::bytes(direction.max_in_flight_bytes)
                 )
             });
             let payload = self.payload(connection);
@@ -239,7 +239,7 @@ mod tests {
         connection.transfers.push(sample::transfer("client", 0, span, 400_000, &[]));
         told(&mut connection, 100_000_000);
         let server = transfer_rate(&connection, 1).expect("a rate");
-        let share = words::percent(number(server), 100_000_000);
+        let share = said::percent(number(server), 100_000_000);
         let finding = connection.findings.iter().find(|each| each.code == "BOTTLENECK");
         let why = &finding.expect("a full path").why;
         assert!(why.contains(&format!("The transfer's rate is {share} of")), "{why}");

@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use super::sample::Sample;
 use super::{Content, Evidence};
 use crate::find;
-use crate::printed::address::Ends;
-use crate::printed::stamp::Stamp;
+use tcpwhy_words::printed::address::Ends;
+
+use super::ends::ends_at;
 use crate::report::{Connection, Direction, Report, State, TimeIn};
-use crate::units::{Duration, Time};
+use tcpwhy_words::printed::stamp::Stamp;
+use tcpwhy_words::units::{Duration, Time};
 
 /// Fewest looks that tell. Ours: fewer may all have come at unlucky instants.
 const LOOKS: usize = 5;
@@ -35,7 +37,7 @@ pub(super) fn settle(report: &mut Report, evidence: &[Evidence]) {
     let mut is_changed = false;
     for connection in &mut report.connections {
         for side in [0, 1] {
-            let Some(samples) = by_ends.get(&Ends::at(connection, side)) else { continue };
+            let Some(samples) = by_ends.get(&ends_at(connection, side)) else { continue };
             if !leaves_unread(connection, 1 - side, samples) {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! What a kernel said of one socket at one instant, whichever tool asked it.
 
-use crate::printed::address::Ends;
-use crate::printed::stamp::Stamp;
+use tcpwhy_words::printed::address::Ends;
+use tcpwhy_words::printed::stamp::Stamp;
 
 /// A socket at an instant. What the tool did not say is `None`.
 #[derive(Clone, Debug, PartialEq)]

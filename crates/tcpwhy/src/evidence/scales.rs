@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use super::sample::Sample;
 use super::{Content, Evidence};
-use crate::printed::address::Ends;
+use tcpwhy_words::printed::address::Ends;
+
+use super::ends::ends_at;
 use crate::report::{Connection, Report, WindowScaling};
 use crate::tracker::Scales;
 
@@ -19,7 +21,7 @@ pub fn scales<'a>(report: &Report, evidence: impl Iterator<Item = &'a Evidence>)
     };
     let lacking = report.connections.iter().filter(lacks);
     let mut wanted: BTreeMap<Ends, Option<[u8; 2]>> = lacking
-        .flat_map(|one| [Ends::at(one, 0), Ends::at(one, 1)])
+        .flat_map(|one| [ends_at(one, 0), ends_at(one, 1)])
         .map(|ends| (ends, None))
         .collect();
     if wanted.is_empty() {

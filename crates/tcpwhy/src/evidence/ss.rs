@@ -2,17 +2,17 @@
 //!
 //! Lines are read by `host::paste::ss`, which knows all that `ss` prints; here they are made samples.
 //! Samples of a loop follow each other, perhaps with a line between them that tells the time
-//! ([`crate::printed::stamp`]). An absent `rwnd_limited` beside a `busy` is none, and an absent `ssthresh` beside a
+//! ([`tcpwhy_words::printed::stamp`]). An absent `rwnd_limited` beside a `busy` is none, and an absent `ssthresh` beside a
 //! `cwnd` is infinite.
 //!
 //! Left out: sockets that listen, and those without a peer.
 
 use super::sample::Sample;
-use crate::host::paste::ss::{self as lines, Row, details};
-use crate::host::snapshot::{Info, Socket};
-use crate::printed::address::Ends;
-use crate::printed::error::{EvidenceError, PassedOver};
-use crate::printed::stamp::{self, Stamp};
+use tcpwhy_host::paste::ss::{self as lines, Row, details};
+use tcpwhy_host::snapshot::{Info, Socket};
+use tcpwhy_words::printed::address::Ends;
+use tcpwhy_words::printed::error::{EvidenceError, PassedOver};
+use tcpwhy_words::printed::stamp::{self, Stamp};
 
 /// A socket's line with those below it.
 struct Seen {

@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 
 use crate::report::{Beside, Connection, State};
-use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
 use super::align::{self, Offset};
-use crate::printed::calls::explain::{self, gaps, median, stands_out};
-use crate::printed::calls::{Calls, Clock, Socket};
+use super::explain::{self, gaps, median, stands_out};
+use tcpwhy_words::printed::calls::{Calls, Clock, Socket};
 
 /// Waits looked up for a connection. Ours: more are not read.
 const LOOKED_UP: usize = 6;
@@ -70,8 +70,8 @@ pub(super) fn apply(
         let text = format!(
             "{} from {} to {}: {}",
             wait.what,
-            words::time(wait.from),
-            words::time(wait.to),
+            said::time(wait.from),
+            said::time(wait.to),
             found.text
         );
         told.push(Beside {
@@ -116,7 +116,7 @@ fn waits(connection: &Connection, side: usize, offset: &Offset) -> Vec<Wait> {
         for round in &direction.rounds {
             let Some(rtt) = round.rtt_ns.filter(|rtt| stands_out(*rtt, usual)) else { continue };
             let what =
-                format!("a round trip of {} (usually {})", words::time(rtt), words::time(usual));
+                format!("a round trip of {} (usually {})", said::time(rtt), said::time(usual));
             let to = round.start_ns.saturating_add(rtt).min(connection.duration_ns);
             all.push(Wait { from: round.start_ns, to, what });
         }
@@ -154,11 +154,11 @@ pub(super) fn alone(trace: &Calls) -> Vec<String> {
             .into_iter()
             .filter_map(|gap| {
                 let found = explain::explain(trace, at as u32, gap.from, gap.to)?;
-                let usual = words::time(gap.median);
+                let usual = said::time(gap.median);
                 Some(format!(
                     "{}: {} without data from {} on (usually {usual}, median of {}): {}",
                     named(socket),
-                    words::time(gap.to - gap.from),
+                    said::time(gap.to - gap.from),
                     shown(trace.clock, gap.from),
                     gap.of,
                     found.text
@@ -190,6 +190,6 @@ fn shown(clock: Clock, at: i64) -> String {
     match clock {
         Clock::Unix => Time(at).rfc3339(),
         Clock::OfDay => of_day(at),
-        Clock::Since => words::time(at),
+        Clock::Since => said::time(at),
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::controller;
 use super::sample::Sample;
-use crate::printed::address::{self, Ends};
-use crate::printed::error::{EvidenceError, PassedOver};
-use crate::printed::stamp::{self, Stamp};
+use tcpwhy_words::printed::address::{self, Ends};
+use tcpwhy_words::printed::error::{EvidenceError, PassedOver};
+use tcpwhy_words::printed::stamp::{self, Stamp};
 
 /// What sets columns apart.
 const SEPARATORS: [char; 3] = [',', '\t', ';'];

@@ -30,7 +30,7 @@ use super::{Rule, remedies};
 use crate::report::{
     Connection, Evidence, Finding, FrameRange, NotTaken, Remedy, Severity, State, Sure, Untaken,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "ACCEPT_QUEUE",
@@ -69,14 +69,14 @@ fn told(connection: &Connection, untaken: &Untaken, shows: NotTaken) -> Finding 
     if untaken.repeats > 0 {
         seen.push(format!(
             "the client's data passed {}",
-            words::count(untaken.repeats, "more time")
+            said::count(untaken.repeats, "more time")
         ));
     }
     if untaken.syn_acks > 0 {
-        seen.push(format!("the server's SYN-ACK {}", words::count(untaken.syn_acks, "more time")));
+        seen.push(format!("the server's SYN-ACK {}", said::count(untaken.syn_acks, "more time")));
     }
     let taken = match untaken.to_ns {
-        Some(_) => format!("Only {} after the client's ACK", words::time(cost_ns)),
+        Some(_) => format!("Only {} after the client's ACK", said::time(cost_ns)),
         None => "Up to the last packet nothing shows that".to_owned(),
     };
     let place = if had_arrived { "All of it arrived on the server's host. " } else { "" };
@@ -97,7 +97,7 @@ fn told(connection: &Connection, untaken: &Untaken, shows: NotTaken) -> Finding 
         .to_owned(),
         why: format!(
             "after the handshake {}. {place}{taken} the server took the connection.",
-            words::listed(&seen)
+            said::listed(&seen)
         ),
         not: if had_arrived {
             "not loss in the network: every copy is in this capture of the server; a firewall of that host that drops them \
@@ -112,7 +112,7 @@ fn told(connection: &Connection, untaken: &Untaken, shows: NotTaken) -> Finding 
             to_ns: until,
             frames: FrameRange { first: frames.first, last: frames.last },
             filter: filter(frames),
-            text: format!("{}, before the server took the connection", words::listed(&seen)),
+            text: format!("{}, before the server took the connection", said::listed(&seen)),
         }],
         cost_ns,
         of_ns,

@@ -25,7 +25,7 @@ use super::send_buffer::usual_flight;
 use super::windows::at_most;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "APP_WINDOW",
@@ -44,14 +44,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: format!(
                 "the application's own window lets no more than {} be in flight",
-                words::bytes(flight)
+                said::bytes(flight)
             ),
             why: format!(
                 "small pieces of data from the {}, not bare ACKs, released what the {} sent next, for {} in \
                  all{}.",
                 case.receiver(),
                 case.sender(),
-                words::time(held.time_ns()),
+                said::time(held.time_ns()),
                 at_most(case, flight)
             ),
             not: "not TCP's windows: both had room; not the path".to_owned(),

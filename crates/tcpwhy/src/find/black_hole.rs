@@ -31,7 +31,7 @@ use super::case::{Case, Told, in_each};
 use super::{Rule, path_mtu, remedies};
 use crate::icmp::said;
 use crate::report::{Connection, Finding, Severity, State, StuckSegment};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "BLACK_HOLE",
@@ -60,7 +60,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         }
         let (sender, receiver) = (case.sender(), case.receiver());
         let end = match stuck.passed_bytes {
-            Some(bytes) => format!("its bytes passed in pieces of {}", words::bytes(bytes)),
+            Some(bytes) => format!("its bytes passed in pieces of {}", said::bytes(bytes)),
             None => {
                 format!("the {receiver} reported meanwhile that what was sent after it had arrived")
             }
@@ -69,7 +69,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             0 => ("", "the handshake passed, and no larger packet".to_owned()),
             bytes => (
                 ", smaller ones do",
-                format!("the largest that arrived had {}", words::bytes(bytes)),
+                format!("the largest that arrived had {}", said::bytes(bytes)),
             ),
         };
         let end = match path_mtu::error(case) {
@@ -77,11 +77,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
             None => end,
         };
         let told = Told {
-            title: format!("segments of {} never arrive{smaller}", words::bytes(stuck.bytes)),
+            title: format!("segments of {} never arrive{smaller}", said::bytes(stuck.bytes)),
             why: format!(
                 "the {sender} sent one {} in {}; {arrived}; {end}.",
-                words::count(stuck.sent, "time"),
-                words::time(stuck.to_ns - stuck.from_ns)
+                said::count(stuck.sent, "time"),
+                said::time(stuck.to_ns - stuck.from_ns)
             ),
             not: "not chance, which strikes small segments as well; a device that lets no data of this \
                   connection through would look alike where nothing smaller was tried"

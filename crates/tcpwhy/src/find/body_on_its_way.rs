@@ -29,8 +29,8 @@
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Exchange, Finding, Remedy, Severity, State, Transfer};
-use crate::units::Duration;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Duration;
 
 pub(super) const RULE: Rule = Rule {
     code: "BODY_ON_ITS_WAY",
@@ -60,7 +60,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     if share < 10.0 || held.limits.is_empty() {
         return Vec::new();
     }
-    let (came, thought) = (words::time(length(request)), words::time(think.max(0)));
+    let (came, thought) = (said::time(length(request)), said::time(think.max(0)));
     let held_by = main_wait(request).map_or_else(String::new, |state| {
         format!("; most of that in {} ({})", state.name(), state.meaning())
     });
@@ -68,7 +68,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         "the request's body took {came} to arrive; the server then answered within {thought}"
     );
     let why =
-        format!("{} came in {}{held_by}.", words::bytes(request.bytes), flights(&case, request));
+        format!("{} came in {}{held_by}.", said::bytes(request.bytes), flights(&case, request));
     let told = match unread(request) {
         Some(unread) => read_slowly(&case, &title, &why, unread),
         None => Told {
@@ -84,7 +84,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 /// The program that got the body let it wait: what then took the time may be the handler.
 fn read_slowly(case: &Case<'_>, title: &str, why: &str, unread: i64) -> Told {
-    let time = words::time(unread);
+    let time = said::time(unread);
     Told {
         title: format!("{title}, but read the body slowly"),
         why: format!(
@@ -128,8 +128,8 @@ fn flights(case: &Case<'_>, request: &Transfer) -> String {
     let rounds = request.rounds.map_or(0, |range| range.last + 1 - range.first);
     let rtt = case
         .rtt()
-        .map_or_else(String::new, |rtt| format!(" of a round trip of {}", words::time(rtt)));
-    format!("{}{rtt}", words::count(rounds, "flight"))
+        .map_or_else(String::new, |rtt| format!(" of a round trip of {}", said::time(rtt)));
+    format!("{}{rtt}", said::count(rounds, "flight"))
 }
 
 /// What held most of the request's time.

@@ -27,8 +27,8 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule = Rule {
     code: "BOTTLENECK",
@@ -69,14 +69,14 @@ fn delivers(case: &Case<'_>) -> String {
     let link = case.direction.link.as_deref().filter(|link| link.full_ns > 0);
     match (link, case.direction.bottleneck_rate_bps) {
         (Some(link), _) => {
-            let (rate, busy) = (BitRate(link.rate_bps.best), words::time(link.busy_ns));
+            let (rate, busy) = (BitRate(link.rate_bps.best), said::time(link.busy_ns));
             let gave = match (link.proven, link.varies) {
                 (true, false) => "the narrowest link carries",
                 (true, true) => "the path gave about",
                 // Without time stamps the sender may have spaced what comes as evenly.
                 (false, _) => "the narrowest link seems to carry",
             };
-            let floor = words::time(link.floor_ns);
+            let floor = said::time(link.floor_ns);
             format!(
                 "{gave} {rate} and was busy for {busy}; what was sent takes it {floor} at least"
             )
@@ -92,8 +92,8 @@ pub(super) fn queue(case: &Case<'_>) -> String {
     match (rtt.min_ns, rtt.median_ns) {
         (Some(least), Some(median)) if median > least => format!(
             "; a round trip takes {} instead of {}, the rest is queue",
-            words::time(median),
-            words::time(least)
+            said::time(median),
+            said::time(least)
         ),
         _ => String::new(),
     }

@@ -34,8 +34,8 @@
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Direction, Finding, Severity, State};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule = Rule {
     code: "BOTTLENECK_SHARED",
@@ -54,7 +54,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: "the path is full, and others have a part of it".to_owned(),
             why: format!(
                 "{} went by behind a queue that others' packets stand in, too{}{}.",
-                words::time(held.time_ns()),
+                said::time(held.time_ns()),
                 share(case.direction),
                 super::bottleneck::queue(case)
             ),

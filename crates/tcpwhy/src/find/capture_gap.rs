@@ -24,7 +24,7 @@
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "CAPTURE_GAP",
@@ -47,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         0 => "packets are missing; ".to_owned(),
         some => format!(
             "at least {} of the {} are missing; ",
-            words::count(some, "segment"),
+            said::count(some, "segment"),
             case.sender()
         ),
     };

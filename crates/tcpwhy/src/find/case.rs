@@ -9,8 +9,8 @@ use crate::report::{
     Connection, Direction, EarlyKind, Evidence, Exchange, Finding, FrameRange, Limit, Remedy,
     Round, Severity, State, Sure, Transfer, Vantage,
 };
-use crate::units::Duration;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Duration;
 
 /// A finding rests on at least this share of the time. Ours, not measured: what a verdict
 /// names in a sentence.
@@ -217,7 +217,7 @@ impl Held<'_> {
 
     /// How many times it was: `3 times`.
     pub(super) fn times(&self) -> String {
-        let times = words::count(self.limits.len() as u64, "time");
+        let times = said::count(self.limits.len() as u64, "time");
         if self.listed.is_empty() { times } else { format!("more than {times}") }
     }
 
@@ -430,7 +430,7 @@ mod tests {
         let (time, ..) = told(&connection);
         assert_eq!(time, listed, "a list that was not cut is believed");
         connection.truncated = true;
-        let more = format!("more than {}", words::count(times as u64, "time"));
+        let more = format!("more than {}", said::count(times as u64, "time"));
         assert_eq!(told(&connection), (listed * 2, listed * 2, more));
     }
 

@@ -29,8 +29,8 @@
 use super::case::{Case, Held, Told, active_ns};
 use super::{Rule, fast_open, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
 pub(super) const RULE: Rule = Rule {
     code: "COLD_CONNECTION",
@@ -120,9 +120,9 @@ fn split(connection: &Connection, opening: i64, tls: Option<i64>) -> String {
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(_, ns)| *ns > 0)
-        .map(|(what, ns)| format!("{what} took {}", words::time(ns)))
+        .map(|(what, ns)| format!("{what} took {}", said::time(ns)))
         .collect();
-    words::listed(&parts)
+    said::listed(&parts)
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
         second.id = 1;
         let idle = first.transfers.iter().map(|each| each.end_ns).max().expect("some");
         let start = Time::from_rfc3339(&first.start).expect("a time");
-        second.start = (start + crate::units::Duration(idle + pause_ns)).rfc3339();
+        second.start = (start + tcpwhy_words::units::Duration(idle + pause_ns)).rfc3339();
         [first, second]
     }
 

@@ -32,7 +32,7 @@ use super::case::{Case, Held, Told, active_ns, filter, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "DAMAGED", severity: Severity::Wrong, file: include_str!("damaged.rs"), find };
@@ -46,7 +46,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let held = held(case);
         let others = case.direction.events.lost.saturating_sub(damaged);
         let told = Told {
-            title: format!("{} arrived damaged", words::count(damaged, "segment")),
+            title: format!("{} arrived damaged", said::count(damaged, "segment")),
             why: why(case, damaged, &held),
             not: if others == 0 {
                 "not a full queue and not checksum offload: the other checksums of this side are right"
@@ -54,7 +54,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             } else {
                 format!(
                     "not checksum offload; {} more were lost, of which the capture holds no damaged one",
-                    words::grouped(others)
+                    said::grouped(others)
                 )
             },
             remedies: help(case),
@@ -80,18 +80,18 @@ fn held<'a>(case: &Case<'a>) -> Held<'a> {
 
 fn why(case: &Case<'_>, damaged: u64, held: &Held<'_>) -> String {
     let segments = case.direction.segments;
-    let share = words::percent(
+    let share = said::percent(
         i64::try_from(damaged).unwrap_or(i64::MAX),
         i64::try_from(segments).unwrap_or(i64::MAX),
     );
     let cost = match held.time_ns() {
         0 => String::new(),
-        time => format!(" Repairs, and the window cut for them, took {}.", words::time(time)),
+        time => format!(" Repairs, and the window cut for them, took {}.", said::time(time)),
     };
     format!(
         "{damaged} of {} ({share}) from the {} had a wrong TCP checksum when they passed the capture point; the {}'s \
          TCP drops such segments, and the {} had to send them again.{cost}",
-        words::count(segments, "segment"),
+        said::count(segments, "segment"),
         case.sender(),
         case.receiver(),
         case.sender(),

@@ -29,8 +29,8 @@ use std::net::IpAddr;
 
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, FrameRange, Lookup, Severity};
-use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Time;
 
 pub(super) const RULE: Rule = Rule {
     code: "DNS_UNANSWERED",
@@ -125,7 +125,7 @@ fn told(questions: &[&Lookup], goes_on: bool) -> Option<Finding> {
         questions.iter().map(|each| &*each.name).filter(|name| seen.insert(*name)).collect();
     let mut listed: Vec<String> = names.iter().take(NAMES).map(|name| (*name).to_owned()).collect();
     if names.len() > NAMES {
-        listed.push(words::count((names.len() - NAMES) as u64, "more name"));
+        listed.push(said::count((names.len() - NAMES) as u64, "more name"));
     }
     let frames =
         FrameRange { first: first.frame, last: questions.last().map_or(first.frame, |q| q.frame) };
@@ -139,14 +139,14 @@ fn told(questions: &[&Lookup], goes_on: bool) -> Option<Finding> {
         severity: if goes_on { Severity::Wrong } else { RULE.severity },
         title: format!(
             "{} answered none of {} for {}",
-            words::listed(&servers),
-            words::count(asked, "DNS question"),
-            words::listed(&listed)
+            said::listed(&servers),
+            said::count(asked, "DNS question"),
+            said::listed(&listed)
         ),
         why: format!(
             "{} asked for {}, from the first question to the last, and got no answer. {rest}",
             first.client.ip(),
-            words::time(waited)
+            said::time(waited)
         ),
         not: "not a name that does not exist: that would be an answer; not TCP".to_owned(),
         evidence: vec![Evidence {
@@ -155,7 +155,7 @@ fn told(questions: &[&Lookup], goes_on: bool) -> Option<Finding> {
             frames,
             filter: format!("dns && ip.addr == {}", first.client.ip())
                 .replace("ip.addr", if first.client.is_ipv6() { "ipv6.addr" } else { "ip.addr" }),
-            text: format!("{} without an answer", words::count(asked, "question")),
+            text: format!("{} without an answer", said::count(asked, "question")),
         }],
         cost_ns: waited,
         of_ns: waited,

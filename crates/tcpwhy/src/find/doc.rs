@@ -5,25 +5,13 @@
 
 use core::fmt::Write as _;
 
+pub use tcpwhy_words::doc::{Page, SECTIONS};
+use tcpwhy_words::doc::{chapters, page, speaks_of, without_tests};
+
 use super::precedence::{self, Row};
 use super::{RULES, states};
 use crate::limits::rule::method;
 use crate::report::State;
-
-/// The sections of every page, in this order.
-pub const SECTIONS: [&str; 5] =
-    ["What it says", "How we know", "What it is not", "What to do", "Sources"];
-
-/// One page of the manual.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Page {
-    /// The finding's code.
-    pub code: &'static str,
-    /// What it is, in one line.
-    pub title: &'static str,
-    /// The text from the first section on: Markdown, with `# ` before each section's name.
-    pub text: String,
-}
 
 /// All pages, in the order of the manual.
 pub fn pages() -> Vec<Page> {
@@ -109,21 +97,6 @@ pub(crate) fn sources() -> impl Iterator<Item = &'static str> {
     RULES.iter().map(|rule| rule.file)
 }
 
-/// A file's text up to its tests.
-pub(crate) fn without_tests(file: &'static str) -> &'static str {
-    file.split("#[cfg(test)]").next().unwrap_or(file)
-}
-
-/// Whether `name` is in `text` as a word of its own.
-pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
-    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.match_indices(name).any(|(at, _)| {
-        let (before, after) =
-            (text[..at].chars().next_back(), text[at + name.len()..].chars().next());
-        !before.is_some_and(is_inside) && !after.is_some_and(is_inside)
-    })
-}
-
 /// The whole manual as one Markdown document.
 pub fn manual() -> String {
     let mut out = String::from(HEAD);
@@ -148,22 +121,6 @@ pub fn manual() -> String {
 /// The rules in the order in which they are asked, as Markdown: section 6.1 of `docs/reference/limits-method.md`.
 pub fn rules() -> String {
     method::table()
-}
-
-/// The rows of a table of contents, and each page as a chapter.
-pub(crate) fn chapters(out: &mut String, pages: &[Page]) {
-    for Page { code, title, .. } in pages {
-        let anchor = code.to_ascii_lowercase();
-        let _ = writeln!(out, "| [`{code}`](#{anchor}) | {title} |");
-    }
-    for page in pages {
-        chapter(out, page);
-    }
-}
-
-fn chapter(out: &mut String, Page { code, title, text }: &Page) {
-    let text = format!("\n{}", text.trim_end()).replace("\n# ", "\n### ");
-    let _ = writeln!(out, "\n## {code}\n\n{title}\n{text}");
 }
 
 const HEAD: &str = "# What tcpwhy finds
@@ -215,33 +172,13 @@ the findings that rest on it; `docs/reference/limits-method.md` section 6 has th
 |---|---|---|
 ";
 
-/// Cuts the page of `code` out of `file`.
-pub(crate) fn page(code: &'static str, file: &'static str) -> Page {
-    let mut lines = file
-        .lines()
-        .map_while(|line| line.strip_prefix("//!"))
-        .map(|line| line.strip_prefix(' ').unwrap_or(line));
-    let title = lines.next().unwrap_or_default();
-    let text: Vec<&str> = lines.skip_while(|line| !line.starts_with("# ")).collect();
-    Page { code, title, text: text.join("\n") + "\n" }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_the_head_of_a_file_and_nothing_after_it() {
-        let file =
-            "//! Title.\n//!\n//! # What it says\n//! One.\n//!\n//! Two.\n\nuse x;\n//! no\n";
-        let page = page("CODE", file);
-        assert_eq!((page.code, page.title), ("CODE", "Title."));
-        assert_eq!(page.text, "# What it says\nOne.\n\nTwo.\n");
-    }
-
-    #[test]
     fn every_page_has_all_sections_in_order_and_words_in_each() {
-        for Page { code, title, text } in pages().into_iter().chain(crate::host::doc::pages()) {
+        for Page { code, title, text } in pages().into_iter().chain(tcpwhy_host::doc::pages()) {
             assert!(title.ends_with('.') && title.len() > 10, "{code}: {title}");
             let named: Vec<&str> =
                 text.lines().filter_map(|line| line.strip_prefix("# ")).collect();

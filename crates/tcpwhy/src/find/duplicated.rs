@@ -27,7 +27,7 @@
 use super::case::{Case, active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "DUPLICATED",
@@ -67,7 +67,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 
 fn why(case: &Case<'_>, doubled: u64) -> String {
     let segments = case.direction.segments;
-    let share = words::percent(
+    let share = said::percent(
         i64::try_from(doubled).unwrap_or(i64::MAX),
         i64::try_from(segments).unwrap_or(i64::MAX),
     );
@@ -76,8 +76,8 @@ fn why(case: &Case<'_>, doubled: u64) -> String {
          twice, and none of them was sent again. Such reports make a sender expect reordering, and repair losses later.",
         case.sender(),
         case.receiver(),
-        words::grouped(doubled),
-        words::count(segments, "segment"),
+        said::grouped(doubled),
+        said::count(segments, "segment"),
         case.receiver(),
     )
 }

@@ -24,7 +24,7 @@
 use super::case::{Case, Held, Told, active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "ECN", severity: Severity::Limit, file: include_str!("ecn.rs"), find };
@@ -41,7 +41,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             "if the router is yours, see at which queue it begins to mark; switching ECN off only turns marks into \
              losses",
         )];
-        let marks = words::count(echoed, "ACK");
+        let marks = said::count(echoed, "ACK");
         if held.is_worth_naming() {
             let told = Told {
                 title: format!("congestion marks (ECN) slowed the {sender} down"),

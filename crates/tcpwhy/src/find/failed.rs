@@ -8,7 +8,7 @@
 use super::unreachable;
 use crate::analysis::failed::{LONG_NS, ONE_SYN_NS};
 use crate::report::{Connection, FailedPeer, Failure, FailureKind, Totals};
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// Findings that tell of something that did not work.
 const CODES: [&str; 6] = [
@@ -100,7 +100,7 @@ mod tests {
     use super::super::sample;
     use super::*;
     use crate::report::{Finding, IcmpErrors, Severity, Syn};
-    use crate::units::Duration;
+    use tcpwhy_words::units::Duration;
 
     const SECOND: i64 = 1_000_000_000;
 

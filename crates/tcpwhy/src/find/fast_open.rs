@@ -28,7 +28,7 @@
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, Severity, Syn};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "FAST_OPEN", severity: Severity::Note, file: include_str!("fast_open.rs"), find };
@@ -37,7 +37,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let [Some(client), Some(server)] = &connection.syns else { return Vec::new() };
     let Some((title, remedies)) = stage(client, server) else { return Vec::new() };
     let cookie = match client.fast_open {
-        Some(cookie) => format!("a cookie of {}", words::bytes(u64::from(cookie))),
+        Some(cookie) => format!("a cookie of {}", said::bytes(u64::from(cookie))),
         None => "no cookie".to_owned(),
     };
     vec![Finding {
@@ -47,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         title: title.to_owned(),
         why: format!(
             "the SYN carried {cookie} and {} of data.{}",
-            words::bytes(u64::from(client.payload)),
+            said::bytes(u64::from(client.payload)),
             acknowledged(connection, client, server)
         ),
         not: if is_taken(connection) {
@@ -75,7 +75,7 @@ fn acknowledged(connection: &Connection, client: &Syn, server: &Syn) -> String {
     let Some(acked) = server.acked.filter(|_| client.payload > 0) else { return String::new() };
     let trip = connection
         .handshake_rtt_ns
-        .map_or_else(String::new, |rtt| format!(" ({})", words::time(rtt)));
+        .map_or_else(String::new, |rtt| format!(" ({})", said::time(rtt)));
     match acked {
         0 => format!(
             " The SYN-ACK acknowledged the SYN alone: the data were sent again, and the handshake's round trip{trip} \
@@ -87,7 +87,7 @@ fn acknowledged(connection: &Connection, client: &Syn, server: &Syn) -> String {
         ),
         acked => format!(
             " The SYN-ACK acknowledged {} of it, which did not wait for the handshake's round trip{trip}.",
-            words::bytes(u64::from(acked))
+            said::bytes(u64::from(acked))
         ),
     }
 }

@@ -31,7 +31,7 @@ use core::net::SocketAddr;
 use super::case::filter;
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, FrameRange, Reset, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "HANDSHAKE_REFUSED",
@@ -54,7 +54,7 @@ fn alone(connection: &Connection, reset: &Reset) -> Finding {
     let frames = FrameRange { first: reset.frame, last: reset.frame };
     let (client, server) = (connection.client_shown(), connection.server_shown());
     let waited = match connection.syns[0] {
-        Some(_) => format!(", {} after its SYN", words::time(reset.at_ns)),
+        Some(_) => format!(", {} after its SYN", said::time(reset.at_ns)),
         None => String::new(),
     };
     Finding {

@@ -22,7 +22,7 @@
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
 use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "HTTP_ERROR",
@@ -52,7 +52,7 @@ fn told(connection: &Connection, worst: &ClearError, errors: &[&ClearError]) -> 
     let frames = FrameRange { first: worst.frame, last: worst.frame };
     let said: Vec<String> = errors
         .iter()
-        .map(|each| format!("{} {}", shown(each), words::count(each.times, "time")))
+        .map(|each| format!("{} {}", shown(each), said::count(each.times, "time")))
         .collect();
     // From the request that this answers.
     let asked = connection.transfers.iter().filter(|each| each.from == "client");
@@ -62,7 +62,7 @@ fn told(connection: &Connection, worst: &ClearError, errors: &[&ClearError]) -> 
         code: RULE.code.to_owned(),
         severity: [Severity::Broken, Severity::Wrong, Severity::Note][rank(worst)],
         title: format!("the server answered {}", shown(worst)),
-        why: format!("its status line is in clear: {}.", words::listed(&said)),
+        why: format!("its status line is in clear: {}.", said::listed(&said)),
         not: "not the network and not TCP: request and answer arrived".to_owned(),
         evidence: vec![Evidence {
             from_ns: worst.at_ns,

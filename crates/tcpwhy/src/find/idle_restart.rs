@@ -31,7 +31,7 @@ use super::{Rule, remedies};
 use crate::report::{
     Connection, Finding, IdleRestart, Prediction, Remedy, Severity, State, Transfer,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "IDLE_RESTART",
@@ -54,12 +54,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let told = Told {
             title: format!(
                 "after {} the congestion window was cut and had to grow again",
-                words::count(restarts.count() as u64, "pause")
+                said::count(restarts.count() as u64, "pause")
             ),
             why: format!(
                 "after {} without a send, {} went out at first{before}; {}.",
-                words::time(worst.idle_ns),
-                words::count(worst.segments, "segment"),
+                said::time(worst.idle_ns),
+                said::count(worst.segments, "segment"),
                 worst.reason
             ),
             not: "not the pause itself, and not a new connection's slow start".to_owned(),
@@ -90,7 +90,7 @@ fn help(case: &Case<'_>) -> Vec<Remedy> {
         let predicted = kept(case, pause, transfer).filter(|predicted| predicted.best < took);
         if predicted.is_some() {
             keep.what =
-                format!("{}; for the transfer of {}", keep.what, words::bytes(transfer.bytes));
+                format!("{}; for the transfer of {}", keep.what, said::bytes(transfer.bytes));
         }
         keep.predicted_ns = predicted;
     }

@@ -30,7 +30,7 @@ use crate::report::{
     Connection, Evidence, Finding, FrameRange, Prediction, Remedy, Round, Severity, State, Sure,
     Transfer,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "INITIAL_WINDOW",
@@ -66,12 +66,12 @@ fn find(connection: &Connection) -> Vec<Finding> {
             severity: severity(RULE.code, cost_ns, SURE),
             title: format!(
                 "the first flight was only {}, where {USUAL} are usual",
-                words::count(first.segments, "segment")
+                said::count(first.segments, "segment")
             ),
             why: format!(
                 "{cut}more was waiting and the {}'s window had room; doubling from there took {} more.",
                 case.receiver(),
-                words::count(more, "round trip")
+                said::count(more, "round trip")
             ),
             not: format!("not the {}'s first window, and not slow start as such", case.receiver()),
             evidence: vec![evidence(&rounds[0], upto)],
@@ -107,10 +107,10 @@ pub(super) fn cut_by_syns(case: &Case<'_>) -> Option<String> {
     }
     let took = case.transfers().next().and_then(|transfer| {
         let (more, rounds, upto) = lengthened(case, 1, transfer)?;
-        let took = words::time(upto.start_ns - rounds[0].start_ns);
+        let took = said::time(upto.start_ns - rounds[0].start_ns);
         Some(format!(
             ": doubling from there took {} more ({took})",
-            words::count(more, "round trip")
+            said::count(more, "round trip")
         ))
     });
     Some(format!(

@@ -26,8 +26,8 @@
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule = Rule {
     code: "LOCAL_QDISC",
@@ -51,7 +51,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("packets stood in a queue of the {sender}'s own host"),
             why: format!(
                 "they left the host{rate}, later than its TCP had sent them, for {} in all.",
-                words::time(held.time_ns())
+                said::time(held.time_ns())
             ),
             not: "not the network behind that host; no setting of TCP brings more through"
                 .to_owned(),

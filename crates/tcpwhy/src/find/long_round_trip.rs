@@ -28,7 +28,7 @@
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity, Sure};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "LONG_ROUND_TRIP",
@@ -79,11 +79,11 @@ fn told(connection: &Connection, rtt: i64) -> Finding {
     Finding {
         code: RULE.code.to_owned(),
         severity: severity(RULE.code, cost_ns, Sure::Shown),
-        title: format!("the path is slow: each round trip takes {} or more", words::time(rtt)),
+        title: format!("the path is slow: each round trip takes {} or more", said::time(rtt)),
         why: format!(
             "the SYN-ACK and the ACK of data took at least that, and no program delays these; the handshake and {} waited \
              for one each.",
-            words::count(answered.unsigned_abs(), "request")
+            said::count(answered.unsigned_abs(), "request")
         ),
         not: "not the server's program, and not a queue that this connection filled itself; half the Earth away are 200 to \
               300 ms"
@@ -95,7 +95,7 @@ fn told(connection: &Connection, rtt: i64) -> Finding {
             filter: filter(frames),
             text: format!(
                 "the handshake took {}",
-                words::time(connection.handshake_rtt_ns.unwrap_or(rtt))
+                said::time(connection.handshake_rtt_ns.unwrap_or(rtt))
             ),
         }],
         cost_ns,

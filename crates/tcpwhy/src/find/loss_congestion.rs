@@ -33,7 +33,7 @@ use super::losses::{after_losses, has_period};
 use super::{Rule, damaged, remedies};
 use crate::report::{Connection, Finding, Severity, State};
 use crate::report::{LossPattern, LossToldBy};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "LOSS_CONGESTION",
@@ -104,15 +104,15 @@ pub(super) fn held_by_loss<'a>(case: &Case<'a>) -> Option<(Held<'a>, &'a LossPat
 
 /// How much was lost, in words.
 pub(super) fn lost(case: &Case<'_>, pattern: &LossPattern) -> String {
-    let share = words::percent(
+    let share = said::percent(
         i64::try_from(case.direction.events.lost).unwrap_or(i64::MAX),
         i64::try_from(case.direction.segments).unwrap_or(i64::MAX),
     );
     format!(
         "{} of {} ({share}) were lost, in {}{}",
-        words::grouped(case.direction.events.lost),
-        words::count(case.direction.segments, "segment"),
-        words::count(pattern.episodes, "episode"),
+        said::grouped(case.direction.events.lost),
+        said::count(case.direction.segments, "segment"),
+        said::count(pattern.episodes, "episode"),
         cut(case)
     )
 }
@@ -126,8 +126,8 @@ fn cut(case: &Case<'_>) -> String {
     }
     format!(
         " (repairs took {}, the window that was cut for them {} more)",
-        words::time(repairs),
-        words::time(all - repairs)
+        said::time(repairs),
+        said::time(all - repairs)
     )
 }
 
@@ -144,7 +144,7 @@ fn usual_flight(case: &Case<'_>) -> String {
     let mut flights: Vec<u64> = case.direction.in_flight_at_loss.iter().map(|l| l.bytes).collect();
     flights.sort_unstable();
     flights.get(flights.len() / 2).map_or_else(String::new, |median| {
-        format!("; half of the episodes began with {} or more in flight", words::bytes(*median))
+        format!("; half of the episodes began with {} or more in flight", said::bytes(*median))
     })
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let repair = limits.iter().find(|each| each.state == State::RecoveryLoss);
         let mut cut = repair.expect("a repair").clone();
         cut.state = State::CwndPostLoss;
-        let time = words::time(cut.end_ns - cut.start_ns);
+        let time = said::time(cut.end_ns - cut.start_ns);
         limits.push(cut);
         let why = &find(&connection)[0].why;
         assert!(why.contains(&format!("the window that was cut for them {time} more")), "{why}");

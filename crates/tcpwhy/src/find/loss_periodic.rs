@@ -30,7 +30,7 @@ use super::losses::has_period;
 use super::policer::is_policed;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "LOSS_PERIODIC",
@@ -44,8 +44,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let is_other = |pattern| has_period(pattern) && !is_congestion(case) && !is_policed(case);
         let (held, pattern) = held_by_loss(case).filter(|(_, pattern)| is_other(*pattern))?;
         let beat = match (pattern.period_ns, pattern.period_segments) {
-            (Some(ns), _) => format!("every {}", words::time(ns)),
-            (None, segments) => format!("every {} segments", words::grouped(segments.unwrap_or(0))),
+            (Some(ns), _) => format!("every {}", said::time(ns)),
+            (None, segments) => format!("every {} segments", said::grouped(segments.unwrap_or(0))),
         };
         let own = if pattern.kind == "congestion" {
             "; they also come with a large flight: a window that grows and overflows a queue has such a beat too"

@@ -29,7 +29,7 @@
 use super::case::{Told, early_spans, in_each, lies_in};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "NAGLE_DELAYED_ACK",
@@ -61,7 +61,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 "{}, {} at the longest: the {sender} does not send a second short segment before the first is \
                  acknowledged{delay}.",
                 held.times(),
-                words::time(longest)
+                said::time(longest)
             ),
             not: "not a window: a short segment fills none".to_owned(),
             remedies: vec![remedies::program(

@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use super::others::{Filler, Hosts, Others};
 use super::others_queue;
 use crate::report::{Connection, Direction, Finding, Round, State};
-use crate::units::{BitRate, Bytes, Duration, Time};
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::{BitRate, Bytes, Duration, Time};
 
 /// Fillers of a pair that are kept. Ours: bounds the work.
 const MOST: usize = 32;
@@ -188,11 +188,11 @@ fn name_who_shares(connection: &Connection, finding: &mut Finding, others: &Othe
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let who = format!("{noun} {}{more}", words::listed(&names));
+    let who = format!("{noun} {}{more}", said::listed(&names));
     let _ = write!(
         finding.why,
         " In that time {who} of this capture sent {} between the same hosts, the same way{rate}.",
-        words::bytes(theirs)
+        said::bytes(theirs)
     );
     if finding.code == "BOTTLENECK" {
         finding.title = format!("the path is full: this transfer shares it with {who}");

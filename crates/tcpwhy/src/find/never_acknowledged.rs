@@ -29,7 +29,7 @@
 use super::case::{Case, active_ns, filter};
 use super::{Rule, accept_queue, black_hole, path_mtu, remedies};
 use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "NEVER_ACKNOWLEDGED",
@@ -56,7 +56,7 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
     let [sender, receiver] = [["client", "server"], ["server", "client"]][at];
     let is_long = may_be_too_long(connection, at, ending);
     let cost_ns = ending.until_ns - ending.since_ns;
-    let times = words::count(ending.sent, "time");
+    let times = said::count(ending.sent, "time");
     let span = ending.last_sent_ns.unwrap_or(ending.until_ns) - ending.since_ns;
     let end = if ending.open { " by the end of the capture" } else { "" };
     Some(Finding {
@@ -64,11 +64,11 @@ fn told(connection: &Connection, ending: &Ending) -> Option<Finding> {
         severity: RULE.severity,
         title: format!(
             "{} of the {sender} were never acknowledged{end}",
-            words::bytes(ending.bytes)
+            said::bytes(ending.bytes)
         ),
         why: format!(
             "the {sender} sent the first of them {times} in {}, and no ACK came. {}{}",
-            words::time(span),
+            said::time(span),
             heard(ending, receiver),
             if is_long {
                 " Nothing as long as they are ever arrived: they may be too long for the path."
@@ -101,7 +101,7 @@ fn may_be_too_long(connection: &Connection, at: usize, ending: &Ending) -> bool 
 
 /// What the receiver said meanwhile.
 fn heard(ending: &Ending, receiver: &str) -> String {
-    let since = |at: i64| words::time((at - ending.since_ns).max(0));
+    let since = |at: i64| said::time((at - ending.since_ns).max(0));
     match ending.heard_ns {
         None if ending.later_came => format!(
             "The {receiver} had reported later data before, and then said nothing more: the {receiver} or the path is \

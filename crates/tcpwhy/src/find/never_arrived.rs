@@ -25,7 +25,7 @@
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
 use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "NEVER_ARRIVED",
@@ -58,7 +58,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
     };
     let by_size = is_by_size(connection, ending);
     let cost_ns = ending.until_ns - ending.since_ns;
-    let missing = words::bytes(ending.bytes);
+    let missing = said::bytes(ending.bytes);
     let proof = if ending.later_came {
         format!("what the {sender} sent behind them came")
     } else {
@@ -69,7 +69,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
         (true, 0) => " No data segment came at all; small packets without data did.".to_owned(),
         (true, bytes) => format!(
             " Only segments of up to {} came: larger ones likely vanish on the way.",
-            words::bytes(bytes)
+            said::bytes(bytes)
         ),
     };
     let end = if ending.open { ", up to the end of the capture" } else { "" };
@@ -85,7 +85,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
         },
         why: format!(
             "{proof}; the {receiver} still lacked them {} later{end}.{small}",
-            words::time(cost_ns)
+            said::time(cost_ns)
         ),
         not: format!(
             "not the {sender}'s program, which had sent them; not the {receiver}, which lacks them"

@@ -30,7 +30,7 @@
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
 use crate::report::{Connection, Ending, EndingKind, Evidence, Finding, Remedy, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "NO_ANSWER",
@@ -49,7 +49,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 fn told(connection: &Connection, ending: &Ending) -> Finding {
     let is_part = ending.kind == EndingKind::CutShort;
     let cost_ns = (ending.until_ns - ending.since_ns).max(0);
-    let waited = words::time(cost_ns);
+    let waited = said::time(cost_ns);
     let end = match (ending.open, &connection.reset) {
         (true, _) => "the capture ended",
         (false, Some(reset)) if &*reset.by == "client" => "the client reset the connection",
@@ -58,7 +58,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
     };
     let gone = gone(ending);
     let (title, why) = if is_part {
-        let [came, of] = [ending.bytes, ending.announced_bytes.unwrap_or(0)].map(words::bytes);
+        let [came, of] = [ending.bytes, ending.announced_bytes.unwrap_or(0)].map(said::bytes);
         (
             format!("the server's answer stopped after {came} of {of}"),
             format!(
@@ -70,7 +70,7 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
             "the server never answered the request".to_owned(),
             format!(
                 "its host acknowledged the request ({}), and sent nothing for {waited}, until {end}.",
-                words::bytes(ending.bytes)
+                said::bytes(ending.bytes)
             ),
         )
     };
@@ -102,13 +102,13 @@ fn told(connection: &Connection, ending: &Ending) -> Finding {
 fn gone(ending: &Ending) -> Option<String> {
     let since = "Since when does not show: the program may have been silent before.";
     if ending.repeated > 0 {
-        let repeats = words::count(ending.repeated, "segment");
+        let repeats = said::count(ending.repeated, "segment");
         return Some(format!(
             " The server sent {repeats} again that ACKs had acknowledged here: what the client sends no longer arrives. {since}"
         ));
     }
     (ending.unheard_fins > 0).then(|| {
-        let times = words::count(ending.unheard_fins, "time");
+        let times = said::count(ending.unheard_fins, "time");
         format!(
             " The client's FIN was sent {times}, and nothing came back: no host answered. {since}"
         )

@@ -27,7 +27,7 @@ use core::fmt::Write as _;
 use super::case::{Case, Told};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "NOT_TCP", severity: Severity::Note, file: include_str!("not_tcp.rs"), find };
@@ -56,11 +56,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let said: Vec<String> = silent
         .iter()
         .filter(|(_, ns)| *ns > held.time_ns() / 100)
-        .map(|(who, ns)| format!("the {who}'s application for {}", words::time(*ns)))
+        .map(|(who, ns)| format!("the {who}'s application for {}", said::time(*ns)))
         .collect();
     let told = Told {
         title: "it is not TCP: before the closing there was mostly nothing to send".to_owned(),
-        why: format!("TCP waited for {}.", words::listed(&said)),
+        why: format!("TCP waited for {}.", said::listed(&said)),
         not: "not the network and no setting of TCP; the rest of the time is explained on its own"
             .to_owned(),
         remedies: vec![remedies::application(format!(
@@ -86,7 +86,7 @@ pub(super) fn say_whose(found: &mut [Finding]) {
     let Some(whole) = found.iter_mut().find(|finding| finding.code == RULE.code) else { return };
     if !named.is_empty() {
         let verb = if named.len() == 1 { "speaks" } else { "speak" };
-        let _ = write!(whole.why, " {} {verb} of the same time.", words::listed(&named));
+        let _ = write!(whole.why, " {} {verb} of the same time.", said::listed(&named));
     }
 }
 

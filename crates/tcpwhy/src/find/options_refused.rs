@@ -26,7 +26,7 @@
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, ScalingRefusedBy, Severity, Syn};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "OPTIONS_REFUSED",
@@ -41,7 +41,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     if refused.is_empty() {
         return Vec::new();
     }
-    let names = words::listed(&refused);
+    let names = said::listed(&refused);
     vec![Finding {
         code: RULE.code.to_owned(),
         // What it costs shows in what else is found.

@@ -28,7 +28,7 @@
 use super::case::{active_ns, syns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, Syn};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "OPTIONS_STRIPPED",
@@ -59,7 +59,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         // What it costs shows in what else is found.
         severity: Severity::Note,
         title: "a device on the way took options out of the opening".to_owned(),
-        why: format!("{}; no host fills so many places.", words::listed(&holes)),
+        why: format!("{}; no host fills so many places.", said::listed(&holes)),
         not: "not a host that has them switched off: that leaves no hole".to_owned(),
         evidence: vec![syns(connection)],
         cost_ns: 0,
@@ -86,7 +86,7 @@ fn missing(syn: &Syn) -> String {
     if absent.is_empty() {
         String::new()
     } else {
-        format!(" (not in it: {})", words::listed(&absent))
+        format!(" (not in it: {})", said::listed(&absent))
     }
 }
 

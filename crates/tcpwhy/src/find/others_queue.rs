@@ -32,7 +32,7 @@ use super::case::{Case, severity};
 use super::others::{EXCESS_NS, Others};
 use super::{Rule, active_ns, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity, State, Sure};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "OTHERS_QUEUE",
@@ -87,12 +87,12 @@ pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Fin
         why: format!(
             "a round trip takes {} here, and {} at the least between the same hosts; connection {} filled the link \
              for {} of this one's {}, with {} sent in that time.",
-            words::time(median),
-            words::time(least),
+            said::time(median),
+            said::time(least),
             filler.id,
-            words::time(covered),
-            words::time(connection.duration_ns),
-            words::bytes(filler.bytes_in(span))
+            said::time(covered),
+            said::time(connection.duration_ns),
+            said::bytes(filler.bytes_in(span))
         ),
         not: "not distance; not this connection's windows or programs".to_owned(),
         evidence: vec![Evidence {
@@ -102,8 +102,8 @@ pub(super) fn beside(connection: &Connection, others: &Others<'_>) -> Option<Fin
             filter: super::case::filter(connection.frames),
             text: format!(
                 "round trips of {} beside a least of {}",
-                words::time(median),
-                words::time(least)
+                said::time(median),
+                said::time(least)
             ),
         }],
         cost_ns: cost,

@@ -25,7 +25,7 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "PACING", severity: Severity::Limit, file: include_str!("pacing.rs"), find };
@@ -47,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title,
             why: format!(
                 "they left in an even rhythm that no ACK and no window set, for {}.",
-                words::time(held.time_ns())
+                said::time(held.time_ns())
             ),
             not: held.not(&[
                 ("not a window", &[State::RwndCap, State::RwndReader, State::RwndAutotune]),

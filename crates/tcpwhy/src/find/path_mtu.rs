@@ -30,7 +30,7 @@ use super::case::{Case, Held, Told, in_each};
 use super::{Rule, remedies};
 use crate::icmp::{Reaction, fits, is_behind, reaction, reaction_in_words, said};
 use crate::report::{Connection, Finding, IcmpErrors, Remedy, Retransmission, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "PATH_MTU", severity: Severity::Wrong, file: include_str!("path_mtu.rs"), find };
@@ -169,7 +169,7 @@ fn told(case: &Case<'_>, error: &IcmpErrors) -> Told {
         why = format!("{why}; {}", reaction_in_words(reaction, sender));
     }
     if let Some(after) = first_that_fits(case, error) {
-        why = format!("{why}, first {} after it was told", words::time(after));
+        why = format!("{why}, first {} after it was told", said::time(after));
     }
     Told {
         title: format!("segments were too large for a link on the way{how}"),

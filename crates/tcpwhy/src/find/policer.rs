@@ -29,8 +29,8 @@ use super::case::{Case, Told, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule =
     Rule { code: "POLICER", severity: Severity::Wrong, file: include_str!("policer.rs"), find };
@@ -53,7 +53,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("a policer drops what exceeds its rate{rate}"),
             why: format!(
                 "{} were lost, beginning when a credit was spent; the rate was flat afterwards, without a queue.",
-                words::count(case.direction.events.lost, "segment")
+                said::count(case.direction.events.lost, "segment")
             ),
             not: "not a full queue: the round trip did not grow before; not a bad link".to_owned(),
             remedies: vec![

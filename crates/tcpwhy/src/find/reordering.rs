@@ -31,7 +31,7 @@ use super::case::{Told, in_each};
 use super::losses::after_losses;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SPURIOUS_REPAIR",
@@ -55,19 +55,19 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let growing = match held.time_ns() - repairs.time_ns() {
             0 => String::new(),
             time => {
-                format!(", {} of it with the window growing back that was cut", words::time(time))
+                format!(", {} of it with the window growing back that was cut", said::time(time))
             }
         };
         let number = match case.direction.retransmitted.spurious {
             0 => String::new(),
-            some => format!("{} were sent again for nothing; ", words::count(some, "segment")),
+            some => format!("{} were sent again for nothing; ", said::count(some, "segment")),
         };
         let told = Told {
             title: "segments were sent again that had not been lost".to_owned(),
             why: format!(
                 "{number}the originals had only been overtaken or late, and the {} spent {} on it{growing}.",
                 case.sender(),
-                words::time(held.time_ns())
+                said::time(held.time_ns())
             ),
             not: "not loss: nothing was missing in the end".to_owned(),
             remedies: vec![remedies::path(

@@ -35,7 +35,7 @@ use crate::icmp::said;
 use crate::report::{
     Connection, Evidence, Finding, FrameRange, IcmpErrors, Reset, Severity, Transfer,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "RESET", severity: Severity::Note, file: include_str!("reset.rs"), find };
@@ -135,10 +135,10 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
     let unacked = side(from).map_or(0, |from| reset.unacked_bytes[from]);
     let left = match unacked {
         0 => "all of it acknowledged".to_owned(),
-        some => format!("{} of it not acknowledged", words::bytes(some.min(last.bytes))),
+        some => format!("{} of it not acknowledged", said::bytes(some.min(last.bytes))),
     };
     let since = match reset.at_ns.saturating_sub(last.end_ns) {
-        idle if idle > 0 && unacked == 0 => format!(", {} after its last ACK", words::time(idle)),
+        idle if idle > 0 && unacked == 0 => format!(", {} after its last ACK", said::time(idle)),
         _ => String::new(),
     };
     let frames = FrameRange { first: reset.frame, last: reset.frame };
@@ -149,7 +149,7 @@ fn told(connection: &Connection, reset: &Reset, last: &Transfer, ended: Ended) -
         why: format!(
             "it came after {} of the {from}'s last transfer, {left}{since}; the {from} had sent no FIN, so whether \
              that was all it had to send the packets do not say.{}",
-            words::bytes(last.bytes),
+            said::bytes(last.bytes),
             heard(connection, reset)
         ),
         not: "not loss: a host sends it on purpose, or a device in its name".to_owned(),

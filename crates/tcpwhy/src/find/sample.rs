@@ -9,8 +9,8 @@ use std::collections::BinaryHeap;
 use super::case::working_ns;
 use crate::report::{Connection, Finding, InFlightAtLoss, LossPattern, State};
 use crate::tracker::{Config, Tracker};
-use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, IpInfo, LinkInfo, Options, Segment};
+use tcpwhy_words::units::{Seq, Time};
 
 pub(super) const MSS: u64 = 1448;
 const MS: i64 = 1_000_000;

@@ -32,7 +32,7 @@
 use super::case::{Case, Held, Told, in_each, window_at};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Round, Severity, State, WindowScaling};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SCALE_LOST",
@@ -58,18 +58,18 @@ fn find(connection: &Connection) -> Vec<Finding> {
             Misread::BySender(field) => format!(
                 "both SYNs agreed on scaling here, but the {sender} never has more in flight than the {} that the \
                  {receiver}'s window field says unscaled",
-                words::bytes(field)
+                said::bytes(field)
             ),
             Misread::Here(field) => format!(
                 "the {receiver}'s SYN allowed {}, its windows after that only {}, as a window that is scaled reads \
                  where the option is missing",
-                words::bytes(syn_window(case)),
-                words::bytes(field)
+                said::bytes(syn_window(case)),
+                said::bytes(field)
             ),
         };
         let told = Told {
             title: format!("the {receiver} scales its windows, and the {sender} does not know"),
-            why: format!("{why}; {} went by so.", words::time(held.time_ns())),
+            why: format!("{why}; {} went by so.", said::time(held.time_ns())),
             not: format!("not a small buffer of the {receiver}: no setting of it helps"),
             remedies: vec![
                 remedies::path(

@@ -32,7 +32,7 @@ use super::case::{Case, Told, in_each};
 use super::windows::at_most;
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SEND_BUFFER",
@@ -85,13 +85,13 @@ fn size(case: &Case<'_>, time_ns: i64) -> Option<(String, String)> {
     let flights = flights(case, State::Sndbuf);
     let (least, most) = (*flights.first()?, *flights.last()?);
     let usual = usual_flight(case, State::Sndbuf)?;
-    let (sender, time) = (case.sender(), words::time(time_ns));
+    let (sender, time) = (case.sender(), said::time(time_ns));
     // When its packets left and the ACKs came is only rebuilt elsewhere, and the flights with it.
     let about = if case.tap_at_sender() { "" } else { "about " };
     if most <= usual + usual / SAME_SIZE {
         let title = format!(
             "the {sender}'s socket buffer lets no more than {about}{} be in flight",
-            words::bytes(most)
+            said::bytes(most)
         );
         let limit = at_most(case, most);
         let stood = format!(
@@ -101,8 +101,8 @@ fn size(case: &Case<'_>, time_ns: i64) -> Option<(String, String)> {
     }
     let title = format!(
         "the {sender}'s socket buffer seems to hold its flights, of {about}{} to {}",
-        words::bytes(least),
-        words::bytes(most)
+        said::bytes(least),
+        said::bytes(most)
     );
     let why = format!(
         "ACKs let each of them go although both windows had room, for {time} in all; they were not of one size: a \

@@ -25,7 +25,7 @@
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, ScalingRefusedBy, Severity, Sure};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SLOW_HANDSHAKE",
@@ -68,13 +68,13 @@ fn told(connection: &Connection, took: i64, least: i64) -> Finding {
         severity: severity(RULE.code, cost_ns, Sure::Likely),
         title: format!(
             "the handshake took {}, though a round trip takes {}",
-            words::time(took),
-            words::time(least)
+            said::time(took),
+            said::time(least)
         ),
         why: format!(
             "{} more than the way needs passed between the SYN and the ACK of the SYN-ACK, and none was repeated; data \
              was acknowledged in less than half of that.",
-            words::time(cost_ns)
+            said::time(cost_ns)
         ),
         not: "not distance, and not the server's program, which no SYN reaches".to_owned(),
         evidence: vec![Evidence {

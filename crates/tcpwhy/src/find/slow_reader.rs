@@ -32,7 +32,7 @@ use super::case::{Told, in_each};
 use super::window_cap::lags;
 use super::{Rule, pacing, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SLOW_READER",
@@ -65,7 +65,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("the {receiver}'s application reads too slowly"),
             why: format!(
                 "{seen}: the {sender} waited {} for it to be read{}.",
-                words::time(held.time_ns()),
+                said::time(held.time_ns()),
                 if paced { ", and kept to the pace that this allowed between" } else { "" }
             ),
             not: held.not(&[

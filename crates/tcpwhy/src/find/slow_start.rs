@@ -32,8 +32,8 @@
 use super::case::{Case, Told, in_each, window_at};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Prediction, Round, Severity, State, Transfer};
-use crate::units::{BitRate, Duration};
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::{BitRate, Duration};
 
 pub(super) const RULE: Rule = Rule {
     code: "SLOW_START",
@@ -70,7 +70,7 @@ fn slow_rounds<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Round> {
 fn title(case: &Case<'_>) -> String {
     match slow_rounds(case).count() as u64 {
         0 => "slow start".to_owned(),
-        rounds => format!("slow start: {} waited for ACKs", words::count(rounds, "flight")),
+        rounds => format!("slow start: {} waited for ACKs", said::count(rounds, "flight")),
     }
 }
 
@@ -86,7 +86,7 @@ fn why(case: &Case<'_>) -> String {
     let rate = case.direction.bottleneck_rate_bps.filter(|rate| *rate > 0).map(|rate| {
         let alone = wire_time(case.direction.bytes, rate);
         let rate = BitRate(rate);
-        format!("; at the {rate} that the path showed, the bytes alone take {}", words::time(alone))
+        format!("; at the {rate} that the path showed, the bytes alone take {}", said::time(alone))
     });
     format!(
         "the {}'s{flights} and the next had to wait for an ACK{}.",
@@ -128,7 +128,7 @@ fn help(case: &Case<'_>) -> Vec<crate::report::Remedy> {
             format!(
                 "keep the connection open and use it again, without long pauses: its window is open then (for \
                  this transfer of {})",
-                words::bytes(transfer.bytes)
+                said::bytes(transfer.bytes)
             ),
         );
         reuse.set = Some("again".to_owned());
@@ -181,7 +181,7 @@ fn larger_start(case: &Case<'_>, transfer: &Transfer) -> Option<crate::report::R
         "start with {segments} segments instead of {} on a route of its own to this {peer}, whose first window has room \
          for them (a burst of {} passed here; all new connections to it send such bursts)",
         initial.segments,
-        words::bytes(case.direction.burst_proven_bytes?),
+        said::bytes(case.direction.burst_proven_bytes?),
         peer = case.receiver(),
     );
     remedies::if_it_gains(remedies::route(case, "initcwnd", segments, what), Some(predicted))

@@ -31,7 +31,7 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, Severity, SlowStartExit, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SLOW_START_ENDED_EARLY",
@@ -51,13 +51,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
             return None;
         }
         let at = exit.ssthresh.map_or_else(String::new, |segments| {
-            format!(" at {}", words::count(segments, "segment"))
+            format!(" at {}", said::count(segments, "segment"))
         });
         let told = Told {
             title: format!("slow start ended{at}, before the path was full"),
             why: format!(
                 "without loss or queue the flight stopped doubling after {} and crept on: {}.",
-                words::time(exit.at_ns),
+                said::time(exit.at_ns),
                 cause.words()
             ),
             not: format!(

@@ -26,7 +26,7 @@
 use super::case::{active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "SMALL_MSS", severity: Severity::Wrong, file: include_str!("small_mss.rs"), find };
@@ -51,7 +51,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             severity: Severity::Note,
             title: format!(
                 "the {sender}'s segments carry no more than {}",
-                words::bytes(u64::from(mss))
+                said::bytes(u64::from(mss))
             ),
             why: format!(
                 "the {receiver}'s SYN offered a maximum segment size of {mss} (the {sender}'s {other}), or a device \

@@ -31,8 +31,8 @@ use super::{Rule, remedies};
 use crate::report::{
     Connection, Evidence, Finding, FrameRange, Limit, Remedy, RttJump, Severity, Sure, Vantage,
 };
-use crate::units::Duration;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::Duration;
 
 pub(super) const RULE: Rule = Rule {
     code: "STOOD_STILL",
@@ -74,10 +74,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("{} stood still", who(case, place)),
             why: format!(
                 "{}, by {} at the most ({} after {}); {}.",
-                words::count(jumps.len() as u64, "sudden round trip"),
-                words::time(excess(longest)),
-                words::time(longest.rtt_ns),
-                words::time(longest.before_ns),
+                said::count(jumps.len() as u64, "sudden round trip"),
+                said::time(excess(longest)),
+                said::time(longest.rtt_ns),
+                said::time(longest.before_ns),
                 reason(case, place)
             ),
             not: "not a queue that fills: that makes each round trip a little longer than the last"
@@ -200,8 +200,8 @@ fn evidence(jumps: &[RttJump]) -> Vec<Evidence> {
             filter: filter(frames),
             text: format!(
                 "a round trip of {} after one of {}",
-                words::time(jump.rtt_ns),
-                words::time(jump.before_ns)
+                said::time(jump.rtt_ns),
+                said::time(jump.before_ns)
             ),
         }
     };

@@ -35,7 +35,7 @@
 use super::case::{Case, Told};
 use super::{Rule, initial_window, remedies};
 use crate::report::{Connection, Finding, Severity, State, Vantage};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "SYN_RETRY", severity: Severity::Wrong, file: include_str!("syn_retry.rs"), find };
@@ -53,19 +53,19 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let repeated: Vec<String> = [(syns, "SYN"), (answers, "SYN-ACK")]
         .into_iter()
         .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| format!("{} was repeated {}", what, words::count(number, "time")))
+        .map(|(number, what)| format!("{} was repeated {}", what, said::count(number, "time")))
         .collect();
     let repeated = if repeated.is_empty() {
         "a SYN or SYN-ACK was repeated".to_owned()
     } else {
-        format!("the {}", words::listed(&repeated))
+        format!("the {}", said::listed(&repeated))
     };
     let arrived = at_the_server(connection.vantage, syns, answers);
     let told = Told {
         title: "opening the connection waited for a repeated SYN or SYN-ACK".to_owned(),
         why: format!(
             "{repeated}; each waits for a timer of a second or more, {} in all.{arrived}{}",
-            words::time(held.time_ns()),
+            said::time(held.time_ns()),
             cut(connection)
         ),
         not: "no request was under way yet; but where the server's program accepts too slowly, SYNs are dropped"

@@ -30,7 +30,7 @@ use super::case::filter;
 use super::{Rule, remedies, unreachable};
 use crate::icmp::said;
 use crate::report::{Connection, End, Evidence, Finding, Remedy, Severity, Vantage};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "SYN_UNANSWERED",
@@ -46,10 +46,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
     }
     let refused = connection.end == End::Rst;
     let at_server = connection.vantage == Vantage::Server;
-    let times = words::count(u64::from(syn.sent), "time");
+    let times = said::count(u64::from(syn.sent), "time");
     let after = match connection.duration_ns {
         0 => String::new(),
-        waited => format!(" within {}", words::time(waited)),
+        waited => format!(" within {}", said::time(waited)),
     };
     let turned_back = unreachable::refusal(connection);
     let where_seen = match (refused, at_server, turned_back) {

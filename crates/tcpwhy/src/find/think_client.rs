@@ -24,7 +24,7 @@
 use super::case::{Case, Told, active_ns};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "THINK_CLIENT",
@@ -49,8 +49,8 @@ fn find(connection: &Connection) -> Vec<Finding> {
         why: format!(
             "nothing was in flight, {}, {} at the longest; requests and answers took {} in all.",
             held.times(),
-            words::time(longest),
-            words::time(active_ns(connection))
+            said::time(longest),
+            said::time(active_ns(connection))
         ),
         not: "not TCP, not the server; perhaps nobody's wait: a connection kept open is idle by design"
             .to_owned(),

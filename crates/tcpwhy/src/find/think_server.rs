@@ -29,7 +29,7 @@ use super::{Rule, remedies};
 use crate::report::{
     Connection, EarlyKind, Exchange, Finding, Limit, ScalingRefusedBy, Severity, State,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "THINK_SERVER",
@@ -74,7 +74,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
     };
     let how_often = match spans.len() {
         0 | 1 => String::new(),
-        number => format!(", {number} times, {} at the longest", words::time(longest)),
+        number => format!(", {number} times, {} at the longest", said::time(longest)),
     };
     let told = Told {
         title: format!("{who} took its time to answer{how_often}"),

@@ -28,8 +28,8 @@
 use super::case::{Case, active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, Severity, Vantage};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule = Rule {
     code: "THINNED_ACKS",
@@ -66,7 +66,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         } else {
             format!("few of the {receiver}'s ACKs come back")
         };
-        let segments = words::count(direction.segments, "segment");
+        let segments = said::count(direction.segments, "segment");
         Some(Finding {
             code: RULE.code.to_owned(),
             // Windows grow by what is covered; what bursts cost is found as loss.
@@ -74,7 +74,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: format!("{by}: each covers {} segments", direction.segments / acks.max(1)),
             why: format!(
                 "{} for {segments} at {}, where every second one is usual; each lets a burst go.",
-                words::count(acks, "bare ACK"),
+                said::count(acks, "bare ACK"),
                 BitRate(rate)
             ),
             not: "not slow by itself: Linux grows its window by what ACKs cover".to_owned(),

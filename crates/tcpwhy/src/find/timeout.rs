@@ -31,7 +31,7 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Remedy, RepeatCause, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule =
     Rule { code: "TIMEOUT", severity: Severity::Wrong, file: include_str!("timeout.rs"), find };
@@ -55,13 +55,13 @@ fn find(connection: &Connection) -> Vec<Finding> {
             [(timeouts, "retransmission timeout"), (probes, "tail loss probe")]
                 .into_iter()
                 .filter(|(number, _)| *number > 0)
-                .map(|(number, what)| words::count(number, what))
+                .map(|(number, what)| said::count(number, what))
                 .collect();
         // Which of the two timers fired leaves no trace at the receiver.
         let timers = if case.tap_at_sender() {
-            format!("{}{}", words::listed(&kinds), with_new_data(case, probes))
+            format!("{}{}", said::listed(&kinds), with_new_data(case, probes))
         } else {
-            words::count(timeouts + probes, "timer")
+            said::count(timeouts + probes, "timer")
         };
         if were_needless(case) {
             return Some(held.finding(RULE.code, needless(case, &timers, longest)));
@@ -73,7 +73,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: "losses were repaired only after a timer ran out".to_owned(),
             why: format!(
                 "the {sender} waited for {timers}, {} at the longest: nothing came back that showed the loss.",
-                words::time(longest)
+                said::time(longest)
             ),
             not: "not an application's silence: what came then was a repair".to_owned(),
             remedies: vec![
@@ -93,7 +93,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
 fn with_new_data(case: &Case<'_>, probes: u64) -> String {
     match probes.saturating_sub(case.direction.retransmitted.tlp) {
         0 => String::new(),
-        new => format!(" ({} with new data, which repeats nothing)", words::grouped(new)),
+        new => format!(" ({} with new data, which repeats nothing)", said::grouped(new)),
     }
 }
 
@@ -118,7 +118,7 @@ fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
         why: format!(
             "the {sender} waited for {timers}, {} at the longest; the {receiver} reports that it had all that \
              was then sent again.",
-            words::time(longest)
+            said::time(longest)
         ),
         not: "not loss: what these timers sent again had arrived".to_owned(),
         remedies: vec![acks_held_up(case)],
@@ -133,8 +133,8 @@ fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
         why: format!(
             "{}, {} at the longest, the {sender} sent new data after a pause as long as that timer, released by no \
              ACK; nothing was sent again.",
-            words::count(probes, "time"),
-            words::time(longest)
+            said::count(probes, "time"),
+            said::time(longest)
         ),
         not: "not loss: nothing had to be repaired".to_owned(),
         remedies: vec![acks_held_up(case)],

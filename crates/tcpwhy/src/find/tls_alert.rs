@@ -26,7 +26,7 @@
 use super::case::{active_ns, filter};
 use super::{Rule, remedies};
 use crate::report::{ClearError, Connection, Evidence, Finding, FrameRange, Remedy, Severity};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "TLS_ALERT",
@@ -62,7 +62,7 @@ fn told(connection: &Connection, alert: &ClearError) -> Finding {
         title: format!("the TLS handshake failed: the {by} refused it with the alert {name}"),
         why: format!(
             "{} after the first packet the {by} sent the {level} alert {name} ({code}) in clear: {}.",
-            words::time(alert.at_ns),
+            said::time(alert.at_ns),
             meaning(*code, by)
         ),
         not: "not the network and not TCP: both sides got what the other sent".to_owned(),

@@ -26,7 +26,7 @@
 use super::case::{Case, active_ns, filter, severity};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Finding, FrameRange, Severity, Sure};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "TLS_ROUND_TRIPS",
@@ -47,11 +47,11 @@ fn find(connection: &Connection) -> Vec<Finding> {
     }
     let turns = (tls.flights.len() as u64).saturating_sub(1);
     let rtt = Case::of(connection, 0).and_then(|case| case.rtt()).or(connection.handshake_rtt_ns);
-    let rtt = rtt.map_or_else(String::new, |rtt| format!(" of {} each", words::time(rtt)));
+    let rtt = rtt.map_or_else(String::new, |rtt| format!(" of {} each", said::time(rtt)));
     let trips = match turns {
         0 | 1 => "less than one round trip".to_owned(),
-        even if even % 2 == 0 => words::count(even / 2, "round trip"),
-        odd => format!("{} and a half", words::count(odd / 2, "round trip")),
+        even if even % 2 == 0 => said::count(even / 2, "round trip"),
+        odd => format!("{} and a half", said::count(odd / 2, "round trip")),
     };
     let of_server = tls.flights.iter().filter(|flight| flight.from == "server");
     let certificates = of_server.map(|flight| flight.bytes).max().unwrap_or(0);
@@ -62,7 +62,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         title: "the TLS handshake took a good part of the time".to_owned(),
         why: format!(
             "it went to and fro for {trips}{rtt}; the server's longest flight in it was {}.",
-            words::bytes(certificates)
+            said::bytes(certificates)
         ),
         not: "not the server's application: no request was sent yet".to_owned(),
         evidence: vec![Evidence {

@@ -32,8 +32,8 @@ use core::iter;
 use super::case::{Case, Told, active_ns, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Round, Severity, State};
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 pub(super) const RULE: Rule = Rule {
     code: "TOKEN_BUCKET",
@@ -65,7 +65,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             why: format!(
                 "after {} of the connection it never rose again, as behind a token bucket that ran dry; other \
                  traffic that came then and stayed at a steady rate would look alike.",
-                words::time(step.at_ns)
+                said::time(step.at_ns)
             ),
             not: "not a setting of these hosts, unless the shaper is on one of them; not a share that varies"
                 .to_owned(),

@@ -28,7 +28,7 @@ use super::case::{Case, Told, active_ns, filter, in_each};
 use super::{Rule, remedies};
 use crate::icmp::said;
 use crate::report::{Connection, Evidence, Finding, IcmpErrors, Remedy, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "UNREACHABLE",
@@ -90,7 +90,7 @@ fn not_opened(connection: &Connection, error: &IcmpErrors) -> Finding {
         title: format!("the {what} was not delivered: {}", said(error)),
         why: format!(
             "the {what} was sent {}, and the error quotes it; nothing else came back.",
-            words::count(u64::from(sent), "time")
+            said::count(u64::from(sent), "time")
         ),
         not: "not the server's program, which learned nothing of it, and not a queue".to_owned(),
         evidence: vec![Evidence {
@@ -124,8 +124,8 @@ fn running(case: &Case<'_>) -> Option<Finding> {
         why: format!(
             "the {} waited {} of {} for timers and repairs while it was said.",
             case.sender(),
-            words::time(held.time_ns()),
-            words::time(active_ns(case.connection))
+            said::time(held.time_ns()),
+            said::time(active_ns(case.connection))
         ),
         not: "not a full queue and not chance: the device says why it dropped them".to_owned(),
         remedies: vec![help(error)],

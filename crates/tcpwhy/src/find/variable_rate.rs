@@ -28,7 +28,7 @@
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "VARIABLE_RATE",
@@ -47,7 +47,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             title: "the path is full, and its rate varies".to_owned(),
             why: format!(
                 "data was delivered in bursts under a moving ceiling, for {}, as radio links do.",
-                words::time(held.time_ns())
+                said::time(held.time_ns())
             ),
             not: "not a window or a buffer of the hosts".to_owned(),
             remedies: vec![remedies::path(

@@ -33,7 +33,7 @@ use super::case::{Case, Held, Told, in_each, window_at};
 use super::windows::{at_most, largest_window};
 use super::{Rule, remedies, scale_lost, window_scale};
 use crate::report::{Connection, Finding, Remedy, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "WINDOW_CAP",
@@ -62,10 +62,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         let window = largest_window(case, State::RwndCap).filter(|_| stays(case) == Some(true))?;
         let (sender, receiver) = (case.sender(), case.receiver());
         let told = Told {
-            title: format!("the {receiver}'s window never exceeds {}", words::bytes(window)),
+            title: format!("the {receiver}'s window never exceeds {}", said::bytes(window)),
             why: format!(
                 "the {sender} filled it and waited, {} in all{}.",
-                words::time(held.time_ns()),
+                said::time(held.time_ns()),
                 at_most(case, window)
             ),
             not: not_the_sender(case, &held),

@@ -29,7 +29,7 @@ use super::case::{Case, Told, in_each, window_at};
 use super::window_cap::not_the_sender;
 use super::{Rule, remedies, window_cap, window_scale};
 use crate::report::{Connection, Finding, Round, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "WINDOW_GROWTH",
@@ -54,17 +54,17 @@ fn find(connection: &Connection) -> Vec<Finding> {
             |round: &&Round| is_late(round.limited_by) && grew_after(case, round.start_ns);
         let stopped = case.direction.rounds.iter().filter(was_late);
         let windows: Vec<String> =
-            stopped.filter_map(window_at).take(4).map(words::exact_bytes).collect();
+            stopped.filter_map(window_at).take(4).map(said::exact_bytes).collect();
         let windows = if windows.is_empty() {
             String::new()
         } else {
-            format!(" ({})", words::listed(&windows))
+            format!(" ({})", said::listed(&windows))
         };
         let told = Told {
             title: format!("the {receiver}'s window opened later than the {sender} could use it"),
             why: format!(
                 "the {sender} filled it to the edge{windows} and waited, {} in all; it grew afterwards.",
-                words::time(held.time_ns())
+                said::time(held.time_ns())
             ),
             not: not_the_sender(case, &held),
             remedies: vec![

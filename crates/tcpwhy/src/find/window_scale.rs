@@ -31,7 +31,7 @@ use super::{Rule, remedies};
 use crate::report::{
     Connection, Finding, Remedy, ScalingRefusedBy, Severity, State, WindowScaling,
 };
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "WINDOW_SCALE",
@@ -55,7 +55,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             why: format!(
                 "{note}; the {} waited {} at that ceiling{}.",
                 case.sender(),
-                words::time(held.time_ns()),
+                said::time(held.time_ns()),
                 at_most(case, CEILING)
             ),
             not: "not the receive buffer: no setting of it raises this ceiling".to_owned(),

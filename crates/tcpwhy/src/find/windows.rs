@@ -2,8 +2,8 @@
 
 use super::case::{Case, window_at};
 use crate::report::State;
-use crate::units::{BitRate, Bytes, Duration};
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 /// The largest window that stopped a round in `state`.
 pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
@@ -15,6 +15,6 @@ pub(super) fn largest_window(case: &Case<'_>, state: State) -> Option<u64> {
 pub(super) fn at_most(case: &Case<'_>, window: u64) -> String {
     let rate = case.rtt().and_then(|rtt| Some((rtt, BitRate::of(Bytes(window), Duration(rtt))?)));
     rate.map_or_else(String::new, |(rtt, rate)| {
-        format!("; over a round trip of {} that is at most {rate}", words::time(rtt))
+        format!("; over a round trip of {} that is at most {rate}", said::time(rtt))
     })
 }

@@ -26,7 +26,7 @@
 use super::case::{Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "ZERO_WINDOW",
@@ -57,14 +57,14 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 format!("the {receiver} took its window back to 0 while data was under way"),
                 format!(
                     " {} were under way that it had allowed before; what the {} then sent again are window probes.",
-                    words::bytes(over),
+                    said::bytes(over),
                     case.sender()
                 ),
             ),
         };
         let told = Told {
             title,
-            why: format!("it did so {times}, for {} at the longest.{more}", words::time(longest)),
+            why: format!("it did so {times}, for {} at the longest.{more}", said::time(longest)),
             not: "not the network: nothing could be sent; a larger buffer only delays it"
                 .to_owned(),
             remedies: vec![remedies::reader(case)],

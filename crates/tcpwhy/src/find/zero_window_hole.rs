@@ -24,7 +24,7 @@
 use super::case::{Case, Told, in_each};
 use super::{Rule, remedies};
 use crate::report::{Connection, Finding, Severity, ShutWithHole, State};
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "ZERO_WINDOW_HOLE",
@@ -41,15 +41,15 @@ fn find(connection: &Connection) -> Vec<Finding> {
             return None;
         }
         let (sender, receiver) = (case.sender(), case.receiver());
-        let [missing, behind] = [hole.missing_bytes, hole.held_bytes].map(words::bytes);
+        let [missing, behind] = [hole.missing_bytes, hole.held_bytes].map(said::bytes);
         let told = Told {
             title: format!(
                 "the {receiver}'s buffer is full of data behind a hole: {missing} are missing"
             ),
             why: format!(
                 "{} with a window of 0 report {behind} behind a hole of {missing}, for {}.",
-                words::count(hole.with_hole, "ACK"),
-                words::time(held.time_ns())
+                said::count(hole.with_hole, "ACK"),
+                said::time(held.time_ns())
             ),
             not: format!(
                 "not the {receiver}'s application: it cannot read past the hole; not the {sender}'s windows"

@@ -15,8 +15,8 @@ use super::gathered::Gathered;
 use super::next::Next;
 use super::side::Handshake;
 use crate::report::{End, Reset};
-use crate::units::{Seq, Time};
 use crate::wire::{Flags, Head, Segment};
+use tcpwhy_words::units::{Seq, Time};
 
 /// Capture clocks that step back by no more than this are mended by sorting (limits-method section
 /// 2). Ours: not measured.

@@ -14,8 +14,8 @@ use super::side::{Handshake, SideInfo};
 use super::tls::TlsWatch;
 use super::untaken::Untaken;
 use crate::report::{self, End, Reset};
-use crate::units::Time;
 use crate::wire::{Flags, Segment};
+use tcpwhy_words::units::Time;
 
 /// Most packets of a slight connection. Ours: a request and its answer without handshake and end
 /// are four with their ACKs.

@@ -1,7 +1,7 @@
 //! Where a segment that goes on as the last did is expected.
 
 use super::copies::Spot;
-use crate::units::Seq;
+use tcpwhy_words::units::Seq;
 
 /// Where the next segment of one side goes on.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
 //! What is known of one side by its packets, and when the handshake's passed.
 
 use super::event::{Event, TS};
-use crate::units::Seq;
 use crate::wire::{Checksum, Direction, Options, Segment};
+use tcpwhy_words::units::Seq;
 
 /// What one side said in its SYN, and what its packets look like.
 #[derive(Clone, Debug, Default)]

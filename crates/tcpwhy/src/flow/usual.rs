@@ -11,8 +11,8 @@ use super::event::{ACK, Event, FROM_SERVER, ID, PSH, Side, TS};
 use super::next::Next;
 use super::run::Follower;
 use crate::capture::Frame;
-use crate::units::{Seq, Time};
 use crate::wire::{Alike, Checksum, Direction, Flags, Head, Mould};
+use tcpwhy_words::units::{Seq, Time};
 
 /// Data that one side sends on and on, each frame like the one before: its segments are gathered here and
 /// taken all at once ([`Flow::go_on`]) before anything else is looked at.

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::find::sample;
     use crate::report::{CeilingKind, Link, LinkRate, State};
-    use crate::units::Duration;
+    use tcpwhy_words::units::Duration;
 
     /// The finding sample's download with all of slow start's waits in another state.
     fn held_by(state: State) -> Connection {

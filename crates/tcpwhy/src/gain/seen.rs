@@ -3,7 +3,7 @@
 use super::ladder::rate_bps;
 use super::removed::LINK;
 use crate::report::{Connection, Direction, Round, RoundRange, State, TimeIn, Transfer};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// Transfers of one side without data of the other between them: what one answer is, however its program pauses.
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,10 @@
 use core::fmt::Write as _;
 
 use super::near::plain;
-use crate::find::doc::{self as findings, Page};
-use crate::host::doc as checks;
+use tcpwhy_words::doc::Page;
+
+use crate::find::doc as findings;
+use tcpwhy_host::doc as checks;
 
 /// What an entry is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -202,7 +204,7 @@ fn folklore(name: &str) -> String {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         Some((cells.next()?, cells.next()?))
     });
-    let of_it = rows.filter(|(claim, _)| findings::speaks_of(claim, name)).take(ROWS);
+    let of_it = rows.filter(|(claim, _)| tcpwhy_words::doc::speaks_of(claim, name)).take(ROWS);
     let told = of_it.map(|(claim, today)| {
         let sentences: Vec<&str> = today.split_inclusive(". ").take(SENTENCES).collect();
         // A bar inside a cell of a table is written with a stroke before it.

@@ -13,8 +13,10 @@ mod set;
 
 use core::fmt::Write as _;
 
-use crate::find::doc::{self as findings, Page};
-use crate::host::doc as checks;
+use tcpwhy_words::doc::Page;
+
+use crate::find::doc as findings;
+use tcpwhy_host::doc as checks;
 
 pub use entry::{Kind, experiments};
 pub use near::distance;

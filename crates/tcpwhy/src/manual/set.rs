@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use crate::find::doc::Page;
+use tcpwhy_words::doc::Page;
 
 /// `page` in `columns` columns.
 pub fn set(page: &Page, columns: usize) -> String {

@@ -110,7 +110,7 @@ fn settings(file: &str) -> Vec<String> {
 fn every_setting_that_checks_and_findings_speak_of_has_a_page() {
     let files = checks::sources().chain(findings::sources());
     let missing: Vec<String> = files
-        .flat_map(|file| settings(findings::without_tests(file)))
+        .flat_map(|file| settings(tcpwhy_words::doc::without_tests(file)))
         .filter(|key| look_up(key).is_empty())
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -122,7 +122,7 @@ fn every_option_that_checks_and_findings_speak_of_has_a_page() {
     const NO_OPTIONS: [&str; 5] = ["TCP_INIT_", "TCP_RTO_", "TCP_ATO_", "TCP_DELACK_", "TCP_TIME"];
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     for file in checks::sources().chain(findings::sources()) {
-        for quoted in findings::without_tests(file).split('`').skip(1).step_by(2) {
+        for quoted in tcpwhy_words::doc::without_tests(file).split('`').skip(1).step_by(2) {
             let is_option = quoted.starts_with("SO_")
                 || ["TCP_NO", "TCP_US", "TCP_QU", "TCP_CO", "TCP_WI", "TCP_DEF", "TCP_KEEP"]
                     .iter()

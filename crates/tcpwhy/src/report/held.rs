@@ -6,7 +6,7 @@
 //! window, a timer, a repair or the path is TCP's.
 
 use super::{Connection, Direction, State, TimeIn};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// By TCP or by what it runs over, an open direction was held: it had something to send.
 const fn is_held(state: State) -> bool {

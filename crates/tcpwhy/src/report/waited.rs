@@ -9,7 +9,7 @@
 //! server that nobody asked for.
 
 use super::{Connection, State, TimeIn, Transfer};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// How long somebody waited.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

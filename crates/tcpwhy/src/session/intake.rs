@@ -8,8 +8,8 @@ use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
 use crate::report::{Capture, Connection, FORMAT, IcmpErrors, Quality, Report};
 use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
-use crate::units::{Duration, Time};
 use crate::wire::{self, Flags, IcmpError, IcmpKind, Skip, Usual};
+use tcpwhy_words::units::{Duration, Time};
 
 /// Reads captures.
 #[derive(Debug, Default)]

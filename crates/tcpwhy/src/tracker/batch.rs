@@ -6,10 +6,10 @@
 use super::Tracker;
 use crate::capture::Frame;
 use crate::flow::usual::WentOn;
-use crate::units::{Seq, Time};
 use crate::wire::{
     Checksum, Direction, Ends, Flags, Head, IcmpError, IpInfo, LinkInfo, Segment, Usual,
 };
+use tcpwhy_words::units::{Seq, Time};
 
 /// Who takes the segments of a capture, in its order.
 pub(crate) trait Follow {

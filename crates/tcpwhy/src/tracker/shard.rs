@@ -26,8 +26,8 @@ use crate::flow::connection::Flow;
 use crate::flow::event::Side;
 use crate::flow::run::Follower;
 use crate::flow::usual::Streaming;
-use crate::units::Time;
 use crate::wire::{Direction, Ends, IcmpError, Segment, Usual};
+use tcpwhy_words::units::Time;
 
 /// Connections of a shard that errors without ports are looked up in. Ours: more than a listing has.
 const MOST_ASKED: usize = 256;

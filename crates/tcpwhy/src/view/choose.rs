@@ -10,7 +10,7 @@ use core::cmp::Reverse;
 use super::Sort;
 
 use crate::report::{Connection, Direction, Report, State, TimeIn, Transfer};
-use crate::units::{BitRate, Bytes, Duration};
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 /// The directions worth showing in full, the one with most bytes first (a tie goes to the
 /// server's). The other one follows if it repeated data, or carried at least a quarter as much

@@ -18,7 +18,7 @@ use crate::report::{
     Connection, Direction, Exchange, Finding, IcmpErrors, Limit, Part, Report, RoundRange, State,
     Strip, TimeIn, Totals, Transfer, Untaken,
 };
-use crate::units::{Duration, Time};
+use tcpwhy_words::units::{Duration, Time};
 
 /// Cuts `report` to what lies between the two instants that `bounds` gives (both included) when
 /// told the time of the first packet; connections that lie outside go. Gives the time of the first

@@ -7,7 +7,7 @@ use super::words;
 use crate::answer::{self, change, change::Change};
 use crate::find;
 use crate::report::{Connection, Finding, Gain, PredictedBy};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// Changes that are listed. Ours.
 const CHANGES: usize = 4;

@@ -3,8 +3,8 @@
 use core::fmt::Write as _;
 
 use crate::report::Link;
-use crate::units::BitRate;
-use crate::words;
+use tcpwhy_words::said;
+use tcpwhy_words::units::BitRate;
 
 /// Its rate, how busy it was, and where packets were lost.
 pub(super) fn narrowest(link: &Link) -> String {
@@ -21,12 +21,12 @@ pub(super) fn narrowest(link: &Link) -> String {
     if !link.proven {
         text.push_str(", as even arrivals suggest");
     }
-    let share = words::percent(link.busy_ns, link.whole_ns);
+    let share = said::percent(link.busy_ns, link.whole_ns);
     let _ = write!(
         text,
         ", busy {share} of {}; what came through takes {} at that rate",
-        words::time(link.whole_ns),
-        words::time(link.floor_ns)
+        said::time(link.whole_ns),
+        said::time(link.floor_ns)
     );
     let of = |count: u64, place: &str| (count > 0).then(|| format!("{count} {place}"));
     let places: Vec<String> = [
@@ -38,7 +38,7 @@ pub(super) fn narrowest(link: &Link) -> String {
     .flatten()
     .collect();
     if !places.is_empty() {
-        let _ = write!(text, "; packets lost: {}", words::listed(&places));
+        let _ = write!(text, "; packets lost: {}", said::listed(&places));
     }
     text
 }

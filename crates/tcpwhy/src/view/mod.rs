@@ -9,7 +9,6 @@
 //! | [`table`] | which of many connections is the worst, and what held them all? |
 //! | [`rounds`] | what happened round by round? The table articles draw by hand |
 //! | [`plot`] | what would the time-sequence graph look like? |
-//! | [`host`] | what do the checks of a host say? |
 //! | [`summary`] | the same in a line each, for scripts |
 //! | [`csv`] | the same figures for a spreadsheet |
 //! | [`anonymize`] | the same report without its addresses |
@@ -28,16 +27,15 @@ mod command;
 pub mod csv;
 mod doubt;
 mod failed;
+mod family;
 mod faster;
 mod finding;
 pub mod first;
 mod found;
 mod head;
-pub mod host;
 mod icmp;
 mod link;
 mod numbers;
-mod page;
 pub mod plot;
 mod quality;
 pub mod rounds;
@@ -60,6 +58,8 @@ mod tests;
 
 pub use anonymize::{StandIns, anonymize};
 pub use clip::clip;
+
+use tcpwhy_words::page;
 
 use crate::report::{Connection, Report};
 use crate::tracker::{DETAILED, Keep};

@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::page::{Ink, Page, plain};
 use super::words;
 use crate::report::{Connection, Cwnd, Direction, Round};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// Lines printed; the JSON has all rounds that were kept.
 const LINES: usize = 1_000;
@@ -50,7 +50,7 @@ pub(super) fn write(page: &mut Page, at: usize, direction: &Direction) {
         match *line {
             Line::Round(at) => {
                 let Some(row) = rows.next() else { continue };
-                let ink = Ink::Of(direction.rounds[at].limited_by);
+                let ink = super::family::ink(direction.rounds[at].limited_by);
                 TABLE.row(page, &layout, row, (LIMITED_BY, ink));
             }
             Line::Alike(number) => {

@@ -10,8 +10,8 @@ use crate::report::{
     RoundRange, Rtt, SenderStack, State, TimeIn, Tls, TlsFlight, Totals, Transfer, Vantage,
     WindowScaling,
 };
-use crate::units::Duration;
 pub(super) use lossy::{lossy, saw};
+use tcpwhy_words::units::Duration;
 
 /// Nanoseconds of a number of microseconds.
 const fn us(us: i64) -> i64 {

@@ -7,7 +7,7 @@ use super::doubt::Doubt;
 use super::page::{Ink, Page, bar, plain};
 use super::words;
 use crate::report::{Connection, Direction, FrameRange, Limit, State, TimeIn};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// Columns of a bar.
 const BAR: usize = 12;
@@ -91,7 +91,7 @@ fn table(
         let percent =
             if whole.0 > 0 { format!("  {share:5.1} %  ") } else { "      ? %  ".to_owned() };
         let time = format!("  {:>8}  ", Duration(span.0).to_string());
-        let painted = (Ink::Of(state), words::tie(&bar(share / 100.0, BAR)));
+        let painted = (super::family::ink(state), words::tie(&bar(share / 100.0, BAR)));
         let mut spans = vec![plain(words::tie(&percent)), painted, plain(words::tie(&time))];
         // Where the page is too narrow for a column of meanings they get lines of their own.
         if page.width() >= meaning_at + NARROWEST_MEANING {

@@ -6,7 +6,7 @@
 
 use super::page::{Ink, Page, Span, plain};
 use crate::report::{Direction, State, Strip};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// The strip of a direction with its marks, axis and legend.
 pub(super) fn write(page: &mut Page, lifetime_ns: i64, direction: &Direction) {
@@ -27,7 +27,7 @@ pub(super) fn line(page: &mut Page, indent: usize, columns: usize, direction: &D
     let mut row: Vec<Span> = vec![plain(" ".repeat(indent))];
     for run in cells.chunk_by(|a, b| a == b) {
         let letters: String = run.iter().map(|state| state.letter()).collect();
-        row.push((Ink::Of(run[0]), letters));
+        row.push((super::family::ink(run[0]), letters));
     }
     page.row(&row);
 }
@@ -45,7 +45,7 @@ pub(super) fn body(
     let mut row: Vec<Span> = vec![margin.clone()];
     for run in cells.chunk_by(|a, b| a == b) {
         let letters: String = run.iter().map(|state| state.letter()).collect();
-        row.push((Ink::Of(run[0]), letters));
+        row.push((super::family::ink(run[0]), letters));
     }
     page.row(&row);
     let marks = marks(direction, columns, lifetime_ns);
@@ -67,7 +67,7 @@ fn legend(page: &mut Page, indent: usize, cells: &[State], marked: bool) {
     }
     let mut spans = Vec::new();
     for state in &used {
-        spans.push((Ink::Of(*state), state.letter().to_string()));
+        spans.push((super::family::ink(*state), state.letter().to_string()));
         spans.push(plain(format!("\u{a0}{},", state.name())));
         spans.push(plain(" "));
     }

@@ -12,7 +12,7 @@ use super::columns::Columns;
 use super::page::{Ink, Page, plain};
 use super::{Options, Sort, choose, failed, found, spent, words};
 use crate::report::{Connection, Report, Totals};
-use crate::units::{BitRate, Bytes, Duration};
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 /// The table of all connections.
 pub fn render(report: &Report, options: &Options) -> String {
@@ -177,7 +177,7 @@ impl Row {
             held,
             words::grouped(connection.retransmitted()),
         ];
-        let ink = dominant.map_or(Ink::Plain, |row| Ink::Of(row.0));
+        let ink = dominant.map_or(Ink::Plain, |row| super::family::ink(row.0));
         let ink = if failure.is_some() { Ink::Alarm } else { ink };
         Self { id: connection.id, cells, ink, alike: 0 }
     }

@@ -10,7 +10,7 @@ use super::doubt::Doubt;
 use super::page::{Ink, Page, Span, plain};
 use super::words::{self, Ends, ends, spent};
 use crate::report::{Connection, Direction, Limit, Round, State, TimeIn, Transfer};
-use crate::units::{BitRate, Bytes, Duration};
+use tcpwhy_words::units::{BitRate, Bytes, Duration};
 
 /// Transfers with a sentence of their own.
 const TRANSFERS: usize = 3;

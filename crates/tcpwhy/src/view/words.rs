@@ -1,44 +1,11 @@
 //! Numbers and states in words, the same in every view.
-//!
-//! A number keeps its unit: they are joined by a no-break space, which [`super::page`] prints as
-//! a plain one.
+
+pub(super) use tcpwhy_words::said::{grouped, listed};
+pub(super) use tcpwhy_words::tied::{
+    bytes, count, exact_bytes, percent, rate, tie, tie_numbers, time,
+};
 
 use crate::report::{FrameRange, State};
-use crate::units::BitRate;
-use crate::words;
-
-pub(super) use crate::words::{grouped, listed};
-
-/// A span of time, three significant digits.
-pub(super) fn time(ns: i64) -> String {
-    tie(&words::time(ns))
-}
-
-/// A number of bytes.
-pub(super) fn bytes(count: u64) -> String {
-    tie(&words::bytes(count))
-}
-
-/// A number of bytes to the byte.
-pub(super) fn exact_bytes(count: u64) -> String {
-    tie(&words::exact_bytes(count))
-}
-
-/// A rate.
-pub(super) fn rate(bps: u64) -> String {
-    tie(&BitRate(bps).to_string())
-}
-
-/// `1 segment`, `12,345 segments`.
-pub(super) fn count(number: u64, noun: &str) -> String {
-    let told = words::count(number, noun);
-    told.replacen(' ', "\u{a0}", 1)
-}
-
-/// Whole percents: `45 %`.
-pub(super) fn percent(part: i64, whole: i64) -> String {
-    tie(&words::percent(part, whole))
-}
 
 /// Thousands set apart by commas, with a sign.
 pub(super) fn grouped_signed(number: i64) -> String {
@@ -53,22 +20,6 @@ pub(super) fn frames(range: FrameRange) -> Option<String> {
         (first, last) if first == last => Some(format!("frame\u{a0}{first}")),
         (first, last) => Some(format!("frames\u{a0}{first}-{last}")),
     }
-}
-
-/// Spaces made unbreakable.
-pub(super) fn tie(text: &str) -> String {
-    text.replace(' ', "\u{a0}")
-}
-
-/// The same for those that follow a digit: a number keeps its unit.
-pub(super) fn tie_numbers(text: &str) -> String {
-    let mut after_digit = false;
-    let tied = |letter: char| {
-        let tied = if letter == ' ' && after_digit { '\u{a0}' } else { letter };
-        after_digit = letter.is_ascii_digit();
-        tied
-    };
-    text.chars().map(tied).collect()
 }
 
 /// The two ends of a direction by their parts.
@@ -172,10 +123,5 @@ mod tests {
     #[test]
     fn thousands_are_set_apart_with_a_sign() {
         assert_eq!(grouped_signed(i64::MIN), "-9,223,372,036,854,775,808");
-    }
-
-    #[test]
-    fn a_number_keeps_its_unit() {
-        assert_eq!(tie_numbers("took 63.1 ms of 2 s"), "took 63.1\u{a0}ms of 2\u{a0}s");
     }
 }

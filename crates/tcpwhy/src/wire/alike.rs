@@ -8,7 +8,7 @@ use super::layer::{be16, be32};
 use super::usual::{IP, OPTIONS, STAMPS, TCP, Usual};
 use super::{Direction, Flags};
 use crate::frame::Frame;
-use crate::units::{Seq, Time};
+use tcpwhy_words::units::{Seq, Time};
 
 /// Bytes that are compared.
 const HEAD: usize = OPTIONS + STAMPS;

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 
 use super::layer::{Hosts, Walk, be16};
 use crate::frame::Frame;
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// A captured UDP datagram.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::Skip;
 use super::layer::{Hosts, Layer, Walk, be16, be32};
 use crate::frame::Frame;
-use crate::units::{Seq, Time};
+use tcpwhy_words::units::{Seq, Time};
 
 /// An ICMP error about a packet of TCP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -35,7 +35,7 @@ use self::layer::Walk;
 pub(crate) use self::usual::{Ends, Head, Usual, mix};
 pub use crate::frame::Direction;
 use crate::frame::Frame;
-use crate::units::{Seq, Time};
+use tcpwhy_words::units::{Seq, Time};
 
 /// One TCP segment as captured: headers in full, application bytes only as a view.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use core::net::SocketAddr;
 use super::layer::{Excess, Hosts, Walk, be16, be32};
 use super::{Flags, Options, Segment, Skip};
 use crate::frame::Frame;
-use crate::units::Seq;
+use tcpwhy_words::units::Seq;
 
 /// Length of the fixed part of the header.
 const FIXED: usize = 20;

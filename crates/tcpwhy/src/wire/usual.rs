@@ -10,7 +10,7 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use super::layer::{be16, be32, be64};
 use super::{Flags, IpInfo, LinkInfo, Options, Segment, link, tcp};
 use crate::frame::Frame;
-use crate::units::{Seq, Time};
+use tcpwhy_words::units::{Seq, Time};
 
 /// Where IPv4, its addresses and TCP begin, and where the TCP options do.
 pub(super) const IP: usize = 14;
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::units::Time;
+    use tcpwhy_words::units::Time;
 
     /// A usual frame with timestamps.
     fn usual() -> Vec<u8> {

@@ -15,8 +15,8 @@ use anyhow::Context as _;
 use serde::Serialize;
 use tcpwhy::host::queues::{self, Queues};
 use tcpwhy::host::snapshot::Snapshot;
+use tcpwhy::host::view::{HostOptions, render, title};
 use tcpwhy::host::{Finding, Judgement, Seen, Severity, doc, judge, script};
-use tcpwhy::view::host::{HostOptions, render, title};
 
 use crate::cmd::hosts::{self, Form};
 use crate::exit::Exit;

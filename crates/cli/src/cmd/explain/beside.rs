@@ -1,9 +1,9 @@
 //! What a host's tools printed, given together with packets or alone.
 
+use tcpwhy::evidence::lay_by_address;
 use tcpwhy::evidence::{Content, Evidence};
-use tcpwhy::host::lay_by_address;
+use tcpwhy::host::view::HostOptions;
 use tcpwhy::report::Report;
-use tcpwhy::view::host::HostOptions;
 
 use crate::cmd::hosts::{self, Host};
 use crate::complain;

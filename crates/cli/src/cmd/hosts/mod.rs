@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use tcpwhy::capture::listing::is_of_listing;
 use tcpwhy::host::paste::{self, Notes, Part};
 use tcpwhy::host::snapshot::{Look, Snapshot};
+use tcpwhy::host::view::{HostOptions, heading, render};
 use tcpwhy::host::{Finding, Severity, judge};
-use tcpwhy::view::host::{HostOptions, heading, render};
 
 use crate::exit::Exit;
 use crate::read::Input;
@@ -66,7 +67,7 @@ pub(crate) fn gather(inputs: &[Input]) -> (Vec<Host>, bool) {
         }
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    for host in paste::hosts(&texts) {
+    for host in paste::hosts(&texts, is_of_listing) {
         let each = host.parts.iter().map(|part| (&*names[part.text], &part.notes));
         match usable(each) {
             Ok(()) => hosts.push(Host::pasted(host, &names)),
@@ -92,7 +93,7 @@ pub(crate) fn of(input: &Input) -> anyhow::Result<Vec<Host>> {
         return Ok(vec![Host::saved(name, snapshot)]);
     }
     let names = [name];
-    let hosts = paste::hosts(&[&text]);
+    let hosts = paste::hosts(&[&text], is_of_listing);
     let parts = hosts.iter().flat_map(|host| &host.parts);
     usable(parts.map(|part| (&*names[0], &part.notes)))?;
     Ok(hosts.into_iter().map(|host| Host::pasted(host, &names)).collect())

@@ -4,8 +4,8 @@
 use super::talk::{Act, MSS, Talk};
 use super::tapes::{server, time};
 use crate::report::{Connection, State};
-use crate::units::Time;
 use crate::wire::Flags;
+use tcpwhy_words::units::Time;
 
 const MS: i64 = 1_000_000;
 

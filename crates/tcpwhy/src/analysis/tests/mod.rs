@@ -20,10 +20,10 @@ use proptest::prelude::*;
 
 use super::Sums;
 use crate::report::{Connection, State, Vantage};
-use crate::units::{Seq, Time};
 use crate::view::{self, Sort};
 use crate::wire::{Checksum, Direction, Flags, Options, Segment};
 use talk::{Act, MSS, Talk};
+use tcpwhy_words::units::{Seq, Time};
 
 fn acts() -> impl Strategy<Value = Vec<(usize, i64, Act)>> {
     let act = prop_oneof![

@@ -8,8 +8,8 @@ use crate::flow::facts::Facts;
 use crate::flow::gathered::Gathered;
 use crate::flow::usual::Streaming;
 use crate::report::Connection;
-use crate::units::{Seq, Time};
 use crate::wire::{Alike, Flags, Head, IpInfo, LinkInfo, Options, Segment};
+use tcpwhy_words::units::{Seq, Time};
 
 pub(super) const MSS: u32 = 1448;
 

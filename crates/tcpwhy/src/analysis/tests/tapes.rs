@@ -5,8 +5,8 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use super::talk::{Act, MSS, Talk};
 use crate::report::{Connection, State};
-use crate::units::Seq;
 use crate::wire::{Direction, Flags, Options};
+use tcpwhy_words::units::Seq;
 
 const MS: i64 = 1_000_000;
 

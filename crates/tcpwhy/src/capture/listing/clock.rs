@@ -10,7 +10,7 @@
 //! from midnight of day 0, spans from zero.
 
 use super::stamp::{DAY, Stamp};
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// What the times of a listing are relative to.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -19,8 +19,8 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
 use super::segment::{Dialect, Printed};
-use crate::units::Seq;
 use crate::wire::Flags;
+use tcpwhy_words::units::Seq;
 
 /// Connections remembered in each of two generations. Ours: 2 x 32,768 entries are under 10 MB.
 const GENERATION: usize = 32_768;

@@ -4,8 +4,8 @@
 //! their bytes are shown. The length is rounded up to whole words, as the header must.
 
 use super::digits::{closing, leading_number};
-use crate::units::Seq;
 use crate::wire::Options;
+use tcpwhy_words::units::Seq;
 
 /// Reads the list between the brackets; `cut` when the closing one is missing.
 pub(super) fn read(list: &str, cut: bool) -> Options {

@@ -8,8 +8,8 @@ use super::segment::Printed;
 use super::stamp::Stamp;
 use super::{Heard, Listing, ListingReader, Place, Quotation, icmp};
 use crate::capture::{Item, Quality, QualityKind};
-use crate::units::Time;
 use crate::wire::{IcmpError, IpInfo, LinkInfo, Quoted, Segment};
+use tcpwhy_words::units::Time;
 
 /// Characters of a line that are quoted in a remark.
 const EXCERPT: usize = 60;

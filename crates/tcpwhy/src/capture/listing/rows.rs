@@ -19,8 +19,8 @@ use super::names::Endpoint;
 use super::said::{Body, Line, Link, Packet};
 use super::segment::{Dialect, Printed};
 use super::stamp::{self, Stamp, next_word};
-use crate::units::Seq;
 use crate::wire::{Flags, IpInfo, Options};
+use tcpwhy_words::units::Seq;
 
 /// The arrow of newer versions, of older ones, and what is left of the first where UTF-8 was taken for Latin.
 const ARROWS: [&str; 4] = ["→", ">", "->", "â†’"];

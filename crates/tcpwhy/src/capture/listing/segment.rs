@@ -7,8 +7,8 @@
 
 use super::digits::{closing, leading_number, number_after};
 use super::options;
-use crate::units::Seq;
 use crate::wire::{Checksum, Flags, Options};
+use tcpwhy_words::units::Seq;
 
 /// A TCP header as printed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

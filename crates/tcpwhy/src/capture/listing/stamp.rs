@@ -11,7 +11,7 @@
 //! Which of the three `OfDay` forms it is, one line cannot tell; `clock` finds out. Fractions
 //! have six digits, or nine with `--nano`; any number of them is read.
 
-use crate::units::days_since_1970;
+use tcpwhy_words::units::days_since_1970;
 
 /// A time as printed, in nanoseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

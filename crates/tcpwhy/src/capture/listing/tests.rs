@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::capture::QualityKind;
-use crate::units::{Seq, Time};
 use crate::wire::{Direction, Flags, IcmpError, Options, Segment};
+use tcpwhy_words::units::{Seq, Time};
 
 mod pastes;
 mod truth;
@@ -89,7 +89,7 @@ fn the_complete_article_listing_has_its_58_segments() {
     assert_eq!(read.clock, Clock::OfDay);
     assert!(!read.clock.has_date());
     let (first, last) = (&read.segments[0], &read.segments[57]);
-    assert_eq!(last.time - first.time, crate::units::Duration::from_micros(63_063));
+    assert_eq!(last.time - first.time, tcpwhy_words::units::Duration::from_micros(63_063));
     assert_eq!(first.time, Time(38_749_051_409_000));
     assert_eq!(first.source, "192.168.247.130:44612".parse().expect("address"));
     let isn = Seq(1_670_507_718);

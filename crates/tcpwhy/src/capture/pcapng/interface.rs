@@ -1,7 +1,7 @@
 //! One interface of a pcapng section: its link type, its clock, and the packets it lost.
 
 use super::super::binary::Endian;
-use crate::units::Time;
+use tcpwhy_words::units::Time;
 
 /// What blocks told of an interface.
 #[derive(Debug)]

@@ -22,8 +22,8 @@ mod interface;
 use super::binary::{Endian, Step, Straddle};
 use super::{BlockProblem, CaptureError, Frame, Item, LONGEST_RECORD, Quality, QualityKind, Sink};
 use crate::frame::Direction;
-use crate::units::Time;
 use interface::{Interface, options};
+use tcpwhy_words::units::Time;
 
 /// The type of the block that opens a section, the same in either byte order.
 pub(super) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];

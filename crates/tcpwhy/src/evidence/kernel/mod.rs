@@ -16,7 +16,7 @@ mod times;
 mod window;
 
 use crate::report::{Beside, Connection, Direction, State};
-use crate::words;
+use tcpwhy_words::said;
 
 use super::sample::Sample;
 use place::{Placed, Rounds};
@@ -85,12 +85,12 @@ impl Case<'_> {
                 false => AGREES,
             }
         });
-        let kernel = words::time(measured);
+        let kernel = said::time(measured);
         let text = match ours {
             Some(ours) => format!(
                 "the {}'s kernel has seen a least round trip of {kernel}, the packets show {}",
                 self.who(),
-                words::time(ours)
+                said::time(ours)
             ),
             None => format!("the {}'s kernel has seen a least round trip of {kernel}", self.who()),
         };
@@ -115,7 +115,7 @@ impl Case<'_> {
              not sent yet: something else stopped it",
             round + 1,
             self.who(),
-            words::bytes(bytes)
+            said::bytes(bytes)
         );
         Some(Beside {
             unit: "bytes".into(),
@@ -148,7 +148,7 @@ impl Case<'_> {
         ];
         let entry = |(quantity, value, what): (&'static str, Option<u64>, String)| {
             let value = value?;
-            let text = format!("{what} {}", words::bytes(value));
+            let text = format!("{what} {}", said::bytes(value));
             Some(Beside {
                 unit: "bytes".into(),
                 measured: i64::try_from(value).ok(),

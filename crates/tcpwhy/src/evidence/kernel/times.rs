@@ -5,7 +5,7 @@
 //! (limits-method.md section 10), so that it counts none is no contradiction.
 
 use crate::report::{Beside, Connection, Direction, State};
-use crate::words;
+use tcpwhy_words::said;
 
 use super::place::{Placed, Rounds};
 use super::{Case, verdict};
@@ -109,9 +109,9 @@ fn one(
     let said = format!(
         "the {who}'s kernel was stopped by {} for {} of {} busy ({})",
         kind.by,
-        words::time(kernel),
-        words::time(busy),
-        words::percent(kernel, busy)
+        said::time(kernel),
+        said::time(busy),
+        said::percent(kernel, busy)
     );
     let entry = |verdict, estimated, text| Beside {
         unit: "ns".into(),
@@ -122,7 +122,7 @@ fn one(
     let (Some((low, high)), Some((_, all))) = (ours, all) else {
         return Some(entry(super::MEASURED, None, said));
     };
-    let counted = format!("the packets show {} ({})", words::time(high), words::percent(high, all));
+    let counted = format!("the packets show {} ({})", said::time(high), said::percent(high, all));
     // The share may lie anywhere between the bounds of the instant.
     let near = kernel.clamp(low, high);
     let share = |part: i64, whole: i64| part as f64 * 100.0 / whole.max(1) as f64;

@@ -1,7 +1,7 @@
 //! The kernel's congestion window and threshold, in the place of the replayed ones.
 
 use crate::report::{Beside, Cwnd, Direction};
-use crate::words;
+use tcpwhy_words::said;
 
 use super::place::{Placed, Rounds};
 use super::{CONTRADICTS, Case, ERROR_PERCENT, MEASURED, verdict};
@@ -48,7 +48,7 @@ pub(super) fn cwnd(
         round.cwnd_measured_by = u32::try_from(case.source).ok();
     }
     let (cwnd, best) = last?;
-    let of = format!("{count} of {}", words::count(direction.rounds.len() as u64, "round"));
+    let of = format!("{count} of {}", said::count(direction.rounds.len() as u64, "round"));
     let (value, estimate) =
         wrong.first().map_or((cwnd, best), |(_, cwnd, r)| (*cwnd, r.best.or(r.low)));
     let text = if wrong.is_empty() {
@@ -65,7 +65,7 @@ pub(super) fn cwnd(
         format!(
             "the {}'s congestion window is measured in {of}; it is another than replayed in {}{more}",
             case.who(),
-            words::listed(&named)
+            said::listed(&named)
         )
     };
     Some(Beside {
@@ -127,7 +127,7 @@ fn differing((at, cwnd, replayed): &(usize, u64, Cwnd)) -> String {
         (Some(low), None, None) => format!("at least {low}"),
         _ => "at most ".to_owned() + &replayed.high.unwrap_or_default().to_string(),
     };
-    format!("round {} ({}, replayed {replayed})", at + 1, words::count(*cwnd, "segment"))
+    format!("round {} ({}, replayed {replayed})", at + 1, said::count(*cwnd, "segment"))
 }
 
 /// The kernel's threshold beside the place where slow start was found to end.

@@ -12,7 +12,7 @@ use core::cmp::Reverse;
 use crate::limits::evidence::Evidence;
 use crate::limits::sense::{INTERVALS, STRIP_CELLS, STRIP_RUNS, STRIP_SLICES};
 use crate::report::{State, Strip as Slices, Sure, TimeIn};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// A decided interval.
 #[derive(Clone, Debug)]

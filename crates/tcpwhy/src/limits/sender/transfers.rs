@@ -7,7 +7,7 @@
 
 use crate::limits::sense::{SPARE_TABLES, TRANSFERS};
 use crate::report::{State, TimeIn};
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// What a transfer is known by.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,8 +3,8 @@ use core::net::{Ipv4Addr, SocketAddr};
 use super::super::{Analyst, Bench, Config, starts};
 use super::*;
 use crate::report::{Connection, End};
-use crate::units::{Seq, Time};
 use crate::wire::{Flags, Head, IpInfo, LinkInfo, Options};
+use tcpwhy_words::units::{Seq, Time};
 
 /// A segment of client `client` at `ms`, or of the server to it.
 fn segment(ms: i64, client: u32, from_client: bool, flags: Flags, len: u32) -> Segment<'static> {

@@ -45,7 +45,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
             let full = bar(*spent as f64 / lifetime as f64, columns);
             let full: String = full.trim_end().chars().take(width).collect();
             spans.push(plain("  "));
-            spans.push((Ink::Of(*state), full));
+            spans.push((super::super::family::ink(*state), full));
         }
         if columns >= NARROW {
             spans.push((Ink::Faint, tail));

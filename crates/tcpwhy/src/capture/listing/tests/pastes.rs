@@ -369,6 +369,6 @@ fn times_past_midnight_go_on() {
     let read = read(&text);
     assert_eq!(
         read.segments[1].time - read.segments[0].time,
-        crate::units::Duration::from_millis(110)
+        tcpwhy_words::units::Duration::from_millis(110)
     );
 }

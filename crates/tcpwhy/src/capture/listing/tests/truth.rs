@@ -1,7 +1,7 @@
 //! Every form that `tcpdump` prints of one capture, against tshark's reading of the same capture.
 
 use super::*;
-use crate::units::Duration;
+use tcpwhy_words::units::Duration;
 
 /// How the times of a form relate to those of the capture.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
