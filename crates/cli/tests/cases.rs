@@ -199,11 +199,21 @@ fn numbers_out_of_range(case: &Case, args: &[String], run: Run, folder: &Path) -
 
 /// The values at a path: keys with dots, `[N]`, `[*]`, `[key]` and `[key=value]`.
 fn values<'a>(json: &'a Value, path: &str) -> Vec<&'a Value> {
-    let mut found = vec![json];
-    for step in path.replace('[', ".[").split('.').filter(|step| !step.is_empty()) {
+    let (mut found, mut rest) = (vec![json], path);
+    loop {
+        rest = rest.trim_start_matches('.');
+        // A key in brackets may have dots.
+        let end = match rest.strip_prefix('[') {
+            Some(inner) => inner.find(']').map_or(rest.len(), |at| at + 2),
+            None => rest.find(['.', '[']).unwrap_or(rest.len()),
+        };
+        let (step, behind) = rest.split_at(end);
+        if step.is_empty() {
+            return found;
+        }
         found = found.into_iter().flat_map(|value| one_step(value, step)).collect();
+        rest = behind;
     }
-    found
 }
 
 fn one_step<'a>(value: &'a Value, step: &str) -> Vec<&'a Value> {

@@ -236,12 +236,22 @@ fn take(walker: &mut Walker, arrivals: &mut Reader<'_>, run: Run<'_>) {
 }
 
 /// When the receiver's window came that lets out what `run` begins with, if that goes beyond the one known when it is
-/// said to have left and came by `latest`: nothing leaves before that, however soon it followed.
+/// said to have left and came by `latest`: nothing leaves before that, however soon it followed. So with the first ACK
+/// of a flight that went with the SYN-ACK: of how near its host is, its few answers so far know too little.
 fn opened_for(run: Run<'_>, walker: &Walker, arrivals: Reader<'_>, latest: i64) -> Option<i64> {
-    if arrivals.tap > latest || !walker.sender.lacks_window(&run.first()) {
+    if arrivals.tap > latest {
         return None;
     }
     let sent = run.first();
+    let sender = &walker.sender;
+    if sender.is_first_ack_due(&sent) {
+        let acks = arrivals.runs().flat_map(Run::events);
+        let mut acks = acks.take_while(|event| event.tap <= latest && event.frame < sent.frame);
+        return acks.find(|event| event.ack > sender.flight.una).map(|event| event.tap);
+    }
+    if !sender.lacks_window(&sent) {
+        return None;
+    }
     let events = arrivals.runs().flat_map(Run::events);
     let mut in_time = events.take_while(|event| event.tap <= latest && event.frame < sent.frame);
     in_time.find(|event| walker.sender.allows(event, sent.end())).map(|event| event.tap)

@@ -27,6 +27,15 @@ impl Sender {
             && event.end() > self.window.end.max(self.flight.nxt)
     }
 
+    /// Whether `event` follows a flight that went with the SYN-ACK, of which nothing was acknowledged yet.
+    #[inline]
+    pub(crate) fn is_first_ack_due(&self, event: &Event) -> bool {
+        self.handshake.is_early
+            && self.flight.una == 0
+            && self.flight.outstanding() > 0
+            && event.end() > self.flight.nxt
+    }
+
     /// Whether what arrives with `event` allows data up to `end`.
     pub(crate) fn allows(&self, event: &Event, end: i64) -> bool {
         event.has(ACK) && event.ack + (i64::from(event.window) << self.terms.shift) >= end

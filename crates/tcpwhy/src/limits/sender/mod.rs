@@ -104,6 +104,8 @@ pub(crate) struct Terms {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handshake {
     pub(crate) is_over: bool,
+    /// Data was sent before its SYN-ACK was acknowledged: Fast Open (RFC 7413 section 4.2.2).
+    pub(crate) is_early: bool,
     /// When each side last sent its SYN.
     pub(crate) last_syn: [Option<i64>; 2],
 }

@@ -98,9 +98,13 @@ impl Walker {
             self.sender.on_unseen_arrival();
         }
         if event.is_data() {
-            if !self.sender.handshake.is_over && self.sender.peer.last_data.is_none() {
-                // It is the first to speak: the ACK that it waited for has come.
-                self.sender.on_established(self.sender.now);
+            if !self.sender.handshake.is_over {
+                if self.sender.peer.last_data.is_none() {
+                    // It is the first to speak: the ACK that it waited for has come.
+                    self.sender.on_established(self.sender.now);
+                } else {
+                    self.sender.handshake.is_early = true;
+                }
             }
             self.sender.handshake.is_over = true;
             self.on_data(event, self.sender.now, lag, segments, step);
@@ -127,6 +131,11 @@ impl Walker {
         if event.has(SYN) {
             self.sender.on_syn(event, at);
             self.take_proofs();
+            if event.is_data() {
+                // Fast Open: what is sent before the SYN-ACK is acknowledged answers this.
+                self.sender.peer.end = self.sender.peer.end.max(event.end());
+                self.sender.peer_spoke(at);
+            }
             if event.has(ACK) {
                 self.sender.on_established(at);
                 self.sender.take_window(event);
