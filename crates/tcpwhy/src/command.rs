@@ -293,6 +293,7 @@ mod tests {
             first_byte_ns: Some(45 * MS),
             total_ns: Some(60 * MS),
             early: None,
+            http: None,
         }];
         connection
     }

@@ -76,6 +76,11 @@ impl Names {
         });
     }
 
+    /// The questions listed, in their order.
+    pub(crate) fn all(&self) -> &[Lookup] {
+        &self.lookups
+    }
+
     /// The questions listed, in their order, and how many more there were.
     pub(crate) fn lookups(&self) -> (Vec<Lookup>, u64) {
         (self.lookups.clone(), self.more)

@@ -33,6 +33,7 @@ mod icmp;
 mod limits;
 pub mod manual;
 mod measure;
+mod names;
 pub mod report;
 pub mod session;
 pub mod tracker;

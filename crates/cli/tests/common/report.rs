@@ -9,8 +9,8 @@ use tcpwhy::report::{
     Answers, Beside, CallsIn, Capture, Ceiling, CeilingKind, ClearError, Command,
     CongestionControl, Connection, Cwnd, Direction, Early, EarlyKind, End, Ending, EndingKind,
     Events, Evidence, Exchange, FORMAT, FailedPeer, Failure, FailureKind, Finding, FrameRange,
-    Gain, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, Link,
-    LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh, Part, Passed,
+    Gain, Http, IcmpErrors, IdleRestart, InFlightAtLoss, InitialWindow, Limit, LimitEvidence, Link,
+    LinkRate, LongestCall, Lookup, LossPattern, LossToldBy, LostAt, LowHigh, Names, Part, Passed,
     PredictedBy, Prediction, Quality, QuotedPacket, Rate, Remedy, RepeatCause, Report, Reset,
     Retransmission, Retransmitted, Round, RoundRange, Rtt, RttJump, ScalingRefusedBy, SenderStack,
     Severity, ShutWithHole, Skipped, SlowStartExit, Spent, State, StuckSegment, Sure, Syn,
@@ -175,6 +175,14 @@ fn connection() -> Connection {
         network: 0,
         client_name: Some("reader.example.com:44612".into()),
         server_name: Some("www.example.com:http".into()),
+        names: Some(Box::new(Names {
+            server: Some("www.example.com".to_owned()),
+            server_by: Some("sni".into()),
+            service: Some("http".into()),
+            tls_version: Some("TLS 1.2".into()),
+            alpn: Some("h2".to_owned()),
+            alpn_offered: vec!["h2".to_owned()],
+        })),
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns: 63_063_000,
         part: Some(Part {
@@ -234,6 +242,11 @@ fn connection() -> Connection {
                 server_think_ns: 175_000,
                 or_server_think_ns: Some(107_000),
             }),
+            http: Some(Box::new(Http {
+                method: "GET".into(),
+                target: "/report".to_owned(),
+                status: Some(200),
+            })),
         }],
         tls: Some(Tls {
             start_ns: 7_000_000,

@@ -9,10 +9,11 @@
 //! the records' lengths tell it ([`crate::flow::tls_behind`]); so is the alert that closes TLS (RFC 8446
 //! section 6.1), a lone short record right before the client's FIN.
 
+use crate::flow::requests::Request;
 use crate::flow::tls_behind::{self, Kind};
 use crate::limits::sender::transfers::Run;
 use crate::limits::walk::Walker;
-use crate::report::{Early, EarlyKind, Exchange, RoundRange, TimeIn, Transfer};
+use crate::report::{Early, EarlyKind, Exchange, Http, RoundRange, TimeIn, Transfer};
 
 /// The longest alert that closes TLS, with HTTP/2's GOAWAY before it: 2 B of plaintext, and 17 B of a frame,
 /// each in a record of its own with a header of 5 B and 17 to 24 B of protection.
@@ -20,13 +21,15 @@ const GOODBYE: i64 = 64;
 /// An acknowledgement of SETTINGS as a record: a header, an empty frame, the most protection.
 const ACKNOWLEDGEMENT: i64 = 5 + 9 + 24;
 
-/// What the clear headers of TLS records tell of exchanges.
+/// What is in clear of exchanges: headers of TLS records, HTTP/1.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Clear {
+pub(crate) struct Clear<'a> {
     /// What came before the first answer.
     pub(crate) early: Option<tls_behind::Early>,
     /// Offset of the client's FIN, if this is TLS.
     pub(crate) fin_at: Option<i64>,
+    /// HTTP/1 requests, by their offsets.
+    pub(crate) requests: &'a [Request],
 }
 
 /// A transfer with the side that sent it.
@@ -59,7 +62,7 @@ pub(crate) fn transfers(walkers: &[Walker; 2], lifetime: i64) -> Vec<Transfer> {
 }
 
 /// The exchanges among them; `floors` are the constant round trips between the tap and each side.
-pub(crate) fn pairs(walkers: &[Walker; 2], floors: [i64; 2], clear: Clear) -> Vec<Exchange> {
+pub(crate) fn pairs(walkers: &[Walker; 2], floors: [i64; 2], clear: Clear<'_>) -> Vec<Exchange> {
     pair(&placed(walkers), floors, clear)
 }
 
@@ -75,7 +78,7 @@ fn placed(walkers: &[Walker; 2]) -> Vec<Placed<'_>> {
     placed
 }
 
-fn pair(placed: &[Placed<'_>], floors: [i64; 2], clear: Clear) -> Vec<Exchange> {
+fn pair(placed: &[Placed<'_>], floors: [i64; 2], clear: Clear<'_>) -> Vec<Exchange> {
     let requests = placed.iter().filter(|p| p.side == 0).count();
     let mut exchanges = Vec::with_capacity(requests);
     let mut at = 0;
@@ -90,13 +93,13 @@ fn pair(placed: &[Placed<'_>], floors: [i64; 2], clear: Clear) -> Vec<Exchange> 
             continue;
         };
         if !(at == placed.len() && answers.is_empty() && clear.is_goodbye(request)) {
-            exchanges.push(exchange(begun, request, answers, floors, clear.early));
+            exchanges.push(exchange(begun, request, answers, floors, clear));
         }
     }
     exchanges
 }
 
-impl Clear {
+impl Clear<'_> {
     /// Whether a transfer only acknowledges SETTINGS.
     fn asks_nothing(&self, transfer: &Placed<'_>) -> bool {
         let acknowledged = self.early.and_then(|early| early.acknowledged);
@@ -117,7 +120,7 @@ fn exchange(
     request: &Placed<'_>,
     answers: &[Placed<'_>],
     floors: [i64; 2],
-    early: Option<tls_behind::Early>,
+    Clear { early, requests, .. }: Clear<'_>,
 ) -> Exchange {
     let number = |answer: usize| (at + 1 + answer) as u64;
     let first = answers.first();
@@ -133,6 +136,7 @@ fn exchange(
         first_byte_ns: first.map(|a| a.run.start + floors[1] - request.run.start),
         total_ns: last.map(|a| a.run.end + a.shift - begun),
         early: None,
+        http: http(requests, request.run),
     };
     let asked =
         |early: &tls_behind::Early| (request.run.from..request.run.to).contains(&early.request);
@@ -165,6 +169,14 @@ fn exchange(
     }
 }
 
+/// What the request in `run` asks for. They stand in their order.
+fn http(requests: &[Request], run: Run) -> Option<Box<Http>> {
+    let at = requests.partition_point(|each| each.from < run.from);
+    let Request { method, target, status, .. } =
+        requests.get(at).filter(|each| each.from < run.to)?;
+    Some(Box::new(Http { method: (*method).into(), target: target.to_string(), status: *status }))
+}
+
 const fn kind(kind: Kind) -> EarlyKind {
     match kind {
         Kind::Tickets => EarlyKind::Tickets,
@@ -183,7 +195,7 @@ mod tests {
     const FLOORS: [i64; 2] = [0, 20 * MS];
 
     /// Exchanges of transfers, each with its side, start and end in milliseconds and offsets.
-    fn exchanges(transfers: &[(usize, i64, i64, [i64; 2])], clear: Clear) -> Vec<Exchange> {
+    fn exchanges(transfers: &[(usize, i64, i64, [i64; 2])], clear: Clear<'_>) -> Vec<Exchange> {
         let time_in = TimeIn::default();
         let place = |&(side, start, end, [from, to]): &(usize, i64, i64, [i64; 2])| {
             let after_peer = (side == 1).then_some(0);
@@ -203,7 +215,7 @@ mod tests {
     ];
 
     /// What the records of the tape tell.
-    fn clear(kind: Kind) -> Clear {
+    fn clear(kind: Kind) -> Clear<'static> {
         let early = tls_behind::Early {
             request: 597,
             request_at: 0,
@@ -216,7 +228,7 @@ mod tests {
             answer: 1_833,
             answer_at: 270 * MS,
         };
-        Clear { early: Some(early), fin_at: Some(727) }
+        Clear { early: Some(early), fin_at: Some(727), requests: &[] }
     }
 
     #[test]
@@ -255,6 +267,21 @@ mod tests {
             let clear = Clear { fin_at: Some(703 + bytes), ..clear(Kind::Tickets) };
             assert_eq!(exchanges(&tape, clear).len(), requests, "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_request_in_clear_is_told_with_its_exchange() {
+        let ask = |from, target: &str| Request {
+            from,
+            method: "GET",
+            target: target.into(),
+            status: Some(200),
+        };
+        let requests = [ask(517, "/a"), ask(703, "/b"), ask(800, "/behind")];
+        let clear = Clear { requests: &requests, ..Clear::default() };
+        let found = exchanges(&TAPE, clear);
+        let targets = found.iter().map(|each| each.http.as_ref().map(|http| &*http.target));
+        assert_eq!(targets.collect::<Vec<_>>(), [Some("/a"), Some("/b")]);
     }
 
     #[test]

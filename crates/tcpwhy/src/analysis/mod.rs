@@ -111,7 +111,13 @@ impl Analysis {
         self.detail = detail.rounds;
         self.passed = detail.passed.map(|_| Default::default());
         self.most_passed = detail.passed.unwrap_or(0);
-        self.links = detail.rounds.then(Default::default);
+        match &mut self.links {
+            // Room that is given back goes to pieces among the accounts that stay.
+            Some(links) if detail.rounds => {
+                links.iter_mut().for_each(|link| *link = Link::default());
+            }
+            links => *links = detail.rounds.then(Default::default),
+        }
         self.busy = [None, None];
         self.ending = None;
         let [a, b] = &mut self.clocks;

@@ -3,12 +3,13 @@
 use super::{Analysis, directions, doubles, exchanges, failed};
 use crate::flow::facts::Facts;
 use crate::flow::failures::{Failed, What, alert_name, status_phrase};
+use crate::flow::hello;
 use crate::flow::side::SideInfo;
 use crate::limits::quick::turns::Turns;
 use crate::limits::walk::Walker;
 use crate::measure::{loss, stack};
 use crate::report::{
-    ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, ScalingRefusedBy,
+    ClearError, Connection, Direction, End, Exchange, FrameRange, LowHigh, Names, ScalingRefusedBy,
     SenderStack, State, Syn, Transfer, Vantage, WindowScaling,
 };
 use tcpwhy_words::units::Duration;
@@ -50,6 +51,7 @@ fn pairs(facts: &Facts, analysis: &Analysis, walkers: &[Walker; 2]) -> Vec<Excha
     let clear = exchanges::Clear {
         early: facts.tls.early(),
         fin_at: facts.tls.report().and(facts.sides[0].fin_at),
+        requests: facts.failures.requests().all(),
     };
     exchanges::pairs(walkers, floors, clear)
 }
@@ -102,6 +104,7 @@ pub(crate) fn blank(facts: &Facts) -> Connection {
         network: facts.network,
         client_name: None,
         server_name: None,
+        names: None,
         start: String::new(),
         duration_ns: facts.last_tap,
         part: None,
@@ -187,6 +190,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         syns: [0, 1].map(|side| syn(&facts.sides[side])),
         sender_stack: [0, 1]
             .map(|side| stack::name(&facts.sides[side], analysis.clocks[side].tick())),
+        names: names(facts).map(Box::new),
         directions,
         exchanges,
         tls: facts.tls.report(),
@@ -196,6 +200,23 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         truncated,
         ..outline
     }
+}
+
+/// What the ends call each other in clear. What name servers said is added where all is known.
+fn names(facts: &Facts) -> Option<Names> {
+    let told = facts.tls.told().map(|told| *told).unwrap_or_default();
+    let host = facts.failures.requests().host().map(|host| (host.to_owned(), "http_host"));
+    let sni = told.server_name.map(|name| (String::from(name), "sni"));
+    let (server, server_by) = sni.or(host).unzip();
+    let names = Names {
+        server,
+        server_by: server_by.map(Into::into),
+        service: None,
+        tls_version: told.version.and_then(hello::version_name).map(Into::into),
+        alpn: told.chosen,
+        alpn_offered: told.offered,
+    };
+    (names != Names::default()).then_some(names)
 }
 
 fn syn(info: &SideInfo) -> Option<Syn> {

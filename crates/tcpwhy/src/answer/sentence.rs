@@ -99,9 +99,6 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
     match rtt {
         // More of them is no distance: an ACK was held, or a queue stood.
         Some(rtt) if far.saturating_mul(2) > active && active / rtt < FAR => {
-            if let Some(turns) = in_turn(connection, rtt) {
-                return turns;
-            }
             let trips = active as f64 / rtt as f64;
             format!(
                 "No cause stands out: {} are {trips:.1} round trips of {}.",
@@ -111,22 +108,6 @@ pub(crate) fn of_no_cause(connection: &Connection) -> String {
         }
         _ => most_of_the_time(direction, ends),
     }
-}
-
-/// Requests that went one after the other: what that costs is distance, and nothing in TCP shortens it.
-fn in_turn(connection: &Connection, rtt: i64) -> Option<String> {
-    /// Two may be chance.
-    const TURNS: usize = 3;
-    let number = connection.exchanges.iter().filter(|each| each.response.is_some()).count();
-    let saved = rtt.checked_mul(i64::try_from(number.saturating_sub(1)).ok()?)?;
-    (number >= TURNS).then(|| {
-        format!(
-            "{number} requests went in turn, a round trip of {} for each. Side by side (HTTP/2, pipelining, parallel \
-             connections) they would save up to {}.",
-            time(rtt),
-            time(saved)
-        )
-    })
 }
 
 /// `Most of the time went into slow start (45 %) and the server's receive window (22 %).`
@@ -244,6 +225,10 @@ impl Facts<'_> {
                 "Most of the time there was nothing to send: the programs were silent for {spent}."
             ),
             "THINK_SERVER" => self.think()?,
+            "REQUESTS_IN_TURN" => format!(
+                "{} Pipelining, HTTP/2 or parallel connections would save up to {spent}.",
+                title()
+            ),
             "SLOW_START_ENDED_EARLY" => {
                 format!("{} The congestion window crept on from there.", title())
             }

@@ -1,6 +1,6 @@
 //! Short words: for states in bars, sentences and tables, and for causes in one cell.
 
-use crate::report::State;
+use crate::report::{Connection, End, State};
 
 /// The ends of a direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,6 +118,20 @@ pub(crate) const fn noun(state: State) -> &'static str {
     }
 }
 
+/// What became of a connection without data, in a cell of a table.
+pub(crate) fn without_data(connection: &Connection) -> &'static str {
+    let is_opened = connection.handshake_rtt_ns.is_some();
+    match (connection.end, connection.syns) {
+        (End::Rst, _) => "reset, nothing asked",
+        (End::Fin, _) if is_opened => "opened and closed",
+        (End::Fin, _) => "closed",
+        (End::Open, [Some(_), None]) => "SYN, no answer seen",
+        (End::Open, [_, Some(_)]) if !is_opened => "handshake not ended",
+        (End::Open, [Some(_), Some(_)]) => "open, nothing sent",
+        (End::Open, _) => "only ACKs seen",
+    }
+}
+
 /// A cause in a cell of a table.
 pub(crate) fn cell(code: &str) -> &'static str {
     match code {
@@ -132,6 +146,7 @@ pub(crate) fn cell(code: &str) -> &'static str {
         "APP_WINDOW" => "window above TCP",
         "NAGLE_DELAYED_ACK" => "Nagle",
         "LOSS" | "LOSS_RANDOM" | "LOSS_CONGESTION" | "LOSS_PERIODIC" => "loss",
+        "REQUESTS_IN_TURN" => "requests in turn",
         "DAMAGED" => "damage",
         "POLICER" => "policer",
         "TIMEOUT" => "timeouts",

@@ -60,6 +60,7 @@ mod pacing;
 mod path_mtu;
 mod policer;
 mod reordering;
+mod requests_in_turn;
 mod reset;
 mod scale_lost;
 mod send_buffer;
@@ -110,7 +111,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 61] = [
+const RULES: [Rule; 62] = [
     dns_unanswered::RULE,
     unreachable::RULE,
     syn_unanswered::RULE,
@@ -165,6 +166,7 @@ const RULES: [Rule; 61] = [
     others_queue::RULE,
     variable_rate::RULE,
     token_bucket::RULE,
+    requests_in_turn::RULE,
     think_server::RULE,
     think_client::RULE,
     slow_writer::RULE,
@@ -239,9 +241,12 @@ pub fn fill(connections: &mut [Connection]) {
             found.extend(cold_connection::among(connection, near));
         }
         finish(connection, &mut found);
+        // Findings are large, and a report may hold those of 100,000 connections.
+        found.shrink_to_fit();
         connection.findings = found;
     }
     handshake_refused::among(connections);
+    requests_in_turn::unless_side_by_side(connections);
     neighbours::fill(connections);
     connections.iter_mut().for_each(gain::fill);
     connections.iter_mut().for_each(precedence::fill);

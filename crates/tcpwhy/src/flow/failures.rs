@@ -16,6 +16,7 @@
 
 use super::event::{Event, Side};
 use super::promise::{self, Promise};
+use super::requests::Requests;
 
 /// A record's header and the alert's two bytes: such a segment takes the long way, whatever it is.
 const ALERT_LEN: u32 = 7;
@@ -66,6 +67,8 @@ pub(crate) struct Failures {
     wants_head: bool,
     /// How long the last answer is going to be.
     promise: Option<Promise>,
+    /// What was asked for.
+    requests: Requests,
     // Nearly all have none.
     #[expect(clippy::box_collection, reason = "the facts of each connection are copied")]
     list: Option<Box<Vec<Failed>>>,
@@ -80,11 +83,12 @@ impl Failures {
             self.note(side, event, alert);
         }
         if side == 0 {
-            self.on_request(payload);
+            self.on_request(event, payload);
         }
         match (self.http, side) {
             (Http::Unknown, 0) => {
-                self.http = if begins_request(payload) { Http::Yes(true) } else { Http::No };
+                let is_http = method(payload).is_some();
+                self.http = if is_http { Http::Yes(true) } else { Http::No };
             }
             // Its request may stand before the capture.
             (Http::Unknown, _) => {
@@ -115,9 +119,13 @@ impl Failures {
     }
 
     /// A request begins, or goes on.
-    fn on_request(&mut self, payload: &[u8]) {
+    fn on_request(&mut self, event: &Event, payload: &[u8]) {
         let goes_on = self.http == Http::Yes(true);
-        let is_odd = !goes_on && !begins_request(payload);
+        let begun = if goes_on || self.http == Http::No { None } else { method(payload) };
+        if let Some(method) = begun {
+            self.requests.begin(event.seq, method, payload);
+        }
+        let is_odd = !goes_on && begun.is_none();
         self.promise = None;
         self.wants_head = goes_on && self.wants_head || is_odd || payload.starts_with(b"HEAD ");
     }
@@ -134,6 +142,9 @@ impl Failures {
             100..=199 => Http::Yes(true),
             _ => Http::Yes(false),
         };
+        if status >= 200 || self.http == Http::No {
+            self.requests.answered(status);
+        }
         let length = promise::length(status, payload).filter(|_| !self.wants_head);
         let promised = |length| Promise { from: event.seq, to: event.seq + length, tap: event.tap };
         self.promise = length.map(promised);
@@ -164,6 +175,11 @@ impl Failures {
         self.promise
     }
 
+    /// What was asked for, as far as it is in clear.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
     /// What failed, in the order in which it was said first.
     pub(crate) fn all(&self) -> &[Failed] {
         self.list.as_deref().map_or(&[], Vec::as_slice)
@@ -190,8 +206,9 @@ const METHODS: [&[u8]; 10] = [
     b"PROPFIND ",
 ];
 
-fn begins_request(payload: &[u8]) -> bool {
-    METHODS.iter().any(|method| payload.starts_with(method))
+/// The method of the request that `payload` begins with, and the space behind it.
+fn method(payload: &[u8]) -> Option<&'static [u8]> {
+    METHODS.into_iter().find(|method| payload.starts_with(method))
 }
 
 /// The status of the response that `payload` begins with (RFC 9112 section 4).

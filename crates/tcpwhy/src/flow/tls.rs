@@ -13,6 +13,7 @@
 
 use super::event::{Event, Side};
 use super::failures::{self, What};
+use super::hello::{Hellos, Told};
 use super::tls_behind::{Behind, Early};
 use crate::report::{Tls, TlsFlight};
 
@@ -50,6 +51,8 @@ pub(crate) struct TlsWatch {
     astray: u32,
     /// An alert in clear that nobody has taken yet.
     alert: Option<What>,
+    /// Names and versions.
+    hellos: Hellos,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +73,7 @@ impl Default for TlsWatch {
             behind: Behind::default(),
             astray: 0,
             alert: None,
+            hellos: Hellos::default(),
         }
     }
 }
@@ -92,6 +96,7 @@ impl TlsWatch {
         if self.phase != Phase::Watching {
             return;
         }
+        self.hellos.push(side, event, payload);
         if self.flights.last().is_none_or(|f| f.side != side) {
             if self.flights.len() == MAX_FLIGHTS {
                 self.phase = Phase::Done;
@@ -144,6 +149,11 @@ impl TlsWatch {
     /// The alert in clear that the last segment held, if it did.
     pub(crate) fn take_alert(&mut self) -> Option<What> {
         self.alert.take()
+    }
+
+    /// Names and versions that were said in clear.
+    pub(crate) fn told(&self) -> Option<Box<Told>> {
+        self.hellos.told()
     }
 
     /// What came between the handshake and the first answer.

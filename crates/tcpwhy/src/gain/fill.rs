@@ -12,6 +12,8 @@ enum Way {
     Without(Removed),
     /// At most what its intervals took.
     Seen,
+    /// What its intervals took, if that may fall away at all.
+    Most,
     /// Nothing: it took no time.
     Nothing,
 }
@@ -48,6 +50,7 @@ fn way(code: &str) -> Option<Way> {
         | "TLS_ROUND_TRIPS" | "SLOW_HANDSHAKE" => {
             return Some(Way::Seen);
         }
+        "REQUESTS_IN_TURN" => return Some(Way::Most),
         "FAST_OPEN" | "THINNED_ACKS" | "THINK_CLIENT" | "OPTIONS_REFUSED" => {
             return Some(Way::Nothing);
         }
@@ -89,6 +92,10 @@ fn of(connection: &Connection, finding: &Finding) -> Option<Gain> {
             if reads { Some(seen(connection, finding)) } else { told }
         }
         Way::Seen => Some(seen(connection, finding)),
+        Way::Most => {
+            let seen = seen(connection, finding);
+            Some(Gain { best_ns: seen.high_ns, ..seen })
+        }
         Way::Nothing => Some(bounded((0, 0, 0), now_ns(connection))),
     }
 }

@@ -5,8 +5,8 @@ use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Beside, Direction, Ending, Exchange, Failure, Finding, FrameRange, IcmpErrors, LowHigh, Text,
-    TimeIn, Transfer,
+    Beside, Direction, Ending, Exchange, Failure, Finding, FrameRange, IcmpErrors, LowHigh, Names,
+    Text, TimeIn, Transfer,
 };
 
 /// One TCP connection.
@@ -30,6 +30,9 @@ pub struct Connection {
     pub client_name: Option<Box<str>>,
     /// The same for the server.
     pub server_name: Option<Box<str>>,
+    /// What people call it by; `None` where nothing tells.
+    #[serde(default)]
+    pub names: Option<Box<Names>>,
     /// Capture time of the first packet (or the part's start): RFC 3339 with nine decimals, without
     /// date for listings.
     pub start: String,
@@ -166,9 +169,15 @@ impl Connection {
         shown(self.client_name.as_deref(), self.client)
     }
 
-    /// The server as people know it.
+    /// The server by the listing's name, else by address and port.
     pub fn server_shown(&self) -> String {
         shown(self.server_name.as_deref(), self.server)
+    }
+
+    /// The server's name with its port, where the capture tells a name and prints none itself.
+    pub fn server_called(&self) -> Option<String> {
+        let name = self.names.as_ref()?.server.as_ref().filter(|_| self.server_name.is_none())?;
+        Some(format!("{name}:{}", self.server.port()))
     }
 }
 

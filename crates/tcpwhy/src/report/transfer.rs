@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Text, TimeIn};
+use super::{Http, Text, TimeIn};
 
 /// Application data of one direction until an idle state, or data of the peer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Exchange {
     /// What a TLS server sent before the answer, so that the answer began later than the server's data.
     #[serde(default)]
     pub early: Option<Early>,
+    /// What was asked for, where that is HTTP/1 in clear.
+    #[serde(default)]
+    pub http: Option<Box<Http>>,
 }
 
 /// What a TLS server sends directly behind the handshake, and which answers no request.

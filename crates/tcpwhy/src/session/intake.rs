@@ -6,6 +6,7 @@ use super::aside::Aside;
 use crate::capture::listing::Names;
 use crate::capture::{CaptureError, Frame, Item, QualityKind, Reader, Sink};
 use crate::find;
+use crate::names;
 use crate::report::{Capture, Connection, FORMAT, IcmpErrors, Quality, Report};
 use crate::tracker::{Batches, Follow, Forgotten, Sums, Tracker, WentOn};
 use crate::wire::{self, Flags, IcmpError, IcmpKind, Skip, Usual};
@@ -93,6 +94,7 @@ impl Intake {
     pub fn provisional(&self, (mut connections, mut sums): (Vec<Connection>, Sums)) -> Report {
         let icmp = self.icmp(&mut connections);
         self.fit_to_captures(&mut connections);
+        names::fill(&mut connections, self.aside.names.all());
         find::fill(&mut connections);
         find::fill_failures(&mut connections, &mut sums.totals);
         let mut report = Report {
@@ -129,6 +131,7 @@ impl Intake {
     ) -> Report {
         let icmp = self.icmp(&mut connections);
         self.fit_to_captures(&mut connections);
+        names::fill(&mut connections, self.aside.names.all());
         find::fill(&mut connections);
         find::fill_failures(&mut connections, &mut sums.totals);
         let (lookups, more_lookups) = self.aside.names.lookups();

@@ -5,7 +5,7 @@
 //! the order in which they appear, so that the same address keeps the same stand-in everywhere:
 //! in the connections and in every sentence, filter and command. Ports stay, since they tell the
 //! protocol. Host names that a packet listing prints get such addresses too, names that were asked for
-//! become `name-1.example`, and what is quoted of a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
+//! become `name-1.example`, servers' names and the targets of requests go, and what is quoted of a listing's unreadable lines goes. Capture names lose their directory. Loopback and unspecified
 //! addresses name no one and stay.
 //!
 //! Not hidden, since the account needs them: times, sizes, file names.
@@ -134,6 +134,13 @@ fn in_connection(connection: &mut Connection, hide: &mut impl FnMut(&mut String)
     }
     for direction in connection.directions.iter_mut().flatten() {
         in_direction(direction, hide);
+    }
+    // What they are called names their owners.
+    if let Some(names) = &mut connection.names {
+        (names.server, names.server_by) = (None, None);
+    }
+    for http in connection.exchanges.iter_mut().filter_map(|each| each.http.as_mut()) {
+        "/...".clone_into(&mut http.target);
     }
     for flight in connection.tls.iter_mut().flat_map(|tls| &mut tls.flights) {
         flight.records.iter_mut().for_each(&mut *hide);

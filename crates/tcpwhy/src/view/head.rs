@@ -1,5 +1,6 @@
 //! The first lines of a connection: who sent how much in what time, and the facts one asks first.
 
+use super::called;
 use super::choose;
 use super::page::{Ink, Page, plain};
 use super::words;
@@ -21,6 +22,9 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
         page.wrapped(2, 4, &[plain(text)]);
     }
     page.wrapped(2, 2, &[(Ink::Faint, which(connection))]);
+    if let Some(facts) = called::facts(connection) {
+        page.wrapped(2, 4, &[plain(facts)]);
+    }
     if !connection.vantage_evidence.is_empty() {
         let evidence = format!("where it was taken: {}", connection.vantage_evidence);
         page.wrapped(2, 4, &[(Ink::Faint, evidence)]);
@@ -36,8 +40,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
 fn headline(page: &mut Page, connection: &Connection) {
     let main = choose::directions(connection).into_iter().next();
     let (from, to) = match main {
-        Some((1, _)) => (connection.server_shown(), connection.client_shown()),
-        _ => (connection.client_shown(), connection.server_shown()),
+        Some((1, _)) => (called::server(connection), connection.client_shown()),
+        _ => (connection.client_shown(), called::server(connection)),
     };
     let lasted = words::time(connection.duration_ns);
     let mut parts = vec![format!("{from} -> {to}")];

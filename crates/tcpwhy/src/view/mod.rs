@@ -20,6 +20,7 @@
 //! zero. Text that came from a capture is stripped of control characters before it is printed.
 
 mod anonymize;
+mod called;
 mod choose;
 mod clip;
 mod columns;

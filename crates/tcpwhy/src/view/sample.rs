@@ -41,6 +41,7 @@ pub(crate) fn connection(id: u64, client: &str, server: &str, duration_ns: i64) 
         network: 0,
         client_name: None,
         server_name: None,
+        names: None,
         start: "2026-11-21T10:45:49.051409000Z".to_owned(),
         duration_ns,
         part: None,
@@ -250,6 +251,7 @@ pub(super) fn worked_example() -> Report {
         first_byte_ns: Some(us(3_332)),
         total_ns: Some(us(49_164)),
         early: None,
+        http: None,
     }];
     let mut report = report("download-512k-rtt7ms.tcpdump.txt", 60, vec![connection]);
     report.captures[0].quality.push(Quality {
@@ -362,6 +364,7 @@ pub(super) fn keep_alive() -> Report {
             first_byte_ns: Some(think),
             total_ns: Some(think + ack),
             early: None,
+            http: None,
         });
     }
     let flight = |from: &str, at_us, bytes, records: &[&str]| TlsFlight {

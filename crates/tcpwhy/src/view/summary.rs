@@ -13,11 +13,13 @@
 //! | 10 | seconds that would most likely be saved without the cause that gains most |
 //! | 11 | codes of its findings, the first first, separated by commas |
 //! | 12 | the answer in a sentence |
+//! | 13 | the server's name, where the capture tells it |
+//! | 14 | the first HTTP/1 request in clear, and its status |
 
 use core::fmt::Write as _;
 
-use super::choose;
 use super::page::harmless;
+use super::{called, choose};
 use crate::report::{Connection, Report, Severity, State};
 
 /// All connections of `report`, in its order.
@@ -62,6 +64,8 @@ fn line(out: &mut String, connection: &Connection) {
         known(gain.map(seconds)),
         known(Some(codes.join(","))),
         known(Some(answer(connection))),
+        known(connection.names.as_ref().and_then(|names| names.server.clone())),
+        known(called::first_request(connection)),
     ];
     let fields: Vec<String> =
         fields.iter().map(|field| field.chars().map(harmless).collect()).collect();
@@ -116,9 +120,9 @@ mod tests {
             text.trim_end().split('\t').map(str::to_owned).collect::<Vec<_>>()
         };
         let bare = shown(&connection);
-        assert_eq!(bare.len(), 12);
+        assert_eq!(bare.len(), 14);
         assert_eq!(bare[..5], ["0", client, server, "ok", "1.234567"]);
-        assert_eq!(bare[9..], ["-", "-", "-"]);
+        assert_eq!(bare[9..], ["-"; 5]);
         connection.findings = vec![
             finding("SLOW_START", Severity::Limit),
             finding("NO_ANSWER", Severity::Broken),

@@ -8,6 +8,7 @@
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
+use super::called;
 use super::columns::Columns;
 use super::page::{Ink, Page, plain};
 use super::{Options, Sort, choose, failed, found, spent, words};
@@ -163,7 +164,7 @@ impl Row {
         let cells = [
             connection.id.to_string(),
             connection.client_shown(),
-            connection.server_shown(),
+            called::in_a_row(connection),
             time_of_day(&connection.start).to_owned(),
             Duration(connection.duration_ns).to_string(),
             failure

@@ -1,5 +1,6 @@
 //! What the applications did: requests with their think times, TLS handshake flights.
 
+use super::called;
 use super::page::Page;
 use super::words;
 use crate::report::{Connection, Early, EarlyKind, Exchange, Tls, TlsFlight};
@@ -15,7 +16,8 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     if !connection.exchanges.is_empty() {
         page.heading("Requests");
         for (at, exchange) in connection.exchanges.iter().take(EXCHANGES).enumerate() {
-            page.item(&format!("request {}", at + 1), &describe(connection, exchange));
+            let text = called::before(exchange) + &describe(connection, exchange);
+            page.item(&format!("request {}", at + 1), &text);
         }
         if connection.exchanges.len() > EXCHANGES {
             page.item("all", &summary(&connection.exchanges));

@@ -4,6 +4,7 @@ use super::super::page::{Ink, Page, Span, bar, plain};
 use super::super::{strip, words};
 use crate::answer;
 use crate::answer::words as short;
+use crate::find;
 use crate::report::{Connection, Direction, State};
 
 /// Bars at most, and the columns of their names.
@@ -27,13 +28,16 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
     let number = room.saturating_sub(AROUND).clamp(1, BARS);
     let worth = rows.iter().filter(|row| row.1.saturating_mul(100) >= lifetime).count();
     let number = number.min(worth).max(1);
-    page.heading(&format!("Where {} went", words::time(lifetime)));
+    page.heading(&heading(connection));
     let columns = page.width().saturating_sub(NAME + 9 + 6 + 4);
     let rest = rows.iter().skip(number).fold(0, |sum: i64, row| sum.saturating_add(row.1));
     for (index, (name, spent, state)) in rows.iter().take(number).enumerate() {
         let share = words::percent(*spent, lifetime).replace('\u{a0}', " ");
         let time = words::time(*spent).replace('\u{a0}', " ");
-        let mut spans: Vec<Span> = vec![plain(format!("  {name:<NAME$}{time:>9}{share:>6}"))];
+        let mut spans: Vec<Span> = vec![
+            (Ink::Of(*state), state.letter().to_string()),
+            plain(format!(" {name:<NAME$}{time:>9}{share:>6}")),
+        ];
         let is_last = index + 1 == number;
         let tail = if is_last && rest.saturating_mul(100) >= lifetime {
             format!("  rest {}", words::time(rest))
@@ -54,6 +58,21 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
     }
     if room >= AROUND + 2 {
         strip::line(page, 2, page.width() - 4, direction);
+    }
+}
+
+/// Where shares above are of another time than those of the bars, both are told.
+fn heading(connection: &Connection) -> String {
+    /// A difference of one in so many shows in the shares. Ours.
+    const SHOWS: i64 = 20;
+    let lifetime = connection.duration_ns;
+    let active = find::active_ns(connection);
+    let went = format!("Where {} went", words::time(lifetime));
+    let differs = active > 0 && (lifetime - active).saturating_mul(SHOWS) > lifetime;
+    if differs {
+        format!("{went} (the shares above are of the {} in use)", words::time(active))
+    } else {
+        went
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who sent what to whom, how long it took, and at which distance.
 
 use super::super::page::{Ink, Page};
-use super::super::words;
+use super::super::{called, words};
 use crate::answer;
 use crate::find;
 use crate::report::Connection;
@@ -13,8 +13,8 @@ const REQUESTS: usize = 3;
 pub(super) fn write(page: &mut Page, connection: &Connection) {
     let main = answer::main(connection);
     let (from, to) = match main {
-        Some((1, _)) => (connection.server_shown(), connection.client_shown()),
-        _ => (connection.client_shown(), connection.server_shown()),
+        Some((1, _)) => (called::server(connection), connection.client_shown()),
+        _ => (connection.client_shown(), called::server(connection)),
     };
     let to = without_port(&to, main.is_some_and(|main| main.0 == 1));
     let who = format!("{from} -> {to}");
@@ -26,6 +26,9 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     } else {
         page.wrapped(0, 2, &[(Ink::Strong, who)]);
         page.wrapped(2, 2, &[(Ink::Strong, what)]);
+    }
+    if let Some(talk) = called::talk(connection) {
+        page.wrapped(2, 4, &[(Ink::Faint, talk)]);
     }
 }
 

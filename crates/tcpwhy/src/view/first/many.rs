@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::page::{Ink, Page, plain};
-use super::super::{Options, Sort, choose, failed, faster, words};
+use super::super::{Options, Sort, called, choose, failed, faster, words};
 use crate::answer::{self, change, words as short};
 use crate::find;
 use crate::report::{Connection, FailureKind, Report};
@@ -92,7 +92,7 @@ fn rows<'a>(report: &'a Report, options: &Options) -> Vec<Row<'a>> {
 }
 
 fn table(page: &mut Page, rows: &[Row<'_>]) {
-    let longest = rows.iter().map(|row| row.connection.server_shown().chars().count()).max();
+    let longest = rows.iter().map(|row| called::in_a_row(row.connection).chars().count()).max();
     let peer = longest.unwrap_or(0).clamp(PEER.0, PEER.1);
     let why = page.width().saturating_sub(6 + peer + 1 + WHAT + TOOK + 1 + GAIN);
     let fits = why >= 12;
@@ -147,7 +147,7 @@ fn cells(row: &Row<'_>) -> Cells {
         several => format!("{several}x"),
     };
     let number = format!("{mark}{number:>4}");
-    let peer = connection.server_shown();
+    let peer = called::in_a_row(connection);
     if let Some(failure) = connection.failure.as_deref() {
         let why = match (failure.kind, failure.tries) {
             (FailureKind::NoAnswer, tries @ 1..) => {
@@ -216,7 +216,7 @@ fn why(connection: &Connection) -> String {
             let name = short::Ends::of(at).put_in(short::bar(state));
             format!("{name} {}", words::percent(span.0, time_in.total().0))
         }
-        None => String::new(),
+        None => short::without_data(connection).to_owned(),
     }
 }
 
