@@ -30,7 +30,7 @@ use super::case::{active_ns, filter, severity};
 use super::{Rule, remedies};
 use crate::report::{Connection, Evidence, Exchange, Finding, Severity, Sure, Transfer};
 use crate::units::Time;
-use crate::words;
+use tcpwhy_words::said;
 
 pub(super) const RULE: Rule = Rule {
     code: "REQUESTS_IN_TURN",
@@ -79,14 +79,14 @@ fn told(connection: &Connection) -> Option<Finding> {
         return None;
     }
     let cost_ns = cost_ns.min(of_ns);
-    let number = words::grouped(trips.len() as u64);
+    let number = said::grouped(trips.len() as u64);
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: severity(RULE.code, cost_ns, Sure::Shown),
-        title: format!("{number} requests went in turn, a round trip of {} for each", words::time(rtt)),
+        title: format!("{number} requests went in turn, a round trip of {} for each", said::time(rtt)),
         why: format!(
             "the client sent each of them only when it had the answer to the one before; {} of their waits are distance.",
-            words::time(cost_ns)
+            said::time(cost_ns)
         ),
         not: "no setting of TCP, and not the server's program; requests that need each other's answers cannot go side by \
               side"

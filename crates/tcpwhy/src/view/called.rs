@@ -43,10 +43,11 @@ pub(super) fn talk(connection: &Connection) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// The first requests that differ, and how many more there are; of one kind how often it was sent.
+/// The first requests that differ, those first that failed or found no answer, and how many more there are; of one kind how often it was sent.
 fn asked(exchanges: &[Exchange]) -> Option<String> {
-    let all: Vec<String> =
-        exchanges.iter().filter_map(|each| each.http.as_deref()).map(request).collect();
+    let mut known: Vec<&Http> = exchanges.iter().filter_map(|each| each.http.as_deref()).collect();
+    known.sort_by_key(|http| http.status.is_some_and(|status| status < 400));
+    let all: Vec<String> = known.into_iter().map(request).collect();
     let mut named: Vec<&String> = Vec::new();
     for each in &all {
         if named.len() < NAMED && !named.contains(&each) {
@@ -136,6 +137,17 @@ mod tests {
         assert_eq!(server(&named(both, &[])), "db.example:5432 (192.0.2.9)");
         let web = Names { service: Some("https".into()), ..Names::default() };
         assert_eq!(server(&named(web, &[])), "192.0.2.9:5432");
+    }
+
+    #[test]
+    fn what_failed_is_named_first() {
+        let mut connection = named(Names::default(), &["/a", "/b", "/c", "/d"]);
+        let set = |exchange: &mut Exchange, status| {
+            exchange.http.as_mut().expect("is there").status = status;
+        };
+        set(&mut connection.exchanges[2], Some(503));
+        set(&mut connection.exchanges[3], None);
+        assert_eq!(talk(&connection).as_deref(), Some("GET /c (503), GET /d and 2 more"));
     }
 
     #[test]

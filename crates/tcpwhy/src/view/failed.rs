@@ -3,7 +3,7 @@
 use core::cmp::Reverse;
 
 use super::page::{Ink, Page};
-use super::{called, words};
+use super::words;
 use crate::report::{Connection, FailedPeer, Failure, FailureKind, Report};
 
 /// Servers told one by one.
@@ -39,7 +39,7 @@ pub(super) fn write(page: &mut Page, report: &Report) {
 fn told(peer: &FailedPeer, report: &Report) -> String {
     let same = |each: &&Connection| each.server == peer.server;
     let known = report.connections.iter().find(same);
-    let server = known.map_or_else(|| peer.server.to_string(), called::in_a_row);
+    let server = known.map_or_else(|| peer.server.to_string(), Connection::server_shown);
     let connections = words::count(peer.connections, "connection");
     let longest = words::time(peer.longest_ns);
     let longest = if peer.connections > 1 { format!("{longest} at the longest") } else { longest };

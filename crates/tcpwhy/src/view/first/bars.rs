@@ -35,7 +35,7 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
         let share = words::percent(*spent, lifetime).replace('\u{a0}', " ");
         let time = words::time(*spent).replace('\u{a0}', " ");
         let mut spans: Vec<Span> = vec![
-            (Ink::Of(*state), state.letter().to_string()),
+            (super::super::family::ink(*state), state.letter().to_string()),
             plain(format!(" {name:<NAME$}{time:>9}{share:>6}")),
         ];
         let is_last = index + 1 == number;
