@@ -5,10 +5,11 @@ export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 DEMO := testdata/articles/download-512k-rtt7ms.tcpdump.txt
 
-.PHONY: help demo test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
+.PHONY: help demo page test check bench fuzz uml accuracy fidelity whatif gains loop ablation public
 
 help:
 	@echo 'make demo    build, and explain a real capture'
+	@echo 'make page    build the page for the browser, which the program carries'
 	@echo 'make test    every test there is'
 	@echo 'make check   format, lints, licences'
 	@echo 'make bench   speed and memory, beside tcptrace and tshark; of the model, beside ns-3'
@@ -27,6 +28,12 @@ demo:
 	cargo build --release --locked --quiet -p tcpwhy-cli
 	@echo
 	cargo run --release --locked --quiet -p tcpwhy-cli -- $(DEMO)
+
+# The page's frame and its core, which are committed: whoever changes page/src, the core or the model runs this.
+page:
+	@scripts/setup demo
+	cd page && npm ci --ignore-scripts --no-audit --no-fund --silent && node build.mjs
+	node page/build.mjs core "$$(scripts/page-core)"
 
 # Both parts run even if the first fails, so that one run tells all.
 test:

@@ -49,6 +49,8 @@ pub enum Command {
     Check(check::CheckFlags),
     /// Print a captured connection as a packetdrill script
     Repro(repro::ReproFlags),
+    /// Print an empty page for the browser: captures dropped on it are explained there, and nothing is uploaded
+    Page,
     /// Explain a finding, a check, a state, a term, a kernel setting, a route metric or a socket option
     Doc(doc::DocFlags),
 }

@@ -57,6 +57,10 @@ pub struct ExplainFlags {
     /// Print one line for each connection, with columns that stay as they are (docs/scripting.md)
     #[arg(long, conflicts_with_all = ["rounds", "plot"])]
     pub summary: bool,
+    /// Write a page for the browser, with graphs, into this file (`-` for standard output). It needs no network, and a
+    /// capture dropped on it is explained there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "summary", "rounds", "plot", "full"])]
+    pub html: Option<PathBuf>,
     /// Show all that was found, with evidence, numbers and frames, instead of one screen
     #[arg(long, conflicts_with_all = ["json", "csv", "summary"])]
     pub full: bool,

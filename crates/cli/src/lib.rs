@@ -18,6 +18,7 @@ pub mod flags;
 mod number;
 pub mod options;
 pub mod output;
+mod page;
 pub mod pager;
 pub mod rate;
 pub mod read;
@@ -90,6 +91,7 @@ fn command() -> Exit {
         Some(Command::Repro(repro)) => return told(cmd::repro::run(&repro)),
         Some(Command::Whatif(whatif)) => return told(cmd::whatif::run(&whatif)),
         Some(Command::Predict(predict)) => return cmd::predict::run(&predict),
+        Some(Command::Page) => return told(cmd::page::run()),
         Some(Command::Doc(doc)) => {
             return told(cmd::doc::run(&doc, &Surroundings::of_process()));
         }

@@ -31,6 +31,8 @@ pub struct Options {
     pub rate: Option<PathRate>,
     /// In which form to answer.
     pub form: Form,
+    /// Where a page is written.
+    pub html: Option<PathBuf>,
     /// Only this connection.
     pub connection: Option<u64>,
     /// Only connections this accepts.
@@ -78,6 +80,8 @@ pub enum Form {
     Csv,
     /// A line for each connection.
     Summary,
+    /// A page for the browser.
+    Html,
 }
 
 /// Why the options cannot be carried out.
@@ -174,7 +178,10 @@ impl Options {
             with: flags.with.iter().map(|file| Input::named(file)).collect(),
             host_snapshots: flags.host_snapshot.clone(),
             rate: flags.rate.clone(),
-            form: if flags.json {
+            html: flags.html.clone(),
+            form: if flags.html.is_some() {
+                Form::Html
+            } else if flags.json {
                 Form::Json { pretty: around.stdout_is_terminal }
             } else if flags.csv {
                 Form::Csv
@@ -211,14 +218,18 @@ impl Options {
         let asks = !self.fail_on.is_empty();
         let keep = (number < usize::MAX && !chooses && !asks).then(|| view::keep(sort, number));
         let passed = !self.with.is_empty();
-        Config { detail: self.wants_detail(), passed, predicts: self.predict, keep, scales: None }
+        let (detail, predicts) = (self.wants_detail(), self.predict);
+        let trails = self.form == Form::Html;
+        Config { detail, passed, predicts, trails, keep, ..Config::default() }
     }
 
     /// In which order connections are to be shown, and how many at most.
     pub fn order(&self) -> (view::Sort, usize) {
         let (sort, number) = match self.form {
             Form::Text { .. } => (view::Sort::Worst, TABLE_ROWS),
-            Form::Json { .. } | Form::Csv | Form::Summary => (view::Sort::Start, usize::MAX),
+            Form::Json { .. } | Form::Csv | Form::Summary | Form::Html => {
+                (view::Sort::Start, usize::MAX)
+            }
         };
         (self.sort.map_or(sort, Into::into), self.top.unwrap_or(number))
     }
@@ -231,6 +242,7 @@ impl Options {
             || match self.form {
                 Form::Json { .. } => true,
                 Form::Csv | Form::Summary => false,
+                Form::Html => self.connection.is_some(),
                 Form::Text { rounds, plot, .. } => rounds || plot || self.connection.is_some(),
             }
     }

@@ -6,6 +6,7 @@ use tcpwhy::report::Report;
 use tcpwhy::view;
 
 use crate::options::{Form, Options};
+use crate::page;
 use crate::pager;
 
 /// Writes the report in the form asked for to where it was asked for. A reader who has seen enough
@@ -19,8 +20,12 @@ pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
     } else {
         Box::new(io::stdout().lock())
     };
+    if let Some(path) = &options.html {
+        return unless_seen_enough(page::write(report, path));
+    }
     unless_seen_enough(match options.form {
         Form::Json { pretty } => json(report, pretty, to),
+        Form::Html => Ok(()),
         Form::Csv => text(&view::csv::render(report), to),
         Form::Summary => text(&view::summary::render(report), to),
         Form::Text { rounds, plot, full } => {

@@ -366,7 +366,8 @@ fn taken(kind: Kind, packets: u64, config: Config) -> ([isize; 2], Vec<Connectio
 }
 
 /// Everything kept that can be.
-const ALL: Config = Config { detail: true, passed: true, predicts: true, keep: None, scales: None };
+const ALL: Config =
+    Config { detail: true, passed: true, predicts: true, trails: true, keep: None, scales: None };
 
 /// Kinds whose lists fill only in more packets: at 400,000 to 800,000 all but the last two stand still.
 const SLOW: [&str; 6] = [

@@ -11,6 +11,7 @@
 //! The module imports nothing, keeps nothing from one question to the next, and runs on one thread.
 //! `scripts/model.mjs` calls it from Node.
 
+mod explain;
 mod question;
 
 pub use question::answer_to;
@@ -49,6 +50,31 @@ pub extern "C" fn predict() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {
     TEXT.with_borrow(Vec::as_ptr)
+}
+
+/// Begins a capture, whose name is in the room.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn begin() {
+    TEXT.with_borrow(|name| explain::begin(&String::from_utf8_lossy(name)));
+}
+
+/// Takes the next bytes of the capture out of the room; 0 where it is damaged and more is of no use.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn push() -> u32 {
+    TEXT.with_borrow(|bytes| u32::from(explain::push(bytes)))
+}
+
+/// Ends the capture, and returns how many bytes the answer has.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn finish() -> usize {
+    let told = explain::finish().into_bytes();
+    TEXT.with_borrow_mut(|text| {
+        *text = told;
+        text.len()
+    })
 }
 
 #[cfg(test)]

@@ -280,7 +280,7 @@ fn select(report: &mut Report, options: &Options) -> Result<Option<String>, NoSu
 fn shows_remedies(report: &Report, options: &Options) -> bool {
     match options.form {
         Form::Csv | Form::Summary => false,
-        Form::Json { .. } => true,
+        Form::Json { .. } | Form::Html => true,
         Form::Text { .. } => options.connection.is_some() || view::text::is_in_full(report),
     }
 }

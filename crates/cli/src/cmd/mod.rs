@@ -6,6 +6,7 @@ pub mod explain;
 mod hosts;
 pub mod lab;
 mod one;
+pub mod page;
 pub mod predict;
 pub mod record;
 pub mod repro;

@@ -21,6 +21,7 @@ mod passed;
 pub(crate) mod summary;
 pub(crate) mod terms;
 pub(crate) mod timeline;
+mod trail;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use crate::report::{
     Answer, Answers, Ending, EndingKind, Failure, Passed as PassedBytes, Transfer, Vantage,
 };
 use passed::Passed;
+use trail::Trails;
 
 /// Events taken at a time. Ours: 4,096 of 64 bytes fit the second-level cache; a chunk of one
 /// round of a 100 Gbit/s transfer is no larger.
@@ -60,6 +62,8 @@ pub(crate) struct Detail {
     pub(crate) rounds: bool,
     /// When each byte passed, if it is no more than this many points a side.
     pub(crate) passed: Option<usize>,
+    /// What passed the tap, for pictures.
+    pub(crate) trail: bool,
 }
 
 /// The state of one connection's analysis between chunks.
@@ -90,6 +94,8 @@ pub(crate) struct Analysis {
     pub(crate) passed: Option<[(PassedBytes, Answers); 2]>,
     /// With more points than these they are not kept.
     most_passed: usize,
+    /// What passed the tap, where that is asked for.
+    trails: Option<Box<Trails>>,
     /// What it waited for to its end in vain.
     pub(crate) ending: Option<Box<Ending>>,
     #[cfg(test)]
@@ -102,7 +108,8 @@ impl Analysis {
         let passed = detail.passed.map(|_| Default::default());
         let most_passed = detail.passed.unwrap_or(0);
         let links = detail.rounds.then(Default::default);
-        Self { detail: detail.rounds, passed, most_passed, links, ..Self::default() }
+        let trails = detail.trail.then(Default::default);
+        Self { detail: detail.rounds, passed, most_passed, links, trails, ..Self::default() }
     }
 
     /// Forgets all, and keeps the room: allocating it anew for each of 100,000 connections took
@@ -118,6 +125,7 @@ impl Analysis {
             }
             links => *links = detail.rounds.then(Default::default),
         }
+        self.trails = detail.trail.then(Default::default);
         self.busy = [None, None];
         self.ending = None;
         let [a, b] = &mut self.clocks;
@@ -146,6 +154,7 @@ impl Analysis {
         gathered.follow(&mut self.left);
         self.linked = known;
         self.note_passed(facts, gathered, known);
+        self.note_trails(facts, gathered, known);
         for index in self.learn(facts, gathered, known) {
             gathered.events[index].bits |= event::UNSEEN_CAUSE;
         }
@@ -248,6 +257,20 @@ impl Analysis {
             ticks: [side, 1 - side].map(|side| self.clocks[side].tick()),
             trip: floors[0].zip(floors[1]).map_or(0, |(near, far)| near + far),
             shift: facts.window_shift(1 - side).unwrap_or(self.guessed_shift[1 - side]),
+        }
+    }
+
+    /// Takes down what passed the tap behind the `known` first events.
+    fn note_trails(&mut self, facts: &Facts, gathered: &Gathered, known: usize) {
+        let Some(trails) = &mut self.trails else { return };
+        let guessed = self.guessed_shift;
+        let shifts = [0, 1].map(|side| facts.window_shift(side).unwrap_or(guessed[side]));
+        for run in gathered.runs().skip(known) {
+            let mut blocks = gathered.blocks(run.head);
+            for event in run.events() {
+                trails.push(&event, blocks, shifts[event.side()]);
+                blocks = &[];
+            }
         }
     }
 

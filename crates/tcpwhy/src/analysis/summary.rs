@@ -150,6 +150,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
     let truncated = walkers.into_iter().flatten().any(Walker::is_truncated);
     let exchanges = walkers.map(|walkers| pairs(facts, analysis, walkers)).unwrap_or_default();
     let mut passed = analysis.passed.take().unwrap_or_default();
+    let mut trails = analysis.trails.take().map(|trails| trails.take().map(Some));
     let Connection { directions: [client, server], .. } = outline;
     let mut directions = [(0, client), (1, server)].map(|(side, direction)| {
         let (walker, mut direction) = (&walkers?[side], direction?);
@@ -168,6 +169,7 @@ pub(crate) fn in_full(outline: Connection, facts: &Facts, analysis: &mut Analysi
         }
         direction.link = link.map(Box::new);
         (direction.passed, direction.answers) = core::mem::take(&mut passed[side]);
+        direction.trail = trails.as_mut().and_then(|both| both[side].take()).map(Box::new);
         Some(direction)
     });
     if let Some(direction) = &mut directions[0] {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ceiling, FrameRange, InFlightAtLoss, Limit, LossPattern, Retransmission, Round, Strip, Text,
-    TimeIn,
+    TimeIn, Trail,
 };
 
 /// One direction that carried data.
@@ -83,6 +83,9 @@ pub struct Direction {
     /// needs it.
     #[serde(skip)]
     pub answers: Answers,
+    /// What passed the tap, for pictures. Not in the JSON; only where it was asked for.
+    #[serde(skip)]
+    pub trail: Option<Box<Trail>>,
 }
 
 /// The narrowest link that a direction's packets passed, and for how long it was busy with them.

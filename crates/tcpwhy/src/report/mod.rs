@@ -30,6 +30,7 @@ pub mod state;
 mod strip;
 mod sure;
 mod totals;
+mod trail;
 mod transfer;
 mod waited;
 
@@ -58,6 +59,7 @@ pub use state::{State, TimeIn};
 pub use strip::Strip;
 pub use sure::Sure;
 pub use totals::Totals;
+pub use trail::{Answered, Joins, Marks, Sent, Trail, Trip};
 pub use transfer::{Early, EarlyKind, Exchange, RoundRange, Transfer};
 pub use waited::Waited;
 

@@ -65,6 +65,8 @@ pub struct Config {
     /// Keep the same of those connections that keep rounds anyhow, while they are short enough for the model to repeat
     /// them.
     pub predicts: bool,
+    /// Keep what passed the tap of those connections that keep rounds, for pictures.
+    pub trails: bool,
     /// The connections whose accounts are kept; `None`: all.
     pub keep: Option<Keep>,
     /// By how much windows are shifted of connections whose handshake was not captured, where something else tells.
@@ -72,6 +74,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// What is kept of a connection with or without rounds.
+    fn detail_of(&self, rounds: bool) -> Detail {
+        Detail { rounds, passed: self.passed_of(rounds), trail: self.trails && rounds }
+    }
+
     /// How many points of each kind are kept of a connection with or without rounds, if any are.
     fn passed_of(&self, rounds: bool) -> Option<usize> {
         match () {
@@ -243,7 +250,7 @@ impl Tracker {
         live.sort_by_key(|flow| (Reverse(flow.facts.packets), flow.facts.first_frame));
         live.truncate(STANDING);
         let rounds = self.common.config.detail || live.len() as u64 <= DETAILED;
-        let detail = Detail { rounds, passed: None };
+        let detail = Detail { rounds, ..Detail::default() };
         live.into_iter().map(|flow| Part::standing(flow, detail)).collect()
     }
 
@@ -379,7 +386,7 @@ impl Common {
     /// Hands on what `flow` has gathered so far.
     fn hand_on(&mut self, flow: &mut Flow) {
         let rounds = !flow.handed_on && self.wants_detail(flow);
-        let detail = Detail { rounds, passed: self.config.passed_of(rounds) };
+        let detail = self.config.detail_of(rounds);
         let part = Part::of(flow, self.bench.room(), detail);
         self.send(part);
     }
@@ -387,7 +394,7 @@ impl Common {
     /// Ends a connection. Most are short and are handed on only here.
     fn settle(&mut self, flow: Box<Flow>) {
         let rounds = !flow.handed_on && self.wants_detail(&flow);
-        let detail = Detail { rounds, passed: self.config.passed_of(rounds) };
+        let detail = self.config.detail_of(rounds);
         self.send(Part::last_of(flow, detail));
     }
 

@@ -25,8 +25,23 @@ const NAMED: usize = 2;
 const TIME: usize = 10;
 const GAIN: usize = 9;
 
-/// The table of changes; nothing if there are none.
-pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding]) {
+/// What would be faster.
+pub(super) struct Faster<'a> {
+    /// The time that all gains are told of.
+    pub(super) now: i64,
+    /// The changes to be listed, the best first.
+    pub(super) changes: Vec<Change<'a>>,
+}
+
+/// Whether a change saves what is worth a line.
+pub(super) fn helps(change: &Change<'_>, now: i64) -> bool {
+    change
+        .gain
+        .is_some_and(|gain| Duration(gain.high_ns).percent_of(Duration(now)) >= WORTH_PERCENT)
+}
+
+/// What would make `connection` faster by taking away its `causes`.
+pub(super) fn list<'a>(connection: &Connection, causes: &[&'a Finding]) -> Faster<'a> {
     let mut changes: Vec<Change<'_>> = Vec::new();
     for change in causes.iter().flat_map(|finding| change::of(connection, finding)) {
         if changes.iter().all(|each| each.label != change.label) {
@@ -42,14 +57,23 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
     }
     // What helps comes first; what does not is told of the causes that the answer names.
     let named: Vec<&str> = causes.iter().take(NAMED).map(|cause| &*cause.code).collect();
-    let helps = |change: &Change<'_>| {
-        change
-            .gain
-            .is_some_and(|gain| Duration(gain.high_ns).percent_of(Duration(now)) >= WORTH_PERCENT)
-    };
-    changes.retain(|change| helps(change) || named.contains(&change.code));
+    changes.retain(|change| helps(change, now) || named.contains(&change.code));
     changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, answer::worth)));
     changes.truncate(CHANGES);
+    Faster { now, changes }
+}
+
+/// What is to be said below the changes, if a full link is the first cause.
+pub(super) fn below(causes: &[&Finding]) -> Option<&'static str> {
+    causes
+        .first()
+        .filter(|first| first.code == "BOTTLENECK")
+        .map(|_| "or fewer bytes (compress, cache). No setting of TCP makes a full link faster.")
+}
+
+/// The table of changes; nothing if there are none.
+pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding]) {
+    let Faster { now, changes } = list(connection, causes);
     page.blank();
     if changes.is_empty() {
         return;
@@ -71,13 +95,12 @@ pub(super) fn write(page: &mut Page, connection: &Connection, causes: &[&Finding
     for (index, change) in changes.iter().enumerate() {
         row(page, change, label, known);
         let fits = |command: &&str| command.chars().count() + 6 <= page.width();
-        let is_first = index == 0 && (helps(change) || change.gain.is_none());
+        let is_first = index == 0 && (helps(change, now) || change.gain.is_none());
         if let Some(command) = change.command.filter(fits).filter(|_| is_first) {
             page.row(&[(Ink::Faint, format!("      {command}"))]);
         }
     }
-    if causes.first().is_some_and(|first| first.code == "BOTTLENECK") {
-        let text = "or fewer bytes (compress, cache). No setting of TCP makes a full link faster.";
+    if let Some(text) = below(causes) {
         page.wrapped(2, 2, &[plain(text)]);
     }
 }

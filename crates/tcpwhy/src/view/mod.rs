@@ -11,6 +11,7 @@
 //! | [`plot`] | what would the time-sequence graph look like? |
 //! | [`summary`] | the same in a line each, for scripts |
 //! | [`csv`] | the same figures for a spreadsheet |
+//! | [`web`] | what does a page in the browser show, and from which series are its graphs? |
 //! | [`anonymize`] | the same report without its addresses |
 //! | [`clip`] | what happened between two instants? |
 //!
@@ -49,6 +50,7 @@ pub mod table;
 pub mod text;
 mod traffic;
 mod verdict;
+pub mod web;
 mod with;
 mod words;
 

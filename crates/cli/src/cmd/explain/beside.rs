@@ -20,8 +20,12 @@ pub(super) fn alone(
     has_unreadable: bool,
     options: &Options,
 ) -> anyhow::Result<Exit> {
-    if let Form::Csv | Form::Summary = options.form {
-        let form = if options.form == Form::Csv { "CSV" } else { "--summary" };
+    if let Form::Csv | Form::Summary | Form::Html = options.form {
+        let form = match options.form {
+            Form::Csv => "CSV",
+            Form::Html => "a page",
+            _ => "--summary",
+        };
         complain(&format!(
             "{form} is of connections in packets: what a host's tools printed is answered as text"
         ));
@@ -102,6 +106,7 @@ pub(super) fn below(
         Form::Json { .. } => Some("the JSON"),
         Form::Csv => Some("the CSV"),
         Form::Summary => Some("the summary"),
+        Form::Html => Some("the page"),
         Form::Text { .. } if options.anonymize => Some("an answer without addresses"),
         Form::Text { .. } => None,
     };

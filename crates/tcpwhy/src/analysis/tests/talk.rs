@@ -145,7 +145,7 @@ impl Talk {
         let mut flow = Flow::new(&self.segments[0]);
         flow.long_way = long_way;
         let mut analysis =
-            Analysis { long_way, ..Analysis::new(Detail { rounds: true, passed: None }) };
+            Analysis { long_way, ..Analysis::new(Detail { rounds: true, ..Detail::default() }) };
         let mut stream: Option<Streaming> = None;
         for (at, segment) in self.segments.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &self.segments[before]);

@@ -77,7 +77,11 @@ fn heading(connection: &Connection) -> String {
 }
 
 /// Names, times and a state for the colour, the longest first.
-fn rows(connection: &Connection, at: usize, direction: &Direction) -> Vec<(String, i64, State)> {
+pub(in crate::view) fn rows(
+    connection: &Connection,
+    at: usize,
+    direction: &Direction,
+) -> Vec<(String, i64, State)> {
     let ends = short::Ends::of(at);
     let held = connection.held_while_silent(at).get(State::IdlePeerThink).0;
     let mut rows: Vec<(String, i64, State)> = Vec::new();

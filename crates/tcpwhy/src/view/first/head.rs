@@ -11,13 +11,7 @@ const REQUESTS: usize = 3;
 
 /// `10.0.0.1:80 -> 10.0.0.2          512 KiB in 56.2 ms at 6.86 ms round trip`
 pub(super) fn write(page: &mut Page, connection: &Connection) {
-    let main = answer::main(connection);
-    let (from, to) = match main {
-        Some((1, _)) => (called::server(connection), connection.client_shown()),
-        _ => (connection.client_shown(), called::server(connection)),
-    };
-    let to = without_port(&to, main.is_some_and(|main| main.0 == 1));
-    let who = format!("{from} -> {to}");
+    let who = who(connection);
     let what = what(connection);
     let length = who.chars().count() + what.chars().count();
     if length + 3 <= page.width() {
@@ -32,6 +26,17 @@ pub(super) fn write(page: &mut Page, connection: &Connection) {
     }
 }
 
+/// `10.0.0.1:80 -> 10.0.0.2`
+pub(in crate::view) fn who(connection: &Connection) -> String {
+    let main = answer::main(connection);
+    let (from, to) = match main {
+        Some((1, _)) => (called::server(connection), connection.client_shown()),
+        _ => (connection.client_shown(), called::server(connection)),
+    };
+    let to = without_port(&to, main.is_some_and(|main| main.0 == 1));
+    format!("{from} -> {to}")
+}
+
 /// The client's port tells nobody anything.
 fn without_port(name: &str, is_client: bool) -> &str {
     match name.rsplit_once(':') {
@@ -40,7 +45,8 @@ fn without_port(name: &str, is_client: bool) -> &str {
     }
 }
 
-fn what(connection: &Connection) -> String {
+/// `512 KiB in 56.2 ms at 6.86 ms round trip`
+pub(in crate::view) fn what(connection: &Connection) -> String {
     let failed = find::failed(connection).next().is_some();
     let active = if failed {
         connection.duration_ns

@@ -129,14 +129,20 @@ fn table(page: &mut Page, rows: &[Row<'_>]) {
     }
 }
 
-struct Cells {
+/// What a row of the table says.
+pub(in crate::view) struct Cells {
     number: String,
-    peer: String,
-    what: String,
-    took: String,
-    why: String,
-    gain: String,
-    failed: bool,
+    pub(in crate::view) peer: String,
+    pub(in crate::view) what: String,
+    pub(in crate::view) took: String,
+    pub(in crate::view) why: String,
+    pub(in crate::view) gain: String,
+    pub(in crate::view) failed: bool,
+}
+
+/// What the row of one connection says.
+pub(in crate::view) fn cells_of(connection: &Connection) -> Cells {
+    cells(&Row { connection, connections: 1 })
 }
 
 fn cells(row: &Row<'_>) -> Cells {

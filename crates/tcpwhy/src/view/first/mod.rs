@@ -4,10 +4,10 @@
 //! bars first, then the third and fourth change, then the strip. Many connections take a line each, failures first,
 //! under the answer for the worst. All else is in `--full` ([`super::text`]).
 
-mod bars;
-mod head;
-mod many;
-mod trust;
+pub(super) mod bars;
+pub(super) mod head;
+pub(super) mod many;
+pub(super) mod trust;
 
 use super::page::{Ink, Page, plain};
 use super::{Options, choose, command, faster, icmp, plot, quality, rounds, said, with, words};

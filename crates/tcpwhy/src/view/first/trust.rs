@@ -6,6 +6,19 @@ use crate::report::{Connection, Report, State, Vantage, WindowScaling};
 
 /// Where it was taken, what it lacks, and where to read on.
 pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
+    // A single remark is printed here, more in full.
+    let mut notes = report.captures.iter().flat_map(|capture| &capture.quality);
+    if let (Some(only), None) = (notes.next(), notes.next()) {
+        let note = words::tie_numbers(&format!("Remark: {}.", only.note.trim_end_matches('.')));
+        page.wrapped(0, 0, &[(Ink::Faint, note)]);
+    }
+    let rests_on = rests_on(report, connection);
+    let text = format!("{rests_on}. --full for evidence, tcpwhy doc CODE");
+    page.wrapped(0, 0, &[(Ink::Faint, text)]);
+}
+
+/// `Taken on the server, complete`
+pub(in crate::view) fn rests_on(report: &Report, connection: &Connection) -> String {
     let place = match connection.vantage {
         Vantage::Client => "Taken on the client",
         Vantage::Server => "Taken on the server",
@@ -29,12 +42,5 @@ pub(super) fn write(page: &mut Page, report: &Report, connection: &Connection) {
         0 | 1 => String::new(),
         number => format!(", {number} remarks"),
     };
-    // A single one is printed here, more in full.
-    let mut notes = report.captures.iter().flat_map(|capture| &capture.quality);
-    if let (Some(only), None) = (notes.next(), notes.next()) {
-        let note = words::tie_numbers(&format!("Remark: {}.", only.note.trim_end_matches('.')));
-        page.wrapped(0, 0, &[(Ink::Faint, note)]);
-    }
-    let text = format!("{place}, {complete}{remarks}. --full for evidence, tcpwhy doc CODE");
-    page.wrapped(0, 0, &[(Ink::Faint, text)]);
+    format!("{place}, {complete}{remarks}")
 }

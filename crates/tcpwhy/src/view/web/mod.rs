@@ -1,0 +1,125 @@
+//! What a page in the browser shows: the report, the words of its first screens, and the series of its graphs.
+//!
+//! The page's code lays out and draws; every sentence, figure and series comes from here, so that the command, a
+//! written page and a capture dropped on a page say the same. [`screen`] has the words, [`picture`] the graphs.
+
+pub mod picture;
+mod screen;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::family::Family;
+use super::{Sort, choose, words};
+use crate::answer::words::Ends;
+use crate::report::{Report, State};
+use picture::Figure;
+use screen::Screen;
+
+/// The format of the page's data; the report in it has its own.
+pub const FORMAT: &str = "tcpwhy-page/1";
+
+/// Connections whose graphs a page holds. Ours: one who looks at more asks for them by number.
+const PICTURED: usize = 24;
+
+/// Marks that a page holds at most; the connection that goes beyond is the last. Ours: 10 MB of a page.
+const MARKS: usize = 2_000_000;
+
+/// All that a page shows.
+#[derive(Debug, Serialize)]
+pub struct Shown<'a> {
+    format: &'static str,
+    version: &'static str,
+    report: &'a Report,
+    /// What is said above the table of several connections.
+    head: String,
+    states: Vec<StateWords>,
+    /// In the order of the report's connections.
+    screens: Vec<Screen>,
+    /// The order of the table: what did not work first, then the longest wait.
+    order: Vec<usize>,
+    /// Graphs of each direction, by the connection's number.
+    pictures: BTreeMap<u64, [Option<Vec<Figure>>; 2]>,
+}
+
+/// A state's letter, its name in the JSON, what a bar of the client's and of the server's data is called, and its colour.
+#[derive(Debug, Serialize)]
+struct StateWords {
+    letter: char,
+    name: &'static str,
+    bar: [String; 2],
+    family: Family,
+}
+
+/// What a page shows of `report`, whose answers are filled in.
+pub fn shown(report: &Report) -> Shown<'_> {
+    let order = choose::connections(report, Sort::Worst, usize::MAX);
+    let mut pictures = BTreeMap::new();
+    let mut left = MARKS;
+    for connection in order.iter().filter_map(|at| report.connections.get(*at)) {
+        if pictures.len() >= PICTURED || left == 0 {
+            break;
+        }
+        let both = [0, 1].map(|at| {
+            let direction = connection.directions[at].as_ref()?;
+            picture::figures(connection, at, direction)
+        });
+        if both.iter().all(Option::is_none) {
+            continue;
+        }
+        let marks = both.iter().flatten().flatten().map(Figure::marks).sum();
+        left = left.saturating_sub(marks);
+        pictures.insert(connection.id, both);
+    }
+    let states = State::all().map(|state| StateWords {
+        letter: state.letter(),
+        name: state.name(),
+        bar: [0, 1].map(|at| Ends::of(at).put_in(crate::answer::words::bar(state))),
+        family: Family::of(state),
+    });
+    Shown {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION"),
+        report,
+        head: head(report),
+        states: states.collect(),
+        screens: report.connections.iter().map(|each| screen::of(report, each)).collect(),
+        order,
+        pictures,
+    }
+}
+
+fn head(report: &Report) -> String {
+    let totals = &report.totals;
+    let failed = match totals.failed {
+        0 => String::new(),
+        failed => format!("{failed} failed, "),
+    };
+    format!(
+        "{}: {failed}{}, {}",
+        words::count(totals.connections, "connection"),
+        words::bytes(totals.bytes),
+        words::count(totals.retransmitted, "retransmission"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::sample;
+
+    #[test]
+    fn a_page_has_a_screen_for_each_connection_and_a_word_for_each_state() {
+        let report = Report {
+            connections: vec![sample::connection(0, "10.0.0.1:1", "10.0.0.2:2", 100)],
+            ..Report::default()
+        };
+        let shown = serde_json::to_value(shown(&report)).expect("JSON");
+        assert_eq!(shown["format"], FORMAT);
+        assert_eq!(shown["screens"].as_array().map(Vec::len), Some(1));
+        assert_eq!(shown["order"][0], 0);
+        assert_eq!(shown["states"].as_array().map(Vec::len), Some(State::COUNT));
+        assert_eq!(shown["states"][1]["bar"][1], "handshake");
+    }
+}

@@ -1,0 +1,146 @@
+//! Columns of numbers, written as differences: neighbours are near each other, so that they are short and pack well.
+
+use serde::{Serialize, Serializer};
+
+use crate::report::Sent;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Each from its least to its most, at its time: segments.
+    Spans,
+    /// A line that keeps its height until the next.
+    Steps,
+    /// As steps, filled down to zero.
+    Area,
+    /// As steps, filled from the least to the most.
+    Band,
+    /// Dots.
+    Dots,
+    /// Crosses, on top of everything.
+    Crosses,
+    /// Short lines at the foot.
+    Ticks,
+}
+
+/// What is drawn in one way.
+#[derive(Clone, Debug, Serialize)]
+pub struct Series {
+    /// For the legend.
+    pub name: &'static str,
+    /// How it is drawn.
+    pub mark: Mark,
+    /// In which colour.
+    pub ink: &'static str,
+    /// Is drawn however small it would be.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub rare: bool,
+    /// When each mark begins.
+    #[serde(rename = "t", serialize_with = "differences")]
+    pub at: Vec<i64>,
+    /// How long each lasts; empty if all are instants.
+    #[serde(rename = "d", skip_serializing_if = "Vec::is_empty")]
+    pub lasts: Vec<i64>,
+    /// The least of each.
+    #[serde(rename = "y", serialize_with = "differences")]
+    pub least: Vec<i64>,
+    /// By how much its most is more; empty if each has one value.
+    #[serde(rename = "h", skip_serializing_if = "Vec::is_empty")]
+    pub height: Vec<i64>,
+    /// The frame of each, if it is of one.
+    #[serde(rename = "f", skip_serializing_if = "Vec::is_empty", serialize_with = "differences")]
+    pub frames: Vec<i64>,
+    /// How many packets each stands for; empty if each is one.
+    #[serde(rename = "n", skip_serializing_if = "Vec::is_empty")]
+    pub packets: Vec<i64>,
+}
+
+impl Series {
+    /// Marks from their begins, ends, least and most.
+    pub(super) fn of(
+        name: &'static str,
+        mark: Mark,
+        ink: &'static str,
+        marks: impl IntoIterator<Item = (i64, i64, i64, i64)>,
+    ) -> Self {
+        let (mut at, mut lasts, mut least, mut height) = (vec![], vec![], vec![], vec![]);
+        for (from, until, low, high) in marks {
+            at.push(from);
+            lasts.push(until.saturating_sub(from));
+            least.push(low);
+            height.push(high.saturating_sub(low));
+        }
+        for column in [&mut lasts, &mut height] {
+            if column.iter().all(|value| *value == 0) {
+                column.clear();
+            }
+        }
+        let (frames, packets) = (Vec::new(), Vec::new());
+        Self { name, mark, ink, rare: false, at, lasts, least, height, frames, packets }
+    }
+
+    /// Steps.
+    pub(super) fn steps(
+        name: &'static str,
+        ink: &'static str,
+        marks: impl IntoIterator<Item = (i64, i64, i64, i64)>,
+    ) -> Self {
+        Self::of(name, Mark::Steps, ink, marks)
+    }
+
+    /// Segments.
+    pub(super) fn spans<'a>(
+        name: &'static str,
+        ink: &'static str,
+        marks: impl Iterator<Item = (&'a Sent, i64, i64)>,
+    ) -> Self {
+        let (mut frames, mut packets) = (Vec::new(), Vec::new());
+        let marks = marks.map(|(mark, from, to)| {
+            frames.push(mark.frame as i64);
+            packets.push(i64::from(mark.packets));
+            (mark.at_ns, mark.until_ns, from, to)
+        });
+        let mut series = Self::of(name, Mark::Spans, ink, marks);
+        if packets.iter().all(|number| *number == 1) {
+            packets.clear();
+        }
+        (series.frames, series.packets) = (frames, packets);
+        series
+    }
+
+    /// Is drawn however small it would be.
+    pub(super) fn rare(mut self) -> Self {
+        self.rare = true;
+        self
+    }
+
+    /// How many marks it has.
+    #[expect(clippy::len_without_is_empty, reason = "an empty one is left out of its graph")]
+    pub fn len(&self) -> usize {
+        self.at.len()
+    }
+}
+
+/// Each but the first as the difference to the one before it.
+fn differences<S: Serializer>(values: &[i64], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut before = 0;
+    serializer.collect_seq(values.iter().map(|value| {
+        let difference = value.wrapping_sub(before);
+        before = *value;
+        difference
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_written_as_differences_and_only_where_they_tell_something() {
+        let marks = [(10, 10, 5, 5), (14, 14, 4, 4)];
+        let series = Series::steps("a line", "ack", marks);
+        let json = serde_json::to_string(&series).expect("JSON");
+        assert_eq!(json, r#"{"name":"a line","mark":"steps","ink":"ack","t":[10,4],"y":[5,-1]}"#);
+    }
+}

@@ -1,0 +1,89 @@
+//! A capture in a page: its bytes come in pieces, and what the page shows of it goes out.
+
+use std::cell::RefCell;
+
+use serde::Serialize;
+use tcpwhy::answer;
+use tcpwhy::evidence;
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy::view::web;
+use tcpwhy_model::whatif;
+
+thread_local! {
+    /// The capture that is being read.
+    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// Begins the capture of this name; one that was begun before is forgotten.
+pub(crate) fn begin(name: &str) {
+    let config = Config { predicts: true, trails: true, ..Config::default() };
+    let mut session = Session::new(config);
+    session.begin(name);
+    SESSION.set(Some(session));
+}
+
+/// Takes its next bytes; whether more are of use.
+pub(crate) fn push(bytes: &[u8]) -> bool {
+    SESSION.with_borrow_mut(|session| {
+        session.as_mut().is_some_and(|session| session.push(bytes).is_ok())
+    })
+}
+
+/// Ends it: the data of a page.
+pub(crate) fn finish() -> String {
+    let Some(mut session) = SESSION.take() else {
+        return wrong("no capture was begun");
+    };
+    // The report names what is wrong with the capture's end.
+    let _ = session.end();
+    let mut report = session.finish();
+    let beside = evidence::attached(&report);
+    evidence::apply(&mut report, &beside);
+    whatif::advise(&mut report);
+    answer::fill(&mut report);
+    match report.captures.first() {
+        Some(capture) if capture.packets == 0 => {
+            wrong(capture.error.as_deref().unwrap_or("it holds no packets"))
+        }
+        _ => serde_json::to_string(&web::shown(&report))
+            .unwrap_or_else(|error| wrong(&error.to_string())),
+    }
+}
+
+#[derive(Serialize)]
+struct Wrong<'a> {
+    error: &'a str,
+}
+
+fn wrong(error: &str) -> String {
+    serde_json::to_string(&Wrong { error }).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_is_explained_whatever_its_pieces() {
+        let listing = include_bytes!("../../../testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+        let told = |size: usize| {
+            begin("listing");
+            assert!(listing.chunks(size).all(push));
+            finish()
+        };
+        let whole = told(listing.len());
+        assert!(whole.contains("\"tcpwhy-page/1\"") && whole.contains("Slow start took most"));
+        assert_eq!(told(1000), whole);
+    }
+
+    #[test]
+    fn what_is_no_capture_is_said() {
+        assert!(finish().contains("no capture was begun"));
+        begin("nothing");
+        push(b"\x00\x01 no capture at all");
+        assert!(finish().starts_with("{\"error\":"));
+        begin("empty");
+        assert!(finish().starts_with("{\"error\":"));
+    }
+}

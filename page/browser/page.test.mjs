@@ -1,0 +1,204 @@
+// The page as people use it: the real file, from disk, in a browser.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { launched, opened } from "./open.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const tcpwhy = process.env.TCPWHY ?? join(root, "target/debug/tcpwhy");
+const work = mkdtempSync(join(tmpdir(), "tcpwhy-page-"));
+const article = join(root, "testdata/articles/download-512k-rtt7ms.tcpdump.txt");
+const run = (...words) => execFileSync(tcpwhy, words, { cwd: work, maxBuffer: 1 << 28 });
+
+let browser;
+let report;
+let empty;
+
+before(async () => {
+  browser = await launched();
+  report = join(work, "report.html");
+  run(article, "--html", report);
+  empty = join(work, "empty.html");
+  writeFileSync(empty, run("page"));
+});
+after(() => browser?.close());
+
+/** How many colours a canvas shows. */
+const colors = (page, selector) =>
+  page.$eval(selector, (canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+
+/** Drops a file on the page, and waits until it is explained or refused. */
+async function drop(page, path, name = basename(path)) {
+  const base64 = readFileSync(path).toString("base64");
+  await page.evaluate(
+    ([text, called]) => {
+      const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+      const data = new DataTransfer();
+      data.items.add(new File([bytes], called));
+      document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));
+    },
+    [base64, name],
+  );
+  await page.waitForFunction(() => document.querySelector(".captures, .status.wrong"), null, { timeout: 60_000 });
+}
+
+async function savedJson(page) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save the report as JSON")]);
+  return JSON.parse(readFileSync(await download.path(), "utf8"));
+}
+
+test("the report of the file is shown: the answer, what would be faster, and each graph", async () => {
+  const { page, wrong, context } = await opened(browser, report);
+  assert.match(await page.textContent(".answer"), /^Slow start took most of it/);
+  assert.match(await page.textContent(".changes"), /reuse the connection/);
+  for (const id of ["sequence", "flight", "rate", "rtt", "window"]) {
+    assert.ok((await colors(page, `#graph-${id} canvas`)) > 4, `${id} is drawn`);
+  }
+  assert.ok((await colors(page, "canvas.strip")) > 4);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("keys and mouse zoom, and the address brings the place back", async () => {
+  const { page, wrong, context } = await opened(browser, report);
+  await page.keyboard.press("w");
+  await page.waitForFunction(() => location.hash.includes("t="));
+  const keyed = await page.evaluate(() => location.hash);
+  const box = await (await page.$("#graph-sequence canvas")).boundingBox();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 100);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 120, { steps: 4 });
+  await page.mouse.up();
+  const dragged = await page.evaluate(() => location.hash);
+  assert.notEqual(dragged, keyed);
+  await page.reload();
+  await page.waitForSelector("#graph-sequence canvas");
+  assert.equal(await page.evaluate(() => location.hash), dragged);
+  await page.keyboard.press("d");
+  const [from, to] = /t=(\d+),(\d+)/.exec(await page.evaluate(() => location.hash)).slice(1).map(Number);
+  const [before, behind] = /t=(\d+),(\d+)/.exec(dragged).slice(1).map(Number);
+  assert.ok(from > before && Math.abs(to - from - (behind - before)) < 5, "moved by a fifth, as wide as before");
+  await page.keyboard.press("0");
+  await page.waitForFunction(() => !location.hash.includes("t="));
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("evidence leads to its place, and the cursor tells frames", async () => {
+  const { page, context } = await opened(browser, report);
+  await page.click("text=What was found");
+  await page.click(".findings button.link >> nth=0");
+  await page.waitForFunction(() => location.hash.includes("t="));
+  const box = await (await page.$("#graph-sequence canvas")).boundingBox();
+  let told = "";
+  for (let part = 0.1; part < 0.95 && !told.includes("frame.number"); part += 0.01) {
+    await page.mouse.move(box.x + box.width * part, box.y + 100);
+    await page.waitForTimeout(20);
+    told = await page.textContent("#graph-sequence .readout");
+  }
+  assert.match(told, /frame\.number == \d+/);
+  await context.close();
+});
+
+test("graphs are saved as PNG and SVG", async () => {
+  const { page, wrong, context } = await opened(browser, report);
+  for (const [kind, head] of [["PNG", "\u0089PNG"], ["SVG", "<svg"]]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click(`#graph-flight .saves >> text=${kind}`)]);
+    assert.equal(readFileSync(await download.path(), "latin1").slice(0, 4), head);
+  }
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("light and dark are chosen by the system and by a key", async () => {
+  const { page, context } = await opened(browser, report, { dark: true });
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const night = await ground();
+  await page.keyboard.press("t");
+  assert.notEqual(await ground(), night);
+  await context.close();
+});
+
+for (const [what, path] of [
+  ["a listing", article],
+  ["a pcap", join(root, "testdata/cases/tls-1-3-fetch/capture.pcap")],
+  ["a packed pcapng", join(root, "testdata/cases/reader-12-kib-each-15-ms-ipv6/capture.pcapng.gz")],
+]) {
+  test(`${what} that is dropped is explained as the command does`, async () => {
+    const { page, wrong, context } = await opened(browser, empty);
+    await drop(page, path);
+    const here = await savedJson(page);
+    const there = JSON.parse(run(path, "--json"));
+    here.captures[0].source = there.captures[0].source;
+    assert.deepEqual(here, there);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  });
+}
+
+test("what is no capture, empty or cut is told in words", async () => {
+  const { page, wrong, context } = await opened(browser, empty);
+  const nothing = join(work, "nothing.pcap");
+  writeFileSync(nothing, "");
+  await drop(page, nothing);
+  assert.match(await page.textContent(".status"), /nothing\.pcap cannot be explained/);
+  await context.close();
+  assert.deepEqual(wrong, []);
+  const cut = join(work, "cut.html");
+  const text = readFileSync(report, "utf8");
+  writeFileSync(cut, text.replace(/(id="data">.{4000})[^<]*/, "$1"));
+  const other = await opened(browser, cut);
+  assert.match(await other.page.textContent(".status"), /damaged: it was cut or changed/);
+  await other.context.close();
+});
+
+test("hostile names are text", async () => {
+  const name = "<img src=x onerror=document.title='owned'>.txt";
+  const { page, wrong, context } = await opened(browser, empty);
+  await drop(page, article, name);
+  assert.ok((await page.textContent(".captures")).includes("<img"));
+  assert.equal(await page.$("main img"), null);
+  assert.doesNotMatch(await page.title(), /^owned/);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("without WebAssembly the report is shown, and a drop says what is missing", async () => {
+  const context = await browser.newContext();
+  await context.addInitScript(() => delete globalThis.WebAssembly);
+  const page = await context.newPage();
+  const refused = join(work, "refused.html");
+  writeFileSync(refused, readFileSync(report, "utf8").replace("'wasm-unsafe-eval'", ""));
+  await page.goto(`file://${refused}`);
+  await page.waitForSelector(".answer");
+  await page.evaluate(() => document.querySelector(".captures").remove());
+  await drop(page, article);
+  assert.match(await page.textContent(".status"), /does not run the core/);
+  await context.close();
+});
+
+test("axe finds no serious fault", async () => {
+  const source = readFileSync(join(root, "page/node_modules/axe-core/axe.min.js"), "utf8");
+  for (const dark of [false, true]) {
+    const { page, context } = await opened(browser, report, { dark });
+    // Not by a script element, which the page's policy refuses.
+    await page.evaluate(source);
+    const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    const serious = found.violations.filter((each) => ["serious", "critical"].includes(each.impact));
+    assert.deepEqual(serious.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`), []);
+    await context.close();
+  }
+});
+
+test("at the width of a phone nothing is cut off", async () => {
+  const { page, context } = await opened(browser, report, { width: 390, height: 844 });
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+  await context.close();
+});
