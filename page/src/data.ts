@@ -76,9 +76,24 @@ export interface Limit {
   state: string;
 }
 
+export interface Round {
+  start_ns: number;
+  bytes: number;
+  segments: number;
+  rtt_ns: number | null;
+  window_room_bytes: number | null;
+  cwnd: { low: number | null; high: number | null; best: number | null };
+  limited_by: string;
+  in_flight_bytes: number;
+  delivery_rate_bps: number | null;
+}
+
 export interface Direction {
   strip: string;
   limits: Limit[];
+  rounds: Round[];
+  ceilings: { kind: string; rate_bps: number; proven: boolean }[];
+  rtt: { min_ns: number | null };
   bytes: number;
 }
 

@@ -14,9 +14,13 @@ export function firstView(screen: Screen, connection: Connection, states: Map<st
     answer,
     failed ? advice(screen) : changes(screen),
     bars(screen, states, theme),
-    el("p", { class: "trust" }, `${screen.trust}. ${plain(connection.vantage_evidence)}`),
+    el("p", { class: "trust" }, `${screen.trust}. ${sentence(plain(connection.vantage_evidence))}`),
     findings(connection, jump),
   );
+}
+
+function sentence(text: string): string {
+  return text === "" ? "" : `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 function changes(screen: Screen): HTMLElement | null {

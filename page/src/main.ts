@@ -8,6 +8,8 @@ import { Stack } from "./graph/stack.ts";
 import { type Place, read, write } from "./hash.ts";
 import { helpDialog } from "./help.ts";
 import { explain } from "./reader.ts";
+import { playground } from "./play.ts";
+import { ceilings, roundsTable } from "./rounds.ts";
 import { Table } from "./table.ts";
 
 const app = document.getElementById("app") as HTMLElement;
@@ -24,6 +26,7 @@ class Page {
   private readonly main = el("main", { id: "main" });
   private readonly status = el("div", { class: "status", role: "status" });
   private readonly help = helpDialog();
+  private readonly play = playground();
   private readonly picker = el("input", { type: "file", class: "hidden", "aria-label": "Capture to explain", onchange: () => this.picked() });
 
   constructor() {
@@ -72,6 +75,7 @@ class Page {
         el("h1", {}, "Why was this transfer slow?"),
         el("p", {}, "Drop a capture here: pcap, pcapng (packed by gzip, too) or what tcpdump printed. It is explained in this browser; nothing is uploaded."),
       ),
+      this.play,
     );
   }
 
@@ -105,7 +109,7 @@ class Page {
     }
     parts.push(this.graphs(place));
     if (this.table) parts.push(this.table.node);
-    parts.push(this.trust(shown));
+    parts.push(this.play, this.trust(shown));
     this.main.replaceChildren(...parts);
     (this.stack as Stack | null)?.draw();
   }
@@ -141,6 +145,9 @@ class Page {
       el("p", { class: "hint" }, "Drag over a graph to zoom; W A S D, or Ctrl and the wheel; double click for all. ? shows the keys."),
       stack.node,
     );
+    const direction = connection.directions[this.side];
+    const more = [direction && roundsTable(direction, this.side, this.states, (from, to) => this.jump(from, to)), ceilings(connection, this.side, this.theme())];
+    section.append(...more.filter((node): node is HTMLElement => Boolean(node)));
     if (place.from !== undefined && place.to !== undefined) stack.show(place.from, place.to, false);
     return section;
   }

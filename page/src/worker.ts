@@ -61,8 +61,19 @@ async function explain(core: Core, file: File): Promise<string> {
   return take(core, core.finish());
 }
 
-scope.onmessage = async (event: MessageEvent<{ core?: string; file?: File; question?: string }>) => {
-  const { core: text, file, question } = event.data;
+interface Asked {
+  core?: string;
+  file?: File;
+  question?: string;
+}
+
+/** One after the other: the core is loaded before it is asked. */
+let queue: Promise<void> = Promise.resolve();
+scope.onmessage = (event: MessageEvent<Asked>) => {
+  queue = queue.then(() => carryOut(event.data));
+};
+
+async function carryOut({ core: text, file, question }: Asked): Promise<void> {
   try {
     if (text !== undefined) core = await load(text);
     if (!core) throw new Error("the core is not loaded");
@@ -74,4 +85,4 @@ scope.onmessage = async (event: MessageEvent<{ core?: string; file?: File; quest
   } catch (error) {
     scope.postMessage({ error: error instanceof Error ? error.message : String(error) });
   }
-};
+}

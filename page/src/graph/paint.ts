@@ -83,7 +83,7 @@ export function paint(pen: Pen, plot: Plot, frame: Frame, start: number, end: nu
 
 function axes(pen: Pen, plot: Plot, frame: Frame, to: Scale, start: number, end: number, theme: Theme, timeAxis: boolean): void {
   const { left, right, top, bottom, width, height } = frame;
-  const rows = ticks(to.low, to.high, Math.max(2, Math.floor((height - top - bottom) / 42)), plot.unit);
+  const rows = ticks(to.low, to.high, Math.max(2, Math.floor((height - top - bottom) / 36)), plot.unit);
   for (const value of rows.at) {
     const y = Math.round(to.y(value)) + 0.5;
     if (value < 0 || y < top || y > height - bottom + 1) continue;
@@ -114,6 +114,8 @@ function draw(pen: Pen, series: Columns, frame: Frame, to: Scale, start: number,
   else if (series.mark === "crosses") crosses(pen, series, first, last, to, color);
   else {
     const foot = frame.height - frame.bottom;
+    // Closer together they say nothing.
+    if ((last - first) * 4 > frame.width) return;
     for (let at = first; at < last; at += 1) pen.rect(Math.round(to.x(series.from[at])), foot - 7, 1, 7, color);
   }
 }

@@ -6,7 +6,7 @@ import type { Connection, Figure, StateWords } from "../data.ts";
 import { el, plain } from "../dom.ts";
 import { quantity, time } from "../units.ts";
 import { type Columns, at, columns, isHeld } from "./columns.ts";
-import { type Frame, type Scale, paint } from "./paint.ts";
+import { type Frame, paint } from "./paint.ts";
 import { CanvasPen, FONT, type Pen, SvgPen } from "./pen.ts";
 import { drawStrip, piecesOf } from "./strip.ts";
 
@@ -15,16 +15,34 @@ interface Panel {
   series: Columns[];
   canvas: HTMLCanvasElement;
   readout: HTMLElement;
-  scale: Scale | null;
   hidden: Set<string>;
 }
 
 const STRIP_TALL = 58;
 
+/** Graphs out of sight are drawn when nothing has changed for so long. */
+const LATER_MS = 60;
+
+/** A canvas with the lines of the cursor over it, which move without drawing the graph anew. */
+interface Sheet {
+  canvas: HTMLCanvasElement;
+  line: HTMLElement;
+  chosen: HTMLElement;
+  node: HTMLElement;
+}
+
+function sheetOf(canvas: HTMLCanvasElement): Sheet {
+  const line = el("span", { class: "cursor", hidden: true });
+  const chosen = el("span", { class: "chosen-time", hidden: true });
+  return { canvas, line, chosen, node: el("div", { class: "sheet" }, canvas, chosen, line) };
+}
+
 export class Stack {
   readonly node = el("div", { class: "stack" });
   private readonly panels: Panel[];
   private readonly strip = el("canvas", { class: "strip", role: "img", tabindex: "-1" });
+  private readonly sheets: Sheet[] = [];
+  private later = 0;
   private readonly said = el("p", { class: "said", "aria-live": "polite" });
   private readonly full: [number, number];
   private start: number;
@@ -47,11 +65,23 @@ export class Stack {
     [this.start, this.end] = this.full;
     this.panels = figures.map((figure) => this.panel(figure));
     const title = el("h3", {}, "What held the sender");
-    this.node.append(el("section", { class: "panel" }, title, this.strip), this.said);
-    this.listen(this.strip);
     const direction = connection.directions[side];
     const held = direction ? piecesOf(direction, connection.duration_ns, states) : [];
+    const legend = el("ul", { class: "legend" }, ...this.keys(held));
+    this.node.append(el("section", { class: "panel strip-panel" }, el("div", { class: "panel-head" }, title, legend), this.sheet(this.strip), this.said));
+    this.listen(this.strip);
     this.strip.setAttribute("aria-label", `What held the sender over time: ${summary(held, states, side)}`);
+  }
+
+  /** The letters of the strip, with the names of their states. */
+  private keys(held: { letter: string }[]): HTMLElement[] {
+    const letters = [...new Set(held.map((piece) => piece.letter))];
+    return letters.map((letter) => {
+      const words = this.states.get(letter);
+      const mark = el("span", { class: "swatch letter", "aria-hidden": "true" }, letter);
+      mark.style.background = this.theme.family[words?.family ?? "unknown"];
+      return el("li", {}, mark, words?.bar[this.side] ?? "not decided");
+    });
   }
 
   /** Shows another piece of time. */
@@ -95,6 +125,13 @@ export class Stack {
     this.ask();
   }
 
+  /** Puts a canvas under the cursor's lines. */
+  private sheet(canvas: HTMLCanvasElement): HTMLElement {
+    const sheet = sheetOf(canvas);
+    this.sheets.push(sheet);
+    return sheet.node;
+  }
+
   /** Draws with the next picture of the screen. */
   ask(): void {
     if (this.asked) return;
@@ -112,24 +149,52 @@ export class Stack {
   }
 
   draw(): void {
+    const inSight = (canvas: HTMLCanvasElement): boolean => {
+      const box = canvas.getBoundingClientRect();
+      return box.bottom > -50 && box.top < window.innerHeight + 50;
+    };
+    const others: Panel[] = [];
     for (const panel of this.panels) {
-      const { canvas } = panel;
-      const { pen, frame } = this.sheet(canvas, panel.figure.id === "sequence" ? 360 : 210);
-      panel.scale = this.drawPanel(pen, panel, frame);
-      this.drawCursor(pen, frame);
-      this.tell(panel);
+      if (inSight(panel.canvas)) this.drawOne(panel);
+      else others.push(panel);
     }
-    const { pen, frame } = this.sheet(this.strip, STRIP_TALL);
+    window.clearTimeout(this.later);
+    this.later = window.setTimeout(() => others.forEach((panel) => this.drawOne(panel)), LATER_MS);
+    const { pen, frame } = this.cleared(this.strip, STRIP_TALL);
     this.drawStrip(pen, frame);
-    this.drawCursor(pen, { ...frame, top: 0, bottom: 22 });
+    this.point();
+  }
+
+  private drawOne(panel: Panel): void {
+    const { pen, frame } = this.cleared(panel.canvas, panel.figure.id === "sequence" ? 360 : 210);
+    this.drawPanel(pen, panel, frame);
+  }
+
+  /** Moves the cursor's lines, and tells what is under them. */
+  private point(): void {
+    const { cursor, drag } = this;
+    const isShown = cursor !== null && cursor >= this.start && cursor <= this.end;
+    for (const { canvas, line, chosen } of this.sheets) {
+      const frame = framed(canvas.clientWidth, canvas.clientHeight);
+      const x = (time: number): number => frame.left + ((time - this.start) / (this.end - this.start)) * (frame.width - frame.left - frame.right);
+      line.hidden = !isShown;
+      chosen.hidden = !(isShown && drag && !drag.pan);
+      if (!isShown) continue;
+      line.style.left = `${x(cursor)}px`;
+      if (!drag || drag.pan) continue;
+      const [from, to] = [x(drag.from), x(cursor)].sort((a, b) => a - b);
+      chosen.style.left = `${from}px`;
+      chosen.style.width = `${to - from}px`;
+    }
+    for (const panel of this.panels) this.tell(panel);
     this.tellState();
   }
 
-  private drawPanel(pen: Pen, panel: Panel, frame: Frame): Scale {
+  private drawPanel(pen: Pen, panel: Panel, frame: Frame): void {
     const { figure } = panel;
     const series = panel.series.filter((each) => !panel.hidden.has(each.name));
     const plot = { series, unit: figure.unit, axis: figure.axis, fromZero: figure.id !== "sequence" };
-    return paint(pen, plot, frame, this.start, this.end, this.theme, true);
+    paint(pen, plot, frame, this.start, this.end, this.theme, true);
   }
 
   private drawStrip(pen: Pen, frame: Frame): void {
@@ -139,20 +204,7 @@ export class Stack {
     drawStrip(pen, pieces, frame, this.start, this.end, this.theme, this.states);
   }
 
-  private drawCursor(pen: Pen, frame: Frame): void {
-    const { drag, cursor } = this;
-    const x = (time: number): number =>
-      frame.left + ((time - this.start) / (this.end - this.start)) * (frame.width - frame.left - frame.right);
-    const tall = frame.height - frame.top - frame.bottom;
-    if (drag && !drag.pan && cursor !== null) {
-      const [from, to] = [x(drag.from), x(cursor)].sort((a, b) => a - b);
-      pen.rect(from, frame.top, to - from, tall, this.theme.ink.rate, 0.16);
-    }
-    if (cursor === null || cursor < this.start || cursor > this.end) return;
-    pen.rect(Math.round(x(cursor)), frame.top, 1, tall, this.theme.text, 0.55);
-  }
-
-  private sheet(canvas: HTMLCanvasElement, tall: number): { pen: CanvasPen; frame: Frame } {
+  private cleared(canvas: HTMLCanvasElement, tall: number): { pen: CanvasPen; frame: Frame } {
     const width = Math.max(240, canvas.clientWidth || canvas.parentElement?.clientWidth || 600);
     const height = width < 500 && tall > 250 ? 280 : tall;
     const density = window.devicePixelRatio || 1;
@@ -173,14 +225,14 @@ export class Stack {
     const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${figure.title}. ${plain(figure.about)}` });
     const readout = el("p", { class: "readout" });
     const series = figure.series.map(columns);
-    const panel: Panel = { figure, series, canvas, readout, scale: null, hidden: new Set() };
+    const panel: Panel = { figure, series, canvas, readout, hidden: new Set() };
     const save = (kind: "png" | "svg") => el("button", { type: "button", class: "quiet", onclick: () => void this.save(panel, kind) }, kind.toUpperCase());
     this.node.append(
       el(
         "section",
         { class: "panel", id: `graph-${figure.id}` },
         el("div", { class: "panel-head" }, el("h3", {}, figure.title), el("ul", { class: "legend" }), el("span", { class: "saves" }, save("png"), save("svg"))),
-        canvas,
+        this.sheet(canvas),
         readout,
         el("details", {}, el("summary", {}, "What am I looking at?"), el("p", {}, plain(figure.about)), this.notes(figure)),
       ),
@@ -211,7 +263,7 @@ export class Stack {
   }
 
   private legend(panel: Panel): void {
-    const list = panel.canvas.parentElement?.querySelector(".legend");
+    const list = panel.canvas.closest(".panel")?.querySelector(".legend");
     list?.replaceChildren(
       ...panel.series.map((series) => {
         const mark = el("span", { class: `swatch ${series.mark}`, "aria-hidden": "true" });
@@ -250,7 +302,7 @@ export class Stack {
         const by = ((drag.x - event.clientX) / box.width) * (drag.end - drag.start);
         this.show(drag.start + by, drag.end + by);
       }
-      this.ask();
+      this.point();
     });
     const ends = (event: PointerEvent): void => {
       const { drag } = this;
@@ -259,7 +311,7 @@ export class Stack {
         const to = timeOf(event);
         this.show(Math.min(drag.from, to), Math.max(drag.from, to));
       }
-      this.ask();
+      this.point();
     };
     canvas.addEventListener("pointerup", ends);
     canvas.addEventListener("pointercancel", () => {
@@ -268,7 +320,7 @@ export class Stack {
     canvas.addEventListener("pointerleave", () => {
       if (this.drag) return;
       this.cursor = null;
-      this.ask();
+      this.point();
     });
     canvas.addEventListener("dblclick", () => this.whole());
     canvas.addEventListener(

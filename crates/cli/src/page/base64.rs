@@ -72,7 +72,9 @@ mod tests {
         ] {
             let mut to = Base64::new(Vec::new());
             // In pieces of one byte, too.
-            bytes.bytes().for_each(|byte| to.write_all(&[byte]).expect("memory"));
+            for byte in bytes.bytes() {
+                to.write_all(&[byte]).expect("memory");
+            }
             assert_eq!(to.finish().expect("memory"), text.as_bytes());
         }
     }

@@ -145,7 +145,9 @@ mod tests {
 
     fn trail(events: &[(Event, &[Block])]) -> Trail {
         let mut trails = Trails::default();
-        events.iter().for_each(|(event, blocks)| trails.push(event, blocks, 1));
+        for (event, blocks) in events {
+            trails.push(event, blocks, 1);
+        }
         let [_, server] = trails.take();
         server
     }

@@ -169,7 +169,9 @@ mod tests {
     fn up_to_the_stated_size_marks_are_exact() {
         let mut marks = Marks::default();
         let most = 2 * Trail::MOST as i64;
-        (0..most).for_each(|at| marks.push(window(at, at)));
+        for at in 0..most {
+            marks.push(window(at, at));
+        }
         assert_eq!((marks.list.len() as i64, marks.each), (most, 1));
     }
 

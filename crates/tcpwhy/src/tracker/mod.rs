@@ -56,6 +56,7 @@ const STANDING: usize = 16;
 
 /// What the caller wants kept beyond totals.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for apart")]
 pub struct Config {
     /// Keep rounds, intervals and retransmissions of every connection, not of the first few only.
     pub detail: bool,

@@ -63,7 +63,7 @@ pub fn figures(connection: &Connection, at: usize, direction: &Direction) -> Opt
     let mss = i64::from(connection.mss.unwrap_or(1448));
     let mut all = vec![
         sequence(at, direction, trail),
-        flight(at, direction, trail, mss),
+        flight(connection, at, direction, trail, mss),
         rate::figure(at, connection, direction, trail),
         round_trip(at, direction, trail),
         window(at, direction, trail),
@@ -144,7 +144,13 @@ fn repeats(direction: &Direction, trail: &Trail) -> Vec<Series> {
     each.collect()
 }
 
-fn flight(at: usize, direction: &Direction, trail: &Trail, mss: i64) -> Figure {
+fn flight(
+    connection: &Connection,
+    at: usize,
+    direction: &Direction,
+    trail: &Trail,
+    mss: i64,
+) -> Figure {
     let mut points: Vec<(i64, i64, i64, i64)> =
         trail.sends.list.iter().map(|s| (s.at_ns, s.until_ns, s.flight, s.flight)).collect();
     points.extend(trail.answers.list.iter().map(|a| (a.at_ns, a.until_ns, a.flight, a.flight)));
@@ -165,7 +171,7 @@ fn flight(at: usize, direction: &Direction, trail: &Trail, mss: i64) -> Figure {
         title: "Bytes in flight",
         axis: "bytes",
         unit: Unit::Bytes,
-        about: about::flight(at, direction),
+        about: about::flight(connection, at, direction),
         notes: Vec::new(),
         series: vec![
             Series::of("congestion window", Mark::Band, "cwnd", cwnd),
@@ -245,7 +251,9 @@ mod tests {
     #[test]
     fn a_lone_retransmission_is_a_mark_of_its_own_with_its_cause() {
         let mut trail = Trail::default();
-        (0..500_000).for_each(|at| trail.sends.push(sent(at, at * 100, at as u64)));
+        for at in 0..500_000 {
+            trail.sends.push(sent(at, at * 100, at as u64));
+        }
         trail.late.push(sent(600_000, 4200, 777_777));
         let repeat =
             Retransmission { frame: 777_777, cause: RepeatCause::Rto, ..Retransmission::default() };

@@ -126,8 +126,8 @@ fn advice(causes: &[&Finding]) -> Vec<Advice> {
     let remedies = causes.first().into_iter().flat_map(|finding| &finding.remedies);
     let told = remedies.take(ADVISED).map(|remedy| Advice {
         who: remedy.on.as_deref().unwrap_or(&remedy.who).to_owned(),
-        what: remedy.what.to_string(),
-        command: remedy.command.as_ref().map(ToString::to_string),
+        what: remedy.what.clone(),
+        command: remedy.command.clone(),
     });
     told.collect()
 }

@@ -1,9 +1,11 @@
 //! What one looks at: how to read each graph, in the terms of the transfer that it shows.
 
+use core::fmt::Write as _;
+
 use serde::Serialize;
 
 use crate::answer::words::{Ends, noun};
-use crate::report::{Direction, Limit, State};
+use crate::report::{Connection, Direction, Limit, State, Vantage};
 use crate::view::words;
 
 /// Pieces of time that are told of. Ours: as many as fit beside a graph.
@@ -73,7 +75,8 @@ pub(super) fn sequence(at: usize, direction: &Direction) -> String {
     let is_wait =
         |state: State| !matches!(state, State::Closing | State::Receiving | State::Handshake);
     if let Some(limit) = longest(direction, is_wait) {
-        text += &format!(
+        let _ = write!(
+            text,
             " The longest wait here is {}: {}.",
             span(limit),
             ends.put_in(noun(limit.state))
@@ -82,7 +85,7 @@ pub(super) fn sequence(at: usize, direction: &Direction) -> String {
     text
 }
 
-pub(super) fn flight(at: usize, direction: &Direction) -> String {
+pub(super) fn flight(connection: &Connection, at: usize, direction: &Direction) -> String {
     let ends = Ends::of(at);
     let mut text = format!(
         "Bytes that the {} had sent and not yet seen acknowledged. They stay below the receive window and the \
@@ -90,6 +93,15 @@ pub(super) fn flight(at: usize, direction: &Direction) -> String {
          path is not full; above it a queue grows.",
         ends.sender, ends.sender
     );
+    let is_far = matches!((connection.vantage, at), (Vantage::Client, 1) | (Vantage::Server, 0));
+    if is_far {
+        let _ = write!(
+            text,
+            " This was captured at the {}: segments that are still on their way to it are not seen, and its ACKs \
+             count at once. Only what it lets wait is in flight here.",
+            ends.receiver
+        );
+    }
     let is_window = |state| {
         matches!(
             state,
@@ -97,7 +109,7 @@ pub(super) fn flight(at: usize, direction: &Direction) -> String {
         )
     };
     if let Some(limit) = longest(direction, is_window) {
-        text += &format!(" It touches the receive window for {}.", span(limit));
+        let _ = write!(text, " It touches the receive window for {}.", span(limit));
     }
     text
 }
@@ -111,7 +123,7 @@ pub(super) fn rate(at: usize, direction: &Direction, piece: i64) -> String {
         ends.receiver
     );
     if let Some(rate) = direction.bottleneck_rate_bps {
-        text += &format!(" The line at {} is the link.", words::rate(rate));
+        let _ = write!(text, " The line at {} is the link.", words::rate(rate));
     }
     text
 }
@@ -122,7 +134,8 @@ pub(super) fn round_trip(_at: usize, direction: &Direction) -> String {
         .to_owned();
     let rtt = &direction.rtt;
     if let (Some(least), Some(most)) = (rtt.min_ns, rtt.p95_ns) {
-        text += &format!(
+        let _ = write!(
+            text,
             " The least is {}; one in twenty took {} or more.",
             words::time(least),
             words::time(most)
@@ -139,7 +152,7 @@ pub(super) fn window(at: usize, direction: &Direction) -> String {
         ends.receiver
     );
     if let Some(limit) = longest(direction, |state| state == State::ZeroWindow) {
-        text += &format!(" It was zero for {}.", span(limit));
+        let _ = write!(text, " It was zero for {}.", span(limit));
     }
     text
 }
