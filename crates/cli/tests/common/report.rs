@@ -426,6 +426,7 @@ fn direction() -> Direction {
         // Not part of the contract.
         passed: Passed::default(),
         answers: Answers::default(),
+        trail: None,
         stuck_segment: Some(Box::new(StuckSegment {
             bytes: 1_448,
             sent: 4,
