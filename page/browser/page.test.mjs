@@ -117,6 +117,39 @@ test("graphs are saved as PNG and SVG", async () => {
   await context.close();
 });
 
+test("files of graphs that the command writes are those that the page saves, byte for byte", async () => {
+  for (const capture of ["articles/download-512k-rtt7ms.tcpdump.txt", "cases/two-percent-loss-at-40-ms/capture.pcap.gz", "cases/reader-stalls-two-seconds/capture.pcap.gz"]) {
+    const path = join(root, "testdata", capture);
+    const html = join(work, "graphs.html");
+    run(path, "--html", html);
+    run(path, "--svg", join(work, "graphs"));
+    const { page, context } = await opened(browser, html);
+    for (const id of ["sequence", "flight", "rate", "rtt", "window"]) {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click(`#graph-${id} .saves >> text=SVG`)]);
+      const saved = readFileSync(await download.path(), "utf8");
+      const written = readFileSync(join(work, `graphs/0-server-${id}.svg`), "utf8");
+      assert.ok(saved.length > 2000 && saved === written, `${capture}, ${id}`);
+    }
+    await context.close();
+  }
+});
+
+test("the model at play answers as tcpwhy predict does", async () => {
+  const { page, wrong, context } = await opened(browser, report);
+  await page.click("text=Play: what would TCP do?");
+  await page.waitForSelector(".played table tbody tr:nth-child(4)");
+  await page.focus("#knob-rtt");
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => document.querySelector(".play > code").textContent.includes("--rtt 60ms"));
+  await page.waitForFunction(() => /^\d/.test(document.querySelector(".played .answer")?.textContent ?? ""));
+  const command = (await page.textContent(".play > code")).trim().split(" ").slice(1);
+  const predicted = JSON.parse(run(...command, "--json")).runs[0];
+  const shown = `${(predicted.time_ns / 1e6).toFixed(0)}\u00a0ms in ${predicted.rounds} rounds`;
+  await page.waitForFunction((text) => document.querySelector(".played .answer")?.textContent.startsWith(text), shown);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
 test("light and dark are chosen by the system and by a key", async () => {
   const { page, context } = await opened(browser, report, { dark: true });
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);

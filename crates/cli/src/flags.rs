@@ -61,6 +61,9 @@ pub struct ExplainFlags {
     /// capture dropped on it is explained there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv", "summary", "rounds", "plot", "full"])]
     pub html: Option<PathBuf>,
+    /// Write the page's graphs as SVG files into this folder, too
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
     /// Show all that was found, with evidence, numbers and frames, instead of one screen
     #[arg(long, conflicts_with_all = ["json", "csv", "summary"])]
     pub full: bool,

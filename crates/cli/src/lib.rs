@@ -15,6 +15,7 @@ pub mod exit;
 pub mod fail;
 pub mod filter;
 pub mod flags;
+mod graphs;
 mod number;
 pub mod options;
 pub mod output;

@@ -33,6 +33,8 @@ pub struct Options {
     pub form: Form,
     /// Where a page is written.
     pub html: Option<PathBuf>,
+    /// Where graphs are written.
+    pub svg: Option<PathBuf>,
     /// Only this connection.
     pub connection: Option<u64>,
     /// Only connections this accepts.
@@ -179,6 +181,7 @@ impl Options {
             host_snapshots: flags.host_snapshot.clone(),
             rate: flags.rate.clone(),
             html: flags.html.clone(),
+            svg: flags.svg.clone(),
             form: if flags.html.is_some() {
                 Form::Html
             } else if flags.json {
@@ -219,7 +222,7 @@ impl Options {
         let keep = (number < usize::MAX && !chooses && !asks).then(|| view::keep(sort, number));
         let passed = !self.with.is_empty();
         let (detail, predicts) = (self.wants_detail(), self.predict);
-        let trails = self.form == Form::Html;
+        let trails = self.form == Form::Html || self.svg.is_some();
         Config { detail, passed, predicts, trails, keep, ..Config::default() }
     }
 

@@ -27,7 +27,7 @@ use crate::read::{
     read_evidence,
 };
 use crate::screen::Screen;
-use crate::{complain, output};
+use crate::{complain, graphs, output};
 
 /// Reads, explains, prints.
 ///
@@ -194,6 +194,9 @@ fn finish(mut report: Report, options: &Options) -> anyhow::Result<Exit> {
         whatif::advise(&mut report);
     }
     answer::fill(&mut report);
+    if let Some(folder) = &options.svg {
+        graphs::write(&report, folder).context("cannot write the graphs")?;
+    }
     output::answer(&report, options).context("cannot write the answer")?;
     let exit = if exit == Exit::Analysed && fail::any(&report, &options.fail_on) {
         Exit::Found

@@ -1,10 +1,12 @@
 //! What a page in the browser shows: the report, the words of its first screens, and the series of its graphs.
 //!
 //! The page's code lays out and draws; every sentence, figure and series comes from here, so that the command, a
-//! written page and a capture dropped on a page say the same. [`screen`] has the words, [`picture`] the graphs.
+//! written page and a capture dropped on a page say the same. [`screen`] has the words, [`picture`] the graphs, and [`svg`] writes
+//! these as files.
 
 pub mod picture;
 mod screen;
+pub mod svg;
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ use screen::Screen;
 pub const FORMAT: &str = "tcpwhy-page/1";
 
 /// Connections whose graphs a page holds. Ours: one who looks at more asks for them by number.
-const PICTURED: usize = 24;
+pub const PICTURED: usize = 24;
 
 /// Marks that a page holds at most; the connection that goes beyond is the last. Ours: 10 MB of a page.
 const MARKS: usize = 2_000_000;

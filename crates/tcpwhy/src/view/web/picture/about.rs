@@ -182,11 +182,11 @@ mod tests {
         let direction = Direction { limits, ..Direction::default() };
         let told = sequence(1, &direction);
         assert!(
-            told.ends_with("is 7\u{a0}ms, from 5\u{a0}ms to 12\u{a0}ms: slow start."),
+            told.ends_with("is 7.00\u{a0}ms, from 5.00\u{a0}ms to 12.0\u{a0}ms: slow start."),
             "{told}"
         );
         assert!(
-            window(1, &direction).contains("It was zero for 2\u{a0}ms"),
+            window(1, &direction).contains("It was zero for 2.00\u{a0}ms"),
             "{}",
             window(1, &direction)
         );
