@@ -16,6 +16,7 @@
 //! Read limits-method sections 4 to 6 first.
 
 pub(crate) mod account;
+pub(crate) mod beat;
 pub(crate) mod evidence;
 pub(crate) mod near;
 pub(crate) mod proof;

@@ -1,5 +1,6 @@
 //! One round trip as the capture shows it: what passed in it, how long that took, where it stopped.
 
+use super::beat::Beats;
 use super::evidence::Evidence;
 use super::pulse::Pulses;
 use crate::limits::sense::{
@@ -66,6 +67,7 @@ pub(crate) struct Round {
     /// Longest time between two of its sends, or the last one before it, at the tap.
     pub(crate) tap_gap: i64,
     pub(crate) pulses: Pulses,
+    pub(crate) beats: Beats,
     /// Sends that followed another.
     pub(crate) gaps: i64,
     /// Longest time between two of its sends, and between two ACKs that let something out.

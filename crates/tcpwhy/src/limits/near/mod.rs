@@ -11,6 +11,7 @@ pub(crate) mod spacing;
 
 pub(crate) use rounds::Rounds;
 
+use super::beat::Beats;
 use super::pulse::Pulses;
 use super::round::{Round, is_queue};
 use super::wait::Wait;
@@ -73,7 +74,20 @@ impl<'a> Near<'a> {
         self.rounds.pulses_near(self.at())
     }
 
-    /// Those of the nearest rounds.
+    /// The beats of the same rounds.
+    pub(crate) fn beats(&self) -> Beats {
+        self.rounds.beats_near(self.at())
+    }
+
+    /// Whether what came in beats was written by a timer, and no ACK let it out, as shows at the sender's host.
+    pub(crate) fn beats_are_written(&self) -> bool {
+        self.this().tap_at_sender
+            && !self.has_queue()
+            && self.pulses().are_own()
+            && self.beats().are_writes(self.least)
+    }
+
+    /// Pulses of the nearest rounds.
     pub(crate) fn pulses_around(&self) -> Pulses {
         Pulses::sum(self.rounds.around(self.at()).filter(|r| !r.loss).map(|r| &r.pulses))
     }

@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use super::rate::Outgrown;
+use crate::limits::beat::Beats;
 use crate::limits::pulse::Pulses;
 use crate::limits::round::{Phase, Round, is_queue};
 use crate::limits::sense::{
@@ -110,8 +111,18 @@ impl Rounds {
 
     /// The pulses of the rounds around `at`; each round may hold just one or two.
     pub(super) fn pulses_near(&self, at: usize) -> Pulses {
+        Pulses::sum(self.widely_around(at).map(|r| &r.pulses))
+    }
+
+    /// Their beats.
+    pub(super) fn beats_near(&self, at: usize) -> Beats {
+        Beats::sum(self.widely_around(at).map(|r| &r.beats))
+    }
+
+    /// Rounds around `at` without a loss: up to six before, two after.
+    fn widely_around(&self, at: usize) -> impl Iterator<Item = &Round> {
         let near = self.kept.range(at.saturating_sub(2 * ROUNDS_BEFORE)..self.end_around(at));
-        Pulses::sum(near.filter(|r| !r.loss).map(|r| &r.pulses))
+        near.filter(|round| !round.loss)
     }
 
     /// Whether the round at `at` is one of a run whose flights are one to the segment: a lid, or a window

@@ -31,6 +31,14 @@ pub(super) fn thinks(_: &Wait) -> Option<Verdict> {
     Some(Verdict::shown(IdleAppThink))
 }
 
+/// Data came by a timer that knows no rate and waits for no ACK: a program wrote it so, and neither a buffer nor a window
+/// nor a pace does ([`crate::limits::beat`]).
+pub(super) fn by_a_timer(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
+    let round = near.this();
+    let is_open = round.edge_flight == 0 && !round.fills_window();
+    (is_open && near.beats_are_written()).then_some(Verdict::likely(App).seen(Seen::Beats))
+}
+
 /// A send came by itself while data was in flight. Who fills the receiver's window has more to send, and need not have
 /// written it just then; what ends with a whole segment is seldom the end of a write.
 pub(super) fn by_itself(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {

@@ -143,6 +143,8 @@ rules! {
     later "link, from afar", link::from_afar => [BandwidthExternal, BandwidthSelfQueue, Unknown];
     // A send that came by itself, unless its ACK was late on a way that is not seen.
     later "late ACK", unseen::late_ack => [Unknown];
+    // What a program writes by its timer comes whenever ACKs do, and as evenly as a pace.
+    later "written by a timer", app::by_a_timer => [App];
     later "pace", pace::clock => [App, Pacing, BandwidthSelfQueue, Unknown];
     later "window at its edge", window::at_edge => [RwndCap, RwndAutotune, RwndReader];
     later "pace, from afar", pace::from_afar => [BandwidthSelfQueue, CwndAvoidance, Pacing, Unknown];

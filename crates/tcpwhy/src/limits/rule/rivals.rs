@@ -53,6 +53,8 @@ pub(crate) enum Seen {
     NoRound,
     /// Sends at even distances that end short.
     ShortPulses,
+    /// Beats of a timer that knows no rate.
+    Beats,
     /// Flights of a segment or two, from afar.
     LittleFromAfar {
         ends_short: bool,
@@ -204,6 +206,8 @@ table! {
         "A buffer that was full lets the next flight out as late, if the way of the ACKs is longer than is known.";
     App, S::WholeEnd | S::ShortPulses | S::NoRound => [Pacing]:
         "A clock of the sender's own lets whole segments out by itself, too.";
+    App, S::Beats => [Pacing, LocalQdisc]:
+        "A clock of the sender's own may know no rate, though none of Linux's TCP is so.";
     App, S::LittleFromAfar { ends_short: true } => [Sndbuf, AppWindow]:
         "The least buffer and a small window of a protocol keep flights as small.";
     IdlePeerThink, S::FirstOfCapture => [Handshake]:

@@ -60,6 +60,7 @@ use self::trips::RoundTrips;
 use self::window::ReceiverWindow;
 use self::writes::Writes;
 use crate::flow::event::{Event, Side};
+use crate::limits::beat::Beat;
 use crate::limits::proof::{Proof, Proven};
 use crate::limits::pulse::Before;
 use crate::limits::sense::NEVER;
@@ -122,6 +123,7 @@ pub(crate) struct Sends {
     pub(crate) burst_start: i64,
     /// The last of new data.
     pub(crate) new: Before,
+    pub(crate) beat: Beat,
     /// What may have been a write each.
     pub(crate) writes: Writes,
     /// Offset after the last that was no whole number of full segments (`snd_sml`), and its length.
@@ -246,6 +248,7 @@ impl Sender {
                 lag: 0,
                 burst_start: NEVER,
                 new: Before::NONE,
+                beat: Beat::default(),
                 writes: Writes::default(),
                 short: (NEVER, 0),
             },

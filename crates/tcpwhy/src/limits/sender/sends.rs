@@ -7,6 +7,7 @@ use super::holes::Hole;
 use super::replay::{Ack, FrameEnd};
 use super::transfers::Run;
 use crate::flow::event::{Event, PSH};
+use crate::limits::beat;
 use crate::limits::pulse::{Before, Cause};
 use crate::limits::round::{Phase, Round};
 use crate::limits::sense::{BATCH, BURST_TRIPS, DEFERRED, IDLE_ENDS_RUN_NS, NEVER};
@@ -110,16 +111,20 @@ impl Sender {
         let tap_gap = event.tap - self.sends.tap;
         let cause = self.cause_of(release, event, at);
         let behind = self.behind_arrival(event.tap);
+        let last = (self.sends.new.at, self.sends.new.short);
         self.book.open.pulses.push(at, &mut self.sends.new, cause, behind);
+        // What fills the window is cut by it, not by the application.
+        let room = self.window.room(self.flight.nxt);
+        let ends_short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
+        let (from, mss) = (event.seq, self.terms.mss);
+        let sent = beat::Sent { at, before: last, from, short: ends_short, mss };
+        self.book.open.beats.push(&sent, &mut self.sends.beat);
         self.note_send(&NewSend { at, before, tap_gap, lag, segments, new, frame }, release);
         if short {
             self.sends.short = (event.end(), event.len);
             self.sends.writes.on_short();
         }
-        // What fills the window is cut by it, not by the application.
-        let room = self.window.room(self.flight.nxt);
-        let short = short && room >= if self.terms.shift_guessed { 1 } else { self.terms.mss };
-        self.sends.new = Before { at, pushed: event.has(PSH), short, ..self.sends.new };
+        self.sends.new = Before { at, pushed: event.has(PSH), short: ends_short, ..self.sends.new };
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;
