@@ -152,7 +152,7 @@ fn exact_losses_are_repaired_and_nothing_else_is_lost() {
         let again = packets.iter().any(|packet| {
             packet["seq"] == one["seq"] && packet["data"] == one["data"] && packet["n"] != one["n"]
         });
-        assert!(again, "{one} was never sent again");
+        assert!(again, "{one} was never retransmitted");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What will be looked at soon, fetched into the processor's cache beforehand.
 
-/// Fetches what stands so many bytes behind the beginning of `bytes`, a line of the cache (64 bytes), if there is such.
+/// Fetches what is `ahead` bytes behind the beginning of `bytes`, a line of the cache (64 bytes), if there is such.
 #[inline(always)]
 pub(crate) fn fetch(bytes: &[u8], ahead: usize) {
     #[cfg(target_arch = "x86_64")]

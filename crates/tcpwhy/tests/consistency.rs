@@ -128,7 +128,7 @@ fn ruled_out_and_found(findings: &[Finding]) -> Vec<String> {
             let at_once = others.filter(|other| overlap(finding, other));
             odd.extend(at_once.map(|other| {
                 format!(
-                    "{} says \"{clause}\" of a time of which {} is said",
+                    "{} says \"{clause}\" of a time whose words are {}",
                     finding.code, other.code
                 )
             }));

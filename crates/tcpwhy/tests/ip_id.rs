@@ -36,10 +36,10 @@ const TELLS_MORE: &[(&str, &str)] = &[
     ("truth/twice.pcap.gz", REPEAT),
 ];
 /// A retransmission has another number than the first packet. A packet that was captured twice has the same.
-const REPEAT: &str = "a repeat that comes at once is told from a copy";
+const REPEAT: &str = "a repeat that comes at once is no copy";
 /// Linux counts for each connection (`ip_select_ident_segs`), so a number that is missing was a packet.
 const LOST_REPEAT: &str = "a repeat that was lost before the tap is counted";
-const LOST_TAIL: &str = "the lost end of a transfer is told from data that was written late";
+const LOST_TAIL: &str = "the lost end of a transfer is no data that was written late";
 
 /// Larger captures are left out: bulk says nothing of the field that small ones do not.
 const LARGEST: u64 = 150_000;

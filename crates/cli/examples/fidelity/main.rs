@@ -41,7 +41,7 @@ struct Options {
     /// Only this one of the set.
     #[arg(long)]
     only: Option<u32>,
-    /// Kernels, each of which runs all of them.
+    /// Kernels. Each runs all of them.
     #[arg(long, value_delimiter = ',', default_value = "6.1,5.10,6.12")]
     kernel: Vec<String>,
     /// With exact losses.

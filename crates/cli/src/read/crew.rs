@@ -363,7 +363,7 @@ mod tests {
         intake.begin("many clients");
         crew.push(&mut intake, &header).expect("it is sound");
         crew.push(&mut intake, &requests(0, 1000)).expect("it is sound");
-        assert!(crew.batches.is_none(), "so few are not worth it");
+        assert!(crew.batches.is_none(), "too few to be worth it");
         for turn in 1..16 {
             crew.push(&mut intake, &requests(turn * 1000, 1000)).expect("it is sound");
             assert!(crew.batches.is_some());

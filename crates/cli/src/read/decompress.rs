@@ -457,7 +457,7 @@ mod tests {
                 let (out, error) = unpacked(&packed[..cut]);
                 assert!(text().starts_with(&out), "{name} cut at {cut}");
                 assert!(!out.is_empty(), "{name} cut at {cut}");
-                let error = error.expect("a cut is told").to_string();
+                let error = error.expect("a cut is an error").to_string();
                 assert!(error.contains("ends early"), "{name} cut at {cut}: {error}");
             }
         }
@@ -479,7 +479,7 @@ mod tests {
         for byte in &mut packed[middle..middle + 64] {
             *byte ^= 0xff;
         }
-        let error = unpacked(&packed).1.expect("damage is told").to_string();
+        let error = unpacked(&packed).1.expect("damage is an error").to_string();
         assert!(error.starts_with("the gzip data is damaged"), "{error}");
     }
 

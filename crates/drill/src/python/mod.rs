@@ -179,7 +179,7 @@ mod tests {
             ("assert 1 +", "code that ends within an expression"),
             ("assert 'a' < 1", "`<` of a text and a number"),
             ("assert 1 // 0", "a division by zero"),
-            (&format!("assert {}1", "1 + ".repeat(100_000)), "a statement of so many operators"),
+            (&format!("assert {}1", "1 + ".repeat(100_000)), "a statement of too many operators"),
             (&format!("assert {}", "(".repeat(100_000)), "code that is nested deeper"),
         ] {
             assert_eq!(run(code), Err(Fault::Unsupported(what.into())), "{code}");

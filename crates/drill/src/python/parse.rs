@@ -207,7 +207,7 @@ impl Parser<'_> {
         const MOST: u32 = 500;
         self.operators += 1;
         if self.operators > MOST {
-            return Err(Fault::Unsupported("a statement of so many operators".into()));
+            return Err(Fault::Unsupported("a statement of too many operators".into()));
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Arguments<'_> {
         self.call
             .arguments
             .get(index)
-            .ok_or_else(|| format!("{} with so few arguments", self.call.name))
+            .ok_or_else(|| format!("{} with too few arguments", self.call.name))
     }
 
     pub(super) fn number(&self, index: usize) -> Result<i64, String> {

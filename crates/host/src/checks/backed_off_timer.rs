@@ -62,7 +62,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
                 rto => format!("of {}", time(rto)),
             }
         ),
-        why: "what was sent again got no answer, and each wait is twice as long as the one before: nothing moves \
+        why: "what was retransmitted got no answer, and each wait is twice as long as the one before: nothing moves \
               meanwhile."
             .to_owned(),
         not: "not that the peer is gone: it may drop what comes, for want of memory or by a firewall".to_owned(),
@@ -112,7 +112,10 @@ fn says(flow: &Flow<'_>) -> String {
     let Some(info) = flow.info() else {
         let until = flow.now.timer.map_or(0, |timer| u64::from(timer.expires_ms) * 1_000_000);
         let (queue, repeats) = (flow.now.send_queue, doubled(flow));
-        return format!("Send-Q {queue}, sent again {repeats} times, the next in {}", time(until));
+        return format!(
+            "Send-Q {queue}, retransmitted {repeats} times, the next in {}",
+            time(until)
+        );
     };
     let mut said = format!("rto {}", time(rto(flow)));
     said +=
@@ -120,7 +123,7 @@ fn says(flow: &Flow<'_>) -> String {
     let timer = flow.now.timer.filter(|timer| timer.kind == RETRANSMISSION);
     for (name, value) in [
         ("backoff", info.backoff.map(u32::from)),
-        ("sent again", timer.map(|timer| timer.retransmits.into())),
+        ("retransmitted", timer.map(|timer| timer.retransmits.into())),
         ("unacked", info.unacked),
         ("lost", info.lost),
     ] {

@@ -7,7 +7,7 @@
 //! # How we know
 //! A listener may hold 128 connections or less, and more than 100 a second were accepted here (`PassiveOpens`). How many of
 //! them came to that listener is not counted: with several listeners the time until it is full is a lower bound. Where
-//! listeners were not seen, `somaxconn` of 128 or less is told: no listener can ask for more.
+//! listeners were not seen, tcpwhy reports a `somaxconn` of 128 or less: no listener can ask for more.
 //!
 //! # What it is not
 //! Not that anything was dropped: `ACCEPT_QUEUE` tells that.

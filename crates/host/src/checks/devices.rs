@@ -81,10 +81,7 @@ pub(super) fn need_counters(all: &[Device<'_>], names: &[&str]) -> Asked<()> {
 pub(super) fn unless_cut<T>(seen: &Seen<'_>, found: Vec<T>) -> Asked<Vec<T>> {
     let is_cut = seen.links()?.iter().any(|link| link.driver_counters_cut);
     if found.is_empty() && is_cut {
-        return Err(Missing::part(
-            Source::Ethtool,
-            "driver counters, of which only some were pasted",
-        ));
+        return Err(Missing::part(Source::Ethtool, "driver counters (only some were pasted)"));
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 //!
 //! # What it says
 //! Where both ends agreed on ECN a router marks packets instead of dropping them when its queue grows. Many marks
-//! mean a queue that stands on the path: senders slow down without any loss.
+//! mean a queue on the path: senders slow down without any loss.
 //!
 //! # How we know
 //! More than 5 % of what this host received with ECN had a mark (`InCEPkts`), or more than 5 % of what it sent was
@@ -88,7 +88,7 @@ fn tell(
     let share = marks.by.saturating_mul(100) / all.max(1);
     let at = bound.map(|(at, _)| format!("{at} ")).unwrap_or_default();
     let not = if way == SENT {
-        "no fault of ECN: without it these would be losses; nor that each was marked: an echo stands in all ACKs of its round trip"
+        "no fault of ECN: without it these would be losses; nor that each was marked: all ACKs of a round trip carry the echo"
     } else {
         "no fault of ECN: without it these would be losses"
     };
@@ -97,7 +97,7 @@ fn tell(
         confidence: if bound.is_some() { Confidence::Low } else { words::sure(marks) },
         scope: Scope::Netns,
         title: format!("{at}{share} % of what this host {way}: {}", words::grown(marks)),
-        why: "a queue stands on the path, and its router marks instead of dropping; senders slow down for \
+        why: "there is a queue on the path, and its router marks instead of dropping; senders slow down for \
               each marked round trip."
             .to_owned(),
         not: bound.map_or(not.to_owned(), |(at, name)| {

@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! ethtool says `Duplex: Half`, or a speed below the fastest that both ends advertise. A missing carrier
-//! (`NO-CARRIER`) is told where no other interface of hardware runs, or where the interface has an address.
+//! (`NO-CARRIER`) is a finding where no other interface of hardware runs, or where the interface has an address.
 //!
 //! # What it is not
 //! Not that a transfer is slow for it: one that needs less does not notice. Virtual interfaces report a number

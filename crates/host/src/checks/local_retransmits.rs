@@ -64,7 +64,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         not: "not a loss on the path; a few are a route or an interface that went away".to_owned(),
         evidence,
         fixes: vec![words::advise(
-            "look at the send path: what stands in the queueing discipline and the ring",
+            "look at the send path: what waits in the queueing discipline and the ring",
             "",
         )],
         ..Finding::default()
@@ -73,7 +73,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
 
 fn why(grown: &[(&str, Growth)]) -> String {
     let each = grown.iter().map(|(name, _)| match *name {
-        "TCPRetransFail" => "what TCP sent again was refused: the queueing discipline is full, or there is no route",
+        "TCPRetransFail" => "what TCP retransmitted was refused: the queueing discipline is full, or there is no route",
         _ => {
             "TCP's timers ran out while the packets waited here: the queue before the wire is longer than the \
              path lets expect, or the driver is stuck"

@@ -6,7 +6,7 @@
 //! carries.
 //!
 //! # How we know
-//! Between the looks connections with `cubic` or `reno` over more than 50 ms sent at least 1 MB, of which 0.1 to 5 % again.
+//! Between the looks connections with `cubic` or `reno` over more than 50 ms sent at least 1 MB, and retransmitted 0.1 to 5 % of it.
 //!
 //! # What it is not
 //! Whether the losses are congestion cannot be seen here. If a queue on the path is full, backing off is right. CUBIC
@@ -52,7 +52,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     }
     let says = |flow: &Flow<'_>| {
         format!(
-            "{}, min_rtt {}, {:.2} % sent again, {}",
+            "{}, min_rtt {}, {:.2} % retransmitted, {}",
             flow.now.congestion.as_deref().unwrap_or_default(),
             time(flow.info().and_then(|info| info.min_rtt_ns).unwrap_or(0)),
             share(flow).unwrap_or(0) as f64 / 1000.0,

@@ -57,7 +57,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: counters::severity(lost, Severity::Warning),
         confidence: words::sure(lost).min(Confidence::Medium),
         scope: Scope::Netns,
-        title: format!("{share} % of what was sent again was lost again: {}", words::grown(lost)),
+        title: format!("{share} % of what was retransmitted was lost again: {}", words::grown(lost)),
         why: format!(
             "losses come in spells in which all is dropped: a policer that is out of tokens, or a queue that \
              stays full{}.",

@@ -66,10 +66,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             severity: if passed { Severity::Error } else { Severity::Warning },
             confidence: Confidence::High,
             scope: devices::scope(&names),
-            title: format!(
-                "an emulator of bad paths (netem) stands before {}",
-                devices::told(&names)
-            ),
+            title: format!("an emulator of bad paths (netem) is before {}", devices::told(&names)),
             why: "it delays or drops on purpose what leaves through it, for every connection."
                 .to_owned(),
             not: "not that it was forgotten: a test may be running".to_owned(),

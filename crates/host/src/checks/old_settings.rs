@@ -5,7 +5,7 @@
 //!
 //! # How we know
 //! `somaxconn` is 128 (4096 since Linux 5.4), the middle of `tcp_rmem` is 87380 (131072 since 4.20), or, on a kernel that has `tcp_ecn_option`
-//! (6.18), `tcp_rmem` ends at 6 MiB or less (32 MiB, or 1/128 of memory where that is less). Whether the kernel is so new is told by
+//! (6.18), `tcp_rmem` ends at 6 MiB or less (32 MiB, or 1/128 of memory where that is less). How new the kernel is follows from
 //! settings that came later, not by its version.
 //!
 //! # What it is not

@@ -10,7 +10,7 @@
 //!
 //! # What it is not
 //! One large connection always stays on one processor: spreading cannot divide it. Without the processors' times it
-//! is told only as what may come.
+//! is only a warning of what may come.
 //!
 //! # What to do
 //! More queues (`ethtool -L`), their interrupts on different processors, or, where there is one queue only, RPS. `irqbalance`

@@ -1,7 +1,7 @@
 //! Receive buffers are full of data that came out of order.
 //!
 //! # What it says
-//! A segment is missing, and what came behind it fills the buffer: the program has read all there is in order, and waits for
+//! A segment is missing, and what came behind it fills the buffer: the program has read everything that is in order, and waits for
 //! the hole to be filled. What comes now may be dropped for want of room, in the worst case the very repeat that would fill it.
 //!
 //! # How we know

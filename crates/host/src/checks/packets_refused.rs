@@ -8,7 +8,7 @@
 //! `InCsumErrors` (of TCP or IP) grew; or `PAWSEstab`, `TSEcrRejected` or `BeyondWindow` grew by more than one a second.
 //!
 //! # What it is not
-//! Repeats that cross their acknowledgment also have old timestamps: a few are normal. What is told of
+//! Repeats that cross their acknowledgment also have old timestamps: a few are normal. The finding speaks of
 //! `tcp_tw_recycle` and address translation is over: it went with Linux 4.12.
 //!
 //! # What to do
@@ -72,7 +72,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         scope: Scope::Netns,
         title: format!("packets that arrived were refused: {}", words::grown(most)),
         why: format!(
-            "{}; each has to be sent again, and is refused again while the cause stays.",
+            "{}; each has to be retransmitted, and is refused again while the cause stays.",
             listed(&why)
         ),
         not: "not which device spoilt them".to_owned(),

@@ -50,7 +50,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
     if !sent.is_empty() {
         found.push(Finding {
             title: format!("this host asks its switch for silence through {}", told(&sent)),
-            why: "it does not take packets as fast as they come; what the switch holds back stands in the way of others.".to_owned(),
+            why: "it does not take packets as fast as they come; what the switch holds back blocks others.".to_owned(),
             not: "not why it is too slow: look at its processors and rings".to_owned(),
             ..finding(&sent)
         });

@@ -7,12 +7,12 @@
 //! # How we know
 //! `strace` or `perf trace`: of the longest time in which nothing moved on the socket, the share of each kind of call, with the
 //! time between two of the same kind. Many writes of one byte each are counted: each is a switch into the kernel, on a
-//! terminal what a progress meter does, on a socket perhaps a segment of its own. Calls that failed are told by their
+//! terminal what a progress meter does, on a socket perhaps a segment of its own. Failed calls are listed by their
 //! error, `EMFILE` and `ENFILE` of any call, others of calls on sockets.
 //!
 //! # What it is not
 //! Tracing slows a program down, mostly between calls. A summary (`strace -c`, `perf trace -s`) does not tell when a call was
-//! made. `strace -c` counts time in the kernel, and what a call waited only with `-w`. Of several threads those are told that spent a
+//! made. `strace -c` counts time in the kernel, and what a call waited only with `-w`. Of several threads it lists those that spent a
 //! tenth of the time of the one that spent most.
 //!
 //! # What to do

@@ -1,7 +1,7 @@
 //! What the queueing disciplines of pasted text do here, in words.
 //!
 //! # What it says
-//! `tc -s qdisc` is short for those who know it. Each discipline that is before an interface is told in a sentence:
+//! `tc -s qdisc` is short for those who know it. tcpwhy describes each discipline that is before an interface in a sentence:
 //! what its kind does, how much passed, how much it dropped or held back, and what waits in it.
 //!
 //! # How we know

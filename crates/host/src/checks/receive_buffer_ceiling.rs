@@ -9,7 +9,7 @@
 //! `rcvbuf` is the third number of `tcp_rmem`; what comes is read within 10 ms or two round trips (with one look:
 //! less than half of the buffer waits); and what came between the looks, in the receiver's round trip, is at least 70 % of the window. With one look
 //! `rcv_space` stands for it: the most that was read in a round trip at any time. The round trip is less
-//! than twice the least one: no queue stands in the path that a larger window would only lengthen.
+//! than twice the least one: no queue is in the path that a larger window would only lengthen.
 //!
 //! # What it is not
 //! Not that the path carries more: the sender may be at its own limit, too. Raising `net.core.rmem_max`

@@ -6,7 +6,7 @@
 //! fixed window admits: they would be faster if the program had left it alone.
 //!
 //! # How we know
-//! A round trip brings at least 70 % of the window, the program reads what comes, no queue stands in the path,
+//! A round trip brings at least 70 % of the window, the program reads what comes, no queue is in the path,
 //! and the buffer did not grow between the looks and is below the third number of `tcp_rmem` though autotuning is on:
 //! autotuning keeps a window of at least twice what a round trip brings. It is certain where the socket itself was asked (`SO_BUF_LOCK`),
 //! likely where the buffer is exactly twice `net.core.rmem_max`, else one explanation.

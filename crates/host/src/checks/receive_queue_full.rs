@@ -8,7 +8,7 @@
 //! More than three quarters of `rcvbuf` hold data that nobody has read, in every look, and at the pace of the program
 //! that waits for at least 10 ms and two round trips: a small buffer of a fast reader is full at moments, too. Or
 //! windows of 0 were announced (`TCPToZeroWindowAdv`) at least once in ten seconds between the looks. Where only the
-//! queue was seen (`netstat`, `ss` without `-m`), 128 KiB in it are told.
+//! queue was seen (`netstat`, `ss` without `-m`), 128 KiB in it are a finding.
 //!
 //! # What it is not
 //! Not that the buffer is too small: a larger one only fills later. A probe of a zero window is no keepalive:
@@ -16,7 +16,7 @@
 //!
 //! # What to do
 //! Look at the program: what is the thread that reads this socket doing? A state of `D` is a disk or another
-//! device; pressure on disk, memory or processors is told beside it.
+//! device; pressure on disk, memory or processors is listed beside it.
 //!
 //! # Sources
 //! RFC 9293 section 3.8.6.1; Linux `tcp_select_window` (counts both), `tcp_probe_timer` (v6.12). Three

@@ -44,7 +44,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
             confidence: words::sure(pruned),
             title: format!("full receive queues threw data away: {}", words::grown(pruned)),
             why: "the buffers were full of packets that could not be made smaller; what was thrown away has \
-                  to be sent again, though part of it had been acknowledged."
+                  to be retransmitted, though part of it had been acknowledged."
                 .to_owned(),
             ..Finding::default()
         },

@@ -9,7 +9,7 @@
 //! `TCPTimeouts`, without those of SYNs (`TCPSynRetrans`), are more than 30 % of all repairs (with
 //! `TCPFastRetrans` and `TCPSackRecovery`), and at least ten. A connection that never opened leaves one more timeout
 //! than repeats of its SYN; but each timeout of data sends something again, so that there are no more of these than repeats of
-//! data of which no other cause is counted (`TCPFastRetrans`, `TCPSlowStartRetrans`, `TCPLossProbes`). Connections
+//! data that no other counter explains (`TCPFastRetrans`, `TCPSlowStartRetrans`, `TCPLossProbes`). Connections
 //! that wait for one now are named.
 //!
 //! # What it is not
@@ -99,7 +99,7 @@ pub(super) fn waiting<'s, 'a>(seen: &'s Seen<'a>) -> Vec<&'s Flow<'a>> {
 
 pub(super) fn says(flow: &Flow<'_>) -> String {
     let fired = flow.now.timer.map_or(0, |timer| timer.retransmits);
-    format!("{:?}, sent again {fired} times without an answer", flow.now.state)
+    format!("{:?}, retransmitted {fired} times without an answer", flow.now.state)
 }
 
 #[cfg(test)]

@@ -69,7 +69,10 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: counters::severity(again, bad),
         confidence: words::sure(again),
         scope: Scope::Netns,
-        title: format!("{share:.1} % of the segments sent are sent again: {}", words::grown(again)),
+        title: format!(
+            "{share:.1} % of the segments sent are retransmitted: {}",
+            words::grown(again)
+        ),
         why: format!(
             "each costs a round trip or more and makes a window smaller; over a long path one in a \
              thousand is felt{where_to}."
@@ -114,12 +117,12 @@ fn peers(seen: &Seen<'_>) -> (Vec<Evidence>, String) {
         .filter(|(_, (again, _))| worst.len() > 1 && counters::is_share(*again, all, 50));
     let where_to = match most {
         Some((peer, _)) => {
-            format!("; at least half of what open connections sent again went to {peer}")
+            format!("; at least half of what open connections retransmitted went to {peer}")
         }
         None => String::new(),
     };
     let says = |(peer, (again, sent)): &(IpAddr, (u64, u64))| {
-        let value = format!("{} of {} sent again", bytes(*again), bytes(*sent));
+        let value = format!("{} of {} retransmitted", bytes(*again), bytes(*sent));
         Evidence::new(format!("ss -tin dst {peer}"), value)
     };
     (worst.iter().take(NAMED).map(says).collect(), where_to)

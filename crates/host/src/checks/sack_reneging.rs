@@ -39,7 +39,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         confidence: words::sure(reneged),
         scope: Scope::Netns,
         title: format!("peers threw away what they had acknowledged: {}", words::grown(reneged)),
-        why: "it has to be sent again after a wait; the peers ran out of memory, or something between rewrites \
+        why: "it has to be retransmitted after a wait; the peers ran out of memory, or something between rewrites \
               acknowledgments."
             .to_owned(),
         not: "not a loss on the path, and nothing that this host can mend".to_owned(),

@@ -1,12 +1,12 @@
 //! A shaper on this host caps the rate of an interface.
 //!
 //! # What it says
-//! `tbf`, `htb`, `hfsc` and `cake` with a bandwidth let packets leave no faster than they are told. Nobody who looks at
+//! `tbf`, `htb`, `hfsc` and `cake` with a bandwidth let packets leave no faster than their setting. Nobody who looks at
 //! the cable's speed sees that.
 //!
 //! # How we know
 //! Such a discipline is there; it is at work if its count of packets held back (`overlimits`) or dropped grew. How
-//! near its rate the traffic is, is told where both are seen; of `htb` and `hfsc` the class is told that is nearest
+//! near its rate the traffic is, the finding says where it sees both; of `htb` and `hfsc` it names the class that is nearest
 //! to what it may have: its `ceil`, or at the root of `htb`, where there is no class to borrow from, its rate.
 //!
 //! # What it is not

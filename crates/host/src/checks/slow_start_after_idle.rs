@@ -64,7 +64,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         title: format!("{} will begin slowly after this pause", flows::counted(seen, &paused)),
         why: format!(
             "a window that is not used for longer than the retransmission timeout is given up; the worst \
-             needs {} of {} to win it back when it sends again.",
+             needs {} of {} to win it back when it retransmits.",
             count(rounds.into(), "round trip"),
             time(rtt)
         ),

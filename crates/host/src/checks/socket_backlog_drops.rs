@@ -47,7 +47,7 @@ fn judge(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         confidence: words::sure(drops),
         scope: Scope::Netns,
         title: format!("packets were dropped while programs held their sockets: {}", words::grown(drops)),
-        why: "they had arrived, and have to be sent again; the program was in a system call on the socket \
+        why: "they had arrived, and have to be retransmitted; the program was in a system call on the socket \
               for longer than its backlog could take what came."
             .to_owned(),
         not: "neither the backlog of listen() nor netdev_max_backlog".to_owned(),

@@ -116,7 +116,7 @@ fn finding() -> Finding {
 
 fn share_of(part: u64, whole: u64) -> String {
     let share = (part.saturating_mul(100) / whole.max(1)).min(100);
-    format!("{share} % of what was sent again")
+    format!("{share} % of what was retransmitted")
 }
 
 const LATE: &str = "packets came late or out of order and were taken for lost; each time the window was made smaller \

@@ -136,7 +136,7 @@ fn unanswered(states: &BTreeMap<String, u64>) -> Option<Finding> {
     (asking >= MANY && asking > open).then(|| Finding {
         severity: Severity::Warning,
         title: format!("{} connections wait for an answer to their SYN, more than are open ({})", grouped(asking), grouped(open)),
-        why: "an answer takes one round trip: so many wait where none comes, and each SYN is sent again after a second.".to_owned(),
+        why: "an answer takes one round trip: sockets pile up where none comes, and each SYN is retransmitted after a second.".to_owned(),
         not: "not whose: a scanner or a load generator makes as many on purpose".to_owned(),
         evidence: vec![counted("SYN-SENT", asking), counted("ESTAB", open)],
         fixes: vec![words::advise("see to whom: ss -tanp state syn-sent; then whether that host is up and a firewall lets SYNs pass", "")],

@@ -7,7 +7,7 @@
 //!
 //! # How we know
 //! `SyncookiesRecv` grew by more than a hundredth of the connections that were accepted (`PassiveOpens`). With
-//! `tcp_syncookies=2` all of them are: that is told by `SYN_COOKIES_SETTING`. Where a text lacks `PassiveOpens`, half of
+//! `tcp_syncookies=2` all of them are: `SYN_COOKIES_SETTING` says so. Where a text lacks `PassiveOpens`, half of
 //! `InSegs` stands for it: a connection is not accepted by fewer than two segments, so the share is at least that.
 //!
 //! # What it is not

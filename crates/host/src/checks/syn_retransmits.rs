@@ -6,8 +6,8 @@
 //!
 //! # How we know
 //! `TCPSynRetrans` is at least 1 % of the connections opened from and towards this host (`ActiveOpens`,
-//! `PassiveOpens`), and at least five. Who waits now is told by sockets in `SYN-SENT` and `SYN-RECV`. Without
-//! the counters those in `SYN-SENT` are told alone; where their timers show, only those with repeats.
+//! `PassiveOpens`), and at least five. Sockets show who waits now: in `SYN-SENT` and `SYN-RECV`. Without
+//! the counters only those in `SYN-SENT` count; where their timers show, only those with repeats.
 //!
 //! # What it is not
 //! Not that SYNs were lost: a full accept queue at the peer, a firewall that drops, or a full table of connection
@@ -55,7 +55,7 @@ fn of_sockets(seen: &Seen<'_>) -> Option<Finding> {
     let evidence = waiting.iter().take(NAMED).map(|socket| {
         let said = socket.timer.map_or_else(
             || "SYN-SENT".to_owned(),
-            |timer| format!("SYN-SENT, sent again {} times", timer.retransmits),
+            |timer| format!("SYN-SENT, retransmitted {} times", timer.retransmits),
         );
         Evidence::new(format!("ss -tno state syn-sent dst {}", socket.remote), said)
     });
@@ -68,7 +68,7 @@ fn of_sockets(seen: &Seen<'_>) -> Option<Finding> {
             count(waiting.len() as u64, "connection"),
             first.remote
         ),
-        why: "until the answer comes the connection does not open; a SYN is sent again after a second, then two, then four."
+        why: "until the answer comes the connection does not open; a SYN is retransmitted after a second, then two, then four."
             .to_owned(),
         not: if repeated > 0 {
             "not that SYNs are lost: a full accept queue at the peer or a firewall that drops looks the same"
@@ -109,7 +109,7 @@ fn counted(seen: &Seen<'_>) -> Asked<Vec<Finding>> {
         severity: counters::severity(again, bad),
         confidence: words::sure(again),
         scope: Scope::Netns,
-        title: format!("SYNs and their answers are sent again: {}", words::grown(again)),
+        title: format!("SYNs and their answers are retransmitted: {}", words::grown(again)),
         why: format!(
             "that is beside {}: each first repeat is a second in which the connection does not open.",
             count(opened, "connection") + " opened"

@@ -149,7 +149,7 @@ impl Block {
         let (name, value) = (name.trim(), value.trim());
         let Some(dev) = self.dev.as_deref() else {
             value.parse::<u64>().ok()?;
-            let why = "which interface it is of stands in the command only, and that is not here";
+            let why = "only the command says which interface it is of, and that is not here";
             return Some(Taken::Useless(why.to_owned()));
         };
         match self.part {

@@ -42,9 +42,7 @@ impl Columns {
                 collected.available_bytes = self.0.and_then(bytes);
                 Some(Taken::Read)
             }
-            _ => Some(Taken::Useless(
-                "in which unit it counts stands in the command only".to_owned(),
-            )),
+            _ => Some(Taken::Useless("only the command says in which unit it counts".to_owned())),
         }
     }
 }

@@ -268,7 +268,7 @@ fn some_statistics_of_an_interface_are_its_own_and_not_all() {
     for check in ["PAUSE_FRAMES", "CLOUD_ALLOWANCE", "LINK_ERRORS"] {
         let missing = judged.unseen.iter().find(|(code, _)| *code == check);
         let missing = missing.map(|(_, missing)| missing.to_string());
-        let told = "ethtool (driver counters, of which only some were pasted)";
+        let told = "ethtool (driver counters (only some were pasted))";
         assert_eq!(missing.as_deref(), Some(told), "{check} is not well");
     }
 

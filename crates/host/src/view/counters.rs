@@ -12,7 +12,7 @@ const COUNTERS: [(&str, &str, &str); 31] = [
     ("Tcp", "OutRsts", "resets sent"),
     ("Tcp", "InSegs", "segments received"),
     ("Tcp", "OutSegs", "segments sent, repeats apart"),
-    ("Tcp", "RetransSegs", "segments sent again"),
+    ("Tcp", "RetransSegs", "segments retransmitted"),
     ("TcpExt", "TCPOrigDataSent", "segments with new data sent"),
     ("TcpExt", "TCPDelivered", "segments known to have arrived"),
     ("TcpExt", "TCPDeliveredCE", "of these, marked as congested"),

@@ -112,7 +112,7 @@ fn a_listed_retransmission_is_lost_again() {
     let once = Run::of(&uml, &scenario("[path]\ndown.loss = 'exact 30'", "download = '512KiB'"));
     let data = once.data("middle");
     let again = data.iter().rposition(|p| p.seq == data[29].seq).unwrap() + 1;
-    assert!(again > 30, "it is sent again");
+    assert!(again > 30, "it is retransmitted");
     let lines = format!("[path]\ndown.loss = 'exact 30 {again}'");
     let twice = Run::of(&uml, &scenario(&lines, "download = '512KiB'"));
     assert_eq!(lost(&twice), [30, again]);

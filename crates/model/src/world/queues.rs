@@ -35,7 +35,7 @@ fn fq_codel_keeps_a_link_s_queue_short_by_drops_or_by_marks() {
     assert!(longest_srtt_ms(&endless) > 3 * longest_srtt_ms(&dropped));
     assert_eq!(resent(&endless), 0);
     assert!((1..60).contains(&resent(&dropped)), "{}", resent(&dropped));
-    assert_eq!(resent(&marked), 0, "what is marked need not be sent again");
+    assert_eq!(resent(&marked), 0, "what is marked need not be retransmitted");
     assert!(longest_srtt_ms(&marked) < 60);
 }
 

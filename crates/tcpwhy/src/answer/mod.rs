@@ -1,4 +1,4 @@
-//! The answer: which causes are told first, in which words, and what would make the transfer faster.
+//! The answer: which causes come first, in which words, and what would make the transfer faster.
 //!
 //! A connection has findings, and several may speak of the same time. One of them stands for a cause
 //! (`explained_by` of the others), the causes are put in order (what did not work, then what would save most), each is said in a
@@ -21,10 +21,10 @@ const NAMED: usize = 2;
 /// A second cause is named if it was seen for this share of the active time. Ours.
 const SECOND_PERCENT: f64 = 12.0;
 
-/// A connection that was nobody's wait for a larger share of its life is told to be idle first. Ours.
+/// A connection that waited for no one for a larger share of its life is called idle first. Ours.
 const IDLE_PERCENT: f64 = 50.0;
 
-/// Below this share of the active time no cause stands for the whole. Ours.
+/// Below this share of the active time no cause explains the whole. Ours.
 const SINGLE_PERCENT: f64 = 35.0;
 
 /// The direction that the answer speaks of: the one with most bytes (of equals the server's).
@@ -92,12 +92,12 @@ pub(crate) fn said(connection: &Connection) -> Vec<String> {
     said
 }
 
-/// What cut an answer off took no time, but is wrong: it is told behind what did.
+/// What cut an answer off took no time, but is wrong: it comes behind what did.
 fn is_wrong_fact(finding: &Finding) -> bool {
     finding.code == "RESET" && finding.cost_ns == 0 && finding.severity >= Severity::Wrong
 }
 
-/// Time that is nobody's wait: the client's silence between requests, and a connection that is kept open.
+/// Time in which no one waits: the client's silence between requests, and a connection that is kept open.
 pub(crate) fn idle(connection: &Connection) -> Duration {
     let active = find::active_ns(connection);
     let closing = main(connection).map_or(0, |(_, main)| main.time_in.get(State::Closing).0);

@@ -65,7 +65,7 @@ pub(crate) fn of_failure(finding: &Finding) -> String {
     format!("{} {}", sentence(&finding.title), sentence(&finding.why))
 }
 
-/// Most of the time was nobody's wait.
+/// For most of the time no one waited.
 pub(crate) fn of_idleness(connection: &Connection, idle: Duration) -> String {
     let (length, active) = (connection.duration_ns, find::active_ns(connection));
     let idled = format!("The connection was idle for {} of {}", time(idle.0), time(length));

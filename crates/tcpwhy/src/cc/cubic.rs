@@ -135,7 +135,7 @@ pub fn begins(cwnd: u64, last_max: u64) -> (u64, u64) {
     }
 }
 
-/// The curve's window at `t`, of which `k` leads to the window `origin`.
+/// The curve's window at `t`; at `k` it reaches the window `origin`.
 pub fn curve(t: u64, k: u64, origin: u64) -> u64 {
     let distance = u128::from(t.abs_diff(k));
     let delta = (u128::from(CUBE_SCALE) * distance * distance * distance) >> 40;
@@ -164,7 +164,7 @@ mod tests {
 
     const RTT: i64 = 100_000_000;
 
-    /// Windows after so many round trips of full use, one ACK for two segments.
+    /// Windows after this many round trips of full use, one ACK for two segments.
     fn rounds(cubic: &mut Cubic, count: i64) -> Vec<u64> {
         let window_after = |round: i64| {
             let acks = cubic.cwnd / 2;

@@ -17,7 +17,7 @@ pub struct Increase {
 }
 
 impl Increase {
-    /// The window after `acked` more segments, of which every `per` (at least one) add one.
+    /// The window after `acked` more segments; every `per` (at least one) of them add one.
     pub fn grow(&mut self, cwnd: u64, per: u64, acked: u64) -> u64 {
         let (per, mut cwnd) = (per.max(1), cwnd);
         // A credit left from a time when a step took more is paid out at once, in one step.

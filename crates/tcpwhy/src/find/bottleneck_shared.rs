@@ -1,11 +1,11 @@
 //! The path is full, but others have a part of it.
 //!
 //! # What it says
-//! A queue stands at the narrowest link, and between this transfer's packets others' leave it: this
+//! There is a queue at the narrowest link, and between this transfer's packets others' leave it: this
 //! transfer gets its share of the link, two thirds of it or less.
 //!
 //! # How we know
-//! Intervals in the state `bandwidth.external`. While a queue stands its link is never idle: packets that
+//! Intervals in the state `bandwidth.external`. While there is a queue its link is never idle: packets that
 //! stood next to each other leave it at its rate, and never closer. Of the last 64 ACKs a seventh and more
 //! came with one least spacing, which is the link's, in at least three rounds the same; the others, in between,
 //! came much later, and all together made two thirds of that rate or less. They hold at least a tenth of the
@@ -15,7 +15,7 @@
 //! Not a link that is slower for a while: that changes all spacings for that while. Not ACKs that their own
 //! way spaces: those come at even distances. Not bunches as radio links and busy hosts let them out: a rate more than
 //! eight times what was got is not taken for the link's. What a shaper in front of a faster link lets out keeps to an
-//! even rate within a few packets, and is told apart by that; where its rhythm changes it can be taken for others for a
+//! even rate within a few packets, and differs by that; where its rhythm changes it can be taken for others for a
 //! while (three of 300 runs, for a twentieth of theirs), so away from the sender it is named as possible. Mostly not
 //! seen are therefore constant traffic (a call, a stream), others of more than seven such shares, and where this
 //! transfer's packets and others' take turns one by one. What the other traffic is these packets do not show.

@@ -6,11 +6,11 @@
 //!
 //! # How we know
 //! Intervals in the state `capture_gap` hold at least a tenth of the active time: data was
-//! acknowledged that the capture does not hold and that was never sent again, or the listing says
+//! acknowledged that the capture does not hold and that was never retransmitted, or the listing says
 //! itself that lines are missing.
 //!
 //! # What it is not
-//! Not loss on the network: what was lost there is sent again. Nothing else in this report speaks
+//! Not loss on the network: what was lost there is retransmitted. Nothing else in this report speaks
 //! of these times.
 //!
 //! # What to do
@@ -54,10 +54,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
     let told = Told {
         title: "the capture lacks packets: what happened there is not known".to_owned(),
         why: format!(
-            "{number}they were acknowledged and never sent again, or the listing says itself that it leaves \
+            "{number}they were acknowledged and never retransmitted, or the listing says itself that it leaves \
              lines out."
         ),
-        not: "not loss on the network: what is lost there is sent again".to_owned(),
+        not: "not loss on the network: what is lost there is retransmitted".to_owned(),
         remedies: vec![Remedy {
             command: Some(format!(
                 "tcpdump -i any -B 16384 -s 128 -w transfer.pcap 'tcp port {}'",

@@ -7,7 +7,7 @@
 //! # How we know
 //! Another connection of the same two hosts to the same port carried a request and its answer, and
 //! had nothing to do any more, at most 15 s before this one began. Opening this one, with its TLS
-//! handshake, held at least a tenth of its active time. How the rest divides is told: slow start
+//! handshake, held at least a tenth of its active time. The finding says how the rest divides: slow start
 //! only where an answer was larger than the first flight.
 //!
 //! # What it is not

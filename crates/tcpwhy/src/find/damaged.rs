@@ -13,7 +13,7 @@
 //!
 //! # What it is not
 //! Not a queue that overflows, which drops whole packets. Not checksum offload: that fills the field with the sum of
-//! the pseudo header, on packets that the capturing host sends, and nothing is sent again for it. Damage
+//! the pseudo header, on packets that the capturing host sends, and nothing is retransmitted for it. Damage
 //! behind the capture point does not show here; it looks like loss.
 //!
 //! # What to do
@@ -53,7 +53,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                     .to_owned()
             } else {
                 format!(
-                    "not checksum offload; {} more were lost, of which the capture holds no damaged one",
+                    "not checksum offload; {} more were lost, and the capture holds no damaged copy of them",
                     said::grouped(others)
                 )
             },

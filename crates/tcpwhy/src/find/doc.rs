@@ -1,7 +1,7 @@
 //! The pages of the manual, cut out of the heads of the findings' files.
 //!
 //! One source: what `tcpwhy doc CODE` prints and what `docs/findings.md` holds is the text that
-//! stands above each rule, so that whoever changes a rule has its words before their eyes.
+//! is above each rule, so that whoever changes a rule has its words before their eyes.
 
 use core::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub fn states() -> Vec<Page> {
 }
 
 fn state_text(state: State) -> String {
-    let mut text = format!("# How it is told\n{}\n", wrapped(states::told(state)));
+    let mut text = format!("# How tcpwhy tells\n{}\n", wrapped(states::told(state)));
     let quoted = format!("`{}`", state.name());
     let findings: Vec<&str> = pages()
         .into_iter()

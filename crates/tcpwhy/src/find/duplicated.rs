@@ -45,7 +45,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             severity: Severity::Note,
             title: "the path delivered segments twice".to_owned(),
             why: why(case, doubled),
-            not: "not sent again by the sender, and not copies that the capture made: those never reach the receiver's \
+            not: "not retransmitted by the sender, and not copies that the capture made: those never reach the receiver's \
                   TCP"
                 .to_owned(),
             evidence: vec![evidence(connection)],
@@ -73,7 +73,7 @@ fn why(case: &Case<'_>, doubled: u64) -> String {
     );
     format!(
         "on the way from the {} to the {}, {} of {} ({share}) were doubled: the {} reported by D-SACK that it got them \
-         twice, and none of them was sent again. Such reports make a sender expect reordering, and repair losses later.",
+         twice, and none of them was retransmitted. Such reports make a sender expect reordering, and repair losses later.",
         case.sender(),
         case.receiver(),
         said::grouped(doubled),

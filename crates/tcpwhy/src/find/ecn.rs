@@ -5,12 +5,12 @@
 //! cut its window as for a loss, without anything lost.
 //!
 //! # How we know
-//! ACKs with the echo (ECE) tell that packets were marked: that alone is told as a fact. Intervals in the
+//! ACKs with the echo (ECE) tell that packets were marked: that alone is a fact. Intervals in the
 //! state `recovery.ecn` (a reduction after such ACKs and without a retransmission) and, where nothing was
 //! lost, `cwnd.avoidance` after slow start are its cost, if they hold at least a tenth of the working time.
 //!
 //! # What it is not
-//! Not loss: nothing had to be sent again. Not an error: this is how a short queue is kept.
+//! Not loss: nothing had to be retransmitted. Not an error: this is how a short queue is kept.
 //!
 //! # What to do
 //! Nothing on the hosts makes the path faster. If the queue that marks belongs to you, see at which

@@ -1,4 +1,4 @@
-//! Which connections failed: those that were waiting when the capture ended, and those of which a finding tells.
+//! Which connections failed: those that were waiting when the capture ended, and those whose findings say so.
 //!
 //! What a connection shows by itself is known before (`analysis::failed`). Here the others of the capture tell how
 //! long it went on behind a connection's last packet, so that a request right before its end is no failure. And here

@@ -3,7 +3,7 @@
 //! # What it says
 //! With Fast Open a client sends its request with the SYN and saves a round trip. It needs a cookie
 //! from an earlier connection to the same server. The stages: a cookie was asked for, given, used
-//! with data, and the data taken or not. Where they were taken the round trip saved is told.
+//! with data, and the data taken or not. Where they were taken the finding says so and names the round trip saved.
 //!
 //! # How we know
 //! The options of the SYN and the SYN-ACK (kind 34, or 254 with the experiment's magic) and the
@@ -13,7 +13,7 @@
 //!
 //! # What it is not
 //! Not a cost by itself: where it fails the connection opens as any other. Middleboxes that drop
-//! SYNs with this option show as SYNs sent again without it.
+//! SYNs with this option show as SYNs retransmitted without it.
 //!
 //! # What to do
 //! If the cookie was asked for and none came: switch it on at the server (`net.ipv4.tcp_fastopen`
@@ -78,7 +78,7 @@ fn acknowledged(connection: &Connection, client: &Syn, server: &Syn) -> String {
         .map_or_else(String::new, |rtt| format!(" ({})", said::time(rtt)));
     match acked {
         0 => format!(
-            " The SYN-ACK acknowledged the SYN alone: the data were sent again, and the handshake's round trip{trip} \
+            " The SYN-ACK acknowledged the SYN alone: the data were retransmitted, and the handshake's round trip{trip} \
              was paid."
         ),
         acked if acked >= client.payload => format!(

@@ -69,7 +69,7 @@ fn how(pattern: &LossPattern) -> &'static str {
     if is_by_link(pattern) {
         "but not to a full queue of the narrowest link: they had passed it, or it was empty"
     } else if pattern.depends_on_flight() {
-        "at flights of which far larger ones had passed"
+        "at flights far smaller than others that had passed"
     } else {
         "as often with little in flight as with much"
     }

@@ -10,8 +10,8 @@
 //! in clear (HTTP/1 `Content-Length`), and less came. Both times all that was sent is acknowledged, and the server's
 //! sequence numbers count nothing more as sent.
 //!
-//! Where the client's FIN, which a host acknowledges whatever its program does, is sent again and nothing comes back, or
-//! where the server sends again what ACKs had acknowledged here, the path or the host is gone, and since when does not show.
+//! Where the client's FIN, which a host acknowledges whatever its program does, is retransmitted and nothing comes back, or
+//! where the server retransmits what ACKs had acknowledged here, the path or the host is gone, and since when does not show.
 //! Then the program is not blamed. Nor is the network acquitted where no number of the server came a second later: an
 //! answer may have been lost.
 //!

@@ -13,7 +13,7 @@
 //! # What it is not
 //! Not a host with the option switched off: that leaves no hole (`OPTIONS_REFUSED`). A device that writes
 //! the header anew leaves none either: then only captures at both ends tell. Which side of the capture point
-//! the device stands on follows from whose SYN has the hole: it stands between that host and the capture.
+//! the device is on follows from whose SYN has the hole: it is between that host and the capture.
 //!
 //! # What to do
 //! Find the device between that host and the place of this capture (a second capture further along tells
@@ -59,7 +59,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
         // What it costs shows in what else is found.
         severity: Severity::Note,
         title: "a device on the way took options out of the opening".to_owned(),
-        why: format!("{}; no host fills so many places.", said::listed(&holes)),
+        why: format!("{}; no host fills these places.", said::listed(&holes)),
         not: "not a host that has them switched off: that leaves no hole".to_owned(),
         evidence: vec![syns(connection)],
         cost_ns: 0,

@@ -1,4 +1,4 @@
-//! Another connection of the capture fills the link, and this one stands in its queue.
+//! Another connection of the capture fills the link, and this one waits in its queue.
 //!
 //! # What it says
 //! The round trips of this connection are far longer than the least between the same two hosts, while another
@@ -12,7 +12,7 @@
 //! host (`bandwidth.self_queue`, `bandwidth.external`, `bandwidth.variable`, `local_qdisc`), or rounds that took
 //! twice the least and more, as they do while losses of a queue are repaired; and they carried ten times as much. And
 //! their round trips were as long as this one's at that time, within a factor of two: a packet that joins a queue waits
-//! for what stands in it, whosever it is.
+//! for what waits in it, whosever it is.
 //!
 //! # What it is not
 //! Not distance: a host that is far is far for all its connections. Not this connection's window, and not its

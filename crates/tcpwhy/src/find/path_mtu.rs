@@ -1,4 +1,4 @@
-//! A device on the way said that segments are too large for its next link, and they had to be sent again.
+//! A device on the way said that segments are too large for its next link, and they had to be retransmitted.
 //!
 //! # What it says
 //! A link on the way carries less than the sender's full segments. The device before it dropped them and told the
@@ -7,13 +7,13 @@
 //! # How we know
 //! An ICMP "fragmentation needed" or an `ICMPv6` "packet too big" that quotes this connection, and data that was sent
 //! again after it. A packet longer than the MTU that was told cannot pass, whatever its luck. Some routers quote a
-//! length that they cut themselves: then a segment that did not fit shows where it is sent again in several pieces.
+//! length that they cut themselves: then a segment that did not fit shows where it is retransmitted in several pieces.
 //! That the sender heeds it shows in the size of what it sends then.
 //!
 //! # What it is not
 //! Not a full queue and not chance: the device says why it drops. Losses of one episode that began with such an error
-//! are told here alone. An error whose quoted packets fit the MTU that it names proves nothing (RFC 5927), nor does one
-//! after which nothing was sent again. Where the device says nothing, it is `BLACK_HOLE`.
+//! appear here alone. An error whose quoted packets fit the MTU that it names proves nothing (RFC 5927), nor does one
+//! after which nothing was retransmitted. Where the device says nothing, it is `BLACK_HOLE`.
 //!
 //! # What to do
 //! Make the sender know before it sends: clamp the MSS of SYNs where the narrow link begins, or give the hosts the
@@ -306,7 +306,7 @@ mod tests {
         let mut before = cut(&[(0, 1_268), (1_268, 180)]);
         let held = before.directions[1].as_mut().expect("data");
         held.retransmissions.iter_mut().for_each(|each| each.frame = 6);
-        assert!(find(&before).is_empty(), "sent again before it was told");
+        assert!(find(&before).is_empty(), "retransmitted before it was told");
         let mut small = cut(&[(0, 1_268), (1_268, 180)]);
         small.mss = Some(1_280);
         assert!(find(&small).is_empty(), "the card cuts into segments that fit");

@@ -1,11 +1,11 @@
-//! Segments were sent again that had not been lost (reordering, or a delay taken for loss).
+//! Segments were retransmitted that had not been lost (reordering, or a delay taken for loss).
 //!
 //! # What it says
 //! The receiver reported gaps, or a timer ran out, and the sender repaired; but the originals had
 //! only been overtaken or late. The repair cost bytes and often a cut of the congestion window.
 //!
 //! # How we know
-//! Intervals in the state `recovery.reorder_spurious`: everything that was sent again was reported
+//! Intervals in the state `recovery.reorder_spurious`: everything that was retransmitted was reported
 //! as a duplicate (D-SACK), or the echoed timestamp was the original's. Where nothing at all was lost,
 //! the window cut for them and its slow growth count too. They hold at least a tenth of the working time.
 //!
@@ -60,10 +60,10 @@ fn find(connection: &Connection) -> Vec<Finding> {
         };
         let number = match case.direction.retransmitted.spurious {
             0 => String::new(),
-            some => format!("{} were sent again for nothing; ", said::count(some, "segment")),
+            some => format!("{} were retransmitted for nothing; ", said::count(some, "segment")),
         };
         let told = Told {
-            title: "segments were sent again that had not been lost".to_owned(),
+            title: "segments were retransmitted that had not been lost".to_owned(),
             why: format!(
                 "{number}the originals had only been overtaken or late, and the {} spent {} on it{growing}.",
                 case.sender(),

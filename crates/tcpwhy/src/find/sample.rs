@@ -1,5 +1,5 @@
 //! Connections for the tests of the rules: a small sender and receiver whose packets go through the
-//! real tracker and analysis. The tap stands on the host that sends the bulk of the data.
+//! real tracker and analysis. The tap is on the host that sends the bulk of the data.
 
 use core::cmp::Reverse;
 use core::fmt::Write as _;

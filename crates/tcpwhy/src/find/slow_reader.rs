@@ -10,7 +10,7 @@
 //! largest. Or the receiver answered all of a flight at once and late: later than a round trip after it had come, or
 //! again and again by as much, of an eighth of one or more. Linux
 //! answers every second segment while it can offer its whole window, and else when the program reads. A
-//! program that reads all there is, but rarely, does that as well, and a larger buffer would help it: so these
+//! program that reads everything, but rarely, does that as well, and a larger buffer would help it: so these
 //! are less sure, unless the window was once much larger, so that something stays unread. They hold at least a tenth of the working time and three round
 //! trips: for less, the receiving kernel's own accounting may shrink it. A window that shut altogether
 //! is `ZERO_WINDOW`.

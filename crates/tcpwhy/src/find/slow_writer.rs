@@ -13,7 +13,7 @@
 //!
 //! # What it is not
 //! Not TCP and not the network. Not the pause before an answer (`THINK_SERVER`): this is within it. A
-//! sender that spaces its packets evenly on purpose (pacing) is told from this where its spacing shows
+//! sender that spaces its packets evenly on purpose (pacing) differs from this where its spacing shows
 //! it.
 //!
 //! # What to do

@@ -1,6 +1,6 @@
-//! How each state of the account is told, for people: `tcpwhy doc STATE` and the manual print it.
+//! How tcpwhy tells each state of the account, for people: `tcpwhy doc STATE` and the manual print it.
 //!
-//! What a state means stands with its name ([`State::meaning`]); the exact conditions are those of
+//! What a state means is with its name ([`State::meaning`]); the exact conditions are those of
 //! `docs/reference/limits-method.md` section 6, which these sentences follow.
 
 use crate::report::State;
@@ -11,14 +11,14 @@ pub(super) const fn told(state: State) -> &'static str {
     use State as S;
     match state {
         S::CaptureGap => {
-            "Data was acknowledged that the capture lacks and that was never sent again, or the capture says itself \
+            "Data was acknowledged that the capture lacks and that was never retransmitted, or the capture says itself \
              that packets are missing."
         }
         S::Handshake => "From the first packet until data can flow.",
         S::SynRetry => "From a SYN or SYN-ACK to its repeat: its timer ran.",
         S::SilenceNoAck => {
             "To the end of the connection: from the first send of the oldest data (or from the last ACK before that, if it \
-             is later) on. That data was sent again three times or more, and no ACK of it ever came. Nothing was repaired."
+             is later) on. That data was retransmitted three times or more, and no ACK of it ever came. Nothing was repaired."
         }
         S::SilenceHole => {
             "To the end of the connection, away from the sender: later data, or the sender's own sequence numbers, prove that \
@@ -62,14 +62,14 @@ pub(super) const fn told(state: State) -> &'static str {
             "From the first repair after SACK or duplicate ACKs until all that was sent before it is acknowledged."
         }
         S::RecoveryReorderSpurious => {
-            "A repair as in `recovery.loss`, where the receiver reports that it had all that was sent again (D-SACK), \
+            "A repair as in `recovery.loss`, where the receiver reports that it had all that was retransmitted (D-SACK), \
              or echoes the original's timestamp."
         }
         S::RecoveryCorrupt => {
             "A repair as in `recovery.loss`, where the lost segment was captured with a wrong checksum."
         }
         S::RecoveryEcn => {
-            "After an ACK that echoes a congestion mark, where nothing was sent again."
+            "After an ACK that echoes a congestion mark, where nothing was retransmitted."
         }
         S::RwndCap => {
             "Less than a segment is left of the receiver's window, the congestion window allows more, and the window \
@@ -82,12 +82,12 @@ pub(super) const fn told(state: State) -> &'static str {
             "Less than a segment is left of the receiver's window, the congestion window allows more, and the window is smaller than it was lately: unread data fills the buffer."
         }
         S::Sndbuf => {
-            "ACKs release the sends, the flight stands at one size for four rounds or more, and both windows have \
+            "ACKs release the sends, the flight stays at one size for four rounds or more, and both windows have \
              room: the socket's buffer is the likeliest. A clamped congestion window, an application's own window \
              or one write a round trip look alike and are named beside it."
         }
         S::AppWindow => {
-            "The flight stands at one size as in `sndbuf`, but small pieces of the peer's data release the sends, no \
+            "The flight stays at one size as in `sndbuf`, but small pieces of the peer's data release the sends, no \
              bare ACKs: the protocol's window (HTTP/2, SSH)."
         }
         S::NagleDelack => {
@@ -104,11 +104,11 @@ pub(super) const fn told(state: State) -> &'static str {
         }
         S::Pacing => "Sends are spaced evenly, no ACK releases them, and all windows have room.",
         S::BandwidthSelfQueue => {
-            "The delivery rate is flat while the round trip stands above its least and follows this transfer's own \
+            "The delivery rate is flat while the round trip is above its least and follows this transfer's own \
              flight."
         }
         S::BandwidthExternal => {
-            "A queue stands; some of this transfer's packets leave the narrowest link as close as it lets them, others \
+            "There is a queue; some of this transfer's packets leave the narrowest link as close as it lets them, others \
              much later: it gets two thirds of the link or less."
         }
         S::BandwidthPolicer => {
@@ -122,7 +122,7 @@ pub(super) const fn told(state: State) -> &'static str {
              and an ACK releases the next send."
         }
         S::CwndAvoidance => {
-            "The flight fills the congestion window after slow start ended, and no queue stands: the window grows by \
+            "The flight fills the congestion window after slow start ended, and there is no queue: the window grows by \
              little each round."
         }
         S::CwndAfterIdle => {

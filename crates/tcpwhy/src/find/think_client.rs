@@ -52,7 +52,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             said::time(longest),
             said::time(active_ns(connection))
         ),
-        not: "not TCP, not the server; perhaps nobody's wait: a connection kept open is idle by design"
+        not: "not TCP, not the server; perhaps no one waits: a connection kept open is idle by design"
             .to_owned(),
         remedies: vec![remedies::program(
             remedies::CLIENT,

@@ -12,7 +12,7 @@
 //!
 //! # What it is not
 //! Not TCP and not the network: nothing was waiting to be sent. Not a timer of the server for an answer that
-//! was lost on its way here: where the first segment stands alone before a hole, as after a timeout, nobody is
+//! was lost on its way here: where the first segment is alone before a hole, as after a timeout, nobody is
 //! named. The time may be spent in another
 //! service, a database, a disk, a lock, or a queue for a worker before the program even saw the
 //! request: a capture cannot tell these apart. A device nearer than the server may be what answers.
@@ -127,7 +127,7 @@ fn behind(connection: &Connection) -> &'static str {
             "; the first answer begins after what was sent before the request came"
         }
         Some(EarlyKind::Undecided) => {
-            "; what stands before the first pause may be session tickets or the beginning of the answer"
+            "; what comes before the first pause may be session tickets or the beginning of the answer"
         }
         None => "",
     }
@@ -277,7 +277,7 @@ mod tests {
             find(&connection).len()
         };
         assert_eq!(after_a_timeout(1, None), 0);
-        assert_eq!(after_a_timeout(2, None), 1, "an initial window, of which a part was lost");
+        assert_eq!(after_a_timeout(2, None), 1, "an initial window, a part of it lost");
         assert_eq!(after_a_timeout(1, Some(9)), 1, "its original was captured: it was sent after");
     }
 

@@ -8,12 +8,12 @@
 //! A receiver acknowledges every second segment, or one aggregate of them where its card or its kernel
 //! merges what comes close together (GRO). A full path of at most 50 Mbit/s sets segments 0.24 ms apart or
 //! more, too far to merge; where a path was full for a fifth of the working time, over a hundred segments or
-//! more, eight or more for each bare ACK are told. On faster paths, and where bursts arrive as they were
+//! more, eight or more for each bare ACK are a finding. On faster paths, and where bursts arrive as they were
 //! sent, fewer ACKs are usual, and nothing is said.
 //!
 //! # What it is not
 //! Not delayed ACKs, which hold one back for at most two segments. Not by itself slow: Linux grows its window
-//! by what ACKs cover, not by their number. Whether a device drops them or the receiver sends so few shows
+//! by what ACKs cover, not by their number. Whether a device drops them or the receiver sends few shows
 //! only in a capture on the receiver's host: taken there, it is the receiver itself.
 //!
 //! # What to do

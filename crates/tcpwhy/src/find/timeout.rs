@@ -1,4 +1,4 @@
-//! Something was sent again only after a timer ran out.
+//! Something was retransmitted only after a timer ran out.
 //!
 //! # What it says
 //! The end of a flight was lost, or so much that too little came back to show it. Without later
@@ -12,7 +12,7 @@
 //! Intervals in the states `rto_wait` and `tlp_wait`: from the last progress to a send that no ACK
 //! released, of data sent before (or, where the IP identification shows that the original was lost
 //! before this capture point, of what looks new). They hold at least a tenth of the working time. Where
-//! the receiver reports that it had all that was sent again, its ACKs were late, and the finding says so.
+//! the receiver reports that it had all that was retransmitted, its ACKs were late, and the finding says so.
 //!
 //! # What it is not
 //! Not the application's silence, which looks alike where the original was lost before the capture
@@ -117,10 +117,10 @@ fn needless(case: &Case<'_>, timers: &str, longest: i64) -> Told {
         title: format!("the {receiver}'s ACKs came so late that a timer ran out"),
         why: format!(
             "the {sender} waited for {timers}, {} at the longest; the {receiver} reports that it had all that \
-             was then sent again.",
+             was then retransmitted.",
             said::time(longest)
         ),
-        not: "not loss: what these timers sent again had arrived".to_owned(),
+        not: "not loss: what these timers retransmitted had arrived".to_owned(),
         remedies: vec![acks_held_up(case)],
     }
 }
@@ -132,7 +132,7 @@ fn nothing_again(case: &Case<'_>, probes: u64, longest: i64) -> Told {
         title: format!("the {receiver}'s ACKs came later than the {sender}'s probe timer"),
         why: format!(
             "{}, {} at the longest, the {sender} sent new data after a pause as long as that timer, released by no \
-             ACK; nothing was sent again.",
+             ACK; nothing was retransmitted.",
             said::count(probes, "time"),
             said::time(longest)
         ),

@@ -13,7 +13,7 @@
 //! Not the server's program, and not a full queue: the device says why. Not always the end: TCP goes on trying when a
 //! connection is open (RFC 1122), and a way may come back. "Time exceeded" is a loop of routes, or a tool such as
 //! traceroute that sets a small hop limit on purpose. Such errors can be forged (RFC 5927). One that changed nothing
-//! is told among the facts alone.
+//! appears among the facts alone.
 //!
 //! # What to do
 //! Go to the device that said it. Network unreachable: it has no route. Host unreachable: its neighbour does not answer

@@ -1,4 +1,4 @@
-//! The receiver's window stands at its maximum and is full.
+//! The receiver's window is at its maximum and full.
 //!
 //! # What it says
 //! The receiver lets no more than its window be in flight, that window no longer grows, and the sender

@@ -16,7 +16,7 @@
 //!
 //! # What to do
 //! Use a connection again: its window is open already. Linux grows the buffer by what the program
-//! reads in a round trip, so a program that reads at once, and all there is, opens it sooner. An
+//! reads in a round trip, so a program that reads at once, and everything, opens it sooner. An
 //! initial window (`initcwnd`) beyond the receiver's first window brings nothing. A large second
 //! number of `net.ipv4.tcp_rmem` is no remedy: it costs memory for every socket, has broken downloads,
 //! and the SYN cannot announce more than 64 KiB anyway.
@@ -74,7 +74,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
                 ),
                 remedies::program(
                     1 - case.at,
-                    "let the program read at once and all there is: the kernel opens the window by what is read in \
+                    "let the program read at once and everything: the kernel opens the window by what is read in \
                      a round trip",
                 ),
             ],

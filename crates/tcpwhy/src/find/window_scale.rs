@@ -11,7 +11,7 @@
 //! answered, a nearer device answers in the server's name, and we say so instead of blaming the server.
 //!
 //! # What it is not
-//! Not a small receive buffer: a window that stands well below 64 KiB has another reason (`WINDOW_CAP`).
+//! Not a small receive buffer: a window well below 64 KiB has another reason (`WINDOW_CAP`).
 //! An option that a device removes beyond this capture point is not seen here: both ends may believe
 //! different things. A capture at the other end tells.
 //!

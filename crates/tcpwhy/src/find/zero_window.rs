@@ -7,7 +7,7 @@
 //! # How we know
 //! Intervals in the state `zero_window`: less was left of the announced window than the smaller of a
 //! segment and the silly-window limit, with data pending: the sender probed the window, or went on as
-//! soon as it opened; or the window was taken back to 0 over data under way, which is then sent again as a probe. They
+//! soon as it opened; or the window was taken back to 0 over data under way, which is then retransmitted as a probe. They
 //! hold at least a tenth of the working time.
 //!
 //! # What it is not
@@ -56,7 +56,7 @@ fn find(connection: &Connection) -> Vec<Finding> {
             _ => (
                 format!("the {receiver} took its window back to 0 while data was under way"),
                 format!(
-                    " {} were under way that it had allowed before; what the {} then sent again are window probes.",
+                    " {} were under way that it had allowed before; what the {} then retransmitted are window probes.",
                     said::bytes(over),
                     case.sender()
                 ),

@@ -312,7 +312,7 @@ mod tests {
         let second = ELSEWHERE_WITHIN_NS;
         assert_eq!(met(|_| {}, second), Some(second));
         assert_eq!(met(|_| {}, second + 1), None);
-        assert_eq!(met(|event| event.tsval += 1, WITHIN_NS), None, "it was sent again");
+        assert_eq!(met(|event| event.tsval += 1, WITHIN_NS), None, "it was retransmitted");
         assert_eq!(
             met(|event| event.bits &= !TS, WITHIN_NS + 1),
             None,
@@ -338,7 +338,7 @@ mod tests {
         assert!(is_repeat(Some((1, 60)), 90), "behind the original at 10");
         assert!(!is_repeat(None, 90));
         assert!(!is_repeat(Some((1, 9)), 90), "of something before");
-        assert!(!is_repeat(Some((1, 60)), 30), "a copy of what was sent again at 70");
+        assert!(!is_repeat(Some((1, 60)), 30), "a copy of what was retransmitted at 70");
         assert!(!is_repeat(Some((0, 60)), 90), "of the other side's packets");
         let mut twice = Copies::default();
         let here = spot(3, Direction::Incoming, 64);

@@ -352,7 +352,7 @@ mod tests {
         let busy = (1, What::Status(503), 1);
         assert_eq!(told(&[GET, BUSY]), [busy]);
         assert_eq!(told(&[GET, BUSY, (0, b"GET /b HTTP/1.1\r\n"), BUSY]), [(1, busy.1, 2)]);
-        assert_eq!(told(&[BUSY]), [busy], "the request stands before the capture");
+        assert_eq!(told(&[BUSY]), [busy], "the request came before the capture");
         let going_on: (Side, &[u8]) = (1, b"HTTP/1.1 100 Continue\r\n\r\n");
         assert_eq!(told(&[GET, going_on, BUSY]), [busy]);
     }

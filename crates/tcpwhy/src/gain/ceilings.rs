@@ -32,7 +32,7 @@ fn ceiling(seen: &Seen<'_>, kind: Kind, rate: Option<u64>, states: &[State]) -> 
     Some(Ceiling { kind, rate_bps: rate?, met_ns, proven })
 }
 
-/// So many bytes each round trip.
+/// This many bytes each round trip.
 fn each_trip(seen: &Seen<'_>, bytes: Option<u64>) -> Option<u64> {
     rate_bps(bytes?, seen.least_rtt)
 }
@@ -89,7 +89,7 @@ fn initial(seen: &Seen<'_>) -> Option<Ceiling> {
     ceiling(seen, Kind::InitialWindow, rate_bps(bytes, climb.ns()), &[State::CwndSlowStart])
 }
 
-/// Losses are a rate from so many segments on. Ours.
+/// Losses are a rate from this many segments on. Ours.
 const FEW_SEGMENTS: u64 = 100;
 
 /// The congestion window, in segments, that losses at this rate leave on average: the larger of CUBIC's response

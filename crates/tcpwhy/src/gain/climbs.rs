@@ -8,7 +8,7 @@ use crate::report::{Connection, State};
 /// At least, most likely, and at most, in nanoseconds.
 type Bounds = (i64, i64, i64);
 
-/// A ceiling is one of a transfer where it held so many per cent of it. Ours: what is worth a finding.
+/// A ceiling is one of a transfer where it held this share of it in per cent. Ours: what is worth a finding.
 const HELD_PERCENT: i64 = 10;
 
 /// The least delay of an ACK that a receiver holds back (Linux `TCP_DELACK_MIN`).

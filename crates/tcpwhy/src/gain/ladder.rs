@@ -9,11 +9,11 @@ pub(super) struct Climb<'a> {
     pub(super) first: u64,
     /// Bits per second of payload; `None`: an endless link.
     pub(super) rate: Option<u64>,
-    /// The receive window of each round, of which the last one stays; empty: it is open.
+    /// The receive window of each round; the last one stays. Empty: it is open.
     pub(super) windows: &'a [u64],
     /// No flight is larger: a send buffer, or a window above TCP.
     pub(super) most: Option<u64>,
-    /// By so many thousandths a flight that was used grows.
+    /// By how many thousandths a flight that was used grows.
     pub(super) growth: u64,
 }
 
@@ -47,19 +47,19 @@ impl Climb<'_> {
         time
     }
 
-    /// How long the link takes for so many bytes.
+    /// How long the link takes for `bytes`.
     fn on_link(&self, bytes: u64) -> i64 {
         self.rate.map_or(0, |rate| wire_ns(bytes, rate))
     }
 }
 
-/// How long so many bytes take at a rate in bits per second.
+/// How long `bytes` take at a rate in bits per second.
 pub(super) fn wire_ns(bytes: u64, rate_bps: u64) -> i64 {
     let ns = u128::from(bytes) * 8_000_000_000 / u128::from(rate_bps.max(1));
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// The rate at which so many bytes take so long.
+/// The rate at which `bytes` take this long.
 pub(super) fn rate_bps(bytes: u64, ns: i64) -> Option<u64> {
     let ns = u128::try_from(ns).ok().filter(|ns| *ns > 0)?;
     Some(u64::try_from(u128::from(bytes) * 8_000_000_000 / ns).unwrap_or(u64::MAX))

@@ -102,7 +102,7 @@ mod tests {
         connection
     }
 
-    /// A link whose floor is so many per cent of the largest transfer.
+    /// A link whose floor is this share in per cent of the largest transfer.
     fn linked(mut connection: Connection, percent: i64) -> Connection {
         let took = connection.transfers.iter().map(|t| t.end_ns - t.start_ns).max().expect("one");
         let direction = connection.directions[1].as_mut().expect("data");

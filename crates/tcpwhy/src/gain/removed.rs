@@ -5,7 +5,7 @@ use crate::report::State as S;
 /// A cause that is thought away.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Removed {
-    /// The first flight has so many bytes; `None`: all.
+    /// The first flight has this many bytes; `None`: all.
     SlowStart {
         /// Bytes of it.
         first_flight: Option<u64>,
@@ -20,7 +20,7 @@ pub enum Removed {
     SendBuffer,
     /// The window of the protocol above TCP is larger.
     AppWindow,
-    /// The link is so many times as fast.
+    /// The link is this many times as fast.
     Link {
         /// Twice is 2.
         times: u32,

@@ -123,7 +123,7 @@ impl<'a> Seen<'a> {
         times.fold(0, i64::saturating_add)
     }
 
-    /// Whether these states held so many per cent of it or more.
+    /// Whether these states held this share of it in per cent, or more.
     pub(super) fn holds(&self, states: &[State], percent: i64) -> bool {
         let time = self.time_in(states);
         time > 0 && i128::from(time) * 100 >= i128::from(self.took) * i128::from(percent)

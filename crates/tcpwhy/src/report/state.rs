@@ -197,7 +197,7 @@ const TABLE: [(State, &str, char, &str); 40] = [
         State::BandwidthSelfQueue,
         "bandwidth.self_queue",
         'B',
-        "the path is full: a queue of this transfer's own stands there",
+        "the path is full, behind a queue of this transfer's own",
     ),
     (
         State::BandwidthExternal,

@@ -458,7 +458,7 @@ mod tests {
             "by 1 ms it may"
         );
         assert_eq!(told(&[5, 5, 5], 10), Some(("time_stands_still".to_owned(), 10)));
-        assert_eq!(told(&[5, 5, 5], 9), None, "so few may come within a tick");
+        assert_eq!(told(&[5, 5, 5], 9), None, "these few may come within a tick");
         assert_eq!(told(&[5, 5, 6], 10), None);
         assert_eq!(told(&[], 0), None);
     }

@@ -48,14 +48,14 @@ pub(super) fn list<'a>(connection: &Connection, causes: &[&'a Finding]) -> Faste
             changes.push(change);
         }
     }
-    // All gains are told of one time, the longest that one of them is of; pauses that nobody waited in are in none.
+    // All gains are of one time, the longest that one of them is of; pauses that nobody waited in are in none.
     let active = find::active_ns(connection);
     let times = changes.iter().filter_map(|change| change.gain);
     let now = times.map(|gain| gain.now_ns.min(active.max(gain.high_ns))).max().unwrap_or(active);
     for gain in changes.iter_mut().filter_map(|change| change.gain.as_mut()) {
         gain.now_ns = now;
     }
-    // What helps comes first; what does not is told of the causes that the answer names.
+    // What helps comes first; what does not is shown for the causes that the answer names.
     let named: Vec<&str> = causes.iter().take(NAMED).map(|cause| &*cause.code).collect();
     changes.retain(|change| helps(change, now) || named.contains(&change.code));
     changes.sort_by_key(|change| Reverse(change.gain.map_or(-1, answer::worth)));

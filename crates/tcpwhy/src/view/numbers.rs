@@ -48,7 +48,7 @@ fn sent(direction: &Direction) -> String {
     }
     if direction.bytes_sent > direction.bytes {
         let again = direction.bytes_sent - direction.bytes;
-        let _ = write!(text, "; {} of it sent again", words::exact_bytes(again));
+        let _ = write!(text, "; {} of it retransmitted", words::exact_bytes(again));
     }
     if direction.frames != direction.segments && direction.frames > 0 {
         let _ = write!(text, "; captured as {}", words::count(direction.frames, "frame"));

@@ -108,7 +108,7 @@ fn sentence(connection: &Connection, transfer: &Transfer, numbered: Option<usize
     let bytes = words::bytes(transfer.bytes);
     if took <= Duration::ZERO && connection.part.is_none() {
         let text = format!(
-            "{number}{bytes} from the {}, of which no ACK was captured: how long it took is not known.",
+            "{number}{bytes} from the {}, and no ACK of it was captured: how long it took is not known.",
             ends.sender
         );
         return vec![plain(text)];
@@ -379,7 +379,7 @@ mod tests {
         connection.transfers[0].end_ns = connection.transfers[0].start_ns;
         assert_eq!(
             sentence_of(&connection, 0),
-            "147 B from the client, of which no ACK was captured: how long it took is not known."
+            "147 B from the client, and no ACK of it was captured: how long it took is not known."
         );
     }
 

@@ -57,7 +57,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
         S::IdleKeptOpen => "kept open, and not used any more",
         S::RtoWait => "waiting for the retransmission timer",
         S::TlpWait => "waiting for the timer that probes for a lost tail",
-        S::LastFlight => "waiting for the last ACKs, which only distance decides",
+        S::LastFlight => "waiting for the last ACKs: one round trip",
         S::RecoveryLoss => "repairing lost segments",
         S::RecoveryReorderSpurious => "repairing what was not lost but out of order",
         S::RecoveryCorrupt => "repairing damaged segments",

@@ -39,7 +39,7 @@ pub(super) fn told(name: &str, notes: &Notes) -> anyhow::Result<()> {
     }
     if notes.backwards {
         bail!(
-            "{name} has readings whose dates go back, and what grew is told from the first to the last: put the \
+            "{name} has readings whose dates go back, and growth counts from the first to the last: put the \
              earlier one first, or leave one out"
         );
     }

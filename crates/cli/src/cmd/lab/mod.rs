@@ -52,7 +52,7 @@ pub enum LabCommand {
 
 const AFTER_RUN: &str = "\
 The path is measured first. Then each variant: the time from the first packet to the last ACK of
-data (the median of its runs), segments sent again, the most that waited in the path's queue, the
+data (the median of its runs), segments retransmitted, the most that waited in the path's queue, the
 bytes of each round trip, and where the time went: by explain, from the capture at the sender, and
 by the sending kernel's own records, each in its own words (docs/accuracy.md). A run that the
 machine disturbed is thrown away and made again; what was thrown away is told.

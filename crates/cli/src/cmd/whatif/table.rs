@@ -236,7 +236,7 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
             Branch::Cause => "\nranges: over other causes that repeat the capture nearly as well",
             Branch::Receiver => "\nranges: over drivers of the receiver that repeat the capture",
             Branch::Drops => {
-                "\nranges: over a little more or less room before packets are dropped, of which chance makes much"
+                "\nranges: over a little more or less room before packets are dropped: chance decides much of it"
             }
             Branch::Replay => "\nranges: and by as much as the unchanged replay is off",
             Branch::Losses => {

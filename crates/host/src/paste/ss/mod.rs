@@ -73,7 +73,7 @@ impl<'a> Row<'a> {
         Self::behind_state(state, rest)
     }
 
-    /// The row of a socket in `state`, from what stands behind it.
+    /// The row of a socket in `state`, from what follows it.
     ///
     /// # Errors
     /// Why it is none.

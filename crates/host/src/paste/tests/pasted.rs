@@ -23,7 +23,7 @@ fn a_socket_that_mail_wrapped_has_all_its_words() {
     assert_eq!(socket.memory.expect("memory").drops, 2821);
     let info = socket.info.as_ref().expect("information");
     assert_eq!((info.total_retrans, info.notsent_bytes), (Some(2834), Some(144_220)));
-    assert_eq!(info.pacing_rate, Some(825_000_000), "its value stands on the next line");
+    assert_eq!(info.pacing_rate, Some(825_000_000), "its value is on the next line");
     assert_eq!(info.options, Some(7));
     assert_eq!(socket.timer.expect("a timer").expires_ms, 35_000);
 }

@@ -35,5 +35,5 @@ fn captures_of_both_ends_that_were_joined_hold_each_packet_once() {
     assert_eq!((copies, again), (packets, 1));
     let [_, copies, again] = joined(false);
     assert!(copies >= 2, "SYNs are known by their time stamps");
-    assert!(again > 100, "data without a counter may have been sent again: {again}");
+    assert!(again > 100, "data without a counter may have been retransmitted: {again}");
 }

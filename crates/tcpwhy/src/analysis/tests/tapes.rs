@@ -185,7 +185,7 @@ fn a_timeouts_repair_lasts_as_long_as_the_tail_it_repeats() {
     assert_eq!(told(0), (0, 0, 3), "an application's pause");
     assert_eq!(told(2), (1, 20, 2), "a probe that was lost, too, and one segment");
     assert_eq!(told(3), (2, 40, 2), "two segments");
-    assert_eq!(told(4), (2, 40, 2), "one that is not seen sent again");
+    assert_eq!(told(4), (2, 40, 2), "one that is not seen retransmitted");
 }
 
 /// Twelve writes of 2,500 bytes, each so long after the ACK of the one before.

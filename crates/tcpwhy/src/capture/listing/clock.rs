@@ -111,7 +111,7 @@ impl Timeline {
             return None;
         }
         (falls == 0 && (3..SURE).contains(&times.len())).then_some(
-            "the times are taken as spans since the first line (-ttttt); so few lines do not tell \
+            "the times are taken as spans since the first line (-ttttt); these few lines do not tell \
              whether they are spans since the line before (-ttt)",
         )
     }

@@ -19,7 +19,7 @@ pub(super) fn writes_late_each_time(wait: &Wait) -> Option<Verdict> {
 }
 
 /// All was acknowledged, and the next send came by itself: if that goes on with the same transfer, its application had
-/// written no more. Away from the sender it may be the tail of the transfer, sent again: that was lost before the tap.
+/// written no more. Away from the sender it may be the tail of the transfer, retransmitted: that was lost before the tap.
 pub(super) fn all_acknowledged(wait: &Wait) -> Option<Verdict> {
     let state = if wait.at_sender && wait.goes_on { App } else { LastFlight };
     wait.is_by_itself_after_all().then_some(Verdict::shown(state))

@@ -42,7 +42,7 @@ pub(super) fn passes_unseen(edge: Edge) -> Verdict {
     Verdict::unknown().seen(Seen::PassesUnseen { room: edge.room() })
 }
 
-/// A queue stands, and packets in it show that others have a part of the link.
+/// There is a queue, and packets in it show that others have a part of the link.
 pub(super) fn shared_with_others(_: &Wait, near: &Near<'_>) -> Option<Verdict> {
     (near.has_queue() && near.is_shared()).then(|| shared(near))
 }
@@ -109,7 +109,7 @@ pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) ->
     }
 }
 
-/// The flight fills a path that larger ones brought no more rate from: what more is in flight stands in a queue
+/// The flight fills a path that larger ones brought no more rate from: what more is in flight waits in a queue
 /// (Little's law).
 pub(super) fn outgrown(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     near.outgrows_path().then(|| full(wait, near))

@@ -215,7 +215,7 @@ table! {
     IdleAppThink, S::StillOpen => [IdlePeerThink]:
         "Nobody spoke any more, so nobody knows whose turn it was.";
     IdleAppThink, S::LongAsTimers => [RtoWait, TlpWait]:
-        "The tail may have been lost before the tap and sent again by a timer.";
+        "The tail may have been lost before the tap and retransmitted by a timer.";
     TlpWait, S::LateAsProbe { or_timeout: false } => [App]:
         "An application that pauses just that long sends new data as late.";
     TlpWait, S::LateAsProbe { or_timeout: true } => [App, RtoWait]:
@@ -225,7 +225,7 @@ table! {
     BandwidthPolicer, S::Policed => [CwndPostLoss]:
         "Losses by chance at even distances cut the window as often.";
     CwndCachedSsthresh, S::NoSign => [CwndAvoidance, Sndbuf]:
-        "It is told by elimination: a sign of HyStart that the tap does not show, or a buffer, stops growth, too.";
+        "Elimination tells it: a sign of HyStart that the tap does not show, or a buffer, stops growth, too.";
     CwndAvoidance, S::PacedFlight => [Sndbuf]:
         "A pacing sender fills its window and its buffer alike, with pauses of its clock.";
     CwndAvoidance, S::StillFlight => [Sndbuf, CwndClamp, AppWindow, App]:

@@ -27,7 +27,7 @@ impl Sender {
             && event.end() > self.window.end.max(self.flight.nxt)
     }
 
-    /// Whether `event` follows a flight that went with the SYN-ACK, of which nothing was acknowledged yet.
+    /// Whether `event` follows a flight that went with the SYN-ACK and is not acknowledged yet.
     #[inline]
     pub(crate) fn is_first_ack_due(&self, event: &Event) -> bool {
         self.handshake.is_early

@@ -230,6 +230,6 @@ mod tests {
         };
         assert_eq!(told(4, 0), [(0, 10)], "the other may have filled its hole before");
         assert_eq!(told(5, 0), [], "its own");
-        assert_eq!(told(4, 12), [], "nothing was sent again there");
+        assert_eq!(told(4, 12), [], "nothing was retransmitted there");
     }
 }

@@ -231,5 +231,5 @@ fn a_rate_that_a_cut_window_left_as_it_was_is_the_links_though_rounds_vary() {
         "the window was cut, and holds it"
     );
     assert_eq!(jittering(false, 100, queue), State::CwndAvoidance, "no loss has tried");
-    assert_eq!(jittering(true, 100, RTT / 10), State::CwndAvoidance, "no queue stands");
+    assert_eq!(jittering(true, 100, RTT / 10), State::CwndAvoidance, "there is no queue");
 }
