@@ -1,7 +1,7 @@
 //! An emulator of bad paths is before an interface: it delays or drops what leaves, on purpose.
 //!
 //! # What it says
-//! `netem` is for tests: it delays, drops, doubles and reorders packets as it is told. One that was forgotten makes every
+//! `netem` is for tests: it delays, drops, doubles and reorders packets as its settings say. One that was forgotten makes every
 //! connection through the interface slow.
 //!
 //! # How we know

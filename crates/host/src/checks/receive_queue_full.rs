@@ -160,8 +160,8 @@ fn of_sockets(seen: &Seen<'_>, full: &[&Flow<'_>], zero: Option<Growth>) -> Find
             }
         },
         why: format!(
-            "{} wait in the fullest{pace}; when a buffer is full its sender is told to stop, and stands \
-             still until the program has read{disk}.",
+            "{} wait in the fullest{pace}; when a buffer is full its sender is told to stop, and waits \
+             until the program has read{disk}.",
             bytes(u64::from(full[0].now.receive_queue))
         ),
         not: "not that the buffer is too small: a larger one only fills later".to_owned(),

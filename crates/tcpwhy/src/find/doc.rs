@@ -154,7 +154,7 @@ hoped for to the worst; where that arithmetic proves nothing there is no predict
 const YIELDS: &str = "
 ## Which finding yields to which
 
-Where one finding explains the same time better than another, the other one is told by `--full` alone, and has
+Where one finding explains the same time better than another, `--full` alone shows the other one, and has
 `explained_by` in the JSON. It yields if the first took half of its time or more, of data of the same side.
 Resets, options that were refused, thinned ACKs, marks and Fast Open yield to whatever took time.
 
@@ -168,7 +168,7 @@ const STATES: &str = "
 What held a sender at an instant, in the order in which they are tested for. `tcpwhy doc STATE` prints one with
 the findings that rest on it; `docs/reference/limits-method.md` section 6 has the exact conditions.
 
-| state | | how it is told |
+| state | | how tcpwhy tells |
 |---|---|---|
 ";
 

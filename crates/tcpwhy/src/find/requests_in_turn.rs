@@ -109,7 +109,7 @@ fn least_rtt(connection: &Connection) -> Option<i64> {
     measured.chain(connection.handshake_rtt_ns).filter(|rtt| *rtt > 0).min()
 }
 
-/// The longest run of requests of which each followed the answer to the one before without a pause.
+/// The longest run of requests, each behind the answer to the one before and without a pause.
 fn trips(connection: &Connection, rtt: i64) -> Vec<Trip> {
     let (mut longest, mut run) = (Vec::new(), Vec::new());
     let mut answered = None;

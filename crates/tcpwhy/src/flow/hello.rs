@@ -241,7 +241,7 @@ mod tests {
         extension(ALPN, &vector(2, &list))
     }
 
-    /// What is told by these segments, each with its side and offset.
+    /// What these segments tell, each with its side and offset.
     fn told(segments: &[(Side, i64, &[u8])]) -> Option<Box<Told>> {
         let mut hellos = Hellos::default();
         for (side, seq, payload) in segments {

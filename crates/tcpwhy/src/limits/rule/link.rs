@@ -10,8 +10,8 @@ use crate::report::State::{
     Pacing, RwndCap, RwndReader, Sndbuf,
 };
 
-/// A stream that passes a tap away from its sender without a pause: a link before the tap that is full, if a queue
-/// stands or none could be seen. What released which packet cannot be told there, but a window or a buffer that held
+/// A stream that passes a tap away from its sender without a pause: a link before the tap that is full, if there is a
+/// queue or none could be seen. What released which packet cannot be told there, but a window or a buffer that held
 /// the sender would leave the link silent now and then. Writes that end short are an application's.
 pub(super) fn from_afar(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
     let round = near.this();

@@ -61,9 +61,9 @@ pub(super) fn write(page: &mut Page, connection: &Connection, room: usize) {
     }
 }
 
-/// Where shares above are of another time than those of the bars, both are told.
+/// Where shares above are of another time than those of the bars, both are shown.
 fn heading(connection: &Connection) -> String {
-    /// A difference of one in so many shows in the shares. Ours.
+    /// A difference of one in this many shows in the shares. Ours.
     const SHOWS: i64 = 20;
     let lifetime = connection.duration_ns;
     let active = find::active_ns(connection);
