@@ -154,6 +154,22 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize>
     Ok(length)
 }
 
+/// Asks a netlink socket to say in words what is wrong.
+pub(crate) fn explain_refusals(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on = 1_i32;
+    // SAFETY: the kernel reads an `i32`, which is what there is.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_NETLINK,
+            libc::NETLINK_EXT_ACK,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
 /// A number that an ioctl gives, as `SIOCOUTQ`.
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: Queue) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;

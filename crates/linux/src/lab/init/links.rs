@@ -5,9 +5,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use super::netlink::{Netlink, Request};
 use super::system;
 use crate::lab::layout::Port;
+use crate::netlink::{Netlink, Request};
 
 /// Makes a veth pair: one end in this namespace, the other in `there`.
 pub(super) fn join(
@@ -26,7 +26,7 @@ pub(super) fn join(
             });
         });
     });
-    netlink.ask(&request)
+    netlink.carry_out(&request)
 }
 
 fn device(request: &mut Request, port: &Port) {
@@ -38,14 +38,14 @@ fn device(request: &mut Request, port: &Port) {
 pub(super) fn put_up(netlink: &mut Netlink, port: &Port, peer: &Port) -> io::Result<()> {
     let index = system::index(&port.device)?;
     system::offload(&port.device, port.offload)?;
-    netlink.ask(&Request::new(RTM_NEWLINK, 0, &link_head(index, IFF_UP)))?;
+    netlink.carry_out(&Request::new(RTM_NEWLINK, 0, &link_head(index, IFF_UP)))?;
     for (ipv6, prefix) in [(false, 24), (true, 64)] {
         let flags = if ipv6 { IFA_F_NODAD } else { 0 };
         let head = [&[family(ipv6), prefix, flags, 0][..], &index.to_ne_bytes()].concat();
         let own = octets(port.address(ipv6));
         let mut request = Request::new(RTM_NEWADDR, CREATE, &head);
         request.attribute(IFA_LOCAL, &own).attribute(IFA_ADDRESS, &own);
-        netlink.ask(&request)?;
+        netlink.carry_out(&request)?;
 
         let mut head = vec![family(ipv6), 0, 0, 0];
         head.extend(index.to_ne_bytes());
@@ -55,14 +55,14 @@ pub(super) fn put_up(netlink: &mut Netlink, port: &Port, peer: &Port) -> io::Res
         request
             .attribute(NDA_DST, &octets(peer.address(ipv6)))
             .attribute(NDA_LLADDR, &peer.hardware());
-        netlink.ask(&request)?;
+        netlink.carry_out(&request)?;
     }
     Ok(())
 }
 
 /// Puts the loopback device up.
 pub(super) fn put_loopback_up(netlink: &mut Netlink) -> io::Result<()> {
-    netlink.ask(&Request::new(RTM_NEWLINK, 0, &link_head(system::index("lo")?, IFF_UP)))
+    netlink.carry_out(&Request::new(RTM_NEWLINK, 0, &link_head(system::index("lo")?, IFF_UP)))
 }
 
 /// Adds a route to the network of number `net` through the neighbour at the end of `port`.
@@ -91,7 +91,7 @@ pub(super) fn route(
                 }
             });
         }
-        netlink.ask(&request)?;
+        netlink.carry_out(&request)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! ([`crate::lab::layout`]), starts recorders and applications (this same program), carries
 //! out the path's changes, waits, collects, tells in `out/guest.json` how it went, and switches
 //! the machine off. Nothing of the host's programs is used: what is needed of iproute2 is spoken
-//! here ([`netlink`]), because programs that use the processor's wide registers break in such a
+//! here (`crate::netlink`), because programs that use the processor's wide registers break in such a
 //! guest.
 //!
 //! Applications start at a fixed simulated time whatever came before it, so that two runs of a
@@ -13,7 +13,6 @@
 
 mod fate;
 pub(crate) mod links;
-mod netlink;
 mod paths;
 mod processes;
 pub(crate) mod queues;

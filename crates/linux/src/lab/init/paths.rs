@@ -10,10 +10,10 @@ use tcpwhy_model::scenario::plan::Plan;
 
 use super::fate::Judge;
 use super::links::{self, metrics};
-use super::netlink::Netlink;
 use super::queues;
 use super::system;
 use crate::lab::layout::{Fate, Layout, Port, Setting, Timed};
+use crate::netlink::Netlink;
 use crate::record::counters::Counters;
 
 /// The network namespaces of a run.
@@ -47,10 +47,12 @@ impl Paths {
         for (k, link) in layout.links.iter().enumerate() {
             let there = &paths.networks[k + 1];
             paths
-                .within(k, || links::join(&mut Netlink::open()?, &link.near, &link.far, there))?
+                .within(k, || {
+                    links::join(&mut Netlink::open_for_changes()?, &link.near, &link.far, there)
+                })?
                 .map_err(|e| {
-                format!("cannot join {} and {}: {e}", link.near.device, link.far.device)
-            })?;
+                    format!("cannot join {} and {}: {e}", link.near.device, link.far.device)
+                })?;
         }
         for k in 0..layout.nodes.len() {
             paths.within(k, || ports(layout, k))??;
@@ -113,7 +115,7 @@ impl Paths {
     fn settings(&mut self, node: usize, port: &Port) -> Result<(), String> {
         let watched = |s: &Setting| matches!(s, Setting::Police(_) | Setting::Fate(_));
         if port.settings.iter().any(watched) {
-            self.within(node, || queues::watch(&mut Netlink::open()?, &port.device))?
+            self.within(node, || queues::watch(&mut Netlink::open_for_changes()?, &port.device))?
                 .map_err(|e| format!("cannot classify at {}: {e}", port.device))?;
         }
         for setting in &port.settings {
@@ -131,8 +133,12 @@ impl Paths {
     ) -> Result<(), String> {
         system::enter_network(&self.networks[node])
             .and_then(|()| match setting {
-                Setting::Egress(d) => queues::egress(&mut Netlink::open()?, device, d, there),
-                Setting::Police(p) => queues::police(&mut Netlink::open()?, device, *p, there),
+                Setting::Egress(d) => {
+                    queues::egress(&mut Netlink::open_for_changes()?, device, d, there)
+                }
+                Setting::Police(p) => {
+                    queues::police(&mut Netlink::open_for_changes()?, device, *p, there)
+                }
                 Setting::Fate(fate) => self.judge(device, fate),
             })
             .map_err(|e| format!("cannot put {setting:?} on {device}: {e}"))
@@ -143,7 +149,7 @@ impl Paths {
             return judge.change(fate);
         }
         let judge = Judge::new(self.ipv6, fate)?;
-        queues::decide(&mut Netlink::open()?, device, &judge.program)?;
+        queues::decide(&mut Netlink::open_for_changes()?, device, &judge.program)?;
         self.judges.insert(device.to_owned(), judge);
         Ok(())
     }
@@ -153,7 +159,7 @@ impl Paths {
 fn ports(layout: &Layout, k: usize) -> Result<(), String> {
     let node = &layout.nodes[k];
     let error = |e: io::Error| format!("cannot configure the devices of {}: {e}", node.name);
-    let mut netlink = Netlink::open().map_err(error)?;
+    let mut netlink = Netlink::open_for_changes().map_err(error)?;
     links::put_loopback_up(&mut netlink).map_err(error)?;
     let toward_server = k.checked_sub(1).map(|k| (&layout.links[k].far, &layout.links[k].near));
     let toward_client = layout.links.get(k).map(|l| (&l.near, &l.far));

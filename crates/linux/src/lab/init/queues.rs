@@ -5,9 +5,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use tcpwhy_model::scenario::plan::{Loss, Overhead, Ppm};
 
-use super::netlink::{Netlink, Request};
 use super::system;
 use crate::lab::layout::{Discipline, Limit, Netem, Police, Tbf};
+use crate::netlink::{Netlink, Request};
 
 /// Puts a discipline at the root of a device, or changes the one that is there: what waits in it
 /// stays.
@@ -33,7 +33,7 @@ pub(super) fn egress(
         Discipline::Tbf(tbf) => bucket(&mut request, tbf),
         Discipline::Netem(netem) => emulator(&mut request, netem),
     }
-    netlink.ask(&request)?;
+    netlink.carry_out(&request)?;
     match discipline {
         Discipline::Tbf(Tbf { limit: Limit::Packets(packets), .. }) if !there => {
             child(netlink, device, "pfifo", Some(*packets))
@@ -53,7 +53,7 @@ fn child(netlink: &mut Netlink, device: &str, kind: &str, limit: Option<u32>) ->
     if let Some(limit) = limit {
         request.number(TCA_OPTIONS, limit);
     }
-    netlink.ask(&request)
+    netlink.carry_out(&request)
 }
 
 /// `struct tc_tbf_qopt` and its wide twins.
@@ -121,7 +121,7 @@ fn emulator(request: &mut Request, netem: &Netem) {
 pub(super) fn watch(netlink: &mut Netlink, device: &str) -> io::Result<()> {
     let head = head(system::index(device)?, TC_H_CLSACT & 0xffff_0000, TC_H_CLSACT, 0);
     let mut request = Request::new(RTM_NEWQDISC, CREATE, &head);
-    netlink.ask(request.name(TCA_KIND, "clsact"))
+    netlink.carry_out(request.name(TCA_KIND, "clsact"))
 }
 
 /// Drops what finds no token on the way out of a watched device. A policer that is there goes, and
@@ -134,7 +134,7 @@ pub(super) fn police(
 ) -> io::Result<()> {
     let head = head(system::index(device)?, 0, EGRESS, FIRST_OF_ALL);
     if there {
-        netlink.ask(&Request::new(RTM_DELTFILTER, 0, &head))?;
+        netlink.carry_out(&Request::new(RTM_DELTFILTER, 0, &head))?;
     }
     let rate = police.rate.div_ceil(8).max(1);
     // Credit is time: ticks of 64 ns at this rate (`PSCHED_SHIFT`).
@@ -158,7 +158,7 @@ pub(super) fn police(
             });
         });
     });
-    netlink.ask(&request)
+    netlink.carry_out(&request)
 }
 
 /// Lets a program decide on what arrives at a watched device.
@@ -170,7 +170,7 @@ pub(super) fn decide(netlink: &mut Netlink, device: &str, program: &OwnedFd) -> 
             .name(TCA_BPF_NAME, "fate")
             .number(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
     });
-    netlink.ask(&request)
+    netlink.carry_out(&request)
 }
 
 /// `struct tcmsg`.

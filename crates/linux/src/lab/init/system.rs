@@ -5,7 +5,6 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::mem::size_of_val;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr::null;
 
@@ -33,22 +32,6 @@ pub(super) fn network() -> io::Result<OwnedFd> {
 pub(super) fn enter_network(network: &OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as it is borrowed.
     check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
-}
-
-/// Asks a netlink socket to say in words what is wrong.
-pub(super) fn explain_errors(socket: &Socket) -> io::Result<()> {
-    let on = 1_i32;
-    // SAFETY: the kernel reads an `i32`, which is what there is.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_NETLINK,
-            libc::NETLINK_EXT_ACK,
-            (&raw const on).cast(),
-            size_of_val(&on) as libc::socklen_t,
-        )
-    })
-    .map(drop)
 }
 
 /// The index of a device in this thread's network namespace.
