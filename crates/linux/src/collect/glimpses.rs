@@ -100,7 +100,7 @@ mod tests {
                 let message = diag.of(ends).expect("an answer").expect("it is there");
                 let socket = sockets::connection(&message).expect("well-formed");
                 assert_eq!([socket.local, socket.remote], ends);
-                let glimpse = socket.glimpse().expect("all of it is told");
+                let glimpse = socket.glimpse().expect("all of it is there");
                 assert!(glimpse.sndbuf > 0 && glimpse.snd_cwnd > 0 && glimpse.snd_mss > 0);
             }
             let nobody = [ends[0], SocketAddr::new(ends[1].ip(), 1)];

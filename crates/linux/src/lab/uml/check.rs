@@ -96,7 +96,7 @@ fn way(way: &Way) -> Result<(), Doubt> {
         && lost.len() > MOST_LOST as usize
     {
         let why = format!("the list holds {MOST_LOST} packets");
-        return Err(Doubt::new("`path.loss` of so many packets", why, "lose a share of them"));
+        return Err(Doubt::new("`path.loss` of a number of packets", why, "lose a share of them"));
     }
     let longest = way.delay_ns.max(way.jitter_ns).max(way.reorder_ns);
     if longest > LONGEST_DELAY_NS {

@@ -455,7 +455,7 @@ fn remark_on_samples(sampled: &io::Result<Sampled>) -> Option<String> {
         }
         Ok(_) => None,
         Err(error) => {
-            Some(format!("no samples of TCP_INFO, and nobody's connections known: {error}"))
+            Some(format!("no samples of TCP_INFO, and no program's connections known: {error}"))
         }
     }
 }

@@ -359,7 +359,7 @@ mod tests {
         let (syn, answer) = (segment(9, 80, SYN, 7), segment(80, 9, SYN | ACK, 100));
         let data = segment(9, 80, ACK, 8);
         let first = [syn.clone(), syn, answer.clone(), data.clone()];
-        assert_eq!(count(&first), 1, "a SYN sent again");
+        assert_eq!(count(&first), 1, "a SYN retransmitted");
         let second = [segment(9, 80, SYN, 900), answer];
         assert_eq!(count(&[&first[..], &second].concat()), 2);
         assert_eq!(count(&[data]), 1, "begun before the recording");

@@ -59,7 +59,7 @@ impl Life {
         // The largest number is the kernel's for none (`tcp_min_rtt`).
         let least = number(info, MIN_RTT, 4).filter(|us| *us > 0 && *us < u64::from(u32::MAX));
         facts.extend(least.map(|us| format!("round trip at least {}", ms(us))));
-        facts.extend(again.map(|again| format!("{again} segments sent again")));
+        facts.extend(again.map(|again| format!("{again} segments retransmitted")));
         facts.extend(micros(BUSY, 8).map(|us| format!("sending for {}", ms(us))));
         facts.extend(micros(RWND, 8).map(|us| format!("held by the peer's window for {}", ms(us))));
         facts.extend(micros(SNDBUF, 8).map(|us| format!("held by its send buffer for {}", ms(us))));
@@ -140,7 +140,7 @@ mod tests {
         let sentence = life.sentence().expect("whole");
         assert!(
             sentence.contains("its SYN was not answered")
-                && sentence.contains("2 segments sent again")
+                && sentence.contains("2 segments retransmitted")
         );
         let once = Life::begin(0, &message(SYN_SENT, &[])).sentence().expect("whole");
         assert!(once.contains("never seen open"), "it may have been refused: {once}");
