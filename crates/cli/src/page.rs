@@ -22,7 +22,7 @@ const FRAME: &str = include_str!("../../../page/dist/page.html");
 /// The core, packed.
 const CORE: &[u8] = include_bytes!("../../../page/dist/core.wasm.gz");
 
-/// Where the data goes, and the core; each stands once in the frame.
+/// Where the data goes, and the core; each is once in the frame.
 const DATA_HERE: &str = "@data@";
 const CORE_HERE: &str = "@core@";
 

@@ -239,7 +239,7 @@ fn a_summary_has_a_line_for_each_connection_and_fail_on_looks_at_all() {
     let told = run(&["--summary", capture]);
     assert_eq!(told.status, Some(0));
     assert_eq!(told.stdout.lines().count(), 12);
-    assert!(told.stdout.lines().all(|line| line.split('\t').count() == 12), "{}", told.stdout);
+    assert!(told.stdout.lines().all(|line| line.split('\t').count() == 14), "{}", told.stdout);
     for (word, status) in [("broken", 1), ("SYN_UNANSWERED", 1), ("SLOW_START,limit", 0)] {
         assert_eq!(run(&["--fail-on", word, capture]).status, Some(status), "{word}");
     }

@@ -27,7 +27,7 @@ const GAIN: usize = 9;
 
 /// What would be faster.
 pub(super) struct Faster<'a> {
-    /// The time that all gains are told of.
+    /// The time that all gains are of.
     pub(super) now: i64,
     /// The changes to be listed, the best first.
     pub(super) changes: Vec<Change<'a>>,

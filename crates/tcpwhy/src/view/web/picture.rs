@@ -23,7 +23,7 @@ pub struct Figure {
     pub id: &'static str,
     /// What it is called.
     pub title: &'static str,
-    /// What stands on its other axis.
+    /// What is on its other axis.
     pub axis: &'static str,
     /// The quantity there.
     pub unit: Unit,
@@ -114,7 +114,7 @@ fn sequence(at: usize, direction: &Direction, trail: &Trail) -> Figure {
     }
 }
 
-/// What was sent again, by its cause, and what came late.
+/// What was retransmitted, by its cause, and what came late.
 fn repeats(direction: &Direction, trail: &Trail) -> Vec<Series> {
     let known = &direction.retransmissions;
     let of_frame = |frame| -> Option<&Retransmission> {

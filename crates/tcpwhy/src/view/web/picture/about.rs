@@ -8,7 +8,7 @@ use crate::answer::words::{Ends, noun};
 use crate::report::{Connection, Direction, Limit, State, Vantage};
 use crate::view::words;
 
-/// Pieces of time that are told of. Ours: as many as fit beside a graph.
+/// Pieces of time that the text names. Ours: as many as fit beside a graph.
 const NOTES: usize = 12;
 
 /// A piece of time, and what is to be seen there.
