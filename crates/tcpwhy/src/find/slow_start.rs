@@ -96,7 +96,7 @@ fn why(case: &Case<'_>) -> String {
 }
 
 fn not(case: &Case<'_>) -> String {
-    let loss = if case.lost_something() { "" } else { "not loss (nothing was retransmitted); " };
+    let loss = if case.lost_something() { "" } else { "not loss (no segment was repeated); " };
     format!("{loss}not a full path, not the {}'s window: both had room then", case.receiver())
 }
 
