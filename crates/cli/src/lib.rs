@@ -127,6 +127,12 @@ fn mistyped(files: &[PathBuf]) -> Option<String> {
     Some(format!("there is no file {typed}; did you mean the command `{}`?", whole.trim_end()))
 }
 
+/// Whether what was typed begins with a command's name.
+fn begins_with_a_command(words: &[OsString]) -> bool {
+    let first = words.get(1).and_then(|word| word.to_str());
+    Flags::command().get_subcommands().any(|each| Some(each.get_name()) == first)
+}
+
 /// Tells what clap has to say: help, which has to arrive, or what is wrong with the flags.
 fn not_flags(error: &clap::Error, words: &[OsString]) -> Exit {
     if !error.use_stderr() {
@@ -141,7 +147,9 @@ fn not_flags(error: &clap::Error, words: &[OsString]) -> Exit {
     }
     // A mistyped command's flags are none of `explain`.
     let rest: Vec<PathBuf> = words.iter().skip(1).map(PathBuf::from).collect();
-    if let Some(meant) = mistyped(&rest).filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+    let may_be_mistyped =
+        error.kind() == ErrorKind::UnknownArgument && !begins_with_a_command(words);
+    if let Some(meant) = mistyped(&rest).filter(|_| may_be_mistyped) {
         complain(&meant);
         return Exit::Usage;
     }

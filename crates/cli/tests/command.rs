@@ -215,6 +215,20 @@ fn the_readme_shows_what_is_printed_now() {
 }
 
 #[test]
+fn a_wrong_flag_of_a_command_is_named_and_the_command_is_no_file() {
+    for words in [&["check", "--nonsense"][..], &["page", "extra"], &["doc", "--nonsense"]] {
+        let told = run(words);
+        assert_eq!(told.status, Some(2), "{words:?}");
+        assert!(
+            told.stderr.contains(&format!("unexpected argument '{}'", words[1])),
+            "{}",
+            told.stderr
+        );
+        assert!(!told.stderr.contains("there is no file"), "{}", told.stderr);
+    }
+}
+
+#[test]
 fn a_mistyped_command_is_one_in_spite_of_its_flags() {
     for words in [&["chek", "--save", "x"][..], &["chek"], &["recrod", "--", "true"]] {
         let told = run(words);
