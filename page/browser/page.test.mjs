@@ -1,7 +1,7 @@
 // The page as people use it: the real file, from disk, in a browser.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -230,8 +230,24 @@ test("axe finds no serious fault", async () => {
   }
 });
 
-test("at the width of a phone nothing is cut off", async () => {
-  const { page, context } = await opened(browser, report, { width: 390, height: 844 });
-  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
-  await context.close();
+test("at the width of a phone nothing is cut off, whatever the font and however long a file's path", async () => {
+  const folder = join(work, "a".repeat(90), "b".repeat(90));
+  mkdirSync(folder, { recursive: true });
+  const far = join(folder, "capture.txt");
+  copyFileSync(article, far);
+  const html = join(work, "far.html");
+  run(far, "--html", html);
+  for (const spread of ["0", "0.15em"]) {
+    const { page, context } = await opened(browser, html, { width: 390, height: 844 });
+    await page.evaluate((wide) => {
+      document.styleSheets[0].insertRule(`* { letter-spacing: ${wide} !important }`);
+      for (const part of document.querySelectorAll("details")) part.open = true;
+    }, spread);
+    const wide = await page.evaluate(() => {
+      const sticksOut = [...document.querySelectorAll("main *")].filter((each) => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== "inline" && !each.matches(".scroll"));
+      return [document.documentElement.scrollWidth, ...sticksOut.map((each) => `${each.tagName}.${each.className}`)];
+    });
+    assert.ok(wide[0] <= 390, wide.join(" "));
+    await context.close();
+  }
 });
