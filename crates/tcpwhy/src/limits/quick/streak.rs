@@ -218,7 +218,7 @@ impl Sender {
         round.tap_at_sender = self.terms.tap_at_sender;
         round.sees_queues = self.terms.sees_queues;
         round.add_streak(streak, last_frame);
-        self.stop.on_send(last_frame);
+        self.stop.on_send(last_frame, false);
         self.batch.has_sends = true;
         if let Some(run) = self.transfers.runs.last_mut() {
             run.to = self.flight.nxt;

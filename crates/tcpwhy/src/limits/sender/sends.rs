@@ -323,7 +323,7 @@ impl Sender {
             round.held_up = round.held_up.max(send.lag);
         }
         round.add_send(send);
-        self.stop.on_send(send.frame);
+        self.stop.on_send(send.frame, release != Release::Burst);
     }
 
     /// Watches the flights of rounds for the end of slow start.

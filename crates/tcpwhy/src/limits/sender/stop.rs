@@ -17,14 +17,16 @@ pub(crate) struct Stop {
     /// The largest window announced by then: of all, and of the last rounds.
     pub(crate) window_largest: i64,
     pub(crate) window_recent: i64,
-    /// The frame of a send after which this was not yet written down.
-    due: Option<u64>,
+    /// The frame of a send after which this was not yet written down, and whether a burst began since it last was.
+    due: Option<(u64, bool)>,
 }
 
 impl Stop {
-    /// Data was sent in `frame`: should the sender stop here, all is to be taken down.
-    pub(crate) fn on_send(&mut self, frame: u64) {
-        self.due = Some(frame);
+    /// Data was sent in `frame`, with which a burst `begins` or goes on: should the sender stop here, all is to be taken
+    /// down.
+    pub(crate) fn on_send(&mut self, frame: u64, begins: bool) {
+        let has_begun = self.due.is_some_and(|(_, has_begun)| has_begun);
+        self.due = Some((frame, begins || has_begun));
     }
 }
 
@@ -33,8 +35,8 @@ impl Sender {
     /// rooms only shrink, so the last send has the extremes of all.
     #[inline]
     pub(crate) fn take_stop(&mut self) {
-        if let Some(frame) = self.stop.due.take() {
-            self.take_stop_after(frame);
+        if let Some((frame, begins)) = self.stop.due.take() {
+            self.take_stop_after(frame, begins);
         }
     }
 
@@ -53,7 +55,7 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn take_stop_after(&mut self, frame: u64) {
+    fn take_stop_after(&mut self, frame: u64, begins: bool) {
         let flight = self.flight.in_flight();
         let outstanding = self.flight.outstanding_segments();
         self.tally.max_in_flight = self.tally.max_in_flight.max(flight);
@@ -63,7 +65,8 @@ impl Sender {
         if self.repairs.episodes.current() == 0 {
             let hidden = self.hidden_by_queues(flight).min(room.max(0));
             let (flight, room) = (flight + hidden, room - hidden);
-            self.window.on_stop(flight, room, self.terms.mss, self.book.open.number);
+            let round = self.book.open.number;
+            self.window.on_stop((flight, room), self.terms.mss, round, begins);
         }
         self.stop = Stop {
             evidence: Evidence {

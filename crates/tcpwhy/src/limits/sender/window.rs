@@ -33,6 +33,21 @@ pub(crate) struct Filled {
     flight: i64,
     rounds: u32,
     last: u64,
+    /// The flight of the last burst if it filled the window, and its round: only what it comes to counts.
+    open: Option<(i64, u64)>,
+}
+
+impl Filled {
+    /// With the last burst, to which the flight comes up to `mss` more before it counts as larger.
+    fn with_last_burst(self, mss: i64) -> Self {
+        let Some((flight, round)) = self.open else { return self };
+        let Self { flight: before, rounds, last, .. } = self;
+        match () {
+            () if flight > before + mss => Self { flight, rounds: 1, last: round, open: None },
+            () if round == last => Self { open: None, ..self },
+            () => Self { flight: before.max(flight), rounds: rounds + 1, last: round, open: None },
+        }
+    }
 }
 
 impl Default for ReceiverWindow {
@@ -95,22 +110,25 @@ impl ReceiverWindow {
         self.grown.1 >= at
     }
 
-    /// A flight of `flight` bytes in `round` leaves `room` in it, less than a segment or not.
-    pub(crate) fn on_stop(&mut self, flight: i64, room: i64, mss: i64, round: u64) {
-        if room >= mss {
-            return;
+    /// A flight of `flight` bytes in `round` leaves `room` in it, less than a segment or not; whether a burst `begins` with
+    /// it or goes on.
+    pub(crate) fn on_stop(
+        &mut self,
+        (flight, room): (i64, i64),
+        mss: i64,
+        round: u64,
+        begins: bool,
+    ) {
+        if begins {
+            self.filled = self.filled.with_last_burst(mss);
         }
-        let Filled { flight: before, rounds, last } = self.filled;
-        self.filled = match () {
-            () if flight > before + mss => Filled { flight, rounds: 1, last: round },
-            () if round == last => return,
-            () => Filled { flight: before.max(flight), rounds: rounds + 1, last: round },
-        };
+        self.filled.open = (room < mss).then_some((flight, round));
     }
 
     /// Whether flights have filled as much as `size` bytes since the congestion window was cut.
     pub(crate) fn was_filled(&self, size: i64, mss: i64) -> bool {
-        self.filled.rounds >= FILLED_ROUNDS && self.filled.flight + mss > size
+        let filled = self.filled.with_last_burst(mss);
+        filled.rounds >= FILLED_ROUNDS && filled.flight + mss > size
     }
 
     /// The largest of the last eight to sixteen rounds.
@@ -162,7 +180,7 @@ mod tests {
         let filled = |room, rounds: &[u64]| {
             let mut window = ReceiverWindow::default();
             for round in rounds {
-                window.on_stop(9_000, room, 1448, *round);
+                window.on_stop((9_000, room), 1448, *round, true);
             }
             window
         };
@@ -170,6 +188,17 @@ mod tests {
         assert!(filled(1447, &[1, 2, 3]).was_filled(10_447, 1448));
         assert!(!filled(1447, &[1, 2, 3]).was_filled(10_448, 1448), "it has grown since");
         assert!(!filled(1447, &[1, 2, 2]).was_filled(9_000, 1448), "two rounds");
+    }
+
+    #[test]
+    fn of_a_burst_only_what_it_comes_to_counts() {
+        let mut window = ReceiverWindow::default();
+        for round in 1..4 {
+            window.on_stop((9_000, 1_200), 1448, round, true);
+            window.on_stop((10_200, 0), 1448, round, false);
+            window.on_stop((10_600, 0), 1448, round, false);
+        }
+        assert!(window.was_filled(10_600, 1448));
     }
 
     #[test]
