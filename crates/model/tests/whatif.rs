@@ -7,7 +7,7 @@ use tcpwhy::tracker::Config;
 use tcpwhy_model::fit::{Fit, Unfit};
 use tcpwhy_model::profile::{KernelProfile, ReceiveCharge, Version};
 use tcpwhy_model::scenario::Scenario;
-use tcpwhy_model::whatif::{MOST_WORK, Refusal, Study};
+use tcpwhy_model::whatif::{Branch, MOST_WORK, Refusal, Study};
 use tcpwhy_model::world::{Keep, Kernels, Side, Tap, World};
 
 fn explained(bytes: &[u8]) -> Report {
@@ -280,6 +280,29 @@ fn losses_are_repeated_segment_by_segment() {
         truth.ns
     );
     assert!(without.best.ns < study.fit.seen.ns);
+}
+
+#[test]
+fn where_chance_decides_the_dice_are_thrown_many_times() {
+    let study = Study::of(&captured(DOWNLOAD, &[])).expect("all is there");
+    let ask = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+        study.ask(&changes).expect("an answer")
+    };
+    let by_chance = ask(&["path.down.loss=1%"]);
+    assert_eq!(by_chance.throws, 21);
+    assert!(by_chance.because.contains(&Branch::Chance), "{by_chance:?}");
+    for (changes, throws) in [
+        (&["path.up.jitter=1ms"] as &[_], 21),
+        (&["path.down.loss=none"], 1),
+        (&["path.down.loss=exact 100"], 1),
+        // One throw was asked for.
+        (&["path.down.loss=1%", "seed=9"], 1),
+    ] {
+        let answer = ask(changes);
+        assert_eq!(answer.throws, throws, "{changes:?}");
+        assert!(!(throws == 1 && answer.because.contains(&Branch::Chance)), "{changes:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! has beyond what it has shown.
 
 mod advise;
+mod chance;
 mod near;
 mod receiver;
 mod remedies;
@@ -97,6 +98,8 @@ pub struct Answer {
     pub because: Vec<Branch>,
     /// What had not come to its end.
     pub unfinished: Vec<String>,
+    /// How many times the dice were thrown where chance decides, 1 where it does not; `best` is the throw in the middle.
+    pub throws: usize,
 }
 
 /// A way in which it may go otherwise.
@@ -110,6 +113,8 @@ pub enum Branch {
     Rate,
     /// Losses fall otherwise, or not at all.
     Losses,
+    /// Chance decides after the change: the dice fall otherwise.
+    Chance,
     /// The receiver offers windows as it did, byte by byte.
     Windows,
     /// The receiver's driver charges otherwise for what waits to be read.
@@ -267,7 +272,7 @@ impl Study {
     }
 
     fn ask_within(&self, changes: &[String], work: &Work) -> Result<Answer, Refusal> {
-        self.answer(changes, &|fit, changes, kernels, recorded| {
+        self.answer(changes, work, &|fit, changes, kernels, recorded| {
             let plan = plan(fit, 1, changes)?;
             Replay::of(fit, &plan, kernels, recorded, work)
         })
@@ -282,7 +287,7 @@ impl Study {
     }
 
     fn ask_again_within(&self, work: &Work) -> Result<Answer, Refusal> {
-        self.answer(&[], &|fit, changes, kernels, recorded| {
+        self.answer(&[], work, &|fit, changes, kernels, recorded| {
             let once = plan(fit, 1, changes)?;
             let once = Replay::of(fit, &once, kernels, recorded, work)?;
             let twice = plan(fit, 2, changes)?;
@@ -292,14 +297,16 @@ impl Study {
     }
 
     /// Runs it as it may go, and takes the range.
-    fn answer(&self, changes: &[String], run: &Run<'_>) -> Result<Answer, Refusal> {
+    fn answer(&self, changes: &[String], work: &Work, run: &Run<'_>) -> Result<Answer, Refusal> {
         if !self.repeats() {
             return Err(Refusal::Nothing);
         }
         let fit = &self.fit;
         let by_rules = ways::by_rules(fit, changes);
         let first = self.replays[0].kernels;
-        let best = run(fit, changes, first, &by_rules)?;
+        let mut thrown = self.throws(changes, (first, &by_rules), run, work)?;
+        let throws = thrown.len();
+        let best = thrown.swap_remove(throws / 2);
         let windows = [&best.progress, &fit.progress].map(Progress::largest_window);
         if ways::is_about_windows(changes, fit.sender.peer())
             && windows[0] < windows[1]
@@ -308,6 +315,7 @@ impl Study {
             return Err(Refusal::ReaderUnseen);
         }
         let mut range = Range::around(&best);
+        thrown.iter().for_each(|replay| range.add(Branch::Chance, replay));
         for way in self.ways(&best.account, changes, run)? {
             match run(&way.fit, &way.changes, way.kernels, &way.recorded) {
                 Ok(mut replay) => {
@@ -334,6 +342,7 @@ impl Study {
             because: range.because.into_iter().collect(),
             unfinished: range.unfinished.into_iter().collect(),
             best: account,
+            throws,
         })
     }
 

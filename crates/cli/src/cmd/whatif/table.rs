@@ -226,7 +226,7 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
     for branch in branches {
         text += match branch {
             Branch::Kernel => "\nranges: over the kernels that repeat the capture",
-            Branch::NoMoreRoom => "",
+            Branch::NoMoreRoom | Branch::Chance => "",
             Branch::Rate => {
                 "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
             }
@@ -246,6 +246,14 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
                 "\nranges: over windows by the receiver's rules, and as it offered them in the capture"
             }
         };
+        if branch == Branch::Chance {
+            let throws = rows.iter().map(|row| row.answer.throws).max().unwrap_or(1);
+            let _ = write!(
+                text,
+                "\nranges: over {throws} throws of the dice, for chance decides after such a change; the time is the one \
+                 in the middle"
+            );
+        }
         if let (Branch::NoMoreRoom, Some((rate, queue))) = (branch, study.fit.proven) {
             let rate = tcpwhy::units::BitRate(rate);
             let _ = write!(
@@ -291,6 +299,7 @@ pub(super) fn json(
                 "account": account(&row.answer.best),
                 "low_ns": row.answer.low_ns,
                 "high_ns": row.answer.high_ns,
+                "throws": row.answer.throws,
                 "unfinished": row.answer.unfinished,
             })
         })
