@@ -94,6 +94,22 @@ fn another_seed_loses_other_packets() {
 }
 
 #[test]
+fn where_chance_decides_a_range_is_shown() {
+    let ask = |more: &[&str]| {
+        let args = [&["predict", "--size", "300KiB", "--rtt", "20ms", "--json"], more].concat();
+        let told: serde_json::Value = serde_json::from_str(&run(&args).stdout).expect("JSON");
+        let of = |name: &str| told["runs"][0][name].as_u64().expect("a figure");
+        (of("throws"), of("low_ns"), of("time_ns"), of("high_ns"))
+    };
+    let (throws, low, middle, high) = ask(&["--loss", "1%"]);
+    assert_eq!(throws, 21);
+    assert!(low < middle && middle < high, "{low} {middle} {high}");
+    let (throws, low, middle, high) = ask(&["--loss", "1%", "--set", "seed=3"]);
+    assert_eq!((throws, low, high), (1, middle, middle));
+    assert_eq!(ask(&[]).0, 1);
+}
+
+#[test]
 fn kernels_that_the_model_was_never_compared_with_are_named() {
     let told = |kernel| run(&["predict", "slow-start", "--kernel", kernel]).stdout;
     assert!(told("4.18,6.1").contains("the model of 4.18 was never compared"));

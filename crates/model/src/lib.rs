@@ -7,6 +7,7 @@
 //! float that decides, so that a page gets the same run, bit by bit.
 
 mod cc;
+pub mod chance;
 pub mod fit;
 pub mod ladder;
 pub mod path;

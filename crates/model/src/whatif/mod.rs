@@ -10,12 +10,12 @@
 //! has beyond what it has shown.
 
 mod advise;
-mod chance;
 mod near;
 mod receiver;
 mod remedies;
 mod replay;
 mod search;
+mod throws;
 mod ways;
 mod work;
 
@@ -315,7 +315,9 @@ impl Study {
             return Err(Refusal::ReaderUnseen);
         }
         let mut range = Range::around(&best);
-        thrown.iter().for_each(|replay| range.add(Branch::Chance, replay));
+        for replay in &thrown {
+            range.add(Branch::Chance, replay);
+        }
         for way in self.ways(&best.account, changes, run)? {
             match run(&way.fit, &way.changes, way.kernels, &way.recorded) {
                 Ok(mut replay) => {

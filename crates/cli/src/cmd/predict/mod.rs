@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tcpwhy_model::chance::Thrown;
 use tcpwhy_model::ladder::{Rung, ladder};
 use tcpwhy_model::predict::{MOST_WORK, Prediction};
-use tcpwhy_model::profile::KernelProfile;
+use tcpwhy_model::profile::{KernelProfile, KnobError};
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 use tcpwhy_model::world::{Keep, Kernels, World};
@@ -88,7 +89,11 @@ struct Run {
     variant: String,
     plan: Plan,
     kernels: Kernels,
+    /// Of the throw in the middle, where chance decides.
     prediction: Prediction,
+    /// The least and the most time, and of how many throws of the dice.
+    range_ns: (u64, u64),
+    throws: u32,
     /// Its rounds, if they were asked for.
     ladder: Vec<Rung>,
 }
@@ -155,6 +160,7 @@ fn all_runs(
     most: u64,
 ) -> anyhow::Result<(Vec<Run>, Option<String>)> {
     let keeps = flags.rounds || flags.plot || flags.capture.is_some();
+    let has_own_seed = axes.iter().any(|axis| axis.key == "seed");
     let (mut runs, mut left) = (Vec::new(), most);
     for values in grid::combinations(axes)? {
         let kernels = kernels(axes, &values)?;
@@ -167,19 +173,40 @@ fn all_runs(
                 return Ok((runs, Some(why)));
             }
             let within = if keeps { left.min(MOST_KEPT) } else { left };
-            let predicted = Prediction::within(&plan, kernels, within);
-            let Some(prediction) = predicted.context("the model cannot run it")? else {
+            let predicted = predicted(&plan, kernels, within, has_own_seed);
+            let Some(thrown) = predicted.context("the model cannot run it")? else {
                 let why = too_much(&values, &plan, runs.len(), within < left, most);
                 return Ok((runs, Some(why)));
             };
-            left -= prediction.events;
+            left -= thrown.events;
+            let Thrown { plan, prediction, range_ns, throws, .. } = thrown;
             let (values, variant) = (owned(&values), plan.variant.clone());
             let ladder =
                 if flags.rounds || flags.plot { ladder(&plan, kernels)? } else { Vec::new() };
-            runs.push(Run { values, variant, plan, kernels, prediction, ladder });
+            runs.push(Run { values, variant, plan, kernels, prediction, range_ns, throws, ladder });
         }
     }
     Ok((runs, None))
+}
+
+/// One run, or the one in the middle of many if chance decides and no seed was asked for.
+fn predicted(
+    plan: &Plan,
+    kernels: Kernels,
+    most: u64,
+    has_own_seed: bool,
+) -> Result<Option<Thrown>, KnobError> {
+    if !has_own_seed {
+        return Thrown::within(plan, kernels, most);
+    }
+    let run = Prediction::within(plan, kernels, most)?;
+    Ok(run.map(|prediction| Thrown {
+        plan: plan.clone(),
+        range_ns: (prediction.time_ns, prediction.time_ns),
+        throws: 1,
+        events: prediction.events,
+        prediction,
+    }))
 }
 
 /// Why a run was broken off: its packets would not fit into memory, or all runs take too long.

@@ -33,20 +33,37 @@ pub(super) fn text(axes: &[Axis], runs: &[Run]) -> String {
     titles.extend(
         axes.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(axis, _)| &*axis.title),
     );
-    titles.extend(["time", "rounds", "resent", "size/rate", "slow start", "most of it", ""]);
+    let is_by_chance = runs.iter().any(|run| run.throws > 1);
+    titles.push("time");
+    titles.extend(is_by_chance.then_some(["at best", "at worst"]).into_iter().flatten());
+    titles.extend(["rounds", "resent", "size/rate", "slow start", "most of it", ""]);
     let longest = runs.iter().map(|run| run.prediction.time_ns).max().unwrap_or_default().max(1);
     let rows = runs.iter().map(|run| {
         let mut cells: Vec<String> = Vec::new();
         cells.extend(has_variants.then(|| run.variant.clone()));
         let values = run.values.iter().zip(&varies).filter(|(_, varies)| **varies);
         cells.extend(values.map(|(value, _)| value.clone()));
-        cells.extend(figures(run));
+        let [time, rest @ ..] = figures(run);
+        cells.push(time);
+        if is_by_chance {
+            let of = |ns| if run.throws > 1 { duration(ns) } else { "-".to_owned() };
+            cells.extend([run.range_ns.0, run.range_ns.1].map(of));
+        }
+        cells.extend(rest);
         let bar = (run.prediction.time_ns * BAR).div_ceil(longest);
         cells.push(format!("{:<1$}", "█".repeat(bar as usize), BAR as usize));
         cells
     });
     table(&mut text, &titles, rows.collect());
     text += &connections(runs);
+    if is_by_chance {
+        let throws = runs.iter().map(|run| run.throws).max().unwrap_or(1);
+        let _ = write!(
+            text,
+            "\nwhere chance decides: of {throws} throws of the dice the one in the middle, the least and the most; --set seed=N \
+             asks for one\n"
+        );
+    }
     for run in runs.iter().filter(|run| !run.prediction.unfinished.is_empty()) {
         let waiting = run.prediction.unfinished.join("; ");
         let _ = write!(text, "\nnot finished ({}): {waiting}", run.values.join(", "));
@@ -138,6 +155,9 @@ pub(super) fn csv(axes: &[Axis], runs: &[Run]) -> String {
         "resent_bytes",
         "rounds",
         "slow_start_ns",
+        "low_ns",
+        "high_ns",
+        "throws",
     ]);
     let mut text = titles.join(",") + "\n";
     for run in runs {
@@ -148,6 +168,8 @@ pub(super) fn csv(axes: &[Axis], runs: &[Run]) -> String {
         let figures = [told.time_ns, told.bytes, told.resent_bytes, u64::from(told.rounds)];
         cells.extend(figures.iter().map(u64::to_string));
         cells.push(told.waited_ns(Limit::SlowStart).to_string());
+        cells.extend([run.range_ns.0, run.range_ns.1].iter().map(u64::to_string));
+        cells.push(run.throws.to_string());
         text += &(cells.join(",") + "\n");
     }
     text
@@ -171,6 +193,8 @@ pub(super) fn json(axes: &[Axis], runs: &[Run]) -> serde_json::Result<String> {
         let settings = axes.iter().zip(&run.values);
         let settings = settings.map(|(axis, value)| (&*axis.title, &**value)).collect();
         let mut told = serde_json::to_value(run.prediction.told(&run.plan, settings))?;
+        (told["low_ns"], told["high_ns"]) = (run.range_ns.0.into(), run.range_ns.1.into());
+        told["throws"] = run.throws.into();
         if !run.ladder.is_empty() {
             told["ladder"] = rounds::json(&run.ladder).into();
         }

@@ -2,30 +2,11 @@
 
 use super::work::Work;
 use super::{Refusal, Replay, Run, Study, plan};
-use crate::scenario::plan::{Loss, Path, Way};
+use crate::chance::THROWS;
 use crate::world::{Kernels, Recorded};
-
-/// Throws of the dice. Ours: with 21 the middle one lies between the 30th and the 70th per cent of all in 95 of 100 sets, and
-/// nine in ten of all throws between the least and the most in 63 of 100.
-const THROWS: u32 = 21;
 
 /// Throws that are made at least, however much one takes.
 const LEAST_THROWS: usize = 5;
-
-impl Way {
-    fn is_by_chance(&self) -> bool {
-        matches!(self.loss, Loss::Random(_) | Loss::Gilbert { .. })
-            || self.jitter_ns > 0
-            || self.reorder > 0
-            || self.duplicate > 0
-    }
-}
-
-impl Path {
-    fn is_by_chance(&self) -> bool {
-        self.up.is_by_chance() || self.down.is_by_chance()
-    }
-}
 
 impl Study {
     /// The runs with these changes on the nearest kernels, the shortest first: one, or many if chance decides. Half of the
