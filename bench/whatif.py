@@ -11,7 +11,11 @@ the capture goes into the answer. Printed is a line for each question, then a ta
     replay       how far the unchanged replay's time is from the capture's, half of them and most
     answers      questions about captures that are repeated
     in range     of these: the kernel's time lies within the range, or within 2 % of one of its ends
+    width        of the range, in per cent of the capture's time: half of them
     off          how far the answer is from the kernel's time: half of them, 9 in 10, most
+
+Then what `explain` advises for the same captures (settings only) is carried out on the kernel, too, and a line says how many
+of its ranges hold the kernel's time, and how many of those that come of the model are what `whatif` says of that change.
 """
 import argparse
 import json
@@ -37,12 +41,15 @@ def main():
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(asked.keep or folder)
-        rows = []
+        rows, advised = [], []
         for kind in asked.kind.split(",") if asked.kind else KINDS:
             for number in range(asked.each):
                 dice = random.Random(f"{asked.seed} {kind} {number}")
-                rows += experiment(asked, folder / f"{kind}-{asked.seed}-{number}", kind, dice)
+                own = experiment(asked, folder / f"{kind}-{asked.seed}-{number}", kind, dice)
+                rows += own
+                advised += advice(asked, folder / f"{kind}-{asked.seed}-{number}", own[0])
     summary(rows)
+    summary_of_advice(advised)
 
 
 def experiment(asked, folder, kind, dice):
@@ -77,6 +84,48 @@ def experiment(asked, folder, kind, dice):
     return rows
 
 
+def advice(asked, folder, row):
+    """What `explain` advises for the capture of `row`'s experiment, beside the kernel with that setting and `whatif`."""
+    runs, capture = folder / "runs", f"{row['tap']}.pcapng"
+    seen = runs / "scenario-as-it-is-0" / capture
+    report = json.loads(run(asked.program, "explain", str(seen), "--json"))
+    remedies = [remedy for finding in report["connections"][0]["findings"] for remedy in finding["remedies"]]
+    told = {remedy["set"]: remedy["predicted_ns"] for remedy in remedies
+            if remedy["set"] not in (None, "again") and remedy["predicted_ns"]}
+    if not told:
+        return []
+    text = (folder / "scenario.toml").read_text().split("[variants.")[0]
+    variants = "".join(f'[variants."{at}"]\n{toml(change)}\n' for at, change in enumerate(told))
+    scenario = folder / "advised.toml"
+    scenario.write_text(f"{text}\n{variants}")
+    if not (folder / "advised").exists():
+        run(asked.program, "lab", "run", str(scenario), "--backend", asked.backend, "--keep", str(folder / "advised"))
+    rows = []
+    for at, (change, predicted) in enumerate(told.items()):
+        truth = lasted(asked.program, folder / "advised" / f"advised-{at}-0" / capture)
+        own = {key: predicted[key] for key in ("low", "best", "high", "now", "by")} | {"truth": truth}
+        own["in"] = own["low"] * (1 - SLACK) <= truth <= own["high"] * (1 + SLACK)
+        if own["by"] == "model":
+            answer = json.loads(run(asked.program, "whatif", str(seen), "--json", "--set", change))["changes"][0]
+            same = [answer["low_ns"], answer["account"]["time_ns"], answer["high_ns"]]
+            own["same"] = same == [own["low"], own["best"], own["high"]]
+        of = [f"{own[key] / 1e6:9.1f}" for key in ("now", "best", "low", "high", "truth")]
+        print(f"{folder.name:20} {row['tap']:6} explain: {change:35} by {own['by']:10} "
+              f"seen {of[0]} told {of[1]} ({of[2]} to {of[3]}) kernel {of[4]}"
+              f"{'' if own['in'] else ' OUT'}{'' if own.get('same', True) else ' WHATIF DIFFERS'}", flush=True)
+        rows.append(own)
+    return rows
+
+
+def summary_of_advice(rows):
+    for by in sorted({row["by"] for row in rows}):
+        of = [row for row in rows if row["by"] == by]
+        width = statistics.median((row["high"] - row["low"]) / row["now"] for row in of)
+        print(f"explain, by {by}: {sum(row['in'] for row in of)} of {len(of)} in range, width {width:.1%}", end="")
+        told = [row["same"] for row in of if "same" in row]
+        print(f", {sum(told)} of {len(told)} as whatif says" if told else "")
+
+
 def take(row, told):
     row["seen"] = told["seen"]["time_ns"]
     row["replay"] = told["replay"]["account"]["time_ns"]
@@ -104,7 +153,7 @@ def line(row):
 
 
 def summary(rows):
-    print(f"\n{'':12} {'repeated':>9} {'replay':>14} {'answers':>8} {'in range':>9} {'off: half, 9 in 10, most':>26}")
+    print(f"\n{'':12} {'repeated':>9} {'replay':>14} {'answers':>8} {'in range':>9} {'width':>7} {'off: half, 9 in 10, most':>26}")
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     for kind in [*kinds, "all"]:
         of = [row for row in rows if kind in (row["kind"], "all")]
@@ -115,9 +164,10 @@ def summary(rows):
         answers = [row for row in of if "refused" not in row]
         off = sorted(abs(row["off"]) for row in answers)
         inside = sum(row["in"] for row in answers)
+        wide = statistics.median((row["high"] - row["low"]) / row["seen"] for row in answers) if answers else 0
         told = f"{statistics.median(replay):.1%}, {max(replay):.1%}" if replay else ""
         far = f"{statistics.median(off):.1%}, {off[len(off) * 9 // 10]:.1%}, {off[-1]:.1%}" if off else ""
-        print(f"{kind:12} {len(repeated):3} of {len(captures):2} {told:>14} {len(answers):8} {inside:9} {far:>26}")
+        print(f"{kind:12} {len(repeated):3} of {len(captures):2} {told:>14} {len(answers):8} {inside:9} {wide:7.1%} {far:>26}")
 
 
 def lasted(program, capture):

@@ -317,6 +317,33 @@ fn what_the_model_does_not_repeat_is_not_answered() {
     assert!(study.remedies().tried.is_empty());
 }
 
+/// A download, of whose slow start so many per cent are called avoidance.
+fn called_otherwise(percent: i64) -> Connection {
+    let mut connection = captured(DOWNLOAD, &[]);
+    let sent = connection.directions[1].as_deref_mut().expect("a download");
+    let busy = Fit::of(&captured(DOWNLOAD, &[])).expect("all is there").seen.busy_ns();
+    let moved = busy / 100 * percent;
+    sent.time_in.add(State::CwndSlowStart, tcpwhy::units::Duration(-moved));
+    sent.time_in.add(State::CwndAvoidance, tcpwhy::units::Duration(moved));
+    connection
+}
+
+#[test]
+fn a_share_that_parts_makes_the_range_wider_up_to_a_fifth_of_the_time() {
+    let study = |percent| Study::of(&called_otherwise(percent)).expect("all is there");
+    let of = |study: &Study| study.ask(&changed("path.rtt=9ms")).expect("an answer");
+    let (near, apart) = (study(3), study(12));
+    assert!(near.repeats() && near.parts().is_none(), "{:?}", near.parts());
+    let gap = apart.parts().expect("it takes as long");
+    assert!(apart.repeats() && (11..=13).contains(&gap.percent), "{gap:?}");
+    let (near, apart) = (of(&near), of(&apart));
+    assert!(apart.because.contains(&Branch::Shares) && !near.because.contains(&Branch::Shares));
+    assert_eq!(near.best.ns, apart.best.ns);
+    assert!((apart.high_ns - near.high_ns) * 9 > near.best.ns, "a ninth and more: {apart:?}");
+    let other = study(24);
+    assert!(!other.repeats() && other.parts().is_none());
+}
+
 #[test]
 fn a_run_of_too_many_events_is_given_up() {
     let scenario = Scenario::read("test", DOWNLOAD, &[]).expect("a scenario");

@@ -39,6 +39,10 @@ use work::Work;
 /// silence would excuse anything).
 const NEAR_PERCENT: i64 = 5;
 
+/// A replay whose time comes as near, but not each state's, is followed up to a gap of this part: the answer may be off by as
+/// much, and its range is wider by it. Ours: what is held otherwise for more than a fifth of the time is another transfer.
+const FOLLOWS_PERCENT: i64 = 20;
+
 /// Events that are run at most to repeat one connection, and as many for one answer, or for all remedies together.
 /// Ours: of `make whatif EACH=2 SEED=39` no capture took more than 9.8 million, in 1.2 to 5.1 seconds where it was
 /// more than 3 million; a download of 190 MiB ends at it.
@@ -127,6 +131,8 @@ pub enum Branch {
     Cause,
     /// The unchanged replay is off by as much.
     Replay,
+    /// What held the unchanged replay was something else for as much of the time.
+    Shares,
 }
 
 /// Why there is no answer.
@@ -220,9 +226,23 @@ impl Study {
         self.nearest().is_some_and(|replay| replay.by_rules)
     }
 
-    /// Whether a replay repeats what was seen, and for reasons that hold with a change, too.
+    /// Whether a replay repeats what was seen, in each state's time or but for [`Self::parts`], and for reasons that hold
+    /// with a change, too.
     pub fn repeats(&self) -> bool {
+        (self.near > 0 || self.parts().is_some()) && self.has_no_doubt()
+    }
+
+    /// The same in each state's time.
+    fn repeats_closely(&self) -> bool {
         self.near > 0 && self.has_no_doubt()
+    }
+
+    /// Where the nearest replay takes as long as what was seen, but was held by something else for more than a replay may
+    /// be that repeats it: by what, and for how much of the time.
+    pub fn parts(&self) -> Option<Gap> {
+        let nearest = self.nearest().filter(|_| self.near == 0)?;
+        let gap = nearest.gap(&self.fit);
+        (nearest.takes_as_long(&self.fit) && gap.percent <= FOLLOWS_PERCENT).then_some(gap)
     }
 
     fn has_no_doubt(&self) -> bool {
@@ -335,7 +355,8 @@ impl Study {
             }
         }
         let silence = best.account.ns - best.account.busy_ns();
-        range.widen(self.nearest().map_or(0, |replay| replay.off_permille(fit)), silence);
+        range.widen(Branch::Replay, self.nearest().map_or(0, |own| own.off_permille(fit)), silence);
+        range.widen(Branch::Shares, self.parts().map_or(0, |gap| gap.percent * 10), silence);
         let account =
             if self.remembers(changes) { best.account } else { best.account.without_remembered() };
         Ok(Answer {
@@ -398,9 +419,9 @@ impl Range {
 
     /// By this many thousandths at either end, but for what applications let pass: it is the same whatever is
     /// changed.
-    fn widen(&mut self, permille: i64, silence: i64) {
+    fn widen(&mut self, branch: Branch, permille: i64, silence: i64) {
         if permille > 0 {
-            self.because.insert(Branch::Replay);
+            self.because.insert(branch);
         }
         let part = |whole: i64| (whole - silence).max(0) / 1000;
         self.low -= part(self.low) * permille.min(1000);

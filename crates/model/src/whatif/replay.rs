@@ -82,11 +82,14 @@ impl Replay {
         Gap { state, percent: percent(ns, fit.seen.busy_ns()) }
     }
 
+    /// It takes as long as what was seen.
+    pub(super) fn takes_as_long(&self, fit: &Fit) -> bool {
+        self.unfinished.is_empty() && is_near(self.difference(fit), fit.seen.busy_ns())
+    }
+
     /// It repeats what was seen.
     pub fn is_near(&self, fit: &Fit) -> bool {
-        self.unfinished.is_empty()
-            && is_near(self.difference(fit), fit.seen.busy_ns())
-            && is_near(fit.seen.widest_gap(&self.account).1, fit.seen.busy_ns())
+        self.takes_as_long(fit) && is_near(fit.seen.widest_gap(&self.account).1, fit.seen.busy_ns())
     }
 
     /// How far it is from what was seen: other first windows count more than any time.

@@ -46,7 +46,7 @@ pub(super) fn repeat(fit: Fit, work: &Work) -> Study {
         by_windows.map(|(fit, receiver)| Study::replayed(fit, receiver, is_large, work));
     // Then no cause has to stand for a kernel or a driver.
     if plain.near == 0
-        && let Some(study) = by_windows.as_ref().filter(|study| study.repeats())
+        && let Some(study) = by_windows.as_ref().filter(|study| study.repeats_closely())
     {
         return study.clone();
     }
@@ -104,14 +104,14 @@ fn others(best: &Study, mut told: Vec<Told>, work: &Work) -> Vec<(Fit, Kernels)>
 impl Study {
     /// What comes first answers, then what is nearest.
     fn rank(&self) -> (bool, bool, i64) {
-        let answers = self.repeats() && self.rules_hold();
+        let answers = self.repeats_closely() && self.rules_hold();
         let distance = self.nearest().map_or(i64::MAX, |replay| distance(&self.fit, replay));
-        (!answers, !self.repeats(), distance)
+        (!answers, !self.repeats_closely(), distance)
     }
 
     /// Its nearest replay, as a cause among others.
     fn told(&self) -> Option<Told> {
-        let nearest = self.nearest().filter(|_| self.repeats() && self.rules_hold())?;
+        let nearest = self.nearest().filter(|_| self.repeats_closely() && self.rules_hold())?;
         let (fit, kernels) = (self.fit.clone(), nearest.kernels);
         Some(Told { distance: distance(&fit, nearest), fit, kernels })
     }
@@ -119,7 +119,7 @@ impl Study {
     /// It repeats the capture by the rules of its receiver, and hardly differs from it at all.
     fn is_close(&self) -> bool {
         let Some(nearest) = self.nearest() else { return false };
-        self.repeats()
+        self.repeats_closely()
             && self.rules_hold()
             && nearest.distance(&self.fit) <= self.fit.seen.busy_ns() / CLOSE
             && self.fit.progress.windows_apart(&nearest.progress) <= CLOSE_WINDOWS

@@ -41,7 +41,7 @@ impl Study {
             kernels,
             recorded: recorded.clone(),
         };
-        let near = self.replays[1..self.near].iter().take(ANSWERING - 1);
+        let near = self.replays[1..self.near.max(1)].iter().take(ANSWERING - 1);
         let mut ways: Vec<Way<'_>> = near
             .map(|replay| way(Branch::Kernel, changes.to_vec(), replay.kernels, &by_rules))
             .collect();

@@ -23,7 +23,7 @@ pub(super) fn text(connection: &Connection, study: &Study, told: &Rows) -> Strin
     let Some(nearest) = study.nearest() else {
         return text + "the model cannot run the scenario that was fitted to it\n";
     };
-    if study.near == 0 {
+    if study.near == 0 && study.parts().is_none() {
         return text + &parted(study, nearest);
     }
     if let Some(doubt) = study.doubt() {
@@ -108,8 +108,9 @@ fn head(connection: &Connection, study: &Study) -> String {
 
 fn repeated(study: &Study, nearest: &Replay) -> String {
     let account = &nearest.account;
+    let how = if study.near > 0 { "repeats it" } else { "takes as long" };
     let mut text = format!(
-        "the model repeats it: {} ({}), {} rounds: {}\n",
+        "the model {how}: {} ({}), {} rounds: {}\n",
         Duration(account.ns),
         off(nearest, study),
         account.rounds,
@@ -129,6 +130,14 @@ fn repeated(study: &Study, nearest: &Replay) -> String {
         }
         [] => Ok(()),
     };
+    if let Some(gap) = study.parts() {
+        let _ = writeln!(
+            text,
+            "but it was held otherwise for {} % of the time that no application let pass, most in {}: the ranges are wider by \
+             as much",
+            gap.percent, gap.state
+        );
+    }
     text += &cut_short(study);
     if !study.rules_hold() {
         text += "its windows are taken from the capture: by its own rules the model's receiver offers others\n";
@@ -226,7 +235,7 @@ fn why_ranges(study: &Study, rows: &[Tried]) -> String {
     for branch in branches {
         text += match branch {
             Branch::Kernel => "\nranges: over the kernels that repeat the capture",
-            Branch::NoMoreRoom | Branch::Chance => "",
+            Branch::NoMoreRoom | Branch::Chance | Branch::Shares => "",
             Branch::Rate => {
                 "\nranges: over the rate that fits best, which nothing filled, and an unlimited one"
             }
@@ -315,7 +324,8 @@ pub(super) fn json(
         "sender": study.fit.sender.name(),
         "seen": account(&study.fit.seen),
         "repeats": study.repeats(),
-        "doubt": study.doubt().filter(|_| study.near > 0).map(|doubt| doubt.to_string()),
+        "parts": study.parts().map(|gap| json!({ "state": gap.state.name(), "percent": gap.percent })),
+        "doubt": study.doubt().filter(|_| study.near > 0 || study.parts().is_some()).map(|doubt| doubt.to_string()),
         "replay": nearest,
         "cut_short": study.was_cut_short || tried.was_cut_short,
         "changes": changes,
