@@ -72,19 +72,19 @@ pub const CLASSES: [Class; 21] = [
     class(
         State::CwndSlowStart,
         &["cwnd.slow_start", "cwnd.after_idle"],
-        &["bandwidth."],
+        &["bandwidth.", "ack_path"],
         "a full path is a full window to the sender",
     ),
     class(
         State::CwndAvoidance,
         &["cwnd.avoidance", "cwnd.post_loss", "cwnd.cached_ssthresh", "cwnd.clamp"],
-        &["bandwidth."],
+        &["bandwidth.", "ack_path"],
         "a full path is a full window to the sender",
     ),
     class(
         State::Defer,
         &["cwnd."],
-        &["bandwidth.", "rwnd."],
+        &["bandwidth.", "ack_path", "rwnd."],
         "the window that it waits for is not named",
     ),
     class(State::Rwnd, &["rwnd."], &[], ""),
@@ -94,7 +94,7 @@ pub const CLASSES: [Class; 21] = [
     class(
         State::Pacing,
         &["pacing"],
-        &["bandwidth.", "rwnd.", "local_qdisc"],
+        &["bandwidth.", "ack_path", "rwnd.", "local_qdisc"],
         "BBR paces at the rate that the path, a window or a shaper lets through",
     ),
     class(State::Recovery, &["recovery."], &[], ""),

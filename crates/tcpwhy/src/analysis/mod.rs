@@ -22,6 +22,7 @@ pub(crate) mod summary;
 pub(crate) mod terms;
 pub(crate) mod timeline;
 mod trail;
+mod way_back;
 
 #[cfg(test)]
 mod tests;
@@ -205,7 +206,7 @@ impl Analysis {
             }
             timeline::walk(
                 walker,
-                &self.clocks[side],
+                &self.clocks,
                 gathered,
                 (&self.causes, &self.which),
                 &mut self.taken[side],

@@ -12,7 +12,8 @@ use core::mem;
 
 use super::Causes;
 use super::passed::{DEPARTED, Passed, Reader};
-use crate::flow::event::Event;
+use super::way_back::WayBack;
+use crate::flow::event::{Block, Event};
 use crate::flow::gathered::Gathered;
 use crate::flow::run::{Place, Run};
 use crate::limits::quick::burst::{Placed, Placement, Rule};
@@ -42,12 +43,32 @@ pub(crate) struct Cursor {
     departed: Vec<i64>,
     /// Some were on their way before the time that they are stamped with.
     is_scheduled: bool,
+    back: WayBack,
 }
 
 impl Cursor {
     /// First event not yet taken in all senses.
     pub(crate) fn least(&self, sends: Passed<'_>, arrivals: Passed<'_>) -> Place {
         sends.among_all(self.out).min(arrivals.among_all(self.arrived.min(self.near.at)))
+    }
+
+    /// Notes how far both have come, and when the last sends before them, `departed`, passed the tap.
+    fn leave(
+        &mut self,
+        (sends, departed): (Reader<'_>, &[i64]),
+        arrivals: Reader<'_>,
+        (placing, back): (&Placing<'_>, WayBack),
+    ) {
+        let (sent, arrived) = (sends.passed, arrivals.passed);
+        let departed = sent.departed_before(sends.place, i64::MAX).chain(departed.iter().copied());
+        self.departed = departed.take(DEPARTED).collect();
+        (self.out, self.arrived) = (sends.place, arrivals.place);
+        self.near = Near { at: placing.near.place, before: placing.before };
+        (self.is_scheduled, self.back) = (placing.is_scheduled, back);
+        if self.out.run >= sent.which.len() {
+            // No send is waiting: the next one will not reach further back than this.
+            self.near.skip_to(arrived.before(self.arrived, NEAR_KEPT), arrived);
+        }
     }
 
     /// The first sends and arrivals are gone, up to these places.
@@ -84,19 +105,20 @@ impl Near {
 /// the end if `last`. `which` are those of each side.
 pub(crate) fn walk(
     walker: &mut Walker,
-    clock: &SideClock,
+    clocks: &[SideClock; 2],
     gathered: &Gathered,
     (causes, which): (&[Causes], &[Vec<u32>; 2]),
     cursor: &mut Cursor,
     last: bool,
 ) {
     let side = walker.sender.terms.side;
+    let (clock, peer) = (&clocks[side], &clocks[1 - side]);
     let [sent, arrived] = [side, 1 - side].map(|side| Passed { gathered, which: &which[side] });
     let horizon = horizon(gathered, clock, cursor, last);
     let mut sends = Reader::at(cursor.out, sent);
     let mut arrivals = Reader::at(cursor.arrived, arrived);
     let near = (Reader::at(cursor.near.at, arrived), cursor.near.before);
-    let departed = mem::take(&mut cursor.departed);
+    let (mut back, departed) = (cursor.back, mem::take(&mut cursor.departed));
     let mut placing = Placing::new(clock, near, (sent, &departed), &walker.sender.terms);
     placing.is_scheduled = cursor.is_scheduled;
     loop {
@@ -108,12 +130,17 @@ pub(crate) fn walk(
         let until = send.map_or(i64::MAX, |placed| placed.at);
         // What passed the tap together with a send comes before it only if it does so in the capture.
         let tied = run.filter(|(run, _)| run.tap(0) == until && until <= horizon);
+        let overdue = run.filter(|(run, causes)| {
+            !placing.is_at_sender && back.overdue(&run.first(), causes.until, clock).is_some()
+        });
         let before = until - i64::from(tied.is_some());
-        if arrivals.tap <= before && !arrive(walker, &mut arrivals, before, horizon) {
+        let before = overdue.map_or(before, |(_, causes)| before.min(causes.until - 1));
+        let come = Coming { peer, until: before, send: until, horizon };
+        if arrivals.tap <= before && !come.arrive(walker, &mut arrivals, &mut back) {
             break;
         }
         if let Some((run, _)) = tied {
-            arrive_together(walker, &mut arrivals, &run.first());
+            come.arrive_together(walker, &mut arrivals, &mut back, &run.first());
         }
         let (Some((run, causes)), Some(mut first)) =
             (run, send.filter(|placed| placed.at <= horizon))
@@ -121,7 +148,8 @@ pub(crate) fn walk(
             break;
         };
         if let Some(opened) = opened_for(run, walker, arrivals, placing.latest(run, first)) {
-            if !arrive(walker, &mut arrivals, opened, horizon) {
+            let come = Coming { until: opened, send: opened, ..come };
+            if !come.arrive(walker, &mut arrivals, &mut back) {
                 break;
             }
             first.at = opened;
@@ -132,6 +160,7 @@ pub(crate) fn walk(
         if run.rest().is_empty() || is_held {
             cursor.largest_lag = cursor.largest_lag.max(first.lag);
             walker.on_send(&run.first(), first);
+            back.took(first.at);
             sends.go_on(1);
             continue;
         }
@@ -139,19 +168,12 @@ pub(crate) fn walk(
         let placement = placing.follow(run, sends.place, causes.again, (first, until));
         cursor.largest_lag = cursor.largest_lag.max(placement.largest_lag(run));
         walker.on_sends(run, placement);
+        back.took(first.at);
         sends.go_on(1 + placement.others);
     }
     // What is learnt between chunks may change what the stop is made of.
     walker.sender.take_stop();
-    let departed = sent.departed_before(sends.place, i64::MAX).chain(departed.iter().copied());
-    cursor.departed = departed.take(DEPARTED).collect();
-    (cursor.out, cursor.arrived) = (sends.place, arrivals.place);
-    cursor.near = Near { at: placing.near.place, before: placing.before };
-    cursor.is_scheduled = placing.is_scheduled;
-    if cursor.out.run >= sent.which.len() {
-        // No send is waiting: the next one will not reach further back than this.
-        cursor.near.skip_to(arrived.before(cursor.arrived, NEAR_KEPT), arrived);
-    }
+    cursor.leave((sends, &departed), arrivals, (&placing, back));
 }
 
 /// Walks all events of a connection on the timeline of the sender of `turns`. None of the events has followers.
@@ -167,12 +189,17 @@ pub(crate) fn walk_turns(
         [terms.side, 1 - terms.side].map(|side| Passed { gathered, which: &which[side] });
     let near = Reader::at(Place::default(), arrived);
     let mut placing = Placing::new(clock, (near, None), (sent, &[]), terms);
+    let mut back = WayBack::default();
     let mut arrivals = arrived.which.iter().map(|at| &events[*at as usize]).peekable();
     for (run, at) in which[terms.side].iter().enumerate() {
         let event = &events[*at as usize];
         let Causes { first, until, .. } = causes[*at as usize];
         let place = Place { run, of_next: 0 };
         let Placed { at, .. } = placing.place(event, (place, event.tap), (first, until));
+        let is_far = !terms.tap_at_sender;
+        if is_far && back.overdue(event, until, clock).is_some() {
+            return None;
+        }
         let is_before = |arrival: &&Event| match arrival.tap {
             tap if tap == event.tap => tap == at && arrival.frame < event.frame,
             tap => tap <= at,
@@ -193,46 +220,84 @@ fn horizon(gathered: &Gathered, clock: &SideClock, cursor: &Cursor, last: bool) 
         return i64::MAX;
     }
     let newest = gathered.last_tap().unwrap_or(0);
-    newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 1_000_000
+    newest - clock.floor().unwrap_or(0) - 2 * cursor.largest_lag - 2 * cursor.back.most - 1_000_000
 }
 
-/// Hands the walker the `arrivals` up to `until`; `false` if the horizon was met before.
-#[expect(clippy::inline_always, reason = "it is called for each packet")]
-#[inline(always)]
-fn arrive(walker: &mut Walker, arrivals: &mut Reader<'_>, until: i64, horizon: i64) -> bool {
-    while let Some(run) = arrivals.run.filter(|_| arrivals.tap <= until) {
-        if arrivals.tap > horizon {
-            return false;
+/// What is to come before a send.
+#[derive(Clone, Copy)]
+struct Coming<'a> {
+    /// The clock of the host that it comes from.
+    peer: &'a SideClock,
+    /// What passed the tap up to this time comes.
+    until: i64,
+    /// When the send leaves.
+    send: i64,
+    horizon: i64,
+}
+
+impl Coming<'_> {
+    /// Hands the walker the `arrivals`; `false` if the horizon was met before.
+    #[expect(clippy::inline_always, reason = "it is called for each packet")]
+    #[inline(always)]
+    fn arrive(self, walker: &mut Walker, arrivals: &mut Reader<'_>, back: &mut WayBack) -> bool {
+        while let Some(run) = arrivals.run.filter(|_| arrivals.tap <= self.until) {
+            if arrivals.tap > self.horizon {
+                return false;
+            }
+            let is_late = back.came(arrivals.tap, self.send) > arrivals.tap;
+            let taken = if run.head.len > 0 && !is_late {
+                walker.go_on_receiving(arrivals.runs(), self.until.min(self.horizon))
+            } else {
+                0
+            };
+            match taken {
+                0 => self.take(walker, arrivals, back, run),
+                _ => arrivals.go_on(taken),
+            }
         }
-        let taken = if run.head.len > 0 {
-            walker.go_on_receiving(arrivals.runs(), until.min(horizon))
-        } else {
-            0
+        true
+    }
+
+    /// Hands the walker what passed the tap when `sent` did, and comes before it in the capture.
+    fn arrive_together(
+        self,
+        walker: &mut Walker,
+        arrivals: &mut Reader<'_>,
+        back: &mut WayBack,
+        sent: &Event,
+    ) {
+        while let Some(run) = arrivals.run.filter(|_| arrivals.tap == sent.tap)
+            && run.first().frame < sent.frame
+        {
+            self.take(walker, arrivals, back, run);
+        }
+    }
+
+    /// Hands the walker the first of the arrivals, with which `run` begins.
+    fn take(
+        self,
+        walker: &mut Walker,
+        arrivals: &mut Reader<'_>,
+        back: &mut WayBack,
+        run: Run<'_>,
+    ) {
+        let came = back.came(arrivals.tap, self.send);
+        let is_at_sender = walker.sender.terms.tap_at_sender;
+        let mut hand = |event: &Event, blocks: &[Block]| {
+            let held = if is_at_sender {
+                back.held_before(event, self.peer)
+            } else {
+                back.held_behind(event.tap, came)
+            };
+            walker.sender.acks_held = held;
+            walker.on_in(event, came, blocks);
         };
-        match taken {
-            0 => take(walker, arrivals, run),
-            _ => arrivals.go_on(taken),
+        match run.untouched() {
+            Some(event) => hand(event, arrivals.passed.gathered.blocks(event)),
+            None => hand(&run.first(), &[]),
         }
+        arrivals.go_on(1);
     }
-    true
-}
-
-/// Hands the walker what passed the tap when `sent` did, and comes before it in the capture.
-fn arrive_together(walker: &mut Walker, arrivals: &mut Reader<'_>, sent: &Event) {
-    while let Some(run) = arrivals.run.filter(|_| arrivals.tap == sent.tap)
-        && run.first().frame < sent.frame
-    {
-        take(walker, arrivals, run);
-    }
-}
-
-/// Hands the walker the first of the arrivals, with which `run` begins.
-fn take(walker: &mut Walker, arrivals: &mut Reader<'_>, run: Run<'_>) {
-    match run.untouched() {
-        Some(event) => walker.on_in(event, event.tap, arrivals.passed.gathered.blocks(event)),
-        None => walker.on_in(&run.first(), arrivals.tap, &[]),
-    }
-    arrivals.go_on(1);
 }
 
 /// When the receiver's window came that lets out what `run` begins with, if that goes beyond the one known when it is

@@ -84,6 +84,7 @@ fn label(code: &str) -> Option<&'static str> {
         "PACING" => "{s}: another pacing rate",
         "BOTTLENECK" | "VARIABLE_RATE" | "TOKEN_BUCKET" => "path: a link twice as fast",
         "BOTTLENECK_SHARED" | "OTHERS_QUEUE" => "path: fair queues (fq_codel)",
+        "ACK_PATH" => "path: an uplink whose queue stays short",
         "REQUESTS_IN_TURN" => "client: requests side by side",
         "THINK_SERVER" => "server: an instant answer",
         "SLOW_WRITER" => "{s}: a program that writes without pauses",

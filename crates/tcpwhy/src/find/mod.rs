@@ -22,6 +22,7 @@ mod remedies;
 mod states;
 
 mod accept_queue;
+mod ack_path;
 mod app_window;
 mod black_hole;
 mod body_on_its_way;
@@ -111,7 +112,7 @@ struct Rule {
 }
 
 /// All findings, in the order of the manual.
-const RULES: [Rule; 62] = [
+const RULES: [Rule; 63] = [
     dns_unanswered::RULE,
     unreachable::RULE,
     syn_unanswered::RULE,
@@ -161,6 +162,7 @@ const RULES: [Rule; 62] = [
     thinned_acks::RULE,
     local_qdisc::RULE,
     pacing::RULE,
+    ack_path::RULE,
     bottleneck::RULE,
     bottleneck_shared::RULE,
     others_queue::RULE,

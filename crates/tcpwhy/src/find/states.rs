@@ -117,6 +117,10 @@ pub(super) const fn told(state: State) -> &'static str {
         S::BandwidthVariable => {
             "The path is full, and what it delivers comes in bursts under a moving ceiling."
         }
+        S::AckPath => {
+            "The round trip stands above its least, and most of that the ACKs stood in a queue on their way back: their time \
+             stamps tell at the sender's host, and at others the sends that do not echo them yet."
+        }
         S::CwndSlowStart => {
             "The flight fills the congestion window that Linux's slow start allows, the receiver's window has room, \
              and an ACK releases the next send."

@@ -46,8 +46,8 @@ fn way(code: &str) -> Option<Way> {
         "SYN_RETRY" => R::Syn,
         "COLD_CONNECTION" => R::Opening,
         // Their time lies in states that other causes have, too.
-        "ACCEPT_QUEUE" | "OTHERS_QUEUE" | "STOOD_STILL" | "PATH_MTU" | "BLACK_HOLE"
-        | "TLS_ROUND_TRIPS" | "SLOW_HANDSHAKE" => {
+        "ACCEPT_QUEUE" | "ACK_PATH" | "OTHERS_QUEUE" | "STOOD_STILL" | "PATH_MTU"
+        | "BLACK_HOLE" | "TLS_ROUND_TRIPS" | "SLOW_HANDSHAKE" => {
             return Some(Way::Seen);
         }
         "REQUESTS_IN_TURN" => return Some(Way::Most),

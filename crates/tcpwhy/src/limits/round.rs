@@ -41,6 +41,9 @@ pub(crate) struct Round {
     pub(crate) rtt_max: i64,
     pub(crate) rtt_sum: i64,
     pub(crate) rtt_count: i64,
+    /// The least of what their ACKs stood in queues on their way back, and the least of the rest.
+    pub(crate) held_back: Option<i64>,
+    pub(crate) rtt_else: Option<i64>,
     pub(crate) acked: i64,
     /// Largest flight after a stop.
     pub(crate) flight: i64,
@@ -129,6 +132,16 @@ impl Round {
     /// The mean would count a burst's own serialisation as a queue.
     pub(super) fn standing_queue(&self, rtt_min: i64) -> i64 {
         self.rtt_min.map_or(0, |rtt| rtt - rtt_min).max(0)
+    }
+
+    /// How much of that the ACKs stood in queues on their way back.
+    pub(super) fn queue_back(&self) -> i64 {
+        self.held_back.unwrap_or(0)
+    }
+
+    /// What else the least round trip has above the path's: the data waited all along.
+    pub(super) fn queue_elsewhere(&self, rtt_min: i64) -> i64 {
+        self.rtt_else.map_or(0, |rtt| rtt - rtt_min).max(0)
     }
 
     pub(super) fn rtt(&self) -> Option<i64> {

@@ -14,6 +14,7 @@ pub(crate) mod policer;
 pub(crate) mod rto;
 pub(crate) mod sketch;
 pub(crate) mod stack;
+pub(crate) mod stamps;
 
 /// Drops the first `number` of `queue`, which are mostly one or two.
 #[inline]

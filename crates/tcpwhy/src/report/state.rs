@@ -112,6 +112,9 @@ pub enum State {
     /// The path's rate varies.
     #[serde(rename = "bandwidth.variable")]
     BandwidthVariable,
+    /// ACKs stand in a queue on their way back.
+    #[serde(rename = "ack_path")]
+    AckPath,
     /// The congestion window is full, in slow start.
     #[serde(rename = "cwnd.slow_start")]
     CwndSlowStart,
@@ -139,7 +142,7 @@ pub enum State {
 }
 
 /// Name, letter and meaning of each state, in the order of [`State`].
-const TABLE: [(State, &str, char, &str); 40] = [
+const TABLE: [(State, &str, char, &str); 41] = [
     (State::CaptureGap, "capture_gap", '?', "the capture lost packets here"),
     (State::Handshake, "handshake", 'h', "opening the connection"),
     (State::SynRetry, "syn_retry", 'H', "waiting to repeat a lost SYN or SYN-ACK"),
@@ -207,6 +210,7 @@ const TABLE: [(State, &str, char, &str); 40] = [
     ),
     (State::BandwidthPolicer, "bandwidth.policer", 'L', "a policer drops what exceeds its rate"),
     (State::BandwidthVariable, "bandwidth.variable", 'V', "the path's rate varies"),
+    (State::AckPath, "ack_path", 'y', "its ACKs stand in a queue on their way back"),
     (State::CwndSlowStart, "cwnd.slow_start", 's', "the congestion window is full, in slow start"),
     (
         State::CwndAvoidance,

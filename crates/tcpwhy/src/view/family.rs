@@ -66,7 +66,8 @@ impl Family {
             S::BandwidthSelfQueue
             | S::BandwidthExternal
             | S::BandwidthPolicer
-            | S::BandwidthVariable => Self::Path,
+            | S::BandwidthVariable
+            | S::AckPath => Self::Path,
             S::CwndSlowStart
             | S::CwndAvoidance
             | S::CwndAfterIdle

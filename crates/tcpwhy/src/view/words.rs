@@ -69,6 +69,7 @@ pub(super) fn spent(state: State, ends: Ends) -> String {
         S::BandwidthExternal => "at a full path that others have a part of",
         S::BandwidthPolicer => "held down by a policer that drops what exceeds its rate",
         S::BandwidthVariable => "at the full rate of a path whose rate varies",
+        S::AckPath => "waiting for ACKs that stand in a queue on their way back",
         S::CwndSlowStart => "in slow start, waiting for ACKs to open the congestion window",
         S::CwndAvoidance => "waiting for ACKs, the congestion window grows slowly",
         S::CwndAfterIdle => "waiting for ACKs, the congestion window was cut after a pause",

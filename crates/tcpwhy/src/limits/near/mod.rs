@@ -57,6 +57,16 @@ impl<'a> Near<'a> {
         is_queue(self.queue(), self.least)
     }
 
+    /// How long ACKs stood in queues on their way back in all of it.
+    pub(crate) fn queue_back(&self) -> i64 {
+        if self.is_known() { self.this().queue_back() } else { 0 }
+    }
+
+    /// Whether its data stood in a queue all along, too.
+    pub(crate) fn has_queue_elsewhere(&self) -> bool {
+        is_queue(self.this().queue_elsewhere(self.least), self.least)
+    }
+
     /// How long each of its sends stood on the sender's own host, if that is a queue.
     pub(crate) fn own_queue(&self) -> Option<i64> {
         self.this().local_queue(self.least)
@@ -64,9 +74,11 @@ impl<'a> Near<'a> {
 
     /// How long packets stood in the queue that `state` speaks of.
     pub(crate) fn queue_of(&self, state: State) -> i64 {
-        let own =
-            if state == State::LocalQdisc && self.is_known() { self.own_queue() } else { None };
-        own.unwrap_or(self.queue())
+        match state {
+            State::LocalQdisc if self.is_known() => self.own_queue().unwrap_or(self.queue()),
+            State::AckPath => self.queue_back(),
+            _ => self.queue(),
+        }
     }
 
     /// The pulses of the rounds around it; each round may hold just one or two.

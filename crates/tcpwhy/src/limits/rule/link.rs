@@ -76,7 +76,7 @@ pub(super) fn queue_stands(wait: &Wait, near: &Near<'_>) -> Option<Verdict> {
 /// what is the path's already keep their names.
 pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) -> Verdict {
     use State::{
-        CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart,
+        AckPath, CwndAfterIdle, CwndAvoidance, CwndCachedSsthresh, CwndPostLoss, CwndSlowStart,
         RecoveryCorrupt, RecoveryEcn, RecoveryLoss, RecoveryReorderSpurious, RwndAutotune, Unknown,
     };
     let yields = match verdict.state {
@@ -97,6 +97,7 @@ pub(crate) fn while_full(verdict: Verdict, (varies, is_proven): (bool, bool)) ->
         | RecoveryReorderSpurious
         | RecoveryCorrupt
         | Unknown
+        | AckPath
         | BandwidthSelfQueue => true,
         App => !verdict.alternative.is_empty(),
         _ => false,

@@ -7,6 +7,7 @@ use crate::report::State;
 
 /// The files of the rules.
 const FILES: &[(&str, &str)] = &[
+    ("ack_path", include_str!("ack_path.rs")),
     ("app", include_str!("app.rs")),
     ("buffer", include_str!("buffer.rs")),
     ("cwnd", include_str!("cwnd.rs")),

@@ -9,6 +9,7 @@
 
 #[cfg(feature = "ablation")]
 pub mod ablation;
+pub(crate) mod ack_path;
 pub(crate) mod app;
 pub(crate) mod buffer;
 pub(crate) mod cwnd;
@@ -139,6 +140,8 @@ rules! {
     // From here on rounds tell. What the capture lacks of them, and what stood below TCP in all of one.
     later "round unknown", unseen::round_unknown => [App, Unknown];
     later "own queue all along", own_queue::stood_all_along => [LocalQdisc];
+    // What the ACKs' own stamps or their echoes show is no queue of the data, and no program's silence.
+    later "ACKs queue", ack_path::acks_queue => [AckPath];
     // A stream that never pauses, as a link sees it that is full before the tap.
     later "link, from afar", link::from_afar => [BandwidthExternal, BandwidthSelfQueue, Unknown];
     // A send that came by itself, unless its ACK was late on a way that is not seen.

@@ -7,7 +7,7 @@
 //! `tcpwhy doc STATE` prints its rows.
 
 use crate::report::State::{
-    self, App, AppWindow, BandwidthExternal, BandwidthPolicer, BandwidthSelfQueue,
+    self, AckPath, App, AppWindow, BandwidthExternal, BandwidthPolicer, BandwidthSelfQueue,
     BandwidthVariable, CwndAvoidance, CwndCachedSsthresh, CwndClamp, CwndPostLoss, CwndSlowStart,
     Handshake, IdleAppThink, IdlePeerThink, LastFlight, LocalQdisc, NagleDelack, Pacing,
     RecoveryLoss, RtoWait, RwndAutotune, RwndCap, RwndReader, Sndbuf, TlpWait, Unknown, ZeroWindow,
@@ -153,6 +153,10 @@ pub(crate) enum Seen {
     LidFromAfarWithoutPause,
     /// A send that an ACK may have let out which was late on a way that is not seen.
     LateAck,
+    /// ACKs that stood in a queue on their way back, before a flight that stands still or not.
+    AcksQueue {
+        still: bool,
+    },
     /// A server's handshake as its own packets alone show it.
     HalfHandshake,
     /// A retransmission, and no answer was seen.
@@ -299,6 +303,10 @@ table! {
     BandwidthExternal, S::Among { at_sender: false } =>
         [BandwidthSelfQueue, BandwidthVariable, LocalQdisc]:
         "The same from afar, where a shaper of the sender's own may let packets out so.";
+    AckPath, S::AcksQueue { still: true } => [CwndAvoidance, Sndbuf, AppWindow, CwndClamp]:
+        "A window or a buffer of one size waits for these ACKs as well, and a larger one might help.";
+    AckPath, S::AcksQueue { still: false } => [CwndAvoidance, CwndSlowStart]:
+        "The congestion window waits for these ACKs, and grows as they come.";
     AppWindow, S::ByData => [Sndbuf]:
         "A buffer's flight is let out by ACKs that may ride on the peer's data.";
     Sndbuf, S::LidFromAfarWithoutPause => [Pacing, LocalQdisc, AppWindow, App, CwndClamp, RwndCap]:

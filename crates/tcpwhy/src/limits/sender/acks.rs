@@ -177,6 +177,10 @@ impl Sender {
             let round = &mut self.book.open;
             round.rtt_sum = round.rtt_sum.saturating_add(rtt);
             round.rtt_count += 1;
+            let held = self.acks_held;
+            let least = |of: Option<i64>, new: i64| Some(of.map_or(new, |least| least.min(new)));
+            round.held_back = least(round.held_back, held);
+            round.rtt_else = least(round.rtt_else, rtt - held);
             round.rtt_max = round.rtt_max.max(rtt);
             round.rtt_min = Some(round.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }

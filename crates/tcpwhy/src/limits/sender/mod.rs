@@ -219,6 +219,8 @@ pub(crate) struct Sender {
     pub(crate) tally: Tally,
     /// The sender probed the receiver's window in the open wait.
     pub(crate) has_probed: bool,
+    /// How long the newest arrival stood in queues on its way here, as far as that is known.
+    pub(crate) acks_held: i64,
     /// The capture lacks packets, and no ACK has come since: what is in flight is not known.
     pub(crate) is_blind: bool,
     /// What may yet tell of the waits before it: they are not booked meanwhile.
@@ -274,6 +276,7 @@ impl Sender {
             transfers: Transfers::default(),
             tally: Tally::default(),
             has_probed: false,
+            acks_held: 0,
             is_blind: false,
             suspect: None,
             proofs: Vec::new(),

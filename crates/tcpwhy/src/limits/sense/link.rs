@@ -12,7 +12,7 @@ pub(crate) const QUEUE: Share = Share(1, 10);
 /// is 1 ms in Linux (v6.18 `TCP_TS_HZ`). For `sender/ended`, `sender/short`, `sender/stop`.
 pub(crate) const OWN_QUEUE_NS: i64 = 1_000_000;
 
-/// A queue of this share of the least round trip never emptied in the round. Ours: not measured. For `rule/link`.
+/// A queue of this share of the least round trip never emptied in the round. Ours: not measured. For `rule/ack_path`, `rule/link`.
 pub(crate) const NEVER_EMPTY: Share = Share(1, 2);
 
 /// As many round trips tell so of a round. Ours: not measured. For `rule/link`.

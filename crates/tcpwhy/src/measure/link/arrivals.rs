@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::gap::{Gap, Lost};
-use super::stamps::Stamps;
+use crate::measure::stamps::Stamps;
 
 /// Holes that are remembered: of more, the oldest are not told of. Ours: RFC 2018 lets an ACK tell of four at once.
 const MOST_HOLES: usize = 1024;
@@ -112,6 +112,7 @@ impl Arrivals {
             work: wire,
             sent: wire.saturating_add(lost),
             packets,
+            coarse: 0,
             chain: pieces.saturating_add(packets),
             number,
         };

@@ -143,7 +143,7 @@ mod tests {
         let (from, to) = (from + BASE, to + BASE);
         let (work, sent, packets, chain) = (PACKET, PACKET, 1, 1);
         let number = ((from - BASE) / TURN) as u64;
-        Gap { from, to, first, last: first, work, sent, packets, chain, number }
+        Gap { from, to, coarse: 0, first, last: first, work, sent, packets, chain, number }
     }
 
     fn taken(gaps: &[Gap], scale: Scale) -> Course {

@@ -47,6 +47,8 @@ pub(super) struct Departures {
     pub(super) lost: Vec<Lost>,
     /// When the ACK came that told of the newest departure.
     left_at: Option<i64>,
+    /// By how much that may be too late.
+    coarse: i64,
 }
 
 impl Departures {
@@ -91,9 +93,15 @@ impl Departures {
         !self.flight.is_empty()
     }
 
-    /// An ACK came: what it says of the newest departure.
-    pub(super) fn on_ack(&mut self, at: i64, ack: i64, blocks: &[Block]) -> Option<(Gap, bool)> {
-        let mut told = Told { at, least: self.base.map(|base| base.0), ..Told::default() };
+    /// An ACK came at a time that may be too late by `coarse`: what it says of the newest departure.
+    pub(super) fn on_ack(
+        &mut self,
+        (at, coarse): (i64, i64),
+        ack: i64,
+        blocks: &[Block],
+    ) -> Option<(Gap, bool)> {
+        let coarse = coarse.max(core::mem::replace(&mut self.coarse, coarse));
+        let mut told = Told { at, coarse, least: self.base.map(|base| base.0), ..Told::default() };
         while let Some(piece) = self.flight.front().filter(|piece| piece.end <= ack) {
             if !piece.is_delivered {
                 told.take(piece, &mut self.lost);
@@ -161,6 +169,7 @@ impl Departures {
             let gap = Gap {
                 from,
                 to: told.at,
+                coarse: told.coarse,
                 first: told.oldest_since(self.gone).unwrap_or(self.sends[chain - 1].0),
                 last: self.sends[chain - 1].0,
                 work: told.work,
@@ -178,7 +187,7 @@ impl Departures {
 
     /// Whether each of the next `chain` packets was sent before the one in front of it had left.
     fn all_waited(&self, chain: usize, gap: &Gap, base: i64) -> bool {
-        let (from, time) = (gap.from - base, i128::from(gap.to - gap.from));
+        let (from, time) = (gap.from - base - gap.coarse, i128::from(gap.to - gap.from));
         let mut done = 0_i128;
         self.sends.range(..chain).all(|(at, wire)| {
             let turn = i128::from(from) + time * done / i128::from(gap.work.max(1));
@@ -192,6 +201,7 @@ impl Departures {
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     at: i64,
+    coarse: i64,
     least: Option<i64>,
     work: u32,
     packets: u32,
@@ -254,16 +264,16 @@ mod tests {
     fn acks_of_a_burst_tell_when_each_packet_left() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 4);
-        assert!(departures.on_ack(100, 900, &[]).is_none(), "the first departure ends no gap");
-        let (gap, waited) = departures.on_ack(120, 2_700, &[]).expect("two packets left");
+        assert!(departures.on_ack((100, 0), 900, &[]).is_none(), "the first departure ends no gap");
+        let (gap, waited) = departures.on_ack((120, 0), 2_700, &[]).expect("two packets left");
         assert_eq!(
             (gap.from, gap.to, gap.work, gap.sent, gap.packets),
             (100, 120, 2_000, 2_000, 2)
         );
         assert!(waited, "they were sent before the first left");
         burst(&mut departures, 4, 200, 1);
-        departures.on_ack(130, 3_600, &[]);
-        let (gap, waited) = departures.on_ack(300, 4_500, &[]).expect("one more");
+        departures.on_ack((130, 0), 3_600, &[]);
+        let (gap, waited) = departures.on_ack((300, 0), 4_500, &[]).expect("one more");
         assert!(!waited && gap.first == 200, "it was sent after the others had left");
     }
 
@@ -271,14 +281,16 @@ mod tests {
     fn what_sack_reports_has_left_and_a_lost_packet_was_only_sent() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 6);
-        departures.on_ack(100, 900, &[]);
-        let (gap, waited) = departures.on_ack(110, 900, &[(1_800, 2_700)]).expect("the third left");
+        departures.on_ack((100, 0), 900, &[]);
+        let (gap, waited) =
+            departures.on_ack((110, 0), 900, &[(1_800, 2_700)]).expect("the third left");
         assert_eq!((gap.work, gap.sent, gap.packets, gap.chain), (1_000, 2_000, 1, 2));
         assert!(!waited, "the second is missing");
-        let (gap, _) = departures.on_ack(120, 900, &[(1_800, 3_600)]).expect("the fourth left");
+        let (gap, _) =
+            departures.on_ack((120, 0), 900, &[(1_800, 3_600)]).expect("the fourth left");
         assert_eq!((gap.work, gap.sent), (1_000, 1_000));
         departures.on_send((900, 1_800), 130, WIRE);
-        let (gap, _) = departures.on_ack(240, 4_500, &[]).expect("the copy and the fifth");
+        let (gap, _) = departures.on_ack((240, 0), 4_500, &[]).expect("the copy and the fifth");
         assert_eq!(
             (gap.work, gap.packets, gap.chain),
             (2_000, 2, 3),
@@ -290,13 +302,13 @@ mod tests {
     fn blocks_that_grow_together_report_what_was_between_them() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 8);
-        departures.on_ack(100, 900, &[]);
-        departures.on_ack(110, 900, &[(1_800, 2_700)]);
-        departures.on_ack(120, 900, &[(4_500, 5_400), (1_800, 2_700)]);
+        departures.on_ack((100, 0), 900, &[]);
+        departures.on_ack((110, 0), 900, &[(1_800, 2_700)]);
+        departures.on_ack((120, 0), 900, &[(4_500, 5_400), (1_800, 2_700)]);
         assert_eq!(departures.missing.len(), 3, "the second, fourth and fifth");
-        assert!(departures.on_ack(130, 900, &[(1_800, 5_400)]).is_none(), "they were older");
+        assert!(departures.on_ack((130, 0), 900, &[(1_800, 5_400)]).is_none(), "they were older");
         assert_eq!(departures.missing.len(), 1);
-        departures.on_ack(140, 5_400, &[]);
+        departures.on_ack((140, 0), 5_400, &[]);
         assert!(departures.missing.is_empty());
     }
 
@@ -304,19 +316,19 @@ mod tests {
     fn a_duplicate_reported_is_no_departure() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 3);
-        departures.on_ack(100, 900, &[]);
-        assert!(departures.on_ack(110, 900, &[(0, 900)]).is_none());
-        departures.on_ack(120, 900, &[(1_800, 2_700)]);
-        assert!(departures.on_ack(130, 900, &[(1_800, 2_700), (1_800, 2_700)]).is_none());
+        departures.on_ack((100, 0), 900, &[]);
+        assert!(departures.on_ack((110, 0), 900, &[(0, 900)]).is_none());
+        departures.on_ack((120, 0), 900, &[(1_800, 2_700)]);
+        assert!(departures.on_ack((130, 0), 900, &[(1_800, 2_700), (1_800, 2_700)]).is_none());
     }
 
     #[test]
     fn a_copy_too_young_to_have_arrived_is_not_the_one_that_did() {
         let mut departures = Departures::default();
         burst(&mut departures, 0, 0, 2);
-        departures.on_ack(100, 900, &[]);
+        departures.on_ack((100, 0), 900, &[]);
         departures.on_send((900, 1_800), 150, WIRE);
-        let (gap, _) = departures.on_ack(200, 1_800, &[]).expect("the original, late");
+        let (gap, _) = departures.on_ack((200, 0), 1_800, &[]).expect("the original, late");
         assert_eq!((gap.first, gap.chain), (0, 1));
         assert!(departures.lost.is_empty());
     }

@@ -6,6 +6,8 @@ pub(super) struct Gap {
     /// When the tap learnt of the departures.
     pub(super) from: i64,
     pub(super) to: i64,
+    /// By how much these may lie later than it was.
+    pub(super) coarse: i64,
     /// When the first and the last of the packets that left was sent.
     pub(super) first: i64,
     pub(super) last: i64,

@@ -2,7 +2,7 @@
 //!
 //! # Method
 //! Packets leave a link one after the other. Behind the tap, ACKs tell when they left ([`departures`]); before it, their
-//! arrival does, and their time stamps when they were sent ([`arrivals`], [`stamps`]). Between departures whose packets
+//! arrival does, and their time stamps when they were sent ([`arrivals`], [`Stamps`]). Between departures whose packets
 //! all waited the link worked, so these show its rate, if windows of several lengths agree ([`slopes`]). It is a link's
 //! and not the sender's own pace if what was sent close together came out apart, or if the queue that such a link has
 //! explains the delays. Without send times nothing proves that; [`even`] has what must hold then. Every gap is held
@@ -30,7 +30,6 @@ mod full;
 mod gap;
 mod places;
 mod slopes;
-mod stamps;
 mod stretch;
 mod watch;
 
@@ -39,11 +38,12 @@ pub(crate) use places::Place;
 
 use crate::flow::event::{ACK, Block, Event, SYN, TS};
 use crate::flow::run::Run;
+use crate::measure::stamps::Stamps;
 use arrivals::{Arrivals, Data};
 use departures::Departures;
 use even::Evenness;
 use gap::Terms;
-use stamps::Stamps;
+
 use watch::Watch;
 
 /// Packets that are followed one by one, first and then in each cycle; between them what came through is only counted and held
@@ -273,19 +273,21 @@ impl Link {
 
     #[inline(never)]
     fn depart(&mut self, event: &Event, blocks: &[Block], seen: &Seen) {
-        let at = self.left_receiver(event, seen).max(self.last_ack);
+        let (at, coarse) = self.left_receiver(event, seen);
+        let at = at.max(self.last_ack);
         self.last_ack = at;
-        if let Some((gap, waited)) = self.departures.on_ack(at, event.ack, blocks) {
+        if let Some((gap, waited)) = self.departures.on_ack((at, coarse), event.ack, blocks) {
             let terms = self.departures.terms();
             self.behind.push(gap, waited, &mut self.departures.lost, terms);
         }
     }
 
-    /// When an ACK would have come if no queue had held it up on its way: what held the data up is the link's, and not this.
-    fn left_receiver(&mut self, event: &Event, seen: &Seen) -> i64 {
-        let Some(tick) = seen.ticks[1].filter(|_| event.has(TS)) else { return event.tap };
-        let unhindered = self.acks.unhindered(event.tap, event.tsval, tick);
-        event.tap.min(unhindered.saturating_add(tick))
+    /// When an ACK would have come if no queue had held it up on its way, and by how much that may be too late: what held
+    /// the data up is the link's, and not this.
+    fn left_receiver(&mut self, event: &Event, seen: &Seen) -> (i64, i64) {
+        let Some(tick) = seen.ticks[1].filter(|_| event.has(TS)) else { return (event.tap, 0) };
+        let unhindered = self.acks.unhindered(event.tap, event.tsval, tick).saturating_add(tick);
+        if unhindered < event.tap { (unhindered, tick) } else { (event.tap, 0) }
     }
 
     /// What is known of the link at the end; `None` where nothing shows one. Of two, the one that was full for longer.

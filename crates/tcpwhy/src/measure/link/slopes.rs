@@ -22,6 +22,9 @@ const BIN: f64 = 0.009_950_330_853_168_092;
 /// The bins that hold a link's rate: 5 (5 %) for a steady link, 27 (30 %) for one that varies. Ours: 2 to 10 % and 20
 /// to 50 % move nothing by more than 0.003.
 const WIDTHS: [u16; 2] = [5, 27];
+/// Where departures are known to a tick, a window lasts as many, so that two of them are less than the width of a mode. Ours.
+const COARSE_TICKS: i64 = 40;
+
 /// Coarse send times tell how long a window of this many ticks took to be sent: two of them are uncertain.
 const LONG_TICKS: i64 = 4;
 /// Longer windows contradict beyond this.
@@ -164,7 +167,8 @@ impl Slopes {
 
 impl Scale {
     fn push(&mut self, gap: &Gap, since: i64, least: u32, tick: i64) {
-        let Some(window) = self.open.push(gap, since, least, 1) else {
+        let long = (gap.coarse * COARSE_TICKS).max(1);
+        let Some(window) = self.open.push(gap, since, least, long) else {
             if tick > 0 {
                 self.push_long(gap, since, least, tick);
             }
@@ -251,6 +255,7 @@ mod tests {
             let last = number as i64 * apart;
             let gap = Gap {
                 from: at,
+                coarse: 0,
                 to: at + time,
                 first: last,
                 last,

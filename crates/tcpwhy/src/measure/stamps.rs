@@ -9,7 +9,7 @@ const DRIFT: i64 = 10_000;
 
 /// One host's stamps as its packets pass the tap.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stamps {
+pub(crate) struct Stamps {
     /// The newest stamp, and how long after the first one it was made.
     last: Option<(u32, i64)>,
     /// The least difference, and when it was met.
@@ -18,7 +18,7 @@ pub(super) struct Stamps {
 
 impl Stamps {
     /// When a packet that passed at `tap` would have passed if nothing had held it up, to the length of a `tick`.
-    pub(super) fn unhindered(&mut self, tap: i64, stamp: u32, tick: i64) -> i64 {
+    pub(crate) fn unhindered(&mut self, tap: i64, stamp: u32, tick: i64) -> i64 {
         let made = match self.last {
             Some((before, made)) => {
                 let ticks = i64::from(stamp.wrapping_sub(before).cast_signed());
