@@ -318,7 +318,7 @@ fn a_link_that_is_busy_throughout_has_a_queue_however_long_that_stands() {
 
 /// Two segments of a flight seem lost and are retransmitted. The client reports the segments `reported` as got twice.
 /// The original or its retransmission fills the first hole.
-fn two_repeated(reported: &[u32], by_original: bool) -> Connection {
+fn two_repeated(reported: &[u32], by_original: bool, then: &[u32]) -> Connection {
     let mut talk = Talk::asked();
     talk.flight(10, 20 * MS);
     let first = talk.next[1];
@@ -340,14 +340,14 @@ fn two_repeated(reported: &[u32], by_original: bool) -> Connection {
         talk.report(from, from + MSS);
     }
     talk.now += 100_000;
-    (0..4).for_each(|_| talk.flight(20, 20 * MS));
+    talk.flights(then);
     talk.account(1 << 20, false)
 }
 
 #[test]
 fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
     let told = |reported: &[u32], by_original| {
-        let account = two_repeated(reported, by_original);
+        let account = two_repeated(reported, by_original, &[20; 4]);
         let needless = time(&account, &[State::RecoveryReorderSpurious]) > 0;
         let repair = time(&account, &[State::RecoveryLoss]) > 0;
         assert_ne!(needless, repair, "{:?}", server(&account).time_in);
@@ -360,6 +360,19 @@ fn a_repair_was_needless_only_if_each_of_its_repeats_was() {
     assert_eq!(told(&[0], true), (false, 1), "both tell of the same");
     assert_eq!(told(&[5], true), (true, 2));
     assert_eq!(told(&[3, 7], false), (false, 0), "what was sent once was doubled on the way");
+}
+
+#[test]
+fn slow_start_goes_on_behind_a_repair_that_was_not_needed() {
+    let phases = [State::CwndSlowStart, State::CwndPostLoss, State::CwndAvoidance];
+    let after = |reported: &[u32], then: &[u32]| {
+        let account = two_repeated(reported, false, then);
+        phases.map(|phase| time(&account, &[phase]) / (20 * MS))
+    };
+    assert_eq!(after(&[0, 5], &[20, 40, 80, 160]), [5, 0, 0], "the cut was taken back");
+    assert_eq!(after(&[0], &[20, 40, 80, 160])[0], 2, "one of the two was needed");
+    let crept = after(&[0, 5], &[20, 21, 22, 23, 24, 25]);
+    assert!(crept[0] < crept[2], "flights that creep are in no slow start: {crept:?}");
 }
 
 /// Whether round trips show for segments sent `gap` apart. Each is acknowledged 60 ms later, on a path of 20 ms.

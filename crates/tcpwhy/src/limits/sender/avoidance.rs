@@ -34,6 +34,11 @@ impl Avoidance {
         self.lost_at = Some(cwnd);
     }
 
+    /// The repair was for no loss, and the window is what it was.
+    pub(crate) fn forget_loss(&mut self) {
+        (self.reno, self.cubic, self.lost_at) = (None, None, None);
+    }
+
     /// Takes a closed round in which `acked` segments were acknowledged.
     pub(crate) fn on_round(&mut self, round: &Round, acked: u64, rtt_min: i64) {
         let limited = round.ack_released > round.free && round.edge_flight == 0;

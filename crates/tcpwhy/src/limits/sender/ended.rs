@@ -311,7 +311,7 @@ mod tests {
         };
         assert!(passes_over(13));
         assert!(!passes_over(12), "Linux may wait for a super-segment");
-        walker.growth.cut(40);
+        walker.growth.cut(40, 0);
         walker.releases.acks[0].una = 20 * MSS;
         assert!(
             !walker.has_passed_over_acks(20_000_000),

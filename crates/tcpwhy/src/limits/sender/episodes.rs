@@ -130,15 +130,27 @@ impl Episodes {
 
     /// `una` moved or not: settles the open episode.
     pub(crate) fn on_progress(&mut self, una: i64) {
-        let Some(episode) = self.open else { return };
-        let settled = una >= episode.high;
-        if settled {
-            self.open = None;
-            if self.past.len() == EPISODES {
-                self.past.pop_front();
-            }
-            self.past.push_back(episode);
+        if let Some(episode) = self.open.take_if(|episode| una >= episode.high) {
+            self.settle(episode);
         }
+    }
+
+    /// Whether nothing of the repair `id` was needed, which then is over, if it was not. What a timeout repeats first
+    /// tells nothing of the rest that it goes on to repeat.
+    pub(super) fn end_needless(&mut self, id: u32) -> bool {
+        let is_needless = |e: &Episode| e.id == id && !e.timeout && e.is_spurious();
+        if let Some(episode) = self.open.take_if(|episode| is_needless(episode)) {
+            self.settle(episode);
+            return true;
+        }
+        id != 0 && self.past.iter().rev().any(is_needless)
+    }
+
+    fn settle(&mut self, episode: Episode) {
+        if self.past.len() == EPISODES {
+            self.past.pop_front();
+        }
+        self.past.push_back(episode);
     }
 
     /// What the episode `id` was; `None` while it is open or long forgotten.
@@ -203,6 +215,21 @@ mod tests {
         assert!(repairs.is_repairing(), "sent between the sign and the repeat");
         repairs.on_progress(12);
         assert!(!repairs.is_repairing(), "what came behind the first repeat is none of it");
+    }
+
+    #[test]
+    fn a_repair_is_over_when_none_of_it_was_needed_but_a_timeouts() {
+        let is_over = |needless: i64, timeout: bool| {
+            let mut repairs = Episodes::default();
+            repairs.on_duplicate(9, 1, 0);
+            repairs.begin_tail(12, timeout);
+            let id = repairs.note_repeat(100);
+            repairs.note_needless(id, needless);
+            (repairs.end_needless(id), repairs.is_repairing())
+        };
+        assert_eq!(is_over(100, false), (true, false));
+        assert_eq!(is_over(99, false), (false, true), "a part of it was");
+        assert_eq!(is_over(100, true), (false, true), "more may be repeated");
     }
 
     #[test]

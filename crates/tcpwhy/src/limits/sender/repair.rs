@@ -192,11 +192,20 @@ impl Sender {
         if self.book.open.sends > 0 {
             self.book.open.before_loss.get_or_insert(phase);
         }
-        self.growth.cut(cwnd);
+        let episodes = &self.repairs.episodes;
+        self.growth.cut(cwnd, if episodes.is_repairing() { episodes.current() } else { 0 });
         self.window.filled = Filled::default();
         self.avoidance.on_loss(cwnd);
         self.growth.leave_slow_start(at, Some(cwnd), ExitCause::Loss);
         self.replay.exit();
+    }
+
+    /// Something more of `repair` is proven needless. If that was its last, the sender takes the window back that it had
+    /// cut, and goes on as before (Linux v6.1 `tcp_try_undo_dsack`, `tcp_try_undo_partial`, `tcp_try_undo_recovery`).
+    pub(super) fn take_back(&mut self, repair: u32) {
+        if self.repairs.episodes.end_needless(repair) && self.growth.give_back(repair) {
+            self.avoidance.forget_loss();
+        }
     }
 
     /// Marks what `event` repeats; the frames of the originals.

@@ -159,6 +159,7 @@ impl Sender {
     fn note_needless(&mut self, told: Needless) {
         let segments = told.segments(self.terms.mss);
         self.repairs.episodes.note_needless(told.episode, told.bytes);
+        self.take_back(told.episode);
         if segments == 0 {
             return;
         }

@@ -328,7 +328,8 @@ impl Sender {
 
     /// Watches the flights of rounds for the end of slow start.
     pub(crate) fn note_growth(&mut self, round: &Round) {
-        if !self.replay.in_slow_start() && self.growth.thinned_from.is_none() {
+        let is_replayed = self.growth.thinned_from.is_none() && !self.growth.goes_by_flights;
+        if !self.replay.in_slow_start() && is_replayed {
             // The replay broke without growth ending: more was sent than Linux would have.
             self.growth.leave_slow_start(round.end, None, ExitCause::Unknown);
         }
