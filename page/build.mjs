@@ -34,8 +34,9 @@ async function frame() {
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
-  const fill = { policy, script, style };
-  return readFileSync(here("src/page.html"), "utf8").replace(/@(policy|script|style)@/g, (_, name) => fill[name]);
+  const licence = readFileSync(here("node_modules/fzstd/LICENSE"), "utf8").trim();
+  const fill = { policy, script, style, licence: `fzstd, which unpacks zstd:\n\n${licence}` };
+  return readFileSync(here("src/page.html"), "utf8").replace(/@(policy|script|style|licence)@/g, (_, name) => fill[name]);
 }
 
 mkdirSync(here("dist"), { recursive: true });

@@ -71,6 +71,7 @@ test("keys and mouse zoom, and the address brings the place back", async () => {
   await page.keyboard.press("w");
   await page.waitForFunction(() => location.hash.includes("t="));
   const keyed = await page.evaluate(() => location.hash);
+  await page.locator("#graph-sequence canvas").scrollIntoViewIfNeeded();
   const box = await (await page.$("#graph-sequence canvas")).boundingBox();
   await page.mouse.move(box.x + box.width * 0.4, box.y + 100);
   await page.mouse.down();
@@ -137,7 +138,8 @@ test("files of graphs that the command writes are those that the page saves, byt
 test("the model at play answers as tcpwhy predict does", async () => {
   const { page, wrong, context } = await opened(browser, report);
   await page.click("text=Play: what would TCP do?");
-  await page.waitForSelector(".played table tbody tr:nth-child(4)");
+  await page.waitForSelector(".sizes tbody tr:nth-child(7)");
+  assert.match(await page.textContent(".against"), /Linux.*textbook \(Reno\)/);
   await page.focus("#knob-rtt");
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction(() => document.querySelector(".play > code").textContent.includes("--rtt 60ms"));
@@ -146,6 +148,123 @@ test("the model at play answers as tcpwhy predict does", async () => {
   const predicted = JSON.parse(run(...command, "--json")).runs[0];
   const shown = `${(predicted.time_ns / 1e6).toFixed(0)}\u00a0ms in ${predicted.rounds} rounds`;
   await page.waitForFunction((text) => document.querySelector(".played .answer")?.textContent.startsWith(text), shown);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+/** Moves a slider by steps, and waits until what comes of it is drawn. */
+async function moved(page, id, by) {
+  await page.evaluate(
+    ([name, steps]) =>
+      new Promise((resolve) => {
+        const slider = document.getElementById(`whatif-${name}`);
+        document.querySelector(".whatif").addEventListener("drawn", resolve, { once: true });
+        slider.value = String(Number(slider.value) + steps);
+        slider.dispatchEvent(new Event("input"));
+      }),
+    [id, by],
+  );
+}
+
+/** The words of a line for a shell that has only single quotes. */
+const words = (line) => [...line.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].map((each) => each[2] ?? each[1].replace(/'\\''/g, "'"));
+
+test("what a slider says is what tcpwhy whatif says, and it is drawn over the graphs", async () => {
+  const { page, wrong, context } = await opened(browser, report);
+  const bare = await colors(page, "#graph-sequence canvas");
+  await page.click("text=What if?");
+  await page.waitForSelector("#whatif-rtt", { timeout: 60_000 });
+  assert.match(await page.textContent(".whatif .hint"), /the model says .*.ms in 7 rounds; the capture has 49\.3.ms in 7 rounds \(−2\.4 %\)/);
+  for (const [id, by] of [["initcwnd", 3], ["rtt", -1], ["rmem", 8], ["loss", 4]]) {
+    await moved(page, id, by);
+    await page.waitForFunction(() => document.querySelector(".range")?.textContent.startsWith("From "), null, { timeout: 60_000 });
+    await page.click("text=Copy the whatif command");
+    const line = words(await page.textContent(".copies code")).slice(1);
+    const [change] = JSON.parse(run(...line, "--json")).changes;
+    const ms = (ns) => (ns >= 99_950_000 ? (ns / 1e6).toFixed(0) : ns >= 9_995_000 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toFixed(2));
+    assert.ok((await page.textContent(".told .what-time")).startsWith(ms(change.account.time_ns)), `${id}: ${change.account.time_ns}`);
+    const range = `From ${ms(change.low_ns)}\u00a0ms to ${ms(change.high_ns)}\u00a0ms.`;
+    assert.ok((await page.textContent(".range")).startsWith(range), range);
+  }
+  assert.ok((await colors(page, "#graph-sequence canvas")) > bare, "another colour lies over the graph");
+  assert.match(await page.textContent("#graph-sequence .legend"), /segments, what if/);
+  await page.click("text=Copy the lab commands");
+  assert.match(await page.textContent(".copies code"), /--scenario > transfer.toml; tcpwhy lab run transfer.toml --set/);
+  const told = await page.textContent(".told .what-time");
+  await page.reload();
+  await page.waitForFunction((text) => document.querySelector(".told .what-time")?.textContent === text, told, { timeout: 60_000 });
+  await page.check("#whatif-reuse");
+  await page.waitForFunction(() => /^13\.9/.test(document.querySelector(".told .what-time")?.textContent ?? ""));
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("a transfer that the model does not repeat has no sliders, and says why", async () => {
+  const html = join(work, "unfit.html");
+  run(join(root, "testdata/cases/tls-1-3-fetch/capture.pcap"), "--html", html);
+  const { page, wrong, context } = await opened(browser, html);
+  await page.click("text=What if?");
+  await page.waitForFunction(() => document.querySelector(".whatif-body p:not([role])"), null, { timeout: 60_000 });
+  const text = await page.textContent(".whatif-body");
+  assert.ok(/#?(does not repeat|cannot repeat)/.test(text) || (await page.$("#whatif-rtt")), text);
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("two transfers lie over each other, from one report and from another file", async () => {
+  const html = join(work, "two.html");
+  run("predict", "--size", "256KiB", "--rtt", "20ms", "--initcwnd", "10,40", "--html", html);
+  const { page, wrong, context } = await opened(browser, html);
+  assert.equal(await page.locator(".connections tbody tr").count(), 2);
+  const select = page.locator('select[aria-label^="Lay another"]');
+  await select.selectOption({ index: 1 });
+  assert.match(await page.textContent("#graph-flight .legend"), /in flight, #\d/);
+  await select.selectOption({ index: 0 });
+  assert.doesNotMatch(await page.textContent("#graph-flight .legend"), /in flight, #/);
+  await page.setInputFiles('input[aria-label="Capture to lay beside"]', article);
+  await page.waitForFunction(() => /in flight, #0 192\.168/.test(document.querySelector("#graph-flight .legend")?.textContent ?? ""), null, { timeout: 60_000 });
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test("commands of other kinds write pages of the same style", async () => {
+  const changed = join(work, "changed.html");
+  run("whatif", article, "--set", "initcwnd=44", "--html", changed);
+  const first = await opened(browser, changed);
+  await first.page.waitForFunction(() => /^34\.4/.test(document.querySelector(".told .what-time")?.textContent ?? ""), null, { timeout: 60_000 });
+  await first.context.close();
+  const lab = join(work, "lab.html");
+  run("lab", "run", "textbook", "--backend", "model", "--repeat", "1", "--html", lab);
+  const second = await opened(browser, lab);
+  assert.ok((await colors(second.page, "#graph-sequence canvas")) > 4);
+  await second.context.close();
+  const settings = join(work, "settings.txt");
+  writeFileSync(settings, "net.ipv4.tcp_window_scaling = 0\n<img src=x>\n");
+  const host = join(work, "host.html");
+  run("check", settings, "--html", host);
+  const third = await opened(browser, host);
+  assert.match(await third.page.textContent("main pre"), /tcp_window_scaling/);
+  assert.deepEqual([...first.wrong, ...second.wrong, ...third.wrong], []);
+  await third.context.close();
+});
+
+test("a page that is saved opens as it was, and without addresses it has none", async () => {
+  const { page, wrong, context } = await opened(browser, empty);
+  await drop(page, article);
+  for (const [button, address] of [["Save this page", true], ["Save without addresses", false]]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click(`text=${button}`)]);
+    const file = join(work, `saved-${address}.html`);
+    await download.saveAs(file);
+    const saved = await opened(browser, file);
+    const text = await saved.page.evaluate(() => document.body.textContent);
+    assert.equal(text.includes("192.168.247.1"), address, button);
+    assert.match(text, /Slow start took most of it/);
+    const json = JSON.stringify(await savedJson(saved.page));
+    assert.equal(json.includes("192.168.247.1"), address, button);
+    assert.ok((await colors(saved.page, "#graph-sequence canvas")) > 4);
+    assert.deepEqual(saved.wrong, []);
+    await saved.context.close();
+  }
   assert.deepEqual(wrong, []);
   await context.close();
 });
@@ -163,6 +282,8 @@ for (const [what, path] of [
   ["a listing", article],
   ["a pcap", join(root, "testdata/cases/tls-1-3-fetch/capture.pcap")],
   ["a packed pcapng", join(root, "testdata/cases/reader-12-kib-each-15-ms-ipv6/capture.pcapng.gz")],
+  ["a capture packed by zstd", join(root, "page/test/packed/fetch.pcap.zst")],
+  ["a capture packed by LZ4", join(root, "page/test/packed/fetch.pcap.lz4")],
 ]) {
   test(`${what} that is dropped is explained as the command does`, async () => {
     const { page, wrong, context } = await opened(browser, empty);
@@ -184,6 +305,12 @@ test("what is no capture, empty or cut is told in words", async () => {
   assert.match(await page.textContent(".status"), /nothing\.pcap cannot be explained/);
   await context.close();
   assert.deepEqual(wrong, []);
+  const host = await opened(browser, empty);
+  const sockets = join(work, "ss.txt");
+  writeFileSync(sockets, "State Recv-Q Send-Q Local Peer\nESTAB 0 0 10.0.0.1:22 10.0.0.2:5000\n");
+  await drop(host.page, sockets);
+  assert.match(await host.page.textContent(".status"), /is judged by the command/);
+  await host.context.close();
   const cut = join(work, "cut.html");
   const text = readFileSync(report, "utf8");
   writeFileSync(cut, text.replace(/(id="data">.{4000})[^<]*/, "$1"));

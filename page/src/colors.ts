@@ -45,6 +45,9 @@ const LIGHT: Theme = {
     rtt: "#2f6fb0",
     stack: "#d55e00",
     least: "#5a6570",
+    buffer: "#8a5fbf",
+    queue: "#e69f00",
+    other: "#c2187f",
   },
 };
 
@@ -72,6 +75,8 @@ const DARK: Theme = {
     stack: "#ff8a3d",
     late: "#9aa6b2",
     least: "#9aa6b2",
+    buffer: "#b493e6",
+    other: "#ff7fc4",
   },
 };
 

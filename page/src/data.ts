@@ -14,6 +14,15 @@ export interface Shown {
   screens: Screen[];
   order: number[];
   pictures: Record<string, (Figure[] | null)[]>;
+  fits?: Record<string, Fitted>;
+  tries?: string[];
+  texts?: { title: string; text: string }[];
+}
+
+/** What the model begins with, which only the core reads, or why it cannot. */
+export interface Fitted {
+  fit?: string;
+  unfit?: string;
 }
 
 export interface StateWords {
@@ -134,6 +143,8 @@ export interface Report {
 
 /** Bytes of base64 text. */
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
+  if (native) return native.call(Uint8Array, text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at);
@@ -157,6 +168,17 @@ export async function embedded(text: string): Promise<Shown | null> {
     throw new Error("The report in this file is damaged: it was cut or changed. Write it again with tcpwhy FILE --html.");
   }
   return checked(parsed);
+}
+
+/** The graphs with all their marks, where the data has a first level of them; null if there are none. */
+export async function embeddedSeries(text: string): Promise<Shown["pictures"] | null> {
+  const packed = text.trim();
+  if (packed === "" || packed.startsWith("@")) return null;
+  try {
+    return JSON.parse(new TextDecoder().decode(await unpacked(fromBase64(packed)))) as Shown["pictures"];
+  } catch {
+    throw new Error("The graphs in this file are damaged: it was cut or changed. What is drawn has fewer marks. Write it again with tcpwhy FILE --html.");
+  }
 }
 
 /** The data, if it has the form that this page reads. */

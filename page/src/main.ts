@@ -1,16 +1,19 @@
 // The page: shows the report in its file, and explains captures that are dropped on it.
 
 import { type Theme, theme } from "./colors.ts";
-import { type Shown, type StateWords, checked, embedded } from "./data.ts";
+import { type Shown, type StateWords, checked, embedded, embeddedSeries } from "./data.ts";
 import { el, plain } from "./dom.ts";
 import { firstView } from "./first.ts";
 import { Stack } from "./graph/stack.ts";
 import { type Place, read, write } from "./hash.ts";
 import { helpDialog } from "./help.ts";
-import { explain } from "./reader.ts";
+import { explain, hidden } from "./reader.ts";
 import { playground } from "./play.ts";
 import { ceilings, roundsTable } from "./rounds.ts";
+import { saveJson, savePage } from "./save.ts";
 import { Table } from "./table.ts";
+import { beside, besideOf } from "./two.ts";
+import { WhatIf } from "./whatif.ts";
 
 const app = document.getElementById("app") as HTMLElement;
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -22,6 +25,10 @@ class Page {
   private side = 1;
   private stack: Stack | null = null;
   private table: Table | null = null;
+  private whatif: WhatIf | null = null;
+  private tries: string[] = [];
+  /** It was explained here, not by the command. */
+  private isDropped = false;
   private chosenTheme: "light" | "dark" | null = null;
   private readonly main = el("main", { id: "main" });
   private readonly status = el("div", { class: "status", role: "status" });
@@ -55,10 +62,28 @@ class Page {
       const data = document.getElementById("data");
       const shown = await embedded(data?.textContent ?? "");
       data?.remove();
-      if (shown) this.show(shown);
-      else this.empty();
+      if (!shown) return this.empty();
+      this.show(shown);
+      // The first picture is on the screen before the rest is unpacked.
+      requestAnimationFrame(() => setTimeout(() => void this.refine(shown), 0));
     } catch (error) {
       this.empty();
+      this.say(error instanceof Error ? error.message : String(error), true);
+    }
+  }
+
+  /** Replaces the first level of the graphs by all their marks. */
+  private async refine(shown: Shown): Promise<void> {
+    const block = document.getElementById("series");
+    try {
+      const whole = await embeddedSeries(block?.textContent ?? "");
+      block?.remove();
+      if (!whole) return;
+      Object.assign(shown.pictures, whole);
+      const connection = this.shown === shown ? shown.report.connections[this.index] : undefined;
+      const figures = connection && whole[String(connection.id)]?.[this.side];
+      if (figures) this.stack?.refine(figures);
+    } catch (error) {
       this.say(error instanceof Error ? error.message : String(error), true);
     }
   }
@@ -73,7 +98,7 @@ class Page {
         "section",
         { class: "drop" },
         el("h1", {}, "Why was this transfer slow?"),
-        el("p", {}, "Drop a capture here: pcap, pcapng (packed by gzip, too) or what tcpdump printed. It is explained in this browser; nothing is uploaded."),
+        el("p", {}, "Drop a capture here: pcap or pcapng (packed by gzip, zstd or LZ4, too) or what tcpdump printed. It is explained in this browser; nothing is uploaded."),
       ),
       this.play,
     );
@@ -85,6 +110,7 @@ class Page {
     const place = read(location.hash);
     const wanted = shown.screens.findIndex((screen) => screen.id === place.connection);
     this.index = wanted >= 0 ? wanted : (shown.order[0] ?? 0);
+    place.tries ??= shown.tries;
     document.title = `${shown.report.captures.map((capture) => plain(capture.source)).join(", ")} – tcpwhy`;
     this.render(place);
   }
@@ -97,19 +123,23 @@ class Page {
     const connection = shown.report.connections[this.index];
     this.table = null;
     this.stack = null;
+    this.whatif?.end();
+    this.whatif = null;
+    const texts = (shown.texts ?? []).map(({ title, text }) => el("section", { class: "captures", "aria-label": plain(title) }, el("h1", {}, plain(title)), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What was found" }, el("pre", {}, plain(text)))));
     if (!screen || !connection) {
-      this.main.replaceChildren(el("p", { class: "answer" }, "There is no connection in this report."), this.trust(shown));
+      this.main.replaceChildren(...(texts.length > 0 ? texts : [el("p", { class: "answer" }, "There is no connection in this report."), this.trust(shown)]), this.play);
       return;
     }
     const current = this.theme();
     this.side = place.side ?? screen.main ?? 1;
+    this.tries = place.tries ?? [];
     const parts: HTMLElement[] = [firstView(screen, connection, this.states, current, (from, to) => this.jump(from, to))];
     if (shown.screens.length > 1) {
       this.table = new Table(shown, this.states, current, (index) => this.choose(index), this.index);
     }
     parts.push(this.graphs(place));
     if (this.table) parts.push(this.table.node);
-    parts.push(this.play, this.trust(shown));
+    parts.push(this.play, ...texts, this.trust(shown));
     this.main.replaceChildren(...parts);
     (this.stack as Stack | null)?.draw();
   }
@@ -140,12 +170,29 @@ class Page {
         { class: "panel-head bar-head" },
         el("h2", {}, "Graphs"),
         el("div", { class: "tabs" }, ...tabs),
+        besideOf(shown, this.index, (index) => this.beside(index), (file) => void this.besideFile(file)),
         el("div", { class: "saves" }, button("Earlier", "←", () => stack.pan(-0.25)), button("Later", "→", () => stack.pan(0.25)), button("Zoom in", "+", () => stack.zoom(0.6)), button("Zoom out", "−", () => stack.zoom(1 / 0.6)), button("all of the time", "all", () => stack.whole())),
       ),
       el("p", { class: "hint" }, "Drag over a graph to zoom; W A S D, or Ctrl and the wheel; double click for all. ? shows the keys."),
       stack.node,
     );
     const direction = connection.directions[this.side];
+    if (this.side === (shown.screens[this.index].main ?? this.side)) {
+      this.whatif = new WhatIf({
+        connection,
+        fitted: shown.fits?.[String(connection.id)],
+        side: this.side,
+        states: this.states,
+        file: shown.report.captures[0]?.source ?? "FILE",
+        tries: this.tries,
+        overlay: (over) => stack.overlay(over),
+        tell: (tries) => {
+          this.tries = tries;
+          this.tellPlace();
+        },
+      });
+      section.insertBefore(this.whatif.node, stack.node);
+    }
     const more = [direction && roundsTable(direction, this.side, this.states, (from, to) => this.jump(from, to)), ceilings(connection, this.side, this.theme())];
     section.append(...more.filter((node): node is HTMLElement => Boolean(node)));
     if (place.from !== undefined && place.to !== undefined) stack.show(place.from, place.to, false);
@@ -159,14 +206,37 @@ class Page {
       for (const remark of capture.quality) lines.push(el("li", {}, `${remark.count > 0 ? `${remark.count} ` : ""}${plain(remark.note)}`));
       for (const skip of capture.skipped) lines.push(el("li", {}, `Passed over: ${skip.count} ${plain(skip.reason)}`));
     }
-    return el("section", { class: "captures", "aria-label": "What was captured" }, el("h2", {}, "What was captured"), el("ul", {}, ...lines), el("button", { type: "button", onclick: () => this.saveJson(shown) }, "Save the report as JSON"));
+    return el("section", { class: "captures", "aria-label": "What was captured" }, el("h2", {}, "What was captured"), el("ul", {}, ...lines), 
+      el(
+        "div",
+        { class: "panel-head" },
+        el("button", { type: "button", onclick: () => saveJson(shown) }, "Save the report as JSON"),
+        el("button", { type: "button", onclick: () => void savePage(shown) }, "Save this page"),
+        this.isDropped ? el("button", { type: "button", onclick: () => void this.saveHidden() }, "Save without addresses") : el("span", { class: "hint" }, "Without addresses: tcpwhy FILE --anonymize --html FILE"),
+      ),
+    );
   }
 
-  private saveJson(shown: Shown): void {
-    const blob = new Blob([JSON.stringify(shown.report), "\n"], { type: "application/json" });
-    const link = el("a", { href: URL.createObjectURL(blob), download: "tcpwhy.json" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  private async saveHidden(): Promise<void> {
+    try {
+      await savePage(checked(JSON.parse(await hidden())));
+    } catch (error) {
+      this.say(`It cannot be saved without addresses. ${error instanceof Error ? error.message : String(error)}`, true);
+    }
+  }
+
+  /** Lays another connection over the graphs; null takes it away. */
+  private beside(index: number | null): void {
+    if (!this.shown || !this.stack) return;
+    this.stack.overlay(index === null ? null : beside(this.shown, index));
+  }
+
+  private async besideFile(file: File): Promise<void> {
+    const other = await this.explained(file, false);
+    if (!other || !this.stack) return;
+    const over = other.order.length > 0 ? beside(other, other.order[0]) : null;
+    if (over) this.stack.overlay(over);
+    this.say(over ? `${plain(file.name)} lies over the graphs, at the same start.` : `${plain(file.name)} has no transfer to lay beside.`, !over);
   }
 
   private choose(index: number): void {
@@ -178,7 +248,7 @@ class Page {
 
   private turn(side: number): void {
     const [from, to] = this.stack?.window() ?? [];
-    this.render({ side, from, to });
+    this.render({ side, from, to, tries: this.tries });
     this.tellPlace();
   }
 
@@ -190,7 +260,7 @@ class Page {
     const { shown, stack } = this;
     if (!shown) return;
     const [from, to] = stack && !stack.isWhole() ? stack.window() : [];
-    history.replaceState(null, "", write({ connection: shown.screens[this.index].id, side: this.side, from, to }));
+    history.replaceState(null, "", write({ connection: shown.screens[this.index].id, side: this.side, from, to, tries: this.tries }));
   }
 
   private switchTheme(): void {
@@ -203,7 +273,7 @@ class Page {
   /** In other colours, at the same place. */
   private repaint(): void {
     const [from, to] = this.stack?.window() ?? [];
-    this.render({ side: this.side, from, to });
+    this.render({ side: this.side, from, to, tries: this.tries });
   }
 
   private picked(): void {
@@ -213,26 +283,35 @@ class Page {
   }
 
   private async read(file: File): Promise<void> {
+    const shown = await this.explained(file, true);
+    if (!shown) return;
+    history.replaceState(null, "", location.pathname);
+    this.isDropped = true;
+    this.show(shown);
+    window.scrollTo({ top: 0 });
+  }
+
+  /** What a file shows; null if it was cancelled or cannot be explained, which is said. */
+  private async explained(file: File, keeps: boolean): Promise<Shown | null> {
     const name = plain(file.name);
-    const run = explain(file, (share) => {
+    const bar = el("progress", { max: "1", "aria-label": "Read so far" });
+    const run = explain(file, keeps, (share) => {
       bar.value = share;
     });
-    const bar = el("progress", { max: "1", "aria-label": "Read so far" });
     this.status.className = "status";
     this.status.replaceChildren(`Reading ${name} … `, bar, el("button", { type: "button", class: "quiet", onclick: () => run.cancel() }, "Cancel"));
     try {
       const text = await run.done;
       if (text === null) {
         this.say(`${name} was not read: you cancelled.`);
-        return;
+        return null;
       }
       const shown = checked(JSON.parse(text));
-      history.replaceState(null, "", location.pathname);
       this.status.replaceChildren();
-      this.show(shown);
-      window.scrollTo({ top: 0 });
+      return shown;
     } catch (error) {
       this.say(`${name} cannot be explained. ${error instanceof Error ? error.message : String(error)}`, true);
+      return null;
     }
   }
 

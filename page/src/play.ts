@@ -23,6 +23,13 @@ const KNOBS: Knob[] = [
 
 const CONTROLLERS = ["cubic", "reno", "bbr"];
 
+/** Beside Linux: what the books teach, with none of what kernels add. */
+const BOOK = "textbook-reno";
+
+/** The table of sizes against round trips. */
+const SIZES = [4, 14, 64, 256, 1024, 5120, 51_200].map((kib) => kib * 1024);
+const TRIPS = [2, 10, 40, 100, 200].map((ms) => ms * 1e6);
+
 interface Run {
   time_ns: number;
   rounds: number;
@@ -48,25 +55,19 @@ export function playground(): HTMLElement {
   let model: Model | null = null;
   let asked = 0;
   const answer = el("div", { class: "played", "aria-live": "polite" });
+  const grid = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sizes against round trips" });
   const line = el("code", { class: "command" });
   const ask = async (): Promise<void> => {
     asked += 1;
     const mine = asked;
     line.textContent = command(values, controller);
     model ??= new Model();
+    const run = (more: Record<string, number>, by = controller): Promise<Run> => (model as Model).predict<Run>(question({ ...values, ...more }, by));
     try {
-      const run = await model.ask<Run>(question(values, controller));
+      const [own, book] = [await run({}), await run({}, BOOK)];
       if (mine !== asked) return;
-      answer.replaceChildren(told(run));
-      const sizes = [14, 64, 512, 5120].map((kib) => kib * 1024);
-      const rows: HTMLElement[] = [];
-      for (const size of sizes) {
-        const other = await model.ask<Run>(question({ ...values, size }, controller));
-        if (mine !== asked) return;
-        rows.push(el("tr", {}, el("td", { class: "number" }, bytes(size)), el("td", { class: "number" }, time(other.time_ns)), el("td", { class: "number" }, String(other.rounds)), el("td", { class: "number" }, `${Math.round((100 * (other.size_over_rate_ns ?? 0)) / other.time_ns)} %`)));
-      }
-      const heads = ["size", "time", "rounds", "of it the link"].map((name) => el("th", { scope: "col", class: "number" }, name));
-      answer.append(el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows)));
+      answer.replaceChildren(told(own), against(own, book));
+      await fill(grid, run, () => mine === asked);
     } catch (error) {
       if (mine === asked) answer.replaceChildren(error instanceof Error ? error.message : String(error));
     }
@@ -94,6 +95,7 @@ export function playground(): HTMLElement {
     el("p", { class: "hint" }, "A model of Linux TCP runs in this page. Up to some megabytes, slow start and the round trip decide; only large files feel the link."),
     el("div", { class: "play-parts" }, el("div", { class: "knobs" }, ...knobs, el("div", { class: "knob" }, el("label", { for: "knob-controller" }, "controller"), choice)), answer),
     line,
+    grid,
   );
   node.addEventListener("toggle", () => node.open && void ask());
   return node;
@@ -102,6 +104,36 @@ export function playground(): HTMLElement {
 function told(run: Run): HTMLElement {
   const waits = Object.entries(run.waits_ns).sort((a, b) => b[1] - a[1]).slice(0, 4);
   const rows = waits.map(([name, spent]) => el("li", {}, `${name} ${time(spent)}`));
-  const resent = run.resent_bytes > 0 ? `, ${bytes(run.resent_bytes)} sent again` : "";
+  const resent = run.resent_bytes > 0 ? `, ${bytes(run.resent_bytes)} retransmitted` : "";
   return el("div", {}, el("p", { class: "answer" }, `${time(run.time_ns)} in ${run.rounds} rounds${resent}`), el("ul", {}, ...rows));
+}
+
+/** Linux and the book side by side. */
+function against(own: Run, book: Run): HTMLElement {
+  const row = (name: string, run: Run): HTMLElement =>
+    el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "number" }, time(run.time_ns)), el("td", { class: "number" }, String(run.rounds)), el("td", { class: "number" }, run.resent_bytes > 0 ? bytes(run.resent_bytes) : "none"));
+  const heads = ["", "time", "rounds", "retransmitted"].map((name) => el("th", { scope: "col", class: "number" }, name));
+  return el("table", { class: "against" }, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, row("Linux", own), row("textbook (Reno)", book)));
+}
+
+/** Times of all sizes over all round trips; where slow start and distance take more than half, the cell is marked. */
+async function fill(grid: HTMLElement, run: (more: Record<string, number>) => Promise<Run>, isCurrent: () => boolean): Promise<void> {
+  const heads = TRIPS.map((trip) => el("th", { scope: "col", class: "number" }, time(trip)));
+  const body = el("tbody");
+  const felt = new Set<number>();
+  for (const size of SIZES) {
+    const cells: HTMLElement[] = [];
+    for (const rtt of TRIPS) {
+      const one = await run({ size, rtt });
+      if (!isCurrent()) return;
+      const link = one.size_over_rate_ns ?? 0;
+      const isLink = link * 2 > one.time_ns;
+      if (!isLink) felt.add(size);
+      cells.push(el("td", { class: isLink ? "number by-link" : "number by-trips", title: isLink ? "mostly the link" : "mostly round trips" }, `${time(one.time_ns)}${isLink ? " ▪" : ""}`));
+    }
+    body.append(el("tr", {}, el("th", { scope: "row", class: "number" }, bytes(size)), ...cells));
+  }
+  const most = Math.max(...felt);
+  const said = felt.size === 0 ? "Everywhere here the link takes more than half of the time." : `Up to ${bytes(most)} there is a round trip here at which slow start and distance are what you feel; ▪ marks where the link takes more than half.`;
+  grid.replaceChildren(el("table", { class: "sizes" }, el("caption", {}, "Sizes against round trips"), el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "number" }, "size"), ...heads)), body), el("p", { class: "hint" }, said));
 }

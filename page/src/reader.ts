@@ -1,5 +1,7 @@
 // Hands a file to the worker, and tells how far it is.
 
+import type { Call } from "./worker.ts";
+
 declare const WORKER: string;
 
 export interface Reading {
@@ -8,7 +10,11 @@ export interface Reading {
   cancel: () => void;
 }
 
-export function explain(file: File, progress: (share: number) => void): Reading {
+/** The worker that explained the capture which is shown; it still has the report. */
+let last: Worker | null = null;
+
+/** `keeps`: its report is the one that is shown. */
+export function explain(file: File, keeps: boolean, progress: (share: number) => void): Reading {
   const address = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
   const worker = new Worker(address);
   let cancel = (): void => {};
@@ -23,40 +29,72 @@ export function explain(file: File, progress: (share: number) => void): Reading 
     worker.onerror = (event) => reject(new Error(worded(event.message || "the worker could not be started")));
     worker.postMessage({ core: document.getElementById("core")?.textContent ?? "", file });
   });
-  const end = (): void => {
-    worker.terminate();
-    URL.revokeObjectURL(address);
-  };
-  done.then(end, end);
+  URL.revokeObjectURL(address);
+  done.then(
+    (text) => {
+      if (text === null || !keeps) worker.terminate();
+      else {
+        last?.terminate();
+        last = worker;
+      }
+    },
+    () => worker.terminate(),
+  );
   return { done, cancel };
 }
 
-/** The model, in a worker of its own; questions are answered in their order. */
+/** The capture that was explained last, without its addresses. */
+export function hidden(): Promise<string> {
+  const worker = last;
+  if (!worker) return Promise.reject(new Error("Its capture was not explained here."));
+  return new Promise((resolve, reject) => {
+    worker.onmessage = (event: MessageEvent<{ answer?: string; error?: string }>) => {
+      if (event.data.answer !== undefined) resolve(event.data.answer);
+      else reject(new Error(event.data.error));
+    };
+    worker.postMessage({ call: "hide", text: "" });
+  });
+}
+
+/** The core in a worker of its own; questions are answered in their order. */
 export class Model {
   private readonly worker: Worker;
   private readonly waiting: { resolve: (text: string) => void; reject: (error: Error) => void }[] = [];
 
   constructor() {
-    this.worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
-    this.worker.onmessage = (event: MessageEvent<{ predicted?: string; error?: string }>) => {
-      const { predicted, error } = event.data;
+    const address = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
+    this.worker = new Worker(address);
+    URL.revokeObjectURL(address);
+    this.worker.onmessage = (event: MessageEvent<{ answer?: string; error?: string }>) => {
+      const { answer, error } = event.data;
       const next = this.waiting.shift();
-      if (predicted !== undefined) next?.resolve(predicted);
+      if (answer !== undefined) next?.resolve(answer);
       else next?.reject(new Error(worded(error ?? "the model does not answer")));
     };
     this.worker.onerror = (event) => this.waiting.shift()?.reject(new Error(worded(event.message)));
     this.worker.postMessage({ core: document.getElementById("core")?.textContent ?? "" });
   }
 
-  /** The first run of the answer. */
-  async ask<Run>(question: string): Promise<Run> {
-    const text = await new Promise<string>((resolve, reject) => {
+  /** What the core answers to `text`. */
+  async call<Answer>(what: Call, text: string): Promise<Answer> {
+    const answer = await new Promise<string>((resolve, reject) => {
       this.waiting.push({ resolve, reject });
-      this.worker.postMessage({ question });
+      this.worker.postMessage({ call: what, text });
     });
-    const answer = JSON.parse(text) as { runs?: Run[]; error?: string };
-    if (!answer.runs?.length) throw new Error(answer.error ?? "the model has no answer");
+    const parsed = JSON.parse(answer) as Answer & { error?: string };
+    if (typeof parsed.error === "string") throw new Error(parsed.error);
+    return parsed;
+  }
+
+  /** The first run of a prediction. */
+  async predict<Run>(question: string): Promise<Run> {
+    const answer = await this.call<{ runs?: Run[] }>("predict", question);
+    if (!answer.runs?.length) throw new Error("the model has no answer");
     return answer.runs[0];
+  }
+
+  end(): void {
+    this.worker.terminate();
   }
 }
 

@@ -103,7 +103,7 @@ function roof(pen: Pen, direction: Direction, points: Direction["rounds"], width
       if (factor === 1 || y1 - y0 < 2.2) pen.text(left - 6, y(value), rate(value), theme.faint, "right", 11);
     }
   }
-  for (let power = 0; 2 ** power < 10 ** x1; power += width < 500 ? 3 : 2) {
+  for (let power = 0; 2 ** power < 10 ** x1; power += x1 - x0 < 1.2 ? 1 : width < 500 ? 3 : 2) {
     const value = 2 ** power;
     if (Math.log10(value) < x0) continue;
     pen.path([x(value), top, x(value), height - bottom], theme.grid, 1);
@@ -124,10 +124,12 @@ function roof(pen: Pen, direction: Direction, points: Direction["rounds"], width
       pen.rect(x(round.in_flight_bytes) - size / 2, y(round.delivery_rate_bps ?? 1) - size / 2, size, size, theme.ink.rate);
     });
   });
-  // Names above their lines, pushed apart where lines are near.
+  // Names above their lines, or below where another line is near.
   let last = -Infinity;
   for (const each of [...direction.ceilings].sort((a, b) => b.rate_bps - a.rate_bps)) {
-    const at = Math.max(y(each.rate_bps) - 8, last + 14, top + 6);
+    const line = y(each.rate_bps);
+    const above = Math.max(line - 8, top + 6);
+    const at = above >= last + 16 ? above : Math.max(line + 9, last + 14);
     last = at;
     pen.text(left + 8, at, `${CEILINGS[each.kind]?.[0] ?? each.kind}: ${rate(each.rate_bps)}${each.proven ? "" : " at least"}`, theme.text, "left", 12);
   }

@@ -2,6 +2,10 @@
 // larger than memory.
 
 import { fromBase64, unpacked } from "./data.ts";
+import { unpacking } from "./unpack.ts";
+
+/** What the core is asked with a text. */
+export type Call = "predict" | "study" | "ask" | "hide";
 
 interface Core {
   memory: WebAssembly.Memory;
@@ -11,11 +15,15 @@ interface Core {
   push(): number;
   finish(): number;
   predict(): number;
+  study(): number;
+  ask(): number;
+  hide(): number;
 }
 
 const scope = self as unknown as DedicatedWorkerGlobalScope;
 
 let core: Core | null = null;
+let failure = "the core is not loaded";
 
 async function load(text: string): Promise<Core> {
   const module = await WebAssembly.instantiate(await unpacked(fromBase64(text.trim())));
@@ -33,8 +41,6 @@ function take(core: Core, length: number): string {
 
 async function explain(core: Core, file: File): Promise<string> {
   const head = new Uint8Array(await file.slice(0, 4).arrayBuffer());
-  const isPacked = head[0] === 0x1f && head[1] === 0x8b;
-  if (head[0] === 0x28 && head[1] === 0xb5 && head[2] === 0x2f && head[3] === 0xfd) throw new Error("It is packed by zstd, which browsers do not unpack: unpack it first, or use the command.");
   put(core, new TextEncoder().encode(file.name));
   core.begin();
   let read = 0;
@@ -46,11 +52,12 @@ async function explain(core: Core, file: File): Promise<string> {
     },
   });
   const raw = file.stream().pipeThrough(counted as unknown as ReadableWritablePair<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>);
-  const stream = isPacked ? raw.pipeThrough(new DecompressionStream("gzip")) : raw;
-  const reader = stream.getReader();
+  const reader = unpacking(head, raw).getReader();
+  let first: Uint8Array | null = null;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) break;
+    first ??= value.slice(0, 4096);
     put(core, value);
     if (core.push() === 0) break;
     if (read - told > 1 << 20) {
@@ -58,13 +65,23 @@ async function explain(core: Core, file: File): Promise<string> {
       scope.postMessage({ progress: read, of: file.size });
     }
   }
-  return take(core, core.finish());
+  const shown = take(core, core.finish());
+  if (shown.startsWith('{"error"') && first && isText(first)) {
+    throw new Error("It is text, and no packets that tcpdump printed. What ss, sysctl, nstat and their like print on a host is judged by the command: tcpwhy FILE.");
+  }
+  return shown;
+}
+
+/** Whether it has signs of text only. */
+function isText(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte >= 32 || byte === 9 || byte === 10 || byte === 13);
 }
 
 interface Asked {
   core?: string;
   file?: File;
-  question?: string;
+  call?: Call;
+  text?: string;
 }
 
 /** One after the other: the core is loaded before it is asked. */
@@ -73,16 +90,19 @@ scope.onmessage = (event: MessageEvent<Asked>) => {
   queue = queue.then(() => carryOut(event.data));
 };
 
-async function carryOut({ core: text, file, question }: Asked): Promise<void> {
+async function carryOut({ core: packed, file, call, text }: Asked): Promise<void> {
   try {
-    if (text !== undefined) core = await load(text);
-    if (!core) throw new Error("the core is not loaded");
+    if (packed !== undefined) core = await load(packed);
+    else if (!core) throw new Error(failure);
+    if (!core) return;
     if (file) scope.postMessage({ shown: await explain(core, file) });
-    if (question !== undefined) {
-      put(core, new TextEncoder().encode(question));
-      scope.postMessage({ predicted: take(core, core.predict()) });
+    if (call !== undefined && text !== undefined) {
+      put(core, new TextEncoder().encode(text));
+      scope.postMessage({ answer: take(core, core[call]()) });
     }
   } catch (error) {
-    scope.postMessage({ error: error instanceof Error ? error.message : String(error) });
+    failure = error instanceof Error ? error.message : String(error);
+    // What fails while the core is loaded is told to whoever asks it.
+    if (packed === undefined || file) scope.postMessage({ error: failure });
   }
 }

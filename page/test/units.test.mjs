@@ -3,11 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundled } from "./bundle.mjs";
 
-const { units, columns, hash, data } = await bundled(`
+const { units, columns, hash, data, knobs, unpack, overlay, whatif } = await bundled(`
   export * as units from "./units.ts";
   export * as columns from "./graph/columns.ts";
   export * as hash from "./hash.ts";
   export * as data from "./data.ts";
+  export * as knobs from "./knobs.ts";
+  export * as unpack from "./unpack.ts";
+  export * as overlay from "./graph/overlay.ts";
+  export * as whatif from "./whatif.ts";
 `);
 
 const space = (text) => text.replace(/\u00a0/g, " ");
@@ -42,8 +46,9 @@ test("a mark that lasts is seen from its middle", () => {
 });
 
 test("a place survives the address, and nonsense is left out", () => {
-  const place = { connection: 3, side: 1, from: 10, to: 20 };
+  const place = { connection: 3, side: 1, from: 10, to: 20, tries: ["path.loss=0.1%", "client.sysctl.net.ipv4.tcp_rmem=4096 131072 1048576"] };
   assert.deepEqual(hash.read(hash.write(place)), place);
+  assert.deepEqual(hash.read("#w=%E0%A4%A,a%3D<b>,path.rtt%3D1ms"), { tries: ["path.rtt=1ms"] });
   assert.deepEqual(hash.read("#c=x&d=7&t=9,3&<script>"), {});
 });
 
@@ -52,4 +57,67 @@ test("data of another form is refused in words", () => {
   assert.throws(() => data.checked({ format: "tcpwhy-page/1", report: { format: "tcpwhy/1" } }), /here is tcpwhy\/1/);
   assert.throws(() => data.checked({ error: "no capture" }), /no capture/);
   assert.throws(() => data.checked({ format: "tcpwhy-page/1", report: { format: "tcpwhy/2", connections: [1] }, screens: [] }), /parts of it are missing/);
+});
+
+const FITTED = { rtt_ns: 6_860_000, rate_bps: 0, queue_bytes: null, initcwnd: null, congctl: "vegas", restarts: true, loss_ppm: 0 };
+
+test("sliders begin where it was, and a change finds its place", () => {
+  const list = knobs.knobsOf(FITTED, "server");
+  assert.deepEqual(knobs.changesOf(list), []);
+  for (const knob of list) assert.equal(knob.places[knob.home].set, null);
+  const changes = ["path.rate=50000000bit", "server.route.congctl=reno", "client.sysctl.net.ipv4.tcp_rmem=4096 65536 65536"];
+  assert.deepEqual(knobs.placed(list, [...changes, "path.mtu=1400"]), ["path.mtu=1400"]);
+  assert.deepEqual(knobs.changesOf(list).sort(), [...changes].sort());
+  for (const knob of list) assert.equal(new Set(knob.places.map((place) => place.set)).size, knob.places.length, knob.id);
+});
+
+test("words of a shell are quoted where they need it", () => {
+  assert.equal(whatif.quoted("a.pcap"), "a.pcap");
+  assert.equal(whatif.quoted("it's $(x)"), "'it'\\''s $(x)'");
+});
+
+test("what lies before the second conversation is not laid over", () => {
+  const figure = { id: "sequence", title: "", axis: "", unit: "B", about: "", series: [{ name: "segments", mark: "spans", ink: "data", t: [5, 10, 10], y: [0, 100, 100], h: [10, 10, 10] }] };
+  const [series] = overlay.laid({ label: "x", figures: [figure], pieces: [], end: 30, before: [15, 100], rule: null }, "sequence");
+  assert.deepEqual([[...series.from], [...series.low], series.name], [[0, 10], [0, 100], "segments, x"]);
+});
+
+/** A frame of LZ4 with these blocks; the highest bit of a size says that a block is plain. */
+const lz4 = (flags, ...blocks) => {
+  const parts = [Buffer.from([0x04, 0x22, 0x4d, 0x18, flags, 0x40, 0])];
+  for (const [bytes, plain] of blocks) {
+    const size = Buffer.alloc(4);
+    size.writeUInt32LE((bytes.length | (plain ? 0x80000000 : 0)) >>> 0);
+    parts.push(size, Buffer.from(bytes));
+  }
+  return Buffer.concat([...parts, Buffer.alloc(4)]);
+};
+
+const unpacked = (bytes, piece) => {
+  const frame = new unpack.Lz4();
+  const out = [];
+  for (let at = 0; at < bytes.length; at += piece) out.push(...frame.push(bytes.subarray(at, at + piece)));
+  assert.ok(frame.isAtEnd());
+  return Buffer.concat(out).toString();
+};
+
+test("LZ4 is unpacked whatever the pieces, and matches reach into the block before", () => {
+  // "abc", then a match of 8 from 3 back; then 3 plain signs; then a match of 4 from 6 back, and one sign.
+  const match = [0x34, 0x61, 0x62, 0x63, 3, 0];
+  const whole = lz4(0x40, [match], [[0x78, 0x79, 0x7a], true], [[0x00, 6, 0, 0x10, 0x21]]);
+  for (const piece of [1, 3, 1000]) assert.equal(unpacked(whole, piece), "abcabcabcabxyzcabx!");
+  for (const wrong of [[0x00, 9, 0], [0x00, 0, 0], [0xf0, 0xff]]) assert.throws(() => unpacked(lz4(0x60, [wrong]), 1000), /damaged/);
+  assert.throws(() => unpacked(Buffer.from("no frame of LZ4"), 1000), /damaged|version/);
+});
+
+test("a coarser level has every extreme, and files have every mark", () => {
+  const count = 100_000;
+  const y = Array.from({ length: count }, (_, at) => (at === 0 ? 5 : at === 77_777 ? 1000 : at === 77_778 ? -1000 : 0));
+  const whole = columns.columns({ name: "", mark: "dots", ink: "", t: Array(count).fill(1), y });
+  const level = columns.levelFor(whole, 0, count, 500);
+  assert.ok(level.length <= 2000 && level.length >= 100);
+  assert.deepEqual(columns.extent(level, 0, count), [5, 1005]);
+  assert.equal(columns.levelFor(whole, 0, 1000, 500), whole);
+  const rare = { ...whole, rare: true };
+  assert.equal(columns.levelFor(rare, 0, count, 500), rare);
 });

@@ -221,8 +221,10 @@ impl Options {
         let asks = !self.fail_on.is_empty();
         let keep = (number < usize::MAX && !chooses && !asks).then(|| view::keep(sort, number));
         let passed = !self.with.is_empty();
-        let (detail, predicts) = (self.wants_detail(), self.predict);
+        let detail = self.wants_detail();
         let trails = self.form == Form::Html || self.svg.is_some();
+        // The page's own model repeats transfers, too.
+        let predicts = self.predict || self.form == Form::Html;
         Config { detail, passed, predicts, trails, keep, ..Config::default() }
     }
 

@@ -21,7 +21,7 @@ pub fn answer(report: &Report, options: &Options) -> io::Result<()> {
         Box::new(io::stdout().lock())
     };
     if let Some(path) = &options.html {
-        return unless_seen_enough(page::write(report, path));
+        return unless_seen_enough(page::write(page::shown(report), path));
     }
     unless_seen_enough(match options.form {
         Form::Json { pretty } => json(report, pretty, to),

@@ -5,14 +5,18 @@ use std::cell::RefCell;
 use serde::Serialize;
 use tcpwhy::answer;
 use tcpwhy::evidence;
+use tcpwhy::report::Report;
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
-use tcpwhy::view::web;
+use tcpwhy::view::{self, StandIns, web};
 use tcpwhy_model::whatif;
 
 thread_local! {
     /// The capture that is being read.
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+
+    /// What the last one showed.
+    static REPORT: RefCell<Option<Report>> = const { RefCell::new(None) };
 }
 
 /// Begins the capture of this name; one that was begun before is forgotten.
@@ -46,9 +50,29 @@ pub(crate) fn finish() -> String {
         Some(capture) if capture.packets == 0 => {
             wrong(capture.error.as_deref().unwrap_or("it holds no packets"))
         }
-        _ => serde_json::to_string(&web::shown(&report))
-            .unwrap_or_else(|error| wrong(&error.to_string())),
+        _ => {
+            let told = told(&report);
+            REPORT.set(Some(report));
+            told
+        }
     }
+}
+
+/// The data of a page without addresses, of the capture that was explained last.
+pub(crate) fn hide() -> String {
+    let Some(mut report) = REPORT.take() else {
+        return wrong("no capture was explained here");
+    };
+    let names = StandIns::of(&report);
+    view::anonymize(&mut report, names);
+    let told = told(&report);
+    REPORT.set(Some(report));
+    told
+}
+
+fn told(report: &Report) -> String {
+    serde_json::to_string(&web::shown(report).fitted_by(whatif::fitted))
+        .unwrap_or_else(|error| wrong(&error.to_string()))
 }
 
 #[derive(Serialize)]
@@ -56,7 +80,8 @@ struct Wrong<'a> {
     error: &'a str,
 }
 
-fn wrong(error: &str) -> String {
+/// What is wrong, as JSON.
+pub(crate) fn wrong(error: &str) -> String {
     serde_json::to_string(&Wrong { error }).unwrap_or_default()
 }
 
@@ -73,6 +98,9 @@ mod tests {
             finish()
         };
         let whole = told(listing.len());
+        let hidden = hide();
+        assert!(whole.contains("192.168.247.129") && !hidden.contains("192.168.247."));
+        assert!(hidden.contains("Slow start took most") && hidden.contains("\"sequence\""));
         assert!(whole.contains("\"tcpwhy-page/1\"") && whole.contains("Slow start took most"));
         assert_eq!(told(1000), whole);
     }

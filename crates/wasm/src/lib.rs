@@ -8,11 +8,13 @@
 //!     answer() ----------------------->     where that is
 //! ```
 //!
-//! The module imports nothing, keeps nothing from one question to the next, and runs on one thread.
+//! The module imports nothing and runs on one thread. It keeps the capture that is read and the transfer that was
+//! repeated last.
 //! `scripts/model.mjs` calls it from Node.
 
 mod explain;
 mod question;
+mod whatif;
 
 pub use question::answer_to;
 
@@ -39,8 +41,34 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
 #[expect(unsafe_code, reason = "a name that the page can call")]
 #[unsafe(no_mangle)]
 pub extern "C" fn predict() -> usize {
+    in_room(answer_to)
+}
+
+/// Repeats the transfer in the room, and returns how many bytes the answer has.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn study() -> usize {
+    in_room(whatif::study)
+}
+
+/// Answers a question about the transfer that was repeated last.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn ask() -> usize {
+    in_room(whatif::ask)
+}
+
+/// The data of a page without addresses, of the capture that was explained last.
+#[expect(unsafe_code, reason = "a name that the page can call")]
+#[unsafe(no_mangle)]
+pub extern "C" fn hide() -> usize {
+    in_room(|_| explain::hide())
+}
+
+/// Puts an answer to what is in the room there.
+fn in_room(answer: fn(&[u8]) -> String) -> usize {
     TEXT.with_borrow_mut(|text| {
-        *text = answer_to(text).into_bytes();
+        *text = answer(text).into_bytes();
         text.len()
     })
 }

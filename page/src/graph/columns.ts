@@ -16,6 +16,48 @@ export interface Columns {
   packets: ArrayLike<number> | null;
   /** No mark lasts longer than this. */
   longest: number;
+  /** The same in coarser marks, once it was asked for. */
+  coarser?: Columns;
+}
+
+/** Marks that one of the next coarser level stands for. */
+const EACH = 8;
+
+/** Marks that are drawn one by one for each pixel of the width; of more a coarser level looks the same. */
+const A_PIXEL = 4;
+
+/**
+ * What is drawn of a series from `start` to `end` over so many pixels: itself, or a level with fewer marks, each
+ * with the least and the most of its neighbours.
+ */
+export function levelFor(series: Columns, start: number, end: number, width: number): Columns {
+  let level = series;
+  while (!level.rare && level.mark !== "crosses" && level.length > width * A_PIXEL) {
+    const [first, last] = visible(level, start, end);
+    if (last - first <= width * A_PIXEL) break;
+    level.coarser ??= coarse(level);
+    level = level.coarser;
+  }
+  return level;
+}
+
+function coarse(series: Columns): Columns {
+  const length = Math.ceil(series.length / EACH);
+  const [from, until, low, high] = [new Float64Array(length), new Float64Array(length), new Float64Array(length), new Float64Array(length)];
+  let longest = 0;
+  for (let at = 0; at < length; at += 1) {
+    const first = at * EACH;
+    const end = Math.min(first + EACH, series.length);
+    let [last, least, most] = [series.until[first], series.low[first], series.high[first]];
+    for (let index = first + 1; index < end; index += 1) {
+      if (series.until[index] > last) last = series.until[index];
+      if (series.low[index] < least) least = series.low[index];
+      if (series.high[index] > most) most = series.high[index];
+    }
+    [from[at], until[at], low[at], high[at]] = [series.from[first], last, least, most];
+    if (last - from[at] > longest) longest = last - from[at];
+  }
+  return { ...series, length, from, until, low, high, frame: null, packets: null, longest, coarser: undefined };
 }
 
 function summed(differences: number[]): Float64Array {

@@ -4,7 +4,7 @@
 import type { Theme } from "../colors.ts";
 import type { Unit } from "../units.ts";
 import { ticks } from "../units.ts";
-import { type Columns, extent, isHeld, visible } from "./columns.ts";
+import { type Columns, extent, isHeld, levelFor, visible } from "./columns.ts";
 import type { Pen } from "./pen.ts";
 
 export interface Frame {
@@ -44,7 +44,7 @@ export function scale(plot: Plot, frame: Frame, start: number, end: number): Sca
 }
 
 /** A window that is far above the data would press it to the floor: such ceilings do not decide the scale. */
-const CEILINGS = new Set(["edge", "window", "cwnd", "bdp"]);
+const CEILINGS = new Set(["edge", "window", "cwnd", "bdp", "buffer"]);
 const FAR = 2.5;
 
 function range(plot: Plot, start: number, end: number): [number, number] {
@@ -70,7 +70,10 @@ function range(plot: Plot, start: number, end: number): [number, number] {
   return [plot.fromZero ? 0 : low - room, high + room];
 }
 
-export function paint(pen: Pen, plot: Plot, frame: Frame, start: number, end: number, theme: Theme, timeAxis: boolean): Scale {
+/** `exact`: every mark, as files have it; a screen takes levels of them. */
+export function paint(pen: Pen, whole: Plot, exact: boolean, frame: Frame, start: number, end: number, theme: Theme, timeAxis: boolean): Scale {
+  const level = (series: Columns): Columns => (exact ? series : levelFor(series, start, end, frame.width));
+  const plot = { ...whole, series: whole.series.map(level) };
   const to = scale(plot, frame, start, end);
   axes(pen, plot, frame, to, start, end, theme, timeAxis);
   const { left, top } = frame;
@@ -183,7 +186,7 @@ function held(pen: Pen, series: Columns, first: number, last: number, frame: Fra
     }
     pen.path([...floor, edge, lows[lows.length - 1]], color, 1);
   }
-  const isRule = series.ink === "least" || series.ink === "bdp";
+  const isRule = ["least", "bdp", "buffer"].includes(series.ink);
   pen.path(points, color, 1.6, isRule ? [5, 4] : []);
 }
 

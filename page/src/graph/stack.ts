@@ -8,11 +8,14 @@ import { quantity, time } from "../units.ts";
 import { type Columns, at, columns, isHeld } from "./columns.ts";
 import { type Frame, paint } from "./paint.ts";
 import { CanvasPen, FONT, type Pen, SvgPen } from "./pen.ts";
-import { drawStrip, piecesOf } from "./strip.ts";
+import { type Overlay, laid, piecesBehind } from "./overlay.ts";
+import { type Piece, drawStrip, piecesOf } from "./strip.ts";
 
 interface Panel {
   figure: Figure;
   series: Columns[];
+  /** Of another transfer. */
+  over: Columns[];
   canvas: HTMLCanvasElement;
   readout: HTMLElement;
   hidden: Set<string>;
@@ -45,6 +48,10 @@ export class Stack {
   private later = 0;
   private readonly said = el("p", { class: "said", "aria-live": "polite" });
   private readonly full: [number, number];
+  private readonly overStrip = el("canvas", { class: "strip", role: "img", tabindex: "-1" });
+  private readonly overPart: HTMLElement;
+  private readonly overLabel = el("p", { class: "hint" });
+  private overPieces: Piece[] = [];
   private start: number;
   private end: number;
   private cursor: number | null = null;
@@ -64,12 +71,14 @@ export class Stack {
     this.full = [0, Math.max(1, connection.duration_ns)];
     [this.start, this.end] = this.full;
     this.panels = figures.map((figure) => this.panel(figure));
+    this.overPart = el("div", { hidden: true }, this.overLabel, this.sheet(this.overStrip));
     const title = el("h3", {}, "What held the sender");
     const direction = connection.directions[side];
     const held = direction ? piecesOf(direction, connection.duration_ns, states) : [];
     const legend = el("ul", { class: "legend" }, ...this.keys(held));
-    this.node.append(el("section", { class: "panel strip-panel" }, el("div", { class: "panel-head" }, title, legend), this.sheet(this.strip), this.said));
+    this.node.append(el("section", { class: "panel strip-panel" }, el("div", { class: "panel-head" }, title, legend), this.sheet(this.strip), this.overPart, this.said));
     this.listen(this.strip);
+    this.listen(this.overStrip);
     this.strip.setAttribute("aria-label", `What held the sender over time: ${summary(held, states, side)}`);
   }
 
@@ -82,6 +91,35 @@ export class Stack {
       mark.style.background = this.theme.family[words?.family ?? "unknown"];
       return el("li", {}, mark, words?.bar[this.side] ?? "not decided");
     });
+  }
+
+  /** The same graphs with more marks. */
+  refine(figures: Figure[]): void {
+    for (const panel of this.panels) {
+      const figure = figures.find((each) => each.id === panel.figure.id);
+      if (!figure) continue;
+      panel.series = figure.series.map(columns);
+      this.legend(panel);
+    }
+    this.ask();
+  }
+
+  /** Lays another transfer over this one, or takes it away; draws at once. */
+  overlay(over: Overlay | null): void {
+    const whole = this.isWhole();
+    this.full[1] = Math.max(1, this.connection.duration_ns, over ? over.end - over.before[0] : 0);
+    this.overPieces = over ? piecesBehind(over) : [];
+    this.overPart.hidden = this.overPieces.length === 0;
+    this.overLabel.textContent = over?.label ?? "";
+    this.overStrip.setAttribute("aria-label", `${over?.label ?? ""}: ${summary(this.overPieces, this.states, this.side)}`);
+    for (const panel of this.panels) {
+      const names = panel.over.map((each) => each.name).join();
+      panel.over = over ? laid(over, panel.figure.id) : [];
+      if (names !== panel.over.map((each) => each.name).join()) this.legend(panel);
+    }
+    if (whole) [this.start, this.end] = this.full;
+    this.show(this.start, this.end, false);
+    this.draw();
   }
 
   /** Shows another piece of time. */
@@ -162,6 +200,10 @@ export class Stack {
     this.later = window.setTimeout(() => others.forEach((panel) => this.drawOne(panel)), LATER_MS);
     const { pen, frame } = this.cleared(this.strip, STRIP_TALL);
     this.drawStrip(pen, frame);
+    if (!this.overPart.hidden) {
+      const over = this.cleared(this.overStrip, STRIP_TALL);
+      drawStrip(over.pen, this.overPieces, over.frame, this.start, this.end, this.theme, this.states);
+    }
     this.point();
   }
 
@@ -190,11 +232,11 @@ export class Stack {
     this.tellState();
   }
 
-  private drawPanel(pen: Pen, panel: Panel, frame: Frame): void {
+  private drawPanel(pen: Pen, panel: Panel, frame: Frame, exact = false): void {
     const { figure } = panel;
-    const series = panel.series.filter((each) => !panel.hidden.has(each.name));
+    const series = [...panel.series, ...panel.over].filter((each) => !panel.hidden.has(each.name));
     const plot = { series, unit: figure.unit, axis: figure.axis, fromZero: figure.id !== "sequence" };
-    paint(pen, plot, frame, this.start, this.end, this.theme, true);
+    paint(pen, plot, exact, frame, this.start, this.end, this.theme, true);
   }
 
   private drawStrip(pen: Pen, frame: Frame): void {
@@ -225,7 +267,7 @@ export class Stack {
     const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${figure.title}. ${plain(figure.about)}` });
     const readout = el("p", { class: "readout" });
     const series = figure.series.map(columns);
-    const panel: Panel = { figure, series, canvas, readout, hidden: new Set() };
+    const panel: Panel = { figure, series, over: [], canvas, readout, hidden: new Set() };
     const save = (kind: "png" | "svg") => el("button", { type: "button", class: "quiet", onclick: () => void this.save(panel, kind) }, kind.toUpperCase());
     this.node.append(
       el(
@@ -265,7 +307,7 @@ export class Stack {
   private legend(panel: Panel): void {
     const list = panel.canvas.closest(".panel")?.querySelector(".legend");
     list?.replaceChildren(
-      ...panel.series.map((series) => {
+      ...[...panel.series, ...panel.over].map((series) => {
         const mark = el("span", { class: `swatch ${series.mark}`, "aria-hidden": "true" });
         mark.style.background = this.theme.ink[series.ink] ?? this.theme.text;
         const shown = !panel.hidden.has(series.name);
@@ -344,7 +386,7 @@ export class Stack {
     }
     const parts: string[] = [`${time(cursor)}:`];
     let frame = 0;
-    for (const series of panel.series) {
+    for (const series of [...panel.series, ...panel.over]) {
       if (series.mark === "ticks" || panel.hidden.has(series.name)) continue;
       const next = at(series.from, cursor + 1);
       if (next === 0) continue;
@@ -380,13 +422,13 @@ export class Stack {
     const whole = (pen: Pen): void => {
       pen.text(14, 18, title, this.theme.text, "left", 15);
       let x = 14;
-      for (const series of panel.series.filter((each) => !panel.hidden.has(each.name))) {
+      for (const series of [...panel.series, ...panel.over].filter((each) => !panel.hidden.has(each.name))) {
         pen.rect(x, 34, 10, 10, this.theme.ink[series.ink] ?? this.theme.text);
         pen.text(x + 15, 39, series.name, this.theme.faint, "left", 12);
         x += 30 + series.name.length * 7;
       }
       const frame = { ...framed(width, height - STRIP_TALL), top: 78 };
-      this.drawPanel(pen, panel, frame);
+      this.drawPanel(pen, panel, frame, true);
       const under = { ...framed(width, height), top: height - STRIP_TALL + 4 };
       this.drawStrip(pen, under);
     };

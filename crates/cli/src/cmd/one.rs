@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::sync::atomic::AtomicBool;
 
+use tcpwhy::answer;
 use tcpwhy::report::{Connection, Report};
 use tcpwhy::tracker::Config;
+use tcpwhy_model::whatif;
 
 use crate::exit::Exit;
 use crate::read::{Input, read_all};
@@ -58,6 +60,20 @@ pub(super) fn report(input: &Input, config: Config, stop: &AtomicBool) -> Result
         complain(&format!("{name} was read only in part: {error}"));
     }
     Ok(report)
+}
+
+/// What a page shows of a capture. If something is wrong, it complains and returns the exit for that.
+pub(super) fn for_page(input: &Input, stop: &AtomicBool) -> Result<Report, Exit> {
+    let config = Config { detail: true, predicts: true, trails: true, ..Config::default() };
+    let mut report = report(input, config, stop)?;
+    fill(&mut report);
+    Ok(report)
+}
+
+/// Adds what the model predicts, and the answers.
+pub(super) fn fill(report: &mut Report) {
+    whatif::advise(report);
+    answer::fill(report);
 }
 
 /// The connection with the most payload.

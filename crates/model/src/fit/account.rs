@@ -1,10 +1,11 @@
 //! What is compared between a capture and the model: one direction's time, by state.
 
+use serde::{Deserialize, Serialize};
 use tcpwhy::report::{Direction, State, TimeIn};
 use tcpwhy::units::Duration;
 
 /// One direction from its handshake to its last acknowledgment.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Account {
     /// How long that is.
     pub ns: i64,

@@ -1,6 +1,7 @@
 //! What a capture shows by its effects only: values that are tried, and kept if the replay comes
 //! nearer by them.
 
+use serde::{Deserialize, Serialize};
 use tcpwhy::report::{Connection, Direction, State};
 
 use super::path::{self, Bucket, Path};
@@ -35,7 +36,7 @@ pub enum Guess {
 }
 
 /// What the packets of a capture suggest.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Hints {
     /// Rates of the narrowest link.
     rates: Vec<u64>,

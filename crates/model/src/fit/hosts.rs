@@ -1,6 +1,7 @@
 //! Settings of the hosts that a connection's packets show.
 
 use core::fmt::Write;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use tcpwhy::report::{Connection, Direction, Syn};
@@ -9,7 +10,7 @@ use super::direction;
 use crate::world::Side;
 
 /// `[client]` or `[server]` of the scenario: tables of keys with their values.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Settings {
     pub(super) sysctl: BTreeMap<String, String>,
     pub(super) route: BTreeMap<String, String>,

@@ -19,6 +19,7 @@ mod steps;
 mod trace;
 
 use core::fmt::{self, Write};
+use serde::{Deserialize, Serialize};
 
 use tcpwhy::report::{Connection, Direction, Vantage};
 
@@ -31,7 +32,7 @@ pub use progress::Progress;
 use crate::world::{Recorded, Side, Tap};
 
 /// A scenario that represents a captured connection.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Fit {
     ipv6: bool,
     path: path::Path,

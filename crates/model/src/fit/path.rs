@@ -1,5 +1,6 @@
 //! The path of a connection: its round trip, its narrowest link with a queue, what was lost.
 
+use serde::{Deserialize, Serialize};
 use tcpwhy::report::{Connection, Direction, RepeatCause, Round, State};
 
 use super::trace;
@@ -7,7 +8,7 @@ use crate::socket::Offered;
 use crate::world::Side;
 
 /// What a capture shows of the path.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Path {
     /// Round trip without queues.
     pub(super) rtt_ns: i64,
@@ -26,7 +27,7 @@ pub(super) struct Path {
 }
 
 /// A token bucket: its rate in bits per second, its credit and what may wait for it in bytes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Bucket {
     /// Refill.
     pub rate: u64,

@@ -1,5 +1,6 @@
 //! When a direction's bytes were acknowledged, as the capture point saw it.
 
+use serde::{Deserialize, Serialize};
 use tcpwhy::report::Direction;
 
 use super::trace;
@@ -11,7 +12,7 @@ const PARTS: u64 = 64;
 
 /// When each of equal parts of the bytes was acknowledged, in nanoseconds after the first byte passed; empty
 /// where no packets were kept.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Progress {
     acked_ns: Vec<i64>,
     /// The windows that were offered meanwhile.

@@ -1,6 +1,7 @@
 //! What the applications wrote, and when: the steps of both ends.
 
 use core::fmt::Write as _;
+use serde::{Deserialize, Serialize};
 
 use tcpwhy::report::{Connection, Direction, State, Transfer, Vantage};
 
@@ -26,7 +27,7 @@ const DELAYED: u64 = 2;
 const NEVER_BLOCKS: u64 = 64 << 10;
 
 /// One step of an application.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum Step {
     Write(u64),
     Read(u64),
@@ -35,14 +36,14 @@ pub(super) enum Step {
 }
 
 /// How an application reads or writes what is more than one piece: one piece at once, and then a pause.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Pieces {
     pub(super) bytes: u64,
     pub(super) pause_ns: u64,
 }
 
 /// How the steps are carried out.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Manner {
     /// How the receiver of the data reads; as much as there is, if nothing is known.
     pub(super) reads: Option<Pieces>,

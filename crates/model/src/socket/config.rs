@@ -3,6 +3,7 @@
 use super::{Keepalive, Metrics};
 use crate::profile::{KernelProfile, Route, Sysctl};
 use crate::segment::Cookie;
+use serde::{Deserialize, Serialize};
 
 /// Everything that is settled before a socket exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,7 +35,7 @@ pub struct Config {
 }
 
 /// Windows that were seen: how far the peer might send when this many bytes had been acknowledged.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Offered(Vec<(u64, u64)>);
 
 impl Offered {

@@ -11,11 +11,13 @@
 
 mod advise;
 mod near;
+mod picture;
 mod receiver;
 mod remedies;
 mod replay;
 mod search;
 mod throws;
+mod told;
 mod ways;
 mod work;
 
@@ -30,8 +32,10 @@ use crate::scenario::{Scenario, ScenarioError};
 use crate::world::{Kernels, Recorded, Side};
 
 pub use advise::advise;
+pub use picture::{Picture, fitted};
 pub use remedies::{Remedies, Tried};
 pub use replay::Replay;
+pub use told::Told;
 use work::Work;
 
 /// A replay is believed if its time and each state's time come so near, in percent of the busy time
@@ -215,10 +219,19 @@ impl Study {
         Self::by(connection, &Work::of(events))
     }
 
+    /// The same of a connection that was fitted before.
+    pub fn of_fit(fit: Fit) -> Self {
+        Self::fitted(fit, &Work::of(MOST_WORK))
+    }
+
     fn by(connection: &Connection, work: &Work) -> Result<Self, Unfit> {
-        let mut study = search::repeat(Fit::of(connection)?, work);
+        Ok(Self::fitted(Fit::of(connection)?, work))
+    }
+
+    fn fitted(fit: Fit, work: &Work) -> Self {
+        let mut study = search::repeat(fit, work);
         (study.work, study.was_cut_short) = (work.spent(), work.was_short());
-        Ok(study)
+        study
     }
 
     /// Whether the nearest replay needs no windows of the capture: its receiver's rules make them.

@@ -1,6 +1,6 @@
 //! One run of a fitted scenario, told as a capture of it would be.
 
-use tcpwhy::report::Report;
+use tcpwhy::report::{Connection, Report};
 use tcpwhy::session::Session;
 use tcpwhy::tracker::Config;
 
@@ -35,21 +35,8 @@ impl Replay {
         recorded: &Recorded,
         work: &Work,
     ) -> Result<Self, Refusal> {
-        let keep = Keep { segments: true, only: Some(fit.tap), ..Keep::default() };
-        let own = fit.most_events().min(MOST_IN_A_RUN);
-        let most = own.min(work.left());
-        let world = World::new(plan, kernels, keep)?.with(recorded).at_most(most);
-        let (outcome, trace) = world.run();
-        work.spend(outcome.events);
-        if work.left() == 0 {
-            work.ran_short();
-            return Err(Refusal::NoWorkLeft);
-        }
-        if outcome.events >= most {
-            return Err(Refusal::TooLong(own));
-        }
-        let report = explain(&trace, fit.tap, plan.ipv6);
-        let connection = report.connections.first().ok_or(Refusal::Nothing)?;
+        let config = Config { detail: true, passed: true, ..Config::default() };
+        let (connection, unfinished) = run(fit, plan, kernels, recorded, work, config)?;
         let direction =
             connection.directions[fit.sender.index()].as_deref().ok_or(Refusal::Nothing)?;
         Ok(Self {
@@ -58,7 +45,7 @@ impl Replay {
             progress: Progress::of(direction),
             first_windows: connection.syns.map(|syn| syn.map_or(0, |syn| syn.window)),
             by_rules: recorded.offered.iter().all(Option::is_none),
-            unfinished: outcome.waiting,
+            unfinished,
         })
     }
 
@@ -112,9 +99,36 @@ impl Replay {
 /// behind [`super::MOST_WORK`] took a tenth of it.
 const MOST_IN_A_RUN: u64 = 4_000_000;
 
-/// What `explain` says of a run's packets at a tap.
-fn explain(trace: &Trace, tap: Tap, ipv6: bool) -> Report {
-    let mut session = Session::new(Config { detail: true, passed: true, ..Config::default() });
+/// What `explain` says of a run's packets, and what had not come to its end.
+pub(super) fn run(
+    fit: &Fit,
+    plan: &Plan,
+    kernels: Kernels,
+    recorded: &Recorded,
+    work: &Work,
+    config: Config,
+) -> Result<(Connection, Vec<String>), Refusal> {
+    let keep = Keep { segments: true, only: Some(fit.tap), ..Keep::default() };
+    let own = fit.most_events().min(MOST_IN_A_RUN);
+    let most = own.min(work.left());
+    let world = World::new(plan, kernels, keep)?.with(recorded).at_most(most);
+    let (outcome, trace) = world.run();
+    work.spend(outcome.events);
+    if work.left() == 0 {
+        work.ran_short();
+        return Err(Refusal::NoWorkLeft);
+    }
+    if outcome.events >= most {
+        return Err(Refusal::TooLong(own));
+    }
+    let report = explain(&trace, fit.tap, plan.ipv6, config);
+    let connection = report.connections.into_iter().next().ok_or(Refusal::Nothing)?;
+    Ok((connection, outcome.waiting))
+}
+
+/// What `explain` says of packets at a tap.
+fn explain(trace: &Trace, tap: Tap, ipv6: bool, config: Config) -> Report {
+    let mut session = Session::new(config);
     session.begin("model");
     let damage = session.push(&trace.pcapng(tap, ipv6)).err().or(session.end().err());
     debug_assert!(damage.is_none(), "{damage:?}");

@@ -29,6 +29,7 @@ pub use recorded::Recorded;
 pub use trace::{Keep, Limit, LimitSince, Sample, Seen, Tap, Trace, WindowSince};
 pub use transfer::{Carried, Transfer};
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use crate::cc::Congestion;
@@ -43,7 +44,7 @@ use exit::Packet;
 use program::Program;
 
 /// Which end of a connection.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum Side {
     /// Connects.
     Client,

@@ -3,9 +3,10 @@
 use super::{Side, World};
 use crate::segment::Segment;
 use crate::socket::Offered;
+use serde::{Deserialize, Serialize};
 
 /// What happened to the first connection of a run, each by the client and the server.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Recorded {
     /// The windows that the side offered; `None` leaves them to its kernel.
     pub offered: [Option<Offered>; 2],

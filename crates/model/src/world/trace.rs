@@ -6,6 +6,7 @@ use super::transfer::{Carried, Transfer};
 use crate::path::Work;
 use crate::segment::Segment;
 use crate::socket::{CaState, Info, Wait};
+use serde::{Deserialize, Serialize};
 
 /// What is kept of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -32,7 +33,7 @@ pub struct Keep {
 }
 
 /// Where a segment was seen.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub enum Tap {
     /// At the client's host.
     Client,

@@ -81,6 +81,9 @@ pub struct CheckFlags {
     /// Print the answer as JSON, in the form of docs/check.schema.json
     #[arg(long)]
     pub json: bool,
+    /// Write a page for the browser into this file (`-` for standard output)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "queues", "path", "script"])]
+    pub html: Option<PathBuf>,
     /// Exit with status 1 if something at least as bad was found
     #[arg(long, value_name = "SEVERITY")]
     pub fail_on: Option<FailOn>,

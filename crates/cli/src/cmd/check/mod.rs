@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::flags::ExplainFlags;
 use crate::options::{Options, Surroundings};
 use crate::read::{Input, Kind, kind};
-use crate::{complain, output, whole};
+use crate::{complain, output, page, whole};
 
 pub use flags::{AFTER, CheckFlags};
 
@@ -66,6 +66,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let snapshot = match &flags.file {
         Some(path) if is_plain_judgement(flags) => {
             let hosts = hosts::of(&Input::named(path))?;
+            if let Some(to) = &flags.html {
+                in_a_page(to, hosts.into_iter().map(hosts::Host::told))?;
+                return Ok(Exit::Analysed);
+            }
             let fail_on = flags.fail_on.map(Severity::from);
             let form = Form { json: flags.json, text: options, is_below: false, fail_on };
             return hosts::answer(&hosts, form);
@@ -87,6 +91,10 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     if let Some(peer) = flags.path {
         return path::run(flags, peer, &snapshot);
     }
+    if let Some(to) = &flags.html {
+        in_a_page(to, core::iter::once(("This host".to_owned(), snapshot)))?;
+        return Ok(Exit::Analysed);
+    }
     let judged = judge(&snapshot);
     let text = if flags.json {
         hosts::json(&snapshot, &judged, None, &[])?
@@ -101,6 +109,19 @@ pub fn run(flags: &CheckFlags, around: &Surroundings) -> anyhow::Result<Exit> {
     let is_grave = |found: &Finding| limit.is_some_and(|limit| found.severity >= limit);
     Ok(if judged.findings.iter().any(is_grave) { Exit::Found } else { Exit::Analysed })
 }
+
+/// Writes a page of what was found about hosts.
+fn in_a_page(to: &Path, hosts: impl Iterator<Item = (String, Snapshot)>) -> anyhow::Result<()> {
+    let options = HostOptions { width: PAGE, color: false, all: false };
+    let report = page::no_packets();
+    let shown = hosts.fold(page::shown(&report), |shown, (title, snapshot)| {
+        shown.with_text(title, render(&snapshot, &judge(&snapshot), options))
+    });
+    output::unless_seen_enough(page::write(shown, to)).context("cannot write the page")
+}
+
+/// Columns of the text on a page. Ours: a screen of 1,000 pixels.
+const PAGE: usize = 100;
 
 /// Whether a host is to be judged and nothing else is asked.
 const fn is_plain_judgement(flags: &CheckFlags) -> bool {

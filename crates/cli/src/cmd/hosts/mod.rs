@@ -145,6 +145,11 @@ impl Host {
         self.name.unwrap_or_else(|| self.files.join(", "))
     }
 
+    /// Its title and what was seen of it.
+    pub(crate) fn told(self) -> (String, Snapshot) {
+        (printable(&self.title()), self.snapshot)
+    }
+
     /// Whether it shows more than what programs did.
     pub(crate) fn has_more_than_calls(&self) -> bool {
         let empty = Snapshot { looks: vec![Look::default()], ..Snapshot::default() };

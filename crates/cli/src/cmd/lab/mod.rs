@@ -18,19 +18,23 @@ mod summary;
 pub(super) mod table;
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use tcpwhy::view::web::PICTURED;
 use tcpwhy_model::scenario::random::Kinds;
 use tcpwhy_model::scenario::{Scenario, ScenarioError, manual};
 
 pub use backends::inner;
 
+use super::one;
 use crate::exit::Exit;
 use crate::options::Surroundings;
-use crate::{complain, in_words, output};
+use crate::read::Input;
+use crate::{complain, in_words, output, page};
 use runs::Ended;
 
 /// The subcommands of `tcpwhy lab`.
@@ -97,6 +101,9 @@ pub struct RunFlags {
     /// Print the answer as JSON, in the form of docs/lab.schema.json
     #[arg(long)]
     pub json: bool,
+    /// Write a page for the browser, too, with the first run of each variant
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Flags of `tcpwhy lab accuracy`.
@@ -156,7 +163,10 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
     let backend = backends::open(flags.backend.as_deref());
     let repeats = flags.repeat.unwrap_or(scenario.repeats);
     let lab = runs::Lab::open(backend.as_ref(), flags.keep.as_deref(), around)?;
-    let answer = lab.answer(&scenario, repeats)?;
+    let (answer, first) = lab.answer(&scenario, repeats)?;
+    if let Some(path) = &flags.html {
+        in_a_page(path, &first)?;
+    }
     let text = if flags.json {
         let json = serde_json::to_string_pretty(&answer).context("an answer is plain data")?;
         json + "\n"
@@ -164,6 +174,20 @@ fn run_scenario(flags: &RunFlags, around: &Surroundings) -> anyhow::Result<Exit>
         table::render(&answer)
     };
     print(&text)
+}
+
+/// Writes a page of captures, each with the name that it is to have there.
+fn in_a_page(path: &Path, captures: &[(String, PathBuf)]) -> anyhow::Result<()> {
+    let stop = AtomicBool::new(false);
+    let reports = captures.iter().take(PICTURED).map(|(name, capture)| {
+        let read = one::for_page(&Input::named(capture), &stop);
+        let mut report = read.map_err(|_| anyhow::anyhow!("cannot read the capture of {name}"))?;
+        report.captures.iter_mut().for_each(|capture| capture.source.clone_from(name));
+        Ok(report)
+    });
+    let report = page::side_by_side(reports.collect::<anyhow::Result<_>>()?);
+    output::unless_seen_enough(page::write(page::shown(&report), path))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn run_accuracy(flags: &AccuracyFlags, around: &Surroundings) -> anyhow::Result<Exit> {

@@ -15,7 +15,7 @@ use tcpwhy_linux::lab::backend::{Backend, LabError, Manifest, Refusal};
 use tcpwhy_model::scenario::Scenario;
 use tcpwhy_model::scenario::plan::Plan;
 
-use super::outcome::{Outcome, direction, judge};
+use super::outcome::{Outcome, capture_at, direction, judge};
 use super::path::{Measured, probe};
 use super::summary::{Answer, FORMAT, Variant};
 use crate::cmd::signals::stop_on_signals;
@@ -103,17 +103,23 @@ impl<'b> Lab<'b> {
         Ok(Self { backend, root, stop, on_terminal: around.stderr_is_terminal })
     }
 
-    /// Runs every variant `repeats` times.
+    /// Runs every variant `repeats` times; beside the answer the senders' captures of the first runs, with the names of
+    /// their variants.
     ///
     /// # Errors
     /// [`Ended`], or a run's records cannot be read.
-    pub(super) fn answer(&self, scenario: &Scenario, repeats: u32) -> anyhow::Result<Answer> {
+    pub(super) fn answer(
+        &self,
+        scenario: &Scenario,
+        repeats: u32,
+    ) -> anyhow::Result<(Answer, Vec<(String, PathBuf)>)> {
         let first = scenario.variants.first().context("a scenario has a variant")?;
         let side = direction(first);
         self.check(scenario)?;
         let (paths, kernel) = self.measure(scenario, side)?;
         let runs = scenario.variants.len() * repeats as usize;
         let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); scenario.variants.len()];
+        let mut first_runs = Vec::new();
         let mut discarded: Vec<Vec<String>> = outcomes.iter().map(|_| Vec::new()).collect();
         for (number, plan) in scenario.plans(repeats).enumerate() {
             self.tell(&format!("run {} of {runs}: {}", number + 1, shown(&plan.variant)));
@@ -121,6 +127,10 @@ impl<'b> Lab<'b> {
             let tried = self.trusted(&plan)?;
             discarded[at].extend(tried.discarded);
             if let Some(done) = tried.done {
+                if outcomes[at].is_empty() {
+                    let name = format!("{}: {}", scenario.name, shown(&plan.variant));
+                    first_runs.push((name, done.folder.join(capture_at(side))));
+                }
                 outcomes[at].push(judge(&plan, &done.folder, &self.stop)?);
             }
         }
@@ -129,7 +139,7 @@ impl<'b> Lab<'b> {
         let variants = rows.map(|((plan, outcomes), discarded)| {
             Variant::of(&plan.variant, &outcomes, repeats as usize - outcomes.len(), &discarded)
         });
-        Ok(Answer {
+        let answer = Answer {
             format: FORMAT.to_owned(),
             scenario: scenario.name.clone(),
             about: scenario.about.clone(),
@@ -138,7 +148,8 @@ impl<'b> Lab<'b> {
             sender: ["client", "server"][side],
             paths,
             variants: variants.collect(),
-        })
+        };
+        Ok((answer, first_runs))
     }
 
     /// Whether the user asked to stop.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tcpwhy::session::Session;
+use tcpwhy::tracker::Config;
+use tcpwhy::view::web::PICTURED;
 use tcpwhy_model::chance::Thrown;
 use tcpwhy_model::ladder::{Rung, ladder};
 use tcpwhy_model::predict::{MOST_WORK, Prediction};
@@ -17,8 +20,9 @@ use tcpwhy_model::scenario::plan::Plan;
 use tcpwhy_model::world::{Keep, Kernels, World};
 
 use super::lab::scenarios;
+use super::one;
 use crate::exit::Exit;
-use crate::{complain, output, whole};
+use crate::{complain, output, page, whole};
 use grid::Axis;
 
 /// What is shown below the flags.
@@ -78,6 +82,9 @@ pub struct PredictFlags {
     /// Print the runs as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a page for the browser with the packets of each run, explained (`-` for standard output)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "json", "plot", "rounds"])]
+    pub html: Option<PathBuf>,
 }
 
 /// The experiment where none is named.
@@ -107,7 +114,11 @@ pub fn run(flags: &PredictFlags) -> Exit {
             return scenarios::exit(&error);
         }
     };
-    if let Err(error) = output::tell(&text, flags.json || flags.csv) {
+    let told = match &flags.html {
+        Some(_) => Ok(()),
+        None => output::tell(&text, flags.json || flags.csv),
+    };
+    if let Err(error) = told {
         complain(&format!("cannot write the answer: {error}"));
         return Exit::Unreadable;
     }
@@ -136,6 +147,10 @@ fn answer(flags: &PredictFlags, most: u64) -> anyhow::Result<(String, Option<Str
         };
         write_capture(path, run)?;
     }
+    if let Some(path) = &flags.html {
+        in_a_page(path, &axes, &runs)?;
+        return Ok((String::new(), stopped));
+    }
     let text = match () {
         () if flags.json => table::json(&axes, &runs)?,
         () if flags.csv => table::csv(&axes, &runs),
@@ -159,7 +174,7 @@ fn all_runs(
     axes: &[Axis],
     most: u64,
 ) -> anyhow::Result<(Vec<Run>, Option<String>)> {
-    let keeps = flags.rounds || flags.plot || flags.capture.is_some();
+    let keeps = flags.rounds || flags.plot || flags.capture.is_some() || flags.html.is_some();
     let has_own_seed = axes.iter().any(|axis| axis.key == "seed");
     let (mut runs, mut left) = (Vec::new(), most);
     for values in grid::combinations(axes)? {
@@ -238,11 +253,38 @@ fn owned(values: &[&str]) -> Vec<String> {
     values.iter().map(|&value| value.to_owned()).collect()
 }
 
-fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
+/// Writes a page with a connection for each run.
+fn in_a_page(path: &Path, axes: &[Axis], runs: &[Run]) -> anyhow::Result<()> {
+    if runs.len() > PICTURED {
+        bail!("a page shows {PICTURED} runs, and these are {}: take fewer values", runs.len());
+    }
+    let reports = runs.iter().map(|run| {
+        let named = axes.iter().zip(&run.values);
+        let named: Vec<_> = named.map(|(axis, value)| format!("{} {value}", axis.title)).collect();
+        let config = Config { detail: true, predicts: true, trails: true, ..Config::default() };
+        let mut session = Session::new(config);
+        let name = format!("model: {} {}", named.join(", "), run.variant);
+        session.begin(name.trim_end());
+        session.push(&packets(run)?).and_then(|()| session.end()).context("the model's packets")?;
+        let mut report = session.finish();
+        one::fill(&mut report);
+        Ok(report)
+    });
+    let report = page::side_by_side(reports.collect::<anyhow::Result<_>>()?);
+    output::unless_seen_enough(page::write(page::shown(&report), path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The packets of a run at its sender's host, as a capture.
+fn packets(run: &Run) -> anyhow::Result<Vec<u8>> {
     let tap = run.prediction.sender.into();
     let keep = Keep { segments: true, only: Some(tap), ..Keep::default() };
     let (_, trace) = World::new(&run.plan, run.kernels, keep)?.run();
-    let file = trace.pcapng(tap, run.plan.ipv6);
+    Ok(trace.pcapng(tap, run.plan.ipv6))
+}
+
+fn write_capture(path: &Path, run: &Run) -> anyhow::Result<()> {
+    let file = packets(run)?;
     let written = whole::write(path, |out| std::io::Write::write_all(out, &file));
     written.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -32,6 +32,9 @@ pub struct RecordFlags {
     /// standard error then [default: tcpwhy-DATE-TIME.pcapng]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write a page for the browser, too, with graphs of what was recorded
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Write over a file that is there
     #[arg(long)]
     pub force: bool,

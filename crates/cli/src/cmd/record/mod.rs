@@ -60,8 +60,12 @@ pub fn run(flags: &RecordFlags, around: &Surroundings) -> Exit {
     }
     // Names that were asked for may be the whole story.
     let again = recorded.connections > 0 || recorded.packets > 0;
-    if again && let Err(error) = explain(&path, flags, around) {
-        complain(&in_words(&error));
+    // As text, and as a page where one was asked for.
+    let forms = core::iter::once(None).chain(flags.html.iter().map(Some));
+    for page in forms.filter(|_| again) {
+        if let Err(error) = explain(&path, page, flags, around) {
+            complain(&in_words(&error));
+        }
     }
     if !again || recorded.connections == 0 && recorded.quic > 0 {
         complain(&nothing(flags, &recorded));
@@ -282,7 +286,12 @@ fn usual_name() -> PathBuf {
 }
 
 /// As `tcpwhy FILE`; beside the output of a command, on standard error.
-fn explain(path: &Path, flags: &RecordFlags, around: &Surroundings) -> anyhow::Result<()> {
+fn explain(
+    path: &Path,
+    html: Option<&PathBuf>,
+    flags: &RecordFlags,
+    around: &Surroundings,
+) -> anyhow::Result<()> {
     let on_stderr = !flags.command.is_empty();
     let around = Surroundings {
         stdout_is_terminal: if on_stderr {
@@ -292,7 +301,11 @@ fn explain(path: &Path, flags: &RecordFlags, around: &Surroundings) -> anyhow::R
         },
         ..*around
     };
-    let explain = ExplainFlags { files: vec![path.to_owned()], ..ExplainFlags::default() };
+    let explain = ExplainFlags {
+        files: vec![path.to_owned()],
+        html: html.cloned(),
+        ..ExplainFlags::default()
+    };
     let mut options = Options::check(&explain, &around)?;
     options.on_stderr = on_stderr;
     super::explain::run(options, &around).map(drop)

@@ -3,7 +3,8 @@
 mod keys;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -16,7 +17,7 @@ use super::predict::grid::{self, Axis};
 use super::signals::stop_on_signals;
 use crate::exit::Exit;
 use crate::read::Input;
-use crate::{complain, number, output};
+use crate::{choose, complain, number, output, page};
 
 /// What is shown below the flags.
 pub const AFTER: &str = "\
@@ -50,6 +51,9 @@ pub struct WhatifFlags {
     /// Print the answer as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write a page for the browser into this file, where sliders change the transfer; it begins with --set
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenario", "json"])]
+    pub html: Option<PathBuf>,
 }
 
 /// Reads, fits, repeats, asks, prints.
@@ -59,7 +63,7 @@ pub struct WhatifFlags {
 pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
     let input = Input::named(&flags.file);
     let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
-    let connection = match one::connection(&input, flags.connection, false, &stop) {
+    let connection = match one::connection(&input, flags.connection, flags.html.is_some(), &stop) {
         Ok(connection) => connection,
         Err(exit) => return Ok(exit),
     };
@@ -81,11 +85,39 @@ pub fn run(flags: &WhatifFlags) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
+    if let Some(path) = &flags.html {
+        return in_a_page(path, &input, connection.id, &rows, &stop);
+    }
     let text = answer(flags, &connection, &study, &rows)?;
     output::tell(&text, flags.json).context("cannot write the answer")?;
     let Some(why) = rows.stopped else { return Ok(Exit::Analysed) };
     complain(&why);
     Ok(Exit::Usage)
+}
+
+/// Writes a page of the connection, which begins with the change that was asked for.
+fn in_a_page(
+    path: &Path,
+    input: &Input,
+    number: u64,
+    rows: &Rows,
+    stop: &AtomicBool,
+) -> anyhow::Result<Exit> {
+    let tries = match &rows.remedies.tried[..] {
+        [only] => only.changes.clone(),
+        _ => Vec::new(),
+    };
+    let mut report = match one::for_page(input, stop) {
+        Ok(report) => report,
+        Err(exit) => return Ok(exit),
+    };
+    if let Err(error) = choose::only(&mut report, number) {
+        complain(&error.to_string());
+        return Ok(Exit::Usage);
+    }
+    let written = page::write(page::shown(&report).trying(tries), path);
+    output::unless_seen_enough(written).context("cannot write the page")?;
+    Ok(Exit::Analysed)
 }
 
 /// What the answer shows of changes.

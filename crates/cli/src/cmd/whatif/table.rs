@@ -2,12 +2,12 @@
 
 use core::fmt::Write;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tcpwhy::report::{Connection, State, TimeIn};
 use tcpwhy::units::{Bytes, Duration};
 use tcpwhy_model::fit::Account;
 use tcpwhy_model::profile::KernelProfile;
-use tcpwhy_model::whatif::{Branch, MOST_WORK, Replay, Study, Tried};
+use tcpwhy_model::whatif::{Branch, MOST_WORK, Replay, Study, Told, Tried};
 use tcpwhy_model::world::Side;
 
 use super::Rows;
@@ -333,19 +333,6 @@ pub(super) fn json(
     }))
 }
 
-fn account(account: &Account) -> Value {
-    let time_in: Map<String, Value> = account
-        .time_in
-        .iter()
-        .map(|(state, span): (State, Duration)| (state.name().to_owned(), Value::from(span.0)))
-        .collect();
-    json!({
-        "time_ns": account.ns,
-        "time_in_ns": time_in,
-        "rounds": account.rounds,
-        "bytes": account.bytes,
-        "resent_segments": account.resent,
-        "first_flight_bytes": account.first_flight,
-        "max_in_flight_bytes": account.most_in_flight,
-    })
+fn account(account: &Account) -> Told {
+    Told::from(account)
 }

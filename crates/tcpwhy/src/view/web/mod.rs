@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::family::Family;
 use super::{Sort, choose, words};
 use crate::answer::words::Ends;
-use crate::report::{Report, State};
+use crate::report::{Connection, Report, State};
 use picture::Figure;
 use screen::Screen;
 
@@ -42,7 +42,83 @@ pub struct Shown<'a> {
     /// The order of the table: what did not work first, then the longest wait.
     order: Vec<usize>,
     /// Graphs of each direction, by the connection's number.
-    pictures: BTreeMap<u64, [Option<Vec<Figure>>; 2]>,
+    pictures: Pictures,
+    /// What the model needs to repeat them, as JSON of its own, or why it cannot.
+    fits: BTreeMap<u64, Fitted>,
+    /// Changes that the page tries when it opens, `KEY=VALUE` of the scenario language.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tries: Vec<String>,
+    /// What is shown as text: of each host, what its settings say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    texts: Vec<Text>,
+}
+
+/// What the model of a page begins with.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fitted {
+    /// What it fitted to the capture.
+    Fit(String),
+    /// Why it cannot.
+    Unfit(String),
+}
+
+/// A text with its title.
+#[derive(Debug, Serialize)]
+struct Text {
+    title: String,
+    text: String,
+}
+
+/// Marks of a series that a page draws first. Ours: more than columns of pixels, and a page opens with them at once.
+const FIRST: usize = 4096;
+
+/// Graphs of each direction, by the connection's number.
+pub type Pictures = BTreeMap<u64, [Option<Vec<Figure>>; 2]>;
+
+impl Shown<'_> {
+    /// The same with graphs that are drawn at once, and apart from them the graphs with all their marks where these have
+    /// more.
+    #[must_use]
+    pub fn first_level(mut self) -> (Self, Pictures) {
+        let is_long = |both: &[Option<Vec<Figure>>; 2]| {
+            let series = both.iter().flatten().flatten().flat_map(|figure| &figure.series);
+            series.into_iter().any(|series| series.len() > FIRST)
+        };
+        let mut whole = Pictures::new();
+        for (id, both) in &mut self.pictures {
+            if is_long(both) {
+                let coarse = |figures: &Vec<Figure>| {
+                    figures.iter().map(|figure| figure.coarse(FIRST)).collect()
+                };
+                let first = [0, 1].map(|at| both[at].as_ref().map(coarse));
+                whole.insert(*id, core::mem::replace(both, first));
+            }
+        }
+        (self, whole)
+    }
+
+    /// The same, with what `fit` makes of each connection that has graphs.
+    #[must_use]
+    pub fn fitted_by(self, fit: impl Fn(&Connection) -> Fitted) -> Self {
+        let pictured = |each: &&Connection| self.pictures.contains_key(&each.id);
+        let drawn = self.report.connections.iter().filter(pictured);
+        let fits = drawn.map(|each| (each.id, fit(each))).collect();
+        Self { fits, ..self }
+    }
+
+    /// The same, and the page tries these changes when it opens.
+    #[must_use]
+    pub fn trying(self, tries: Vec<String>) -> Self {
+        Self { tries, ..self }
+    }
+
+    /// The same with a text.
+    #[must_use]
+    pub fn with_text(mut self, title: String, text: String) -> Self {
+        self.texts.push(Text { title, text });
+        self
+    }
 }
 
 /// A state's letter, its name in the JSON, what a bar of the client's and of the server's data is called, and its colour.
@@ -89,6 +165,9 @@ pub fn shown(report: &Report) -> Shown<'_> {
         screens: report.connections.iter().map(|each| screen::of(report, each)).collect(),
         order,
         pictures,
+        fits: BTreeMap::new(),
+        tries: Vec::new(),
+        texts: Vec::new(),
     }
 }
 

@@ -13,11 +13,14 @@ use serde::Serialize;
 
 pub use series::{Mark, Series};
 
-use crate::report::{Connection, Direction, Retransmission, Sent, Trail};
+use crate::report::{CeilingKind, Connection, Direction, Retransmission, Sent, Trail};
 use about::Note;
 
+/// Nanoseconds of a second, times the bits of a byte.
+const BITS: i128 = 8_000_000_000;
+
 /// A graph over the connection's time.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     /// Its name, for links.
     pub id: &'static str,
@@ -54,6 +57,15 @@ impl Figure {
     /// How many marks it has.
     pub fn marks(&self) -> usize {
         self.series.iter().map(Series::len).sum()
+    }
+}
+
+impl Figure {
+    /// The same with at most this many marks in a series, but for rare ones.
+    #[must_use]
+    pub(super) fn coarse(&self, most: usize) -> Self {
+        let series = self.series.iter().map(|series| series.coarse(most)).collect();
+        Self { about: self.about.clone(), notes: self.notes.clone(), series, ..*self }
     }
 }
 
@@ -166,6 +178,11 @@ fn flight(
         let bytes = i64::try_from(round.bdp_bytes?).ok()?;
         Some((round.start_ns, round.start_ns, bytes, bytes))
     });
+    // The most that a full buffer can have on its way in a round trip is what it holds.
+    let buffer = ceiling(direction, CeilingKind::SendBuffer).and_then(|rate| {
+        let bytes = i128::from(rate) * i128::from(direction.rtt.min_ns?) / BITS;
+        i64::try_from(bytes).ok()
+    });
     Figure {
         id: "flight",
         title: "Bytes in flight",
@@ -181,9 +198,15 @@ fn flight(
                 windows.map(|a| (a.at_ns, a.until_ns, a.window.0, a.window.1)),
             ),
             Series::steps("bandwidth-delay product", "bdp", bdp),
+            Series::steps("send buffer", "buffer", buffer.map(|bytes| (0, 0, bytes, bytes))),
             Series::of("in flight", Mark::Area, "flight", points),
         ],
     }
+}
+
+/// A ceiling's rate, in bits a second.
+fn ceiling(direction: &Direction, kind: CeilingKind) -> Option<u64> {
+    direction.ceilings.iter().find(|each| each.kind == kind).map(|each| each.rate_bps)
 }
 
 fn round_trip(at: usize, direction: &Direction, trail: &Trail) -> Figure {
@@ -193,6 +216,10 @@ fn round_trip(at: usize, direction: &Direction, trail: &Trail) -> Figure {
         Some((round.start_ns, round.start_ns, rtt, rtt))
     });
     let least = direction.rtt.min_ns.map(|rtt| (0, 0, rtt, rtt));
+    let waits = direction.rounds.iter().filter_map(|round| {
+        let (rtt, least) = (round.rtt_ns?, direction.rtt.min_ns?);
+        Some((round.start_ns, round.start_ns, least, rtt.max(least)))
+    });
     Figure {
         id: "rtt",
         title: "Round-trip time",
@@ -201,6 +228,7 @@ fn round_trip(at: usize, direction: &Direction, trail: &Trail) -> Figure {
         about: about::round_trip(at, direction),
         notes: Vec::new(),
         series: vec![
+            Series::of("waiting in queues and hosts", Mark::Band, "queue", waits),
             Series::steps("least round trip", "least", least.into_iter()),
             Series::of("tap to receiver and back", Mark::Dots, "rtt", taps),
             Series::steps("sender's round trip", "stack", stack),

@@ -1,13 +1,10 @@
 //! Throughput: what passed the tap and what was acknowledged, in equal pieces of the time.
 
-use super::{Figure, Mark, Series, Unit, about};
+use super::{BITS, Figure, Mark, Series, Unit, about};
 use crate::report::{Connection, Direction, Trail};
 
 /// Pieces at least and at most. Ours: what a small and a large screen show one by one.
 const PIECES: (i64, i64) = (40, 800);
-
-/// Nanoseconds of a second, times the bits of a byte.
-const BITS: i128 = 8_000_000_000;
 
 /// The graph. A piece is a round trip where that gives a sensible number of them.
 pub(super) fn figure(

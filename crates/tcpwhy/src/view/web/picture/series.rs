@@ -115,6 +115,38 @@ impl Series {
         self
     }
 
+    /// The same with at most this many marks, each with the least and the most of its neighbours; what is rare, and
+    /// what is a cross, stays one by one.
+    #[must_use]
+    pub(super) fn coarse(&self, most: usize) -> Self {
+        if self.len() <= most || self.rare || self.mark == Mark::Crosses {
+            return self.clone();
+        }
+        let each = self.len().div_ceil(most.max(1));
+        let value = |column: &[i64], at: usize| column.get(at).copied().unwrap_or(0);
+        let groups = (0..self.len()).step_by(each).map(|first| {
+            let all = first..(first + each).min(self.len());
+            let until = all.clone().map(|at| self.at[at].saturating_add(value(&self.lasts, at)));
+            let most = all.clone().map(|at| self.least[at].saturating_add(value(&self.height, at)));
+            (self.at[first], until.max(), self.least[all.clone()].iter().min(), most.max())
+        });
+        let marks =
+            groups.filter_map(|(at, until, least, most)| Some((at, until?, *least?, most?)));
+        let mut coarse = Self::of(self.name, self.mark, self.ink, marks);
+        coarse.frames = self.frames.iter().copied().step_by(each).collect();
+        if !self.frames.is_empty() {
+            let packets = |chunk: &[i64]| chunk.iter().sum();
+            coarse.packets = match &self.packets[..] {
+                [] => (0..self.len())
+                    .step_by(each)
+                    .map(|first| each.min(self.len() - first) as i64)
+                    .collect(),
+                known => known.chunks(each).map(packets).collect(),
+            };
+        }
+        coarse
+    }
+
     /// How many marks it has.
     #[expect(clippy::len_without_is_empty, reason = "an empty one is left out of its graph")]
     pub fn len(&self) -> usize {
@@ -142,5 +174,23 @@ mod tests {
         let series = Series::steps("a line", "ack", marks);
         let json = serde_json::to_string(&series).expect("JSON");
         assert_eq!(json, r#"{"name":"a line","mark":"steps","ink":"ack","t":[10,4],"y":[5,-1]}"#);
+    }
+
+    #[test]
+    fn a_coarse_mark_has_the_extremes_of_its_neighbours_and_rare_marks_stay() {
+        let sent = [3, 9, 1, 4, 7].map(|from| Sent {
+            at_ns: from * 10,
+            until_ns: from * 10,
+            packets: 1,
+            frame: from as u64,
+            ..Sent::default()
+        });
+        let of = || sent.iter().map(|mark| (mark, mark.at_ns / 10, mark.at_ns / 10 + 1));
+        let coarse = Series::spans("segments", "data", of()).coarse(3);
+        assert_eq!((coarse.len(), &coarse.least[..]), (3, &[3, 1, 7][..]));
+        assert_eq!((&coarse.height[..], &coarse.frames[..]), (&[7, 4, 1][..], &[3, 1, 7][..]));
+        assert_eq!(coarse.packets, [2, 2, 1]);
+        assert_eq!(Series::spans("again", "fast", of()).rare().coarse(3).len(), 5);
+        assert_eq!(Series::spans("segments", "data", of()).coarse(5).len(), 5);
     }
 }

@@ -132,7 +132,7 @@ fn held(pen: &mut Pen, series: &Series, number: usize, to: Scale, color: &str) {
         pen.fill(&around, color, 0.28);
         pen.path(&floor, color, 1.0, "");
     }
-    let is_rule = series.ink == "least" || series.ink == "bdp";
+    let is_rule = ["least", "bdp", "buffer"].contains(&series.ink);
     pen.path(&points, color, 1.6, if is_rule { "5 4" } else { "" });
 }
 

@@ -116,7 +116,7 @@ fn file(connection: &Connection, direction: &Direction, figure: &Figure) -> Stri
 }
 
 /// A window that is far above the data would press it to the floor: such ceilings do not decide the scale.
-const CEILINGS: [&str; 4] = ["edge", "window", "cwnd", "bdp"];
+const CEILINGS: [&str; 5] = ["edge", "window", "cwnd", "bdp", "buffer"];
 const FAR: f64 = 2.5;
 
 fn range(figure: &Figure) -> (f64, f64) {
