@@ -237,6 +237,7 @@ const fn words(branch: Branch) -> &'static str {
         Branch::HyStart => "an earlier end of slow start",
         Branch::Cause => "other causes that repeat the capture nearly as well",
         Branch::Replay => "how far the unchanged run is off",
+        Branch::Shares => "how much of its time the unchanged run was held by something else",
     }
 }
 
