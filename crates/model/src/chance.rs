@@ -1,5 +1,5 @@
 //! Where chance decides: losses, jitter, reordering and copies at random. One throw of the dice is no answer then, so they are
-//! thrown many times: the run in the middle is told, and the range of all.
+//! thrown many times: the answer is the run in the middle, and the range of all.
 
 use crate::predict::Prediction;
 use crate::profile::KnobError;
@@ -42,7 +42,7 @@ pub struct Thrown {
 }
 
 impl Thrown {
-    /// Runs a plan once, or [`THROWS`] times if chance decides, in at most so many events of the model; `None` if it takes
+    /// Runs a plan once, or [`THROWS`] times if chance decides, in at most `most` events of the model; `None` if it takes
     /// more.
     ///
     /// # Errors

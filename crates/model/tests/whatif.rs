@@ -317,7 +317,7 @@ fn what_the_model_does_not_repeat_is_not_answered() {
     assert!(study.remedies().tried.is_empty());
 }
 
-/// A download, of whose slow start so many per cent are called avoidance.
+/// A download, of whose time `percent` are called avoidance instead of slow start.
 fn called_otherwise(percent: i64) -> Connection {
     let mut connection = captured(DOWNLOAD, &[]);
     let sent = connection.directions[1].as_deref_mut().expect("a download");

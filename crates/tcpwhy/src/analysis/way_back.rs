@@ -1,7 +1,7 @@
-//! How late arrivals came to a sender: what stood in queues on the way back, which the tap does not see.
+//! How late arrivals came to a sender: how long they waited in queues on the way back, which the tap does not see.
 //!
 //! At the sender's host an arrival tells by its own time stamp when its host let it go; what it took beyond the least
-//! way of all, it stood in queues ([`Stamps`]). Elsewhere the tap sees it before it stands there. But a send that does
+//! way of all, it stood in queues ([`Stamps`]). Elsewhere the tap sees it before it waits there. But a send that does
 //! not echo what had passed the tap left before that came (RFC 7323 section 4.3: all that leaves later echoes it or a
 //! later one). How long before, beyond the least round trip between tap and sender, is the least that it was held up;
 //! the time that the send itself stood in queues is known by its own time stamp. An ACK that is lost seems late until
@@ -18,7 +18,7 @@ const LATE_NS: i64 = 1_000_000;
 /// And this part of that way. Ours: the same.
 const LATE_PART: i64 = 10;
 
-/// What came before something that is known to be late came late as well, by up to so many times as much. Ours: a queue
+/// What came before something that is known to be late came late as well, by up to twice as much. Ours: a queue
 /// does not halve between two that left together.
 const AS_LATE: i64 = 2;
 

@@ -1,11 +1,11 @@
-//! ACKs stand in a queue on their way back, and the sender waits for them.
+//! ACKs wait in a queue on their way back, and the sender for them.
 //!
 //! # What it says
 //! The data comes through, but the ACKs for it wait in a queue: before a thin uplink, or one that an upload beside fills.
 //! The sender sees a long round trip, and each window of data waits for it.
 //!
 //! # How we know
-//! Intervals in the state `ack_path`: the round trip stood above its least by half and more, or while what came through was
+//! Intervals in the state `ack_path`: the round trip was above its least by half and more, or while what came through was
 //! always the same, and most of that the ACKs took. At the sender's host their time stamps tell when they left and so
 //! how much longer than at the least they were on their way. At other hosts the data tells: it echoes the newest ACK that
 //! had come when it was sent, so what had left the receiver before and is not echoed was still on its way. They hold at

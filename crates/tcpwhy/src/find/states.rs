@@ -118,7 +118,7 @@ pub(super) const fn told(state: State) -> &'static str {
             "The path is full, and what it delivers comes in bursts under a moving ceiling."
         }
         S::AckPath => {
-            "The round trip stands above its least, and most of that the ACKs stood in a queue on their way back: their time \
+            "The round trip is above its least, and for most of that the ACKs waited in a queue on their way back: their time \
              stamps tell at the sender's host, and at others the sends that do not echo them yet."
         }
         S::CwndSlowStart => {

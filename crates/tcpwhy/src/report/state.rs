@@ -112,7 +112,7 @@ pub enum State {
     /// The path's rate varies.
     #[serde(rename = "bandwidth.variable")]
     BandwidthVariable,
-    /// ACKs stand in a queue on their way back.
+    /// ACKs wait in a queue on their way back.
     #[serde(rename = "ack_path")]
     AckPath,
     /// The congestion window is full, in slow start.
@@ -210,7 +210,7 @@ const TABLE: [(State, &str, char, &str); 41] = [
     ),
     (State::BandwidthPolicer, "bandwidth.policer", 'L', "a policer drops what exceeds its rate"),
     (State::BandwidthVariable, "bandwidth.variable", 'V', "the path's rate varies"),
-    (State::AckPath, "ack_path", 'y', "its ACKs stand in a queue on their way back"),
+    (State::AckPath, "ack_path", 'y', "its ACKs wait in a queue on their way back"),
     (State::CwndSlowStart, "cwnd.slow_start", 's', "the congestion window is full, in slow start"),
     (
         State::CwndAvoidance,

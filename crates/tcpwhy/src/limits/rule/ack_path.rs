@@ -32,7 +32,7 @@ mod tests {
     const RTT: i64 = 40_000_000;
     const MS: i64 = 1_000_000;
 
-    /// What is told of a wait that ended by `ended_by` in rounds whose ACKs stood `back` in queues, and whose data stood
+    /// The verdict on a wait that ended by `ended_by` in rounds whose ACKs stood `back` in queues, and whose data stood
     /// `forth`.
     fn told(back: i64, forth: i64, ended_by: Release) -> Option<State> {
         let mut rounds = Rounds::default();
