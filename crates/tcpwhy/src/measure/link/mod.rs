@@ -94,7 +94,7 @@ pub(crate) struct Busy {
     pub(crate) is_before_tap: bool,
     /// That it is a link is proven, and not only likely.
     pub(crate) is_proven: bool,
-    /// Rate in bits per second on the wire, with Ethernet's headers: best, and the quartiles of what shows it.
+    /// Rate in bits per second on the wire, with Ethernet's headers: the lower quartile of what shows it, best, the upper one.
     pub(crate) rate_bps: [f64; 3],
     /// It varied by up to 30 %, or others had a part of it.
     pub(crate) varies: bool,
@@ -115,6 +115,14 @@ pub(crate) struct Busy {
     pub(crate) lost_full: f64,
     /// The same of each: the offset of its data, and where.
     pub(crate) places: Vec<(i64, Place)>,
+}
+
+impl Busy {
+    /// Whether both are proven, and the rates of what shows them overlap.
+    fn is_one_with(&self, other: &Self) -> bool {
+        let ([low, _, high], [other_low, _, other_high]) = (self.rate_bps, other.rate_bps);
+        self.is_proven && other.is_proven && low <= other_high && other_low <= high
+    }
 }
 
 /// Watches one sender's packets and the ACKs for them.
@@ -290,13 +298,19 @@ impl Link {
         if unhindered < event.tap { (unhindered, tick) } else { (event.tap, 0) }
     }
 
-    /// What is known of the link at the end; `None` where nothing shows one. Of two, the one that was full for longer.
+    /// What is known of the link at the end; `None` where nothing shows one. Of two, the one that was full for longer; of two
+    /// proven ones with one rate the one before the tap, for what passes the tap at a link's rate waits for no second one,
+    /// and its ACKs repeat that rate.
     pub(crate) fn measured(&mut self) -> Option<Busy> {
         let behind = self.behind.measured(&mut self.departures.lost, &self.evenness);
         let before = self.before.measured(&mut self.arrivals.lost, &self.evenness);
         let before = before.map(|busy| Busy { is_before_tap: true, ..busy });
         match (before, behind) {
-            (Some(before), Some(behind)) if before.full_ns >= behind.full_ns => Some(before),
+            (Some(before), Some(behind))
+                if before.full_ns >= behind.full_ns || before.is_one_with(&behind) =>
+            {
+                Some(before)
+            }
             (before, behind) => behind.or(before),
         }
     }
