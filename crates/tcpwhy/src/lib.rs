@@ -31,6 +31,7 @@ mod frame;
 pub mod gain;
 mod icmp;
 mod limits;
+pub mod live;
 pub mod manual;
 mod measure;
 mod names;

@@ -10,6 +10,7 @@
 //! | [`rounds`] | what happened round by round? The table articles draw by hand |
 //! | [`plot`] | what would the time-sequence graph look like? |
 //! | [`summary`] | the same in a line each, for scripts |
+//! | [`live`] | what holds the connections that are open, by what their kernel told? |
 //! | [`csv`] | the same figures for a spreadsheet |
 //! | [`web`] | what does a page in the browser show, and from which series are its graphs? |
 //! | [`anonymize`] | the same report without its addresses |
@@ -37,6 +38,7 @@ mod found;
 mod head;
 mod icmp;
 mod link;
+pub mod live;
 mod numbers;
 pub mod plot;
 mod quality;

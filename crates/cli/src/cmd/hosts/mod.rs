@@ -13,6 +13,7 @@ use tcpwhy::host::paste::{self, Notes, Part};
 use tcpwhy::host::snapshot::{Look, Snapshot};
 use tcpwhy::host::view::{HostOptions, heading, render};
 use tcpwhy::host::{Finding, Severity, judge};
+use tcpwhy::view::live;
 
 use crate::exit::Exit;
 use crate::read::Input;
@@ -190,6 +191,13 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+/// What holds the connections of the last look, above the findings.
+fn sockets(snapshot: &Snapshot, options: HostOptions) -> String {
+    let Some(look) = snapshot.looks.last() else { return String::new() };
+    let told = live::sockets(look, options.width, options.color);
+    if told.is_empty() { told } else { told + "\n" }
+}
+
 /// Judges each host, and prints its answer.
 ///
 /// # Errors
@@ -209,7 +217,8 @@ pub(crate) fn answer(hosts: &[Host], form: Form) -> anyhow::Result<Exit> {
             let files = if is_headed { &*host.files } else { &[] };
             json(&host.snapshot, &judged, host.name.as_deref(), files)?
         } else {
-            let told = render(&host.snapshot, &judged, form.text);
+            let told =
+                sockets(&host.snapshot, form.text) + &render(&host.snapshot, &judged, form.text);
             let gap = if at > 0 || form.is_below { "\n" } else { "" };
             let title = printable(&host.title());
             let title = if is_headed { heading(&title, form.text) } else { String::new() };

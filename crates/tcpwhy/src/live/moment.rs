@@ -1,0 +1,265 @@
+//! What holds a sender at the instant of a look, asked in the order of `ORDER`.
+//!
+//! What is in flight is `Send-Q` without what was not sent (`write_seq - snd_una`, `tcpi_notsent_bytes`): exact to the byte, where
+//! segments times their size is not. A window, a buffer and the congestion window are full if they have no room for a segment.
+
+use tcpwhy_words::said::{bytes, time};
+
+use super::{Held, Reader};
+use crate::host::snapshot::{Info, Memory, Socket, State as Tcp};
+use crate::report::{State, Sure};
+
+/// What one look has of a sender.
+struct Sender<'a> {
+    socket: &'a Socket,
+    info: &'a Info,
+    memory: Option<&'a Memory>,
+    mss: u64,
+    /// Bytes sent and not acknowledged, and bytes that wait to be sent.
+    flight: u64,
+    waiting: u64,
+}
+
+type Rule = fn(&Sender<'_>) -> Option<Held>;
+
+/// Which cause is asked when: what stands still, then what has no room, then what is left.
+const ORDER: [Rule; 6] = [shut, timed_out, repairs, window_full, buffer_full, cwnd_full];
+
+/// The states of a full receive window.
+pub(super) const WINDOW: [State; 5] = [
+    State::ZeroWindow,
+    State::RwndCap,
+    State::RwndAutotune,
+    State::RwndReader,
+    State::BandwidthSelfQueue,
+];
+
+/// Timers of `sock_diag(7)`.
+const RETRANSMISSION: u8 = 1;
+const PROBE: u8 = 4;
+
+/// The least that Linux waits before a timeout, in nanoseconds (`TCP_RTO_MIN`).
+const RTO_MIN: u64 = 200_000_000;
+
+/// A timeout of this many times what the round trip makes of it was backed off (`tcp_retransmit_timer` doubles it each time).
+const BACKED_OFF: u64 = 4;
+
+/// A round trip of this many times the least one has a queue in it, or its ACKs are held. Ours, as of the checks.
+const QUEUED: u64 = 2;
+
+/// What holds `socket`; `None` if it has nothing to send, or that was not seen.
+pub(super) fn held(socket: &Socket) -> Option<Held> {
+    if socket.state == Tcp::SynSent {
+        return Some(opening(socket));
+    }
+    let info = socket.info.as_deref()?;
+    let (queue, waiting) = (u64::from(socket.send_queue), info.notsent_bytes.unwrap_or(0));
+    if queue == 0 {
+        return None;
+    }
+    let sender = Sender {
+        socket,
+        info,
+        memory: socket.memory.as_ref(),
+        mss: u64::from(info.snd_mss?).max(1),
+        flight: queue.saturating_sub(waiting),
+        waiting,
+    };
+    Some(ORDER.iter().find_map(|rule| rule(&sender)).unwrap_or_else(|| rest(&sender)))
+}
+
+const fn held_by(state: State, sure: Sure, by: String) -> Held {
+    Held { state, sure, by }
+}
+
+/// A connection that is not open yet.
+fn opening(socket: &Socket) -> Held {
+    let again = socket.info.as_deref().and_then(|info| info.total_retrans).unwrap_or(0);
+    let again = again.max(socket.timer.map_or(0, |timer| u32::from(timer.retransmits)));
+    let (state, by) = if again > 0 {
+        (State::SynRetry, format!("its SYN was sent {again} times more, and nothing answers"))
+    } else {
+        (State::Handshake, "its SYN is on the way".to_owned())
+    };
+    Held { state, sure: Sure::Shown, by }
+}
+
+impl Sender<'_> {
+    fn timer(&self, kind: u8) -> bool {
+        self.socket.timer.is_some_and(|timer| timer.kind == kind)
+    }
+
+    /// Whether its send buffer takes more (`sk_stream_memory_free`).
+    fn has_room(&self) -> Option<bool> {
+        let memory = self.memory.filter(|memory| memory.sndbuf > 0)?;
+        Some(memory.wqueued < memory.sndbuf)
+    }
+
+    /// Segments that are smaller than the path takes because of so small a window (`tcp_bound_to_half_wnd`).
+    fn halved(&self, window: u64) -> String {
+        let pmtu = u64::from(self.info.pmtu.unwrap_or(0));
+        let is_halved = window / 2 == self.mss && self.mss * 2 <= pmtu;
+        if !is_halved {
+            return String::new();
+        }
+        format!(", and its segments are half of that ({})", bytes(self.mss))
+    }
+
+    /// How many times the round trip is the least there was, if both are known.
+    fn is_queued(&self) -> Option<String> {
+        let (rtt, least) = (self.info.rtt_ns?, self.info.min_rtt_ns?);
+        (rtt >= QUEUED * least).then(|| {
+            let [rtt, least] = [rtt, least].map(|ns| time(ns.cast_signed()));
+            format!("a round trip of {rtt} where {least} is the least")
+        })
+    }
+}
+
+/// The peer's window is shut: the persist timer runs (RFC 9293 section 3.8.6.1).
+fn shut(sender: &Sender<'_>) -> Option<Held> {
+    let is_shut = sender.info.snd_wnd == Some(0) && sender.waiting > 0;
+    if !sender.timer(PROBE) && !is_shut {
+        return None;
+    }
+    let waiting = bytes(sender.waiting.max(sender.flight));
+    Some(held_by(
+        State::ZeroWindow,
+        Sure::Shown,
+        format!("the receiver's window is shut, and {waiting} wait for it to open"),
+    ))
+}
+
+/// Nothing is acknowledged, and the retransmission timer has run out before.
+fn timed_out(sender: &Sender<'_>) -> Option<Held> {
+    let (info, rto) = (sender.info, sender.info.rto_ns.unwrap_or(0));
+    let fired =
+        sender.socket.timer.map_or(0, |timer| timer.retransmits).max(info.backoff.unwrap_or(0));
+    let usual = info.rtt_ns.unwrap_or(0).saturating_mul(2).max(RTO_MIN);
+    let is_backed_off = info.lost.unwrap_or(0) > 0 && rto >= BACKED_OFF * usual;
+    if !sender.timer(RETRANSMISSION) || fired == 0 && !is_backed_off {
+        return None;
+    }
+    let times = if fired > 0 { format!(", {fired} times in a row by now") } else { String::new() };
+    let rto = time(rto.cast_signed());
+    Some(held_by(
+        State::RtoWait,
+        Sure::Shown,
+        format!("what it sends is not acknowledged; it retransmits each {rto}{times}"),
+    ))
+}
+
+/// Some of what is in flight counts as lost.
+fn repairs(sender: &Sender<'_>) -> Option<Held> {
+    let lost = sender.info.lost.filter(|lost| *lost > 0)?;
+    let unacked = sender.info.unacked.unwrap_or(lost);
+    Some(held_by(
+        State::RecoveryLoss,
+        Sure::Shown,
+        format!("{lost} of {unacked} segments in flight count as lost"),
+    ))
+}
+
+/// The peer's window has no room for a segment. Behind a standing queue a larger one would only lengthen that.
+fn window_full(sender: &Sender<'_>) -> Option<Held> {
+    let window = u64::from(sender.info.snd_wnd?);
+    if sender.waiting == 0 || window >= sender.flight + sender.mss {
+        return None;
+    }
+    let full = format!(
+        "{} in flight fill the receiver's window of {}",
+        bytes(sender.flight),
+        bytes(window)
+    );
+    let full = full + &sender.halved(window);
+    match sender.is_queued() {
+        Some(queued) => {
+            Some(held_by(State::BandwidthSelfQueue, Sure::Possible, format!("{full}, at {queued}")))
+        }
+        None => Some(held_by(State::RwndReader, Sure::Possible, full)),
+    }
+}
+
+/// All that was written is in flight, and the buffer takes no more (`sk_stream_memory_free`): the program waits.
+fn buffer_full(sender: &Sender<'_>) -> Option<Held> {
+    let memory = sender.memory.filter(|memory| memory.sndbuf > 0)?;
+    let is_full = sender.has_room() == Some(false) && sender.waiting < sender.mss;
+    let is_cwnd = sender.info.unacked >= sender.info.snd_cwnd && sender.info.snd_cwnd.is_some();
+    if !is_full || is_cwnd {
+        return None;
+    }
+    Some(held_by(
+        State::Sndbuf,
+        Sure::Likely,
+        format!(
+            "{} in flight are all that its send buffer takes: {} of {} are used",
+            bytes(sender.flight),
+            bytes(u64::from(memory.wqueued)),
+            bytes(u64::from(memory.sndbuf))
+        ),
+    ))
+}
+
+/// The congestion window is full; with a standing queue it is the path's rate that holds it.
+fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
+    let (unacked, cwnd) = (sender.info.unacked?, sender.info.snd_cwnd?);
+    if unacked < cwnd || sender.waiting == 0 && sender.has_room() != Some(false) {
+        return None;
+    }
+    let full = format!("{unacked} segments in flight fill the congestion window of {cwnd}");
+    if let Some(queued) = sender.is_queued() {
+        return Some(held_by(
+            State::BandwidthSelfQueue,
+            Sure::Likely,
+            format!("{full}, at {queued}: there is a queue in the path"),
+        ));
+    }
+    match sender.info.snd_ssthresh {
+        Some(ssthresh) if cwnd >= ssthresh => {
+            let by = format!("{full}, which grows slowly beyond ssthresh {ssthresh}");
+            Some(held_by(State::CwndAvoidance, Sure::Likely, by))
+        }
+        _ => Some(held_by(
+            State::CwndSlowStart,
+            Sure::Likely,
+            format!("{full}, which doubles each round trip"),
+        )),
+    }
+}
+
+/// What is left: all that was written is sent though there was room for more, so the program has not written it; else what
+/// was seen does not tell.
+fn rest(sender: &Sender<'_>) -> Held {
+    if sender.waiting > 0 {
+        let wait = format!("{} wait to be sent", bytes(sender.waiting));
+        let by = if sender.info.snd_wnd.is_some() && sender.info.unacked.is_some() {
+            "though the windows have room: pacing, Nagle's algorithm or the host's own queue"
+        } else {
+            "and the windows were not seen: newer versions of ss show snd_wnd"
+        };
+        return held_by(State::Unknown, Sure::Possible, format!("{wait}, {by}"));
+    }
+    let all = format!("all that was written is in flight ({})", bytes(sender.flight));
+    match sender.has_room() {
+        Some(true) => {
+            held_by(State::App, Sure::Possible, format!("{all}, and there is room for more"))
+        }
+        _ => {
+            held_by(State::Unknown, Sure::Possible, format!("{all}; `ss -m` shows its send buffer"))
+        }
+    }
+}
+
+/// The same with what the receiver's own socket says: it knows whose fault a full window is.
+pub(super) fn with_peer(held: Held, peer: Option<&Reader>) -> Held {
+    let Some(reader) = peer.filter(|_| WINDOW.contains(&held.state)) else { return held };
+    let by = format!("{}; at the receiver {}", held.by, reader.words("its program"));
+    match reader {
+        Reader::Lags { .. } if held.state == State::ZeroWindow => Held { by, ..held },
+        Reader::Lags { .. } => Held { state: State::RwndReader, sure: Sure::Shown, by },
+        Reader::Hole { .. } => Held { state: State::RecoveryLoss, sure: Sure::Shown, by },
+        Reader::Reads { .. } if held.state == State::RwndReader => {
+            Held { state: State::RwndCap, sure: Sure::Likely, by }
+        }
+        Reader::Reads { .. } => Held { by, ..held },
+    }
+}
