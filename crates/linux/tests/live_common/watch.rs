@@ -1,4 +1,4 @@
-//! How late this host is by itself while a run goes on: what excuses a run that is late, and what does not.
+//! How late this host is by itself while a run goes on: whether it was quiet while a packet waited.
 //!
 //! One thread on each processor, before the emulator in the scheduler's order, asks to be woken every
 //! 0.2 ms and notes how late it is. It meets what the emulator meets (a hypervisor that takes the
@@ -74,14 +74,6 @@ impl Host {
         let from = from.saturating_sub(AFTERMATH_NS);
         !self.pauses.iter().any(|pause| pause.0 < to && pause.1 > from)
     }
-
-    /// Whether the host may explain how late the emulator was: it stood still for longer than a run may
-    /// be late. How late that makes which packets depends on where it falls: a pause in a burst makes all
-    /// of that late, and two pauses add up, so no more is asked for. On a host that never pauses that long nothing is
-    /// excused.
-    pub(crate) const fn excuses(&self) -> bool {
-        self.lateness.max_ns > FORGIVEN_NS
-    }
 }
 
 /// Ours: a pause that the emulator's own limit has room for three times.
@@ -134,13 +126,6 @@ fn quantiles(mut late: Vec<u64>) -> Lateness {
     let at = |part: usize| late.get((late.len() * part).div_ceil(100).max(1) - 1).copied();
     let [p50_ns, p99_ns, max_ns] = [50, 99, 100].map(|part| at(part).unwrap_or_default());
     Lateness { p50_ns, p99_ns, max_ns }
-}
-
-#[test]
-fn a_host_that_never_stands_still_excuses_nothing() {
-    let host = |late_ns| Host::of(&[vec![Beat { woken: 1_000_000_000, late_ns }]]);
-    assert!(!host(FORGIVEN_NS).excuses());
-    assert!(host(FORGIVEN_NS + 1).excuses());
 }
 
 #[test]
