@@ -31,6 +31,11 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// What the first line of a saved snapshot says it is.
 pub const FORMAT: &str = "tcpwhy-host/1";
 

@@ -4,7 +4,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-use super::is_false;
+use super::{is_false, is_zero};
 
 /// State of a connection (Linux `include/net/tcp_states.h`).
 #[derive(
@@ -57,6 +57,12 @@ pub struct Socket {
     /// Neither was seen (`ss` without `-e`): [`Self::is_orphan`].
     #[serde(default, skip_serializing_if = "is_false")]
     pub inode_unseen: bool,
+    /// What the kernel calls it by as long as it lives (`idiag_cookie`); 0 where that was not seen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cookie: u64,
+    /// The control group that it was made in (`INET_DIAG_CGROUP_ID`, since Linux 5.9): its inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<u64>,
     /// The process that holds it; `None` where that was not seen or there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
@@ -95,6 +101,8 @@ impl Socket {
             inode: 0,
             uid: 0,
             inode_unseen: false,
+            cookie: 0,
+            cgroup: None,
             owner: None,
             timer: None,
             memory: None,

@@ -4,6 +4,7 @@
 //! Look (sockets) -> moment: what holds it at this instant      -> Told, the sender's state and what shows it
 //!                -> account: what held it since it was opened
 //!                -> reader: what the receiver's socket says, if it was seen, too
+//! looks, in order -> Course -> Connection: between two looks what held it, and where the time went (between, growth)
 //! ```
 //!
 //! A kernel keeps an account of its senders (`tcp_chrono_start`, since 4.10): how long something was in flight, and how much of
@@ -11,15 +12,20 @@
 //! bytes in flight against the windows and the buffer. Of a socket that only receives nothing is said of its sender.
 
 mod account;
+mod between;
+mod course;
+mod growth;
 mod moment;
 mod reader;
 
 use core::net::SocketAddr;
+use std::collections::BTreeMap;
 
 use crate::host::snapshot::{Look, Socket};
 use crate::report::{State, Sure};
 
 pub use account::Account;
+pub use course::{Connection, Course};
 pub use reader::Reader;
 
 /// What one socket tells.
@@ -49,16 +55,13 @@ pub struct Held {
 /// What the sockets of one look tell, those that something holds first, then by their ends.
 pub fn judge(look: &Look) -> Vec<Told<'_>> {
     let sockets = look.sockets.as_deref().unwrap_or_default();
-    let peer_of = |socket: &Socket| {
-        let is_peer =
-            |other: &&Socket| (other.local, other.remote) == (socket.remote, socket.local);
-        sockets.iter().find(is_peer)
-    };
+    let peers: BTreeMap<_, _> =
+        sockets.iter().rev().map(|socket| ((socket.remote, socket.local), socket)).collect();
     let mut told: Vec<Told<'_>> = sockets
         .iter()
         .map(|socket| {
             let account = Account::of(socket);
-            let peers = peer_of(socket).and_then(Reader::of);
+            let peers = peers.get(&(socket.local, socket.remote)).copied().and_then(Reader::of);
             let held = moment::held(socket).map(|held| moment::with_peer(held, peers.as_ref()));
             let held = match &account {
                 Some(account) => account.over(held, peers.as_ref()),
@@ -81,17 +84,21 @@ impl Told<'_> {
         self.reader.is_some_and(Reader::is_full)
     }
 
-    /// How much there is to say: what stands still first, then what holds a sender, then readers that lag.
     fn rank(&self) -> (u8, u64) {
-        let bytes = self.socket.info.as_deref().and_then(|info| info.bytes_acked).unwrap_or(0);
-        let rank = match &self.held {
-            Some(held) if is_standstill(held.state) => 3,
-            Some(_) => 2,
-            None if self.lags() => 1,
-            None => 0,
-        };
-        (rank, bytes)
+        rank(self.socket, self.held.as_ref(), self.reader)
     }
+}
+
+/// How much there is to say: what stands still first, then what holds a sender, then readers that lag.
+fn rank(socket: &Socket, held: Option<&Held>, reader: Option<Reader>) -> (u8, u64) {
+    let bytes = socket.info.as_deref().and_then(|info| info.bytes_acked).unwrap_or(0);
+    let rank = match held {
+        Some(held) if is_standstill(held.state) => 3,
+        Some(_) => 2,
+        None if reader.is_some_and(Reader::is_full) => 1,
+        None => 0,
+    };
+    (rank, bytes)
 }
 
 /// Whether nothing moves in it.

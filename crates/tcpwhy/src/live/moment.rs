@@ -105,6 +105,12 @@ impl Sender<'_> {
         format!(", and its segments are half of that ({})", bytes(self.mss))
     }
 
+    /// Segments sent again that the peer did not report to have twice (D-SACK): each repaired a loss, and cut the window.
+    fn repaired(&self) -> u32 {
+        let again = self.info.total_retrans.unwrap_or(0);
+        again.saturating_sub(self.info.dsack_dups.unwrap_or(0))
+    }
+
     /// How many times the round trip is the least there was, if both are known.
     fn is_queued(&self) -> Option<String> {
         let (rtt, least) = (self.info.rtt_ns?, self.info.min_rtt_ns?);
@@ -216,7 +222,14 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
     match sender.info.snd_ssthresh {
         Some(ssthresh) if cwnd >= ssthresh => {
             let by = format!("{full}, which grows slowly beyond ssthresh {ssthresh}");
-            Some(held_by(State::CwndAvoidance, Sure::Likely, by))
+            Some(match sender.repaired() {
+                0 => held_by(State::CwndAvoidance, Sure::Likely, by),
+                again => held_by(
+                    State::CwndPostLoss,
+                    Sure::Likely,
+                    format!("{by}, cut by a loss: {again} segments were sent again"),
+                ),
+            })
         }
         _ => Some(held_by(
             State::CwndSlowStart,

@@ -1,0 +1,338 @@
+//! Connections from look to look: what holds each, since when, and where its time went.
+//!
+//! A connection is its kernel's cookie where that was seen, else its two ends; one whose counters shrink is another with the same
+//! ends. Bounded by the sockets of a look: those that are not in the next one have ended, and are handed out once.
+
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+
+use super::between::{Between, Did};
+use super::growth::Growth;
+use super::{Account, Held, Reader, moment, rank};
+use crate::host::snapshot::{Info, Socket};
+use crate::report::{State, TimeIn};
+
+type Ends = (SocketAddr, SocketAddr);
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Key {
+    Cookie(u64),
+    Ends(SocketAddr, SocketAddr),
+}
+
+impl Key {
+    const fn of(socket: &Socket) -> Self {
+        match socket.cookie {
+            0 => Self::Ends(socket.local, socket.remote),
+            cookie => Self::Cookie(cookie),
+        }
+    }
+}
+
+/// The connections of a host, over time.
+#[derive(Clone, Debug)]
+pub struct Course {
+    connections: HashMap<Key, Connection, FixedState>,
+    ended: Vec<Connection>,
+    strip: usize,
+    /// Which look it is.
+    look: u64,
+}
+
+/// A connection that was seen in one look or more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// As it was seen last.
+    pub socket: Socket,
+    /// What holds it now; `None` where it has nothing to send.
+    pub held: Option<Held>,
+    /// Since when that is so, as far as was looked.
+    pub since_ns: u64,
+    /// Where its time went since it was first seen.
+    pub times: TimeIn,
+    /// When it was first and last seen, on the clock of the looks.
+    pub first_ns: u64,
+    /// See [`Self::first_ns`].
+    pub last_ns: u64,
+    /// What its own receiving side says.
+    pub reader: Option<Reader>,
+    /// Of the time that was looked at, what the kernel's account says.
+    pub account: Option<Account>,
+    /// Bits a second that were acknowledged since the look before; `None` after one look.
+    pub sent_bps: Option<u64>,
+    /// Bits a second that were received since the look before.
+    pub received_bps: Option<u64>,
+    /// Segments retransmitted since it was first seen.
+    pub retransmitted: u64,
+    /// Of the last looks, when and what held it; empty where none was asked for.
+    pub strip: VecDeque<(u64, Option<State>)>,
+    growth: Growth,
+    look: u64,
+}
+
+impl Course {
+    /// `strip` is how many looks each connection's [`Connection::strip`] keeps.
+    pub fn new(strip: usize) -> Self {
+        Self {
+            connections: HashMap::with_hasher(FixedState::default()),
+            ended: Vec::new(),
+            strip,
+            look: 0,
+        }
+    }
+
+    /// Takes in all sockets of a look at `t_ns`; connections that are not among them have ended.
+    pub fn take(&mut self, t_ns: u64, sockets: Vec<Socket>) {
+        self.look += 1;
+        let readers = readers(&sockets);
+        for socket in sockets {
+            let peer = readers.get(&(socket.remote, socket.local));
+            self.see(t_ns, socket, peer);
+        }
+        let (look, ended) = (self.look, &mut self.ended);
+        ended
+            .extend(self.connections.extract_if(|_, each| each.look != look).map(|(_, each)| each));
+    }
+
+    /// A connection that has ended, with its last state (`SKNLGRP_INET_TCP_DESTROY`).
+    pub fn ended(&mut self, t_ns: u64, socket: Socket) {
+        let key = Key::of(&socket);
+        self.see(t_ns, socket, None);
+        self.ended.extend(self.connections.remove(&key));
+    }
+
+    fn see(&mut self, t_ns: u64, socket: Socket, peer: Option<&Reader>) {
+        let (key, strip, look) = (Key::of(&socket), self.strip, self.look);
+        match self.connections.get_mut(&key) {
+            Some(known) if known.is_of(&socket) => known.go_on(t_ns, socket, peer),
+            Some(known) => {
+                let new = Connection::first(t_ns, socket, peer);
+                self.ended.push(core::mem::replace(known, new));
+            }
+            None => drop(self.connections.insert(key, Connection::first(t_ns, socket, peer))),
+        }
+        if let Some(known) = self.connections.get_mut(&key) {
+            known.look = look;
+            known.remember(t_ns, strip);
+        }
+    }
+
+    /// Those that are open, in no order.
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.values()
+    }
+
+    /// Those that are open, what stands still first, then what is held, then by bytes and ends.
+    pub fn ranked(&self) -> Vec<&Connection> {
+        let mut all: Vec<&Connection> = self.connections().collect();
+        all.sort_by_cached_key(|each| {
+            let rank = rank(&each.socket, each.held.as_ref(), each.reader);
+            (core::cmp::Reverse(rank), each.socket.remote, each.socket.local)
+        });
+        all
+    }
+
+    /// Those that have ended since this was last asked.
+    pub fn take_ended(&mut self) -> Vec<Connection> {
+        core::mem::take(&mut self.ended)
+    }
+}
+
+/// What the peers of senders say, by the peers' own ends, where they are among these sockets. Few sockets of a host have something
+/// in flight, so that the others cost nothing.
+fn readers(sockets: &[Socket]) -> HashMap<Ends, Reader, FixedState> {
+    let sends = |socket: &&Socket| socket.send_queue > 0;
+    let peers = sockets.iter().filter(sends).map(|socket| (socket.remote, socket.local));
+    let peers: HashSet<Ends, FixedState> = peers.collect();
+    let mut readers = HashMap::with_hasher(FixedState::default());
+    if peers.is_empty() {
+        return readers;
+    }
+    for socket in sockets {
+        let ends = (socket.local, socket.remote);
+        if peers.contains(&ends)
+            && let Some(reader) = Reader::of(socket)
+        {
+            readers.insert(ends, reader);
+        }
+    }
+    readers
+}
+
+impl Connection {
+    fn first(t_ns: u64, socket: Socket, peer: Option<&Reader>) -> Self {
+        let held = moment::held(&socket).map(|held| moment::with_peer(held, peer));
+        let account = Account::of(&socket);
+        let held = match &account {
+            Some(account) => account.over(held, peer),
+            None => held,
+        };
+        Self {
+            held,
+            since_ns: t_ns,
+            times: TimeIn::default(),
+            first_ns: t_ns,
+            last_ns: t_ns,
+            reader: Reader::of(&socket),
+            account,
+            sent_bps: None,
+            received_bps: None,
+            retransmitted: 0,
+            strip: VecDeque::new(),
+            growth: Growth::default(),
+            look: 0,
+            socket,
+        }
+    }
+
+    /// Whether `socket` may be the same connection: nothing that only grows has shrunk.
+    fn is_of(&self, socket: &Socket) -> bool {
+        let shrank = |counter: fn(&Info) -> Option<u64>| {
+            let of = |socket: &Socket| socket.info.as_deref().and_then(counter);
+            of(&self.socket).zip(of(socket)).is_some_and(|(before, now)| now < before)
+        };
+        !shrank(|info| info.bytes_acked) && !shrank(|info| info.bytes_received)
+    }
+
+    fn go_on(&mut self, t_ns: u64, socket: Socket, peer: Option<&Reader>) {
+        let span_ns = t_ns.saturating_sub(self.last_ns);
+        let between = Between { before: &self.socket, now: &socket, span_ns, peer };
+        let Did { held, times } = between.did();
+        let rate = |bytes: Option<u64>| {
+            let bits = u128::from(bytes?) * 8 * 1_000_000_000;
+            u64::try_from(bits.checked_div(u128::from(span_ns))?).ok()
+        };
+        self.sent_bps = rate(between.grew(|info| info.bytes_acked));
+        self.received_bps = rate(between.grew(|info| info.bytes_received));
+        self.account = between.account();
+        let again = between.grew(|info| info.total_retrans.map(u64::from)).unwrap_or(0);
+        self.retransmitted += again;
+        self.growth.see(&self.socket, &socket, again);
+        let held = held.map(|held| self.growth.named(held, &socket));
+        self.times.add_all(times.iter().map(|(state, span)| (self.growth.state(state), span)));
+        if held.as_ref().map(|held| held.state) != self.held.as_ref().map(|held| held.state) {
+            self.since_ns = t_ns;
+        }
+        (self.held, self.reader) = (held, Reader::of(&socket));
+        (self.last_ns, self.socket) = (t_ns, socket);
+    }
+
+    fn remember(&mut self, t_ns: u64, strip: usize) {
+        if strip == 0 {
+            return;
+        }
+        while self.strip.len() >= strip {
+            self.strip.pop_front();
+        }
+        self.strip.push_back((t_ns, self.held.as_ref().map(|held| held.state)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::paste;
+    use crate::report::Sure;
+
+    const MS: u64 = 1_000_000;
+
+    /// One sender with these words of `ss`, and what `send_queue` says.
+    fn socket(send_queue: u32, words: &str) -> Socket {
+        let text = format!(
+            "ESTAB 0 {send_queue} 192.0.2.1:80 192.0.2.2:4000\n\t cubic wscale:7,7 rto:220 rtt:20/1 mss:1000 {words} minrtt:19\n"
+        );
+        let look = paste::read(&text).snapshot.looks.pop().expect("a look");
+        look.sockets.and_then(|mut all| all.pop()).expect("a socket")
+    }
+
+    /// Looks each 100 ms; the connection that is open at the end.
+    fn course(looks: &[(u32, &str)]) -> Connection {
+        let mut course = Course::new(10);
+        for (at, (queue, words)) in looks.iter().enumerate() {
+            course.take(at as u64 * 100 * MS, vec![socket(*queue, words)]);
+        }
+        course.connections().next().expect("an open connection").clone()
+    }
+
+    fn times(connection: &Connection) -> Vec<(State, i64)> {
+        let all = connection.times.ranked();
+        all.iter().map(|(state, span)| (*state, span.0 / 1_000_000)).collect()
+    }
+
+    #[test]
+    fn time_is_told_apart_by_what_the_kernel_counts() {
+        let seen = course(&[
+            (90_000, "cwnd:90 bytes_acked:1 busy:1000ms unacked:30 notsent:60000 snd_wnd:30000"),
+            (
+                90_000,
+                "cwnd:90 bytes_acked:90001 busy:1080ms rwnd_limited:70ms(10%) unacked:30 notsent:60000 snd_wnd:30000",
+            ),
+        ]);
+        let held = seen.held.as_ref().expect("held");
+        assert_eq!((held.state, held.sure), (State::RwndReader, Sure::Likely));
+        assert_eq!(seen.sent_bps, Some(7_200_000));
+        let times = times(&seen);
+        assert_eq!(times[0], (State::RwndReader, 70), "{times:?}");
+        assert!(times.contains(&(State::App, 20)), "nothing in flight: {times:?}");
+        assert_eq!(times.iter().map(|each| each.1).sum::<i64>(), 100, "each instant has one state");
+    }
+
+    #[test]
+    fn a_threshold_met_without_a_loss_was_remembered() {
+        let at = |cwnd: u32, ssthresh: u32| {
+            format!("cwnd:{cwnd} ssthresh:{ssthresh} unacked:{cwnd} notsent:90000")
+        };
+        let grown = [at(40, 361), at(155, 361), at(362, 361), at(364, 361)];
+        let looks: Vec<_> = grown.iter().map(|words| (500_000, &**words)).collect();
+        assert_eq!(course(&looks).held.expect("held").state, State::CwndCachedSsthresh);
+        assert_eq!(course(&looks[..2]).held.expect("held").state, State::CwndSlowStart);
+        // HyStart sets the threshold where the window is.
+        let grown = [at(40, 361).replace("ssthresh:361 ", ""), at(155, 155), at(157, 155)];
+        let looks: Vec<_> = grown.iter().map(|words| (500_000, &**words)).collect();
+        assert_eq!(course(&looks).held.expect("held").state, State::CwndAvoidance);
+        // A loss sets it, too.
+        let grown = [at(40, 361), format!("{} retrans:0/9", at(362, 361))];
+        let looks: Vec<_> = grown.iter().map(|words| (500_000, &**words)).collect();
+        assert_eq!(course(&looks).held.expect("held").state, State::CwndPostLoss);
+    }
+
+    #[test]
+    fn a_window_that_a_pause_cut_grows_back() {
+        let at = |cwnd: u32| format!("cwnd:{cwnd} unacked:{cwnd} notsent:90000");
+        let all = [at(80), at(10), at(40), at(80)];
+        let looks: Vec<_> = all.iter().map(|words| (90_000, &**words)).collect();
+        assert_eq!(course(&looks[..3]).held.expect("held").state, State::CwndAfterIdle);
+        assert_eq!(course(&looks).held.expect("held").state, State::CwndSlowStart, "grown back");
+    }
+
+    #[test]
+    fn one_that_is_gone_is_handed_out_once_and_ends_taken_again_are_another() {
+        let mut course = Course::new(0);
+        course.take(0, vec![socket(0, "cwnd:10 bytes_acked:500")]);
+        course.take(100 * MS, vec![socket(0, "cwnd:10 bytes_acked:40")]);
+        assert_eq!(course.take_ended().len(), 1, "its counters shrank");
+        course.take(200 * MS, Vec::new());
+        assert_eq!(course.take_ended().len(), 1);
+        assert_eq!((course.take_ended().len(), course.connections().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_socket_that_is_destroyed_ends_with_its_last_state() {
+        let mut course = Course::new(0);
+        course.take(0, vec![socket(0, "cwnd:10 bytes_acked:500")]);
+        course.ended(50 * MS, socket(0, "cwnd:10 bytes_acked:900"));
+        let ended = course.take_ended();
+        assert_eq!(ended[0].last_ns, 50 * MS);
+        course.take(100 * MS, Vec::new());
+        assert!(course.take_ended().is_empty());
+    }
+
+    #[test]
+    fn a_strip_keeps_the_last_looks() {
+        let looks = [(0, "cwnd:10 bytes_acked:5"); 14];
+        assert_eq!(course(&looks).strip.len(), 10);
+    }
+}
