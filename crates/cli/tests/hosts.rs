@@ -87,6 +87,31 @@ fn several_hosts_are_answered_one_by_one_in_json_too() {
 }
 
 #[test]
+fn what_holds_open_connections_is_told_by_each_door() {
+    let pasted = |name: &str| path(&in_repository("testdata/host/pasted").join(name));
+    for (name, state, words) in [
+        ("reader-and-sender.txt", "rwnd.reader", "Held by the receiver's program"),
+        ("small-send-buffer.txt", "sndbuf", "Probably held by the sender's send buffer"),
+        ("small-receive-buffer.txt", "rwnd.cap", "Probably held by the receiver's"),
+        ("loop-to-ssthresh.txt", "cwnd.cached_ssthresh", "Perhaps held by a remembered threshold"),
+    ] {
+        let file = pasted(name);
+        for door in [vec![&*file], vec!["check", &file], vec!["--with", &file]] {
+            let told = run(&door);
+            assert_eq!(told.status, Some(0), "{}", told.stderr);
+            assert!(told.stdout.contains(words), "{door:?}: {}", told.stdout);
+        }
+        let told: Value = serde_json::from_str(&run(&["--json", &file]).stdout).expect("JSON");
+        common::schema::assert_is_as_promised(&told);
+        let states: Vec<_> = told["connections"].as_array().expect("connections").iter().collect();
+        assert_eq!(states[0]["state"], state, "{name}");
+        assert!(states[0]["t_ns"].is_null(), "the text has no date");
+    }
+    let loops = run(&[&pasted("loop-to-ssthresh.txt")]);
+    assert!(!loops.stdout.contains("240.0.0."), "an end that is not told has no address");
+}
+
+#[test]
 fn a_text_of_which_nothing_is_known_keeps_no_other_back() {
     let [ss, sysctl] =
         ["ss.txt", "sysctl.txt"].map(|name| case("several-pastes-of-one-host") + "/" + name);

@@ -168,6 +168,8 @@ pub(super) struct Collected {
     /// What `ss -s` sums up.
     pub(super) summary: Readings<BTreeMap<String, u64>>,
     pub(super) sockets: Readings<Vec<Socket>>,
+    /// Ends of those of the open reading.
+    pub(super) ends: BTreeSet<(SocketAddr, SocketAddr)>,
     pub(super) listeners: Readings<Vec<Listener>>,
     /// Ends of connections in `TIME_WAIT`.
     pub(super) time_wait: Readings<Vec<(SocketAddr, SocketAddr)>>,

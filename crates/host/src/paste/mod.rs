@@ -32,6 +32,7 @@ mod json;
 mod links;
 mod log;
 mod looks;
+mod looped;
 mod machine;
 mod marks;
 mod memory;

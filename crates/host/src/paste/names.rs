@@ -11,6 +11,9 @@ use tcpwhy_words::printed::address;
 /// The most names that are kept. Ours: a table of a few thousand sockets is read by nobody.
 const MOST: u32 = 4096;
 
+/// 240.0.0.1.
+const FIRST: u32 = 0xf000_0001;
+
 /// Ends by name so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
@@ -53,12 +56,19 @@ impl Names {
         Some(SocketAddr::new(self.placed(words)?, 0))
     }
 
+    /// Whether an end was given its address here.
+    pub(super) fn is_placed(&self, end: SocketAddr) -> bool {
+        let IpAddr::V4(ip) = end.ip() else { return false };
+        let nth = ip.to_bits().wrapping_sub(FIRST);
+        usize::try_from(nth).is_ok_and(|nth| nth < self.given.len())
+    }
+
     fn placed(&mut self, name: &str) -> Option<IpAddr> {
         if let Some(ip) = self.given.get(name) {
             return Some(*ip);
         }
         let nth = u32::try_from(self.given.len()).ok().filter(|nth| *nth < MOST)?;
-        let ip = Ipv4Addr::from_bits(0xf000_0001 + nth).into();
+        let ip = Ipv4Addr::from_bits(FIRST + nth).into();
         self.given.insert(name.to_owned(), ip);
         Some(ip)
     }

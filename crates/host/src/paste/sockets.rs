@@ -4,10 +4,12 @@
 //! `ss -tin`) is taken into the one before it at the end ([`complete`]). `netstat` shows a listener's queue without its limit, so its listeners tell only
 //! which end of a connection is the server.
 
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collected::{Collected, Readings};
 use super::command::Command;
+use super::looped;
 use super::proc_tcp;
 use super::ss::{self, Row};
 use super::{Line, Taken};
@@ -151,6 +153,7 @@ impl Table {
         let now = collected.now;
         let [connections, listeners, time_wait] = listed;
         if connections {
+            collected.ends.clear();
             open(&mut self.begun[0], &mut collected.sockets, now);
         }
         if listeners {
@@ -198,6 +201,15 @@ impl Table {
                 open(&mut self.begun[2], &mut collected.time_wait, now).push(ends);
             }
             Ok(socket) => {
+                // A loop prints its sockets again and again, without a head where they were grepped.
+                let ends = (socket.local, socket.remote);
+                if self.begun[0] && collected.ends.contains(&ends) {
+                    self.begun[0] = false;
+                }
+                if !self.begun[0] {
+                    collected.ends.clear();
+                }
+                collected.ends.insert(ends);
                 open(&mut self.begun[0], &mut collected.sockets, now).push(socket);
                 self.open = Open::Socket;
             }
@@ -235,13 +247,24 @@ impl Table {
     }
 
     /// A socket that left only this line (`ss -ti | grep cubic`). Its send queue is what was written and not
-    /// acknowledged: both parts of it are in the line.
+    /// acknowledged: both parts of it are in the line. In a loop it is the socket of the line before, a look later.
     fn without_row(&mut self, text: &str, collected: &mut Collected) -> Option<Taken> {
         let line = collected.line;
-        let local = collected.names.untold(&format!("the socket of line {line}"))?;
-        let remote = collected.names.untold(&format!("the peer of line {line}"))?;
-        let mut socket = ss::bare(State::Established, [local, remote], [0, 0]);
+        let mut socket = ss::bare(State::Established, [UNTOLD, UNTOLD], [0, 0]);
         ss::details(&mut socket, text);
+        let before = collected.sockets.last().and_then(|all| all.last());
+        let again = before.filter(|before| {
+            self.begun[0]
+                && collected.names.is_placed(before.local)
+                && looped::is_again(before, &socket)
+        });
+        if let Some(before) = again {
+            (socket.local, socket.remote) = (before.local, before.remote);
+            self.begun[0] = false;
+        } else {
+            socket.local = collected.names.untold(&format!("the socket of line {line}"))?;
+            socket.remote = collected.names.untold(&format!("the peer of line {line}"))?;
+        }
         if let Some(info) = &socket.info {
             let flying =
                 u64::from(info.unacked.unwrap_or(0)) * u64::from(info.snd_mss.unwrap_or(0));
@@ -292,6 +315,9 @@ impl Table {
         Some(Taken::Read)
     }
 }
+
+/// Of a socket whose ends are not known yet.
+const UNTOLD: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// `4711/nginx:` of `netstat -p`, which cuts what follows short.
 fn program(word: &str) -> Option<(u32, &str)> {

@@ -1,5 +1,6 @@
 //! What the kernel's own account says of the time since a connection was opened.
 
+use serde::Serialize;
 use tcpwhy_words::said::{percent, time};
 
 use super::{Held, Reader, moment};
@@ -13,7 +14,7 @@ const MOSTLY_PERCENT: u64 = 50;
 const TELLS_NS: u64 = 1_000_000_000;
 
 /// Time with something in flight, and of it what two windows held (Linux `tcp_get_info_chrono_stats`, since 4.10).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Account {
     /// In nanoseconds.
     pub busy_ns: u64,

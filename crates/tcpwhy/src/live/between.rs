@@ -110,10 +110,8 @@ impl Between<'_> {
             let held = moment::with_peer(moment::held(socket)?, self.peer);
             moment::WINDOW.contains(&held.state).then_some(held.state)
         });
-        at_ends.unwrap_or_else(|| match self.peer {
-            Some(Reader::Reads { .. }) => State::RwndCap,
-            _ => State::RwndReader,
-        })
+        let reads = matches!(self.peer, Some(Reader::Reads { .. }));
+        at_ends.unwrap_or(if reads { State::RwndCap } else { State::RwndReader })
     }
 
     /// What held the rest of its busy time.

@@ -67,10 +67,21 @@ pub struct Connection {
     pub received_bps: Option<u64>,
     /// Segments retransmitted since it was first seen.
     pub retransmitted: u64,
-    /// Of the last looks, when and what held it; empty where none was asked for.
-    pub strip: VecDeque<(u64, Option<State>)>,
+    /// The last looks at it; empty where none was asked for.
+    pub strip: VecDeque<Cell>,
     growth: Growth,
     look: u64,
+}
+
+/// A look at a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cell {
+    /// When, on the clock of the looks.
+    pub t_ns: u64,
+    /// What held it.
+    pub state: Option<State>,
+    /// Its congestion window in segments, where it was seen.
+    pub cwnd: Option<u32>,
 }
 
 impl Course {
@@ -163,6 +174,11 @@ fn readers(sockets: &[Socket]) -> HashMap<Ends, Reader, FixedState> {
 }
 
 impl Connection {
+    /// Whether its own program lags, or cannot read.
+    pub fn lags(&self) -> bool {
+        self.reader.is_some_and(Reader::is_full)
+    }
+
     fn first(t_ns: u64, socket: Socket, peer: Option<&Reader>) -> Self {
         let held = moment::held(&socket).map(|held| moment::with_peer(held, peer));
         let account = Account::of(&socket);
@@ -198,7 +214,13 @@ impl Connection {
     }
 
     fn go_on(&mut self, t_ns: u64, socket: Socket, peer: Option<&Reader>) {
-        let span_ns = t_ns.saturating_sub(self.last_ns);
+        let busy =
+            |socket: &Socket| socket.info.as_deref().and_then(|info| info.busy_ns).unwrap_or(0);
+        let span_ns = match t_ns.saturating_sub(self.last_ns) {
+            // Looks without a date: it was busy at least for so long.
+            0 => busy(&socket).saturating_sub(busy(&self.socket)),
+            span => span,
+        };
         let between = Between { before: &self.socket, now: &socket, span_ns, peer };
         let Did { held, times } = between.did();
         let rate = |bytes: Option<u64>| {
@@ -227,7 +249,9 @@ impl Connection {
         while self.strip.len() >= strip {
             self.strip.pop_front();
         }
-        self.strip.push_back((t_ns, self.held.as_ref().map(|held| held.state)));
+        let cwnd = self.socket.info.as_deref().and_then(|info| info.snd_cwnd);
+        let state = self.held.as_ref().map(|held| held.state);
+        self.strip.push_back(Cell { t_ns, state, cwnd });
     }
 }
 

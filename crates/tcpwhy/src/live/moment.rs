@@ -15,7 +15,7 @@ struct Sender<'a> {
     info: &'a Info,
     memory: Option<&'a Memory>,
     mss: u64,
-    /// Bytes sent and not acknowledged, and bytes that wait to be sent.
+    /// Bytes sent and not acknowledged, and bytes that wait to be sent; of these 0 where they were not seen.
     flight: u64,
     waiting: u64,
 }
@@ -43,6 +43,9 @@ const RTO_MIN: u64 = 200_000_000;
 
 /// A timeout of this many times what the round trip makes of it was backed off (`tcp_retransmit_timer` doubles it each time).
 const BACKED_OFF: u64 = 4;
+
+/// The most that a super-segment holds (`GSO_LEGACY_MAX_SIZE`).
+const SUPER_SEGMENT: u64 = 65_536;
 
 /// A round trip of this many times the least one has a queue in it, or its ACKs are held. Ours, as of the checks.
 const QUEUED: u64 = 2;
@@ -103,6 +106,16 @@ impl Sender<'_> {
             return String::new();
         }
         format!(", and its segments are half of that ({})", bytes(self.mss))
+    }
+
+    /// Whether the congestion window has no room that is used: room of less than a third of it, and of less than a super-segment,
+    /// waits for more (`tcp_tso_should_defer`, `tcp_tso_win_divisor` 3), but for BBR, whose pace says when it sends.
+    fn is_cwnd_full(&self, unacked: u32, cwnd: u32) -> bool {
+        let is_paced =
+            self.socket.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"));
+        let room = u64::from(cwnd.saturating_sub(unacked));
+        let used = if is_paced { 1 } else { u64::from(cwnd / 3).min(SUPER_SEGMENT / self.mss) };
+        room < used.max(1)
     }
 
     /// Segments sent again that the peer did not report to have twice (D-SACK): each repaired a loss, and cut the window.
@@ -208,14 +221,20 @@ fn buffer_full(sender: &Sender<'_>) -> Option<Held> {
 /// The congestion window is full; with a standing queue it is the path's rate that holds it.
 fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
     let (unacked, cwnd) = (sender.info.unacked?, sender.info.snd_cwnd?);
-    if unacked < cwnd || sender.waiting == 0 && sender.has_room() != Some(false) {
+    let is_unseen = sender.info.notsent_bytes.is_none();
+    let waits = match sender.has_room() {
+        Some(has_room) => !has_room || sender.waiting > 0,
+        None => is_unseen || sender.waiting > 0,
+    };
+    if !waits || !sender.is_cwnd_full(unacked, cwnd) {
         return None;
     }
+    let sure = if is_unseen { Sure::Possible } else { Sure::Likely };
     let full = format!("{unacked} segments in flight fill the congestion window of {cwnd}");
     if let Some(queued) = sender.is_queued() {
         return Some(held_by(
             State::BandwidthSelfQueue,
-            Sure::Likely,
+            sure,
             format!("{full}, at {queued}: there is a queue in the path"),
         ));
     }
@@ -223,17 +242,17 @@ fn cwnd_full(sender: &Sender<'_>) -> Option<Held> {
         Some(ssthresh) if cwnd >= ssthresh => {
             let by = format!("{full}, which grows slowly beyond ssthresh {ssthresh}");
             Some(match sender.repaired() {
-                0 => held_by(State::CwndAvoidance, Sure::Likely, by),
+                0 => held_by(State::CwndAvoidance, sure, by),
                 again => held_by(
                     State::CwndPostLoss,
-                    Sure::Likely,
+                    sure,
                     format!("{by}, cut by a loss: {again} segments were sent again"),
                 ),
             })
         }
         _ => Some(held_by(
             State::CwndSlowStart,
-            Sure::Likely,
+            sure,
             format!("{full}, which doubles each round trip"),
         )),
     }
@@ -250,6 +269,11 @@ fn rest(sender: &Sender<'_>) -> Held {
             "and the windows were not seen: newer versions of ss show snd_wnd"
         };
         return held_by(State::Unknown, Sure::Possible, format!("{wait}, {by}"));
+    }
+    if sender.info.notsent_bytes.is_none() && sender.memory.is_none() {
+        let by =
+            "what was written and waits to be sent was not seen: newer versions of ss show notsent";
+        return held_by(State::Unknown, Sure::Possible, by.to_owned());
     }
     let all = format!("all that was written is in flight ({})", bytes(sender.flight));
     match sender.has_room() {

@@ -1,5 +1,7 @@
 //! What `ss` prints goes in; what holds each connection comes out.
 
+use core::net::SocketAddr;
+
 use super::*;
 use crate::host::paste;
 use crate::host::snapshot::{Info, Memory};
@@ -19,13 +21,12 @@ pub(super) fn socket(what: &str, set: impl Fn(&mut Info, &mut Memory)) -> Socket
 
 /// What holds the senders in what `ss` printed, the state and how sure, with the local port.
 fn told(text: &str) -> Vec<(u16, State, Sure)> {
-    let look = paste::read(text).snapshot.looks.pop().expect("a look");
-    let told = judge(&look);
-    let held = told.iter().filter_map(|told| {
-        let held = told.held.as_ref()?;
-        Some((told.socket.local.port(), held.state, held.sure))
-    });
-    held.collect()
+    let course = over(&paste::read(text).snapshot);
+    let held = |each: &Connection| {
+        let held = each.held.as_ref()?;
+        Some((each.socket.local.port(), held.state, held.sure))
+    };
+    course.ranked().into_iter().filter_map(held).collect()
 }
 
 /// A sender with these words of `ss` behind a round trip of 20 ms and segments of 1,000 bytes.

@@ -1,31 +1,37 @@
 //! Open connections: what holds each, by what their kernel told.
 
+use core::net::SocketAddr;
+
 use tcpwhy_words::page::{Ink, Page, plain};
-use tcpwhy_words::said::{bytes, count, time};
+use tcpwhy_words::said::{bytes, count, percent, time};
+use tcpwhy_words::units::Duration;
 
 use crate::answer::words::{Ends, noun};
-use crate::host::snapshot::Look;
-use crate::live::{Told, judge};
+use crate::host::snapshot::{Snapshot, Socket};
+use crate::live::{Connection, over};
 use crate::report::{State, Sure};
 
 /// Connections that are shown; the others are counted. Ours: what fits a screen.
 const SHOWN: usize = 8;
 
+/// Windows that a line lists. Ours: a loop of ten fits a line.
+const LISTED: usize = 10;
+
 /// Who is who: the socket's own end and its peer.
 const ENDS: Ends = Ends { sender: "sender", receiver: "receiver" };
 
-/// What holds the connections of a look, those that stand still first; nothing if none has something to send and no reader
-/// lags.
-pub fn sockets(look: &Look, width: usize, color: bool) -> String {
-    let told = judge(look);
-    let is_shown = |told: &&Told<'_>| told.held.is_some() || told.lags();
-    let shown: Vec<&Told<'_>> = told.iter().filter(is_shown).collect();
+/// What holds the connections of a host, those that stand still first; nothing if none has something to send and no reader lags.
+pub fn sockets(snapshot: &Snapshot, width: usize, color: bool) -> String {
+    let course = over(snapshot);
+    let all = course.ranked();
+    let is_shown = |each: &&Connection| each.held.is_some() || each.lags();
+    let shown: Vec<&Connection> = all.iter().copied().filter(is_shown).collect();
     let mut page = Page::new(width, color);
-    for told in shown.iter().take(SHOWN) {
-        one(&mut page, look, told);
+    for connection in shown.iter().take(SHOWN) {
+        one(&mut page, snapshot, connection);
     }
     let more = shown.len().saturating_sub(SHOWN);
-    let idle = told.len() - shown.len();
+    let idle = all.len() - shown.len();
     let rest = match (more, idle) {
         _ if shown.is_empty() => return String::new(),
         (0, 0) => return page.into_text(),
@@ -41,32 +47,101 @@ pub fn sockets(look: &Look, width: usize, color: bool) -> String {
     page.into_text()
 }
 
-fn one(page: &mut Page, look: &Look, told: &Told<'_>) {
-    let socket = told.socket;
-    let owner = socket.owner.and_then(|owner| look.processes.as_ref()?.get(&owner.pid));
+fn one(page: &mut Page, snapshot: &Snapshot, connection: &Connection) {
+    let socket = &connection.socket;
+    let processes = snapshot.looks.iter().rev().find_map(|look| look.processes.as_ref());
+    let owner = socket.owner.and_then(|owner| processes?.get(&owner.pid));
     let owner = owner.map_or_else(String::new, |process| format!(" ({})", process.name));
-    let info = socket.info.as_deref();
-    let acked = info.and_then(|info| info.bytes_acked).filter(|_| told.held.is_some());
-    let busy = told.account.map(|account| time(account.busy_ns.cast_signed()));
-    let received = info.and_then(|info| info.bytes_received).filter(|_| told.held.is_none());
-    let figures: Vec<String> = [
-        acked.map(|acked| format!("{} sent", bytes(acked))),
-        busy.filter(|_| told.held.is_some()).map(|busy| format!("busy {busy}")),
-        received.map(|received| format!("{} received", bytes(received))),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
     page.blank();
-    let head = format!("{} -> {}{owner}  {}", socket.local, socket.remote, figures.join(", "));
-    page.wrapped(0, 2, &[(Ink::Strong, head)]);
-    if let Some(held) = &told.held {
+    let ends = ends(snapshot, socket);
+    let head = format!("{ends}{owner}  {}", figures(connection).join(", "));
+    page.wrapped(0, 2, &[(Ink::Strong, head.trim_end().to_owned())]);
+    if let Some(held) = &connection.held {
         page.wrapped(2, 2, &[plain(sentence(held.state, held.sure))]);
         page.wrapped(4, 4, &[(Ink::Faint, held.by.clone())]);
     }
-    if let Some(reader) = told.reader.filter(|_| told.lags()) {
+    if let Some(reader) = connection.reader.filter(|_| connection.lags()) {
         page.wrapped(2, 2, &[plain(capital(&reader.words("its program")) + ".")]);
     }
+    for line in [resent(connection), grown(connection), spent(connection)].into_iter().flatten() {
+        page.wrapped(2, 4, &[plain(line)]);
+    }
+}
+
+/// Both ends, by the names under which the text has them.
+fn ends(snapshot: &Snapshot, socket: &Socket) -> String {
+    let name = |end: SocketAddr| match (snapshot.named.get(&end.ip()), end.port()) {
+        (Some(name), 0) => name.clone(),
+        (Some(name), port) => format!("{name}:{port}"),
+        (None, _) => end.to_string(),
+    };
+    let (local, remote) = (name(socket.local), name(socket.remote));
+    // Of a line without ends it is known which line it is, and no more.
+    if local.starts_with("the socket of ") {
+        capital(&local)
+    } else {
+        format!("{local} -> {remote}")
+    }
+}
+
+fn figures(connection: &Connection) -> Vec<String> {
+    let info = connection.socket.info.as_deref();
+    let is_held = connection.held.is_some();
+    let acked = info.and_then(|info| info.bytes_acked).filter(|_| is_held);
+    let busy = info.and_then(|info| info.busy_ns).filter(|busy| is_held && *busy > 0);
+    let received = info.and_then(|info| info.bytes_received).filter(|_| !is_held);
+    let all = [
+        acked.map(|acked| format!("{} sent", bytes(acked))),
+        busy.map(|busy| format!("busy {}", time(busy.cast_signed()))),
+        received.map(|received| format!("{} received", bytes(received))),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// What of its retransmissions its peer had already (D-SACK, RFC 2883).
+fn resent(connection: &Connection) -> Option<String> {
+    let info = connection.socket.info.as_deref()?;
+    let again = u64::from(info.total_retrans.filter(|again| *again > 0)?);
+    let twice = u64::from(info.dsack_dups.filter(|twice| *twice > 0)?);
+    let all = count(again, "segment");
+    Some(match twice >= again {
+        true if again == 1 => format!("It sent {all} again, needlessly: the receiver had it."),
+        true => format!("It sent {all} again, all needlessly: the receiver had them."),
+        false => format!("It sent {all} again, {twice} of them needlessly: the receiver had them."),
+    })
+}
+
+/// How its congestion window went from look to look.
+fn grown(connection: &Connection) -> Option<String> {
+    let cwnds: Vec<u32> = connection.strip.iter().filter_map(|cell| cell.cwnd).collect();
+    let is_moving = cwnds.windows(2).any(|two| two[0] != two[1]);
+    if !is_moving || connection.held.is_none() {
+        return None;
+    }
+    let list = |all: &[u32]| all.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let shown = match cwnds.len().checked_sub(LISTED) {
+        None | Some(0) => list(&cwnds),
+        Some(_) => {
+            let (first, last) = (&cwnds[..LISTED / 2], &cwnds[cwnds.len() - LISTED / 2..]);
+            format!("{}, ..., {}", list(first), list(last))
+        }
+    };
+    let met = connection.socket.info.as_deref().and_then(|info| info.snd_ssthresh);
+    let met = met.map_or_else(String::new, |met| format!(", ssthresh {met}"));
+    Some(format!("Congestion window in {} looks: {shown} segments{met}.", cwnds.len()))
+}
+
+/// Where the time between its looks went.
+fn spent(connection: &Connection) -> Option<String> {
+    let total = connection.times.total();
+    if total <= Duration::ZERO {
+        return None;
+    }
+    let part = |(state, span): &(State, Duration)| {
+        format!("{} {}", percent(span.0, total.0), ENDS.put_in(noun(*state)))
+    };
+    let parts: Vec<String> = connection.times.ranked().iter().take(3).map(part).collect();
+    Some(format!("In the {} between the looks: {}.", time(total.0), parts.join(", ")))
 }
 
 fn sentence(state: State, sure: Sure) -> String {
@@ -90,8 +165,7 @@ mod tests {
     use crate::host::paste;
 
     fn shown(text: &str) -> String {
-        let look = paste::read(text).snapshot.looks.pop().expect("a look");
-        sockets(&look, 80, false)
+        sockets(&paste::read(text).snapshot, 80, false)
     }
 
     #[test]
@@ -112,6 +186,13 @@ mod tests {
     fn a_small_receive_buffer_is_told() {
         insta::assert_snapshot!(shown(include_str!(
             "../../../../testdata/host/pasted/small-receive-buffer.txt"
+        )));
+    }
+
+    #[test]
+    fn a_loop_that_met_a_remembered_threshold_is_told() {
+        insta::assert_snapshot!(shown(include_str!(
+            "../../../../testdata/host/pasted/loop-to-ssthresh.txt"
         )));
     }
 

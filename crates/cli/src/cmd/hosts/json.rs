@@ -1,9 +1,12 @@
 //! The answer of `tcpwhy check --json`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use serde::Serialize;
-use tcpwhy::host::snapshot::{Drops, Snapshot};
+use tcpwhy::host::snapshot::{Drops, Process, Snapshot};
 use tcpwhy::host::{Finding, Judgement};
+use tcpwhy::live::{Connection, Line, over};
 
 /// The answer as programs read it.
 #[derive(Serialize)]
@@ -18,6 +21,9 @@ struct Answer<'a> {
     kernel: &'a Option<String>,
     netns: &'a Option<String>,
     looks: usize,
+    /// Connections that something holds, or whose program lags.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    connections: Vec<Line<'a>>,
     findings: Vec<Told<'a>>,
     /// `None` where they were not asked for.
     drops: &'a Option<Drops>,
@@ -56,6 +62,10 @@ pub(crate) fn json(
 ) -> anyhow::Result<String> {
     let netns = snapshot.netns.as_deref();
     let told = |finding| Told { finding, commands: commands(finding, netns) };
+    let course = over(snapshot);
+    let processes = snapshot.looks.iter().rev().find_map(|look| look.processes.as_ref());
+    let is_dated = snapshot.looks.iter().all(|look| look.t_ns.is_some());
+    let shown = course.ranked().into_iter().filter(|each| each.held.is_some() || each.lags());
     let answer = Answer {
         format: "tcpwhy-check/1",
         host,
@@ -63,6 +73,7 @@ pub(crate) fn json(
         kernel: &snapshot.kernel,
         netns: &snapshot.netns,
         looks: snapshot.looks.len(),
+        connections: shown.map(|each| line(each, processes, is_dated)).collect(),
         findings: judged.findings.iter().map(told).collect(),
         drops: &snapshot.drops,
         unseen: judged
@@ -73,6 +84,15 @@ pub(crate) fn json(
         well: &judged.well,
     };
     serde_json::to_string_pretty(&answer).context("cannot write the answer as JSON")
+}
+
+fn line<'a>(
+    connection: &'a Connection,
+    processes: Option<&'a BTreeMap<u32, Process>>,
+    is_dated: bool,
+) -> Line<'a> {
+    let owner = connection.socket.owner.and_then(|owner| processes?.get(&owner.pid));
+    connection.line(owner.map(|process| &*process.name), is_dated)
 }
 
 fn commands(finding: &Finding, netns: Option<&str>) -> Vec<Option<Both>> {

@@ -191,10 +191,9 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// What holds the connections of the last look, above the findings.
+/// What holds the connections, above the findings.
 fn sockets(snapshot: &Snapshot, options: HostOptions) -> String {
-    let Some(look) = snapshot.looks.last() else { return String::new() };
-    let told = live::sockets(look, options.width, options.color);
+    let told = live::sockets(snapshot, options.width, options.color);
     if told.is_empty() { told } else { told + "\n" }
 }
 

@@ -199,6 +199,8 @@ pub(in crate::paste) fn finish(sockets: &mut [Socket]) {
         }
         if info.delivery_rate.is_some() {
             info.delivery_rate_app_limited.get_or_insert(false);
+            // Linux 4.9 and iproute2 4.9 tell rates, and both have told this since 4.6.
+            info.notsent_bytes.get_or_insert(0);
         }
     }
 }

@@ -53,7 +53,8 @@ fn lines_of_information_alone_are_sockets_without_a_name() {
     let info =
         " cubic wscale:7,7 rto:204 rtt:3.5/1.1 mss:8949 cwnd:45 unacked:2 notsent:100 minrtt:0.2\n";
     for indent in ["\t", ""] {
-        let text = format!("$ ss -ti | grep cubic\n{indent}{info}{indent}{info}");
+        let other = info.replace("minrtt:0.2", "minrtt:0.3");
+        let text = format!("$ ss -ti | grep cubic\n{indent}{info}{indent}{other}");
         let pasted = read(&text);
         let sockets = pasted.snapshot.looks[0].sockets.clone().expect("sockets");
         assert_eq!((sockets.len(), sockets[0].send_queue), (2, 17_998));
