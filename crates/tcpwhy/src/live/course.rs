@@ -67,21 +67,33 @@ pub struct Connection {
     pub received_bps: Option<u64>,
     /// Segments retransmitted since it was first seen.
     pub retransmitted: u64,
-    /// The last looks at it; empty where none was asked for.
+    /// The last looks at it, from the first on at which something held it; empty where none was asked for.
     pub strip: VecDeque<Cell>,
     growth: Growth,
     look: u64,
 }
 
-/// A look at a connection.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A look at a connection: what its graphs are drawn of. What was not seen is 0.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cell {
     /// When, on the clock of the looks.
     pub t_ns: u64,
     /// What held it.
     pub state: Option<State>,
-    /// Its congestion window in segments, where it was seen.
-    pub cwnd: Option<u32>,
+    /// Congestion window in segments.
+    pub cwnd: u32,
+    /// Threshold of slow start in segments; 0 also while it is infinite.
+    pub ssthresh: u32,
+    /// Smoothed round trip in microseconds.
+    pub rtt_us: u32,
+    /// Segments in flight.
+    pub unacked: u32,
+    /// The peer's window in bytes.
+    pub peer_window: u32,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    /// Bits per second that were acknowledged.
+    pub sent_bps: u64,
 }
 
 impl Course {
@@ -243,15 +255,26 @@ impl Connection {
     }
 
     fn remember(&mut self, t_ns: u64, strip: usize) {
-        if strip == 0 {
+        let state = self.held.as_ref().map(|held| held.state);
+        // Most connections of a host are idle all the time: they take no room.
+        if strip == 0 || state.is_none() && self.strip.is_empty() {
             return;
         }
         while self.strip.len() >= strip {
             self.strip.pop_front();
         }
-        let cwnd = self.socket.info.as_deref().and_then(|info| info.snd_cwnd);
-        let state = self.held.as_ref().map(|held| held.state);
-        self.strip.push_back(Cell { t_ns, state, cwnd });
+        let info = self.socket.info.as_deref().copied().unwrap_or_default();
+        self.strip.push_back(Cell {
+            t_ns,
+            state,
+            cwnd: info.snd_cwnd.unwrap_or(0),
+            ssthresh: info.snd_ssthresh.unwrap_or(0),
+            rtt_us: info.rtt_ns.map_or(0, |ns| u32::try_from(ns / 1_000).unwrap_or(u32::MAX)),
+            unacked: info.unacked.unwrap_or(0),
+            peer_window: info.snd_wnd.unwrap_or(0),
+            mss: info.snd_mss.unwrap_or(0),
+            sent_bps: self.sent_bps.unwrap_or(0),
+        });
     }
 }
 
@@ -355,8 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn a_strip_keeps_the_last_looks() {
-        let looks = [(0, "cwnd:10 bytes_acked:5"); 14];
-        assert_eq!(course(&looks).strip.len(), 10);
+    fn a_strip_keeps_the_last_looks_of_what_was_held() {
+        let held = (90_000, "cwnd:10 unacked:10 notsent:80000");
+        assert_eq!(course(&[held; 14]).strip.len(), 10);
+        let idle = (0, "cwnd:10 bytes_acked:5");
+        assert!(course(&[idle; 4]).strip.is_empty());
+        let strip = course(&[idle, held, idle]).strip;
+        let states: Vec<_> = strip.iter().map(|cell| cell.state).collect();
+        assert_eq!(states, [Some(State::CwndSlowStart), None]);
     }
 }

@@ -51,7 +51,8 @@ impl Growth {
     /// The same with what shows it.
     pub(super) fn named(&self, held: Held, now: &Socket) -> Held {
         let state = self.state(held.state);
-        let cwnd = now.info.as_deref().and_then(|info| info.snd_cwnd).unwrap_or(0);
+        let info = now.info.as_deref().copied().unwrap_or_default();
+        let (unacked, cwnd) = (info.unacked.unwrap_or(0), info.snd_cwnd.unwrap_or(0));
         let by = match (state, self.before_pause, self.remembered) {
             _ if state == held.state => return held,
             (State::CwndAfterIdle, Some(was), _) => {
@@ -59,7 +60,7 @@ impl Growth {
             }
             (State::CwndCachedSsthresh, _, Some(met)) => {
                 format!(
-                    "{cwnd} segments in flight fill the congestion window; ssthresh {met} was there before the window reached it"
+                    "{unacked} segments in flight fill the congestion window of {cwnd}; ssthresh {met} was there before the window reached it"
                 )
             }
             _ => held.by,

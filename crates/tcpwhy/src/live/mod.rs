@@ -18,6 +18,7 @@ mod growth;
 mod line;
 mod moment;
 mod reader;
+mod remedy;
 
 use serde::Serialize;
 
@@ -28,6 +29,7 @@ pub use account::Account;
 pub use course::{Cell, Connection, Course};
 pub use line::{Figures, Line};
 pub use reader::Reader;
+pub use remedy::remedy;
 
 /// What holds a sender.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use tcpwhy_words::units::Duration;
 
 use crate::answer::words::{Ends, noun};
 use crate::host::snapshot::{Snapshot, Socket};
-use crate::live::{Connection, over};
+use crate::live::{Connection, over, remedy};
 use crate::report::{State, Sure};
 
 /// Connections that are shown; the others are counted. Ours: what fits a screen.
@@ -59,6 +59,9 @@ fn one(page: &mut Page, snapshot: &Snapshot, connection: &Connection) {
     if let Some(held) = &connection.held {
         page.wrapped(2, 2, &[plain(sentence(held.state, held.sure))]);
         page.wrapped(4, 4, &[(Ink::Faint, held.by.clone())]);
+        if let Some(remedy) = remedy(held) {
+            page.wrapped(2, 4, &[plain(format!("What would help: {}", lower(remedy)))]);
+        }
     }
     if let Some(reader) = connection.reader.filter(|_| connection.lags()) {
         page.wrapped(2, 2, &[plain(capital(&reader.words("its program")) + ".")]);
@@ -113,7 +116,8 @@ fn resent(connection: &Connection) -> Option<String> {
 
 /// How its congestion window went from look to look.
 fn grown(connection: &Connection) -> Option<String> {
-    let cwnds: Vec<u32> = connection.strip.iter().filter_map(|cell| cell.cwnd).collect();
+    let cwnds: Vec<u32> =
+        connection.strip.iter().map(|cell| cell.cwnd).filter(|cwnd| *cwnd > 0).collect();
     let is_moving = cwnds.windows(2).any(|two| two[0] != two[1]);
     if !is_moving || connection.held.is_none() {
         return None;
@@ -144,7 +148,8 @@ fn spent(connection: &Connection) -> Option<String> {
     Some(format!("In the {} between the looks: {}.", time(total.0), parts.join(", ")))
 }
 
-fn sentence(state: State, sure: Sure) -> String {
+/// What holds a connection, in a sentence.
+pub fn sentence(state: State, sure: Sure) -> String {
     let what = ENDS.put_in(noun(state));
     match (state, sure) {
         (State::Unknown, _) => "What holds it does not show.".to_owned(),
@@ -154,15 +159,69 @@ fn sentence(state: State, sure: Sure) -> String {
     }
 }
 
+/// A state in a cell of a table, at most 16 letters.
+pub const fn cell(state: State) -> &'static str {
+    use State as S;
+    match state {
+        S::Handshake => "handshake",
+        S::SynRetry => "lost SYN",
+        S::SilenceNoAck => "nothing acked",
+        S::SilenceHole => "missing data",
+        S::SilenceNoAnswer | S::SilenceCutShort => "no answer",
+        S::RtoWait => "timeout",
+        S::TlpWait => "tail probe",
+        S::ZeroWindow => "zero window",
+        S::LastFlight => "last ACK",
+        S::Receiving => "receives",
+        S::IdleAppThink | S::App => "program",
+        S::IdlePeerThink => "peer's program",
+        S::IdleKeptOpen => "unused",
+        S::RecoveryLoss => "loss repair",
+        S::RecoveryReorderSpurious => "needless repair",
+        S::RecoveryCorrupt => "damage",
+        S::RecoveryEcn => "marks",
+        S::RwndCap => "receive window",
+        S::RwndAutotune => "growing window",
+        S::RwndReader => "slow reader",
+        S::Sndbuf => "send buffer",
+        S::AppWindow => "window above TCP",
+        S::NagleDelack => "Nagle",
+        S::LocalQdisc => "own queue",
+        S::Pacing => "pacing",
+        S::BandwidthSelfQueue => "full link",
+        S::BandwidthExternal => "shared link",
+        S::BandwidthPolicer => "policer",
+        S::BandwidthVariable => "varying link",
+        S::AckPath => "way of the ACKs",
+        S::CwndSlowStart => "slow start",
+        S::CwndAvoidance => "slow growth",
+        S::CwndAfterIdle => "idle restart",
+        S::CwndPostLoss => "cut by loss",
+        S::CwndCachedSsthresh => "remembered limit",
+        S::CwndClamp => "clamped window",
+        S::Closing => "closing",
+        S::CaptureGap | S::Unknown => "not seen",
+    }
+}
+
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A sentence that goes on behind a colon; names keep their letters.
+fn lower(text: &str) -> String {
+    let is_name = text.split(' ').next().is_some_and(|word| word.contains('.'));
+    let mut letters = text.chars();
+    let first = letters.next().into_iter();
+    first.map(|c| if is_name { c } else { c.to_ascii_lowercase() }).chain(letters).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::paste;
+    use crate::live::Held;
 
     fn shown(text: &str) -> String {
         sockets(&paste::read(text).snapshot, 80, false)
@@ -194,6 +253,17 @@ mod tests {
         insta::assert_snapshot!(shown(include_str!(
             "../../../../testdata/host/pasted/loop-to-ssthresh.txt"
         )));
+    }
+
+    #[test]
+    fn a_cell_is_short_and_each_state_has_its_remedy_or_none() {
+        for state in State::all() {
+            assert!(cell(state).chars().count() <= 16, "{state}");
+            for sure in [Sure::Possible, Sure::Shown] {
+                let held = Held { state, sure, by: String::new() };
+                assert!(remedy(&held).is_none_or(|text| text.ends_with('.')), "{state}");
+            }
+        }
     }
 
     #[test]
