@@ -16,6 +16,7 @@ pub mod fail;
 pub mod filter;
 pub mod flags;
 mod graphs;
+pub mod metrics;
 mod number;
 pub mod options;
 pub mod output;
