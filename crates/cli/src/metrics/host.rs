@@ -30,7 +30,7 @@ const fn of(
 /// Those of `/proc/net/snmp` and `/proc/net/netstat`.
 pub(super) const KERNEL: [Kernel; 16] = [
     of("Tcp", "OutSegs", "sent_segments", "Segments sent, without retransmitted ones"),
-    of("Tcp", "RetransSegs", "retransmitted_segments", "Segments sent again"),
+    of("Tcp", "RetransSegs", "retransmitted_segments", "Segments retransmitted"),
     of("Tcp", "ActiveOpens", "active_opens", "Connections that this host opened"),
     of("Tcp", "PassiveOpens", "passive_opens", "Connections that this host accepted"),
     of("Tcp", "AttemptFails", "failed_opens", "Connections that failed while they were opened"),
@@ -101,18 +101,18 @@ pub(super) const CAUSES: [(&str, &str); 4] = [
 ];
 
 /// What `counters` say of [`KERNEL`], in that order, and of [`CAUSES`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kernels {
-    pub(super) all: Vec<Option<u64>>,
-    pub(super) causes: Vec<Option<u64>>,
+    pub(super) all: [Option<u64>; KERNEL.len()],
+    pub(super) causes: [Option<u64>; CAUSES.len()],
 }
 
 impl Kernels {
     pub(super) fn of(counters: &Counters) -> Self {
         let get = |group: &str, name: &str| u64::try_from(*counters.get(group)?.get(name)?).ok();
         Self {
-            all: KERNEL.iter().map(|each| get(each.group, each.name)).collect(),
-            causes: CAUSES.iter().map(|(_, name)| get("TcpExt", name)).collect(),
+            all: KERNEL.each_ref().map(|each| get(each.group, each.name)),
+            causes: CAUSES.map(|(_, name)| get("TcpExt", name)),
         }
     }
 }

@@ -46,7 +46,7 @@ pub(super) const TCP: [(Tcp, &str); 9] = [
 pub(super) struct Values(pub(super) [u64; COUNTS]);
 
 impl Values {
-    /// `syn` is how often its SYN or SYN-ACK was sent again.
+    /// `syn` is how often its SYN or SYN-ACK was retransmitted.
     pub(super) fn of(socket: &Socket, syn: u32) -> Self {
         let mut all = [0; COUNTS];
         if let Some(info) = socket.info.as_deref() {
@@ -67,7 +67,7 @@ impl Values {
     }
 }
 
-/// How often the SYN of a socket that is being opened was sent again.
+/// How often the SYN of a socket that is being opened was retransmitted.
 pub(super) fn syn_retries(socket: &Socket) -> u32 {
     if !matches!(socket.state, Tcp::SynSent | Tcp::SynRecv) {
         return 0;

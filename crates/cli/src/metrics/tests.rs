@@ -257,7 +257,7 @@ fn time_is_summed_by_what_held_the_sender() {
 }
 
 #[test]
-fn a_syn_sent_again_is_counted_once_whatever_becomes_of_it() {
+fn a_syn_retransmitted_is_counted_once_whatever_becomes_of_it() {
     let mut host = Host::new("");
     host.look(Vec::new());
     let opening = |retransmits: u8| {
@@ -327,8 +327,8 @@ fn accept_queues_are_summed_by_port_and_the_fullest_is_told() {
     let of = "network_local_port=\"443\"";
     assert_eq!(at(&page, "tcpwhy_accept_queue_length", of), 131.0);
     assert_eq!(at(&page, "tcpwhy_accept_queue_limit", of), 256.0);
-    assert_eq!(at(&page, "tcpwhy_accept_queue_use_ratios", of), 1.0);
-    assert_eq!(at(&page, "tcpwhy_accept_queue_drops_total", of), 4.0, "9 of which 5 were before");
+    assert_eq!(at(&page, "tcpwhy_accept_queue_use_ratio", of), 1.0);
+    assert_eq!(at(&page, "tcpwhy_accept_queue_drops_total", of), 4.0, "9, without the 5 of before");
     host.listeners.clear();
     let page = host.look(Vec::new());
     assert_eq!(at(&page, "tcpwhy_accept_queue_drops_total", of), 4.0);

@@ -90,15 +90,15 @@ const COUNTERS: [Row; 7] = [
     (Count::Acked, "acked", Some(Unit::Bytes), "Bytes that peers acknowledged."),
     (Count::Received, "received", Some(Unit::Bytes), "Bytes received in order."),
     (Count::Sent, "sent", Some(Unit::Bytes), "Bytes sent, retransmitted ones included."),
-    (Count::Resent, "retransmitted", Some(Unit::Bytes), "Bytes sent again."),
-    (Count::Retransmitted, "retransmitted_segments", None, "Segments sent again."),
+    (Count::Resent, "retransmitted", Some(Unit::Bytes), "Bytes retransmitted."),
+    (Count::Retransmitted, "retransmitted_segments", None, "Segments retransmitted."),
     (
         Count::Needless,
         "needless_retransmitted_segments",
         None,
-        "Segments sent again that the peer says it had already.",
+        "Segments retransmitted that the peer says it had already.",
     ),
-    (Count::SynRetries, "syn_retries", None, "SYNs and SYN-ACKs sent again."),
+    (Count::SynRetries, "syn_retries", None, "SYNs and SYN-ACKs retransmitted."),
 ];
 
 impl Collector for Totals {
@@ -189,12 +189,9 @@ impl Page<'_> {
         let help = "Connections and SYNs that listening sockets dropped.";
         self.counters("tcpwhy_accept_queue_drops", help, None, rows(|queue| queue.drops))?;
         let help = "Length of the fullest accept queue as a share of its limit.";
-        let mut metric = self.0.encode_descriptor(
-            "tcpwhy_accept_queue_use",
-            help,
-            Some(&Unit::Ratios),
-            MetricType::Gauge,
-        )?;
+        let unit = Unit::Other("ratio".to_owned());
+        let name = "tcpwhy_accept_queue_use";
+        let mut metric = self.0.encode_descriptor(name, help, Some(&unit), MetricType::Gauge)?;
         for (port, queue) in &totals.queues {
             let (length, limit) = queue.fullest;
             let share = length as f64 / limit.max(1) as f64;
@@ -207,7 +204,7 @@ impl Page<'_> {
     fn kernel(&mut self, totals: &Totals) -> fmt::Result {
         let rows = CAUSES.iter().zip(&totals.kernels.causes);
         let rows = rows.filter_map(|((cause, _), count)| Some(([("cause", *cause)], (*count)?)));
-        let help = "Segments that the kernel sent again, by why; a loss probe may be new data.";
+        let help = "Segments that the kernel retransmitted, by why; a loss probe may be new data.";
         self.counters("tcpwhy_kernel_retransmissions", help, None, rows)?;
         for (kernel, count) in KERNEL.iter().zip(&totals.kernels.all) {
             let rows = count.iter().map(|count| (NONE, *count));
