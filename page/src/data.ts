@@ -170,14 +170,23 @@ export async function embedded(text: string): Promise<Shown | null> {
   return checked(parsed);
 }
 
-/** The graphs with all their marks, where the data has a first level of them; null if there are none. */
-export async function embeddedSeries(text: string): Promise<Shown["pictures"] | null> {
+/** What the first picture does without: graphs with all their marks, and connections of which there are rows only. */
+export interface Later {
+  pictures: Shown["pictures"];
+  connections?: [number, Connection][];
+}
+
+/** Whether all of a connection is there, and not only its row. */
+export const isWhole = (connection: Connection | undefined): connection is Connection => connection?.findings !== undefined;
+
+/** What comes later; null if all is there. */
+export async function embeddedLater(text: string): Promise<Later | null> {
   const packed = text.trim();
   if (packed === "" || packed.startsWith("@")) return null;
   try {
-    return JSON.parse(new TextDecoder().decode(await unpacked(fromBase64(packed)))) as Shown["pictures"];
+    return JSON.parse(new TextDecoder().decode(await unpacked(fromBase64(packed)))) as Later;
   } catch {
-    throw new Error("The graphs in this file are damaged: it was cut or changed. What is drawn has fewer marks. Write it again with tcpwhy FILE --html.");
+    throw new Error("A part of this file is damaged: it was cut or changed. What is drawn has fewer marks. Write it again with tcpwhy FILE --html.");
   }
 }
 

@@ -68,7 +68,7 @@ function findings(connection: Connection, jump: (from: number, to: number) => vo
 function evidence(finding: Finding, jump: (from: number, to: number) => void): HTMLElement | null {
   if (finding.evidence.length === 0) return null;
   const items = finding.evidence.map((piece) =>
-    el("li", {}, el("button", { type: "button", class: "link", onclick: () => jump(piece.from_ns, piece.to_ns) }, "show"), ` ${plain(piece.text)}`, piece.filter ? el("code", {}, plain(piece.filter)) : null),
+    el("li", {}, el("button", { type: "button", class: "link", onclick: () => jump(piece.from_ns, piece.to_ns) }, "show"), ` ${plain(piece.text)} `, piece.filter ? el("code", {}, plain(piece.filter)) : null),
   );
   return el("ul", {}, ...items);
 }

@@ -1,7 +1,7 @@
 // The page: shows the report in its file, and explains captures that are dropped on it.
 
 import { type Theme, theme } from "./colors.ts";
-import { type Shown, type StateWords, checked, embedded, embeddedSeries } from "./data.ts";
+import { type Shown, type StateWords, checked, embedded, embeddedLater, isWhole } from "./data.ts";
 import { el, plain } from "./dom.ts";
 import { firstView } from "./first.ts";
 import { Stack } from "./graph/stack.ts";
@@ -29,6 +29,8 @@ class Page {
   private tries: string[] = [];
   /** It was explained here, not by the command. */
   private isDropped = false;
+  /** Done when all of the report is unpacked. */
+  private later: Promise<void> = Promise.resolve();
   private chosenTheme: "light" | "dark" | null = null;
   private readonly main = el("main", { id: "main" });
   private readonly status = el("div", { class: "status", role: "status" });
@@ -65,7 +67,7 @@ class Page {
       if (!shown) return this.empty();
       this.show(shown);
       // The first picture is on the screen before the rest is unpacked.
-      requestAnimationFrame(() => setTimeout(() => void this.refine(shown), 0));
+      this.later = new Promise((done) => requestAnimationFrame(() => setTimeout(() => void this.refine(shown).then(done), 0)));
     } catch (error) {
       this.empty();
       this.say(error instanceof Error ? error.message : String(error), true);
@@ -76,12 +78,16 @@ class Page {
   private async refine(shown: Shown): Promise<void> {
     const block = document.getElementById("series");
     try {
-      const whole = await embeddedSeries(block?.textContent ?? "");
+      const later = await embeddedLater(block?.textContent ?? "");
       block?.remove();
-      if (!whole) return;
-      Object.assign(shown.pictures, whole);
-      const connection = this.shown === shown ? shown.report.connections[this.index] : undefined;
-      const figures = connection && whole[String(connection.id)]?.[this.side];
+      if (!later) return;
+      const isWaited = !isWhole(shown.report.connections[this.index]);
+      for (const [at, connection] of later.connections ?? []) shown.report.connections[at] = connection;
+      Object.assign(shown.pictures, later.pictures);
+      if (this.shown !== shown) return;
+      if (isWaited) return this.render(read(location.hash));
+      const connection = shown.report.connections[this.index];
+      const figures = connection && later.pictures[String(connection.id)]?.[this.side];
       if (figures) this.stack?.refine(figures);
     } catch (error) {
       this.say(error instanceof Error ? error.message : String(error), true);
@@ -128,6 +134,10 @@ class Page {
     const texts = (shown.texts ?? []).map(({ title, text }) => el("section", { class: "captures", "aria-label": plain(title) }, el("h1", {}, plain(title)), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What was found" }, el("pre", {}, plain(text)))));
     if (!screen || !connection) {
       this.main.replaceChildren(...(texts.length > 0 ? texts : [el("p", { class: "answer" }, "There is no connection in this report."), this.trust(shown)]), this.play);
+      return;
+    }
+    if (!isWhole(connection)) {
+      this.main.replaceChildren(el("p", { class: "hint", role: "status" }, "Unpacking the report …"));
       return;
     }
     const current = this.theme();
@@ -210,8 +220,8 @@ class Page {
       el(
         "div",
         { class: "panel-head" },
-        el("button", { type: "button", onclick: () => saveJson(shown) }, "Save the report as JSON"),
-        el("button", { type: "button", onclick: () => void savePage(shown) }, "Save this page"),
+        el("button", { type: "button", onclick: () => void this.later.then(() => saveJson(shown)) }, "Save the report as JSON"),
+        el("button", { type: "button", onclick: () => void this.later.then(() => savePage(shown)) }, "Save this page"),
         this.isDropped ? el("button", { type: "button", onclick: () => void this.saveHidden() }, "Save without addresses") : el("span", { class: "hint" }, "Without addresses: tcpwhy FILE --anonymize --html FILE"),
       ),
     );

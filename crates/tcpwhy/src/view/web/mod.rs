@@ -4,11 +4,12 @@
 //! written page and a capture dropped on a page say the same. [`screen`] has the words, [`picture`] the graphs, and [`svg`] writes
 //! these as files.
 
-pub mod picture;
+mod listed;
+mod picture;
 mod screen;
 pub mod svg;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use super::family::Family;
 use super::{Sort, choose, words};
 use crate::answer::words::Ends;
 use crate::report::{Connection, Report, State};
+use listed::Listed;
 use picture::Figure;
 use screen::Screen;
 
@@ -33,7 +35,7 @@ const MARKS: usize = 2_000_000;
 pub struct Shown<'a> {
     format: &'static str,
     version: &'static str,
-    report: &'a Report,
+    report: Listed<'a>,
     /// What is said above the table of several connections.
     head: String,
     states: Vec<StateWords>,
@@ -53,6 +55,22 @@ pub struct Shown<'a> {
     texts: Vec<Text>,
 }
 
+/// What a page unpacks when its first picture is drawn.
+#[derive(Debug, Default, Serialize)]
+pub struct Later<'a> {
+    pictures: Pictures,
+    /// By their place in the report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    connections: Vec<(usize, &'a Connection)>,
+}
+
+impl Later<'_> {
+    /// Whether all is drawn at once.
+    pub fn is_empty(&self) -> bool {
+        self.pictures.is_empty() && self.connections.is_empty()
+    }
+}
+
 /// What the model of a page begins with.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -70,39 +88,50 @@ struct Text {
     text: String,
 }
 
+/// Connections that a page knows all of at once; of others it has what their rows show. Ours: the table shows as many before it is
+/// asked for more.
+const AT_ONCE: usize = 200;
+
 /// Marks of a series that a page draws first. Ours: more than columns of pixels, and a page opens with them at once.
 const FIRST: usize = 4096;
 
 /// Graphs of each direction, by the connection's number.
 pub type Pictures = BTreeMap<u64, [Option<Vec<Figure>>; 2]>;
 
-impl Shown<'_> {
-    /// The same with graphs that are drawn at once, and apart from them the graphs with all their marks where these have
-    /// more.
+impl<'a> Shown<'a> {
+    /// The same with what is drawn at once, and apart from it what comes later: graphs with all their marks where these have
+    /// more, and what is known of connections far down in the table.
     #[must_use]
-    pub fn first_level(mut self) -> (Self, Pictures) {
+    pub fn first_level(mut self) -> (Self, Later<'a>) {
         let is_long = |both: &[Option<Vec<Figure>>; 2]| {
             let series = both.iter().flatten().flatten().flat_map(|figure| &figure.series);
             series.into_iter().any(|series| series.len() > FIRST)
         };
-        let mut whole = Pictures::new();
+        let mut later = Later::default();
         for (id, both) in &mut self.pictures {
             if is_long(both) {
                 let coarse = |figures: &Vec<Figure>| {
                     figures.iter().map(|figure| figure.coarse(FIRST)).collect()
                 };
                 let first = [0, 1].map(|at| both[at].as_ref().map(coarse));
-                whole.insert(*id, core::mem::replace(both, first));
+                later.pictures.insert(*id, core::mem::replace(both, first));
             }
         }
-        (self, whole)
+        let all = &self.report.of.connections;
+        let first: BTreeSet<usize> = self.order.iter().take(AT_ONCE).copied().collect();
+        if first.len() < all.len() {
+            later.connections =
+                (0..all.len()).filter(|at| !first.contains(at)).map(|at| (at, &all[at])).collect();
+            self.report.first = Some(first);
+        }
+        (self, later)
     }
 
     /// The same, with what `fit` makes of each connection that has graphs.
     #[must_use]
     pub fn fitted_by(self, fit: impl Fn(&Connection) -> Fitted) -> Self {
         let pictured = |each: &&Connection| self.pictures.contains_key(&each.id);
-        let drawn = self.report.connections.iter().filter(pictured);
+        let drawn = self.report.of.connections.iter().filter(pictured);
         let fits = drawn.map(|each| (each.id, fit(each))).collect();
         Self { fits, ..self }
     }
@@ -159,7 +188,7 @@ pub fn shown(report: &Report) -> Shown<'_> {
     Shown {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION"),
-        report,
+        report: Listed { of: report, first: None },
         head: head(report),
         states: states.collect(),
         screens: report.connections.iter().map(|each| screen::of(report, each)).collect(),
