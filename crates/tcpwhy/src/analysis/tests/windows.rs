@@ -37,6 +37,40 @@ fn a_stall_at_a_shut_window_cuts_the_congestion_window_as_a_pause_does() {
     );
 }
 
+/// Slow start to 160 segments; one of them is lost if `lost`, which leaves a window of 80 that grows by a segment a round. After a
+/// second without data the sender begins with 10 segments, and its flights double up to the threshold that is left.
+fn paused_after_a_loss(lost: bool) -> Connection {
+    let mut talk = Talk::asked();
+    talk.flights(&[10, 20, 40, 80]);
+    let first = talk.next[1];
+    (0..160).for_each(|_| talk.data(1, MSS));
+    talk.now += 20 * MS;
+    if lost {
+        (0..4).for_each(|_| talk.act(0, 1_000, Act::Repeat(5000)));
+        talk.now += 100_000;
+        talk.push(1, Flags::ACK, first, MSS, Options::default());
+        talk.now += 20 * MS;
+    }
+    talk.act(0, 0, Act::Ack(5000));
+    talk.now += 100_000;
+    talk.flights(if lost { &[80, 81, 82] } else { &[] });
+    talk.now += 1000 * MS;
+    talk.flights(&[10, 20, 40]);
+    talk.flights(if lost { &[63, 64, 65, 66, 67, 68, 69] } else { &[80, 160, 160] });
+    talk.account(1 << 20, false)
+}
+
+#[test]
+fn a_pause_is_told_for_what_it_took_and_not_for_what_a_loss_had_taken() {
+    let restart = |lost| {
+        let account = paused_after_a_loss(lost);
+        assert_eq!(server(&account).idle_restarts[0].verdict, "on");
+        time(&account, &[State::CwndAfterIdle]) / (20 * MS)
+    };
+    assert_eq!(restart(true), 4, "up to three quarters of 82, the threshold that is left");
+    assert_eq!(restart(false), 5, "without a loss the window had been 160");
+}
+
 /// Slow start, then a flight of this many segments into a window of 81,920 bytes. The client does not read, and
 /// leaves `left` of the window (in units of 128 B). 1,024 bytes more come 280 ms after its ACK. Then the client has
 /// read all. Returns the time of the application and of the window, in round trips of 20 ms.

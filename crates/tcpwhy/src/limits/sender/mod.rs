@@ -173,6 +173,11 @@ pub(crate) struct Pauses {
     pub(crate) watch: IdleWatch,
     /// Largest flight so far, in segments.
     pub(crate) largest_flight: u64,
+    /// The same since a loss last cut the window, without flights of repairs; what it was before that cut; and what it was when
+    /// the pause that is judged began.
+    pub(crate) since_cut: u64,
+    pub(crate) before_cut: u64,
+    pub(crate) at_pause: u64,
     /// Position and round where the last pause ended.
     pub(crate) start: u64,
     pub(crate) round: u64,

@@ -29,6 +29,7 @@ impl Sender {
         if self.pauses.watch.on_send(at, event, self.sends.last, self.window_before_pause()) {
             self.pauses.start = self.flight.segments_to_nxt;
             self.pauses.round = self.book.open.number;
+            self.pauses.at_pause = self.pauses.since_cut;
             self.pauses.watch.extend(event, segments, self.terms.mss, false);
         }
     }
@@ -43,8 +44,11 @@ impl Sender {
         let initial = self.initial.filter(|i| i.full == Some(true)).map(|i| i.segments);
         if let Some(restarted) = self.pauses.watch.judge(full, initial) {
             let has_threshold = self.growth.exit.is_some();
-            let share = AFTER_PAUSE.of(restarted.before);
-            self.growth.regain = Some(if has_threshold { share } else { restarted.before });
+            // What a loss has taken from the window before the pause, the pause did not.
+            let at_pause = self.pauses.at_pause;
+            let was_cut = self.growth.was_cut && at_pause > restarted.segments;
+            let before = if was_cut { restarted.before.min(at_pause) } else { restarted.before };
+            self.growth.regain = Some(if has_threshold { AFTER_PAUSE.of(before) } else { before });
             self.window.filled = Filled::default();
             self.book.closed.name_from(self.pauses.round, Phase::AfterIdle);
             if self.growth.exit.is_none() {

@@ -196,6 +196,7 @@ impl Sender {
         self.growth.cut(cwnd, if episodes.is_repairing() { episodes.current() } else { 0 });
         self.window.filled = Filled::default();
         self.avoidance.on_loss(cwnd);
+        self.pauses.before_cut = core::mem::take(&mut self.pauses.since_cut);
         self.growth.leave_slow_start(at, Some(cwnd), ExitCause::Loss);
         self.replay.exit();
     }
@@ -205,6 +206,7 @@ impl Sender {
     pub(super) fn take_back(&mut self, repair: u32) {
         if self.repairs.episodes.end_needless(repair) && self.growth.give_back(repair) {
             self.avoidance.forget_loss();
+            self.pauses.since_cut = self.pauses.since_cut.max(self.pauses.before_cut);
         }
     }
 

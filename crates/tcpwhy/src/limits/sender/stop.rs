@@ -66,6 +66,7 @@ impl Sender {
             let hidden = self.hidden_by_queues(flight).min(room.max(0));
             let (flight, room) = (flight + hidden, room - hidden);
             let round = self.book.open.number;
+            self.pauses.since_cut = self.pauses.since_cut.max(outstanding);
             self.window.on_stop((flight, room), self.terms.mss, round, begins);
         }
         self.stop = Stop {
