@@ -118,6 +118,19 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
+    /// Of two, the one that was full for longer; of two proven ones with one rate the one before the tap, for what passes the
+    /// tap at a link's rate waits for no second one, and its ACKs repeat that rate.
+    fn narrowest(before: Option<Self>, behind: Option<Self>) -> Option<Self> {
+        match (before, behind) {
+            (Some(before), Some(behind))
+                if before.full_ns >= behind.full_ns || before.is_one_with(&behind) =>
+            {
+                Some(before)
+            }
+            (before, behind) => behind.or(before),
+        }
+    }
+
     /// Whether both are proven, and the rates of what shows them overlap.
     fn is_one_with(&self, other: &Self) -> bool {
         let ([low, _, high], [other_low, _, other_high]) = (self.rate_bps, other.rate_bps);
@@ -298,21 +311,11 @@ impl Link {
         if unhindered < event.tap { (unhindered, tick) } else { (event.tap, 0) }
     }
 
-    /// What is known of the link at the end; `None` where nothing shows one. Of two, the one that was full for longer; of two
-    /// proven ones with one rate the one before the tap, for what passes the tap at a link's rate waits for no second one,
-    /// and its ACKs repeat that rate.
+    /// What is known of the link at the end; `None` where nothing shows one.
     pub(crate) fn measured(&mut self) -> Option<Busy> {
         let behind = self.behind.measured(&mut self.departures.lost, &self.evenness);
         let before = self.before.measured(&mut self.arrivals.lost, &self.evenness);
-        let before = before.map(|busy| Busy { is_before_tap: true, ..busy });
-        match (before, behind) {
-            (Some(before), Some(behind))
-                if before.full_ns >= behind.full_ns || before.is_one_with(&behind) =>
-            {
-                Some(before)
-            }
-            (before, behind) => behind.or(before),
-        }
+        Busy::narrowest(before.map(|busy| Busy { is_before_tap: true, ..busy }), behind)
     }
 }
 
@@ -451,5 +454,27 @@ mod tests {
         };
         assert_eq!(with(true), 0);
         assert!(with(false) > 0, "nothing tells them from late data");
+    }
+
+    #[test]
+    fn of_two_proven_links_with_one_rate_the_one_before_the_tap_is_the_link() {
+        // Those behind the tap were full for longer: 10 s, and 9 s before it.
+        let told = |proven: [bool; 2], behind: [f64; 3]| {
+            let [before, behind] = [(9, proven[0], [98e6, 100e6, 101e6]), (10, proven[1], behind)]
+                .map(|(full_ns, is_proven, rate_bps)| Busy {
+                    is_proven,
+                    rate_bps,
+                    full_ns,
+                    ..Busy::default()
+                });
+            let before = Busy { is_before_tap: true, ..before };
+            Busy::narrowest(Some(before), Some(behind)).expect("two").is_before_tap
+        };
+        assert!(told([true; 2], [99e6, 100e6, 102e6]));
+        assert!(told([true; 2], [101e6, 102e6, 103e6]), "their quartiles meet");
+        assert!(!told([true; 2], [101.1e6, 102e6, 103e6]), "two links");
+        assert!(!told([true; 2], [95e6, 96e6, 97.9e6]), "a slower one behind it");
+        assert!(!told([false, true], [99e6, 100e6, 102e6]), "nothing proves the one before");
+        assert!(!told([true, false], [99e6, 100e6, 102e6]), "or the one behind");
     }
 }
