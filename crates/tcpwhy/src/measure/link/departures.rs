@@ -332,4 +332,22 @@ mod tests {
         assert_eq!((gap.first, gap.chain), (0, 1));
         assert!(departures.lost.is_empty());
     }
+
+    #[test]
+    fn a_packet_sent_within_what_a_departure_may_be_too_late_by_did_not_surely_wait() {
+        // The first leaves at 0 by its ACK, 100 later; the second is sent `after` it.
+        let waited = |after: i64, coarse: [i64; 2]| {
+            let mut departures = Departures::default();
+            burst(&mut departures, 0, -20, 1);
+            burst(&mut departures, 1, after, 1);
+            departures.on_ack((80, coarse[0]), 900, &[]);
+            departures.on_ack((180, coarse[1]), 1_800, &[]).expect("it left").1
+        };
+        assert!(waited(-20, [0, 0]), "sent as the first left");
+        assert!(!waited(-19, [0, 0]), "sent behind it");
+        assert!(!waited(-20, [10, 0]), "the first may have left by 10 earlier");
+        assert!(!waited(-20, [0, 10]), "or what it is held against is coarse");
+        assert!(waited(-30, [10, 10]));
+        assert!(!waited(-29, [10, 10]));
+    }
 }

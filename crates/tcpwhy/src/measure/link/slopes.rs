@@ -249,13 +249,18 @@ mod tests {
 
     /// Gaps of one packet of 1,000 bytes each, this many nanoseconds long; each packet was sent `apart` behind the other.
     fn slopes(gaps: &[i64], apart: i64) -> Slopes {
+        coarse_slopes(gaps, apart, 0)
+    }
+
+    /// The same of departures that may be too late by `coarse`.
+    fn coarse_slopes(gaps: &[i64], apart: i64, coarse: i64) -> Slopes {
         let mut slopes = Slopes::default();
         let mut at = 0;
         for (number, time) in gaps.iter().enumerate() {
             let last = number as i64 * apart;
             let gap = Gap {
                 from: at,
-                coarse: 0,
+                coarse,
                 to: at + time,
                 first: last,
                 last,
@@ -332,5 +337,22 @@ mod tests {
     fn what_was_sent_as_slowly_as_it_came_out_is_not_dispersed() {
         assert_eq!(slopes(&[100_000; 30], 10).agreed().and_then(|told| told.dispersed), Some(1.0));
         assert_eq!(slopes(&[100_000; 30], 60_000).agreed().and_then(|told| told.dispersed), None);
+    }
+
+    #[test]
+    fn departures_known_to_a_tick_make_windows_that_last_many() {
+        // ACKs of a link that takes 100,000 for a packet are seen each full tick of 1,000,000.
+        let gaps: Vec<i64> = (0..640).map(|n| if n % 10 == 0 { 999_991 } else { 1 }).collect();
+        let windows = |coarse| coarse_slopes(&gaps, 0, coarse).scales[0].windows;
+        assert_eq!(windows(0), 639, "each gap would tell of a rate");
+        // The first gap is left out; 40 ticks are 400 packets, and what is left is no window.
+        assert_eq!(windows(1_000_000), 1);
+        let rate = |coarse| {
+            let mut told = coarse_slopes(&gaps.repeat(8), 0, coarse);
+            told.scales[1..].iter_mut().for_each(|scale| *scale = Scale::default());
+            told.agreed().map(|told| (1_000.0 / told.rate).round() as i64)
+        };
+        assert_eq!(rate(1_000_000), Some(100_000));
+        assert_eq!(rate(0), Some(1), "the shortest windows alone tell nothing of the link");
     }
 }
