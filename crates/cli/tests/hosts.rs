@@ -91,8 +91,8 @@ fn what_holds_open_connections_is_told_by_each_door() {
     let pasted = |name: &str| path(&in_repository("testdata/host/pasted").join(name));
     for (name, state, words) in [
         ("reader-and-sender.txt", "rwnd.reader", "Held by the receiver's program"),
-        ("small-send-buffer.txt", "sndbuf", "Probably held by the sender's send buffer"),
-        ("small-receive-buffer.txt", "rwnd.cap", "Probably held by the receiver's"),
+        ("small-send-buffer.txt", "sndbuf", "Probably held by the send buffer"),
+        ("small-receive-buffer.txt", "rwnd.cap", "Probably held by the receive window"),
         ("loop-to-ssthresh.txt", "cwnd.cached_ssthresh", "Perhaps held by a remembered threshold"),
     ] {
         let file = pasted(name);

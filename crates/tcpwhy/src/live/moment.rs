@@ -206,15 +206,18 @@ fn buffer_full(sender: &Sender<'_>) -> Option<Held> {
     if !is_full || is_cwnd {
         return None;
     }
+    // The last piece is taken whole: Linux asks for room before it, and not for how much (`tcp_sendmsg_locked`, v6.1).
+    let (used, size) = (bytes(u64::from(memory.wqueued)), bytes(u64::from(memory.sndbuf)));
+    let used = if memory.wqueued > memory.sndbuf {
+        format!("{used} are used of {size}, as one write may go beyond it")
+    } else {
+        format!("{used} of {size} are used")
+    };
+    let flight = bytes(sender.flight);
     Some(held_by(
         State::Sndbuf,
         Sure::Likely,
-        format!(
-            "{} in flight are all that its send buffer takes: {} of {} are used",
-            bytes(sender.flight),
-            bytes(u64::from(memory.wqueued)),
-            bytes(u64::from(memory.sndbuf))
-        ),
+        format!("{flight} in flight are all that its send buffer takes: {used}"),
     ))
 }
 

@@ -142,15 +142,21 @@ fn spent(connection: &Connection) -> Option<String> {
         return None;
     }
     let part = |(state, span): &(State, Duration)| {
-        format!("{} {}", percent(span.0, total.0), ENDS.put_in(noun(*state)))
+        format!("{} {}", percent(span.0, total.0), called(*state))
     };
     let parts: Vec<String> = connection.times.ranked().iter().take(3).map(part).collect();
     Some(format!("In the {} between the looks: {}.", time(total.0), parts.join(", ")))
 }
 
+/// What a state is called where the ends are only sender and receiver: whose send buffer it is goes without saying.
+fn called(state: State) -> String {
+    let text = ENDS.put_in(noun(state));
+    text.replace("sender's send ", "send ").replace("receiver's receive ", "receive ")
+}
+
 /// What holds a connection, in a sentence.
 pub fn sentence(state: State, sure: Sure) -> String {
-    let what = ENDS.put_in(noun(state));
+    let what = called(state);
     match (state, sure) {
         (State::Unknown, _) => "What holds it does not show.".to_owned(),
         (_, Sure::Shown) => format!("Held by {what}."),
