@@ -3,6 +3,7 @@
 pub mod collect;
 pub mod lab;
 pub mod leased;
+pub mod live;
 mod netlink;
 pub mod record;
 mod sys;

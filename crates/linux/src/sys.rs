@@ -154,6 +154,13 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize>
     Ok(length)
 }
 
+/// The same of one that has come already; else the error is `WouldBlock`.
+pub(crate) fn receive_now(fd: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize> {
+    let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+    let (_, length) = retry_on_intr(|| recv(fd, &mut *place, flags))?;
+    Ok(length)
+}
+
 /// Asks a netlink socket to say in words what is wrong.
 pub(crate) fn explain_refusals(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on = 1_i32;

@@ -11,11 +11,11 @@ use crate::netlink::Answer;
 
 /// What could not be seen, gathered on the way.
 #[derive(Debug, Default)]
-pub(super) struct Blind(Vec<Unseen>);
+pub(crate) struct Blind(Vec<Unseen>);
 
 impl Blind {
     /// All of it.
-    pub(super) fn into_unseen(self) -> Vec<Unseen> {
+    pub(crate) fn into_unseen(self) -> Vec<Unseen> {
         self.0
     }
 
@@ -111,7 +111,7 @@ impl Blind {
 }
 
 /// A small file as text.
-pub(super) fn read(path: &Path) -> io::Result<String> {
+pub(crate) fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(LONGEST_FILE).read_to_end(&mut bytes)?;
     Ok(String::from_utf8(bytes).unwrap_or_else(|odd| shown_lines(odd.as_bytes())))
@@ -127,7 +127,7 @@ fn shown_lines(bytes: &[u8]) -> String {
 }
 
 /// A name that the kernel ends by a zero.
-pub(super) fn name(value: &[u8]) -> String {
+pub(crate) fn name(value: &[u8]) -> String {
     shown(value.split(|&byte| byte == 0).next().unwrap_or_default())
 }
 

@@ -31,7 +31,7 @@ pub(super) fn groups(paths: &BTreeSet<&str>, blind: &mut Blind) -> Option<BTreeM
 
 /// The mount point of version 2 (`proc_pid_mountinfo(5)`); on hosts that have both versions it is below
 /// that of the first.
-fn mounted_at(mounts: &str) -> Option<PathBuf> {
+pub(crate) fn mounted_at(mounts: &str) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let point = mount.split(' ').nth(4)?;
@@ -71,7 +71,7 @@ fn field(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The path in `/proc/PID/cgroup`: version 2 has no number and no controllers.
-pub(super) fn path(text: &str) -> Option<&str> {
+pub(crate) fn path(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 

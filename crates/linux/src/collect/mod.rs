@@ -8,23 +8,23 @@
 //! whole. What changes is read twice, some seconds apart, for the checks judge how far it went; what stays
 //! is read between the looks. Tables that the kernel prints are parsed by pure functions ([`tables`]).
 
-mod blind;
+pub(crate) mod blind;
 mod devices;
 mod drops;
 mod glimpses;
-mod groups;
+pub(crate) mod groups;
 mod info;
 mod links;
 mod locks;
 mod look;
 mod machine;
-mod namespace;
-mod processes;
+pub(crate) mod namespace;
+pub(crate) mod processes;
 mod qdiscs;
 mod routes;
 mod setting_files;
 mod settings;
-mod sockets;
+pub(crate) mod sockets;
 mod sys;
 mod tables;
 

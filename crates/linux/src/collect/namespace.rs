@@ -41,7 +41,7 @@ impl Netns {
         }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         match self {
             Self::Name(name) => Path::new("/run/netns").join(name),
             Self::Pid(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
@@ -140,7 +140,7 @@ fn shown_of(name: &str) -> String {
 }
 
 /// Does something inside a namespace, in a thread of its own.
-pub(super) fn within<T: Send>(
+pub(crate) fn within<T: Send>(
     netns: &Netns,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, NetnsError> {

@@ -19,7 +19,7 @@ use crate::sys::taken_by_this_thread;
 
 /// What is known of holders from one look to the next.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     known: HashMap<u64, Owner>,
     /// Sockets that nobody was found to hold though everyone was asked.
     nobodys: HashSet<u64>,
@@ -36,7 +36,7 @@ impl Owners {
             .filter(|inode| !self.known.contains_key(inode) && !self.nobodys.contains(inode))
             .collect();
         if !wanted.is_empty() {
-            self.search(&mut wanted, blind);
+            let _ = self.search(&mut wanted, blind);
         }
         let owner = |inode: u64| self.known.get(&inode).copied();
         for socket in look.sockets.iter_mut().flatten() {
@@ -54,7 +54,32 @@ impl Owners {
         look.processes = Some(described.filter_map(|pid| Some((pid, describe(pid)?))).collect());
     }
 
-    fn search(&mut self, wanted: &mut HashSet<u64>, blind: &mut Blind) {
+    /// Who holds the socket of this inode; `None` if that was not looked for, or the search was ended before.
+    pub(crate) fn holder(&self, inode: u64) -> Option<Option<Owner>> {
+        let known = self.known.get(&inode).map(|owner| Some(*owner));
+        known.or_else(|| self.nobodys.contains(&inode).then_some(None))
+    }
+
+    /// Looks for those who hold `wanted`. Whoever is not found now is not looked for again.
+    pub(crate) fn look_for(&mut self, mut wanted: HashSet<u64>, blind: &mut Blind) {
+        if self.search(&mut wanted, blind) {
+            self.nobodys.extend(wanted);
+        }
+    }
+
+    /// How many sockets it knows about.
+    pub(crate) fn count(&self) -> usize {
+        self.known.len() + self.nobodys.len()
+    }
+
+    /// Forgets all sockets but these.
+    pub(crate) fn keep(&mut self, inodes: &HashSet<u64>) {
+        self.known.retain(|inode, _| inodes.contains(inode));
+        self.nobodys.retain(|inode| inodes.contains(inode));
+    }
+
+    /// Whether everyone was asked, as far as that was allowed.
+    fn search(&mut self, wanted: &mut HashSet<u64>, blind: &mut Blind) -> bool {
         let (began, all) = (taken_by_this_thread(), wanted.len());
         let first: BTreeSet<u32> = self.known.values().map(|owner| owner.pid).collect();
         let others = numbers().filter(|pid| !first.contains(pid));
@@ -66,7 +91,7 @@ impl Owners {
                 refused += 1;
             }
             if wanted.is_empty() {
-                return;
+                return true;
             }
             if taken_by_this_thread() - began > BUDGET_NS {
                 let ms = BUDGET_NS / 1_000_000;
@@ -75,15 +100,18 @@ impl Owners {
                      have none yet",
                     wanted.len()
                 );
-                return blind.say(Source::Processes, Some("holders of sockets"), why);
+                blind.say(Source::Processes, Some("holders of sockets"), why);
+                return false;
             }
         }
         if refused > 0 {
             let denied = io::Error::from(ErrorKind::PermissionDenied);
             let of = format!("{refused} processes");
-            return blind.refused(Source::Processes, Some(&of), &denied);
+            blind.refused(Source::Processes, Some(&of), &denied);
+            return true;
         }
         self.nobodys.extend(wanted.iter());
+        true
     }
 
     fn search_in(&mut self, pid: u32, wanted: &mut HashSet<u64>, began: u64) -> io::Result<()> {

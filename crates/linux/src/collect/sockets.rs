@@ -140,7 +140,8 @@ impl Gathered {
     }
 }
 
-fn listener(message: &[u8], local: SocketAddr) -> Option<Listener> {
+/// The listener that a message is about.
+pub(crate) fn listener(message: &[u8], local: SocketAddr) -> Option<Listener> {
     let memory = attributes(&message[HEAD..]).find(|(kind, _)| *kind == ATTR_SKMEMINFO);
     Some(Listener {
         local,
@@ -154,7 +155,7 @@ fn listener(message: &[u8], local: SocketAddr) -> Option<Listener> {
 }
 
 /// The connection that a message is about.
-pub(super) fn connection(message: &[u8]) -> Option<Socket> {
+pub(crate) fn connection(message: &[u8]) -> Option<Socket> {
     let [local, remote] = ends(message)?;
     socket(message, state_of(*message.get(1)?)?, local, remote)
 }
@@ -167,6 +168,7 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
         send_queue: field(60)?,
         inode: u64::from(field(68)?),
         uid: field(64)?,
+        cookie: number(message, 44, 8)?,
         timer: Some(timer).filter(|timer| timer.kind != 0),
         ..Socket::new(state, local, remote)
     };
@@ -176,6 +178,7 @@ fn socket(message: &[u8], state: State, local: SocketAddr, remote: SocketAddr) -
             ATTR_CONG => socket.congestion = Some(name(value)),
             ATTR_SKMEMINFO => socket.memory = Some(memory(value)),
             ATTR_SHUTDOWN => socket.shutdown = value.first().copied(),
+            ATTR_CGROUP_ID => socket.cgroup = number(value, 0, 8),
             _ => {}
         }
     }
@@ -215,8 +218,8 @@ const fn state_of(state: u8) -> Option<State> {
     })
 }
 
-const TIME_WAIT: u8 = 6;
-const LISTEN: u8 = 10;
+pub(crate) const TIME_WAIT: u8 = 6;
+pub(crate) const LISTEN: u8 = 10;
 /// The bits of all of these. Half-open ones come with those of `SYN_RECV` (`inet_diag_dump_icsk`).
 const EVERY_STATE: u32 = 0x1ffe;
 
@@ -225,6 +228,7 @@ const ATTR_INFO: u16 = 2;
 const ATTR_CONG: u16 = 4;
 const ATTR_SKMEMINFO: u16 = 7;
 const ATTR_SHUTDOWN: u16 = 8;
+const ATTR_CGROUP_ID: u16 = 21;
 /// Which of `SK_MEMINFO_*` counts drops.
 const DROPS: usize = 8;
 

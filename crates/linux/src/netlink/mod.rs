@@ -6,10 +6,11 @@
 mod generic;
 mod message;
 
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use rustix::net::netlink::SocketAddrNetlink;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::sys;
@@ -43,6 +44,35 @@ impl Netlink {
         let socket = Socket::new(netlink, Type::DGRAM, Some(Protocol::from(service)))?;
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self { socket, buffer: vec![0; ANSWER_ROOM], sequence: 0 })
+    }
+
+    /// Opens one to what a service tells everyone who listens: a bit for each of its first groups. May be refused.
+    pub(crate) fn listen(service: i32, groups: u32) -> io::Result<Self> {
+        let line = Self::open(service)?;
+        rustix::net::bind(&line.socket, &SocketAddrNetlink::new(0, groups))?;
+        Ok(line)
+    }
+
+    /// Calls `each` with what it has told since this was asked last. It does not wait.
+    pub(crate) fn heard(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<Answer> {
+        let mut answer = Answer::Whole;
+        loop {
+            let length = match sys::receive_now(self.socket.as_fd(), &mut self.buffer) {
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(answer),
+                // It told more than there was room for.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    answer = Answer::Cut;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let mut rest = self.buffer.get(..length).unwrap_or_default();
+            while let Some(message) = Message::first(rest) {
+                rest = message.next;
+                each(message.body);
+            }
+        }
     }
 
     /// Asks for the whole list, and calls `each` with every answer.

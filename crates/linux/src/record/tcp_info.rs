@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use crate::netlink::{Answer, Netlink, attributes, number};
+use crate::netlink::{Answer, Netlink, attributes, number, put};
 use crate::sys::{Clock, Stop, fine_timers};
 
 mod fields;
@@ -142,6 +142,23 @@ impl Diag {
         self.0.list(SOCK_DIAG_BY_FAMILY, &request(family, states, &[0; IDENTITY_LENGTH]), with)
     }
 
+    /// The same with what a controller tells of itself (`INET_DIAG_BBRINFO`), of those that a program of the kernel's lets
+    /// pass (`INET_DIAG_REQ_BYTECODE`); an empty one lets all pass.
+    pub(crate) fn each_that(
+        &mut self,
+        family: u8,
+        states: u32,
+        program: &[u8],
+        with: impl FnMut(&[u8]),
+    ) -> io::Result<Answer> {
+        let mut request = request(family, states, &[0; IDENTITY_LENGTH]);
+        request[2] |= 1 << (ATTR_VEGASINFO - 1);
+        if !program.is_empty() {
+            put(&mut request, REQ_BYTECODE, program);
+        }
+        self.0.list(SOCK_DIAG_BY_FAMILY, &request, with)
+    }
+
     /// The same for the connection with these ends; `None` if there is none.
     pub(crate) fn of(&mut self, [local, remote]: [SocketAddr; 2]) -> io::Result<Option<Vec<u8>>> {
         let family = if local.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -259,8 +276,11 @@ pub(crate) const HEAD: usize = 72;
 /// Where its `inet_diag_sockid` is; a request has it there, too.
 const IDENTITY: usize = 4;
 const IDENTITY_LENGTH: usize = 48;
+/// An attribute of a request.
+const REQ_BYTECODE: u16 = 1;
 /// Attributes behind it (`INET_DIAG_*`).
 const ATTR_INFO: u8 = 2;
+const ATTR_VEGASINFO: u8 = 3;
 const ATTR_CONG: u8 = 4;
 const ATTR_SKMEMINFO: u8 = 7;
 
